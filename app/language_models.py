@@ -117,9 +117,9 @@ class LanguageModels:
 
     def get(self, session: Session) -> Llm | None:
         """The language model for a visitor."""
-        return self.given(session) or self._for_everyone(session.owner)
+        return self.own(session) or self._for_everyone(session.owner)
 
-    def given(self, session: Session) -> Llm | None:
+    def own(self, session: Session) -> Llm | None:
         """The one that they gave themselves."""
         kept = self._kept.get(session.llm)
         return None if kept is None or kept.owner != session.owner else kept.llm
@@ -132,7 +132,7 @@ class LanguageModels:
         """
         if name in ("", NO_MODEL):
             return None if name else self._for_everyone(owner)
-        given = self.given(Session(owner=owner, llm=name))
+        given = self.own(Session(owner=owner, llm=name))
         if given is None:
             raise BadRequest(
                 "llm names no language model that is there now; open the app's page, save one under Language"

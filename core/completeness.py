@@ -77,7 +77,7 @@ def completeness(spec: CheckpointSpec, trace: Trace) -> float | None:
     """How likely the chunks of a run hold all that its question needs: that of the largest measured number
     which they reach; None where nothing is known of it, and while the run goes on.
     """
-    reached = [share for size, share in completeness_by_size(spec, trace).items() if size <= len(trace.kept)]
+    reached = [share for size, share in completeness_by_size(spec, trace).items() if size <= len(trace.picks)]
     return reached[-1] if reached and trace.stopped is not None else None
 
 
@@ -91,7 +91,7 @@ class JudgedQuestions:
     """(B,) float64."""
     complete: np.ndarray
     """(B,) bool."""
-    said: np.ndarray
+    estimates: np.ndarray
     """(B,) float64."""
 
     @property
@@ -102,7 +102,7 @@ class JudgedQuestions:
     @property
     def ece(self) -> float:
         """Expected calibration error of what is said."""
-        error = expected_calibration_error(self.said.tolist(), self.complete.tolist())
+        error = expected_calibration_error(self.estimates.tolist(), self.complete.tolist())
         assert error is not None
         return error
 
@@ -114,7 +114,10 @@ class JudgedQuestions:
         from scipy.stats import mannwhitneyu  # it takes seconds, and only calibration needs it
 
         n_pairs = int(self.complete.sum() * (~self.complete).sum())
-        return float(mannwhitneyu(self.said[self.complete], self.said[~self.complete]).statistic) / n_pairs
+        return (
+            float(mannwhitneyu(self.estimates[self.complete], self.estimates[~self.complete]).statistic)
+            / n_pairs
+        )
 
     def to_json(self) -> dict[str, Any]:
         """What a curve rests on."""

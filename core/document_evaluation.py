@@ -273,7 +273,7 @@ class _Evaluation:
         self.notices += [
             f"{question.id}: {notice}" for question, trace in ran if (notice := notice_of(trace))
         ]
-        evidence = [{chunk_id: corpus.text(chunk_id) for chunk_id in trace.kept} for _, trace in ran]
+        evidence = [{chunk_id: corpus.text(chunk_id) for chunk_id in trace.picks} for _, trace in ran]
         answers = iter(answer_evidence(reader, [question.question for question, _ in ran], evidence))
         return [None if trace is None else (trace, next(answers)) for trace in traces]
 
@@ -304,7 +304,7 @@ class _Evaluation:
         answer: EvidenceAnswer,
     ) -> DocumentRow:
         scores = {step.chunk_id: step.q_value for step in trace.steps}
-        evidence = tuple((int(self._start[chunk_id]), int(self._end[chunk_id])) for chunk_id in trace.kept)
+        evidence = tuple((int(self._start[chunk_id]), int(self._end[chunk_id])) for chunk_id in trace.picks)
         likely = completeness(self.encoder.spec, trace)
         return DocumentRow(
             id=question.id,
@@ -317,8 +317,8 @@ class _Evaluation:
             stops=self.setting.stops,
             **_covered_quotes(places, evidence),
             n_chunks=len(self.workspace),
-            chunk_ids=trace.kept,
-            scores=tuple(round(scores[chunk_id], 7) for chunk_id in trace.kept),
+            chunk_ids=trace.picks,
+            scores=tuple(round(scores[chunk_id], 7) for chunk_id in trace.picks),
             evidence=evidence,
             stopped=trace.stopped is not None and trace.stopped.reason == "threshold",
             milliseconds=round(trace.milliseconds, 3),

@@ -153,14 +153,14 @@ class Trace:
         return () if self.stopped is None else self.stopped.taken_back
 
     @property
-    def kept(self) -> tuple[int, ...]:
+    def picks(self) -> tuple[int, ...]:
         """Chunk ids in order of choice, without those that were taken back."""
         return tuple(chunk_id for chunk_id in self.chosen if chunk_id not in self.taken_back)
 
     @property
     def evidence(self) -> tuple[int, ...]:
         """What was kept, in document order."""
-        return tuple(sorted({*self.kept}))
+        return tuple(sorted({*self.picks}))
 
     @property
     def milliseconds(self) -> float:

@@ -137,7 +137,7 @@ def _sets(method: Retriever, question: SetQuestion, corpus: Corpus) -> list[tupl
     if isinstance(method, EvidenceSet):
         seen = look(question.question, corpus, method.encoder)
         configs = [EpisodeConfig(step_budget=min(size, len(corpus))) for size in SIZES]
-        return [fold(method.events(question.question, corpus, config, seen, 0.0)).kept for config in configs]
+        return [fold(method.events(question.question, corpus, config, seen, 0.0)).picks for config in configs]
     if isinstance(method, Threshold):
         trace = fold(
             method.retrieve(
@@ -150,4 +150,4 @@ def _sets(method: Retriever, question: SetQuestion, corpus: Corpus) -> list[tupl
 
 
 def _kept(method: Retriever, question: SetQuestion, corpus: Corpus, config: EpisodeConfig) -> tuple[int, ...]:
-    return fold(method.retrieve(question.question, corpus, config)).kept
+    return fold(method.retrieve(question.question, corpus, config)).picks

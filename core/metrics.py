@@ -133,12 +133,13 @@ def _known(accepted: Collection[str]) -> Collection[str]:
     return accepted
 
 
-def word_f1(said: Sequence[str], wanted: Sequence[str]) -> float:
+def word_f1(words: Sequence[str], accepted: Sequence[str]) -> float:
     """`answer_f1` of plain words against those of one accepted answer."""
-    if said == wanted or not said or not wanted or {"yes", "no"} & {" ".join(said), " ".join(wanted)}:
-        return float(said == wanted)
-    shared = sum((Counter(said) & Counter(wanted)).values())
-    return 2 * shared / (len(said) + len(wanted))
+    whole = {" ".join(words), " ".join(accepted)}
+    if len(whole) == 1 or whole & {"", "yes", "no"}:
+        return float(len(whole) == 1)
+    shared = sum((Counter(words) & Counter(accepted)).values())
+    return 2 * shared / (len(words) + len(accepted))
 
 
 def jaccard(first: Collection[int], second: Collection[int]) -> float | None:

@@ -30,7 +30,7 @@ class Fate:
     chunk_id: int
     branches: tuple[int, ...]
     """Branches of the round that found it; empty for one that only the note before it held."""
-    kept: bool
+    stays: bool
     why: str
 
 
@@ -46,7 +46,7 @@ class RoundPart:
     """What it asked, in pieces; true for words that the question doesn't have."""
     excerpt: Excerpt
     """Of the chunk that its answer rests on, else of the first that it found."""
-    said: str
+    answers: str
     """What the branches answered, in a few words."""
     n_support: int
     """Support that all branches have found by then."""
@@ -74,7 +74,7 @@ class SparcStory:
             asked = "" if part.number == 1 else f' asked "{"".join(words for words, _ in part.query)}" and'
             told.append(
                 f"Round {part.number}, {_counted(part.n_branches)}: {lead(part)}{asked} found"
-                f" {str(part.excerpt).rstrip('.')}; {part.said}; {part.n_kept} chunks kept,"
+                f" {str(part.excerpt).rstrip('.')}; {part.answers}; {part.n_kept} chunks kept,"
                 f" {part.n_dropped} dropped."
             )
         if self.answer is not None:
@@ -153,7 +153,7 @@ def _part(trace: SparcTrace, one: SparcRound, gold: Sequence[int]) -> RoundPart:
     assert one.best is not None
     best, told = one.best, fates(trace, one.number)
     cited = best.answered.citations if best.answered is not None else ()
-    shown = next((i for i in cited if i in trace.found), next((c.chunk_id for c in best.chunks), None))
+    shown = next((i for i in cited if i in trace.pool), next((c.chunk_id for c in best.chunks), None))
     answer = best.answered.answer if best.answered is not None else ""
     found = {
         chunk.chunk_id
@@ -161,7 +161,7 @@ def _part(trace: SparcTrace, one: SparcRound, gold: Sequence[int]) -> RoundPart:
         for branch in before.branches
         for chunk in branch.chunks
     }
-    n_kept = sum(fate.kept for fate in told)
+    n_kept = sum(fate.stays for fate in told)
     return RoundPart(
         one.number,
         best.number,
@@ -169,14 +169,14 @@ def _part(trace: SparcTrace, one: SparcRound, gold: Sequence[int]) -> RoundPart:
         best.query.strategy,
         asked_anew(trace.started.question, best.query.query),
         excerpt(trace.text(shown), answer) if shown is not None else Excerpt("nothing", "", ""),
-        _said(one),
+        _answers(one),
         len(found & {*gold}),
         n_kept,
         len(told) - n_kept,
     )
 
 
-def _said(one: SparcRound) -> str:
+def _answers(one: SparcRound) -> str:
     """What the branches of a round answered: "both say chapel"."""
     answers = [branch.answered.answer.strip() for branch in one.branches if branch.answered is not None]
     counts = Counter(plain_answer(answer) for answer in answers if answer)

@@ -229,20 +229,20 @@ def ordinal(rank: int) -> str:
     return f"{rank:,}{'th' if teen else {1: 'st', 2: 'nd', 3: 'rd'}.get(rank % 10, 'th')}"
 
 
-def verdict_on(said: str, known_answer: str) -> Verdict | None:
+def verdict_on(answer: str, known_answer: str) -> Verdict | None:
     """What an answer (empty for none) is against the known one: right where they share at least half of their
     words; None where nobody knows it.
     """
     if not known_answer:
         return None
-    if not said.strip():
+    if not answer.strip():
         return "no answer"
-    return "right" if answer_f1(said, [known_answer]) >= RIGHT_FROM else "wrong"
+    return "right" if answer_f1(answer, [known_answer]) >= RIGHT_FROM else "wrong"
 
 
 def _answer(reading: EvidenceAnswer, known_answer: str) -> StoryAnswer:
     cited = reading.citations[0] if reading.citations else None
-    text = reading.said
+    text = reading.reliable_text
     return StoryAnswer(
         text,
         reading.confidence,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.sparc.events import Answered, Cost, Found, Judged, Note, NoteUpdated, Retrieved, SparcEvent, Verdict
+from core.sparc.events import Answered, Cost, Hit, Judged, Note, NoteUpdated, Retrieved, SparcEvent, Verdict
 
 
 def branch_events(
@@ -25,7 +25,7 @@ def branch_events(
     of the three agents.
     """
     found = tuple(
-        Found(chunk_id, 1.0 / place, text) for place, (chunk_id, text) in enumerate(texts.items(), start=1)
+        Hit(chunk_id, 1.0 / place, text) for place, (chunk_id, text) in enumerate(texts.items(), start=1)
     )
     return [
         Retrieved(number, branch, found, milliseconds),

@@ -36,7 +36,7 @@ class EvidenceAnswer:
     """Document whose JSON-LD the answer stands in; None for an answer from chunks."""
 
     @property
-    def said(self) -> str:
+    def reliable_text(self) -> str:
         """What a reader is told: empty without an answer that is reliable."""
         return self.text if self.reliable else ""
 
@@ -103,7 +103,7 @@ def answer_evidence(
     each document as text, empty where a document has none; nothing where it isn't to be read.
     """
     told = _from_chunks(reader, questions, evidence)
-    unsure = [at for at, answer in enumerate(told) if not answer.said and at < len(metadata)]
+    unsure = [at for at, answer in enumerate(told) if not answer.reliable_text and at < len(metadata)]
     asked = [at for at in unsure if any(metadata[at])]
     read = reader.read_many([questions[at] for at in asked], [metadata[at] for at in asked]) if asked else []
     for at, answer in zip(asked, read, strict=True):

@@ -50,7 +50,7 @@ def answer(result: EvidenceAnswer | None, texts: Mapping[int, str], known_answer
             {"class": "qx-answer", "aria-label": "Answer"},
             h("h3", None, "Answer"),
             *_words(result, texts),
-            verdict_line(verdict_on(result.said, known_answer), known_answer),
+            verdict_line(verdict_on(result.reliable_text, known_answer), known_answer),
             h("p", {"class": "qx-sm"}, *_facts(result), by),
         )
     ]
@@ -170,7 +170,7 @@ def in_column(result: EvidenceAnswer | None, at: int, known_answer: str = "") ->
     if result is None:
         return None
     sure = None
-    if result.confidence is not None and result.said:
+    if result.confidence is not None and result.reliable_text:
         sure = h(
             "span",
             {"class": "qx-mut qx-sm", "title": CONFIDENCE, "tabindex": "0"},
@@ -197,7 +197,7 @@ def in_column(result: EvidenceAnswer | None, at: int, known_answer: str = "") ->
             if result.text
             else h("span", None, "no answer in the evidence")
         )
-    verdict = verdict_line(verdict_on(result.said, known_answer), known_answer, "span")
+    verdict = verdict_line(verdict_on(result.reliable_text, known_answer), known_answer, "span")
     said = words if result.text or verdict is None else None  # the verdict says that there is none
     return h("p", {"class": "qx-column-answer"}, said, sure, verdict, *cited)
 

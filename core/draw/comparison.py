@@ -81,19 +81,19 @@ class ShownComparison:
         return {column.name: column.trace for column in self.columns if column.trace is not None}
 
     @cached_property
-    def kept(self) -> dict[str, tuple[int, ...]]:
+    def picks(self) -> dict[str, tuple[int, ...]]:
         """Chunks in order of choice, without those taken back, by column."""
-        return {name: trace.kept for name, trace in self.answered.items()}
+        return {name: trace.picks for name, trace in self.answered.items()}
 
     @cached_property
-    def found(self) -> dict[int, tuple[str, ...]]:
+    def finders(self) -> dict[int, tuple[str, ...]]:
         """Who found each chunk."""
-        return found_by(self.kept)
+        return found_by(self.picks)
 
     @cached_property
     def paint(self) -> Colours:
         """Colours of all that was chosen."""
-        return colours(self.found, (i for trace in self.answered.values() for i in trace.taken_back))
+        return colours(self.finders, (i for trace in self.answered.values() for i in trace.taken_back))
 
 
 def colours(finders: Mapping[int, Sequence[str]], taken_back: Iterable[int] = ()) -> dict[int, str]:
@@ -266,7 +266,7 @@ def _card(shown: ShownComparison, at: int, trace: Trace, place: int, owed: Node 
             h("span", {"class": "qx-mark qx-warn", "title": EXPLAIN["review"], "tabindex": "0"}, "taken back")
         )
     elif len(shown.answered) > 1:
-        marks.append(_shared_by(shown.found.get(chunk_id, ()), len(shown.answered)))
+        marks.append(_shared_by(shown.finders.get(chunk_id, ()), len(shown.answered)))
     if chunk_id in shown.support:
         marks.append(
             h("span", {"class": "qx-mark qx-hit", "title": "The answer needs this chunk"}, "support")
@@ -456,7 +456,7 @@ def spread_pins(centres: Mapping[int, float]) -> dict[int, float]:
 
 def common(shown: ShownComparison) -> list[Node]:
     """Which chunks were found by all, by some, by one; and how much any two methods share."""
-    kept, paint = shown.kept, shown.paint
+    kept, paint = shown.picks, shown.paint
     if len(kept) < 2:
         return []
     kinds = sets(kept)

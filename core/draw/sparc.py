@@ -18,7 +18,7 @@ from core.draw.tables import table
 from core.draw.words import counted, shorten, step_class
 from core.ingest.sentences import split_sentences
 from core.prose import plain
-from core.sparc.events import BrokenOff, Cost, Found, Merged, Note, Retrieved, Strategy
+from core.sparc.events import BrokenOff, Cost, Hit, Merged, Note, Retrieved, Strategy
 from core.sparc.naming import STRATEGY_NAMES, branch_name, decided_by_rules
 from core.sparc.trace import SparcBranch, SparcRound, SparcTrace
 from core.sparc_story import Fate, asked_anew, fates
@@ -103,7 +103,7 @@ def _totals(run: ShownSparc) -> Node:
     if tokens or config.max_tokens is not None:
         most = "" if config.max_tokens is None else f" of {config.max_tokens:,}"
         told.append((f"{tokens:,}", f"{most} tokens"))
-    told.append((f"{len(trace.found):,}", " different chunks read"))
+    told.append((f"{len(trace.pool):,}", " different chunks read"))
     told.append((f"{len(trace.note.chunk_ids)}", " in the note"))
     legend = h("span", {"class": "qx-legend"}, h("span", {"class": "qx-legend-chosen"}), "found")
     gold = (
@@ -332,7 +332,7 @@ def _some(rows: Sequence[Node], label: str, kind: str, most: int) -> Node:
     return h("div", None, shown, h("details", {"class": "qx-sm"}, summary, rest))
 
 
-def _chunk(chunk: Found, branch: SparcBranch, run: ShownSparc, before: Sequence[str], opened: bool) -> Node:
+def _chunk(chunk: Hit, branch: SparcBranch, run: ShownSparc, before: Sequence[str], opened: bool) -> Node:
     is_gold = chunk.chunk_id in run.gold
     sign, taken = _taken(chunk.chunk_id, branch)
     told = (
@@ -600,7 +600,7 @@ def _merge(merged: Merged, one: SparcRound, run: ShownSparc, *, last: bool) -> N
     if merged.cost.calls:
         cost = h("p", {"class": "qx-sm qx-mut"}, f"context manager {cost_words(merged.cost)}")
     told = fates(run.trace, one.number)
-    kept, dropped = [fate for fate in told if fate.kept], [fate for fate in told if not fate.kept]
+    kept, dropped = [fate for fate in told if fate.stays], [fate for fate in told if not fate.stays]
     return h(
         "div",
         {"class": f"qx-merge {step_class(merged.best_branch)}", "id": f"qx-merge-{one.number}"},
@@ -631,8 +631,8 @@ def _fate(fate: Fate, run: ShownSparc) -> Node:
     link = h("button", {**attributes, "data-same": str(fate.chunk_id)}, f"{fate.chunk_id:,}")
     support = None
     if is_gold:
-        mark = "qx-found-at" if fate.kept else "qx-lost"
-        support = h("span", {"class": mark}, "✓ support" if fate.kept else "support")
+        mark = "qx-found-at" if fate.stays else "qx-lost"
+        support = h("span", {"class": mark}, "✓ support" if fate.stays else "support")
     return h(
         "li",
         {"class": paint},

@@ -43,7 +43,7 @@ def story(run: ShownSparc | None) -> list[Node]:
 
 
 def _round(part: RoundPart, n_gold: int) -> Node:
-    told = f"found {part.n_support} of {n_gold} support; {part.said}" if n_gold else part.said
+    told = f"found {part.n_support} of {n_gold} support; {part.answers}" if n_gold else part.answers
     badge = h("span", {"class": "qx-badge"}, branch_name(part.number, part.branch))
     n = part.n_branches
     excerpt = h("em", None, part.excerpt.mark) if part.excerpt.mark else None

@@ -24,7 +24,7 @@ def sparc_trace_of(run: LoggedRun | FinishedRun) -> SparcTrace | None:
     except BadRequest as error:
         raise LogError(f"run {run.record.run_id} can't be drawn: {error}") from error
     n = run.record.n_chunks
-    named = {*trace.found, *trace.note.chunk_ids, *(trace.stopped.evidence if trace.stopped else ())}
+    named = {*trace.pool, *trace.note.chunk_ids, *(trace.stopped.evidence if trace.stopped else ())}
     if trace.started.n_chunks != n or any(not 0 <= chunk_id < n for chunk_id in named):
         raise LogError(
             f"run {run.record.run_id} can't be drawn: its trace names chunks that its documents don't have"

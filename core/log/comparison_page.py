@@ -202,7 +202,7 @@ def _reading_data(shown: ShownComparison, first: LoggedView) -> dict[str, Any]:
             "kind": shown.paint[chunk_id],
             "said": f"Found by {', '.join(found)}.",
         }
-        for chunk_id, found in shown.found.items()
+        for chunk_id, found in shown.finders.items()
     ]
     return {
         "n_chunks": first.run.record.n_chunks,

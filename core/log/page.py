@@ -395,7 +395,7 @@ def _drawing(shapes: str, height: int, words: str) -> Html:
 def _story(view: LoggedView) -> Html:
     """The line that says it all."""
     shown = story_of(view.trace, view.text, view.support, view.answer, known_answer_of(view.run))
-    tokens = sum(view.workspace[i].n_tokens for i in view.trace.kept) if view.workspace else None
+    tokens = sum(view.workspace[i].n_tokens for i in view.trace.picks) if view.workspace else None
     nodes = story_nodes(shown, look=view.look, n_looks=view.n_looks, tokens=tokens)
     return el("section", Html(html_of_all(nodes)), class_="qx-card qx-story-card", id="qx-story")
 
@@ -661,7 +661,7 @@ def _evidence(view: LoggedView) -> Html:
     """Chosen chunks in their paragraphs; where texts stay out or were not kept, in a list."""
     trace = view.trace
     if view.workspace is not None:
-        steps = {step.chunk_id: step.step for step in trace.steps if step.chunk_id in trace.kept}
+        steps = {step.chunk_id: step.step for step in trace.steps if step.chunk_id in trace.picks}
         missed = [i for i in view.support if i not in trace.chosen] if trace.stopped is not None else []
         rows = evidence_rows(view.workspace, steps, missed, view.look, view.answer)
         return _evidence_card(Html(html_of(h("ol", {"class": "qx-evidence"}, *rows))))

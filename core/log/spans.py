@@ -19,7 +19,7 @@ from core.events import StepTaken
 from core.log.branches import sparc_trace_of
 from core.log.places import Place, borders_of, place_of
 from core.log.wire import FinishedRun
-from core.sparc.events import Found
+from core.sparc.events import Hit
 from core.sparc.naming import STRATEGY_NAMES, branch_name
 from core.sparc.trace import SparcBranch, SparcRound, SparcTrace
 
@@ -127,7 +127,7 @@ def _steps(run: FinishedRun, root: str, start: int) -> Iterator[TraceSpan]:
             "state_value": step.state_value,
             "position": step.position,
         }
-        found = [Found(step.chunk_id, step.q_value, step.text)]
+        found = [Hit(step.chunk_id, step.q_value, step.text)]
         attributes = _retriever(run, run.record.query, found, borders) | {_METADATA: _json(told)}
         yield TraceSpan(_span_id(run, f"step {step.step}"), root, f"step {step.step}", start, end, attributes)
         before.append(step.chunk_id)
@@ -183,7 +183,7 @@ def _chain(given: str, outcome: str) -> Attributes:
     return {_KIND: "CHAIN", **_text(_INPUT, given), **_text(_OUTPUT, outcome)}
 
 
-def _retriever(run: FinishedRun, query: str, found: Sequence[Found], borders: Sequence[int]) -> Attributes:
+def _retriever(run: FinishedRun, query: str, found: Sequence[Hit], borders: Sequence[int]) -> Attributes:
     support = (run.record.label or {}).get("support")
     attributes: Attributes = {_KIND: "RETRIEVER", **_text(_INPUT, query)}
     for i, one in enumerate(found):

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from core.sparc.budget import Budget
-from core.sparc.events import Cost, Found, Note, Strategy, Verdict, Weighed
+from core.sparc.events import Cost, Hit, Note, Strategy, Verdict, Weighed
 
 
 class Sources(Protocol):
@@ -117,7 +117,7 @@ class ContextManager(Protocol):
     """Keeps the memory: within a branch, and over branches."""
 
     def update(
-        self, question: str, query: str, note: Note, found: Sequence[Found], turn: Turn
+        self, question: str, query: str, note: Note, hits: Sequence[Hit], turn: Turn
     ) -> tuple[Note, Cost]:
         """m'_k from m^(t-1) and r_k."""
         ...

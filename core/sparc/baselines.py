@@ -29,7 +29,7 @@ from core.metrics import plain_answer
 from core.sparc.agents import SparcAgents, SupportedAnswer, Turn
 from core.sparc.budget import Budget, OutOfBudget
 from core.sparc.config import check_sparc_config
-from core.sparc.events import Cost, EndReason, Found, Note, SparcConfig, Strategy
+from core.sparc.events import Cost, EndReason, Hit, Note, SparcConfig, Strategy
 from core.sparc.llm_agents import ask, prompt
 from core.sparc.quoting import numbered, quoted
 from core.sparc.retrievals import Retrievals
@@ -113,7 +113,7 @@ class _Bench:
     config: SparcConfig
     turn: Turn
 
-    def search(self, strategy: Strategy, query: str) -> tuple[tuple[Found, ...], float]:
+    def search(self, strategy: Strategy, query: str) -> tuple[tuple[Hit, ...], float]:
         """(chunks, milliseconds)."""
         began = time.perf_counter()
         return self.retrievals.search(strategy, query, self.config.k), 1000 * (time.perf_counter() - began)
@@ -333,8 +333,8 @@ def _iter_retgen(bench: _Bench) -> BaselineTrace:
     return bench.trace("iter-retgen", reading, ids, steps)
 
 
-def _piled(ids: Sequence[int], found: Sequence[Found]) -> list[int]:
-    return list(dict.fromkeys([*ids, *(one.chunk_id for one in found)]))[:MAX_PARAGRAPHS]
+def _piled(ids: Sequence[int], hits: Sequence[Hit]) -> list[int]:
+    return list(dict.fromkeys([*ids, *(one.chunk_id for one in hits)]))[:MAX_PARAGRAPHS]
 
 
 BASELINES: dict[str, Callable[[_Bench], BaselineTrace]] = {

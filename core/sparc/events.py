@@ -69,7 +69,7 @@ class BranchQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Hit:
     """One retrieved chunk, best first within its branch."""
 
     chunk_id: int
@@ -106,7 +106,7 @@ class Retrieved:
 
     round: int
     branch: int
-    found: tuple[Found, ...]
+    found: tuple[Hit, ...]
     milliseconds: float
     event: Literal["retrieved"] = "retrieved"
 

@@ -23,7 +23,7 @@ from core.config import MAX_QUERY_CHARACTERS
 from core.llm.protocol import Llm, LlmError, Message, Sampling, UnfitReply
 from core.sparc.agents import BranchResult, Rewrite, RewriteTask, SparcAgents, SupportedAnswer, Turn
 from core.sparc.budget import OutOfBudget, cost_of
-from core.sparc.events import Cost, Found, Note, Strategy, Verdict, Weighed
+from core.sparc.events import Cost, Hit, Note, Strategy, Verdict, Weighed
 from core.sparc.quoting import numbered, quoted
 
 MAX_REPLY_TOKENS = 600
@@ -195,7 +195,7 @@ class LlmManager:
         self.llm = llm
 
     def update(
-        self, question: str, query: str, note: Note, found: Sequence[Found], turn: Turn
+        self, question: str, query: str, note: Note, hits: Sequence[Hit], turn: Turn
     ) -> tuple[Note, Cost]:
         """The note rewritten; its chunks are the old ones and those that the model says it took something
         from.
@@ -204,10 +204,10 @@ class LlmManager:
             "question": quoted("question", question),
             "query": quoted("query", query),
             "note": quoted("note", note.text),
-            "passages": numbered("passage", (one.text for one in found)),
+            "passages": numbered("passage", (one.text for one in hits)),
         }
         written, cost = ask(self.llm, prompt("note", values), WrittenNote, turn, turn.temperature)
-        taken = [found[number - 1].chunk_id for number in written.sources if 1 <= number <= len(found)]
+        taken = [hits[number - 1].chunk_id for number in written.sources if 1 <= number <= len(hits)]
         return (
             Note(written.note.strip()[:MAX_NOTE_CHARACTERS], tuple(dict.fromkeys([*note.chunk_ids, *taken]))),
             cost,

@@ -26,7 +26,7 @@ from core.qrag.agent import Agent, Episode
 from core.qrag.policy import candidates, greedy
 from core.sparc.agents import Remaining
 from core.sparc.config import STRATEGIES
-from core.sparc.events import Found, Strategy
+from core.sparc.events import Hit, Strategy
 from core.sparc.words import without_wh
 
 MAX_CHUNK_CHARACTERS = 4_000
@@ -85,7 +85,7 @@ class Retrievals:
             if self._plain_corpus is not None:
                 self._plain_corpus.index.prepare_top_k()
 
-    def search(self, strategy: Strategy, query: str, k: int, memory: Sequence[int] = ()) -> tuple[Found, ...]:
+    def search(self, strategy: Strategy, query: str, k: int, memory: Sequence[int] = ()) -> tuple[Hit, ...]:
         """At most k chunks, best first. `memory`: the memory's chunks, best first, which only qrag starts
         from. Raises BadRequest.
         """
@@ -106,15 +106,15 @@ class Retrievals:
             case "qrag":
                 return self._agent_search(query, k, memory)
 
-    def _one_look(self, retriever: Bm25 | TopK, corpus: Searchable, query: str, k: int) -> tuple[Found, ...]:
+    def _one_look(self, retriever: Bm25 | TopK, corpus: Searchable, query: str, k: int) -> tuple[Hit, ...]:
         steps = [
             event
             for event in retriever.retrieve(query, corpus, EpisodeConfig(step_budget=k))
             if isinstance(event, StepTaken)
         ]
-        return tuple(Found(step.chunk_id, float(step.q_value), self.text(step.chunk_id)) for step in steps)
+        return tuple(Hit(step.chunk_id, float(step.q_value), self.text(step.chunk_id)) for step in steps)
 
-    def _agent_search(self, query: str, k: int, memory: Sequence[int]) -> tuple[Found, ...]:
+    def _agent_search(self, query: str, k: int, memory: Sequence[int]) -> tuple[Hit, ...]:
         assert self._agent is not None
         start = tuple(memory[:START])
         budget = min(len(start) + min(k, STEPS), len(self._corpus))
@@ -126,7 +126,7 @@ class Retrievals:
             look = self._agent.look([(episode, [*start, *chosen])])[0]
             more = candidates(look.scores.q_values, look.available, k - len(chosen)).tolist()
             chosen |= {chunk_id: float(look.scores.q_values[chunk_id]) for chunk_id in more}
-        return tuple(Found(chunk_id, score, self.text(chunk_id)) for chunk_id, score in chosen.items())
+        return tuple(Hit(chunk_id, score, self.text(chunk_id)) for chunk_id, score in chosen.items())
 
     def text(self, chunk_id: int) -> str:
         """The beginning of a chunk, as much as agents read."""

@@ -34,7 +34,7 @@ from core.sparc.agents import (
     SupportedAnswer,
     Turn,
 )
-from core.sparc.events import Cost, Found, Note, Strategy, Verdict, Weighed
+from core.sparc.events import Cost, Hit, Note, Strategy, Verdict, Weighed
 from core.sparc.words import mentions, names, plain, repeats, sentences, title, words
 
 STRONG = 4
@@ -173,13 +173,13 @@ class RuleManager:
         question: str,
         query: str,  # noqa: ARG002
         note: Note,
-        found: Sequence[Found],
+        hits: Sequence[Hit],
         turn: Turn,
     ) -> tuple[Note, Cost]:
         """The memory's chunks and the new ones, the best of both kept; an old one goes only where a better
         one came.
         """
-        chunk_ids = [*note.chunk_ids, *(one.chunk_id for one in found)]
+        chunk_ids = [*note.chunk_ids, *(one.chunk_id for one in hits)]
         return self._note(question, chunk_ids, turn.sources)[0], Cost()
 
     def select(self, question: str, candidates: Sequence[BranchResult], turn: Turn) -> tuple[int, str, Cost]:

@@ -39,7 +39,7 @@ from core.sparc.events import (
     BrokenOff,
     Cost,
     EndReason,
-    Found,
+    Hit,
     Judged,
     Merged,
     Note,
@@ -183,7 +183,7 @@ class _Run:
         return RoundStarted(number, queries, _timed(cost, began))
 
     def _merge(
-        self, number: int, candidates: Sequence[BranchResult], found: Sequence[Sequence[Found]], turn: Turn
+        self, number: int, candidates: Sequence[BranchResult], hits: Sequence[Sequence[Hit]], turn: Turn
     ) -> Merged | BrokenOff:
         if len(candidates) == 1:
             return Merged(number, 1, candidates[0].note, None, Cost(), "the only branch")
@@ -195,7 +195,7 @@ class _Run:
         except (OutOfBudget, LlmError) as error:
             return _broken(error, number, 0, "context manager", began, selecting)
         cost = _timed(selecting + merging, began)
-        return Merged(number, best, note, mean_overlap(found), cost, reason, weighed)
+        return Merged(number, best, note, mean_overlap(hits), cost, reason, weighed)
 
     def _stop(self, reason: EndReason, message: str = "") -> SparcStopped:
         best = self.best
@@ -232,7 +232,7 @@ class _Branches:
     turn: Turn
     broken: BrokenOff | None = None
     """The first in the order of branches."""
-    found: list[tuple[Found, ...]] = field(default_factory=list)
+    found: list[tuple[Hit, ...]] = field(default_factory=list)
     _candidates: list[BranchResult | None] = field(default_factory=list)
 
     def finished(self) -> list[BranchResult]:
@@ -341,9 +341,9 @@ def _broken(
     return BrokenOff(number, branch, agent, "failed", " ".join(str(error).split()), cost)
 
 
-def mean_overlap(found: Sequence[Sequence[Found]]) -> float | None:
+def mean_overlap(hits: Sequence[Sequence[Hit]]) -> float | None:
     """Mean pairwise Jaccard index of the branches' chunks (appendix B.2); None below two branches, or when
     none found anything.
     """
-    sets = [[one.chunk_id for one in branch] for branch in found]
+    sets = [[one.chunk_id for one in branch] for branch in hits]
     return mean(jaccard(a, b) for i, a in enumerate(sets) for b in sets[i + 1 :])

@@ -22,7 +22,7 @@ from core.sparc.events import (
     BranchQuery,
     BrokenOff,
     Cost,
-    Found,
+    Hit,
     Judged,
     Merged,
     Note,
@@ -60,7 +60,7 @@ class SparcBranch:
         return self.query.branch
 
     @property
-    def chunks(self) -> tuple[Found, ...]:
+    def chunks(self) -> tuple[Hit, ...]:
         """What it retrieved, best first."""
         return () if self.retrieved is None else self.retrieved.found
 
@@ -171,7 +171,7 @@ class SparcTrace:
         return branches[self.stopped.branch - 1] if 1 <= self.stopped.branch <= len(branches) else None
 
     @property
-    def found(self) -> tuple[int, ...]:
+    def pool(self) -> tuple[int, ...]:
         """Every chunk that any branch retrieved, none twice, in order of retrieval."""
         return tuple(
             dict.fromkeys(

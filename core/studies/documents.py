@@ -91,8 +91,8 @@ def _told_complete(size: int, one: JudgedQuestions) -> Iterator[tuple[Cell, ...]
         f"lowest third, up to {ends[0]:.2f}": third == 0,
         f"up to {ends[1]:.2f}": third == 1,
         f"above {ends[1]:.2f}": third == 2,
-        f"any, said below {LOW:g}": one.said < LOW,
-        f"any, said {LOW:g} or more": one.said >= LOW,
+        f"any, said below {LOW:g}": one.estimates < LOW,
+        f"any, said {LOW:g} or more": one.estimates >= LOW,
     }
     for words, part in parts.items():
         if part.any():
@@ -101,7 +101,7 @@ def _told_complete(size: int, one: JudgedQuestions) -> Iterator[tuple[Cell, ...]
                 size,
                 words,
                 int(part.sum()),
-                float(one.said[part].mean()),
+                float(one.estimates[part].mean()),
                 with_interval(mean(complete), interval(complete)),
             )
 

@@ -146,7 +146,7 @@ def comparison_json(
     the support where it is known.
     """
     answered = {column.name: column.trace for column in columns if column.trace is not None}
-    chosen = {name: trace.kept for name, trace in answered.items()}
+    chosen = {name: trace.picks for name, trace in answered.items()}
     kinds = sets(chosen)
     values: dict[str, Any] = {
         "query": query,
@@ -186,7 +186,7 @@ def comparison_csv(
     A text that a spreadsheet would take for a formula gets an apostrophe before it.
     """
     answered = [(column.name, column.trace) for column in columns if column.trace is not None]
-    finders = found_by({name: trace.kept for name, trace in answered})
+    finders = found_by({name: trace.picks for name, trace in answered})
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow(CSV_HEAD)

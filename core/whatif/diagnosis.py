@@ -68,7 +68,7 @@ def diagnose(
     """Why a stopped run of an agent lacks support; None where it lacks none, where none is known, and where
     it was asked before all chunks were embedded, which is why. `spans`: the support by its characters.
     """
-    evidence = trace.kept
+    evidence = trace.picks
     lacking = [chunk_id for chunk_id in gold if chunk_id not in evidence]
     if trace.stopped is None or not lacking or trace.started.config.searched:
         return None
@@ -111,7 +111,7 @@ def n_found_by(agent: Agent, corpus: Corpus, trace: Trace, gold: Sequence[int]) 
     for event in agent.run(trace.started.query, corpus, config):
         if event.event != "run_started":
             found = found.with_event(event)
-    return len({*gold} & {*found.kept})
+    return len({*gold} & {*found.picks})
 
 
 def _kept(trace: Trace, gold: Sequence[int]) -> list[Remedy]:

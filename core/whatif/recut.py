@@ -75,7 +75,7 @@ def _n_found(
     """
     config = trace.started.config
     config = config.with_(step_budget=min(config.step_budget, len(other)), forced=(), forbidden=())
-    kept = fold(agent.run(trace.started.query, other, config)).kept
+    kept = fold(agent.run(trace.started.query, other, config)).picks
     return sum(
         share_found(other.workspace, kept, _within(corpus.workspace, chunk_id, spans)) == 1.0
         for chunk_id in gold

@@ -134,7 +134,7 @@ def test_the_answer_to_another_set_is_read_once(
 ) -> None:
     run = sets.run(documents, SetOrder(QUESTION, 8), quiet)
     assert sets.at(run, 8).answer == run.answer
-    other = next(view for budget in (1, 2) if (view := sets.at(run, budget)).taken != run.trace.kept)
+    other = next(view for budget in (1, 2) if (view := sets.at(run, budget)).taken != run.trace.picks)
     assert (other.answer, other.reward) == (None, None)
     told = sets.answered(other)
     assert told.answer == services.read(run, other.taken)
@@ -282,7 +282,7 @@ def test_clicks_open_rows_and_chunks_and_nothing_else(
     session = Session(corpus=documents.token)
     told = last(tab._run(session, EvidencePlace(), QUESTION, 8))
     place = told[tab.place]
-    assert "chunks" in text(told[tab.said])
+    assert "chunks" in text(told[tab.sentence])
     assert told[tab.page] == logged(services, services.library.runs.get(place.run).run_id).record.run_id  # type: ignore[union-attr]
     assert place.tokens == (place.run,)
     opened = tab._on_click(session, place, click("row", 1))
@@ -312,7 +312,7 @@ def test_the_budget_moves_the_set_and_logs_nothing(
     place = last(tab._run(session, EvidencePlace(), QUESTION, 8))[tab.place]
     moved = last(tab._on_budget(session, place, 1))
     assert moved[tab.place].budget == 1
-    assert "Reading it" not in text(moved[tab.said])
+    assert "Reading it" not in text(moved[tab.sentence])
     assert len(json.loads(moved[tab.action][1][2][0])["Document_1"]) <= 1
     assert "no whole number" in text(last(tab._on_budget(session, place, None))[tab.asking.notice])
     assert "must be between" in text(last(tab._on_budget(session, place, 99))[tab.asking.notice])

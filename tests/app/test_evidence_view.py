@@ -111,19 +111,19 @@ def paths(nodes: list[Node], kind: str) -> list[str]:
 
 
 def test_the_sentence_says_what_was_taken_and_what_it_answers() -> None:
-    told = words(view.said(set_of((3, 10), gold=(3, 5), known="Bo", said="Bo")))
+    told = words(view.sentence(set_of((3, 10), gold=(3, 5), known="Bo", said="Bo")))
     assert (
         "2 of 13 chunks from 2 of 3 documents, 20 tokens, hold 1 of 2 support. Answer: Bo, 90 % sure, right."
         in told
     )
     assert "wrong: the known answer is Bo." in words(
-        view.said(set_of((3,), gold=(3,), known="Bo", said="Ada"))
+        view.sentence(set_of((3,), gold=(3,), known="Bo", said="Ada"))
     )
-    assert "Reading it…" in words(view.said(set_of((3,))))
-    assert "from" not in words(view.said(set_of((1,), sizes=(4,), json_ld=("",), said="Bo")))
-    nothing = words(view.said(set_of((), said="")))
+    assert "Reading it…" in words(view.sentence(set_of((3,))))
+    assert "from" not in words(view.sentence(set_of((1,), sizes=(4,), json_ld=("",), said="Bo")))
+    nothing = words(view.sentence(set_of((), said="")))
     assert "No chunk of 13 is likelier taken than not." in nothing
-    assert view.EMPTY in words(view.said(None))
+    assert view.EMPTY in words(view.sentence(None))
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,7 @@ def test_marks_are_the_known_support_of_a_run_here_and_in_the_log(
     after, second = ran(services, Explorer(services).reset(before))
     assert second.gold == (5,)
     lacking = services.diagnose(second).diagnosis
-    assert (lacking is None) == (5 in second.trace.kept)
+    assert (lacking is None) == (5 in second.trace.picks)
     services.library.runs.drop(second.token)
     own.mark(after, QUESTION, 5, True)  # taken back
     opened = services.attach(second.run_id)

@@ -29,5 +29,5 @@ def test_progress_counts_what_a_stage_works_on(stage: str, words: str) -> None:
 def test_what_back_takes_away_takes_the_end_with_it() -> None:
     steps = tuple(StepTaken(step, step, 0.5, 1.0, 0.5, None, "", 0.0) for step in (1, 2))
     trace = Trace(RunStarted("where ?", "qrag", "", 9, EpisodeConfig()), steps, Stopped("budget", 2))
-    assert present.kept(trace, 2) == trace
-    assert present.kept(trace, 1) == Trace(trace.started, steps[:1])
+    assert present.first_steps(trace, 2) == trace
+    assert present.first_steps(trace, 1) == Trace(trace.started, steps[:1])

@@ -101,7 +101,7 @@ def test_a_run_is_drawn_again_from_the_log_alone(
         QUESTION,
     )
     assert sorted(kept.trace.chosen) == sorted(run.evidence)
-    order = [chunk_id for chunk_id in run.trace.found if chunk_id in run.evidence]
+    order = [chunk_id for chunk_id in run.trace.pool if chunk_id in run.evidence]
     assert list(kept.trace.chosen) == order
     assert kept.record.label == {"support": list(SUPPORT), "answer": "stone"}
     assert kept.details["answer"]["text"] == run.trace.answer

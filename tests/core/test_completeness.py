@@ -111,8 +111,8 @@ def test_curves_are_shares_of_complete_evidence_by_lead() -> None:
     assert curves[4].curve == curves[8].curve == ((0.1, round(11 / 42, 4)), large)
     assert curves[12].curve == ((0.1, round(21 / 42, 4)), large)
     assert curves[4].to_json()["complete"] == 0.55
-    assert curves[4].said.max() < 0.8
-    assert curves[4].said.min() > 0.2
+    assert curves[4].estimates.max() < 0.8
+    assert curves[4].estimates.min() > 0.2
 
 
 def test_what_says_nothing_of_a_size_is_left_out() -> None:

@@ -96,7 +96,7 @@ def test_sample_questions_with_what_the_app_picks(sample: Sample) -> None:
         for question in sample.questions
     ]
     right = [
-        supporting(corpus, question) <= set(trace.kept)
+        supporting(corpus, question) <= set(trace.picks)
         for question, trace in zip(sample.questions, traces, strict=True)
     ]
     assert sum(right) >= LEAST_FOUND[sample.key]

@@ -486,7 +486,7 @@ class _Comparison:
             return self.services.answer(run)
         trace = self.sparc.trace
         run = replace(
-            run, answer=EvidenceAnswer.from_json(sparc_answer(trace), dict.fromkeys(trace.found, ""))
+            run, answer=EvidenceAnswer.from_json(sparc_answer(trace), dict.fromkeys(trace.pool, ""))
         )
         self.services.library.runs.put(run.token, run)
         return run

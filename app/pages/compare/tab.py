@@ -174,7 +174,7 @@ class CompareTab(CompareLayout):
         spec = documents.agent.spec
         if taken.is_new:
             k, methods = self.comparisons.usual_k(documents), self.comparisons.usual(spec.name)
-            update[self.asking.known] = known_questions(documents.questions)
+            update[self.asking.known_questions] = known_questions(documents.questions)
             compared = replace(compared, lifted=())
         if (
             wanted is not None

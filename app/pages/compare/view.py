@@ -307,7 +307,7 @@ def reading(compared: Compared, columns: Sequence[ShownColumn], workspace: Works
     if compared.chunk_id is None:
         return []
     shown = shown_comparison(columns)
-    found, paint = shown.found, shown.paint
+    found, paint = shown.finders, shown.paint
     centre = compared.chunk_id if compared.anchor is None else compared.anchor
     page = page_around(workspace, centre)
 

@@ -140,7 +140,7 @@ class SetInView:
     @property
     def is_logged(self) -> bool:
         """Whether this is the set that the log has."""
-        return self.taken == self.run.trace.kept
+        return self.taken == self.run.trace.picks
 
     @property
     def n_support_found(self) -> int:
@@ -253,7 +253,7 @@ class EvidenceSets:
         )
         view = SetInView(run, budget, chances, (), (), token_counts(workspace), ())
         taken = (
-            run.trace.kept[:size]
+            run.trace.picks[:size]
             if by_model
             else tuple(most_probable_set(chances, size, view.least, run.config.forbidden))
         )

@@ -28,7 +28,7 @@ class EvidenceLayout:
             self._build_form(services, session)
         with gr.Row(elem_classes="qx-card", elem_id="qx-sets-story"):
             with gr.Column(min_width=240, scale=5):
-                self.said = tree(view.said(None), elem_id="qx-sets-said")
+                self.sentence = tree(view.sentence(None), elem_id="qx-sets-said")
             with gr.Column(min_width=240, scale=4):
                 self.budget = gr.Slider(
                     1,

@@ -97,7 +97,7 @@ class EvidenceTab(EvidenceLayout):
 
     def _wire(self) -> None:
         self._drawing = [
-            *(self.said, self.budget_words, self.tokens, self.documents, self.reading),
+            *(self.sentence, self.budget_words, self.tokens, self.documents, self.reading),
             *(self.reward, self.action, self.frontier, self.frontier_notice),
         ]
         self._outputs = [
@@ -156,10 +156,10 @@ class EvidenceTab(EvidenceLayout):
         if taken is None:
             return {**frontier, **self._line(session, who), self.header: open_documents(None)}
         place = replace(place, seen=taken.seen)
-        known = {self.asking.known: known_questions(taken.documents.questions)} if taken.is_new else {}
+        labelled = known_questions(taken.documents.questions)
         return {
             **frontier,
-            **known,
+            **({self.asking.known_questions: labelled} if taken.is_new else {}),
             self.place: place,
             self.asking.question: taken.question,
             self.header: open_documents(taken.documents),
@@ -348,7 +348,7 @@ class EvidenceTab(EvidenceLayout):
         """Everything that changes with the set."""
         return {
             self.asking.status: view.took(shown),
-            self.said: view.said(shown),
+            self.sentence: view.sentence(shown),
             self.budget_words: view.budget_words(shown),
             self.tokens: view.tokens(shown),
             self.reward: reward_view.reward(shown),

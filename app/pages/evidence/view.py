@@ -41,7 +41,7 @@ def took(view: SetInView | None) -> list[Node]:
     return [h("span", None, f"{seconds:,.2f} s · the whole set at once")]
 
 
-def said(view: SetInView | None) -> list[Node]:
+def sentence(view: SetInView | None) -> list[Node]:
     """The set as one sentence, with the answer from it."""
     if view is None:
         return [h("p", {"class": "qx-empty"}, EMPTY)]
@@ -71,10 +71,13 @@ def _answer(view: SetInView) -> list[Node]:
     told = view.answer
     if told is None:
         return [h("span", {"class": "qx-mut"}, "Reading it…")]
-    if not told.said:
+    if not told.reliable_text:
         words = "No reliable answer" if not told.reliable else "No answer in it"
         return [h("span", {"title": BY_READER, "tabindex": "0"}, f"{words}."), *_judged(view)]
-    parts: list[Node] = ["Answer: ", h("strong", {"title": BY_READER, "tabindex": "0"}, shortened(told.said))]
+    parts: list[Node] = [
+        "Answer: ",
+        h("strong", {"title": BY_READER, "tabindex": "0"}, shortened(told.reliable_text)),
+    ]
     if told.document is not None:
         parts.append(h("span", {"class": "qx-mut"}, f" (JSON-LD of document {told.document + 1})"))
     if told.confidence is not None:
@@ -84,7 +87,7 @@ def _answer(view: SetInView) -> list[Node]:
 
 def _judged(view: SetInView) -> list[Node]:
     known = view.run.known_answer
-    match verdict_on(view.answer.said if view.answer else "", known):
+    match verdict_on(view.answer.reliable_text if view.answer else "", known):
         case "right":
             return [", ", h("strong", {"class": "qx-good"}, "right")]
         case "wrong":
@@ -103,7 +106,7 @@ def budget_words(view: SetInView | None) -> list[Node]:
     asked = view.run.config.step_budget
     if view.by_model:
         words = (
-            f"the first {n} of {len(view.run.trace.kept)} that the model took"
+            f"the first {n} of {len(view.run.trace.picks)} that the model took"
             if not view.is_logged
             else f"the model was asked for {asked} at most and took {n}"
         )

@@ -65,7 +65,7 @@ class RunFilters:
     since: datetime | None = None
     until: datetime | None = None
 
-    def given(self) -> dict[str, str | bool | datetime]:
+    def values(self) -> dict[str, str | bool | datetime]:
         """Those that matter, as `RunReader.search` takes them."""
         return {name: value for name, value in asdict(self).items() if value is not None and value != ""}
 
@@ -96,7 +96,7 @@ class Experiments:
 
     def page(self, filters: RunFilters, page: int, size: int, owner: str | None) -> RunPage:
         """A page of runs, the newest first."""
-        return self.services.own_log.search(owner=owner, **filters.given(), limit=size, offset=page * size)  # type: ignore[arg-type]
+        return self.services.own_log.search(owner=owner, **filters.values(), limit=size, offset=page * size)  # type: ignore[arg-type]
 
     def facets(self, owner: str | None) -> RunFacets:
         """What runs can be filtered by."""
@@ -106,7 +106,7 @@ class Experiments:
         """Every run that has ended and fits. Raises BadRequest when there is none, or too many."""
         found: dict[str, None] = {}
         for offset in range(0, MAX_EXPORTED + 1, MAX_PAGE):
-            page: dict[str, Any] = {**filters.given(), "limit": MAX_PAGE, "offset": offset}
+            page: dict[str, Any] = {**filters.values(), "limit": MAX_PAGE, "offset": offset}
             rows = self.services.own_log.search(owner=owner, **page).rows
             found |= {row.run_id: None for row in rows if row.status != "running"}
             if len(rows) < MAX_PAGE:

@@ -32,7 +32,7 @@ def diagnosis(run: RunInView | None, session: Session) -> list[Node]:
             _cause(found, run),
             [_button(remedy, found, run) for remedy in found.remedies[:MOST_BUTTONS]],
         )
-    if run.gold and {*run.gold} <= {*run.trace.kept}:
+    if run.gold and {*run.gold} <= {*run.trace.picks}:
         return _reading_failed(run, session)
     if not run.gold and run.completeness is not None and run.completeness < LOW:
         return _incomplete(run, run.completeness)
@@ -50,7 +50,7 @@ def diagnosis(run: RunInView | None, session: Session) -> list[Node]:
 
 
 def _incomplete(run: RunInView, share: float) -> list[Node]:
-    n_chunks, by_size = len(run.trace.kept), completeness_by_size(run.spec, run.trace)
+    n_chunks, by_size = len(run.trace.picks), completeness_by_size(run.spec, run.trace)
     measured = max(size for size in by_size if size <= n_chunks)
     among = f"{n_chunks} chunks" if measured == n_chunks else f"the first {measured} chunks"
     words = (
@@ -72,7 +72,7 @@ def _incomplete(run: RunInView, share: float) -> list[Node]:
 def _no_answer(run: RunInView, session: Session) -> list[Node]:
     """Of a question whose support nobody knows."""
     answer = answer_in_view(run, session)
-    if answer is None or answer.said:
+    if answer is None or answer.reliable_text:
         return []
     best = max((step.q_value for step in run.trace.steps), default=None)
     worth = "" if best is None else f" The best choice was worth Q {best:.2f}."
@@ -81,14 +81,14 @@ def _no_answer(run: RunInView, session: Session) -> list[Node]:
         buttons.insert(0, _do("longer", MOST_STEPS, f"Allow {MOST_STEPS} steps", "without an early stop"))
     return _said(
         "No reliable answer: ",
-        f"the reader is not sure enough of anything in {counted(len(run.trace.kept), 'chunk')}.{worth}",
+        f"the reader is not sure enough of anything in {counted(len(run.trace.picks), 'chunk')}.{worth}",
         buttons,
     )
 
 
 def _reading_failed(run: RunInView, session: Session) -> list[Node]:
     answer = answer_in_view(run, session)
-    verdict = None if answer is None else verdict_on(answer.said, run.known_answer)
+    verdict = None if answer is None else verdict_on(answer.reliable_text, run.known_answer)
     if verdict in (None, "right"):
         return []
     what = (

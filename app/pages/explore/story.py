@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.in_view import RunInView
-from app.pages.explore.view import kept
+from app.pages.explore.view import first_steps
 from app.session import Session
 from core.draw.nodes import Node, h
 from core.draw.story import story_nodes
@@ -19,7 +19,7 @@ def story(run: RunInView | None, session: Session) -> list[Node]:
     if run is None or (not session.cursor and run.trace.stopped is None):
         return [h("p", {"class": "qx-empty"}, INVITATION)]
     told = run.answer if session.cursor == len(run.trace.steps) else None
-    texts, trace = run.documents.workspace, kept(run.trace, session.cursor)
+    texts, trace = run.documents.workspace, first_steps(run.trace, session.cursor)
     shown = story_of(trace, lambda chunk_id: texts[chunk_id].text, run.gold, told, run.known_answer)
-    tokens = sum(texts[chunk_id].n_tokens for chunk_id in trace.kept)
+    tokens = sum(texts[chunk_id].n_tokens for chunk_id in trace.picks)
     return story_nodes(shown, look=session.look, n_looks=run.trace.n_looks, tokens=tokens)

@@ -512,7 +512,7 @@ class ExploreTab(ExploreLayout):
             self.page: NO_RUN,
             self.controls.query: query,
             **self.own.listed(session),
-            self.asking.known: known_questions(documents.questions),
+            self.asking.known_questions: known_questions(documents.questions),
             self.chunker: "",
             self.max_tokens: None,
             self.asking.progress: [],
@@ -1095,7 +1095,7 @@ class ExploreTab(ExploreLayout):
             ),
             self.best: drawn(lambda: best_q_figure(run.trace)),
             self.trail_card: gr.update(visible=bool(run.gold)),
-            self.trail: gold_trail(present.kept(run.trace, session.cursor), run.gold),
+            self.trail: gold_trail(present.first_steps(run.trace, session.cursor), run.gold),
             self.distribution_title: figure_title(
                 f"Distribution of Q at step {look}", "chunks that could be chosen, log scale"
             ),

@@ -193,7 +193,7 @@ def standing_at(run: RunInView | None, session: Session) -> list[Node]:
     return [h("span", None, status(run, session)), *share]
 
 
-def kept(trace: Trace, cursor: int) -> Trace:
+def first_steps(trace: Trace, cursor: int) -> Trace:
     """The first `cursor` steps of a run, and how it ended where those are all."""
     return trace if cursor == len(trace.steps) else replace(trace, steps=trace.steps[:cursor], stopped=None)
 
@@ -214,7 +214,7 @@ def steps(run: RunInView | None, session: Session, without: Sequence[float] = ()
     cards += [_step_card(run, step, session, without) for step in run.trace.steps[: session.cursor]]
     words = decision(run.trace, session.cursor)
     if words:
-        shown = kept(run.trace, session.cursor)
+        shown = first_steps(run.trace, session.cursor)
         tokens = sum(run.documents.workspace[chunk_id].n_tokens for chunk_id in shown.evidence)
         cards.append(
             stop_card(words, n_kept=len(shown.evidence), tokens=tokens, reviewed=review_words(shown))
@@ -233,7 +233,7 @@ def _step_card(run: RunInView, step: StepTaken, session: Session, without: Seque
         acts = [act("fold" if explained else "why", step.step, "Why", **pressed)] if step.step > 1 else []
         acts.append(_forbidding(step.chunk_id, session, short=True))
     return step_card(
-        kept(run.trace, session.cursor),
+        first_steps(run.trace, session.cursor),
         step,
         gold=run.gold,
         scale=run.scale(),
@@ -339,7 +339,7 @@ def evidence(run: RunInView | None, session: Session) -> list[Node]:
     if run is None or not session.cursor:
         return [h("p", {"class": "qx-empty"}, "The chosen chunks will stand here in document order.")]
     workspace = run.documents.workspace
-    shown = kept(run.trace, session.cursor)
+    shown = first_steps(run.trace, session.cursor)
     chosen = {
         chunk_id: step
         for step, chunk_id in enumerate(shown.chosen, start=1)

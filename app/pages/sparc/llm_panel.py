@@ -176,7 +176,7 @@ class LlmPanel:
 
 def standing(models: LanguageModels, session: Session | None) -> list[Node]:
     """Which model is asked; `session` None before the page has one."""
-    given = None if session is None else models.given(session)
+    given = None if session is None else models.own(session)
     copy: Node | None = None
     if session is not None and given is not None:
         words = f"{_described(given)}, given by you."

@@ -139,7 +139,7 @@ class SparcTab(SparcLayout):
             chosen = [name for name in controls[3] or () if name in on_offer] or list(on_offer)
             controls = (*controls[:3], chosen, *controls[4:])
             update |= {
-                self.asking.known: known_questions(documents.questions),
+                self.asking.known_questions: known_questions(documents.questions),
                 self.controls.strategies: gr.CheckboxGroup(
                     [(STRATEGY_NAMES[name], name) for name in on_offer], value=chosen
                 ),

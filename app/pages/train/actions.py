@@ -136,7 +136,7 @@ class ShownTraining:
         return [event for event in self.events if event["event"] == "validated"]
 
     @property
-    def kept(self) -> TrainEvent | None:
+    def best_validation(self) -> TrainEvent | None:
         """The validation whose agent is in the folder."""
         return next((event for event in reversed(self.validations) if event.get("kept")), None)
 

@@ -176,7 +176,7 @@ def training_list(trainings: Sequence[ShownTraining], chosen: str, page: int) ->
 
 
 def _training_row(training: ShownTraining, is_chosen: bool) -> Node:
-    kept = training.kept
+    kept = training.best_validation
     done = training.updates[-1]["update"] if training.updates else 0
     wanted = training.config.get("updates")
     name = h(
@@ -326,7 +326,7 @@ def curve_words(training: ShownTraining) -> dict[str, str]:
             f" {last[-1]['alpha']:.3g}"
         ),
     }
-    if (kept := training.kept) is not None:
+    if (kept := training.best_validation) is not None:
         words["score"] = (
             f"{kept['score']:.3f} after update {kept['update']:,}: that agent is kept. Thick: mean of all"
             " examples"
@@ -346,7 +346,7 @@ def is_supervised(training: ShownTraining) -> bool:
 
 def validation_table(training: ShownTraining) -> list[Node]:
     """Every task at the untrained agent, the one that is kept and the latest."""
-    validations, kept = training.validations, training.kept
+    validations, kept = training.validations, training.best_validation
     if kept is None:
         return []
     columns = {

@@ -74,7 +74,7 @@ class Asking:
                     elem_id=named("question"),
                     elem_classes="qx-question",
                 )
-                self.known = tree(elem_id=named("known"), elem_classes="qx-known")
+                self.known_questions = tree(elem_id=named("known"), elem_classes="qx-known")
             self.run = gr.Button(starts, variant="primary", elem_id=named("run"), min_width=60)
             beside()
         with gr.Row(elem_classes="qx-line"):
@@ -110,7 +110,7 @@ class Asking:
             chosen = known_question(self._corpora.get(now.corpus), event)
             return gr.skip() if chosen is None else chosen
 
-        self.known.select(fill_in, session, self.question, **in_line("known"))
+        self.known_questions.select(fill_in, session, self.question, **in_line("known"))
 
     def begun(self) -> dict[Any, Any]:
         """What is shown before the first progress comes in."""

@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[3]
 def test_passages_are_what_the_run_kept(search: Search) -> None:
     trace = fold(search.retriever.retrieve(QUESTION, search.corpus, search.config.with_(step_budget=3)))
     passages = search.passages(QUESTION, 3)
-    assert [passage.metadata["chunk_id"] for passage in passages] == list(trace.kept)
+    assert [passage.metadata["chunk_id"] for passage in passages] == list(trace.picks)
     for step, passage in zip(trace.steps, passages, strict=True):
         document = DOCUMENTS[search.corpus.workspace[step.chunk_id].document]
         start, end = passage.metadata["start"], passage.metadata["end"]

@@ -12,7 +12,7 @@ import core.sparc
 from core.llm.protocol import LlmError
 from core.sparc.agents import BranchResult, RewriteTask, SupportedAnswer, Turn
 from core.sparc.budget import Budget, OutOfBudget
-from core.sparc.events import Cost, Found, Note
+from core.sparc.events import Cost, Hit, Note
 from core.sparc.llm_agents import (
     Judgement,
     LlmEvaluator,
@@ -72,7 +72,7 @@ def test_the_same_search_twice_counts_once(turn: Turn) -> None:
 
 
 def test_a_note_names_the_passages_that_it_rests_on(turn: Turn) -> None:
-    found = [Found(7, 1.0, "seven"), Found(9, 0.5, "nine")]
+    found = [Hit(7, 1.0, "seven"), Hit(9, 0.5, "nine")]
     note, _ = LlmManager(RoleLlm(note={"note": " text ", "sources": [2, 5, 0, 2]})).update(
         QUESTION, "q", Note("old", (4,)), found, turn
     )

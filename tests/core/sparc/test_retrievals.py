@@ -93,7 +93,7 @@ def test_what_the_agent_needs_is_what_it_takes_of_some_chunks(
         own.spec = spec
         retrievals = Retrievals(corpus, agent=own)
         trace = fold(Agent(own).run(QUESTION, corpus, spec.episode_config()))
-        assert retrievals.needed(QUESTION, range(len(STORY))) == trace.kept
+        assert retrievals.needed(QUESTION, range(len(STORY))) == trace.picks
         if trace.stopped is not None and trace.stopped.reason == "threshold" and not trace.taken_back:
             left = retrievals.left_to_find(QUESTION, trace.chosen)
             assert left is not None

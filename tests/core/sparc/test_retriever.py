@@ -38,7 +38,7 @@ def test_evidence_stands_in_order_of_retrieval_with_the_scores_of_it(trace: Spar
     taken = [step for step in steps if isinstance(step, StepTaken)]
     assert [step.step for step in taken] == list(range(1, len(taken) + 1))
     assert [step.chunk_id for step in taken] == [
-        chunk_id for chunk_id in trace.found if chunk_id in trace.stopped.evidence
+        chunk_id for chunk_id in trace.pool if chunk_id in trace.stopped.evidence
     ]
     first = next(
         one
@@ -78,13 +78,13 @@ def test_as_a_method_it_takes_no_more_than_the_others(story: Corpus, budget: int
     assert folded.stopped is not None
     assert retriever.trace is heard[-1]
     assert retriever.trace.started.config.k == budget
-    assert {*folded.chosen} <= {*heard[-1].found}
+    assert {*folded.chosen} <= {*heard[-1].pool}
 
 
 def test_the_answer_names_who_gave_it_and_on_what(trace: SparcTrace) -> None:
     told = sparc_answer(trace)
     assert (told["text"], told["by"]) == (trace.answer, "rules and knowing")
-    assert {*told["citations"]} <= {*trace.found}
+    assert {*told["citations"]} <= {*trace.pool}
 
 
 def lengthened(trace: SparcTrace, text: int, note: int) -> SparcTrace:
@@ -107,7 +107,7 @@ def test_a_trace_that_is_too_long_for_the_log_keeps_the_beginnings_of_its_texts(
     told = sparc_detail(lengthened(trace, 300_000, 10))
     assert len(json.dumps(told)) <= MAX_DETAIL_BYTES
     back = SparcTrace.from_json(told)
-    assert back.found == trace.found
-    assert back.text(back.found[0]) == "x" * 2_000
+    assert back.pool == trace.pool
+    assert back.text(back.pool[0]) == "x" * 2_000
     with pytest.raises(LogError, match="more than 1,000,000"):
         detail_json("sparc", sparc_detail(lengthened(trace, 10, 900_000)))

@@ -209,7 +209,7 @@ def test_a_hostile_chunk_changes_nothing_but_what_is_quoted() -> None:
     }
     llm = RoleLlm(rewriter=wanted)
     traces = [run(one, corpus) for one, corpus in ((RoleLlm(rewriter=wanted), plain), (llm, hostile))]
-    assert len(STORY) - 1 in traces[1].found
+    assert len(STORY) - 1 in traces[1].pool
     kinds = [
         [(event.event, getattr(event, "round", 0)) for event in sorted(trace.events, key=str_order)]
         for trace in traces

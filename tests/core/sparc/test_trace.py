@@ -36,7 +36,7 @@ def test_a_trace_comes_back_from_json_and_is_replayed_from_it(trace: SparcTrace)
     back = SparcTrace.from_json(json.loads(json.dumps(trace.to_json())))
     assert back == trace
     assert fold_sparc(back.events) == trace
-    assert back.text(back.found[0]) == trace.text(back.found[0]) != ""
+    assert back.text(back.pool[0]) == trace.text(back.pool[0]) != ""
 
 
 @pytest.mark.parametrize("depth", [1, 2])

@@ -199,13 +199,13 @@ def test_what_a_review_took_back_was_found_by_the_others_alone(arena: Arena) -> 
     found = {row["chunk_id"]: row["found_by"] for row in comparison_json(QUERY, columns, workspace)["chunks"]}
     assert (
         {chunk_id for chunk_id, names in found.items() if "own" in names}
-        == {*trace.kept}
+        == {*trace.picks}
         == {*trace.evidence}
     )
     assert len(comparison_json(QUERY, columns[:1], workspace)["chunks"]) == 1
     rows = list(csv.DictReader(io.StringIO(comparison_csv(QUERY, columns[:1], workspace))))
     assert {int(row["chunk_id"]): int(row["found_by"]) for row in rows} == {
-        chunk_id: int(chunk_id in trace.kept) for chunk_id in trace.chosen
+        chunk_id: int(chunk_id in trace.picks) for chunk_id in trace.chosen
     }
 
 

@@ -64,8 +64,8 @@ def test_more_steps_find_what_they_promise(agent: Agent, corpus: Corpus) -> None
     longer = ways(found)["longer"]
     assert longer.n_found == 2
     assert isinstance(longer.value, int)
-    assert {*gold} <= {*ran(agent, corpus, longer.value).kept}
-    assert not {*gold} <= {*ran(agent, corpus, longer.value - 1).kept}
+    assert {*gold} <= {*ran(agent, corpus, longer.value).picks}
+    assert not {*gold} <= {*ran(agent, corpus, longer.value - 1).picks}
 
 
 def test_a_neighbour_of_a_choice_is_named(agent: Agent, corpus: Corpus) -> None:
@@ -98,7 +98,7 @@ def test_bm25_is_named_only_where_it_has_the_chunk_in_reach(agent: Agent, corpus
 def test_another_agent_is_counted_by_what_it_keeps(agent: Agent, corpus: Corpus) -> None:
     trace = ran(agent, corpus, 1)
     own = ran(agent, corpus, agent.spec.step_budget)
-    assert n_found_by(agent, corpus, trace, own.chosen) == len(own.kept)
+    assert n_found_by(agent, corpus, trace, own.chosen) == len(own.picks)
 
 
 def passage(words: str) -> TextSpan:
@@ -128,7 +128,7 @@ def test_a_passage_that_is_cut_in_two_is_found_whole_in_larger_chunks(
     assert (helps.way, helps.n_found) == ("cut", len(gold))
     assert isinstance(helps.value, int)
     larger = cut(minilm, helps.value)
-    assert {*chunks_of(larger.workspace, [span])} <= {*ran(agent, larger, 1).kept}
+    assert {*chunks_of(larger.workspace, [span])} <= {*ran(agent, larger, 1).picks}
 
 
 def test_a_passage_in_one_chunk_asks_for_no_other_cut_unless_it_lies_beside_a_choice(
