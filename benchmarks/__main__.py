@@ -45,6 +45,7 @@ BENCHMARKS = {
         " runs it"
     ),
     "visitors": "a step while others step, against a fair share of the cores (--n visitors)",
+    "soak": "20 visitors for half an hour: errors, steps, the server's memory (--n minutes)",
     "memory": "megabytes that 100 runs leave behind: core, log, page, HTTP (--n runs that count)",
     "support": "whether a passage bears a statement out: by words, by meaning, by reading",
     "ingest_pages": "what reading and chunking keep of real pages, Markdown and books",

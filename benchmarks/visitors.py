@@ -80,10 +80,10 @@ class Visitor:
         return self.waits
 
     def _wait(self, kind: str, act: Callable[[], str]) -> str:
-        began, cpu = time.perf_counter(), _cpu_seconds(self.pid)
+        began, cpu = time.perf_counter(), cpu_seconds(self.pid)
         came = act()
         if came:
-            self.waits.append(Wait(kind, time.perf_counter() - began, _cpu_seconds(self.pid) - cpu))
+            self.waits.append(Wait(kind, time.perf_counter() - began, cpu_seconds(self.pid) - cpu))
         return came
 
 
@@ -95,14 +95,14 @@ def rows(n: int = 8) -> list[Row]:
             visitor.page.load(secrets.token_hex(16))
             visitor.walk(BUDGET)
         alone = visitors[0].walk(STEPS)
-        cpu = _cpu_seconds(app.pid)
+        cpu = cpu_seconds(app.pid)
         with ThreadPoolExecutor(n) as clicking:
             together = [
                 wait
                 for waits in clicking.map(lambda visitor: visitor.walk(STEPS), visitors)
                 for wait in waits
             ]
-        cpu = (_cpu_seconds(app.pid) - cpu) / (n * STEPS)
+        cpu = (cpu_seconds(app.pid) - cpu) / (n * STEPS)
     rows = [
         Row(f"{ANY} beside {n - 1} others, the server's CPU with answers and log, mean", 1000 * cpu, "ms")
     ]
@@ -147,7 +147,7 @@ def rows(n: int = 8) -> list[Row]:
     return rows
 
 
-def _cpu_seconds(pid: int) -> float:
+def cpu_seconds(pid: int) -> float:
     """Of a process and all its threads so far, to a hundredth."""
     fields = (
         Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()

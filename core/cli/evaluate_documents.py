@@ -14,8 +14,10 @@ import json
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
+from functools import cached_property
 from pathlib import Path
 
+from core.answer.protocol import Reader
 from core.answer.reader import load_reader
 from core.cli.common import progress_printer
 from core.cli.flags import add_cluster_flag, add_llm_flags, llm_of
@@ -143,12 +145,17 @@ class DocumentEvaluator:
         device: str | None,
         llm: Llm | None,
     ) -> None:
-        self._given = folder, setting, encoders, load_reader(device=device)
-        self._llm = llm
+        self._given, self._device, self._llm = (folder, setting, encoders), device, llm
+
+    @cached_property
+    def _reader(
+        self,
+    ) -> Reader:  # not loaded at once: of what fails then, a cluster doesn't tell the sentence
+        return load_reader(device=self._device)
 
     def result(self, asked: AskedDocument) -> DocumentResult:
         """See `evaluate_document`."""
-        return evaluate_document(asked, *self._given, progress_printer(asked.name), self._llm)
+        return evaluate_document(asked, *self._given, self._reader, progress_printer(asked.name), self._llm)
 
 
 def _in_order(results: Iterable[tuple[int, DocumentResult]]) -> Iterator[DocumentResult]:
