@@ -40,6 +40,7 @@ _HTML_START = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _HTML_TAG = re.compile(r"</(?:p|div|h[1-6]|ul|ol|table|section|article|span|a)\s*>", re.IGNORECASE)
+_HEADING = re.compile(r"(?:\A|\n\n)#{1,6} +\S[^\n]*(?:\n\n|\Z)")
 _SNIFFED = 4_000
 _MIN_CLOSING_TAGS = 3
 _PDF_START = b"%PDF-"
@@ -67,7 +68,9 @@ def read_document(
 def read_pasted(
     text: str, title: str = "Pasted text", converter: Converter | None = None, on_part: OnPart | None = None
 ) -> Document:
-    """A document from pasted text, HTML when it clearly is. Raises BadDocument as `read_document` does."""
+    """A document from pasted text, HTML or Markdown when it clearly is. Raises BadDocument as `read_document`
+    does.
+    """
     if converter is None:
         with Converter() as own:
             return read_pasted(text, title, own, on_part)
@@ -77,9 +80,7 @@ def read_pasted(
             " the parts"
         )
     text = normalise(text, "the pasted text")
-    return _document(
-        text, "the pasted text", "html" if _looks_like_html(text) else "text", title, (), converter, on_part
-    )
+    return _document(text, "the pasted text", _kind_of(text), title, (), converter, on_part)
 
 
 def form_of(data: bytes, path: str, name: str) -> Form:
@@ -144,9 +145,7 @@ def read_one(
         name,
         is_html=kind == "html" or (kind is None and _looks_like_html(data[:_SNIFFED].decode("latin-1"))),
     )
-    return _document(
-        text, name, kind or ("html" if _looks_like_html(text) else "text"), stem, notices, converter, on_part
-    )
+    return _document(text, name, kind or _kind_of(text), stem, notices, converter, on_part)
 
 
 def _converted(
@@ -196,6 +195,13 @@ def _document(
 
 def _titles(markdown: str) -> Iterator[str]:
     return (block.title for block in parse_blocks(markdown) if block.type == "heading" and block.title)
+
+
+def _kind_of(text: str) -> DocumentKind:
+    """What a text of unknown kind is; Markdown where a heading stands alone between blank lines."""
+    if _looks_like_html(text):
+        return "html"
+    return "markdown" if _HEADING.search(text[:_SNIFFED]) else "text"
 
 
 def _looks_like_html(text: str) -> bool:

@@ -274,9 +274,14 @@ def test_pasted_text_opens_and_cancel_keeps_what_was_open(
     page.locator("#qx-run").click()
     expect(page.locator("#qx-steps .qx-stop")).to_be_visible(timeout=30_000)
     page.get_by_text("Change document").click()
-    page.locator("#qx-pasted textarea").fill("The heron stood on the weir all day.")
+    page.locator("#qx-pasted textarea").fill("# Birds\n\nThe **heron** stood on the\nweir all day.\n")
     page.locator("#qx-add-pasted").click()
     expect(page.locator("#qx-header .qx-doc-title")).to_contain_text("Pasted text and 1 more", timeout=60_000)
+    settle(page)
+    page.locator("#qx-find textarea, #qx-find input").first.fill("heron")
+    page.locator("#qx-find-next").click()
+    expect(page.locator("#qx-reading .qx-marked strong")).to_have_text(["Birds", "heron"], timeout=20_000)
+    expect(page.locator("#qx-reading")).not_to_contain_text("**")
 
 
 def test_an_archive_of_office_files_opens_as_a_list_of_documents(

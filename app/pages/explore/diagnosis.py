@@ -75,13 +75,14 @@ def _no_answer(run: RunInView, session: Session) -> list[Node]:
     if answer is None or answer.reliable_text:
         return []
     best = max((step.q_value for step in run.trace.steps), default=None)
+    found = "is not sure enough of anything" if answer.text else "finds no answer"
     worth = "" if best is None else f" The best choice was worth Q {best:.2f}."
     buttons = [_do("compare", "", "Compare", "with BM25 and the other methods")]
     if run.trace.stopped is not None and run.trace.stopped.reason == "threshold":
         buttons.insert(0, _do("longer", MOST_STEPS, f"Allow {MOST_STEPS} steps", "without an early stop"))
     return _said(
         "No reliable answer: ",
-        f"the reader is not sure enough of anything in {counted(len(run.trace.picks), 'chunk')}.{worth}",
+        f"the reader {found} in {counted(len(run.trace.picks), 'chunk')}.{worth}",
         buttons,
     )
 

@@ -143,6 +143,21 @@ def test_pasted_html_is_recognised_and_other_text_is_not():
     assert read_pasted("words", "My notes").title == "My notes"
 
 
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("# Lamps\n\nThe **lamp** is lit.", "markdown"),
+        ("Preface.\n\n## Oil\n\nIt burns.", "markdown"),
+        ("run this:\n# install\nmake", "text"),
+        ("#1 of the list\n\nOil.", "text"),
+        ("The **lamp** is lit.", "text"),
+    ],
+)
+def test_text_whose_headings_stand_alone_is_markdown(text: str, kind: str) -> None:
+    assert read_pasted(text).kind == kind
+    assert read_document(text.encode(), "notes").kind == kind
+
+
 def test_a_line_longer_than_people_write_is_read_with_a_notice():
     document = read_document(b"word " * 2_000_000, "a.txt")
     assert document.notices == (
