@@ -5,6 +5,8 @@ from __future__ import annotations
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
 
+from tests.settled import settle
+
 GRAVE = {"serious", "critical"}
 """Impacts that keep somebody from using a thing. What is left below them are hints."""
 
@@ -18,3 +20,13 @@ def grave_faults(page: Page) -> list[tuple[str, object, str]]:
         if rule["impact"] in GRAVE
         for node in rule["nodes"]
     ]
+
+
+def grave_faults_in_both(page: Page) -> list[tuple[str, object, str]]:
+    """The same in dark and in light, where the page stays."""
+    found = []
+    for scheme in ("dark", "light"):
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        settle(page)
+        found += grave_faults(page)
+    return found

@@ -34,7 +34,7 @@ from core.methods.topk import TopK
 from core.resrag.action import action_json, action_of
 from core.resrag.retriever import EvidenceSet
 from core.types import Document
-from tests.app.axe import grave_faults
+from tests.app.axe import grave_faults_in_both
 from tests.app.conftest import RunningApp, upload, wait_ready
 from tests.conftest import OpenPage
 from tests.llm_server import serve_llm
@@ -407,7 +407,7 @@ def test_a_set_from_question_to_experiments_and_back(
     row.locator(".qx-set-list .qx-link").first.click()
     reading = page.locator("#qx-sets-reading")
     expect(reading).to_contain_text("taken at a budget of 8")
-    assert grave_faults(page) == []
+    assert grave_faults_in_both(page) == []
     reading.get_by_role("button", name="Close").click()
     expect(reading).to_have_text("")
     budget(page, 1)

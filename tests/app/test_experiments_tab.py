@@ -29,6 +29,7 @@ from core.config import EpisodeConfig
 from core.errors import BadRequest, LogError, RunNotFound
 from core.log import MalformedRuns, RunPage
 from core.log.records import RunCurve, RunRow
+from tests.app.axe import grave_faults_in_both
 from tests.app.conftest import RunningApp, StartApp, wait_ready
 from tests.app.explore_page import set_number
 from tests.conftest import OpenPage
@@ -423,6 +424,7 @@ def test_find_open_replay_share_export_delete_import_and_continue(
     assert [int(text.split()[1].replace(",", "")) for text in shown] == chosen
     page.locator("#qx-run-replay").click()
     expect(page.locator("#qx-run-replayed")).to_contain_text("It came out the same", timeout=60_000)
+    assert grave_faults_in_both(page) == []
     page.get_by_role("button", name="Share…").click()
     expect(page.locator("#qx-run-head")).to_contain_text("the whole text of its documents", timeout=30_000)
     page.get_by_role("button", name="Share it").click()

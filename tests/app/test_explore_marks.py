@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.app.axe import grave_faults
+from tests.app.axe import grave_faults_in_both
 from tests.app.conftest import RunningApp, wait_ready
 from tests.app.explore_page import CARDS, chosen, run, set_number
 from tests.settled import new_context, settle
@@ -60,7 +60,7 @@ def test_a_mark_is_the_support_of_the_run_in_view_and_of_the_next(page: Page) ->
     page.locator("#qx-own-answer textarea").fill("the garden")
     page.locator("#qx-own-save").click()
     expect(page.locator("#qx-answer .qx-judged")).to_be_visible(timeout=20_000)
-    assert grave_faults(page) == []
+    assert grave_faults_in_both(page) == []
 
 
 def test_what_lies_beside_a_choice_is_found_by_a_larger_chunk_with_a_click(page: Page) -> None:
@@ -74,7 +74,7 @@ def test_what_lies_beside_a_choice_is_found_by_a_larger_chunk_with_a_click(page:
     expect(page.locator("#qx-story .qx-miss")).to_have_count(1)
     cut = why.get_by_role("button", name=re.compile("Cut at (32|64) tokens"))
     expect(cut).to_contain_text("found 1 → 2 of 2", timeout=30_000)
-    assert grave_faults(page) == []
+    assert grave_faults_in_both(page) == []
     cut.click()
     expect(page.locator("#qx-header")).to_contain_text(
         re.compile("· [12] chunks? · sentences, (32|64) tokens"), timeout=30_000

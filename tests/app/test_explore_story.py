@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.app.axe import grave_faults
+from tests.app.axe import grave_faults_in_both
 from tests.app.conftest import RunningApp, wait_ready
 from tests.app.explore_page import CARDS, chosen, run, run_id, set_number, show_figures, show_settings
 from tests.settled import frames_asked_for, new_context, settle
@@ -154,7 +154,7 @@ def test_settings_are_one_line_and_open_over_the_page(ran: Page, running_app: Ru
     expect(line).to_contain_text("stops below Q 0.60", timeout=10_000)
     expect(ran.locator("#qx-standing")).to_contain_text("Changed since this run: threshold", timeout=10_000)
     assert ran.evaluate(BOXES, PANELS) == before, "a notice has a place of its own"
-    assert grave_faults(ran) == []
+    assert grave_faults_in_both(ran) == []
     ran.get_by_role("button", name="Run again").click()
     expect(ran.locator("#qx-settings")).to_be_hidden()
     expect(ran.locator("#qx-steps .qx-stop")).to_contain_text("is below 0.60", timeout=30_000)
@@ -275,7 +275,7 @@ def test_a_failed_question_says_why_and_what_helps_and_a_sample_brings_its_agent
     expect(page.locator("#qx-evidence .qx-missed")).to_have_count(1)
     expect(page.locator("#qx-answer .qx-judged")).to_be_visible()
     expect(why.get_by_role("button", name="Take chunk")).to_contain_text("found 2 → 3 of 3")
-    assert grave_faults(page) == []
+    assert grave_faults_in_both(page) == []
     longer = why.get_by_role("button", name="Allow 5 steps")
     expect(longer).to_contain_text("found 2 → 3 of 3")
     longer.click()
