@@ -1,7 +1,7 @@
 // The map of the chunks beside the strip: asked for when it is first opened, and made by the server meanwhile. What the pointer or the cursor
 // is on there, it is on in the strip as well: both draw one view.
 
-import { drawChunkMap, mapPicture, nearestTo, nextTowards, sizeOf } from "./chunk_map_draw.js";
+import { drawChunkMap, holding, mapPicture, nearestTo, nextTowards, panned, sizeOf, zoomed } from "./chunk_map_draw.js";
 import { keysOfChunks, press } from "./strip_input.js";
 import { unpack, whole } from "./strip_numbers.js";
 import { made } from "./strip_panels.js";
@@ -10,6 +10,7 @@ const PAUSE = 250; // milliseconds between two questions how far it is
 /** @type {[key: string, x: number, y: number][]} */
 const ARROWS = [["ArrowLeft", -1, 0], ["ArrowRight", 1, 0], ["ArrowUp", 0, -1], ["ArrowDown", 0, 1]];
 const MOST_NAMED = 8; // documents
+const LEAST_DRAG = 4; // pixels, fewer are a click
 
 /** @param {PartOf} part @param {View} view @param {Actions} actions @param {MapServer} server @param {Ask} ask @param {(value: StripValue, look: number) => string} stateOf @param {() => void} paint */
 export function makeChunkMap(part, view, actions, server, ask, stateOf, paint) {
@@ -19,6 +20,11 @@ export function makeChunkMap(part, view, actions, server, ask, stateOf, paint) {
   /** @type {PlacedPin[]} */
   let pins = []; // where the chosen chunks were drawn
   let making = ""; // of which documents a map is on its way
+  /** @type {number | null} */
+  let followed = null; // the cursor that was last brought into view
+  /** @type {number[] | null} */
+  let held = null; // where the pointer holds the map
+  let moved = false; // it was dragged since
   const offered = () => { // the vectors of which there can be a map
     const { chunk_map, n_chunks } = view.value;
     return chunk_map && n_chunks >= chunk_map.least ? chunk_map.of : null;
@@ -31,7 +37,7 @@ export function makeChunkMap(part, view, actions, server, ask, stateOf, paint) {
   function say(words, share, action, act) {
     part("chunkmap-making").hidden = !words;
     canvas.hidden = Boolean(words);
-    for (const name of ["colouring", "find", "found", "key"]) part("chunkmap-" + name).hidden = Boolean(words);
+    for (const name of ["colouring", "zoom", "find", "found", "key"]) part("chunkmap-" + name).hidden = Boolean(words);
     if (part("chunkmap-note").textContent !== words) part("chunkmap-note").textContent = words;
     progress.hidden = share === null;
     if (share) progress.value = share;
@@ -53,7 +59,7 @@ export function makeChunkMap(part, view, actions, server, ask, stateOf, paint) {
       return;
     }
     view.chunkmap = {
-      of, names: answer.names, places: unpack(answer.places, Uint16Array), groups: unpack(answer.groups, Uint8Array), points: null, picture: null, colour: "value", found: [],
+      of, names: answer.names, places: unpack(answer.places, Uint16Array), groups: unpack(answer.groups, Uint8Array), points: null, picture: null, colour: "value", found: [], seen: [0, 0, 1],
     };
     part("chunkmap-found").textContent = "";
     refresh();
@@ -134,7 +140,9 @@ export function makeChunkMap(part, view, actions, server, ask, stateOf, paint) {
   function draw(colours) {
     const map = current();
     if (panel.hidden || !map?.points || !view.shown || !canvas.clientWidth) return;
-    const size = sizeOf(canvas);
+    if (view.cursor !== followed && view.cursor !== null) show(map, holding(sizeOf(canvas, map.seen), map.places, view.cursor));
+    followed = view.cursor;
+    const size = sizeOf(canvas, map.seen);
     if (map.picture?.width !== size.pixels[0]) map.picture = null;
     if (!map.picture) {
       const picture = mapPicture(size, view.value, map, map.points, view.shown.scale, colours);
@@ -159,7 +167,7 @@ export function makeChunkMap(part, view, actions, server, ask, stateOf, paint) {
     fillColouring(map);
     const path = view.value.chosen.map((pin) => `step ${pin.step} chunk ${whole(pin.chunk_id)}`).join(", ");
     canvas.setAttribute("aria-label", `Map of ${whole(view.value.n_chunks)} chunks, alike ones close together. ${path ? `Path: ${path}. ` : ""}` +
-      "Arrow keys move the cursor to the nearest chunk in that direction, Enter opens the chunk.");
+      "Arrow keys move the cursor to the nearest chunk in that direction, Enter opens the chunk, plus and minus zoom.");
     loadPoints();
   }
 
@@ -181,15 +189,54 @@ export function makeChunkMap(part, view, actions, server, ask, stateOf, paint) {
   /** @param {MouseEvent} event */
   function meant(event) {
     const map = current();
-    return map?.points ? nearestTo(event.offsetX, event.offsetY, sizeOf(canvas), map.places, map.points, pins) : null;
+    return map?.points ? nearestTo(event.offsetX, event.offsetY, sizeOf(canvas, map.seen), map.places, map.points, pins) : null;
   }
+
+  // Another piece of the map; a finger scrolls the page while all of it is shown.
+  /** @param {ChunkMap} map @param {number[]} seen */
+  function show(map, seen) {
+    if (seen.every((number, i) => number === map.seen[i])) return;
+    [map.seen, map.picture] = [seen, null];
+    canvas.style.touchAction = seen[2] > 1 ? "none" : "";
+  }
+  /** @param {number} factor @param {number[]} [around] */
+  function zoom(factor, around) {
+    const map = current();
+    if (!map) return;
+    const size = sizeOf(canvas, map.seen);
+    show(map, zoomed(size, factor, around || [size.width / 2, size.height / 2]));
+    paint();
+  }
+  for (const [name, factor] of /** @type {[string, number][]} */ ([["in", 2], ["out", 0.5], ["all", 0]])) part(`chunkmap-${name}`).onclick = () => zoom(factor);
+
+  canvas.addEventListener("wheel", (event) => { // the plain wheel scrolls the page, as over the strip
+    if (!event.ctrlKey && !event.metaKey) return;
+    event.preventDefault();
+    zoom(Math.exp(-event.deltaY / 300), [event.offsetX, event.offsetY]);
+  }, { passive: false });
+  canvas.addEventListener("dblclick", () => zoom(0));
+  canvas.addEventListener("pointerdown", (event) => {
+    if (event.button === 0) held = [event.offsetX, event.offsetY];
+    moved = false;
+  });
+  for (const end of /** @type {const} */ (["pointerup", "pointercancel"])) canvas.addEventListener(end, () => (held = null));
   canvas.addEventListener("pointermove", (event) => {
+    const map = current();
+    if (map && held && map.seen[2] > 1) {
+      const by = [event.offsetX - held[0], event.offsetY - held[1]];
+      if (!moved && Math.hypot(...by) < LEAST_DRAG) return;
+      if (!moved) canvas.setPointerCapture(event.pointerId);
+      [moved, held] = [true, [event.offsetX, event.offsetY]];
+      show(map, panned(sizeOf(canvas, map.seen), by));
+      return paint();
+    }
     const chunk = meant(event);
     canvas.style.cursor = chunk === null ? "default" : "pointer";
     actions.point(chunk, event);
   });
   canvas.addEventListener("pointerleave", actions.leave);
   canvas.addEventListener("click", (event) => {
+    if (moved || event.detail > 1) return;
     const chunk = meant(event);
     if (chunk !== null) actions.open(chunk);
   });
@@ -198,7 +245,8 @@ export function makeChunkMap(part, view, actions, server, ask, stateOf, paint) {
     const points = map?.points;
     if (!points || event.ctrlKey || event.metaKey || event.altKey) return;
     const towards = ARROWS.map(([key, x, y]) => [key, () => actions.move((cursor) => nextTowards(cursor, [x, y], map.places, points))]);
-    press(event, { ...Object.fromEntries(towards), ...keysOfChunks(view, actions) });
+    const zooms = { "+": () => zoom(2), "=": () => zoom(2), "-": () => zoom(0.5), 0: () => zoom(0) };
+    press(event, { ...Object.fromEntries(towards), ...zooms, ...keysOfChunks(view, actions) });
   });
   new ResizeObserver(repaint).observe(canvas);
 

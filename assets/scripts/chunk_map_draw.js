@@ -11,21 +11,54 @@ const PIN = 8;
 const REACH = 12; // pixels around the pointer within which a chunk is meant
 const CELL = 4; // pixels of density
 const NO_GROUP = 255;
+const MOST_ZOOM = 32;
 
-/** @typedef {{ width: number, height: number, plot: number[], pixels: number[], ratio: number }} Size */
+/** @typedef {{ width: number, height: number, plot: number[], pixels: number[], ratio: number, seen: number[] }} Size */
 
-/** @param {HTMLCanvasElement} canvas @returns {Size} */
-export function sizeOf(canvas) {
+/** @param {HTMLCanvasElement} canvas @param {number[]} seen @returns {Size} */
+export function sizeOf(canvas, seen) {
   const [ratio, width] = [window.devicePixelRatio || 1, canvas.clientWidth];
   const height = Math.min(TALLEST, width);
   const tall = height - 2 * MARGIN;
-  return { width, height, plot: [Math.min(width - 2 * MARGIN, WIDEST * tall), tall], pixels: [width, height].map((pixels) => Math.round(pixels * ratio)), ratio };
+  return { width, height, plot: [Math.min(width - 2 * MARGIN, WIDEST * tall), tall], pixels: [width, height].map((pixels) => Math.round(pixels * ratio)), ratio, seen };
+}
+
+/** @param {Size} size */
+const corner = (size) => [(size.width - size.plot[0]) / 2, MARGIN];
+
+// What is shown of the map: its left and top as shares of the whole, and how many times it is enlarged; never anything beyond its border.
+/** @param {number[]} at @param {number} zoom */
+const seenFrom = (at, zoom) => [...at.map((share) => Math.min(1 - 1 / zoom, Math.max(0, share))), zoom];
+
+// Enlarged around a place of the canvas, which stays where it is.
+/** @param {Size} size @param {number} factor @param {number[]} around */
+export function zoomed(size, factor, around) {
+  const [left, top, before] = size.seen;
+  const zoom = Math.min(MOST_ZOOM, Math.max(1, before * factor));
+  const shares = around.map((pixel, i) => (pixel - corner(size)[i]) / size.plot[i]);
+  return seenFrom([left, top].map((share, i) => share + shares[i] / before - shares[i] / zoom), zoom);
+}
+
+// Moved by pixels, as a sheet under a hand.
+/** @param {Size} size @param {number[]} by */
+export function panned(size, by) {
+  const [left, top, zoom] = size.seen;
+  return seenFrom([left, top].map((share, i) => share - by[i] / (zoom * size.plot[i])), zoom);
+}
+
+// With a chunk in the middle, where it is not shown.
+/** @param {Size} size @param {Uint16Array} places @param {number} chunk */
+export function holding(size, places, chunk) {
+  const [x, y] = placeOf(size, places, chunk);
+  const shown = x >= 0 && x <= size.width && y >= 0 && y <= size.height;
+  return shown ? size.seen : panned(size, [size.width / 2 - x, size.height / 2 - y]);
 }
 
 /** @param {Size} size @param {Uint16Array} places @param {number} chunk */
 function placeOf(size, places, chunk) {
-  const [width, height] = size.plot;
-  return [(size.width - width) / 2 + (places[2 * chunk] / SIDE) * width, MARGIN + (places[2 * chunk + 1] / SIDE) * height];
+  const [left, top, zoom] = size.seen;
+  const [x, y] = corner(size);
+  return [x + (places[2 * chunk] / SIDE - left) * zoom * size.plot[0], y + (places[2 * chunk + 1] / SIDE - top) * zoom * size.plot[1]];
 }
 
 // How much a value says: little of it is small and pale, so that the hot places are found first.
@@ -77,18 +110,18 @@ export function mapPicture(size, value, map, points, scale, colours) {
 // Where chunks lie of which only some have a point.
 /** @param {CanvasRenderingContext2D} ctx @param {Size} size @param {Uint16Array} places @param {Colours} colours */
 function drawDensity(ctx, size, places, colours) {
-  const [columns, rows] = size.plot.map((length) => Math.ceil(length / CELL));
-  /** @param {number} coordinate @param {number} n */
-  const cell = (coordinate, n) => Math.min(n - 1, Math.floor((coordinate / SIDE) * n));
+  const [columns, rows] = [size.width, size.height].map((length) => Math.ceil(length / CELL));
   const counts = new Float32Array(columns * rows);
-  for (let i = 0; i < places.length; i += 2) counts[cell(places[i + 1], rows) * columns + cell(places[i], columns)]++;
+  for (let chunk = 0; 2 * chunk < places.length; chunk++) {
+    const [column, row] = placeOf(size, places, chunk).map((pixel) => Math.floor(pixel / CELL));
+    if (column >= 0 && column < columns && row >= 0 && row < rows) counts[row * columns + column]++;
+  }
   const most = Math.log1p(counts.reduce((a, b) => Math.max(a, b), 0));
-  const [width, height] = [size.plot[0] / columns, size.plot[1] / rows];
   ctx.fillStyle = colours.mut;
   counts.forEach((count, i) => {
     if (!count) return;
     ctx.globalAlpha = 0.06 + (0.24 * Math.log1p(count)) / most;
-    ctx.fillRect((size.width - size.plot[0]) / 2 + (i % columns) * width, MARGIN + Math.floor(i / columns) * height, width, height);
+    ctx.fillRect((i % columns) * CELL, Math.floor(i / columns) * CELL, CELL, CELL);
   });
   ctx.globalAlpha = 1;
 }

@@ -32,7 +32,7 @@ interface Points { mode: Mode; chunks: Numbers; values: Float32Array; masked: Se
 // places: two numbers a chunk, 0 to 65535; groups: one a chunk, 255 for none; picture: the points drawn; found: the chunks nearest to a text.
 interface ChunkMap {
   of: string; places: Uint16Array; names: string[]; groups: Uint8Array; colour: "value" | "documents" | "headings";
-  points: Points | null; picture: HTMLCanvasElement | null; found: number[];
+  points: Points | null; picture: HTMLCanvasElement | null; found: number[]; seen: number[];
 }
 interface View {
   value: StripValue; corpus: string; mode: Mode; lo: number; hi: number; cursor: number | null; hover: number | null; map: RunMap | null;

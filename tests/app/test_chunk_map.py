@@ -362,6 +362,51 @@ def test_the_map_is_reached_and_walked_by_keyboard(page: Page) -> None:
     expect(canvas).to_have_attribute("aria-label", re.compile(r"^Map of 1,145 chunks.*step 1 chunk 542"))
 
 
+def test_the_map_is_enlarged_moved_and_shown_whole_again(page: Page) -> None:
+    canvas, whole = part(page, "chunkmap-canvas"), part(page, "chunkmap-all")
+    page.mouse.move(0, 0)
+    settle(page)
+    at_rest, opened = drawn(canvas), page.locator("#qx-reading .qx-marked").get_attribute("data-arg")
+    box = canvas.bounding_box()
+    assert box is not None
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+    def shown() -> str:
+        """Without what the pointer is on."""
+        page.mouse.move(0, 0)
+        settle(page)
+        return drawn(canvas)
+
+    page.mouse.move(x, y)
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -400)
+    page.keyboard.up("Control")
+    larger = shown()
+    assert larger != at_rest
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + 90, y + 40, steps=5)
+    page.mouse.up()
+    moved = shown()
+    assert moved not in (at_rest, larger)
+    assert page.locator("#qx-reading .qx-marked").get_attribute("data-arg") == opened, "a drag opens nothing"
+    whole.click()
+    assert shown() == at_rest
+    part(page, "chunkmap-in").click()
+    part(page, "chunkmap-out").click()
+    assert shown() == at_rest
+
+    canvas.focus()
+    for _ in range(4):
+        page.keyboard.press("+")
+    page.keyboard.press("Home")
+    settle(page)
+    assert n_of(canvas, "acc") > 20, "the cursor is brought into view"
+    page.keyboard.press("0")
+    settle(page)
+    assert n_of(canvas, "acc") > 20
+
+
 def test_a_text_finds_its_nearest_chunks(page: Page) -> None:
     canvas, text = part(page, "chunkmap-canvas"), part(page, "chunkmap-text")
     settle(page)
