@@ -69,17 +69,17 @@ class SparcStory:
 
     def sentence(self) -> str:
         """The whole line, to be read aloud."""
-        told = [f"Asked: {self.question}"]
+        sentences = [f"Asked: {self.question}"]
         for part in self.rounds:
             asked = "" if part.number == 1 else f' asked "{"".join(words for words, _ in part.query)}" and'
-            told.append(
+            sentences.append(
                 f"Round {part.number}, {_counted(part.n_branches)}: {lead(part)}{asked} found"
                 f" {str(part.excerpt).rstrip('.')}; {part.answers}; {part.n_kept} chunks kept,"
                 f" {part.n_dropped} dropped."
             )
         if self.answer is not None:
-            told += [f"Answer: {answer_words(self.answer)}.", self.end]
-        return " ".join(told)
+            sentences += [f"Answer: {answer_words(self.answer)}.", self.end]
+        return " ".join(sentences)
 
 
 def sparc_story(trace: SparcTrace, gold: Sequence[int], known_answer: str) -> SparcStory:
@@ -151,7 +151,7 @@ def asked_anew(question: str, query: str) -> tuple[tuple[str, bool], ...]:
 def _part(trace: SparcTrace, one: SparcRound, gold: Sequence[int]) -> RoundPart:
     assert one.merged is not None
     assert one.best is not None
-    best, told = one.best, fates(trace, one.number)
+    best, all_fates = one.best, fates(trace, one.number)
     cited = best.answered.citations if best.answered is not None else ()
     shown = next((i for i in cited if i in trace.pool), next((c.chunk_id for c in best.chunks), None))
     answer = best.answered.answer if best.answered is not None else ""
@@ -161,7 +161,7 @@ def _part(trace: SparcTrace, one: SparcRound, gold: Sequence[int]) -> RoundPart:
         for branch in before.branches
         for chunk in branch.chunks
     }
-    n_kept = sum(fate.stays for fate in told)
+    n_kept = sum(fate.stays for fate in all_fates)
     return RoundPart(
         one.number,
         best.number,
@@ -172,7 +172,7 @@ def _part(trace: SparcTrace, one: SparcRound, gold: Sequence[int]) -> RoundPart:
         _answers(one),
         len(found & {*gold}),
         n_kept,
-        len(told) - n_kept,
+        len(all_fates) - n_kept,
     )
 
 

@@ -96,16 +96,16 @@ class Story:
 
     def sentence(self) -> str:
         """The whole line, to be read aloud."""
-        told = [
+        parts = [
             f"{_nth(part.step or 0)} choice, chunk {part.chunk_id:,}:"
             f" {str(part.excerpt).rstrip('.')}{_aloud(part, self.n_chunks)}"
             for part in self.steps
         ]
-        told += [f"missed, chunk {part.chunk_id:,}: {str(part.excerpt).rstrip('.')}" for part in self.missed]
+        parts += [f"missed, chunk {part.chunk_id:,}: {str(part.excerpt).rstrip('.')}" for part in self.missed]
         if self.answer is not None:
-            told.append(f"answer: {answer_words(self.answer)}")
+            parts.append(f"answer: {answer_words(self.answer)}")
         asked = f"Asked: {self.query}"
-        return " ".join([asked, "; ".join(told) + "." if told else "", self.end]).strip()
+        return " ".join([asked, "; ".join(parts) + "." if parts else "", self.end]).strip()
 
 
 def story_of(
@@ -268,9 +268,9 @@ def _telling(
     line = one_line(text)
     new = sorted({word for word in asked if word not in spoken}, key=len, reverse=True)
     for word in new:
-        found = re.search(rf"\b{re.escape(word)}\b", line, re.IGNORECASE)
-        if found is not None:
-            return found[0]
+        match = re.search(rf"\b{re.escape(word)}\b", line, re.IGNORECASE)
+        if match is not None:
+            return match[0]
     return ""
 
 
@@ -306,5 +306,5 @@ def _begin(line: str, most: int) -> str:
 
 
 def _next_word(line: str, at: int) -> int:
-    found = line.find(" ", at)
-    return at if found < 0 or found > at + 20 else found + 1
+    space = line.find(" ", at)
+    return at if space < 0 or space > at + 20 else space + 1

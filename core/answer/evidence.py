@@ -102,16 +102,16 @@ def answer_evidence(
     """An answer to each question from its chunks, texts by chunk id. `metadata`: by question the JSON-LD of
     each document as text, empty where a document has none; nothing where it isn't to be read.
     """
-    told = _from_chunks(reader, questions, evidence)
-    unsure = [at for at, answer in enumerate(told) if not answer.reliable_text and at < len(metadata)]
+    answers = _from_chunks(reader, questions, evidence)
+    unsure = [at for at, answer in enumerate(answers) if not answer.reliable_text and at < len(metadata)]
     asked = [at for at in unsure if any(metadata[at])]
     read = reader.read_many([questions[at] for at in asked], [metadata[at] for at in asked]) if asked else []
     for at, answer in zip(asked, read, strict=True):
         if answer.text and answer.reliable and answer.span is not None:
-            told[at] = EvidenceAnswer(
+            answers[at] = EvidenceAnswer(
                 answer.text, round(answer.confidence, 4), reader.name, document=answer.span.passage
             )
-    return told
+    return answers
 
 
 def _from_chunks(
@@ -119,12 +119,12 @@ def _from_chunks(
 ) -> list[EvidenceAnswer]:
     chunk_ids = [sorted(texts) for texts in evidence]
     passages = [[texts[chunk_id] for chunk_id in ids] for ids, texts in zip(chunk_ids, evidence, strict=True)]
-    told = []
+    answers = []
     for ids, answer in zip(chunk_ids, reader.read_many(questions, passages), strict=True):
         place = None if answer.span is None else (answer.span.start, answer.span.end)
         citations = () if answer.span is None else (ids[answer.span.passage],)
         passage = None if answer.passage is None else ids[answer.passage]
-        told.append(
+        answers.append(
             EvidenceAnswer(
                 answer.text,
                 round(answer.confidence, 4),
@@ -135,4 +135,4 @@ def _from_chunks(
                 passage,
             )
         )
-    return told
+    return answers

@@ -66,15 +66,15 @@ def statement_lesson(lesson: Lesson, distractors: Sequence[str], rng: Random) ->
     right = lesson.answers[0] if about is None else _thing(about, rng)
     if right is None:
         return None
-    said = right
+    answer = right
     if RIGHT <= kind < RIGHT + WRONG:
         others = lookalikes(
             right, " ".join(lesson.passages), [*lesson.answers, lesson.question if about is None else about]
         )
         if not others:
             return None
-        said = rng.choice(others)
-    statement = as_statement(lesson.question, said) if about is None else about.replace(right, said)
+        answer = rng.choice(others)
+    statement = as_statement(lesson.question, answer) if about is None else about.replace(right, answer)
     if kind < RIGHT + WRONG:
         return Lesson(SOURCE, statement, lesson.passages, ("yes" if kind < RIGHT else "no",), lesson.places)
     silent = [text for text in distractors if plain_answer(right) not in plain_answer(text)]
@@ -103,16 +103,16 @@ def _things(text: str) -> list[str]:
     return [*names, *_NUMBER.findall(text)]
 
 
-def lookalikes(right: str, text: str, known: Sequence[str]) -> list[str]:
+def lookalikes(right: str, text: str, others: Sequence[str]) -> list[str]:
     """Other things of a text that look like `right`: numbers of as many digits for a number, else names; none
-    that stands in `known`.
+    that stands in `others`.
 
     >>> lookalikes("1907", "Ruth came in 1889 and left in 1907.", ["1907"])
     ['1889']
     """
-    taken = plain_answer(" ".join([right, *known]))
+    taken = plain_answer(" ".join([right, *others]))
     if _NUMBER.fullmatch(right):
-        found = [number for number in _NUMBER.findall(text) if len(number) == len(right)]
+        candidates = [number for number in _NUMBER.findall(text) if len(number) == len(right)]
     else:
-        found = [match[0] for match in _NAME.finditer(text)]
-    return [one for one in dict.fromkeys(found) if plain_answer(one) and plain_answer(one) not in taken]
+        candidates = [match[0] for match in _NAME.finditer(text)]
+    return [one for one in dict.fromkeys(candidates) if plain_answer(one) and plain_answer(one) not in taken]

@@ -92,14 +92,14 @@ CHECKED = (
 
 def asking(llm: str, text: str = "") -> list[Node]:
     """While a language model answers: what came so far."""
-    said = h("p", {"class": "qx-answer-cited"}, shortened(text)) if text else None
+    text_line = h("p", {"class": "qx-answer-cited"}, shortened(text)) if text else None
     waiting = h("p", {"class": "qx-mut", "role": "status"}, "Asking…")
     return [
         h(
             "section",
             {"class": "qx-answer", "aria-label": "Answer of the language model"},
             h("h3", None, f"Answer of {llm}"),
-            said or waiting,
+            text_line or waiting,
         )
     ]
 
@@ -198,8 +198,8 @@ def in_column(result: EvidenceAnswer | None, at: int, known_answer: str = "") ->
             else h("span", None, "no answer in the evidence")
         )
     verdict = verdict_line(verdict_on(result.reliable_text, known_answer), known_answer, "span")
-    said = words if result.text or verdict is None else None  # the verdict says that there is none
-    return h("p", {"class": "qx-column-answer"}, said, sure, verdict, *cited)
+    text_node = words if result.text or verdict is None else None  # the verdict says that there is none
+    return h("p", {"class": "qx-column-answer"}, text_node, sure, verdict, *cited)
 
 
 def answer_place(chunk: Chunk, result: EvidenceAnswer | None) -> tuple[int, int] | None:
@@ -219,16 +219,16 @@ def shortened(text: str) -> str:
 
 def _words(result: EvidenceAnswer, texts: Mapping[int, str]) -> list[Node]:
     if not result.reliable:
-        said = h(
+        line = h(
             "p",
             {"class": "qx-answer-text qx-answer-none", "title": UNRELIABLE, "tabindex": "0"},
             "No reliable answer.",
         )
         passage = None if result.passage is None else texts.get(result.passage)
         return (
-            [said]
+            [line]
             if passage is None
-            else [said, h("blockquote", {"class": "qx-answer-passage"}, shortened(plain(passage)))]
+            else [line, h("blockquote", {"class": "qx-answer-passage"}, shortened(plain(passage)))]
         )
     if not result.text:
         return [h("p", {"class": "qx-answer-text qx-answer-none"}, "No answer in the evidence.")]

@@ -43,21 +43,21 @@ def story(run: ShownSparc | None) -> list[Node]:
 
 
 def _round(part: RoundPart, n_gold: int) -> Node:
-    told = f"found {part.n_support} of {n_gold} support; {part.answers}" if n_gold else part.answers
+    outcome = f"found {part.n_support} of {n_gold} support; {part.answers}" if n_gold else part.answers
     badge = h("span", {"class": "qx-badge"}, branch_name(part.number, part.branch))
     n = part.n_branches
     excerpt = h("em", None, part.excerpt.mark) if part.excerpt.mark else None
     words: list[Node | None] = (
         [f"{lead(part)}: ", part.excerpt.before, excerpt, part.excerpt.after]
         if part.number == 1 or not any(fresh for _, fresh in part.query)
-        else ["Asked on: ", *(h("em", None, said) if fresh else said for said, fresh in part.query)]
+        else ["Asked on: ", *(h("em", None, words) if fresh else words for words, fresh in part.query)]
     )
     button = h(
         "button",
         {"class": "qx-part", "data-act": "goto", "data-arg": f"qx-round-{part.number}"},
         part_head(f"round {part.number} · {n} branch{'es' if n != 1 else ''}", badge),
         h("span", {"class": "qx-part-words qx-part-chunk", "dir": "auto"}, *words),
-        h("span", {"class": "qx-part-foot"}, shorten(told, 160)),
+        h("span", {"class": "qx-part-foot"}, shorten(outcome, 160)),
     )
     return h("li", {"class": f"qx-told {step_class(part.branch)}"}, button)
 

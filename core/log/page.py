@@ -78,11 +78,11 @@ def el(tag: str, *children: str, **attributes: object) -> Html:
     >>> el("p", "1 < 2", class_="qx-mut")
     '<p class="qx-mut">1 &lt; 2</p>'
     """
-    told = "".join(
+    pairs = "".join(
         f' {name.rstrip("_").replace("_", "-")}="{escape(str(value))}"' for name, value in attributes.items()
     )
     return Html(
-        f"<{tag}{told}>{''.join(child if isinstance(child, Html) else escape(child) for child in children)}</{tag}>"
+        f"<{tag}{pairs}>{''.join(child if isinstance(child, Html) else escape(child) for child in children)}</{tag}>"
     )
 
 
@@ -264,9 +264,9 @@ def settings_of(run: LoggedRun) -> dict[str, str]:
     if run.record.method in SETS:
         is_chance = run.record.method == RESRAG and config.stop_threshold is not None
         least = f"a chance of {config.stop_threshold:g}" if is_chance else ""
-        told = {"Budget": f"{config.step_budget}", "Taken above": least, "Action": _action(run)}
-        return {name: words for name, words in told.items() if words}
-    told = {
+        settings = {"Budget": f"{config.step_budget}", "Taken above": least, "Action": _action(run)}
+        return {name: words for name, words in settings.items() if words}
+    settings = {
         "Budget": f"{config.step_budget}",
         "Temperature": f"{config.temperature:g}",
         "Stop below": "never" if config.stop_threshold is None else f"{config.stop_threshold:g}",
@@ -290,7 +290,7 @@ def settings_of(run: LoggedRun) -> dict[str, str]:
             else ""
         ),
     }
-    return {name: words for name, words in told.items() if words}
+    return {name: words for name, words in settings.items() if words}
 
 
 def _branches(run: LoggedRun) -> SparcTrace | None:
@@ -319,13 +319,13 @@ def _head(run: LoggedRun, documents: Sequence[LoggedDocument], support: Sequence
         f"{record.method} · {record.checkpoint} · {record.n_chunks:,} chunks ·"
         f" {run.created_at:%Y-%m-%d %H:%M} UTC · {run.status}"
     )
-    found = len({*support} & {*run.trace.evidence})
+    n_found = len({*support} & {*run.trace.evidence})
     hits = (
         [
             el(
                 "p",
-                f"{found} of {len(support)} support chunks found",
-                class_="qx-found" if found == len(support) else "qx-mut",
+                f"{n_found} of {len(support)} support chunks found",
+                class_="qx-found" if n_found == len(support) else "qx-mut",
             )
         ]
         if support
@@ -590,8 +590,8 @@ def _steps(view: LoggedView) -> Html:
     ]
     tokens = sum(view.workspace[i].n_tokens for i in trace.evidence) if view.workspace else None
     words = decision(trace, len(trace.steps)) if facts_of(run.record.method).looks_again else ""
-    said = words if trace.stopped is not None and words else _end_sentence(run).rstrip(".")
-    end = stop_card(said, n_kept=len(trace.evidence), tokens=tokens, reviewed=review_words(trace))
+    sentence = words if trace.stopped is not None and words else _end_sentence(run).rstrip(".")
+    end = stop_card(sentence, n_kept=len(trace.evidence), tokens=tokens, reviewed=review_words(trace))
     return el(
         "section",
         el("h3", counted(len(cards), "choice")),
@@ -732,13 +732,13 @@ def _marked(text: str, chosen: Sequence[tuple[int, int]]) -> Iterator[str]:
 
 def _colophon(run: LoggedRun, documents: Sequence[LoggedDocument], with_text: bool) -> Html:
     record = run.record
-    told = {
+    facts = {
         "Run": record.run_id,
         "Weights": record.checkpoint_fingerprint,
         "Vectors": record.vectors,
         **{f"SHA-256 of document {i}": document.sha256 for i, document in enumerate(documents, start=1)},
     }
-    rows = [el(tag, words) for pair in told.items() for tag, words in zip(("dt", "dd"), pair, strict=True)]
+    rows = [el(tag, words) for pair in facts.items() for tag, words in zip(("dt", "dd"), pair, strict=True)]
     words = "" if with_text else " Texts of documents were left out."
     return el(
         "footer",

@@ -68,32 +68,32 @@ def sentence(view: SetInView | None) -> list[Node]:
 
 
 def _answer(view: SetInView) -> list[Node]:
-    told = view.answer
-    if told is None:
+    answer = view.answer
+    if answer is None:
         return [h("span", {"class": "qx-mut"}, "Reading it…")]
-    if not told.reliable_text:
-        words = "No reliable answer" if not told.reliable else "No answer in it"
+    if not answer.reliable_text:
+        words = "No reliable answer" if not answer.reliable else "No answer in it"
         return [h("span", {"title": BY_READER, "tabindex": "0"}, f"{words}."), *_judged(view)]
     parts: list[Node] = [
         "Answer: ",
-        h("strong", {"title": BY_READER, "tabindex": "0"}, shortened(told.reliable_text)),
+        h("strong", {"title": BY_READER, "tabindex": "0"}, shortened(answer.reliable_text)),
     ]
-    if told.document is not None:
-        parts.append(h("span", {"class": "qx-mut"}, f" (JSON-LD of document {told.document + 1})"))
-    if told.confidence is not None:
-        parts += [", ", h("span", {"title": CONFIDENCE, "tabindex": "0"}, sure(told.confidence))]
+    if answer.document is not None:
+        parts.append(h("span", {"class": "qx-mut"}, f" (JSON-LD of document {answer.document + 1})"))
+    if answer.confidence is not None:
+        parts += [", ", h("span", {"title": CONFIDENCE, "tabindex": "0"}, sure(answer.confidence))]
     return [*parts, *_judged(view), "."]
 
 
 def _judged(view: SetInView) -> list[Node]:
-    known = view.run.known_answer
-    match verdict_on(view.answer.reliable_text if view.answer else "", known):
+    known_answer = view.run.known_answer
+    match verdict_on(view.answer.reliable_text if view.answer else "", known_answer):
         case "right":
             return [", ", h("strong", {"class": "qx-good"}, "right")]
         case "wrong":
-            return [", ", h("strong", {"class": "qx-warn"}, "wrong"), f": the known answer is {known}"]
+            return [", ", h("strong", {"class": "qx-warn"}, "wrong"), f": the known answer is {known_answer}"]
         case "no answer":
-            return [f" The known answer is {known}."]
+            return [f" The known answer is {known_answer}."]
     return []
 
 

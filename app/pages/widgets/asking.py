@@ -138,9 +138,9 @@ class Asking:
 def settings_toggle(panel: str, first: Node, words: Sequence[Node]) -> Node:
     """What is set, as one sentence that opens its panel over the page. `panel`: the panel's id."""
     attributes = {"data-toggle": panel, "aria-expanded": "false", "aria-controls": panel}
-    said = (h("span", None, word) for word in words)
+    spans = (h("span", None, word) for word in words)
     more = h("span", {"class": "qx-set-more"}, "Settings ▾")
-    return h("button", {"class": "qx-set-line", **attributes}, first, *said, more)
+    return h("button", {"class": "qx-set-line", **attributes}, first, *spans, more)
 
 
 def known_questions(questions: Sequence[Labelled]) -> list[Node]:
@@ -154,10 +154,10 @@ def known_questions(questions: Sequence[Labelled]) -> list[Node]:
             h(
                 "button",
                 {"class": "qx-menu-row", "data-act": "known", "data-arg": str(place)},
-                question_label(known),
+                question_label(question),
             ),
         )
-        for place, known in enumerate(questions)
+        for place, question in enumerate(questions)
     ]
     summary = h(
         "summary",
