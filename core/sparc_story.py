@@ -72,8 +72,9 @@ class SparcStory:
         sentences = [f"Asked: {self.question}"]
         for part in self.rounds:
             asked = "" if part.number == 1 else f' asked "{"".join(words for words, _ in part.query)}" and'
+            also = " and" if part.n_branches > 1 else ""
             sentences.append(
-                f"Round {part.number}, {_counted(part.n_branches)}: {lead(part)}{asked} found"
+                f"Round {part.number}, {_counted(part.n_branches)}: {lead(part)}{also}{asked} found"
                 f" {str(part.excerpt).rstrip('.')}; {part.answers}; {part.n_kept} chunks kept,"
                 f" {part.n_dropped} dropped."
             )

@@ -203,10 +203,10 @@ class RuleManager:
                 Cost(),
             )
         complete = "the agent would add nothing" if found[best].is_complete else "something is left to find"
-        held = f"its chunks hold {found[best].covered:.0%} of what is asked"
+        held = f"its chunks hold {100 * found[best].covered:.0f} % of what is asked"
         reason = (
-            f"rules: {complete}, {held}, {agreeing[best]:.0%} of the other branches agree, the reader is"
-            f" {100 * (candidates[best].confidence or 0.0):.0f} % sure"
+            f"rules: {complete}, {held}, {100 * agreeing[best]:.0f} % of the other branches agree, the reader"
+            f" is {100 * (candidates[best].confidence or 0.0):.0f} % sure"
         )
         return candidates[best].branch, reason, Cost()
 
@@ -387,7 +387,7 @@ class RuleEvaluator:
 def _missing(held: ReadEvidence) -> str:
     """In words, what evidence lacks."""
     if held.left is None:
-        return f"the chunks hold {held.covered:.0%} of what is asked"
+        return f"the chunks hold {100 * held.covered:.0f} % of what is asked"
     threshold = f"(Q {held.left.q_value:.2f}, threshold {held.left.threshold:.2f})"
     return (
         f"the agent would take nothing more {threshold}"
