@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from core.draw.nodes import Node, h
 from core.draw.words import EXPLAIN, counted, number, shorten, step_class
 from core.events import StepTaken, Trace
-from core.prose import plain
 from core.sparc.retriever import SPARC
+from core.story import one_line
 
 
 def step_card(
@@ -61,7 +61,7 @@ def step_card(
                 },
                 str(step.step),
             ),
-            h("p", {"class": "qx-quote"}, shorten(plain(step.text), 260)),
+            h("p", {"class": "qx-quote"}, shorten(one_line(step.text), 260)),
             h(
                 "span",
                 {"class": "qx-worth"},

@@ -273,6 +273,8 @@ def test_a_failed_question_says_why_and_what_helps_and_a_sample_brings_its_agent
     )
     expect(page.locator("#qx-story .qx-miss")).to_have_count(1)
     expect(page.locator("#qx-evidence .qx-missed")).to_have_count(1)
+    expect(page.locator(CARDS).filter(has_text="Time needed")).to_have_count(1)
+    assert "|" not in page.locator("#qx-steps").inner_text(), "rules of a table are no words"
     expect(page.locator("#qx-answer .qx-judged")).to_be_visible()
     expect(why.get_by_role("button", name="Take chunk")).to_contain_text("found 2 → 3 of 3")
     assert grave_faults_in_both(page) == []
