@@ -39,7 +39,8 @@ from core.log.records import Status, moment
 from core.log.wire import run_lines
 from core.qrag.retriever import QRAG
 from core.retrievers import facts_of
-from core.sparc.config import config_from_json
+from core.sparc.config import check_sparc_config
+from core.sparc.events import SparcConfig
 from core.sparc.retriever import SPARC
 from core.whatif.comparison import comparison_json
 
@@ -381,7 +382,7 @@ class Operations:
             self.explorer.documents(Session(corpus=document_id, owner=owner)),
             self.services.language_models.named(llm, owner),
         )
-        given: dict[str, Any] = {
+        settings: dict[str, Any] = {
             "width": width,
             "depth": depth,
             "k": k,
@@ -389,10 +390,10 @@ class Operations:
             "max_tokens": max_tokens,
             "max_calls": max_calls,
         }
-        given |= {"temperature": temperature, "seed": seed}
-        chosen = list(self.sparc.strategies(documents)) if strategies is None else strategies
-        config = config_from_json(
-            {"strategies": chosen, **{name: value for name, value in given.items() if value is not None}}
+        settings |= {"temperature": temperature, "seed": seed}
+        settings["strategies"] = self.sparc.strategies(documents) if strategies is None else tuple(strategies)
+        config = check_sparc_config(
+            SparcConfig(**{name: value for name, value in settings.items() if value is not None})
         )
         run = self.sparc.run(documents, SparcOrder(query, config), model, self._while_wanted())
         self.services.log.flush()

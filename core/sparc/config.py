@@ -5,7 +5,6 @@ Decides the largest width and depth (the paper's grid ends at W = 4, its depth a
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import get_args
 
 from core.config import SEEDS_OF_MODELS
@@ -45,17 +44,3 @@ def check_sparc_config(config: SparcConfig) -> SparcConfig:
     if not 0 <= config.seed < SEEDS_OF_MODELS:
         raise BadRequest(f"seed {config.seed} must be between 0 and {SEEDS_OF_MODELS - 1}")
     return config
-
-
-def config_from_json(values: dict[str, object]) -> SparcConfig:
-    """A checked configuration from plain JSON values; names that it doesn't know are refused. Raises
-    BadRequest.
-    """
-    known = {field.name for field in fields(SparcConfig)}
-    unknown = [name for name in values if name not in known]
-    if unknown:
-        raise BadRequest(f"setting {unknown[0]!r} does not exist; choose among {', '.join(sorted(known))}")
-    values = dict(values)
-    if isinstance(values.get("strategies"), list):
-        values["strategies"] = tuple(values["strategies"])  # type: ignore[arg-type]
-    return check_sparc_config(SparcConfig(**values))  # type: ignore[arg-type]
