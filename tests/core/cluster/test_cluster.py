@@ -61,6 +61,7 @@ def cluster() -> Iterator[Cluster]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "cpu_count", lambda: 1)
+        patch.setenv("RAY_health_check_period_ms", "500")  # a lost node is missed after 3 s, not 17
         with joined_cluster(LOCAL):
             nodes = Cluster()
             nodes.head_node, nodes.redis_address = global_worker.node, None
@@ -508,25 +509,6 @@ def test_workers_embed_the_same_though_one_is_killed(many: Path, tmp_path: Path,
     assert_same_corpus(tmp_path / "out", tmp_path / "whole")
 
 
-def test_workers_embed_the_same_though_a_node_is_lost(
-    many: Path, tmp_path: Path, tiny: str, cluster: Cluster
-) -> None:
-    """Nobody adds another: what its worker had in hand is done where others have finished."""
-    for number in range(6, 60):
-        (many / f"{number}.txt").write_text(f"Ada hid {number} keys in the shed.", encoding="utf-8")
-    node, n_before = add_node(cluster), n_cores()
-
-    def remove(done: int, _total: int) -> None:
-        if done == 5:
-            cluster.remove_node(node, allow_graceful=False)
-            assert n_cores() == n_before - 1
-
-    made = embed_corpus(many, tmp_path / "out", tiny, "cpu", LOCAL, remove, part_bytes=1)
-    assert (made.n_parts, made.n_documents) == (60, 59)
-    embed(many, tmp_path / "whole", tiny)
-    assert_same_corpus(tmp_path / "out", tmp_path / "whole")
-
-
 def one_worker(kind: str) -> int:
     """Process id of a worker that holds such an object, of the cluster that this process started."""
 
@@ -600,3 +582,22 @@ def test_a_key_stays_on_this_machine(tmp_path: Path, capsys: pytest.CaptureFixtu
     model = ["--llm-url", "http://127.0.0.1:9", "--llm-model", "tiny", "--cluster", LOCAL]
     assert main([*command, *model]) == 2
     assert "would take the language model's key to other machines" in capsys.readouterr().err
+
+
+def test_workers_embed_the_same_though_a_node_is_lost(
+    many: Path, tmp_path: Path, tiny: str, cluster: Cluster
+) -> None:
+    """Nobody adds another: what its worker had in hand is done where others have finished."""
+    for number in range(6, 60):
+        (many / f"{number}.txt").write_text(f"Ada hid {number} keys in the shed.", encoding="utf-8")
+    node, n_before = add_node(cluster), n_cores()
+
+    def remove(done: int, _total: int) -> None:
+        if done == 5:
+            cluster.remove_node(node, allow_graceful=False)
+            assert n_cores() == n_before - 1
+
+    made = embed_corpus(many, tmp_path / "out", tiny, "cpu", LOCAL, remove, part_bytes=1)
+    assert (made.n_parts, made.n_documents) == (60, 59)
+    embed(many, tmp_path / "whole", tiny)
+    assert_same_corpus(tmp_path / "out", tmp_path / "whole")
