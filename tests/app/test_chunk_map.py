@@ -355,10 +355,11 @@ def test_the_map_is_reached_and_walked_by_keyboard(page: Page) -> None:
     chunk = chunk_said(page)
     page.keyboard.press("Enter")
     expect(page.locator("#qx-reading .qx-marked")).to_have_attribute("data-arg", str(chunk))
-    page.keyboard.press("[")
-    expect(part(page, "what")).to_contain_text("step 2")
-    page.keyboard.press("]")
-    expect(part(page, "what")).to_contain_text("step 3")
+    for _ in range(5):  # a key may come before the event of the last one is over
+        page.keyboard.press("[")
+        expect(part(page, "what")).to_contain_text("step 2")
+        page.keyboard.press("]")
+        expect(part(page, "what")).to_contain_text("step 3")
     expect(canvas).to_have_attribute("aria-label", re.compile(r"^Map of 1,145 chunks.*step 1 chunk 542"))
 
 

@@ -224,7 +224,7 @@ class ExploreTab(ExploreLayout):
             panel.select(packs(self._on_tree), inputs, **quick)
         self.near.select(packs(self._on_near), self.session, **quick)
         for event in (self.strip.select, self.strip.look):
-            event(packs(self._on_strip), inputs, **quick)
+            event(packs(self._on_strip), inputs, trigger_mode="multiple", **quick)
         for event in (self.find.submit, self.find_next.click):
             event(packs(self._find), [self.session, self.find], **quick)
 
