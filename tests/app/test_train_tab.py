@@ -356,7 +356,7 @@ def test_where_a_training_stands(training: ShownTraining, words: str) -> None:
 def test_words_and_tables_of_a_training() -> None:
     training = make_training(45)
     words = view.curve_words(training)
-    assert words["success"] == "50% over the last update"
+    assert words["success"] == "50 % over the last update"
     assert words["reward"].startswith("0.75 over")
     assert words["score"].startswith("0.250 after update 0: that agent is kept")
     first, second = (json.dumps(view.update_table(training, page)) for page in (0, 2))

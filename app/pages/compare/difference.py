@@ -190,12 +190,16 @@ def _cut(at: int, row: CutRow, labelled: bool) -> Node:
             h(
                 "td",
                 None,
-                h("span", {"class": f"qx-share{best}"}, "–" if row.support is None else f"{row.support:.0%}"),
+                h(
+                    "span",
+                    {"class": f"qx-share{best}"},
+                    "–" if row.support is None else f"{100 * row.support:.0f} %",
+                ),
             )
             if labelled
             else None
         ),
-        h("td", None, "–" if row.shared is None else f"{row.shared:.0%}"),
+        h("td", None, "–" if row.shared is None else f"{100 * row.shared:.0f} %"),
         h("td", None, f"{row.n_tokens:,}"),
         h("td", None, h("div", {"class": "qx-chips"}, *(chips or ["none"]))),
         h("td", None, f"{row.milliseconds:,.0f}"),

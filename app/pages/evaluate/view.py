@@ -363,7 +363,7 @@ def stops(now: Stops, curve: StopCurve, own: float | None) -> list[Node]:
     shares = [
         number(
             f"{name} stops" if name != "never" else "never complete",
-            f"{now.shares[name]:.1%}",
+            f"{100 * now.shares[name]:.1f} %",
             _STOP_SENTENCES[name],
         )
         for name in now.shares

@@ -314,7 +314,7 @@ def curve_words(training: ShownTraining) -> dict[str, str]:
     over = "the last update" if size == 1 else f"the last {size} updates"
     first_step = mean([event["q"][0] for event in last])
     words = {
-        "success": f"{mean([event['success'] for event in last]):.0%} over {over}",
+        "success": f"{100 * mean([event['success'] for event in last]):.0f} % over {over}",
         "loss": f"{mean([event[loss_name(training)] for event in last]):.3f} over {over}; log scale",
         "q": (
             f"Q of the first choice is {first_step:.2f}; solid: Q of the choice, dashed: V of the state"
