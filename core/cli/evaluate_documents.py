@@ -148,9 +148,10 @@ class DocumentEvaluator:
         self._given, self._device, self._llm = (folder, setting, encoders), device, llm
 
     @cached_property
-    def _reader(
-        self,
-    ) -> Reader:  # not loaded at once: of what fails then, a cluster doesn't tell the sentence
+    def _reader(self) -> Reader:
+        """Loaded with the first document: what fails while a worker is made, a cluster tells without its
+        sentence.
+        """
         return load_reader(device=self._device)
 
     def result(self, asked: AskedDocument) -> DocumentResult:
