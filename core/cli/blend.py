@@ -12,14 +12,15 @@ from core.train.blend import blend
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `blend`."""
-    parser.add_argument("agents", nargs="+", metavar="NAME_OR_DIR", help="served as the last of them")
-    parser.add_argument(
+    add = parser.add_argument
+    add("agents", nargs="+", metavar="NAME_OR_DIR", help="served as the last of them")
+    add(
         "--shares",
         type=_shares,
         metavar="X,...",
         help="one for each agent; what they leave to 1 stays the base encoder's (default: equal)",
     )
-    parser.add_argument(
+    add(
         "--out",
         type=Path,
         required=True,

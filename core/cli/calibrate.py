@@ -12,12 +12,11 @@ is complete (`core.completeness`) is read off rows of questions about documents.
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from core.cli.common import progress_printer
+from core.cli.common import print_json, progress_printer
 from core.cli.evaluate import Subject, add_data_flags, load_subject, load_task_examples, row_file, task_length
 from core.completeness import PLACE, questions_by_size, with_curves
 from core.config import EpisodeConfig
@@ -49,43 +48,42 @@ _VALIDATION = "validation"
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `calibrate`."""
-    parser.add_argument("checkpoint", metavar="NAME_OR_DIR", help="whose qrag.json gets the defaults")
-    parser.add_argument(
+    add = parser.add_argument
+    add("checkpoint", metavar="NAME_OR_DIR", help="whose qrag.json gets the defaults")
+    add(
         "tasks",
         nargs="*",
         metavar="TASK[@LENGTH]",
         help="each counts once (default: validation, the validation examples of its own training)",
     )
-    parser.add_argument(
+    add(
         "--questions",
         type=Path,
         metavar="FILE.jsonl",
         help="the file that an agent of your own questions was trained on",
     )
     add_data_flags(parser, "train")
-    parser.add_argument("--seed", type=int, default=0, metavar="N")
-    parser.add_argument(
+    add("--seed", type=int, default=0, metavar="N")
+    add(
         "--step-budget",
         type=int,
         default=STEP_BUDGET,
         metavar="N",
         help=f"most steps to choose a budget from (default {STEP_BUDGET})",
     )
-    parser.add_argument(
+    add(
         "--review",
         action="store_true",
         help="choose the review threshold instead, and the stop threshold anew with it",
     )
-    parser.add_argument(
+    add(
         "--documents",
         type=Path,
         metavar="ROWS.jsonl",
         help="instead, how likely evidence is complete: from rows of evaluate-documents --k 12 --stop none,"
         " over documents that no training has seen",
     )
-    parser.add_argument(
-        "--rows", type=Path, metavar="FILE.jsonl", help="write a line an example to this file"
-    )
+    add("--rows", type=Path, metavar="FILE.jsonl", help="write a line an example to this file")
     parser.set_defaults(func=run_calibrate)
 
 
@@ -115,7 +113,7 @@ def run_calibrate(args: argparse.Namespace) -> int:
     }
     spec = calibration.applied_to(subject.encoder.spec, how)
     _write(folder, spec)
-    print(json.dumps({"checkpoint": spec.name, **calibration.to_json(), **how}, ensure_ascii=False))
+    print_json({"checkpoint": spec.name, **calibration.to_json(), **how})
     return 0
 
 
@@ -140,7 +138,7 @@ def _calibrate_completeness(folder: Path, args: argparse.Namespace) -> int:
     spec = with_curves(spec, curves, {"on": args.documents.name})
     _write(folder, spec)
     assert spec.scores is not None
-    print(json.dumps({"checkpoint": spec.name, **spec.scores["completeness"]}, ensure_ascii=False))
+    print_json({"checkpoint": spec.name, **spec.scores["completeness"]})
     return 0
 
 

@@ -65,7 +65,7 @@ def progress_printer(label: str = "", stream: TextIO | None = None) -> Callable[
 
 def print_json(value: Any) -> None:
     """One line of the result."""
-    print(json.dumps(value, ensure_ascii=False, allow_nan=False))
+    print(json.dumps(value, ensure_ascii=False, allow_nan=False), flush=True)
 
 
 def say(text: str) -> None:

@@ -19,30 +19,29 @@ from core.hub.space import Deployment, check_hardware, deploy_space, space_files
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """The options of `deploy-space`."""
-    parser.add_argument(
-        "--repo", required=True, metavar="OWNER/NAME", help="the Space; it is made if it is missing"
-    )
-    parser.add_argument("--private", action="store_true", help="make it private, if it has to be made")
-    parser.add_argument(
+    add = parser.add_argument
+    add("--repo", required=True, metavar="OWNER/NAME", help="the Space; it is made if it is missing")
+    add("--private", action="store_true", help="make it private, if it has to be made")
+    add(
         "--hardware",
         metavar="NAME",
         help="request this hardware, for example t4-small, which costs money (default: leave it as it is)",
     )
-    parser.add_argument(
+    add(
         "--secret",
         action="append",
         default=[],
         metavar="NAME",
         help="set a secret to the value of the environment variable NAME",
     )
-    parser.add_argument(
+    add(
         "--variable",
         action="append",
         default=[],
         metavar="NAME",
         help="the same for a variable, which anybody can read on the hub",
     )
-    parser.add_argument(
+    add(
         "--dry-run",
         action="store_true",
         help="print the paths that would be sent, a line each, and ask nothing of the hub",

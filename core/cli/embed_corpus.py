@@ -10,22 +10,23 @@ import time
 from pathlib import Path
 
 from core.cli.common import print_json, say
-from core.cli.flags import add_cluster_flag
+from core.cli.flags import DEVICE, add_cluster_flag
 from core.cluster.embedding import BEIR_CORPUS, TEXT, TITLE, embed_corpus
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `embed-corpus`."""
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "source",
         type=Path,
         metavar="FOLDER_OR_PARQUET",
         help=f"documents, or Parquet files with a column {TEXT} and, if known, {TITLE}, or a BEIR folder with"
         f" {BEIR_CORPUS}",
     )
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where the corpus goes")
-    parser.add_argument("--checkpoint", metavar="NAME_OR_DIR")
-    parser.add_argument("--device", metavar="D", help="cpu or cuda (default: cuda when there is one)")
+    add("--out", type=Path, required=True, metavar="DIR", help="where the corpus goes")
+    add("--checkpoint", metavar="NAME_OR_DIR")
+    add("--device", **DEVICE)
     add_cluster_flag(parser)
     parser.set_defaults(func=run_embed_corpus)
 

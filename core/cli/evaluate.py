@@ -8,8 +8,6 @@ with the time left goes to stderr while somebody watches.
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from core.answer.reader import load_reader
-from core.cli.common import named_log, progress_printer
-from core.cli.flags import add_episode_flags
+from core.cli.common import named_log, print_json, progress_printer, say
+from core.cli.flags import DATA_FOLDER, DEVICE, JSON_ALONE, add_episode_flags
 from core.cli.trec import found_lines, line_file, relevant_lines, run_path
 from core.config import EpisodeConfig
 from core.encode.checkpoint import find_checkpoint, read_spec
@@ -42,55 +40,42 @@ DIGITS = 6
 
 def add_data_flags(parser: argparse.ArgumentParser, split: str) -> None:
     """Which examples: shared by every command that evaluates."""
-    parser.add_argument(
-        "--data",
-        type=Path,
-        metavar="DIR",
-        help="folder of the data sets (default: $QRAG_DATA, else ../shared/data)",
-    )
-    parser.add_argument("--split", default=split, choices=PARTS, help=f"part of the data (default {split})")
-    parser.add_argument(
-        "--length", metavar="TOKENS", help="of the haystack: 4096, 32K, 1M (default: the task's)"
-    )
-    parser.add_argument("--n", type=int, metavar="N", help="most examples of each task (default: all)")
-    parser.add_argument("--device", metavar="D", help="cpu or cuda (default: cuda when there is one)")
+    add = parser.add_argument
+    add("--data", **DATA_FOLDER)
+    add("--split", default=split, choices=PARTS, help=f"part of the data (default {split})")
+    add("--length", metavar="TOKENS", help="of the haystack: 4096, 32K, 1M (default: the task's)")
+    add("--n", type=int, metavar="N", help="most examples of each task (default: all)")
+    add("--device", **DEVICE)
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `evaluate`."""
+    add = parser.add_argument
     add_episode_flags(parser)
-    parser.add_argument(
-        "tasks", nargs="+", metavar="TASK", help="qa1, hotpotqa, ...; an unknown name lists them all"
-    )
+    add("tasks", nargs="+", metavar="TASK", help="qa1, hotpotqa, ...; an unknown name lists them all")
     add_data_flags(parser, "test")
-    parser.add_argument(
-        "--method", choices=METHODS, default=QRAG.name, help="default qrag: the checkpoint's agent"
-    )
-    parser.add_argument("--checkpoint", metavar="NAME_OR_DIR")
-    parser.add_argument(
+    add("--method", choices=METHODS, default=QRAG.name, help="default qrag: the checkpoint's agent")
+    add("--checkpoint", metavar="NAME_OR_DIR")
+    add(
         "--against",
         metavar="NAME_OR_FILE",
         help="a checkpoint, or a file of rows: paired test on the same examples",
     )
-    parser.add_argument(
-        "--rows", type=Path, metavar="FILE.jsonl", help="write a line an example to this file"
-    )
-    parser.add_argument(
+    add("--rows", type=Path, metavar="FILE.jsonl", help="write a line an example to this file")
+    add(
         "--run",
         type=Path,
         metavar="FILE",
         help="write the evidence as a TREC run; with several tasks FILE-TASK each",
     )
-    parser.add_argument(
+    add(
         "--qrels",
         type=Path,
         metavar="FILE",
         help="write the support as TREC qrels; with several tasks FILE-TASK each",
     )
-    parser.add_argument(
-        "--log", nargs="?", const="", metavar="FILE", help="keep the rows in the experiment log"
-    )
-    parser.add_argument("--json", action="store_true", required=True, help="the only output format so far")
+    add("--log", nargs="?", const="", metavar="FILE", help="keep the rows in the experiment log")
+    add("--json", **JSON_ALONE)
     parser.set_defaults(func=run_evaluate)
 
 
@@ -144,11 +129,11 @@ def run_evaluate(args: argparse.Namespace) -> int:
             seconds = time.perf_counter() - began
             against = rival.compare(rows, task, args, config)
             result = _result(name, task, args, subject, config, rows, seconds, against)
-            print(json.dumps(result, ensure_ascii=False, allow_nan=False), flush=True)
+            print_json(result)
             if log is not None:
                 evaluation = new_evaluation(rows, result["config"])
                 log.keep(evaluation)
-                print(f"logged as {evaluation.evaluation_id}", file=sys.stderr)
+                say(f"logged as {evaluation.evaluation_id}")
     return 0
 
 

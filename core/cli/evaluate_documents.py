@@ -10,8 +10,6 @@ lines come in the order that they have in one process.
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from functools import cached_property
@@ -19,8 +17,8 @@ from pathlib import Path
 
 from core.answer.protocol import Reader
 from core.answer.reader import load_reader
-from core.cli.common import progress_printer
-from core.cli.flags import add_cluster_flag, add_llm_flags, llm_of
+from core.cli.common import print_json, progress_printer, say
+from core.cli.flags import DEVICE, JSON_ALONE, add_cluster_flag, add_llm_flags, llm_of
 from core.cli.trec import found_lines, line_file, relevant_lines, run_path
 from core.cluster.workers import task_results
 from core.document_evaluation import (
@@ -42,49 +40,46 @@ from core.tasks.documents import DocumentFolder, read_document_questions
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `evaluate-documents`."""
+    add = parser.add_argument
     chosen = ",".join(DocumentSetting().methods)
-    parser.add_argument("questions", type=Path, metavar="QUESTIONS.jsonl", help="plain or gzipped")
-    parser.add_argument(
+    add("questions", type=Path, metavar="QUESTIONS.jsonl", help="plain or gzipped")
+    add(
         "folder",
         type=Path,
         metavar="DOCUMENTS_FOLDER",
         help="each document as a file under its name, or where documents.tsv says",
     )
-    parser.add_argument(
+    add(
         "--methods",
         default=chosen,
         metavar="NAME,...",
         help=f"of {', '.join(METHOD_NAMES)} (default {chosen})",
     )
     budget = "the budget of the checkpoint that suits the document"
-    parser.add_argument(
-        "--k", type=int, metavar="N", help=f"most chunks of every method but threshold (default: {budget})"
-    )
-    parser.add_argument(
+    add("--k", type=int, metavar="N", help=f"most chunks of every method but threshold (default: {budget})")
+    add(
         "--stop",
         choices=("own", "none"),
         default="own",
         help="own (default): agents stop and review by their own thresholds",
     )
-    parser.add_argument(
+    add(
         "--checkpoint",
         metavar="NAME_OR_DIR",
         help="for every document, as the app is started with it (default: what suits each)",
     )
-    parser.add_argument("--device", metavar="D", help="cpu or cuda (default: cuda when there is one)")
+    add("--device", **DEVICE)
     add_llm_flags(parser)
     add_cluster_flag(parser)
-    parser.add_argument("--rows", type=Path, metavar="FILE.jsonl", help="write all of every row to this file")
-    parser.add_argument(
+    add("--rows", type=Path, metavar="FILE.jsonl", help="write all of every row to this file")
+    add(
         "--run",
         type=Path,
         metavar="FILE",
         help="write what was found as a TREC run; with several methods FILE-METHOD each",
     )
-    parser.add_argument(
-        "--qrels", type=Path, metavar="FILE", help="write the chunks that hold the quotes as TREC qrels"
-    )
-    parser.add_argument("--json", action="store_true", required=True, help="the only output format so far")
+    add("--qrels", type=Path, metavar="FILE", help="write the chunks that hold the quotes as TREC qrels")
+    add("--json", **JSON_ALONE)
     parser.set_defaults(func=run_evaluate_documents)
 
 
@@ -106,7 +101,7 @@ def run_evaluate_documents(args: argparse.Namespace) -> int:
 
     def left_out(fault: BadRequest) -> None:
         faults.append(fault)
-        print(" ".join(str(fault).split()), file=sys.stderr)
+        say(" ".join(str(fault).split()))
 
     with ExitStack() as files:
         keep_row = files.enter_context(line_file(args.rows))
@@ -119,18 +114,15 @@ def run_evaluate_documents(args: argparse.Namespace) -> int:
         for judged in _in_order(task_results(DocumentEvaluator, given, "result", asked, args.cluster)):
             _check_vectors(judged, vectors)
             for notice in judged.notices:
-                print(notice, file=sys.stderr)
+                say(notice)
             for row in judged.rows:
-                print(json.dumps(row.to_json(), ensure_ascii=False, allow_nan=False), flush=True)
+                print_json(row.to_json())
                 keep_row(row_line(row))
                 keep_found[row.method]("".join(found_lines(row.id, row.document, row.chunk_ids, row.method)))
             keep_relevant("".join(_relevant_lines(judged)))
             rows += judged.rows
     if rows:
-        print(
-            json.dumps({"summary": summarise_documents(rows)}, ensure_ascii=False, allow_nan=False),
-            flush=True,
-        )
+        print_json({"summary": summarise_documents(rows)})
     return 2 if faults else 0
 
 

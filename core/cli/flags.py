@@ -17,9 +17,30 @@ if TYPE_CHECKING:
     from core.llm.protocol import Llm
 
 
+DEVICE: dict[str, Any] = {"metavar": "D", "help": "cpu or cuda (default: cuda when there is one)"}
+DATA_FOLDER: dict[str, Any] = {
+    "type": Path,
+    "metavar": "DIR",
+    "help": "folder of the data sets (default: $QRAG_DATA, else ../shared/data)",
+}
+LOG_FILE: dict[str, Any] = {
+    "type": Path,
+    "metavar": "FILE",
+    "help": "the log (default: log.duckdb in $QRAG_HOME or ~/.local/share/qrag-explorer)",
+}
+RESULT_AS_JSON: dict[str, Any] = {"action": "store_true", "help": "print the result as one JSON object"}
+JSON_ALONE: dict[str, Any] = {
+    "action": "store_true",
+    "required": True,
+    "help": "the only output format so far",
+}
+"""What flags of several commands say of themselves: `add("--device", **DEVICE)`."""
+
+
 def add_inputs(parser: argparse.ArgumentParser, *, with_corpus: bool = False) -> None:
     """What is asked, of which documents."""
-    parser.add_argument("--query", metavar="TEXT")
+    add = parser.add_argument
+    add("--query", metavar="TEXT")
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument(
         "--document", nargs="+", type=Path, metavar="FILE", help="documents, searched as one list"
@@ -35,11 +56,9 @@ def add_inputs(parser: argparse.ArgumentParser, *, with_corpus: bool = False) ->
     )
     if with_corpus:
         source.add_argument("--corpus", type=Path, metavar="DIR", help="what embed-corpus made")
-    parser.add_argument("--checkpoint", metavar="NAME_OR_DIR")
-    parser.add_argument("--device", metavar="D", help="cpu or cuda (default: cuda when there is one)")
-    parser.add_argument(
-        "--log", nargs="?", const="", metavar="FILE", help="keep the run in the experiment log"
-    )
+    add("--checkpoint", metavar="NAME_OR_DIR")
+    add("--device", **DEVICE)
+    add("--log", nargs="?", const="", metavar="FILE", help="keep the run in the experiment log")
 
 
 def add_cluster_flag(parser: argparse.ArgumentParser) -> None:
@@ -78,45 +97,35 @@ def add_settings(
         parser.add_argument(f"--{setting.name.replace('_', '-')}", help=said, **taken)
 
 
-def add_log_option(parser: argparse.ArgumentParser) -> None:
-    """The option of commands that read or write logged runs."""
-    parser.add_argument(
-        "--log",
-        type=Path,
-        default=None,
-        metavar="FILE",
-        help="the log (default: log.duckdb in $QRAG_HOME or ~/.local/share/qrag-explorer)",
-    )
-
-
 def add_episode_flags(parser: argparse.ArgumentParser) -> None:
     """How the agent goes about it."""
+    add = parser.add_argument
     defaults = "default: the checkpoint's"
-    parser.add_argument("--step-budget", type=int, metavar="N", help=f"most chunks ({defaults})")
-    parser.add_argument("--temperature", type=float, metavar="X", help=f"0 is greedy ({defaults})")
-    parser.add_argument(
+    add("--step-budget", type=int, metavar="N", help=f"most chunks ({defaults})")
+    add("--temperature", type=float, metavar="X", help=f"0 is greedy ({defaults})")
+    add(
         "--stop-threshold",
         type=_number_or_none,
         default=argparse.SUPPRESS,
         metavar="X|none",
         help=f"stop below this Q ({defaults})",
     )
-    parser.add_argument(
+    add(
         "--review-threshold",
         type=_number_or_none,
         default=argparse.SUPPRESS,
         metavar="X|none",
         help=f"then take back what is worth less than this beside the others ({defaults})",
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N")
-    parser.add_argument(
+    add("--seed", type=int, default=0, metavar="N")
+    add(
         "--beam-width",
         type=int,
         default=1,
         metavar="N",
         help="paths to plan with (default 1: none; more were not measured to find more)",
     )
-    parser.add_argument(
+    add(
         "--top-k-actions",
         type=count_or_none,
         metavar="N|none",
@@ -128,7 +137,8 @@ def add_llm_flags(parser: argparse.ArgumentParser) -> None:
     """Which language model to ask, if any. Its key comes from the environment alone: flags are seen by
     everyone on the machine.
     """
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "--llm-url",
         metavar="URL",
         help=(
@@ -136,8 +146,8 @@ def add_llm_flags(parser: argparse.ArgumentParser) -> None:
             " model)"
         ),
     )
-    parser.add_argument("--llm-model", metavar="NAME", help="what the model is called there")
-    parser.add_argument(
+    add("--llm-model", metavar="NAME", help="what the model is called there")
+    add(
         "--llm-local",
         metavar="DIR_OR_ID",
         help="a causal language model on this machine, in place of an address",

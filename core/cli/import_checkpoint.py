@@ -14,11 +14,10 @@ from core.encode.reference import import_checkpoint
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `import-checkpoint`."""
-    parser.add_argument("source", help="folder or hub id with config.yaml and model_best.pt")
-    parser.add_argument("destination", type=Path)
-    parser.add_argument(
-        "--base", metavar="DIR_OR_ID", help="the base encoder, where config.yaml doesn't name it rightly"
-    )
+    add = parser.add_argument
+    add("source", help="folder or hub id with config.yaml and model_best.pt")
+    add("destination", type=Path)
+    add("--base", metavar="DIR_OR_ID", help="the base encoder, where config.yaml doesn't name it rightly")
     parser.set_defaults(func=run_import)
 
 

@@ -22,16 +22,15 @@ from core.types import Workspace
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `ingest`."""
-    parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
-    parser.add_argument(
+    add = parser.add_argument
+    add("files", nargs="+", type=Path, metavar="FILE")
+    add(
         "--chunker",
         choices=CHUNKERS,
         help="default: structure for HTML and Markdown, sentences for plain text",
     )
-    parser.add_argument(
-        "--max-tokens", type=int, metavar="N", help="most tokens of a chunk (default: the checkpoint's)"
-    )
-    parser.add_argument("--checkpoint", metavar="NAME_OR_DIR", help="whose tokenizer and chunking to use")
+    add("--max-tokens", type=int, metavar="N", help="most tokens of a chunk (default: the checkpoint's)")
+    add("--checkpoint", metavar="NAME_OR_DIR", help="whose tokenizer and chunking to use")
     shape = parser.add_mutually_exclusive_group(required=True)
     shape.add_argument("--json", action="store_true", help="one JSON object a chunk, a line each")
     shape.add_argument("--text", action="store_true", help="the text that offsets refer to; one file only")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
 import zlib
 from collections.abc import Iterator, Sequence
@@ -190,7 +189,7 @@ def read_files(paths: Sequence[Path]) -> list[tuple[str, Document]]:
             )
             for name, document in read.items():
                 for notice in document.notices:
-                    print(f"{name}: {notice}", file=sys.stderr)
+                    say(f"{name}: {notice}")
             documents.extend(read.items())
     return documents
 

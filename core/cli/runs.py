@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from core.cli.common import progress_printer, say
-from core.cli.flags import add_log_option
+from core.cli.flags import DEVICE, LOG_FILE
 from core.errors import BadRequest, LogError
 from core.hub.client import check_repository, connect
 from core.hub.export import LogCopy
@@ -75,13 +75,13 @@ def add_flags(runs: argparse.ArgumentParser) -> None:
     delete.set_defaults(func=delete_command)
     for parser in (show, export, import_, delete):
         parser.add_argument("--json", action="store_true", help="print JSON")
-        add_log_option(parser)
+        parser.add_argument("--log", **LOG_FILE)
     _add_copy_commands(commands)
     replay = commands.add_parser("replay", help="make a logged run again and compare")
     replay.add_argument("run_id")
-    add_log_option(replay)
+    replay.add_argument("--log", **LOG_FILE)
     replay.add_argument("--checkpoint", metavar="NAME_OR_DIR", help="default: the one that the run names")
-    replay.add_argument("--device", metavar="D", help="cpu or cuda (default: cuda when there is one)")
+    replay.add_argument("--device", **DEVICE)
     replay.set_defaults(func=replay_command)
 
 
@@ -106,7 +106,7 @@ def _add_list_parser(commands: Any) -> None:
     parser.add_argument("--limit", type=int, default=50, metavar="N")
     parser.add_argument("--offset", type=int, default=0, metavar="N")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    add_log_option(parser)
+    parser.add_argument("--log", **LOG_FILE)
     parser.set_defaults(func=list_command)
 
 
@@ -124,9 +124,7 @@ def _add_copy_commands(runs: Any) -> None:
         help=f"of an app that takes runs; what it knows you by is ${TOKEN_VARIABLE} there and here",
     )
     where.add_argument(
-        "--to",
-        metavar="OWNER/NAME",
-        help="the data set; it is made, and private, if it is missing",
+        "--to", metavar="OWNER/NAME", help="the data set; it is made, and private, if it is missing"
     )
     push.set_defaults(func=push_command)
     pull = runs.add_parser("pull", help="take in the runs that push put into a data set")
@@ -134,7 +132,7 @@ def _add_copy_commands(runs: Any) -> None:
     pull.set_defaults(func=pull_command)
     for parser in (push, pull):
         parser.add_argument("--json", action="store_true", help="print JSON")
-        add_log_option(parser)
+        parser.add_argument("--log", **LOG_FILE)
 
 
 def list_command(arguments: argparse.Namespace) -> int:

@@ -8,8 +8,6 @@ stderr as they go.
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -22,8 +20,8 @@ from core.again.records import log_sparc
 from core.answer.checkpoint import SMALL
 from core.answer.protocol import Reader
 from core.answer.reader import load_reader
-from core.cli.common import named_log, progress_printer
-from core.cli.flags import add_inputs, add_llm_flags, llm_of
+from core.cli.common import named_log, print_json, progress_printer, say
+from core.cli.flags import JSON_ALONE, add_inputs, add_llm_flags, llm_of
 from core.cli.inputs import Question, questions
 from core.encode.cache import embed_chunks
 from core.encode.encoder import DualEncoder, load_encoder
@@ -64,23 +62,24 @@ PAGES = "multi-hop"
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `sparc`."""
+    add = parser.add_argument
     defaults = SparcConfig()
     add_inputs(parser)
-    parser.add_argument(
+    add(
         "--width",
         type=int,
         default=defaults.width,
         metavar="W",
         help=f"branches a round, 1 to {MAX_WIDTH} (default {defaults.width})",
     )
-    parser.add_argument(
+    add(
         "--depth",
         type=int,
         default=defaults.depth,
         metavar="D",
         help=f"most rounds, 1 to {MAX_DEPTH} (default {defaults.depth})",
     )
-    parser.add_argument(
+    add(
         "--k",
         dest="per_search",
         type=int,
@@ -88,37 +87,35 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help=f"chunks a search, 1 to {MAX_K} (default {defaults.k})",
     )
-    parser.add_argument(
+    add(
         "--strategies",
         metavar="NAME,...",
         help=f"of {', '.join(STRATEGIES)} (default: all that the checkpoint serves)",
     )
-    parser.add_argument(
+    add(
         "--first-round",
         choices=("question", "rewrite"),
         default=defaults.first_round,
         help=f"default {defaults.first_round}",
     )
-    parser.add_argument(
-        "--max-tokens", type=int, metavar="N", help="most tokens of a language model, in and out"
-    )
-    parser.add_argument("--max-calls", type=int, metavar="N", help="most calls of a language model")
-    parser.add_argument(
+    add("--max-tokens", type=int, metavar="N", help="most tokens of a language model, in and out")
+    add("--max-calls", type=int, metavar="N", help="most calls of a language model")
+    add(
         "--llm-temperature",
         type=float,
         default=defaults.temperature,
         metavar="X",
         help=f"of its replies (default {defaults.temperature})",
     )
-    parser.add_argument("--seed", type=int, default=defaults.seed, metavar="N")
-    parser.add_argument(
+    add("--seed", type=int, default=defaults.seed, metavar="N")
+    add(
         "--reader",
         type=Path,
         metavar="DIR",
         help="who answers where no language model does (default: the small reader that ships)",
     )
     add_llm_flags(parser)
-    parser.add_argument("--json", action="store_true", required=True, help="the only output format so far")
+    add("--json", **JSON_ALONE)
     parser.set_defaults(
         func=run_sparc_command, step_budget=1, temperature=None, beam_width=1, top_k_actions=None
     )
@@ -135,19 +132,9 @@ def run_sparc_command(args: argparse.Namespace) -> int:
         for question in questions(args, encoder):
             trace = _run_aloud(question, config, encoder, plain, reader, llm)
             values = trace.to_json()
-            print(
-                json.dumps(
-                    values if question.id is None else {"id": question.id, **values},
-                    ensure_ascii=False,
-                    allow_nan=False,
-                ),
-                flush=True,
-            )
+            print_json(values if question.id is None else {"id": question.id, **values})
             if log is not None:
-                print(
-                    f"logged as {log_sparc(log, trace, question.workspace, encoder, label=question.label)}",
-                    file=sys.stderr,
-                )
+                say(f"logged as {log_sparc(log, trace, question.workspace, encoder, label=question.label)}")
     return 0
 
 
@@ -212,7 +199,7 @@ def _run_aloud(
     ):
         trace = extended(trace, event)
         if line := _line(event):
-            print(line, file=sys.stderr)
+            say(line)
     assert trace is not None
     return trace
 
@@ -243,16 +230,14 @@ def _line(event: SparcEvent) -> str:
             return ""
 
 
-def sparc_rows(study: SparcStudy, args: argparse.Namespace) -> list[SparcRow]:
+def sparc_rows(study: SparcStudy, args: argparse.Namespace) -> Iterator[SparcRow]:
     """The evaluations that a study needs, set by set. Raises BadRequest, BadCheckpoint."""
     llm = llm_of(args)
     agent, plain = load_encoder(args.checkpoint or PAGES, args.device), load_encoder("base", args.device)
     reader = load_reader(args.reader or SMALL, args.device)
-    rows: list[SparcRow] = []
     for name in args.tasks or study.tasks:
         pooled = read_pool(name, "eval" if args.split == "test" else args.split, args.data)
-        rows += _study_rows(study, pooled, args, agent, plain, reader, llm)
-    return rows
+        yield from _study_rows(study, pooled, args, agent, plain, reader, llm)
 
 
 def _study_rows(

@@ -10,9 +10,10 @@ from __future__ import annotations
 import argparse
 import gzip
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from core.answer.reader import load_reader
 from core.answer.rows import AnswerRow, read_answers
@@ -46,35 +47,34 @@ from core.studies.report import Report, markdown
 from core.studies.trainings import read_training, trainings_in
 from core.svg import svg
 
+Row = TypeVar("Row", EpisodeRow, AnswerRow, SparcRow, FrontierRow)
+
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `study`."""
+    add = parser.add_argument
     listed = "; ".join(f"{name}: {study.summary}" for name, study in STUDIES.items())
-    parser.add_argument("name", choices=STUDIES, metavar="NAME", help=listed.replace("%", "%%"))
-    parser.add_argument(
-        "tasks", nargs="*", metavar="TASK", help="what to evaluate (default: the task of the paper's study)"
-    )
-    parser.add_argument(
+    add("name", choices=STUDIES, metavar="NAME", help=listed.replace("%", "%%"))
+    add("tasks", nargs="*", metavar="TASK", help="what to evaluate (default: the task of the paper's study)")
+    add(
         "--rows",
         type=Path,
         metavar="FILE.jsonl",
         help="rows to read, or where to write those that are made; gzipped if it ends in .gz",
     )
-    parser.add_argument(
+    add(
         "--trainings",
         type=Path,
         nargs="+",
         metavar="PATH",
         help="folders of trainings or copies of their progress.jsonl, or of several",
     )
-    parser.add_argument("--figure", type=Path, metavar="FILE.svg", help="draw the charts into this file")
+    add("--figure", type=Path, metavar="FILE.svg", help="draw the charts into this file")
     add_data_flags(parser, "test")
-    parser.add_argument("--lengths", metavar="TOKENS,...", help="only these of the study's lengths")
-    parser.add_argument("--checkpoint", metavar="NAME_OR_DIR")
-    parser.add_argument(
-        "--reader", type=Path, metavar="DIR", help="who answers (default: the reader that ships)"
-    )
-    parser.add_argument(
+    add("--lengths", metavar="TOKENS,...", help="only these of the study's lengths")
+    add("--checkpoint", metavar="NAME_OR_DIR")
+    add("--reader", type=Path, metavar="DIR", help="who answers (default: the reader that ships)")
+    add(
         "--policy",
         type=Path,
         nargs="+",
@@ -82,10 +82,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="policies of RES-RAG (default: the one that ships for the kind of text)",
     )
     add_llm_flags(parser)
-    parser.add_argument(
-        "--step-budget", type=int, metavar="N", help="T (default: the study's, or the task's)"
-    )
-    parser.add_argument("--seed", type=int, default=0, metavar="N")
+    add("--step-budget", type=int, metavar="N", help="T (default: the study's, or the task's)")
+    add("--seed", type=int, default=0, metavar="N")
     parser.set_defaults(func=run_study)
 
 
@@ -98,15 +96,16 @@ def run_study(args: argparse.Namespace) -> int:
         case TrainingStudy():
             report = _training_report(study, args)
         case AnswerStudy():
-            report = study.report(_answer_rows(study, args))
+            new = answer_rows(args.tasks or study.tasks, study, args)
+            report = study.report(_rows_of(args, read_answers, new))
         case DocumentStudy():
             report = study.report(_document_rows(args))
         case SparcStudy():
-            report = study.report(_sparc_rows(study, args))
+            report = study.report(_rows_of(args, read_sparc_rows, sparc_rows(study, args)))
         case FrontierStudy():
-            report = study.report(_frontier_rows(study, args))
+            report = study.report(_rows_of(args, read_frontier, _frontier_rows(study, args)))
         case _:
-            report = study.report(_rows(study, args))
+            report = study.report(_rows_of(args, read_rows, _episode_rows(study, args)))
     sys.stdout.write(markdown(report))
     if args.figure is not None:
         _write(args.figure, _figure(report).encode())
@@ -125,26 +124,23 @@ def _training_report(study: TrainingStudy, args: argparse.Namespace) -> Report:
     return study.report([read_training(path) for named in args.trainings for path in trainings_in(named)])
 
 
-def _rows(study: RowStudy, args: argparse.Namespace) -> list[EpisodeRow]:
-    if args.rows is not None and args.rows.exists():
-        return read_rows(args.rows)
+def _rows_of(args: argparse.Namespace, read: Callable[[Path], list[Row]], new: Iterable[Row]) -> list[Row]:
+    """Rows that the file of --rows holds already, or else new ones, which go there."""
+    path: Path | None = args.rows
+    if path is not None and path.exists():
+        return read(path)
+    rows = list(new)
+    if path is not None:
+        text = "".join(map(row_line, rows)).encode()
+        _write(path, gzip.compress(text, mtime=0) if path.suffix == ".gz" else text)
+    return rows
+
+
+def _episode_rows(study: RowStudy, args: argparse.Namespace) -> Iterator[EpisodeRow]:
     variations = _variations(study, args)
-    rows = [
-        row
-        for name in args.tasks or study.tasks
-        for variation in variations
-        for row in _evaluate(study, name, variation, args)
-    ]
-    _keep(args.rows, map(row_line, rows))
-    return rows
-
-
-def _answer_rows(study: AnswerStudy, args: argparse.Namespace) -> list[AnswerRow]:
-    if args.rows is not None and args.rows.exists():
-        return read_answers(args.rows)
-    rows = list(answer_rows(args.tasks or study.tasks, study, args))
-    _keep(args.rows, map(row_line, rows))
-    return rows
+    for name in args.tasks or study.tasks:
+        for variation in variations:
+            yield from _evaluate(study, name, variation, args)
 
 
 def _document_rows(args: argparse.Namespace) -> list[DocumentRow]:
@@ -156,44 +152,25 @@ def _document_rows(args: argparse.Namespace) -> list[DocumentRow]:
     return read_document_rows(args.rows)
 
 
-def _sparc_rows(study: SparcStudy, args: argparse.Namespace) -> list[SparcRow]:
-    if args.rows is not None and args.rows.exists():
-        return read_sparc_rows(args.rows)
-    rows = sparc_rows(study, args)
-    _keep(args.rows, map(row_line, rows))
-    return rows
-
-
-def _frontier_rows(study: FrontierStudy, args: argparse.Namespace) -> list[FrontierRow]:
-    if args.rows is not None and args.rows.exists():
-        return read_frontier(args.rows)
+def _frontier_rows(study: FrontierStudy, args: argparse.Namespace) -> Iterator[FrontierRow]:
     encoder = load_encoder("base", args.device)
     reader = load_reader(args.reader, args.device)
-    rows: list[FrontierRow] = []
     for name in args.tasks or study.tasks:
         questions = frontier_questions(name, args.n or study.n, encoder.tokenizer, args.data)
         methods = frontier_methods(encoder, args.policy or [policy_of_set(name)], args.device)
-        rows += frontier_rows(questions, reader, methods, told_by(progress_printer(name)))
-    _keep(args.rows, map(row_line, rows))
-    return rows
-
-
-def _keep(path: Path | None, lines: Iterable[str]) -> None:
-    if path is not None:
-        text = "".join(lines).encode()
-        _write(path, gzip.compress(text, mtime=0) if path.suffix == ".gz" else text)
+        yield from frontier_rows(questions, reader, methods, told_by(progress_printer(name)))
 
 
 def _variations(study: RowStudy, args: argparse.Namespace) -> list[Variation]:
     """Those of the study; --length fills in where it names none, --lengths picks among those it names."""
     wanted = None if args.lengths is None else args.lengths.split(",")
-    kept = [variation for variation in study.variations if wanted is None or variation.length in wanted]
-    if not kept:
+    variations = [variation for variation in study.variations if wanted is None or variation.length in wanted]
+    if not variations:
         raise BadRequest(
             f"--lengths {args.lengths} names none of the study's lengths; they are"
             f" {', '.join(sorted({str(v.length) for v in study.variations}))}"
         )
-    return [replace(variation, length=variation.length or args.length) for variation in kept]
+    return [replace(variation, length=variation.length or args.length) for variation in variations]
 
 
 def _evaluate(
@@ -204,9 +181,8 @@ def _evaluate(
     task = load_task_examples(name, named, subject.encoder)
     examples = list(task.examples)
     if variation.chunk_tokens is not None:
-        subject.encoder.spec.chunk_config(
-            "sentences", variation.chunk_tokens
-        )  # refuses what the encoder can't read
+        # refuses what the encoder can't read
+        subject.encoder.spec.chunk_config("sentences", variation.chunk_tokens)
         examples = [
             join_chunks(example, subject.encoder.tokenizer, variation.chunk_tokens) for example in examples
         ]

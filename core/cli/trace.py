@@ -13,7 +13,7 @@ from pathlib import Path
 from core.answer.evidence import answer_evidence
 from core.answer.reader import load_reader
 from core.cli.common import named_log, print_json
-from core.cli.flags import add_cluster_flag, add_episode_flags, add_inputs
+from core.cli.flags import JSON_ALONE, add_cluster_flag, add_episode_flags, add_inputs
 from core.cli.inputs import Question, config_of, episode_seed, keep_run, questions, read_queries
 from core.cli.trec import document_lines, line_file
 from core.completeness import completeness
@@ -29,30 +29,31 @@ from core.retrievers import retrieve_all
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `trace`."""
+    add = parser.add_argument
     add_inputs(parser, with_corpus=True)
     add_cluster_flag(parser)
     add_episode_flags(parser)
-    parser.add_argument(
+    add(
         "--within",
         type=float,
         metavar="SECONDS",
         help="embed no longer than this before asking what is there by then, and what shares most words with"
         " the question; the JSON says which share was searched, and the next command goes on from there",
     )
-    parser.add_argument(
+    add(
         "--queries",
         type=Path,
         metavar="FILE.jsonl",
         help='with --corpus, in place of --query: a line {"_id", "text"} each, as BEIR has them',
     )
-    parser.add_argument(
+    add(
         "--run",
         type=Path,
         metavar="FILE",
         help="with --queries: write the documents that were found as a TREC run",
     )
-    parser.add_argument("--full", action="store_true", help="Q and position of all chunks at every step")
-    parser.add_argument("--json", action="store_true", required=True, help="the only output format so far")
+    add("--full", action="store_true", help="Q and position of all chunks at every step")
+    add("--json", **JSON_ALONE)
     parser.set_defaults(func=run_trace)
 
 

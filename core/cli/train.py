@@ -8,9 +8,6 @@ Ctrl-C stops between two updates; the best agent so far is in the folder.
 from __future__ import annotations
 
 import argparse
-import json
-import signal
-import sys
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -18,6 +15,7 @@ from typing import Any
 from core.again.records import training_record
 from core.cli.common import named_log
 from core.cli.flags import add_settings, count_or_none
+from core.cli.training import add_training_flags, kept_mark, let_interrupt, run_training, time_left
 from core.encode.packaged import MINILM
 from core.errors import BadRequest
 from core.train.config import TrainConfig
@@ -28,37 +26,22 @@ from core.train.trainer import Trainer
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `train`: every setting of `TrainConfig`, by its name."""
-    parser.add_argument(
-        "--out",
-        type=Path,
-        required=True,
-        metavar="DIR",
-        help="folder for the agent; an unfinished training there goes on",
-    )
-    parser.add_argument(
-        "--data", choices=[name for name in RECIPES if name != "own"], help="what to train on"
-    )
-    parser.add_argument(
+    add_training_flags(parser, "agent")
+    add = parser.add_argument
+    add("--data", choices=[name for name in RECIPES if name != "own"], help="what to train on")
+    add(
         "--questions",
         type=Path,
         metavar="FILE.jsonl",
         help='train on your own: a line {"question", "chunks": [...], "support": [ids]} each',
     )
-    parser.add_argument(
-        "--data-folder",
-        type=Path,
-        metavar="DIR",
-        help="folder of the data sets (default: $QRAG_DATA, else ../shared/data)",
-    )
-    parser.add_argument("--name", help="of the agent (default: that of the folder)")
-    parser.add_argument("--base", default=MINILM, metavar="DIR_OR_ID", help="base encoder")
-    parser.add_argument(
+    add("--base", default=MINILM, metavar="DIR_OR_ID", help="base encoder")
+    add(
         "--start-from",
         metavar="NAME_OR_DIR",
         help="train this agent further instead of beginning with the base encoder",
     )
-    parser.add_argument("--device", metavar="D", help="cpu or cuda (default: cuda when there is one)")
-    parser.add_argument(
+    add(
         "--log",
         nargs="?",
         const="",
@@ -66,46 +49,41 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="keep configuration and curve in the experiment log",
     )
     add_settings(parser, TrainConfig, with_defaults=False)  # a recipe may have defaults of its own
-    parser.add_argument(
+    add(
         "--top-k-actions",
         type=count_or_none,
         default=argparse.SUPPRESS,
         metavar="N|none",
         help="explore among the N best only",
     )
-    parser.add_argument(
+    add(
         "--no-soft-values",
         dest="soft_values",
         action="store_false",
         default=None,
         help="values are the largest Q",
     )
-    parser.add_argument(
+    add(
         "--no-target-towers",
         dest="target_towers",
         action="store_false",
         default=None,
         help="values come from the online towers",
     )
-    parser.add_argument(
-        "--bootstrap-at-cap", action="store_true", default=None, help="returns go on beyond the step cap"
-    )
-    parser.add_argument(
+    add("--bootstrap-at-cap", action="store_true", default=None, help="returns go on beyond the step cap")
+    add(
         "--no-penalty",
         dest="penalize_extra_steps",
         action="store_false",
         default=None,
         help="reward 1, however many chunks it took",
     )
-    parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
     parser.set_defaults(func=run_train)
 
 
 def run_train(args: argparse.Namespace) -> int:
     """The command; returns the exit status."""
-    signal.signal(
-        signal.SIGINT, signal.default_int_handler
-    )  # ignored where a shell started it in the background; a training stops by it
+    let_interrupt()
     if (args.questions is None) == (args.data is None):
         raise BadRequest("say what to train on: either --data NAME or --questions FILE.jsonl")
     named = {
@@ -124,41 +102,28 @@ def run_train(args: argparse.Namespace) -> int:
         **settings,
     )
     trainer = Trainer(plan, args.out, args.device)
-    last: dict[str, TrainEvent] = {}
     try:
-        for event in trainer.run():
-            last[event["event"]] = event
-            print(_line(event), file=sys.stderr)
+        return run_training(
+            args,
+            trainer.run(),
+            _line,
+            "agent",
+            plan.config.updates,
+            lambda best: f"validation score {best}",
+        )
     finally:
         with named_log(args.log) as log:
             if log is not None:
                 log.keep(training_record(args.out))
-    result = {
-        "agent": str(args.out),
-        "updates": plan.config.updates,
-        "seconds": last["finished"]["seconds"],
-        "best": last["finished"]["best"],
-    }
-    print(
-        json.dumps(result)
-        if args.json
-        else f"{args.out}: validation score {result['best']} after {result['seconds']:.0f} s"
-    )
-    return 0
 
 
 def _line(event: TrainEvent) -> str:
-    """One event for a person."""
+    """One event, but for the last, for a person."""
     match event["event"]:
         case "update":
-            left = (
-                f"{event['seconds_left'] / 60:.0f} min left"
-                if event["seconds_left"] >= 90
-                else f"{event['seconds_left']:.0f} s left"
-            )
             return (
                 f"update {event['update']}: TD loss {event['td_loss']:.4f}, success {event['success']:.2f},"
-                f" {left}"
+                f" {time_left(event)}"
             )
         case "validated":
             tasks: dict[str, Any] = event["tasks"]
@@ -168,9 +133,7 @@ def _line(event: TrainEvent) -> str:
             return (
                 f"validation after {event['update']} updates: {event['score']:.4f} ({parts})"
                 f"{', answer F1 {:.4f}'.format(event['answer_f1']) if 'answer_f1' in event else ''}"
-                f"{', kept' if event.get('kept') else ''}"
+                f"{kept_mark(event)}"
             )
-        case "started":
-            return f"training {event['n_parameters']:,} parameters on {event['device']}"
         case _:
-            return f"finished after {event['seconds']:.0f} s"
+            return f"training {event['n_parameters']:,} parameters on {event['device']}"

@@ -10,14 +10,14 @@ import json
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Event
 from typing import Any
 
 from core.cli.common import say
-from core.cli.flags import add_settings
+from core.cli.flags import DEVICE, RESULT_AS_JSON, add_settings
+from core.cli.training import settings_of
 from core.errors import BadRequest, Cancelled
 from core.tune.config import TuneConfig
 from core.tune.pairs import read_pairs
@@ -25,25 +25,24 @@ from core.tune.pairs import read_pairs
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `tune`: every setting of `TuneConfig`, by its name."""
-    parser.add_argument(
-        "--pairs", type=Path, required=True, metavar="FILE.jsonl", help="pairs that `preferences` wrote"
-    )
+    add = parser.add_argument
+    add("--pairs", type=Path, required=True, metavar="FILE.jsonl", help="pairs that `preferences` wrote")
     add_tuning_flags(parser, "a causal language model")
     add_settings(parser, TuneConfig)
-    parser.add_argument(
+    add(
         "--reference",
         action=argparse.BooleanOptionalAction,
         default=True,
         help="compare with the untuned model (default)",
     )
-    parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
+    add("--json", **RESULT_AS_JSON)
     parser.set_defaults(func=run_tune)
 
 
 def run_tune(args: argparse.Namespace) -> int:
     """Prints what came of it. Exit status 130 where Ctrl-C ended it before its end."""
     check_trl()
-    config = TuneConfig(**{field.name: getattr(args, field.name) for field in fields(TuneConfig)})
+    config = TuneConfig(**settings_of(args, TuneConfig))
     pairs = read_pairs(args.pairs)
     from core.tune.tuner import tune  # takes seconds: what can't be used is refused before
 
@@ -72,17 +71,16 @@ def run_tune(args: argparse.Namespace) -> int:
 
 def add_tuning_flags(parser: argparse.ArgumentParser, model: str) -> None:
     """What every tuning is told. `model`: what kind of one is tuned."""
-    parser.add_argument(
-        "--model", required=True, metavar="DIR_OR_ID", help=f"{model}: a folder, or an id of the hub"
-    )
-    parser.add_argument(
+    add = parser.add_argument
+    add("--model", required=True, metavar="DIR_OR_ID", help=f"{model}: a folder, or an id of the hub")
+    add(
         "--out",
         type=Path,
         required=True,
         metavar="DIR",
         help="folder for the adapters; an unfinished tuning there goes on",
     )
-    parser.add_argument("--device", metavar="D", help="cpu or cuda (default: cuda when there is one)")
+    add("--device", **DEVICE)
 
 
 def check_trl() -> None:

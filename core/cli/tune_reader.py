@@ -14,24 +14,19 @@ from core.answer.course import ReadingCourse
 from core.answer.reader import ExtractiveReader
 from core.answer.training import tuned
 from core.answer.tuning import tune
+from core.cli.flags import DATA_FOLDER, DEVICE
 from core.errors import BadRequest
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `tune-reader`."""
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "folder", type=Path, metavar="DIR", help="folder of a trained reader; its reader.json is written anew"
     )
-    parser.add_argument(
-        "--data-folder",
-        type=Path,
-        metavar="DIR",
-        help="folder of the data sets (default: $QRAG_DATA, else ../shared/data)",
-    )
-    parser.add_argument("--device", metavar="D", help="cpu or cuda (default: cuda when there is one)")
-    parser.add_argument(
-        "--n", type=int, default=600, metavar="N", help="held-out questions to read (default 600)"
-    )
+    add("--data-folder", **DATA_FOLDER)
+    add("--device", **DEVICE)
+    add("--n", type=int, default=600, metavar="N", help="held-out questions to read (default 600)")
     parser.set_defaults(func=run_tune_reader)
 
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
 from core.cli.common import say
-from core.cli.flags import add_settings
+from core.cli.flags import DATA_FOLDER, RESULT_AS_JSON, add_settings
+from core.cli.training import settings_of
 from core.cli.tune import add_tuning_flags, check_trl, interruption
 from core.errors import BadRequest, Cancelled
 from core.resrag.reward import RewardConfig
@@ -25,23 +24,17 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `tune-resrag`: every setting of `SetTuneConfig` and `RewardConfig` by its name, but for
     the bounds of the reward.
     """
+    add = parser.add_argument
     add_tuning_flags(parser, "an instruction-tuned causal language model")
-    parser.add_argument(
+    add(
         "--task",
         choices=[name for name, source in SETS.items() if source.train is not None],
         default="hotpotqa",
         help="whose training questions (default %(default)s)",
     )
-    parser.add_argument(
-        "--n", type=int, default=360, metavar="N", help="questions; one in nine validates (default 360)"
-    )
-    parser.add_argument(
-        "--data-folder",
-        type=Path,
-        metavar="DIR",
-        help="folder of the data sets (default: $QRAG_DATA, else ../shared/data)",
-    )
-    parser.add_argument(
+    add("--n", type=int, default=360, metavar="N", help="questions; one in nine validates (default 360)")
+    add("--data-folder", **DATA_FOLDER)
+    add(
         "--encoder",
         default="multi-hop",
         metavar="NAME_OR_DIR",
@@ -50,7 +43,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     )
     add_settings(parser, SetTuneConfig)
     add_settings(parser, RewardConfig, without=("least", "most"))
-    parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
+    add("--json", **RESULT_AS_JSON)
     parser.set_defaults(func=run_tune_resrag)
 
 
@@ -59,12 +52,8 @@ def run_tune_resrag(args: argparse.Namespace) -> int:
     check_trl()
     if args.n < 1:
         raise BadRequest(f"n={args.n} must be at least 1; choose how many questions are learned from")
-    given = vars(args)
-    reward, config = (
-        {one.name: given[one.name] for one in fields(kind) if one.name in given}
-        for kind in (RewardConfig, SetTuneConfig)
-    )
-    settings = SetTuneConfig(**config, reward=RewardConfig(**reward))
+    reward = RewardConfig(**settings_of(args, RewardConfig))
+    settings = SetTuneConfig(**settings_of(args, SetTuneConfig), reward=reward)
     from core.answer.checkpoint import SMALL  # these take seconds: what can't be used is refused before
     from core.answer.reader import load_reader
     from core.encode.encoder import load_encoder
@@ -99,10 +88,10 @@ def run_tune_resrag(args: argparse.Namespace) -> int:
         except Cancelled as stop:
             say(str(stop))
             return 130
-    told = {"out": str(args.out), "updates": result["step"], "seconds": result["seconds"]}
+    outcome = {"out": str(args.out), "updates": result["step"], "seconds": result["seconds"]}
     if "held_out" in last:
-        told["held_out"] = {key: value for key, value in last["held_out"].items() if key != "event"}
-    print(json.dumps(told) if args.json else f"{args.out}: {_line(last.get('held_out', result))}")
+        outcome["held_out"] = {key: value for key, value in last["held_out"].items() if key != "event"}
+    print(json.dumps(outcome) if args.json else f"{args.out}: {_line(last.get('held_out', result))}")
     return 0
 
 
