@@ -39,19 +39,15 @@ def answer(result: EvidenceAnswer | None, texts: Mapping[int, str], known_answer
     """
     if result is None:
         return []
-    by = h(
-        "span",
-        {"class": "qx-mut", "title": BY_READER, "tabindex": "0"},
-        f"by {result.by}, from the evidence alone",
-    )
+    by = h("span.qx-mut", {"title": BY_READER, "tabindex": "0"}, f"by {result.by}, from the evidence alone")
     return [
         h(
-            "section",
-            {"class": "qx-answer", "aria-label": "Answer"},
-            h("h3", None, "Answer"),
+            "section.qx-answer",
+            {"aria-label": "Answer"},
+            h("h3", "Answer"),
             *_words(result, texts),
             verdict_line(verdict_on(result.reliable_text, known_answer), known_answer),
-            h("p", {"class": "qx-sm"}, *_facts(result), by),
+            h("p.qx-sm", *_facts(result), by),
         )
     ]
 
@@ -74,10 +70,10 @@ def working() -> list[Node]:
     """While the evidence is read."""
     return [
         h(
-            "section",
-            {"class": "qx-answer", "aria-label": "Answer"},
-            h("h3", None, "Answer"),
-            h("p", {"class": "qx-mut", "role": "status"}, "Reading the evidence…"),
+            "section.qx-answer",
+            {"aria-label": "Answer"},
+            h("h3", "Answer"),
+            h("p.qx-mut", {"role": "status"}, "Reading the evidence…"),
         )
     ]
 
@@ -92,13 +88,13 @@ CHECKED = (
 
 def asking(llm: str, text: str = "") -> list[Node]:
     """While a language model answers: what came so far."""
-    text_line = h("p", {"class": "qx-answer-cited"}, shortened(text)) if text else None
-    waiting = h("p", {"class": "qx-mut", "role": "status"}, "Asking…")
+    text_line = h("p.qx-answer-cited", shortened(text)) if text else None
+    waiting = h("p.qx-mut", {"role": "status"}, "Asking…")
     return [
         h(
-            "section",
-            {"class": "qx-answer", "aria-label": "Answer of the language model"},
-            h("h3", None, f"Answer of {llm}"),
+            "section.qx-answer",
+            {"aria-label": "Answer of the language model"},
+            h("h3", f"Answer of {llm}"),
             text_line or waiting,
         )
     ]
@@ -111,34 +107,29 @@ def cited(cited_answer: CitedAnswer | None) -> list[Node]:
     if cited_answer is None:
         return []
     sentences = [_sentence(sentence) for sentence in cited_answer.sentences]
-    words = sentences or [h("p", {"class": "qx-answer-text qx-answer-none"}, "No answer in the evidence.")]
+    words = sentences or [h("p.qx-answer-text.qx-answer-none", "No answer in the evidence.")]
     refused = ", ".join(map(str, cited_answer.refused))
     doubts = [f"cites passage {refused}, which it was not given"] if cited_answer.refused else []
     doubts += (
         [f"was cut off after {cited_answer.cost.completion_tokens:,} tokens"] if cited_answer.cut else []
     )
-    noted = [h("p", None, h("span", {"class": "qx-sm qx-unsupported"}, doubt)) for doubt in doubts]
+    noted = [h("p", h("span.qx-sm.qx-unsupported", doubt)) for doubt in doubts]
     tokens = cited_answer.cost.prompt_tokens + cited_answer.cost.completion_tokens
     cost = h(
-        "p",
-        {"class": "qx-sm qx-mut", "title": CHECKED, "tabindex": "0"},
+        "p.qx-sm.qx-mut",
+        {"title": CHECKED, "tabindex": "0"},
         f"citations checked by the reader · {tokens:,} tokens · {cited_answer.cost.milliseconds:,.0f} ms",
     )
     label = {"class": "qx-answer", "aria-label": "Answer of the language model"}
-    return [h("section", label, h("h3", None, f"Answer of {cited_answer.llm}"), *words, *noted, cost)]
+    return [h("section", label, h("h3", f"Answer of {cited_answer.llm}"), *words, *noted, cost)]
 
 
 def _sentence(sentence: CitedSentence) -> Node:
     nodes: list[Node] = [_citation(one) for one in sentence.citations]
     if not sentence.supported:
         words, why = ("not borne out", UNSUPPORTED) if sentence.citations else ("cites no chunk", UNCITED)
-        nodes.append(h("span", {"class": "qx-sm qx-unsupported", "title": why, "tabindex": "0"}, words))
-    return h(
-        "p",
-        {"class": "qx-answer-cited"},
-        shortened(sentence.text),
-        *(part for node in nodes for part in (" ", node)),
-    )
+        nodes.append(h("span.qx-sm.qx-unsupported", {"title": why, "tabindex": "0"}, words))
+    return h("p.qx-answer-cited", shortened(sentence.text), *(part for node in nodes for part in (" ", node)))
 
 
 def _citation(one: Citation) -> Node:
@@ -151,7 +142,7 @@ def _citation(one: Citation) -> Node:
             {**attributes, "title": f"{share}: it bears the sentence out"},
             f"chunk {one.chunk_id:,}",
         )
-    doubt = h("span", {"class": "qx-unseen"}, ", does not bear this out")
+    doubt = h("span.qx-unseen", ", does not bear this out")
     cross = h("span", {"aria-hidden": "true"}, " ✗")
     title = f"{share}, less than {100 * SUPPORT_THRESHOLD:.0f} %: it does not bear the sentence out"
     return h(
@@ -171,20 +162,11 @@ def in_column(result: EvidenceAnswer | None, at: int, known_answer: str = "") ->
         return None
     sure = None
     if result.confidence is not None and result.reliable_text:
-        sure = h(
-            "span",
-            {"class": "qx-mut qx-sm", "title": CONFIDENCE, "tabindex": "0"},
-            sure_words(result.confidence),
-        )
+        sure = h("span.qx-mut.qx-sm", {"title": CONFIDENCE, "tabindex": "0"}, sure_words(result.confidence))
     cited = [
         h(
-            "button",
-            {
-                "class": "qx-link qx-sm",
-                "data-act": "show",
-                "data-arg": f"{chunk_id} {at}",
-                "data-same": str(chunk_id),
-            },
+            "button.qx-link.qx-sm",
+            {"data-act": "show", "data-arg": f"{chunk_id} {at}", "data-same": str(chunk_id)},
             f"chunk {chunk_id:,}",
         )
         for chunk_id in _shown_chunks(result)
@@ -192,14 +174,10 @@ def in_column(result: EvidenceAnswer | None, at: int, known_answer: str = "") ->
     if not result.reliable:
         words = h("span", {"title": UNRELIABLE, "tabindex": "0"}, "no reliable answer")
     else:
-        words = (
-            h("strong", None, shortened(result.text))
-            if result.text
-            else h("span", None, "no answer in the evidence")
-        )
+        words = h("strong", shortened(result.text)) if result.text else h("span", "no answer in the evidence")
     verdict = verdict_line(verdict_on(result.reliable_text, known_answer), known_answer, "span")
     text_node = words if result.text or verdict is None else None  # the verdict says that there is none
-    return h("p", {"class": "qx-column-answer"}, text_node, sure, verdict, *cited)
+    return h("p.qx-column-answer", text_node, sure, verdict, *cited)
 
 
 def answer_place(chunk: Chunk, result: EvidenceAnswer | None) -> tuple[int, int] | None:
@@ -220,19 +198,17 @@ def shortened(text: str) -> str:
 def _words(result: EvidenceAnswer, texts: Mapping[int, str]) -> list[Node]:
     if not result.reliable:
         line = h(
-            "p",
-            {"class": "qx-answer-text qx-answer-none", "title": UNRELIABLE, "tabindex": "0"},
-            "No reliable answer.",
+            "p.qx-answer-text.qx-answer-none", {"title": UNRELIABLE, "tabindex": "0"}, "No reliable answer."
         )
         passage = None if result.passage is None else texts.get(result.passage)
         return (
             [line]
             if passage is None
-            else [line, h("blockquote", {"class": "qx-answer-passage"}, shortened(plain(passage)))]
+            else [line, h("blockquote.qx-answer-passage", shortened(plain(passage)))]
         )
     if not result.text:
-        return [h("p", {"class": "qx-answer-text qx-answer-none"}, "No answer in the evidence.")]
-    return [h("p", {"class": "qx-answer-text"}, shortened(result.text))]
+        return [h("p.qx-answer-text.qx-answer-none", "No answer in the evidence.")]
+    return [h("p.qx-answer-text", shortened(result.text))]
 
 
 def _shown_chunks(result: EvidenceAnswer) -> tuple[int, ...]:
@@ -245,20 +221,9 @@ def _shown_chunks(result: EvidenceAnswer) -> tuple[int, ...]:
 def _facts(result: EvidenceAnswer) -> list[Node]:
     sure: list[Node] = []
     if result.confidence is not None:
-        sure = [
-            h(
-                "span",
-                {"class": "qx-kv", "title": CONFIDENCE, "tabindex": "0"},
-                sure_words(result.confidence),
-            ),
-            " · ",
-        ]
+        sure = [h("span.qx-kv", {"title": CONFIDENCE, "tabindex": "0"}, sure_words(result.confidence)), " · "]
     cited = [
-        h(
-            "button",
-            {"class": "qx-link", "data-act": "open", "data-arg": str(chunk_id)},
-            f"chunk {chunk_id:,}",
-        )
+        h("button.qx-link", {"data-act": "open", "data-arg": str(chunk_id)}, f"chunk {chunk_id:,}")
         for chunk_id in _shown_chunks(result)
     ]
     return [*sure, *(part for button in cited for part in (button, " · "))]

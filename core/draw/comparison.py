@@ -121,16 +121,16 @@ def columns(
         else _column(shown, at, column, column.trace, (acts or {}).get(at, ()), (owed or {}).get(at))
         for at, column in enumerate(shown.columns)
     ]
-    return h("div", {"class": "qx-columns"}, *cells)
+    return h("div.qx-columns", *cells)
 
 
 def _refusal(column: MethodColumn) -> Node:
     return h(
-        "section",
-        {"class": "qx-column", "aria-label": column.name},
-        h("div", {"class": "qx-column-head"}, h("h4", None, column.name)),
-        h("div", None),
-        h("div", {"class": "qx-notice qx-error", "role": "alert"}, h("span", None, column.refused)),
+        "section.qx-column",
+        {"aria-label": column.name},
+        h("div.qx-column-head", h("h4", column.name)),
+        h("div"),
+        h("div.qx-notice.qx-error", {"role": "alert"}, h("span", column.refused)),
     )
 
 
@@ -153,18 +153,17 @@ def _column(
         )
         for place in range(len(trace.steps))
     ]
-    nothing = h("p", {"class": "qx-empty"}, "It chose nothing.")
+    nothing = h("p.qx-empty", "It chose nothing.")
     stops = h(
-        "p",
-        {"class": "qx-sm qx-mut qx-column-stop"},
+        "p.qx-sm.qx-mut.qx-column-stop",
         f"{stop_words(trace, method.score_name)} {review_words(trace)}".rstrip(),
     )
     return h(
-        "section",
-        {"class": "qx-column", "aria-label": column.name},
+        "section.qx-column",
+        {"aria-label": column.name},
         _head(shown, at, column, trace, acts),
         _picture(shown, at, trace),
-        h("div", None, h("ol", {"class": "qx-found"}, *cards) if cards else nothing, stops),
+        h("div", h("ol.qx-found", *cards) if cards else nothing, stops),
     )
 
 
@@ -175,20 +174,16 @@ def _head(shown: ShownComparison, at: int, column: MethodColumn, trace: Trace, a
         tokens = sum(shown.workspace[chunk_id].n_tokens for chunk_id in trace.evidence)
         facts.append(
             h(
-                "span",
-                {"class": "qx-kv", "title": "Length of its evidence, in tokens", "tabindex": "0"},
+                "span.qx-kv",
+                {"title": "Length of its evidence, in tokens", "tabindex": "0"},
                 f"{tokens:,} tokens",
             )
         )
     if column.milliseconds is not None:
         facts.append(
             h(
-                "span",
-                {
-                    "class": "qx-kv",
-                    "title": "Wall clock of retrieval, vectors and indexes being there",
-                    "tabindex": "0",
-                },
+                "span.qx-kv",
+                {"title": "Wall clock of retrieval, vectors and indexes being there", "tabindex": "0"},
                 f"{column.milliseconds:,.0f} ms",
             )
         )
@@ -206,31 +201,25 @@ def _head(shown: ShownComparison, at: int, column: MethodColumn, trace: Trace, a
         named = ", ".join(f"{chunk_id:,}" for chunk_id in forbidden[:MOST_NAMED])
         facts.append(
             h(
-                "span",
-                {"class": "qx-mark", "title": f"Forbidden in Explore: chunk {named}", "tabindex": "0"},
+                "span.qx-mark",
+                {"title": f"Forbidden in Explore: chunk {named}", "tabindex": "0"},
                 f"{counted(len(forbidden), 'chunk')} forbidden",
             )
         )
     if method.trained and column.notices:
         about = ". ".join(column.notices)
         facts.append(
-            h(
-                "span",
-                {"class": "qx-mark qx-warn", "title": about, "tabindex": "0", "aria-label": about},
-                "notice",
-            )
+            h("span.qx-mark.qx-warn", {"title": about, "tabindex": "0", "aria-label": about}, "notice")
         )
     return h(
-        "div",
-        {"class": "qx-column-head"},
+        "div.qx-column-head",
         h(
-            "div",
-            {"class": "qx-row"},
+            "div.qx-row",
             h("h4", {"title": method.sentence, "tabindex": "0", "class": "qx-help"}, column.name),
-            h("span", {"class": "qx-grow"}),
+            h("span.qx-grow"),
             *acts,
         ),
-        h("div", {"class": "qx-row qx-sm qx-mut"}, *facts),
+        h("div.qx-row.qx-sm.qx-mut", *facts),
         in_column(column.answer, at, column.known_answer),
     )
 
@@ -248,13 +237,13 @@ def _owed(trace: Trace, place: int, without: Sequence[float], paint: Colours) ->
         pin = h("span", {"class": f"qx-pin {paint[chunk_id]}"}, str(earlier + 1))
         chips.append(
             h(
-                "span",
-                {"class": "qx-kv", "title": sentence, "tabindex": "0", "aria-label": sentence},
+                "span.qx-kv",
+                {"title": sentence, "tabindex": "0", "aria-label": sentence},
                 pin,
                 f"{change:+.3f}",
             )
         )
-    return h("div", {"class": "qx-kvs qx-sm"}, h("span", {"class": "qx-mut"}, "owed to"), *chips)
+    return h("div.qx-kvs.qx-sm", h("span.qx-mut", "owed to"), *chips)
 
 
 def _card(shown: ShownComparison, at: int, trace: Trace, place: int, owed: Node | None) -> Node:
@@ -262,15 +251,11 @@ def _card(shown: ShownComparison, at: int, trace: Trace, place: int, owed: Node 
     chunk_id, is_open = step.chunk_id, step.chunk_id == shown.opened
     marks: list[Node] = []
     if chunk_id in trace.taken_back:
-        marks.append(
-            h("span", {"class": "qx-mark qx-warn", "title": EXPLAIN["review"], "tabindex": "0"}, "taken back")
-        )
+        marks.append(h("span.qx-mark.qx-warn", {"title": EXPLAIN["review"], "tabindex": "0"}, "taken back"))
     elif len(shown.answered) > 1:
         marks.append(_shared_by(shown.finders.get(chunk_id, ()), len(shown.answered)))
     if chunk_id in shown.support:
-        marks.append(
-            h("span", {"class": "qx-mark qx-hit", "title": "The answer needs this chunk"}, "support")
-        )
+        marks.append(h("span.qx-mark.qx-hit", {"title": "The answer needs this chunk"}, "support"))
     link = {
         "class": "qx-link",
         "data-act": "open",
@@ -279,24 +264,16 @@ def _card(shown: ShownComparison, at: int, trace: Trace, place: int, owed: Node 
     }
     return h(
         "li",
-        {
-            "class": f"qx-step {shown.paint[chunk_id]}" + " qx-on" * is_open,
-            "data-same": str(chunk_id),
-        },
+        {"class": f"qx-step {shown.paint[chunk_id]}" + " qx-on" * is_open, "data-same": str(chunk_id)},
         h(
-            "div",
-            {"class": "qx-step-head"},
-            h("span", {"class": "qx-pin"}, str(place + 1)),
+            "div.qx-step-head",
+            h("span.qx-pin", str(place + 1)),
             h("button", link, f"chunk {chunk_id:,}"),
             *marks,
         ),
-        h(
-            "div",
-            {"class": "qx-sm qx-mut"},
-            f"{score_name} {step.q_value:.3f}",
-        ),
+        h("div.qx-sm.qx-mut", f"{score_name} {step.q_value:.3f}"),
         owed,
-        h("p", {"class": "qx-quote qx-sm"}, shorten(plain(step.text), 200)) if step.text else None,
+        h("p.qx-quote.qx-sm", shorten(plain(step.text), 200)) if step.text else None,
     )
 
 
@@ -309,7 +286,7 @@ def _shared_by(names: Sequence[str], n_columns: int) -> Node:
         else f"{len(names)} of {n_columns}"
     )
     sentence = "No other method found it" if len(names) == 1 else f"Found by {', '.join(names)}"
-    return h("span", {"class": "qx-mark", "title": sentence, "tabindex": "0"}, words)
+    return h("span.qx-mark", {"title": sentence, "tabindex": "0"}, words)
 
 
 # The picture on top of a column
@@ -322,7 +299,7 @@ def _picture(shown: ShownComparison, at: int, trace: Trace) -> Node:
     seen, method = looks(trace), facts_of(trace.started.method)
     n, chosen, paint = trace.started.n_chunks, trace.chosen, shown.paint
     if not seen and not chosen:
-        return h("div", {"class": "qx-picture"}, h("p", {"class": "qx-empty qx-sm"}, "It looked at nothing."))
+        return h("div.qx-picture", h("p.qx-empty.qx-sm", "It looked at nothing."))
     lo, hi = _scale(seen) if seen else (0.0, 1.0)
     row = max(_LEAST_ROW, PICTURE_HEIGHT // max(len(seen), 1))
     height = LEADERS + row * len(seen)
@@ -363,16 +340,11 @@ def _picture(shown: ShownComparison, at: int, trace: Trace) -> Node:
         else "its branches score only what they retrieve"
     )
     return h(
-        "div",
-        {"class": "qx-picture"},
-        h(
-            "div",
-            {"class": "qx-pins"},
-            *(_pin(at, i, place, pins[i], paint[i]) for place, i in enumerate(chosen, start=1)),
-        ),
+        "div.qx-picture",
+        h("div.qx-pins", *(_pin(at, i, place, pins[i], paint[i]) for place, i in enumerate(chosen, start=1))),
         h("svg", attributes, *drawing),
-        h("div", {"class": "qx-golds"}, *(_gold(i, n) for i in shown.support)) if shown.support else None,
-        h("p", {"class": "qx-sm qx-mut"}, scale),
+        h("div.qx-golds", *(_gold(i, n) for i in shown.support)) if shown.support else None,
+        h("p.qx-sm.qx-mut", scale),
     )
 
 
@@ -425,12 +397,8 @@ def _pin(at: int, chunk_id: int, place: int, percent: float, colour: str) -> Nod
 
 def _gold(chunk_id: int, n: int) -> Node:
     return h(
-        "span",
-        {
-            "class": "qx-gold-ring",
-            "--x": f"{100 * (chunk_id + 0.5) / n:.2f}%",
-            "title": f"chunk {chunk_id:,} is support",
-        },
+        "span.qx-gold-ring",
+        {"--x": f"{100 * (chunk_id + 0.5) / n:.2f}%", "title": f"chunk {chunk_id:,} is support"},
     )
 
 
@@ -468,9 +436,9 @@ def common(shown: ShownComparison) -> list[Node]:
     lists = [_set(words, ids, paint) for words, ids in (*shared, *alone) if ids]
     counts = [f"{len(ids):,} {words}" for words, ids in (*shared, ("by one only", kinds.by_one))]
     return [
-        h("h3", None, "What they have in common"),
-        h("p", {"class": "qx-sm qx-mut"}, " · ".join(counts)),
-        h("dl", {"class": "qx-fields qx-sm"}, *(part for pair in lists for part in pair)),
+        h("h3", "What they have in common"),
+        h("p.qx-sm.qx-mut", " · ".join(counts)),
+        h("dl.qx-fields.qx-sm", *(part for pair in lists for part in pair)),
         h(
             "h4",
             {
@@ -499,7 +467,7 @@ def _set(words: str, ids: Sequence[int], paint: Colours) -> tuple[Node, Node]:
         )
         for i in ids
     ]
-    return h("dt", {"class": "qx-mut"}, words), h("dd", {"class": "qx-chips"}, *chips)
+    return h("dt.qx-mut", words), h("dd.qx-chips", *chips)
 
 
 def _overlaps(kept: Mapping[str, Sequence[int]]) -> Node:
@@ -517,7 +485,7 @@ def _overlaps(kept: Mapping[str, Sequence[int]]) -> Node:
                     "" if a == b else f"{both}" if share is None else f"{both} ({share:.2f})",
                 )
             )
-        rows.append(h("tr", None, h("th", {"scope": "row"}, a), *cells))
+        rows.append(h("tr", h("th", {"scope": "row"}, a), *cells))
     return table(["method", *names], rows, "Overlap")
 
 
@@ -530,27 +498,26 @@ def support(shown: ShownComparison) -> list[Node]:
     rows = []
     for chunk_id in shown.support:
         link = h(
-            "button",
-            {"class": "qx-link", "data-act": "open", "data-arg": str(chunk_id), "data-same": str(chunk_id)},
+            "button.qx-link",
+            {"data-act": "open", "data-arg": str(chunk_id), "data-same": str(chunk_id)},
             f"chunk {chunk_id:,}",
         )
         text = None
         if shown.workspace is not None:
             words = shorten(plain(shown.workspace[chunk_id].text), 90)
-            text = h("div", {"class": "qx-support-text"}, words)
-        standings = (h("td", None, *_standing(trace, chunk_id)) for trace in shown.answered.values())
-        rows.append(h("tr", None, h("td", None, link, text), *standings))
+            text = h("div.qx-support-text", words)
+        standings = (h("td", *_standing(trace, chunk_id)) for trace in shown.answered.values())
+        rows.append(h("tr", h("td", link, text), *standings))
     sentence = (
         "Place among all chunks when only the question was known: where one-step retrieval by this method"
         " would have put it"
     )
     return [
-        h("h3", None, "Support of this question"),
-        h("p", {"class": "qx-sm qx-mut"}, f"{sentence}; a tick where the method chose it, with the step."),
+        h("h3", "Support of this question"),
+        h("p.qx-sm.qx-mut", f"{sentence}; a tick where the method chose it, with the step."),
         table(["support chunk", *shown.answered], rows, "Support chunks"),
         h(
-            "div",
-            {"class": "qx-beside"},
+            "div.qx-beside",
             *(
                 _trail(name, trace, shown.support)
                 for name, trace in shown.answered.items()
@@ -563,7 +530,7 @@ def support(shown: ShownComparison) -> list[Node]:
 def _trail(name: str, trace: Trace, gold: Sequence[int]) -> Node:
     """Rank of the support at every look of an agent."""
     title = f"{name}: rank at every step"
-    return h("div", None, h("h4", None, title), trail_table(trace, gold, title))
+    return h("div", h("h4", title), trail_table(trace, gold, title))
 
 
 def _standing(trace: Trace, chunk_id: int) -> list[Node]:
@@ -575,7 +542,7 @@ def _standing(trace: Trace, chunk_id: int) -> list[Node]:
         if rank is None
         else f"rank {rank:,}"
     )
-    place = h("span", {"class": "qx-mut"}, words)
+    place = h("span.qx-mut", words)
     if chunk_id not in trace.chosen:
         return [place]
-    return [h("span", {"class": "qx-mark qx-hit"}, f"✓ {trace.chosen.index(chunk_id) + 1}"), " ", place]
+    return [h("span.qx-mark.qx-hit", f"✓ {trace.chosen.index(chunk_id) + 1}"), " ", place]

@@ -37,7 +37,7 @@ def evidence_rows(
     rows: list[Node] = []
     for i, passage in enumerate(places):
         if i:
-            rows.append(h("li", {"class": "qx-gap"}, _distance(workspace, places[i - 1], passage)))
+            rows.append(h("li.qx-gap", _distance(workspace, places[i - 1], passage)))
         rows.append(_passage(workspace, passage, chosen, look, answer))
     return rows
 
@@ -111,7 +111,7 @@ def _passage(
                 "data-show": on,
             }
             words = [
-                h("span", {"class": "qx-pin"}, str(step)),
+                h("span.qx-pin", str(step)),
                 *drawn(
                     prose,
                     chunk.start,
@@ -121,25 +121,16 @@ def _passage(
             ]
         parts.append(h("span", {**mark, "data-act": "open", "data-arg": str(chunk_id)}, *words))
         at = max(at, chunk.end)
-        link = h(
-            "button",
-            {"class": "qx-link", "data-act": "open", "data-arg": str(chunk_id)},
-            f"chunk {chunk_id:,}",
-        )
+        link = h("button.qx-link", {"data-act": "open", "data-arg": str(chunk_id)}, f"chunk {chunk_id:,}")
         where = (
-            h("span", {"class": "qx-mut", "title": " › ".join(chunk.heading_path)}, chunk.heading_path[-1])
+            h("span.qx-mut", {"title": " › ".join(chunk.heading_path)}, chunk.heading_path[-1])
             if chunk.heading_path
             else None
         )
-        missed = h("strong", {"class": "qx-missed-name"}, "missed support ") if step is None else None
-        margin.append(h("div", None, missed, link, where))
+        missed = h("strong.qx-missed-name", "missed support ") if step is None else None
+        margin.append(h("div", missed, link, where))
     if end > at:
         parts += drawn(prose, at, end)
     if text[end : end + 1] not in ("\n", ""):
         parts.append(" …")
-    return h(
-        "li",
-        {"class": "qx-passage"},
-        h("p", {"class": "qx-quote", "dir": "auto"}, *parts),
-        h("div", {"class": "qx-margin qx-sm"}, *margin),
-    )
+    return h("li.qx-passage", h("p.qx-quote", {"dir": "auto"}, *parts), h("div.qx-margin.qx-sm", *margin))

@@ -26,18 +26,29 @@ _ALLOWED_TAGS, _ALLOWED_ATTRIBUTES = frozenset(_TAGS.split()), frozenset(_ATTRIB
 _SHARE = re.compile(r"\d{1,3}(\.\d+)?%")
 
 
-def h(tag: str, attributes: dict[str, Any] | None = None, *children: Node | None) -> Node:
-    """One element. None among the children is left out.
+def h(tag: str, attributes: dict[str, Any] | Node | None = None, *children: Node | None) -> Node:
+    """One element. Its classes may stand behind the tag, attributes may be left out, and None among the
+    children is.
 
-    >>> h("p", {"class": "qx-mut"}, "hello", None)
-    ['p', {'class': 'qx-mut'}, ['hello']]
+    >>> h("p.qx-mut.qx-sm", {"title": "a greeting"}, "hello", None)
+    ['p', {'class': 'qx-mut qx-sm', 'title': 'a greeting'}, ['hello']]
+    >>> h("td", "7")
+    ['td', {}, ['7']]
     """
-    return [tag, attributes or {}, [child for child in children if child is not None]]
+    own: dict[str, Any] = {}
+    if isinstance(attributes, dict):
+        own = attributes
+    else:
+        children = (attributes, *children)
+    tag, *classes = tag.split(".")
+    if classes:
+        own = {"class": " ".join(classes), **own}
+    return [tag, own, [child for child in children if child is not None]]
 
 
 def act(name: str, arg: object, label: str, **attributes: Any) -> Node:
     """A button that sends (name, arg) to whoever listens."""
-    return h("button", {"class": "qx-btn", "data-act": name, "data-arg": str(arg), **attributes}, label)
+    return h("button.qx-btn", {"data-act": name, "data-arg": str(arg), **attributes}, label)
 
 
 def html_of(node: Node) -> str:

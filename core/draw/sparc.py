@@ -105,16 +105,11 @@ def _totals(run: ShownSparc) -> Node:
         told.append((f"{tokens:,}", f"{most} tokens"))
     told.append((f"{len(trace.pool):,}", " different chunks read"))
     told.append((f"{len(trace.note.chunk_ids)}", " in the note"))
-    legend = h("span", {"class": "qx-legend"}, h("span", {"class": "qx-legend-chosen"}), "found")
-    gold = (
-        [h("span", {"class": "qx-legend"}, h("span", {"class": "qx-legend-gold"}), "support")]
-        if run.gold
-        else []
-    )
+    legend = h("span.qx-legend", h("span.qx-legend-chosen"), "found")
+    gold = [h("span.qx-legend", h("span.qx-legend-gold"), "support")] if run.gold else []
     return h(
-        "span",
-        {"class": "qx-totals qx-sm qx-mut"},
-        *(h("span", None, h("strong", None, value), words) for value, words in told),
+        "span.qx-totals.qx-sm.qx-mut",
+        *(h("span", h("strong", value), words) for value, words in told),
         legend,
         *gold,
     )
@@ -125,7 +120,7 @@ def rounds(run: ShownSparc | None, opened: int | None = None) -> list[Node]:
     place.
     """
     if run is None:
-        return [h("p", {"class": "qx-empty"}, EMPTY)]
+        return [h("p.qx-empty", EMPTY)]
     trace = run.trace
     if not trace.rounds:
         words = (
@@ -133,7 +128,7 @@ def rounds(run: ShownSparc | None, opened: int | None = None) -> list[Node]:
             if run.status == "running"
             else "It ended before its first round."
         )
-        return [h("p", {"class": "qx-empty"}, words)]
+        return [h("p.qx-empty", words)]
     seen: dict[int, list[str]] = {}
     shown = []
     leader = ""
@@ -167,13 +162,12 @@ def _round(one: SparcRound, run: ShownSparc, leader: str, seen: Finders, opened:
         ]
         below += [] if last else [_wire(len(run.trace.rounds[one.number].branches), best, into=False)]
     elif one.broken is not None:
-        below = [h("div", {"class": "qx-merge qx-merge-broken"}, h("div", None, *_broken(one.broken)))]
+        below = [h("div.qx-merge.qx-merge-broken", h("div", *_broken(one.broken)))]
     return h(
-        "section",
-        {"class": "qx-round", "aria-labelledby": name},
+        "section.qx-round",
+        {"aria-labelledby": name},
         h(
-            "header",
-            {"class": "qx-round-head"},
+            "header.qx-round-head",
             h("h3", {"id": name}, f"Round {one.number}"),
             *_round_facts(one, leader),
             _totals(run) if one.number == 1 else None,
@@ -192,7 +186,6 @@ def _round_facts(one: SparcRound, leader: str) -> list[Node]:
     facts: list[Node] = [
         h(
             "span",
-            None,
             f"asked on, from the note of {leader}"
             if leader
             else "the question as it is"
@@ -202,14 +195,14 @@ def _round_facts(one: SparcRound, leader: str) -> list[Node]:
     ]
     found = [chunk.chunk_id for branch in one.branches for chunk in branch.chunks]
     if found:
-        facts.append(h("span", None, f"{len(found)} found, {len(set(found))} different"))
+        facts.append(h("span", f"{len(found)} found, {len(set(found))} different"))
     if one.merged is not None and one.merged.overlap is not None:
         overlap = {"class": "qx-kv", "title": OVERLAP, "tabindex": "0"}
         facts.append(h("span", overlap, f"overlap {one.merged.overlap:.2f}"))
     if one.started.cost.calls:
         took = {"class": "qx-kv", "title": "What the query rewriter took", "tabindex": "0"}
         facts.append(h("span", took, f"rewriter {cost_words(one.started.cost)}"))
-    return [h("span", {"class": "qx-facts qx-sm qx-mut"}, *facts)]
+    return [h("span.qx-facts.qx-sm.qx-mut", *facts)]
 
 
 def _wire(n: int, lead: int, *, into: bool) -> Node:
@@ -232,7 +225,7 @@ def _wire(n: int, lead: int, *, into: bool) -> Node:
         )
         lines.append(h("path", {"class": kind, "d": course}))
     view = {"viewBox": f"0 0 {_WIRE} 26", "preserveAspectRatio": "none", "aria-hidden": "true"}
-    return h("div", {"class": "qx-wire"}, h("svg", view, *lines))
+    return h("div.qx-wire", h("svg", view, *lines))
 
 
 def _look(branch: SparcBranch, run: ShownSparc) -> Node | None:
@@ -252,7 +245,7 @@ def _look(branch: SparcBranch, run: ShownSparc) -> Node | None:
     ]
     told = f"Found along the document: chunks {', '.join(f'{chunk.chunk_id:,}' for chunk in found) or 'none'}"
     view = {"viewBox": f"0 0 1000 {_ROW}", "preserveAspectRatio": "none", "height": str(_ROW)}
-    return h("div", {"class": "qx-look"}, h("svg", {**view, "role": "img", "aria-label": told}, *strokes))
+    return h("div.qx-look", h("svg", {**view, "role": "img", "aria-label": told}, *strokes))
 
 
 def _stroke(chunk_id: int, n: int, height: float, kind: str, same: str = "") -> Node:
@@ -265,10 +258,7 @@ def _card(
     one: SparcRound, branch: SparcBranch, run: ShownSparc, best: bool, seen: Finders, opened: int | None
 ) -> Node:
     name, sentence = STRATEGY_NAMES[branch.query.strategy], STRATEGY_SENTENCES[branch.query.strategy]
-    marks: list[Node] = [
-        h("span", {"class": "qx-strategy", "title": sentence, "tabindex": "0"}, name),
-        h("span", {"class": "qx-grow"}),
-    ]
+    marks: list[Node] = [h("span.qx-strategy", {"title": sentence, "tabindex": "0"}, name), h("span.qx-grow")]
     chosen = run.trace.chosen_branch is branch and bool(run.trace.answer.strip())
     if best or chosen:
         title = (
@@ -276,9 +266,9 @@ def _card(
             if chosen
             else "The context manager chose this branch: the next round goes on from its note"
         )
-        marks.append(h("span", {"class": "qx-mark qx-best", "title": title}, "wins" if chosen else "leads"))
+        marks.append(h("span.qx-mark.qx-best", {"title": title}, "wins" if chosen else "leads"))
     asked = asked_anew(run.trace.started.question, shorten(branch.query.query, _LONGEST))
-    words = [h("em", None, said) if fresh else said for said, fresh in asked]
+    words = [h("em", said) if fresh else said for said, fresh in asked]
     reason = branch.query.reason.removeprefix("rules: ")
     return h(
         "div",
@@ -287,15 +277,10 @@ def _card(
             "role": "group",
             "aria-label": f"Round {one.number}, branch {branch.number}, {name}" + ", leads" * best,
         },
-        h(
-            "div",
-            {"class": "qx-step-head"},
-            h("span", {"class": "qx-pin"}, branch_name(one.number, branch.number)),
-            *marks,
-        ),
-        h("p", {"class": "qx-sparc-query", "dir": "auto"}, *words),
+        h("div.qx-step-head", h("span.qx-pin", branch_name(one.number, branch.number)), *marks),
+        h("p.qx-sparc-query", {"dir": "auto"}, *words),
         (
-            h("p", {"class": "qx-sm qx-mut", "dir": "auto"}, shorten(reason, _LONGEST))
+            h("p.qx-sm.qx-mut", {"dir": "auto"}, shorten(reason, _LONGEST))
             if reason and reason != "the plain question"
             else None
         ),
@@ -313,7 +298,7 @@ def _retrieved_chunks(branch: SparcBranch, run: ShownSparc, seen: Finders, opene
     if branch.retrieved is None:
         return None
     if not branch.retrieved.found:
-        return h("p", {"class": "qx-mut qx-sm"}, "found nothing")
+        return h("p.qx-mut.qx-sm", "found nothing")
     rows = [
         _chunk(chunk, branch, run, seen.get(chunk.chunk_id, ()), chunk.chunk_id == opened)
         for chunk in branch.retrieved.found
@@ -328,8 +313,8 @@ def _some(rows: Sequence[Node], label: str, kind: str, most: int) -> Node:
     if not more:
         return shown
     rest = h("ol", {"class": kind, "aria-label": f"{label}, the others"}, *more)
-    summary = h("summary", {"class": "qx-more"}, f"{len(more)} more")
-    return h("div", None, shown, h("details", {"class": "qx-sm"}, summary, rest))
+    summary = h("summary.qx-more", f"{len(more)} more")
+    return h("div", shown, h("details.qx-sm", summary, rest))
 
 
 def _chunk(chunk: Hit, branch: SparcBranch, run: ShownSparc, before: Sequence[str], opened: bool) -> Node:
@@ -350,11 +335,11 @@ def _chunk(chunk: Hit, branch: SparcBranch, run: ShownSparc, before: Sequence[st
         "aria-pressed": str(opened).lower(),
         "title": f"{told}: {shorten(plain(chunk.text), 240)}",
     }
-    words = h("span", {"class": "qx-chunk-text", "dir": "auto"}, shorten(one_line(chunk.text), 160))
-    tick = h("span", {"class": "qx-found-at"}, "✓ ") if is_gold else None
-    number = h("span", {"class": "qx-chunk-id"}, tick, f"{chunk.chunk_id:,}")
-    mark = h("span", {"class": "qx-sign", "aria-hidden": "true"}, sign)
-    return h("li", None, h("button", attributes, mark, words, number))
+    words = h("span.qx-chunk-text", {"dir": "auto"}, shorten(one_line(chunk.text), 160))
+    tick = h("span.qx-found-at", "✓ ") if is_gold else None
+    number = h("span.qx-chunk-id", tick, f"{chunk.chunk_id:,}")
+    mark = h("span.qx-sign", {"aria-hidden": "true"}, sign)
+    return h("li", h("button", attributes, mark, words, number))
 
 
 def _taken(chunk_id: int, branch: SparcBranch) -> tuple[str, str]:
@@ -375,24 +360,19 @@ def _note(branch: SparcBranch) -> Node | None:
     added, removed = note_difference(branch.noted.before, branch.noted.after)
     if not added and not removed:
         words = "note unchanged" if branch.noted.after.text.strip() else "note empty"
-        return h("p", {"class": "qx-sm qx-mut"}, words)
+        return h("p.qx-sm.qx-mut", words)
     lines = [*_sentences(added, "+", "added", "qx-added"), *_sentences(removed, "−", "removed", "qx-removed")]
     told = f"note: {counted(len(added), 'sentence')} added" + (f", {len(removed)} removed" if removed else "")
-    return h(
-        "details",
-        {"class": "qx-sm qx-cost"},
-        h("summary", None, told),
-        h("ul", {"class": "qx-difference"}, *lines),
-    )
+    return h("details.qx-sm.qx-cost", h("summary", told), h("ul.qx-difference", *lines))
 
 
 def _sentences(sentences: Sequence[str], sign: str, word: str, kind: str) -> Iterator[Node]:
     for sentence in sentences[:MOST_SENTENCES]:
-        unseen = h("span", {"class": "qx-unseen"}, f"{word}: ")
+        unseen = h("span.qx-unseen", f"{word}: ")
         yield h(
             "li",
             {"class": kind},
-            h("span", {"class": "qx-sign", "aria-hidden": "true"}, sign),
+            h("span.qx-sign", {"aria-hidden": "true"}, sign),
             unseen,
             h("span", {"dir": "auto"}, shorten(sentence, 280)),
         )
@@ -423,7 +403,7 @@ def _answer(branch: SparcBranch, run: ShownSparc) -> Node | None:
     words: Node = (
         h("strong", {"dir": "auto"}, shorten(answered.answer, _LONGEST))
         if answered.answer.strip()
-        else h("span", {"class": "qx-mut"}, NO_ANSWER)
+        else h("span.qx-mut", NO_ANSWER)
     )
     has_confidence = answered.confidence is not None and bool(answered.answer.strip())
     sure = _sure(answered.confidence or 0.0) if has_confidence else None
@@ -434,7 +414,7 @@ def _answer(branch: SparcBranch, run: ShownSparc) -> Node | None:
         sentence = "The evaluator accepts the answer" if accepted else "The evaluator wants to know more"
         attributes = {"class": "qx-mark" + " qx-hit" * accepted, "title": sentence, "tabindex": "0"}
         pill = h("span", attributes, "accepted" if accepted else "go on")
-    return h("div", {"class": "qx-said"}, words, sure, verdict, h("span", {"class": "qx-grow"}), pill)
+    return h("div.qx-said", words, sure, verdict, h("span.qx-grow"), pill)
 
 
 NO_ANSWER = "no answer in the evidence"
@@ -442,9 +422,7 @@ NO_ANSWER = "no answer in the evidence"
 
 def _sure(confidence: float) -> Node:
     return h(
-        "span",
-        {"class": "qx-kv qx-sm qx-mut qx-sure", "title": CONFIDENCE, "tabindex": "0"},
-        sure_words(confidence),
+        "span.qx-kv.qx-sm.qx-mut.qx-sure", {"title": CONFIDENCE, "tabindex": "0"}, sure_words(confidence)
     )
 
 
@@ -453,9 +431,8 @@ def _cited(citations: Sequence[int], run: ShownSparc) -> Node | None:
         return None
     links = [
         h(
-            "button",
+            "button.qx-link",
             {
-                "class": "qx-link",
                 "data-act": "open",
                 "data-arg": str(i),
                 "data-same": str(i),
@@ -466,11 +443,7 @@ def _cited(citations: Sequence[int], run: ShownSparc) -> Node | None:
         for i in dict.fromkeys(citations)
         if 0 <= i < run.trace.started.n_chunks
     ]
-    return (
-        h("span", {"class": "qx-cited qx-why-so"}, h("span", {"class": "qx-mut"}, "rests on chunk"), *links)
-        if links
-        else None
-    )
+    return h("span.qx-cited.qx-why-so", h("span.qx-mut", "rests on chunk"), *links) if links else None
 
 
 def _verdict(branch: SparcBranch, run: ShownSparc) -> list[Node]:
@@ -478,7 +451,7 @@ def _verdict(branch: SparcBranch, run: ShownSparc) -> list[Node]:
     nodes = []
     reason = "" if branch.judged is None else branch.judged.reason.removeprefix("rules: ")
     if reason:
-        nodes.append(h("p", {"class": "qx-sm qx-mut", "dir": "auto"}, shorten(reason, _LONGEST)))
+        nodes.append(h("p.qx-sm.qx-mut", {"dir": "auto"}, shorten(reason, _LONGEST)))
     answered = branch.answered
     cited = None if answered is None or not answered.answer.strip() else _cited(answered.citations, run)
     return [*nodes, *([cited] if cited is not None else [])]
@@ -488,14 +461,14 @@ def _broken(broken: BrokenOff) -> list[Node]:
     """Who could not go on, and why."""
     why = broken.message or f"the budget of {broken.reason} is used up"
     sentence = "Whose turn it was when the run ended"
-    mark = h("span", {"class": "qx-mark qx-warn", "title": sentence, "tabindex": "0"}, broken.agent)
-    return [mark, " ", h("span", {"class": "qx-sm", "dir": "auto"}, shorten(why, _LONGEST))]
+    mark = h("span.qx-mark.qx-warn", {"title": sentence, "tabindex": "0"}, broken.agent)
+    return [mark, " ", h("span.qx-sm", {"dir": "auto"}, shorten(why, _LONGEST))]
 
 
 def _waiting(branch: SparcBranch, run: ShownSparc) -> list[Node]:
     """What a branch is about to do, or never came to."""
     if branch.broken is not None:
-        return [h("p", None, *_broken(branch.broken))]
+        return [h("p", *_broken(branch.broken))]
     steps = (
         (branch.retrieved, "retrieving"),
         (branch.noted, "updating its note"),
@@ -505,11 +478,7 @@ def _waiting(branch: SparcBranch, run: ShownSparc) -> list[Node]:
     doing = next((words for event, words in steps if event is None), None)
     if doing is None:
         return []
-    return (
-        [h("p", {"class": "qx-live"}, f"{doing}…")]
-        if run.status == "running"
-        else [h("p", {"class": "qx-mut"}, "ended here")]
-    )
+    return [h("p.qx-live", f"{doing}…")] if run.status == "running" else [h("p.qx-mut", "ended here")]
 
 
 def cost_words(cost: Cost) -> str:
@@ -542,10 +511,9 @@ def _costs(branch: SparcBranch) -> Node | None:
     rows = [
         h(
             "tr",
-            None,
             h("th", {"scope": "row"}, agent),
             *(
-                h("td", None, cell)
+                h("td", cell)
                 for cell in (
                     f"{cost.calls}",
                     f"{cost.prompt_tokens:,} + {cost.completion_tokens:,}",
@@ -554,7 +522,6 @@ def _costs(branch: SparcBranch) -> Node | None:
             ),
             h(
                 "td",
-                None,
                 (
                     "none"
                     if branch.broken is not None and agent == branch.broken.agent
@@ -573,10 +540,7 @@ def _costs(branch: SparcBranch) -> Node | None:
     ]
     whole = cost_words(branch.cost)
     return h(
-        "details",
-        {"class": "qx-cost qx-sm"},
-        h("summary", None, whole),
-        table(head, rows, f"What branch {branch.number} took"),
+        "details.qx-cost.qx-sm", h("summary", whole), table(head, rows, f"What branch {branch.number} took")
     )
 
 
@@ -593,12 +557,12 @@ def _merge(merged: Merged, one: SparcRound, run: ShownSparc, *, last: bool) -> N
     sentences = _said(merged.note.text)
     note = None
     if sentences:
-        text = h("p", {"class": "qx-quote", "dir": "auto"}, shorten(merged.note.text, _LONGEST_TEXT))
-        summary = h("summary", None, f"the note: {counted(len(sentences), 'sentence')}")
-        note = h("details", {"class": "qx-sm qx-cost"}, summary, text)
+        text = h("p.qx-quote", {"dir": "auto"}, shorten(merged.note.text, _LONGEST_TEXT))
+        summary = h("summary", f"the note: {counted(len(sentences), 'sentence')}")
+        note = h("details.qx-sm.qx-cost", summary, text)
     cost = None
     if merged.cost.calls:
-        cost = h("p", {"class": "qx-sm qx-mut"}, f"context manager {cost_words(merged.cost)}")
+        cost = h("p.qx-sm.qx-mut", f"context manager {cost_words(merged.cost)}")
     told = fates(run.trace, one.number)
     kept, dropped = [fate for fate in told if fate.stays], [fate for fate in told if not fate.stays]
     return h(
@@ -606,9 +570,8 @@ def _merge(merged: Merged, one: SparcRound, run: ShownSparc, *, last: bool) -> N
         {"class": f"qx-merge {step_class(merged.best_branch)}", "id": f"qx-merge-{one.number}"},
         h(
             "div",
-            None,
-            h("strong", None, leads),
-            h("p", {"class": "qx-sm qx-mut", "dir": "auto"}, shorten(reason, _LONGEST)) if reason else None,
+            h("strong", leads),
+            h("p.qx-sm.qx-mut", {"dir": "auto"}, shorten(reason, _LONGEST)) if reason else None,
             note,
             cost,
         ),
@@ -620,7 +583,7 @@ def _merge(merged: Merged, one: SparcRound, run: ShownSparc, *, last: bool) -> N
 def _fates(heading: str, fates: Sequence[Fate], run: ShownSparc, kind: str) -> Node:
     rows = [_fate(fate, run) for fate in fates]
     listed = _some(rows, heading, "qx-fates", MOST_FATES) if rows else None
-    return h("div", {"class": kind}, h("h4", None, heading), listed)
+    return h("div", {"class": kind}, h("h4", heading), listed)
 
 
 def _fate(fate: Fate, run: ShownSparc) -> Node:
@@ -636,15 +599,11 @@ def _fate(fate: Fate, run: ShownSparc) -> Node:
     return h(
         "li",
         {"class": paint},
-        h("span", {"class": "qx-dot", "aria-hidden": "true"}),
-        h(
-            "span",
-            {"class": "qx-fate-text", "dir": "auto", "title": shorten(text, 400)},
-            shorten(one_line(text), 160),
-        ),
+        h("span.qx-dot", {"aria-hidden": "true"}),
+        h("span.qx-fate-text", {"dir": "auto", "title": shorten(text, 400)}, shorten(one_line(text), 160)),
         link,
         support,
-        h("span", {"class": "qx-fate-why", "title": fate.why}, fate.why),
+        h("span.qx-fate-why", {"title": fate.why}, fate.why),
     )
 
 
@@ -671,25 +630,21 @@ def final(run: ShownSparc | None) -> list[Node]:
                 {"class": "qx-cited-item" if chunk_id in cited else None},
                 h("button", link, f"chunk {chunk_id:,}"),
                 h(
-                    "span",
-                    {"class": "qx-rests", "dir": "auto", "title": shorten(plain(words), 600)},
+                    "span.qx-rests",
+                    {"dir": "auto", "title": shorten(plain(words), 600)},
                     shown.before,
-                    h("mark", {"class": "qx-answer-mark"}, shown.mark) if shown.mark else None,
+                    h("mark.qx-answer-mark", shown.mark) if shown.mark else None,
                     shown.after,
                 ),
-                h("span", {"class": "qx-mark"}, "cited") if chunk_id in cited else None,
-                h("span", {"class": "qx-mark qx-hit"}, "support") if chunk_id in run.gold else None,
-                h(
-                    "span",
-                    {"class": "qx-sm qx-mut"},
-                    f"found by {', '.join(finders.get(chunk_id, ())) or 'none'}",
-                ),
+                h("span.qx-mark", "cited") if chunk_id in cited else None,
+                h("span.qx-mark.qx-hit", "support") if chunk_id in run.gold else None,
+                h("span.qx-sm.qx-mut", f"found by {', '.join(finders.get(chunk_id, ())) or 'none'}"),
             )
         )
-    head = h("h3", None, "What the answer rests on" if answer else "What was found")
+    head = h("h3", "What the answer rests on" if answer else "What was found")
     told = f"{counted(len(items), 'chunk')} in document order{support}"
-    facts = h("span", {"class": "qx-sm qx-mut"}, told)
-    return [h("div", {"class": "qx-row"}, head, facts), h("ol", {"class": "qx-rests-on"}, *items)]
+    facts = h("span.qx-sm.qx-mut", told)
+    return [h("div.qx-row", head, facts), h("ol.qx-rests-on", *items)]
 
 
 def costs(run: ShownSparc | None) -> list[Node]:
@@ -712,15 +667,13 @@ def costs(run: ShownSparc | None) -> list[Node]:
         rows += [
             h("span", {"class": "qx-best" if best else None}, label),
             h("span", {"class": f"qx-bar-of {paint}" + " qx-best" * best, "--x": f"{share:.1f}%"}),
-            h("span", {"class": "qx-mut"}, cost_words(cost)),
+            h("span.qx-mut", cost_words(cost)),
         ]
     if not rows:
         return []
-    head = h(
-        "div", {"class": "qx-row"}, h("h3", None, "What it cost"), h("span", {"class": "qx-sm qx-mut"}, COSTS)
-    )
-    who = h("p", {"class": "qx-sm qx-mut qx-agents"}, agents_words(run.trace))
-    return [head, h("div", {"class": "qx-bars"}, *rows), who]
+    head = h("div.qx-row", h("h3", "What it cost"), h("span.qx-sm.qx-mut", COSTS))
+    who = h("p.qx-sm.qx-mut.qx-agents", agents_words(run.trace))
+    return [head, h("div.qx-bars", *rows), who]
 
 
 def agents_words(trace: SparcTrace) -> str:

@@ -26,7 +26,7 @@ _LONGEST = 400
 def story(run: ShownSparc | None) -> list[Node]:
     """The rounds that were merged, what goes on now, and the end."""
     if run is None:
-        return [h("p", {"class": "qx-empty"}, INVITATION)]
+        return [h("p.qx-empty", INVITATION)]
     shown = sparc_story(run.trace, run.gold, run.known_answer)
     parts: list[Node] = [question_part(shorten(shown.question, _LONGEST))]
     for i, part in enumerate(shown.rounds):
@@ -44,44 +44,44 @@ def story(run: ShownSparc | None) -> list[Node]:
 
 def _round(part: RoundPart, n_gold: int) -> Node:
     outcome = f"found {part.n_support} of {n_gold} support; {part.answers}" if n_gold else part.answers
-    badge = h("span", {"class": "qx-badge"}, branch_name(part.number, part.branch))
+    badge = h("span.qx-badge", branch_name(part.number, part.branch))
     n = part.n_branches
-    excerpt = h("em", None, part.excerpt.mark) if part.excerpt.mark else None
+    excerpt = h("em", part.excerpt.mark) if part.excerpt.mark else None
     words: list[Node | None] = (
         [f"{lead(part)}: ", part.excerpt.before, excerpt, part.excerpt.after]
         if part.number == 1 or not any(fresh for _, fresh in part.query)
-        else ["Asked on: ", *(h("em", None, words) if fresh else words for words, fresh in part.query)]
+        else ["Asked on: ", *(h("em", words) if fresh else words for words, fresh in part.query)]
     )
     button = h(
-        "button",
-        {"class": "qx-part", "data-act": "goto", "data-arg": f"qx-round-{part.number}"},
+        "button.qx-part",
+        {"data-act": "goto", "data-arg": f"qx-round-{part.number}"},
         part_head(f"round {part.number} · {n} branch{'es' if n != 1 else ''}", badge),
-        h("span", {"class": "qx-part-words qx-part-chunk", "dir": "auto"}, *words),
-        h("span", {"class": "qx-part-foot"}, shorten(outcome, 160)),
+        h("span.qx-part-words.qx-part-chunk", {"dir": "auto"}, *words),
+        h("span.qx-part-foot", shorten(outcome, 160)),
     )
     return h("li", {"class": f"qx-told {step_class(part.branch)}"}, button)
 
 
 def _merge(part: RoundPart) -> Node:
-    badge = h("span", {"class": "qx-badge qx-merge-sign", "aria-hidden": "true"}, "⋏")
+    badge = h("span.qx-badge.qx-merge-sign", {"aria-hidden": "true"}, "⋏")
     chunks = "chunk" if part.n_kept == 1 else "chunks"
     button = h(
-        "button",
-        {"class": "qx-part", "data-act": "goto", "data-arg": f"qx-merge-{part.number}"},
+        "button.qx-part",
+        {"data-act": "goto", "data-arg": f"qx-merge-{part.number}"},
         part_head("merge", badge),
-        h("span", {"class": "qx-part-words"}, f"Kept {part.n_kept} {chunks}, dropped {part.n_dropped}"),
-        h("span", {"class": "qx-part-foot"}, f"of {part.n_kept + part.n_dropped} different ones"),
+        h("span.qx-part-words", f"Kept {part.n_kept} {chunks}, dropped {part.n_dropped}"),
+        h("span.qx-part-foot", f"of {part.n_kept + part.n_dropped} different ones"),
     )
-    return h("li", {"class": "qx-told qx-merged"}, button)
+    return h("li.qx-told.qx-merged", button)
 
 
 def _stopped(trace: SparcTrace) -> Node:
     inner = [
-        part_head("Stopped", h("span", {"class": "qx-stop-mark", "aria-hidden": "true"})),
-        h("span", {"class": "qx-part-words"}, shorten(_end_words(trace), _LONGEST)),
-        h("span", {"class": "qx-part-foot"}, f"round {len(trace.rounds)} of {trace.started.config.depth}"),
+        part_head("Stopped", h("span.qx-stop-mark", {"aria-hidden": "true"})),
+        h("span.qx-part-words", shorten(_end_words(trace), _LONGEST)),
+        h("span.qx-part-foot", f"round {len(trace.rounds)} of {trace.started.config.depth}"),
     ]
-    return h("li", {"class": "qx-ends"}, h("div", {"class": "qx-part"}, *inner))
+    return h("li.qx-ends", h("div.qx-part", *inner))
 
 
 def _end_words(trace: SparcTrace) -> str:
@@ -92,10 +92,10 @@ def _end_words(trace: SparcTrace) -> str:
 
 def _live(trace: SparcTrace) -> Node:
     inner = [
-        part_head("Now", h("span", {"class": "qx-stop-mark qx-live-mark", "aria-hidden": "true"})),
-        h("span", {"class": "qx-part-words", "role": "status"}, doing(trace)),
+        part_head("Now", h("span.qx-stop-mark.qx-live-mark", {"aria-hidden": "true"})),
+        h("span.qx-part-words", {"role": "status"}, doing(trace)),
     ]
-    return h("li", {"class": "qx-ends"}, h("div", {"class": "qx-part"}, *inner))
+    return h("li.qx-ends", h("div.qx-part", *inner))
 
 
 def doing(trace: SparcTrace) -> str:
@@ -120,15 +120,15 @@ def _ended_early(run: ShownSparc) -> Node:
         else run.message or "It ended before it had an answer; what was done by then is kept."
     )
     inner = [
-        part_head("Stopped", h("span", {"class": "qx-stop-mark", "aria-hidden": "true"})),
-        h("span", {"class": "qx-part-words"}, shorten(words, _LONGEST)),
+        part_head("Stopped", h("span.qx-stop-mark", {"aria-hidden": "true"})),
+        h("span.qx-part-words", shorten(words, _LONGEST)),
     ]
-    return h("li", {"class": "qx-ends"}, h("div", {"class": "qx-part"}, *inner))
+    return h("li.qx-ends", h("div.qx-part", *inner))
 
 
 def _failure(run: ShownSparc) -> list[Node]:
     """Why an agent could not go on, whole: a part of the line has room for three lines."""
     if run.status != "failed" or run.trace.stopped is None:
         return []
-    words = h("span", None, shorten(end_sentence(run.trace), 1_000))
-    return [h("div", {"class": "qx-notice qx-error", "role": "alert"}, words)]
+    words = h("span", shorten(end_sentence(run.trace), 1_000))
+    return [h("div.qx-notice.qx-error", {"role": "alert"}, words)]

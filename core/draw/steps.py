@@ -27,54 +27,44 @@ def step_card(
     """
     marks = []
     if step.chosen_by == "person":
-        marks.append(
-            h("span", {"class": "qx-mark", "title": "A person chose this chunk, not the agent"}, "forced")
-        )
+        marks.append(h("span.qx-mark", {"title": "A person chose this chunk, not the agent"}, "forced"))
     if gold:
         hit = step.chunk_id in gold
         marks.append(
             h("span", {"class": "qx-mark qx-hit" if hit else "qx-mark"}, "support" if hit else "not support")
         )
     if step.chunk_id in trace.taken_back:
-        marks.append(h("span", {"class": "qx-mark qx-warn", "title": EXPLAIN["review"]}, "taken back"))
+        marks.append(h("span.qx-mark.qx-warn", {"title": EXPLAIN["review"]}, "taken back"))
     if step.n_state_tokens_dropped:
         cut = (
             f"{step.n_state_tokens_dropped} tokens of question and chosen chunks did not fit the encoder's"
             " window and were cut"
         )
-        marks.append(h("span", {"class": "qx-mark qx-warn", "title": cut}, "state cut"))
+        marks.append(h("span.qx-mark.qx-warn", {"title": cut}, "state cut"))
     lo, hi = scale
     share = min(1.0, max(0.0, (step.q_value - min(lo, 0.0)) / ((hi - min(lo, 0.0)) or 1.0)))
     return h(
         "div",
         {"class": f"qx-step {step_class(step.step)}" + (" qx-on" if on else "")},
         h(
-            "div",
-            {"class": "qx-step-top"},
+            "div.qx-step-top",
             h(
-                "button",
-                {
-                    "class": "qx-badge",
-                    "data-act": "look",
-                    "data-arg": str(step.step),
-                    "aria-label": f"Show step {step.step}",
-                },
+                "button.qx-badge",
+                {"data-act": "look", "data-arg": str(step.step), "aria-label": f"Show step {step.step}"},
                 str(step.step),
             ),
-            h("p", {"class": "qx-quote"}, shorten(one_line(step.text), 260)),
+            h("p.qx-quote", shorten(one_line(step.text), 260)),
             h(
-                "span",
-                {"class": "qx-worth"},
+                "span.qx-worth",
                 number(score_name, f"{step.q_value:.2f}", "q"),
-                h("span", {"class": "qx-bar", "--x": f"{100 * share:.1f}%"}),
+                h("span.qx-bar", {"--x": f"{100 * share:.1f}%"}),
             ),
         ),
         h(
-            "div",
-            {"class": "qx-step-head qx-sm"},
+            "div.qx-step-head.qx-sm",
             h(
-                "button",
-                {"class": "qx-link", "data-act": "open", "data-arg": str(step.chunk_id)},
+                "button.qx-link",
+                {"data-act": "open", "data-arg": str(step.chunk_id)},
                 f"chunk {step.chunk_id:,}",
             ),
             *marks,
@@ -82,7 +72,7 @@ def step_card(
             number("place ρ", f"{step.position:.2f}", "rho") if step.position is not None else None,
             _reviewed(trace, step),
             number("tied", str(step.n_tied), "tied") if step.n_tied > 1 else None,
-            h("span", {"class": "qx-grow"}),
+            h("span.qx-grow"),
             *acts,
         ),
         below,
@@ -103,11 +93,10 @@ def stop_card(words: str, *, n_kept: int, tokens: int | None, reviewed: str) -> 
     """
     size = counted(n_kept, "chunk") + ("" if tokens is None else f", {tokens:,} tokens")
     return h(
-        "div",
-        {"class": "qx-stop"},
-        h("strong", None, words + "."),
+        "div.qx-stop",
+        h("strong", words + "."),
         f" {size}." if n_kept else "",
-        h("p", {"class": "qx-sm"}, reviewed) if reviewed else None,
+        h("p.qx-sm", reviewed) if reviewed else None,
     )
 
 

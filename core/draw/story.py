@@ -34,59 +34,51 @@ def story_nodes(story: Story, *, look: int, n_looks: int, tokens: int | None) ->
 
 def _choice(part: StoryPart, n_chunks: int, look: int) -> Node:
     assert part.step is not None
-    badge = h("span", {"class": "qx-badge"}, str(part.step))
+    badge = h("span.qx-badge", str(part.step))
     notes = [" · yours"] * (part.chosen_by == "person") + [" · taken back"] * part.taken_back
     shown = {"aria-current": "step"} if look == part.step else {}
     button = h(
-        "button",
-        {"class": "qx-part", "data-act": "look", "data-arg": str(part.step), **shown},
+        "button.qx-part",
+        {"data-act": "look", "data-arg": str(part.step), **shown},
         part_head(f"chunk {part.chunk_id:,}{''.join(notes)}", badge),
         _words(part),
-        h("span", {"class": "qx-part-foot", "title": RANKS}, *_rise(part.ranks, n_chunks)),
+        h("span.qx-part-foot", {"title": RANKS}, *_rise(part.ranks, n_chunks)),
     )
     return h("li", {"class": f"qx-told {step_class(part.step)}" + (" qx-on" if shown else "")}, button)
 
 
 def _missed(part: StoryPart) -> Node:
-    badge = h("span", {"class": "qx-badge qx-ask", "aria-hidden": "true"}, "?")
+    badge = h("span.qx-badge.qx-ask", {"aria-hidden": "true"}, "?")
     button = h(
-        "button",
-        {"class": "qx-part", "data-act": "open", "data-arg": str(part.chunk_id)},
+        "button.qx-part",
+        {"data-act": "open", "data-arg": str(part.chunk_id)},
         part_head(f"missed: {part.chunk_id:,}", badge),
         _words(part),
-        h("span", {"class": "qx-part-foot", "title": RANKS}, _ranks(part.ranks)),
+        h("span.qx-part-foot", {"title": RANKS}, _ranks(part.ranks)),
     )
-    return h("li", {"class": "qx-told qx-miss"}, button)
+    return h("li.qx-told.qx-miss", button)
 
 
 def _end(story: Story, look: int, n_looks: int, tokens: int | None) -> Node:
     n_kept = sum(not part.taken_back for part in story.steps)
     size = "" if tokens is None else f", {tokens:,} tokens"
     inner = [
-        part_head("Stopped", h("span", {"class": "qx-stop-mark", "aria-hidden": "true"})),
-        h("span", {"class": "qx-part-words"}, story.end),
-        h("span", {"class": "qx-part-foot"}, counted(n_kept, "chunk") + size),
+        part_head("Stopped", h("span.qx-stop-mark", {"aria-hidden": "true"})),
+        h("span.qx-part-words", story.end),
+        h("span.qx-part-foot", counted(n_kept, "chunk") + size),
     ]
     if n_looks == len(story.steps):
-        return h("li", {"class": "qx-ends"}, h("div", {"class": "qx-part"}, *inner))
+        return h("li.qx-ends", h("div.qx-part", *inner))
     on = look == n_looks
     current = {"aria-current": "step"} if on else {}
-    button = h(
-        "button",
-        {"class": "qx-part", "data-act": "look", "data-arg": str(n_looks), **current},
-        *inner,
-    )
+    button = h("button.qx-part", {"data-act": "look", "data-arg": str(n_looks), **current}, *inner)
     return h("li", {"class": "qx-ends" + (" qx-on" if on else "")}, button)
 
 
 def _words(part: StoryPart) -> Node:
-    mark = h("em", None, part.excerpt.mark) if part.excerpt.mark else None
+    mark = h("em", part.excerpt.mark) if part.excerpt.mark else None
     return h(
-        "span",
-        {"class": "qx-part-words qx-part-chunk", "dir": "auto"},
-        part.excerpt.before,
-        mark,
-        part.excerpt.after,
+        "span.qx-part-words.qx-part-chunk", {"dir": "auto"}, part.excerpt.before, mark, part.excerpt.after
     )
 
 
@@ -102,11 +94,7 @@ def _rise(ranks: Sequence[int], n_chunks: int) -> list[Node]:
 def _ranks(ranks: Sequence[int]) -> Node:
     """ "70th → 4th → 1st"; of a longer way, its ends."""
     shown = [ordinal(rank) for rank in (ranks if len(ranks) <= 3 else (ranks[0], ranks[-1]))]
-    return (
-        h("span", None, *(f"{words} → " for words in shown[:-1]), h("strong", None, shown[-1]))
-        if shown
-        else h("span", None)
-    )
+    return h("span", *(f"{words} → " for words in shown[:-1]), h("strong", shown[-1])) if shown else h("span")
 
 
 def _spark(ranks: Sequence[int], n_chunks: int) -> Node:
@@ -118,7 +106,5 @@ def _spark(ranks: Sequence[int], n_chunks: int) -> Node:
     ]
     line = "M" + " L".join(f"{x:.1f} {y:.1f}" for x, y in points)
     return h(
-        "svg",
-        {"class": "qx-spark", "viewBox": f"0 0 {_WIDTH} {_HEIGHT}", "aria-hidden": "true"},
-        h("path", {"d": line}),
+        "svg.qx-spark", {"viewBox": f"0 0 {_WIDTH} {_HEIGHT}", "aria-hidden": "true"}, h("path", {"d": line})
     )

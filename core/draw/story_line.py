@@ -18,16 +18,13 @@ LONG = 8
 def story_line(aloud: str, parts: Sequence[Node]) -> list[Node]:
     """The parts as one list, and the same as a sentence to be read aloud."""
     kind = "qx-story" + (" qx-story-long" if len(parts) > LONG else "")
-    return [
-        h("p", {"class": "qx-unseen"}, aloud),
-        h("ol", {"class": kind, "aria-label": "Story of the run"}, *parts),
-    ]
+    return [h("p.qx-unseen", aloud), h("ol", {"class": kind, "aria-label": "Story of the run"}, *parts)]
 
 
 def question_part(query: str) -> Node:
     """The first part: the question."""
-    words = h("span", {"class": "qx-part-words", "dir": "auto"}, query)
-    return h("li", {"class": "qx-asked"}, h("div", {"class": "qx-part"}, part_head("Asked"), words))
+    words = h("span.qx-part-words", {"dir": "auto"}, query)
+    return h("li.qx-asked", h("div.qx-part", part_head("Asked"), words))
 
 
 def answer_part(answer: StoryAnswer, none: str = "No reliable answer", why: str = UNRELIABLE) -> Node:
@@ -38,26 +35,26 @@ def answer_part(answer: StoryAnswer, none: str = "No reliable answer", why: str 
     if answer.text and answer.confidence is not None:
         foot.append(h("span", {"title": CONFIDENCE}, sure(answer.confidence)))
     if answer.text and answer.verdict is not None:
-        foot += [" · ", h("strong", None, answer.verdict)]
+        foot += [" · ", h("strong", answer.verdict)]
     if answer.verdict not in (None, "right"):
-        foot.append(h("span", {"class": "qx-known-answer"}, f"known: {answer.known_answer}"))
-    words = h("span", {"class": "qx-part-words", "title": why}, none)
+        foot.append(h("span.qx-known-answer", f"known: {answer.known_answer}"))
+    words = h("span.qx-part-words", {"title": why}, none)
     if answer.text:
-        words = h("span", {"class": "qx-part-answer", "dir": "auto"}, shortened(answer.text))
+        words = h("span.qx-part-answer", {"dir": "auto"}, shortened(answer.text))
     inner = [
-        part_head("Answer", h("span", {"class": "qx-badge", "aria-hidden": "true"}, sign)),
+        part_head("Answer", h("span.qx-badge", {"aria-hidden": "true"}, sign)),
         words,
-        h("span", {"class": "qx-part-foot"}, *foot),
+        h("span.qx-part-foot", *foot),
     ]
     if answer.chunk_id is None:
-        return h("li", {"class": f"qx-ends {kind}"}, h("div", {"class": "qx-part"}, *inner))
+        return h("li", {"class": f"qx-ends {kind}"}, h("div.qx-part", *inner))
     return h(
         "li",
         {"class": f"qx-ends {kind}"},
-        h("button", {"class": "qx-part", "data-act": "open", "data-arg": str(answer.chunk_id)}, *inner),
+        h("button.qx-part", {"data-act": "open", "data-arg": str(answer.chunk_id)}, *inner),
     )
 
 
 def part_head(words: str, sign: Node | None = None) -> Node:
     """The small line on top of a part."""
-    return h("span", {"class": "qx-part-head"}, sign, h("span", None, words))
+    return h("span.qx-part-head", sign, h("span", words))

@@ -19,10 +19,8 @@ def table(head: Sequence[str | tuple[str, str]], rows: Sequence[Node], label: st
         else h("th", {"scope": "col"}, cell)
         for cell in head
     ]
-    whole = h(
-        "table", {"class": "qx-table"}, h("thead", None, h("tr", None, *cells)), h("tbody", None, *rows)
-    )
-    return h("div", {"class": "qx-scroll", "role": "region", "aria-label": label, "tabindex": "0"}, whole)
+    whole = h("table.qx-table", h("thead", h("tr", *cells)), h("tbody", *rows))
+    return h("div.qx-scroll", {"role": "region", "aria-label": label, "tabindex": "0"}, whole)
 
 
 def pager(action: str, page: int, total: int) -> list[Node]:
@@ -35,12 +33,10 @@ def pager(action: str, page: int, total: int) -> list[Node]:
         act(action, page - 1, "‹ before", disabled=page <= 0),
         act(action, page + 1, "after ›", disabled=page >= last),
     )
-    return [
-        h("div", {"class": "qx-row qx-sm qx-pager"}, before, h("span", {"class": "qx-mut"}, cell_text), after)
-    ]
+    return [h("div.qx-row.qx-sm.qx-pager", before, h("span.qx-mut", cell_text), after)]
 
 
 def report_table(report: Table) -> list[Node]:
     """A study's table."""
-    rows = [h("tr", None, *(h("td", None, cell_text(cell)) for cell in row)) for row in report.rows]
+    rows = [h("tr", *(h("td", cell_text(cell)) for cell in row)) for row in report.rows]
     return [table(report.columns, rows, report.title)]

@@ -73,7 +73,7 @@ def drawn(prose: Prose, start: int, end: int, mark: Span | None = None) -> list[
     for first, last in pairwise(borders):
         words = [_within(one) for one in prose.words(first, last)]
         is_marked = mark is not None and mark[0] <= first < mark[1]
-        nodes += [h("mark", {"class": "qx-answer-mark"}, *words)] if is_marked else words
+        nodes += [h("mark.qx-answer-mark", *words)] if is_marked else words
     return nodes
 
 
@@ -107,12 +107,7 @@ def crumb(workspace: Workspace, centre: int, chunk_id: int) -> Node:
     path, title = around.heading_path, workspace.documents[around.document].title
     words = " › ".join(path if path[:1] == (title,) else (title, *path))
     label = f"chunk {chunk.chunk_id:,} of {len(workspace):,} · {chunk.type} · {chunk.n_tokens} tokens"
-    return h(
-        "div",
-        {"class": "qx-crumb"},
-        h("span", None, words),
-        h("span", {"class": "qx-mut", "title": EXPLAIN["tokens"]}, label),
-    )
+    return h("div.qx-crumb", h("span", words), h("span.qx-mut", {"title": EXPLAIN["tokens"]}, label))
 
 
 def page_around(workspace: Workspace, chunk_id: int) -> Page:

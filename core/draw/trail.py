@@ -20,11 +20,7 @@ def gold_trail(trace: Trace, gold: Sequence[int]) -> list[Node]:
     if not gold or not trace.n_looks:
         return []
     words = "Where each support chunk stood before every step, and where retrieval lost it"
-    return [
-        h("h3", None, "Gold trail"),
-        h("p", {"class": "qx-mut qx-sm"}, words),
-        trail_table(trace, gold, "Gold trail"),
-    ]
+    return [h("h3", "Gold trail"), h("p.qx-mut.qx-sm", words), trail_table(trace, gold, "Gold trail")]
 
 
 def trail_table(trace: Trace, gold: Sequence[int], name: str) -> Node:
@@ -37,41 +33,28 @@ def trail_table(trace: Trace, gold: Sequence[int], name: str) -> Node:
         for look in range(1, trace.n_looks + 1)
     ]
     rows = [_row(trail, trace) for trail in gold_trails(trace, gold)]
-    return h("div", {"class": "qx-trail"}, table(["support chunk", *looks], rows, name))
+    return h("div.qx-trail", table(["support chunk", *looks], rows, name))
 
 
 def _row(trail: Trail, trace: Trace) -> Node:
     link = h(
-        "button",
-        {
-            "class": "qx-link",
-            "data-act": "open",
-            "data-arg": str(trail.chunk_id),
-            "data-same": str(trail.chunk_id),
-        },
+        "button.qx-link",
+        {"data-act": "open", "data-arg": str(trail.chunk_id), "data-same": str(trail.chunk_id)},
         f"chunk {trail.chunk_id:,}",
     )
     lost_at = trail.loss.step if trail.loss else None
     cells = []
     for look, standing in enumerate(trail.standings, start=1):
         if standing is None:
-            cells.append(
-                h("td", {"class": "qx-mut"}, "·" if trail.found_at and look > trail.found_at else "–")
-            )
+            cells.append(h("td.qx-mut", "·" if trail.found_at and look > trail.found_at else "–"))
             continue
         classes = "qx-mark qx-hit" if look == trail.found_at else "qx-lost" if look == lost_at else None
         sentence = f"Rank {standing.rank:,} before step {look}, Q {standing.q_value:.3f}"
         cells.append(
-            h(
-                "td",
-                None,
-                h("span", {"class": classes, "title": sentence, "tabindex": "0"}, f"{standing.rank:,}"),
-            )
+            h("td", h("span", {"class": classes, "title": sentence, "tabindex": "0"}, f"{standing.rank:,}"))
         )
     kind = "qx-fate qx-found-at" if trail.found_at else "qx-fate"
-    return h(
-        "tr", None, h("th", {"scope": "row"}, link, h("div", {"class": kind}, fate(trail, trace))), *cells
-    )
+    return h("tr", h("th", {"scope": "row"}, link, h("div", {"class": kind}, fate(trail, trace))), *cells)
 
 
 def fate(trail: Trail, trace: Trace) -> str:

@@ -51,17 +51,12 @@ def step_class(step: int) -> str:
 
 def number(label: str, value: str, explain: str) -> Node:
     """A labelled number with its sentence."""
-    return h(
-        "span",
-        {"class": "qx-kv", "title": EXPLAIN[explain], "tabindex": "0"},
-        h("span", {"class": "qx-mut"}, f"{label} "),
-        value,
-    )
+    return h("span.qx-kv", {"title": EXPLAIN[explain], "tabindex": "0"}, h("span.qx-mut", f"{label} "), value)
 
 
 def figure_title(title: str, words: str = "") -> list[Node]:
     """A heading over a figure, and what it says in words."""
-    return [h("h3", None, title), h("p", {"class": "qx-mut qx-sm"}, words) if words else ""]
+    return [h("h3", title), h("p.qx-mut.qx-sm", words) if words else ""]
 
 
 def shorten(text: str, most: int) -> str:

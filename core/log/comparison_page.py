@@ -131,8 +131,8 @@ def _strip(views: Sequence[LoggedView], data: dict[str, Any]) -> Iterator[Html]:
         act("column", run["column"], run["name"], **{"aria-pressed": str(not i).lower()})
         for i, run in enumerate(data["runs"])
     ]
-    head = h("h3", None, "Step by step")
-    buttons = h("div", {"class": "qx-row", "role": "group", "aria-label": "Column"}, *choices)
+    head = h("h3", "Step by step")
+    buttons = h("div.qx-row", {"role": "group", "aria-label": "Column"}, *choices)
     yield strip_card(Html(html_of_all([head, buttons])), walk_bar(bool(data["texts"])))
     if data["rounded_bits"]:
         yield el("p", rounded_sentence("every score", data["rounded_bits"]), class_="qx-mut")
@@ -148,8 +148,8 @@ def _strip(views: Sequence[LoggedView], data: dict[str, Any]) -> Iterator[Html]:
 
 
 def _reading() -> Html:
-    head = [h("h3", None, "In its place"), h("span", {"class": "qx-grow"}), act("close", "", "Close")]
-    return reading_card(Html(html_of_all([h("div", {"class": "qx-row"}, *head)])), kind="qx-card qx-drawer")
+    head = [h("h3", "In its place"), h("span.qx-grow"), act("close", "", "Close")]
+    return reading_card(Html(html_of_all([h("div.qx-row", *head)])), kind="qx-card qx-drawer")
 
 
 def _data(

@@ -416,16 +416,12 @@ def _instrument(view: LoggedView, data: dict[str, Any]) -> Iterator[Html]:
 def walk_bar(reads: bool) -> Html:
     """Buttons to walk the steps. reads: bars can be clicked to read their chunk."""
     before, after = (
-        h("button", {"class": "qx-btn", "id": name}, words)
+        h("button.qx-btn", {"id": name}, words)
         for name, words in (("qx-before", "‹ Step before"), ("qx-next", "Next step ›"))
     )
-    keys = h(
-        "span", None, f"Keys [ and ] walk the steps{'; click a bar to read its chunk' if reads else ''}."
-    )
+    keys = h("span", f"Keys [ and ] walk the steps{'; click a bar to read its chunk' if reads else ''}.")
     at = h("span", {"id": "qx-at", "role": "status"}, "")
-    return Html(
-        html_of(h("div", {"class": "qx-walk", "id": "qx-walk", "hidden": True}, before, after, at, keys))
-    )
+    return Html(html_of(h("div.qx-walk", {"id": "qx-walk", "hidden": True}, before, after, at, keys)))
 
 
 def strip_card(*above: Html) -> Html:
@@ -664,7 +660,7 @@ def _evidence(view: LoggedView) -> Html:
         steps = {step.chunk_id: step.step for step in trace.steps if step.chunk_id in trace.picks}
         missed = [i for i in view.support if i not in trace.chosen] if trace.stopped is not None else []
         rows = evidence_rows(view.workspace, steps, missed, view.look, view.answer)
-        return _evidence_card(Html(html_of(h("ol", {"class": "qx-evidence"}, *rows))))
+        return _evidence_card(Html(html_of(h("ol.qx-evidence", *rows))))
     texts = {step.chunk_id: step.text for step in trace.steps}
     items = []
     for chunk_id in sorted({*trace.evidence}):  # an imported run may name one twice

@@ -43,17 +43,11 @@ def tried(runs: Sequence[tuple[ShownColumn, TryOut]]) -> list[Node]:
             f" {kept:,} not again."
         )
     return [
-        h(
-            "div",
-            {"class": "qx-row"},
-            h("h3", None, "What made the difference"),
-            h("span", {"class": "qx-grow"}),
-            act("forget", "", "Close"),
-        ),
-        h("p", {"class": "qx-sm"}, done),
-        h("p", {"class": "qx-quote qx-sm qx-instead"}, f"“{shorten(text, 400)}”") if text is not None else "",
+        h("div.qx-row", h("h3", "What made the difference"), h("span.qx-grow"), act("forget", "", "Close")),
+        h("p.qx-sm", done),
+        h("p.qx-quote.qx-sm.qx-instead", f"“{shorten(text, 400)}”") if text is not None else "",
         *(part for column, run in runs for part in _run(column.name, run)),
-        h("p", {"class": "qx-sm qx-mut"}, NOT_LOGGED),
+        h("p.qx-sm.qx-mut", NOT_LOGGED),
     ]
 
 
@@ -85,17 +79,10 @@ def _run(name: str, run: TryOut) -> list[Node]:
         words = f"Another choice from step {first} on; up to there only Q can differ."
     rows = [_pair(pair, run) for pair in run.pairs]
     ends = (stop_words(trace, "Q") for trace in (run.before, run.after))
-    rows.append(
-        h(
-            "tr",
-            None,
-            h("td", {"class": "qx-mut"}, "end"),
-            *(h("td", {"class": "qx-mut"}, end) for end in ends),
-        )
-    )
+    rows.append(h("tr", h("td.qx-mut", "end"), *(h("td.qx-mut", end) for end in ends)))
     return [
-        h("h4", None, name),
-        h("p", {"class": "qx-sm qx-mut"}, f"{words} {run.milliseconds:,.0f} ms."),
+        h("h4", name),
+        h("p.qx-sm.qx-mut", f"{words} {run.milliseconds:,.0f} ms."),
         table(
             ["step", ("as it is", _BOTH), ("with the change", _BOTH)],
             rows,
@@ -107,23 +94,21 @@ def _run(name: str, run: TryOut) -> list[Node]:
 def _pair(pair: StepPair, run: TryOut) -> Node:
     pin = h("span", {"class": f"qx-pin {step_class(pair.step)}"}, str(pair.step))
     cells = (_choice(pair.before, pair, run, is_after=False), _choice(pair.after, pair, run, is_after=True))
-    return h("tr", {"class": "" if pair.same_chunk else "qx-on"}, h("td", None, pin), *cells)
+    return h("tr", {"class": "" if pair.same_chunk else "qx-on"}, h("td", pin), *cells)
 
 
 def _choice(choice: VariantChoice | None, pair: StepPair, run: TryOut, *, is_after: bool) -> Node:
     if choice is None:
-        return h("td", {"class": "qx-mut"}, "had stopped")
+        return h("td.qx-mut", "had stopped")
     gone = run.variant.change.text is None and choice.chunk_id == run.variant.change.chunk_id
     other = "gone" if gone else "–" if choice.other_q is None else f"{choice.other_q:.3f}"
     values = (other, f"{choice.q_value:.3f}") if is_after else (f"{choice.q_value:.3f}", other)
-    same = h("span", {"class": "qx-mark"}, "the same") if is_after and pair.same_chunk else None
+    same = h("span.qx-mark", "the same") if is_after and pair.same_chunk else None
     link = h(
-        "button",
-        {"class": "qx-link", "data-act": "open", "data-arg": str(choice.chunk_id)},
-        f"chunk {choice.chunk_id:,}",
+        "button.qx-link", {"data-act": "open", "data-arg": str(choice.chunk_id)}, f"chunk {choice.chunk_id:,}"
     )
-    text = h("div", {"class": "qx-support-text"}, shorten(plain(choice.text), 90))
-    return h("td", None, link, " ", same, h("div", {"class": "qx-sm"}, f"Q {values[0]} → {values[1]}"), text)
+    text = h("div.qx-support-text", shorten(plain(choice.text), 90))
+    return h("td", link, " ", same, h("div.qx-sm", f"Q {values[0]} → {values[1]}"), text)
 
 
 def cuts(rows: Sequence[CutRow]) -> list[Node]:
@@ -165,12 +150,7 @@ def cuts(rows: Sequence[CutRow]) -> list[Node]:
 def _cut(at: int, row: CutRow, labelled: bool) -> Node:
     name = h("th", {"scope": "row"}, row.name)
     if row.refused:
-        return h(
-            "tr",
-            None,
-            name,
-            h("td", {"class": "qx-mut qx-fate", "colspan": 7 if labelled else 6}, row.refused),
-        )
+        return h("tr", name, h("td.qx-mut.qx-fate", {"colspan": 7 if labelled else 6}, row.refused))
     embedded = f"{counted(row.n_embedded, 'chunk')} embedded for this, the others were known"
     chips = [
         h(
@@ -189,7 +169,6 @@ def _cut(at: int, row: CutRow, labelled: bool) -> Node:
         (
             h(
                 "td",
-                None,
                 h(
                     "span",
                     {"class": f"qx-share{best}"},
@@ -199,9 +178,9 @@ def _cut(at: int, row: CutRow, labelled: bool) -> Node:
             if labelled
             else None
         ),
-        h("td", None, "–" if row.shared is None else f"{100 * row.shared:.0f} %"),
-        h("td", None, f"{row.n_tokens:,}"),
-        h("td", None, h("div", {"class": "qx-chips"}, *(chips or ["none"]))),
-        h("td", None, f"{row.milliseconds:,.0f}"),
-        h("td", None, act("explore", at, "Open in Explore")),
+        h("td", "–" if row.shared is None else f"{100 * row.shared:.0f} %"),
+        h("td", f"{row.n_tokens:,}"),
+        h("td", h("div.qx-chips", *(chips or ["none"]))),
+        h("td", f"{row.milliseconds:,.0f}"),
+        h("td", act("explore", at, "Open in Explore")),
     )

@@ -69,12 +69,7 @@ class CompareLayout:
 
     def _build_cuts(self) -> None:
         with gr.Column(elem_classes="qx-card", elem_id="qx-compare-cuts"):
-            tree(
-                [
-                    h("h3", None, "The same question across chunk sizes"),
-                    h("p", {"class": "qx-sm qx-mut"}, CUTS),
-                ]
-            )
+            tree([h("h3", "The same question across chunk sizes"), h("p.qx-sm.qx-mut", CUTS)])
             with gr.Row(elem_classes="qx-buttons"):
                 run = gr.Button("Try all chunk sizes", elem_id="qx-compare-cuts-run", min_width=140)
                 progress = tree(elem_id="qx-compare-cuts-progress")

@@ -81,13 +81,8 @@ def as_in_explore(
         )
         nodes.append(
             h(
-                "div",
-                {"class": "qx-row qx-sm"},
-                h(
-                    "span",
-                    {"class": "qx-mut"},
-                    f"{method_label(key)} runs as in Explore: {', '.join(words)}.",
-                ),
+                "div.qx-row.qx-sm",
+                h("span.qx-mut", f"{method_label(key)} runs as in Explore: {', '.join(words)}."),
                 back,
             )
         )
@@ -98,16 +93,11 @@ def as_in_explore(
             " methods don't."
         )
         allow = act("lift", "", "Allow it here" if len(order.forbidden) == 1 else "Allow them here")
-        nodes.append(h("div", {"class": "qx-row qx-sm"}, h("span", None, sentence), allow))
+        nodes.append(h("div.qx-row.qx-sm", h("span", sentence), allow))
     if lifted:
         forbid = act("keep", "", "Forbid it here, too" if len(lifted) == 1 else "Forbid them here, too")
         nodes.append(
-            h(
-                "div",
-                {"class": "qx-row qx-sm"},
-                h("span", None, f"{_chunks(lifted)} forbidden in Explore, but not here."),
-                forbid,
-            )
+            h("div.qx-row.qx-sm", h("span", f"{_chunks(lifted)} forbidden in Explore, but not here."), forbid)
         )
     return nodes
 
@@ -153,10 +143,10 @@ def method_label(key: str) -> str:
 def settings_line(order: ComparisonOrder | None) -> list[Node]:
     """What is set, as one sentence that opens the settings; None where a setting is not valid."""
     if order is None:
-        return [settings_toggle("qx-compare-settings", h("strong", None, "Settings to be completed"), [])]
+        return [settings_toggle("qx-compare-settings", h("strong", "Settings to be completed"), [])]
     names = ", ".join(map(method_label, order.methods)) or "no method"
     size = f"stops where the agent does, at {order.k} at most" if order.own_stop else f"{order.k} each"
-    return [settings_toggle("qx-compare-settings", h("span", None, h("strong", None, names)), [size])]
+    return [settings_toggle("qx-compare-settings", h("span", h("strong", names)), [size])]
 
 
 _DOING = {
@@ -172,7 +162,7 @@ def comparing(now: Comparing[Any]) -> list[Node]:
     left = "" if now.seconds_left is None else f" · about {duration(now.seconds_left)} left"
     words = f"{now.name}: {_DOING[now.stage]} {now.done:,} of {now.total:,}{left}"
     bar = h("progress", {"value": now.done, "max": max(now.total, 1), "aria-label": now.name})
-    return [h("div", {"class": "qx-progress", "role": "status"}, h("span", None, words), bar)]
+    return [h("div.qx-progress", {"role": "status"}, h("span", words), bar)]
 
 
 def changes(compared: Compared, order: ComparisonOrder, same_documents: bool) -> list[Node]:
@@ -207,7 +197,7 @@ def results(
 ) -> list[Node]:
     """The columns side by side. `owed`: by position, what the choices of a column owe to those before."""
     if not columns:
-        return [h("p", {"class": "qx-empty"}, EMPTY)]
+        return [h("p.qx-empty", EMPTY)]
     acts = {
         at: _acts(at, column.run, explained=at in (owed or {}))
         for at, column in enumerate(columns)
@@ -252,7 +242,7 @@ def _acts(at: int, run: RunInView, *, explained: bool) -> list[Node]:
 def heading(compared: Compared, columns: Sequence[ShownColumn], workspace: Workspace | None) -> list[Node]:
     """What was asked, how the columns were sized, and the exports."""
     if not columns or workspace is None:
-        return [h("h3", None, "Columns")]
+        return [h("h3", "Columns")]
     query, order = compared.order.query.strip(), compared.order
     size = (
         f"agents stop by themselves, at {order.k} at the latest; the others follow the first"
@@ -265,25 +255,19 @@ def heading(compared: Compared, columns: Sequence[ShownColumn], workspace: Works
     sheet = comparison_csv(query, told, workspace, support)
     return [
         h(
-            "div",
-            {"class": "qx-row"},
-            h("h3", None, query),
-            h("span", {"class": "qx-mut qx-sm"}, size),
-            h("span", {"class": "qx-grow"}),
+            "div.qx-row",
+            h("h3", query),
+            h("span.qx-mut.qx-sm", size),
+            h("span.qx-grow"),
             act("export", "", "Page (HTML)", title="These columns as one page, live without a network"),
             h(
-                "button",
-                {
-                    "class": "qx-btn",
-                    "data-act": "download",
-                    "data-arg": record,
-                    "data-name": "comparison.json",
-                },
+                "button.qx-btn",
+                {"data-act": "download", "data-arg": record, "data-name": "comparison.json"},
                 "Download JSON",
             ),
             h(
-                "button",
-                {"class": "qx-btn", "data-act": "download", "data-arg": sheet, "data-name": "comparison.csv"},
+                "button.qx-btn",
+                {"data-act": "download", "data-arg": sheet, "data-name": "comparison.csv"},
                 "CSV",
             ),
         )
@@ -317,7 +301,7 @@ def reading(compared: Compared, columns: Sequence[ShownColumn], workspace: Works
             return classes, None
         names = found[chunk_id]
         return ["qx-chosen", paint[chunk_id], *classes], h(
-            "span", {"class": "qx-pin", "title": f"Found by {', '.join(names)}"}, f"{len(names)}×"
+            "span.qx-pin", {"title": f"Found by {', '.join(names)}"}, f"{len(names)}×"
         )
 
     change = act(
@@ -330,16 +314,9 @@ def reading(compared: Compared, columns: Sequence[ShownColumn], workspace: Works
     told = f"Found by {', '.join(names)}." if names else "No method found it."
     return [
         h(
-            "div",
-            {"class": "qx-read-head"},
-            h("div", None, crumb(workspace, centre, compared.chunk_id), h("div", {"class": "qx-sm"}, told)),
-            h(
-                "div",
-                {"class": "qx-read-actions"},
-                *turn_pages(workspace, page),
-                change,
-                act("close", "", "Close"),
-            ),
+            "div.qx-read-head",
+            h("div", crumb(workspace, centre, compared.chunk_id), h("div.qx-sm", told)),
+            h("div.qx-read-actions", *turn_pages(workspace, page), change, act("close", "", "Close")),
         ),
         document_page(workspace, page, compared.chunk_id, mark),
     ]

@@ -125,10 +125,10 @@ _STOP_SENTENCES = {
 def number(label: str, value: str, sentence: str) -> Node:
     """A large number over its label, with its sentence."""
     return h(
-        "div",
-        {"class": "qx-number", "title": sentence, "tabindex": "0"},
-        h("strong", None, value),
-        h("span", {"class": "qx-mut qx-sm"}, label),
+        "div.qx-number",
+        {"title": sentence, "tabindex": "0"},
+        h("strong", value),
+        h("span.qx-mut.qx-sm", label),
     )
 
 
@@ -149,10 +149,8 @@ def measuring(now: Measuring) -> list[Node]:
         number(f"{METRIC_WORDS[name][0]} so far", _short(name, value), METRIC_WORDS[name][1])
         for name, value in now.means
     ]
-    nodes: list[Node] = [
-        h("div", {"class": "qx-progress", "role": "status"}, h("span", None, words + counted), bar)
-    ]
-    return [*nodes, h("div", {"class": "qx-numbers"}, *found)] if found else nodes
+    nodes: list[Node] = [h("div.qx-progress", {"role": "status"}, h("span", words + counted), bar)]
+    return [*nodes, h("div.qx-numbers", *found)] if found else nodes
 
 
 def evaluation_list(
@@ -162,8 +160,7 @@ def evaluation_list(
     if not entries:
         return [
             h(
-                "p",
-                {"class": "qx-empty"},
+                "p.qx-empty",
                 "No evaluation is in the log yet. Run one above, or with python -m core evaluate --log.",
             )
         ]
@@ -189,8 +186,7 @@ def _evaluation_row(entry: EvaluationEntry, score: float | None, first: str, sec
     config, key = entry.config, entry.evaluation_id
     threshold = config.get("stop_threshold")
     choose = h(
-        "div",
-        {"class": "qx-choose"},
+        "div.qx-choose",
         _toggle(
             "first", key, "A", key == first, f"Show the evaluation of {entry.task} by {entry.checkpoint}"
         ),
@@ -209,9 +205,7 @@ def _evaluation_row(entry: EvaluationEntry, score: float | None, first: str, sec
         str(config.get("split", "")),
         f"{entry.created_at.astimezone():%Y-%m-%d %H:%M}",
     ]
-    return h(
-        "tr", {"class": "qx-on"} if key in (first, second) else None, *(h("td", None, cell) for cell in cells)
-    )
+    return h("tr", {"class": "qx-on"} if key in (first, second) else None, *(h("td", cell) for cell in cells))
 
 
 def _toggle(action: str, key: str, label: str, pressed: bool, sentence: str) -> Node:
@@ -234,16 +228,14 @@ def subject(rows: Sequence[EpisodeRow]) -> str:
 def score_heading(first: Sequence[EpisodeRow], second: Sequence[EpisodeRow] | None) -> list[Node]:
     """What is compared, the conditions without which the numbers mislead, and the rows to take along."""
     lines = [_condition("A", first)] + ([_condition("B", second)] if second else [])
-    head = h(
-        "div", {"class": "qx-row"}, h("h3", None, "Scores"), h("span", {"class": "qx-grow"}), _export(first)
-    )
+    head = h("div.qx-row", h("h3", "Scores"), h("span.qx-grow"), _export(first))
     return [head, *lines]
 
 
 def _export(rows: Sequence[EpisodeRow]) -> Node:
     if len(rows) > MOST_EXPORTED:
         words = f"evaluate --rows on the command line writes all {len(rows):,} rows"
-        return h("span", {"class": "qx-mut qx-sm"}, words)
+        return h("span.qx-mut.qx-sm", words)
     written = io.StringIO()
     sheet = csv.writer(written)
     sheet.writerow(["id", "outcome", "fact_f1", "support", "chosen", "evidence", "q_values", "milliseconds"])
@@ -263,12 +255,7 @@ def _export(rows: Sequence[EpisodeRow]) -> Node:
 
 
 def _condition(letter: str, rows: Sequence[EpisodeRow]) -> Node:
-    return h(
-        "p",
-        {"class": "qx-sm"},
-        h("strong", None, f"{letter}  {subject(rows)}. "),
-        h("span", {"class": "qx-mut"}, conditions(rows)),
-    )
+    return h("p.qx-sm", h("strong", f"{letter}  {subject(rows)}. "), h("span.qx-mut", conditions(rows)))
 
 
 def score_table(first: Summary, second: Summary | None, comparison: Comparison | None) -> list[Node]:
@@ -303,14 +290,14 @@ def score_table(first: Summary, second: Summary | None, comparison: Comparison |
                 "" if test is None else f"{test.p_value:.3g}",
             ]
         told = h("th", {"scope": "row", "title": sentence, "tabindex": "0"}, label)
-        rows.append(h("tr", None, told, *(h("td", None, cell) for cell in cells)))
+        rows.append(h("tr", told, *(h("td", cell) for cell in cells)))
     every = h(
-        "details",
-        {"class": "qx-sm", "open": second is not None},
-        h("summary", None, f"All {len(rows)} figures"),
+        "details.qx-sm",
+        {"open": second is not None},
+        h("summary", f"All {len(rows)} figures"),
         table(head, rows, "Scores"),
     )
-    nodes = [h("div", {"class": "qx-numbers"}, *_first_figures(first, second)), every]
+    nodes = [h("div.qx-numbers", *_first_figures(first, second)), every]
     if comparison is not None and comparison.n_left_out:
         nodes += notice(
             f"{comparison.n_left_out:,} questions that only one of the two has are left out of the test; it"
@@ -377,14 +364,13 @@ def stops(now: Stops, curve: StopCurve, own: float | None) -> list[Node]:
     advice = f"Fact F1 is best at {curve.best:.3f}, and nearly as good from {lo:.3f} to {hi:.3f}. {own_words}"
     return [
         h(
-            "div",
-            {"class": "qx-numbers"},
+            "div.qx-numbers",
             *shares,
             number("Fact F1", f"{now.fact_f1:.3f}", METRIC_WORDS["fact_f1"][1]),
             number("Fact EM", f"{now.fact_em:.3f}", METRIC_WORDS["fact_em"][1]),
             number("chunks chosen", f"{now.steps:.2f}", METRIC_WORDS["steps"][1]),
         ),
-        h("p", {"class": "qx-mut qx-sm"}, advice),
+        h("p.qx-mut.qx-sm", advice),
     ]
 
 
@@ -400,8 +386,7 @@ def default_words(row: EpisodeRow, is_own: bool) -> list[Node]:
     if not is_own:
         nodes.append(
             h(
-                "p",
-                {"class": "qx-mut qx-sm"},
+                "p.qx-mut.qx-sm",
                 f"{row.checkpoint} was not trained here, so its own default stays; a threshold can be used"
                 " until the app is closed.",
             )
@@ -423,7 +408,7 @@ def reliability_heading(note: str) -> list[Node]:
             {"title": sentence, "tabindex": "0", "class": "qx-help"},
             "Does Q say what is still to gain?",
         ),
-        h("p", {"class": "qx-mut qx-sm"}, words),
+        h("p.qx-mut.qx-sm", words),
     ]
 
 
@@ -433,8 +418,7 @@ def failure_filter(episodes: Mapping[Failure, Sequence[int]], chosen: str) -> li
     every = _filter("", "all", total, chosen == "", "Every episode")
     return [
         h(
-            "div",
-            {"class": "qx-row"},
+            "div.qx-row",
             every,
             *(
                 _filter(name, name, len(episodes[name]), chosen == name, words)
@@ -452,7 +436,7 @@ def _filter(key: str, label: str, count: int, pressed: bool, sentence: str) -> N
         "aria-pressed": str(pressed).lower(),
         "title": sentence,
     }
-    return h("button", attributes, f"{label} ", h("span", {"class": "qx-mut"}, f"{count:,}"))
+    return h("button", attributes, f"{label} ", h("span.qx-mut", f"{count:,}"))
 
 
 def failure_table(
@@ -467,7 +451,7 @@ def failure_table(
     what was asked, by the row's id, as far as that is known.
     """
     if not positions:
-        return [h("p", {"class": "qx-empty"}, "No episode is of this class.")]
+        return [h("p.qx-empty", "No episode is of this class.")]
     head: list[str | tuple[str, str]] = [
         "question",
         "outcome",
@@ -484,9 +468,8 @@ def failure_table(
         row = rows[position]
         other = others.get(row.key)
         name = h(
-            "button",
+            "button.qx-link",
             {
-                "class": "qx-link",
                 "data-act": "episode",
                 "data-arg": str(position),
                 "aria-expanded": str(position == opened).lower(),
@@ -504,11 +487,7 @@ def failure_table(
         if others:
             cells.append("not asked" if other is None else _choices(other))
         lines.append(
-            h(
-                "tr",
-                {"class": "qx-on"} if position == opened else None,
-                *(h("td", None, cell) for cell in cells),
-            )
+            h("tr", {"class": "qx-on"} if position == opened else None, *(h("td", cell) for cell in cells))
         )
     return [table(head, lines, "Episodes"), *pager("episodes-page", page, len(positions))]
 
@@ -519,7 +498,7 @@ def _support_words(row: EpisodeRow) -> str:
 
 def _choices(row: EpisodeRow) -> Node:
     taken = own_steps(row)
-    return h("div", {"class": "qx-choices"}, *(_choice(row, i, i < taken) for i in range(len(row.chosen))))
+    return h("div.qx-choices", *(_choice(row, i, i < taken) for i in range(len(row.chosen))))
 
 
 def _choice(row: EpisodeRow, i: int, taken: bool) -> Node:
@@ -541,39 +520,27 @@ def _choice(row: EpisodeRow, i: int, taken: bool) -> Node:
 def episode(row: EpisodeRow, other: EpisodeRow | None, example: Example | None, refused: str) -> list[Node]:
     """One question: what was asked, what supports it, and what each agent chose, text beside text."""
     head = h(
-        "div",
-        {"class": "qx-row"},
-        h("strong", None, row.id),
-        h(
-            "span",
-            {"class": "qx-mut qx-sm"},
-            f"{failure_class(row)} · {row.n_chunks:,} chunks · T = {row.step_budget}",
-        ),
-        h("span", {"class": "qx-grow"}),
+        "div.qx-row",
+        h("strong", row.id),
+        h("span.qx-mut.qx-sm", f"{failure_class(row)} · {row.n_chunks:,} chunks · T = {row.step_budget}"),
+        h("span.qx-grow"),
         act("explore", "", "Open in Explore"),
         act("close", "", "Close"),
     )
     nodes: list[Node] = [head, *notice(refused, "info")]
     if example is not None:
         answer = f"  Answer: {', '.join(example.answers[:3])}." if example.answers else ""
-        nodes.append(
-            h(
-                "p",
-                {"class": "qx-quote"},
-                h("strong", None, example.question),
-                h("span", {"class": "qx-mut"}, answer),
-            )
-        )
+        nodes.append(h("p.qx-quote", h("strong", example.question), h("span.qx-mut", answer)))
     columns = [_episode_column("A", row, example)] + (
         [] if other is None else [_episode_column("B", other, example)]
     )
-    nodes.append(h("div", {"class": "qx-beside"}, *columns))
+    nodes.append(h("div.qx-beside", *columns))
     missed = [chunk_id for chunk_id in row.support if chunk_id not in own_evidence(row)]
     if missed:
         found = [
             _quote(example, chunk_id, f"chunk {chunk_id:,}, {_when(row, chunk_id)}") for chunk_id in missed
         ]
-        nodes.append(h("div", None, h("h4", None, "Support that A's evidence lacks"), *found))
+        nodes.append(h("div", h("h4", "Support that A's evidence lacks"), *found))
     return nodes
 
 
@@ -594,7 +561,7 @@ def _episode_column(letter: str, row: EpisodeRow, example: Example | None) -> No
     for i, chunk_id in enumerate(row.chosen):
         if i == taken:
             rows.append(_stop_line(row, taken))
-        step = h("span", {"class": "qx-mut"}, f"{i + 1} · Q {row.q_values[i]:.3f} ")
+        step = h("span.qx-mut", f"{i + 1} · Q {row.q_values[i]:.3f} ")
         text = "" if example is None else _cut(example.chunks[chunk_id])
         rows.append(
             h(
@@ -602,35 +569,28 @@ def _episode_column(letter: str, row: EpisodeRow, example: Example | None) -> No
                 {"class": "qx-after"} if i >= taken else None,
                 step,
                 _choice(row, i, i < taken),
-                h("p", {"class": "qx-quote"}, text) if text else None,
+                h("p.qx-quote", text) if text else None,
             )
         )
     if taken == len(row.chosen):
         rows.append(_stop_line(row, taken))
     complete = "never complete" if earliest is None else f"complete after step {earliest}"
     f1 = fact_f1(own_evidence(row), row.support)
-    heading = h("h4", None, f"{letter}  {agent_name(row)}: Fact F1 {f1:.2f}, {complete}")
-    return h("div", None, heading, h("ol", {"class": "qx-steps-list"}, *rows))
+    heading = h("h4", f"{letter}  {agent_name(row)}: Fact F1 {f1:.2f}, {complete}")
+    return h("div", heading, h("ol.qx-steps-list", *rows))
 
 
 def _stop_line(row: EpisodeRow, taken: int) -> Node:
     if taken < len(row.best_q) and row.stop_threshold is not None and row.best_q[taken] < row.stop_threshold:
         return h(
-            "li",
-            {"class": "qx-stop qx-sm"},
-            f"stops: best Q {row.best_q[taken]:.3f} is below {row.stop_threshold:.3f}",
+            "li.qx-stop.qx-sm", f"stops: best Q {row.best_q[taken]:.3f} is below {row.stop_threshold:.3f}"
         )
-    return h("li", {"class": "qx-stop qx-sm"}, f"stops: the budget of {row.step_budget} is used up")
+    return h("li.qx-stop.qx-sm", f"stops: the budget of {row.step_budget} is used up")
 
 
 def _quote(example: Example | None, chunk_id: int, label: str) -> Node:
     text = "" if example is None else _cut(example.chunks[chunk_id])
-    return h(
-        "div",
-        {"class": "qx-sm"},
-        h("span", {"class": "qx-mut"}, label),
-        h("p", {"class": "qx-quote"}, text) if text else None,
-    )
+    return h("div.qx-sm", h("span.qx-mut", label), h("p.qx-quote", text) if text else None)
 
 
 def _cut(text: str) -> str:

@@ -67,31 +67,29 @@ def documents(view: SetInView | None, shown: Shown) -> list[Node]:
     rows = taken_from if shown.only_taken else list(view.documents)
     page = min(shown.page, max(0, (len(rows) - 1) // PAGE))
     choice = h(
-        "span",
-        {"class": "qx-seg", "role": "group", "aria-label": "Documents shown"},
+        "span.qx-seg",
+        {"role": "group", "aria-label": "Documents shown"},
         pressed("rows", "all", f"All {len(view.documents):,}", not shown.only_taken),
         pressed("rows", "taken", f"Only taken from ({len(taken_from):,})", shown.only_taken),
     )
     legend = h(
-        "span",
-        {"class": "qx-sm qx-mut qx-set-legend"},
-        h("span", {"class": "qx-key qx-key-taken"}, "taken"),
-        h("span", {"class": "qx-key qx-key-beyond"}, "beyond √N"),
-        h("span", {"class": "qx-key qx-key-gold"}, "support") if view.run.gold else None,
-        h("span", {"class": "qx-key qx-key-root"}, "√N: more than this costs"),
+        "span.qx-sm.qx-mut.qx-set-legend",
+        h("span.qx-key.qx-key-taken", "taken"),
+        h("span.qx-key.qx-key-beyond", "beyond √N"),
+        h("span.qx-key.qx-key-gold", "support") if view.run.gold else None,
+        h("span.qx-key.qx-key-root", "√N: more than this costs"),
     )
     scale = "" if view.by_model else ", 0 to 1"
     head = h(
-        "div",
-        {"class": "qx-row qx-set-head"},
-        h("h3", None, "What the model took" if view.by_model else "Chance of every chunk"),
-        h("span", {"class": "qx-sm qx-mut"}, f"a row a document, in document order{scale}"),
-        h("span", {"class": "qx-grow"}),
+        "div.qx-row.qx-set-head",
+        h("h3", "What the model took" if view.by_model else "Chance of every chunk"),
+        h("span.qx-sm.qx-mut", f"a row a document, in document order{scale}"),
+        h("span.qx-grow"),
         legend,
         choice,
     )
     lines = [_document(view, one, shown) for one in rows[page * PAGE : (page + 1) * PAGE]]
-    nothing = h("p", {"class": "qx-empty"}, "Nothing is taken of any document.")
+    nothing = h("p.qx-empty", "Nothing is taken of any document.")
     return [head, *(lines or [nothing]), *pager("docs-page", page, len(rows))]
 
 
@@ -103,9 +101,8 @@ def _document(view: SetInView, one: DocumentSet, shown: Shown) -> Node:
     chances = view.chances[first : first + one.n_chunks]
     n, name = len(one.taken), shorten(document.title, 120)
     title = h(
-        "button",
+        "button.qx-set-name",
         {
-            "class": "qx-set-name",
             "data-act": "row",
             "data-arg": str(one.document),
             "aria-expanded": str(is_open).lower(),
@@ -114,8 +111,7 @@ def _document(view: SetInView, one: DocumentSet, shown: Shown) -> Node:
         name,
     )
     about = h(
-        "span",
-        {"class": "qx-sm qx-mut qx-set-about"},
+        "span.qx-sm.qx-mut.qx-set-about",
         h(
             "span",
             {"title": document.kind},
@@ -124,19 +120,15 @@ def _document(view: SetInView, one: DocumentSet, shown: Shown) -> Node:
         *_types(view, one.document),
     )
     told = (
-        [
-            h("strong", None, f"{n}"),
-            f" chunk{'s' * (n > 1)}",
-            h("span", {"class": "qx-set-cost"}, counted(one.n_tokens, "token")),
-        ]
+        [h("strong", f"{n}"), f" chunk{'s' * (n > 1)}", h("span.qx-set-cost", counted(one.n_tokens, "token"))]
         if n
         else ["none"]
     )
     cells = [
-        h("div", {"class": "qx-set-title"}, title, about),
-        h("div", {"class": "qx-set-strip"}, *_strip(view, one, chances, first)),
-        h("div", {"class": "qx-set-sorted"}, *_sorted(one, chances)),
-        h("div", {"class": "qx-set-took qx-sm"}, *told),
+        h("div.qx-set-title", title, about),
+        h("div.qx-set-strip", *_strip(view, one, chances, first)),
+        h("div.qx-set-sorted", *_sorted(one, chances)),
+        h("div.qx-set-took.qx-sm", *told),
     ]
     texts = _texts(view, one, chances, first) if is_open else None
     kinds = "qx-set-row" + " qx-set-open" * is_open + " qx-beyond" * one.is_beyond + " qx-set-none" * (not n)
@@ -151,14 +143,12 @@ def _types(view: SetInView, document: int) -> list[Node]:
     words = f"{types[0]} +{len(types) - 1}" if len(types) > 1 else types[0] if types else "JSON-LD"
     about = f" about {', '.join(types)}" if types else ""
     title = f"JSON-LD of the page{about}; open the row to read it"
-    return [h("span", {"class": "qx-mark", "title": title, "tabindex": "0"}, words)]
+    return [h("span.qx-mark", {"title": title, "tabindex": "0"}, words)]
 
 
 def _strip(view: SetInView, one: DocumentSet, chances: np.ndarray, first: int) -> list[Node]:
     if not one.n_chunks:
-        return [
-            h("p", {"class": "qx-sm qx-mut"}, "This document has no chunks, so nothing can be taken of it.")
-        ]
+        return [h("p.qx-sm.qx-mut", "This document has no chunks, so nothing can be taken of it.")]
     columns = tile(chances, 0, one.n_chunks, COLUMNS)
     n, width = len(columns.maxima), 1000 / len(columns.maxima)
     starts = column_starts(one.n_chunks, n)
@@ -175,9 +165,8 @@ def _strip(view: SetInView, one: DocumentSet, chances: np.ndarray, first: int) -
     what = "" if view.by_model else "chance "
     hits = [
         h(
-            "span",
+            "span.qx-set-hit",
             {
-                "class": "qx-set-hit",
                 "--x": _across(int(row), one.n_chunks),
                 "data-act": "open",
                 "data-arg": str(first + int(row)),
@@ -190,12 +179,8 @@ def _strip(view: SetInView, one: DocumentSet, chances: np.ndarray, first: int) -
     ]
     rings = [
         h(
-            "span",
-            {
-                "class": "qx-gold-ring",
-                "--x": _across(chunk_id - first, one.n_chunks),
-                "title": f"chunk {chunk_id:,} is support",
-            },
+            "span.qx-gold-ring",
+            {"--x": _across(chunk_id - first, one.n_chunks), "title": f"chunk {chunk_id:,} is support"},
         )
         for chunk_id in view.run.gold
         if 0 <= chunk_id - first < one.n_chunks
@@ -229,7 +214,7 @@ def _sorted(one: DocumentSet, chances: np.ndarray) -> list[Node]:
     words = f"The same sorted; {label} may be taken without cost, {len(one.taken)} are"
     return [
         _picture(bars, words),
-        h("span", {"class": f"qx-set-root{side}", "--x": f"{at:.2f}%"}, h("span", None, label)),
+        h("span", {"class": f"qx-set-root{side}", "--x": f"{at:.2f}%"}, h("span", label)),
     ]
 
 
@@ -240,7 +225,7 @@ def _bar(centre: float, width: float, chance: float) -> str:
 
 def _picture(bars: dict[str, list[str]], words: str) -> Node:
     half = HEIGHT - (HEIGHT - 2) / 2
-    paths = [h("path", {"class": "qx-half", "d": f"M0 {half:.1f}H1000"})]
+    paths = [h("path.qx-half", {"d": f"M0 {half:.1f}H1000"})]
     paths += [h("path", {"class": kind, "d": "".join(shapes)}) for kind, shapes in bars.items() if shapes]
     attributes = {"viewBox": f"0 0 1000 {HEIGHT}", "preserveAspectRatio": "none", "height": str(HEIGHT)}
     return h("svg", {**attributes, "role": "img", "aria-label": words}, *paths)
@@ -258,38 +243,36 @@ def _texts(view: SetInView, one: DocumentSet, chances: np.ndarray, first: int) -
         following = []
     lines = [_text(view, chunk_id, first, True) for chunk_id in one.taken[:_SHOWN]]
     if len(one.taken) > _SHOWN:
-        lines.append(h("li", {"class": "qx-mut"}, f"and {len(one.taken) - _SHOWN} more, see the action"))
+        lines.append(h("li.qx-mut", f"and {len(one.taken) - _SHOWN} more, see the action"))
     lines += [_text(view, chunk_id, first, False) for chunk_id in following]
     told = view.json_ld[one.document]
     beside = (
         h(
-            "details",
-            {"class": "qx-sm qx-set-ld"},
-            h("summary", None, "JSON-LD of the page, read with the set"),
-            h("pre", {"class": "qx-pre", "tabindex": "0"}, told),
+            "details.qx-sm.qx-set-ld",
+            h("summary", "JSON-LD of the page, read with the set"),
+            h("pre.qx-pre", {"tabindex": "0"}, told),
         )
         if told
         else None
     )
-    return h("div", {"class": "qx-set-texts"}, h("ul", {"class": "qx-set-list"}, *lines), beside)
+    return h("div.qx-set-texts", h("ul.qx-set-list", *lines), beside)
 
 
 def _text(view: SetInView, chunk_id: int, first: int, is_taken: bool) -> Node:
     text = view.run.documents.workspace[chunk_id].text
     is_gold = chunk_id in view.run.gold
     link = h(
-        "button",
+        "button.qx-link",
         {
-            "class": "qx-link",
             "data-act": "open",
             "data-arg": str(chunk_id),
             "title": f"Number {chunk_id - first + 1} of its document in the action",
         },
         f"chunk {chunk_id:,}",
     )
-    marks = [h("span", {"class": "qx-mark qx-hit"}, "support")] if is_gold else []
-    chance = None if view.by_model else h("span", {"class": "qx-mut"}, chance_of(view, chunk_id))
+    marks = [h("span.qx-mark.qx-hit", "support")] if is_gold else []
+    chance = None if view.by_model else h("span.qx-mut", chance_of(view, chunk_id))
     kind = "qx-set-text" if is_taken else "qx-set-text qx-next"
-    words = h("span", {"class": "qx-set-words"}, shorten(" ".join(plain(text[: 4 * _TEXT]).split()), _TEXT))
-    left = None if is_taken else h("span", {"class": "qx-mut"}, "not taken")
-    return h("li", {"class": kind}, link, words, h("span", {"class": "qx-set-side"}, *marks, left, chance))
+    words = h("span.qx-set-words", shorten(" ".join(plain(text[: 4 * _TEXT]).split()), _TEXT))
+    left = None if is_taken else h("span.qx-mut", "not taken")
+    return h("li", {"class": kind}, link, words, h("span.qx-set-side", *marks, left, chance))

@@ -46,23 +46,21 @@ def frontier(curves: Sequence[Curve], task: str, measure: str, budget: int) -> l
     measure = measure if measure in MEASURES else next(iter(MEASURES))
     own = sorted((curve for curve in curves if curve.task == task), key=lambda curve: curve.method != RESRAG)
     head = h(
-        "div",
-        {"class": "qx-row"},
-        h("h3", None, "Quality against cost"),
+        "div.qx-row",
+        h("h3", "Quality against cost"),
         h(
-            "span",
-            {"class": "qx-sm qx-mut"},
+            "span.qx-sm.qx-mut",
             f"mean of {own[0].n} test questions; measured by the project, not on your documents",
         ),
-        h("span", {"class": "qx-grow"}),
+        h("span.qx-grow"),
         h(
-            "span",
-            {"class": "qx-seg", "role": "group", "aria-label": "Questions"},
+            "span.qx-seg",
+            {"role": "group", "aria-label": "Questions"},
             *(pressed("task", one, one, one == task) for one in tasks),
         ),
         h(
-            "span",
-            {"class": "qx-seg", "role": "group", "aria-label": "Measure"},
+            "span.qx-seg",
+            {"role": "group", "aria-label": "Measure"},
             *(pressed("measure", name, words, name == measure) for name, words in MEASURES.items()),
         ),
     )
@@ -70,8 +68,7 @@ def frontier(curves: Sequence[Curve], task: str, measure: str, budget: int) -> l
         head,
         _plot(own, measure, budget),
         h(
-            "p",
-            {"class": "qx-sm qx-mut"},
+            "p.qx-sm.qx-mut",
             "A dot is a setting; it opens your own runs of that method. Evidence tokens on a log scale.",
         ),
     ]
@@ -91,15 +88,15 @@ def _plot(curves: Sequence[Curve], measure: str, budget: int) -> Node:
 
     lines, marks, names = [], [], []
     for tick in (one for one in _TICKS if x0 <= math.log(one) <= x1):
-        marks.append(h("span", {"class": "qx-front-x", "--x": f"{across(tick):.1f}%"}, f"{tick:,}"))
+        marks.append(h("span.qx-front-x", {"--x": f"{across(tick):.1f}%"}, f"{tick:,}"))
     for tick in np.arange(0, y1 + 1e-9, 0.1 if y1 <= 0.6 else 0.2).tolist():
-        lines.append(h("path", {"class": "qx-half", "d": f"M0 {3 * down(tick):.1f}H1000"}))
-        marks.append(h("span", {"class": "qx-front-y", "--y": f"{down(tick):.1f}%"}, f"{tick:.1f}"))
+        lines.append(h("path.qx-half", {"d": f"M0 {3 * down(tick):.1f}H1000"}))
+        marks.append(h("span.qx-front-y", {"--y": f"{down(tick):.1f}%"}, f"{tick:.1f}"))
     for place, curve in enumerate(curves):
         colour = _COLOURS[place % len(_COLOURS)]
         points = sorted(zip(curve.tokens, getattr(curve, measure), curve.settings, strict=True))
         path = "L".join(f"{10 * across(x):.1f} {3 * down(y):.1f}" for x, y, _ in points)
-        lines.append(h("path", {"class": "qx-front-line", "--c": colour, "d": f"M{path}"}))
+        lines.append(h("path.qx-front-line", {"--c": colour, "d": f"M{path}"}))
         ring = max((one for one in curve.settings if one <= budget), default=min(curve.settings))
         for x, y, setting in points:
             kind = "qx-front-dot" + " qx-ring" * (curve.method == RESRAG and setting == ring)
@@ -125,7 +122,7 @@ def _plot(curves: Sequence[Curve], measure: str, budget: int) -> Node:
         x, y, _ = points[-1]
         names.append((min(max(across(x), 0), 100), min(max(down(y), 0), 100), _name(curve), colour))
     labels = [
-        h("span", {"class": "qx-front-name", "--c": colour, "--x": f"{x:.1f}%", "--y": f"{y:.1f}%"}, name)
+        h("span.qx-front-name", {"--c": colour, "--x": f"{x:.1f}%", "--y": f"{y:.1f}%"}, name)
         for x, y, name, colour in _apart(names)
     ]
     svg = h(
@@ -134,8 +131,8 @@ def _plot(curves: Sequence[Curve], measure: str, budget: int) -> Node:
         *lines,
     )
     return h(
-        "div",
-        {"class": "qx-front", "role": "group", "aria-label": "Quality against cost, a dot a setting"},
+        "div.qx-front",
+        {"role": "group", "aria-label": "Quality against cost, a dot a setting"},
         svg,
         *marks,
         *labels,

@@ -25,23 +25,18 @@ def reward(view: SetInView | None) -> list[Node]:
     if view is None:
         return []
     told = view.reward
-    head = h("h3", None, "Reward of this set")
+    head = h("h3", "Reward of this set")
     if told is None:
         words = (
             "The set is being read…"
             if view.answer is None and view.run.gold
             else "It takes a question whose answer and support are known: choose one of the known questions."
         )
-        return [head, h("p", {"class": "qx-sm qx-mut"}, words)]
+        return [head, h("p.qx-sm.qx-mut", words)]
     return [
-        h(
-            "div",
-            {"class": "qx-row"},
-            head,
-            h("span", {"class": "qx-sm qx-mut"}, "what training would give it (RES-RAG eq. 14)"),
-        ),
+        h("div.qx-row", head, h("span.qx-sm.qx-mut", "what training would give it (RES-RAG eq. 14)")),
         _waterfall(told),
-        h("table", {"class": "qx-terms"}, h("tbody", None, *_terms(told))),
+        h("table.qx-terms", h("tbody", *_terms(told))),
     ]
 
 
@@ -78,8 +73,8 @@ def _terms(terms: RewardTerms) -> list[Node]:
             "tr",
             {"class": f"qx-term-{kind}"},
             h("th", {"scope": "row"}, label),
-            h("td", {"class": "qx-mut qx-sm"}, formula),
-            h("td", {"class": "qx-term-value"}, value),
+            h("td.qx-mut.qx-sm", formula),
+            h("td.qx-term-value", value),
         )
         for kind, label, formula, value in rows
     ]
@@ -111,7 +106,7 @@ def _waterfall(terms: RewardTerms) -> Node:
 
     row, gap = 14, 4
     height = len(steps) * (row + gap)
-    drawing = [h("path", {"class": "qx-half", "d": f"M{at(0.0):.1f} 0V{height}"})]
+    drawing = [h("path.qx-half", {"d": f"M{at(0.0):.1f} 0V{height}"})]
     for place, (kind, _) in enumerate(steps):
         left, right = sorted((at(float(ends[place])), at(float(ends[place + 1]))))
         top = place * (row + gap)
@@ -123,12 +118,11 @@ def _waterfall(terms: RewardTerms) -> Node:
                 )
             )
     total = at(float(ends[-1]))
-    drawing.append(h("path", {"class": "qx-total", "d": f"M{total:.1f} 0V{height}"}))
+    drawing.append(h("path.qx-total", {"d": f"M{total:.1f} 0V{height}"}))
     words = ", ".join(f"{kind} {signed(value)}" for kind, value in steps)
     attributes = {"viewBox": f"0 0 1000 {height}", "preserveAspectRatio": "none", "height": str(height)}
     return h(
-        "div",
-        {"class": "qx-waterfall"},
+        "div.qx-waterfall",
         h("svg", {**attributes, "role": "img", "aria-label": f"{words}: {terms.reward.total:.2f}"}, *drawing),
     )
 
@@ -139,20 +133,9 @@ def action(view: SetInView | None) -> list[Node]:
         return []
     words = json.dumps(action_json(action_of(view.taken, view.run.documents.workspace.borders)))
     shown = words if len(words) <= _LONGEST_ACTION else words[:_LONGEST_ACTION] + "…"
-    copy = (
-        h("button", {"class": "qx-btn", "data-act": "copy", "data-arg": words}, "Copy")
-        if shown == words
-        else None
-    )
+    copy = h("button.qx-btn", {"data-act": "copy", "data-arg": words}, "Copy") if shown == words else None
     about = "numbers from 1, likeliest first"
     return [
-        h(
-            "div",
-            {"class": "qx-row"},
-            h("h3", None, "The action"),
-            h("span", {"class": "qx-sm qx-mut"}, about),
-            h("span", {"class": "qx-grow"}),
-            copy,
-        ),
-        h("pre", {"class": "qx-pre", "tabindex": "0"}, shown),
+        h("div.qx-row", h("h3", "The action"), h("span.qx-sm.qx-mut", about), h("span.qx-grow"), copy),
+        h("pre.qx-pre", {"tabindex": "0"}, shown),
     ]

@@ -28,7 +28,7 @@ def policy_line(by_model: bool, model: str) -> list[Node]:
     """Who chooses and who answers. model: name of the language model that is connected; empty without one."""
     name = (model or "no language model is connected") if by_model else "light policy"
     does = "reads question and chunks, writes the set" if by_model else "needs no language model"
-    first = h("span", {} if model or not by_model else {"class": "qx-untrained"}, h("strong", None, name))
+    first = h("span", {} if model or not by_model else {"class": "qx-untrained"}, h("strong", name))
     return [settings_toggle("qx-sets-settings", first, [does, "the reader answers"])]
 
 
@@ -38,39 +38,36 @@ def took(view: SetInView | None) -> list[Node]:
     if view is None or stopped is None:
         return []
     seconds = (stopped.milliseconds + sum(step.milliseconds for step in view.run.trace.steps)) / 1000
-    return [h("span", None, f"{seconds:,.2f} s · the whole set at once")]
+    return [h("span", f"{seconds:,.2f} s · the whole set at once")]
 
 
 def sentence(view: SetInView | None) -> list[Node]:
     """The set as one sentence, with the answer from it."""
     if view is None:
-        return [h("p", {"class": "qx-empty"}, EMPTY)]
+        return [h("p.qx-empty", EMPTY)]
     run = view.run
     n_from = sum(bool(one.taken) for one in view.documents)
     places = f" from {n_from} of {len(view.documents):,} documents" if len(view.documents) > 1 else ""
     parts: list[Node] = [
-        h("strong", None, f"{len(view.taken)} of {counted(run.n_chunks, 'chunk')}"),
+        h("strong", f"{len(view.taken)} of {counted(run.n_chunks, 'chunk')}"),
         f"{places}, ",
-        h("strong", None, counted(view.tokens, "token")),
+        h("strong", counted(view.tokens, "token")),
     ]
     if not view.taken:
-        parts = [h("strong", None, "No chunk"), f" of {run.n_chunks:,} is likelier taken than not"]
+        parts = [h("strong", "No chunk"), f" of {run.n_chunks:,} is likelier taken than not"]
     elif run.gold:
         kind = "qx-good" if view.n_support_found == len(run.gold) else "qx-warn"
         parts += [
             f", hold{'s' if len(view.taken) == 1 else ''} ",
             h("strong", {"class": kind}, f"{view.n_support_found} of {len(run.gold)} support"),
         ]
-    return [
-        h("p", {"class": "qx-set-label"}, "The set"),
-        h("p", {"class": "qx-set-say"}, *parts, ". ", *_answer(view)),
-    ]
+    return [h("p.qx-set-label", "The set"), h("p.qx-set-say", *parts, ". ", *_answer(view))]
 
 
 def _answer(view: SetInView) -> list[Node]:
     answer = view.answer
     if answer is None:
-        return [h("span", {"class": "qx-mut"}, "Reading it…")]
+        return [h("span.qx-mut", "Reading it…")]
     if not answer.reliable_text:
         words = "No reliable answer" if not answer.reliable else "No answer in it"
         return [h("span", {"title": BY_READER, "tabindex": "0"}, f"{words}."), *_judged(view)]
@@ -79,7 +76,7 @@ def _answer(view: SetInView) -> list[Node]:
         h("strong", {"title": BY_READER, "tabindex": "0"}, shortened(answer.reliable_text)),
     ]
     if answer.document is not None:
-        parts.append(h("span", {"class": "qx-mut"}, f" (JSON-LD of document {answer.document + 1})"))
+        parts.append(h("span.qx-mut", f" (JSON-LD of document {answer.document + 1})"))
     if answer.confidence is not None:
         parts += [", ", h("span", {"title": CONFIDENCE, "tabindex": "0"}, sure(answer.confidence))]
     return [*parts, *_judged(view), "."]
@@ -89,9 +86,9 @@ def _judged(view: SetInView) -> list[Node]:
     known_answer = view.run.known_answer
     match verdict_on(view.answer.reliable_text if view.answer else "", known_answer):
         case "right":
-            return [", ", h("strong", {"class": "qx-good"}, "right")]
+            return [", ", h("strong.qx-good", "right")]
         case "wrong":
-            return [", ", h("strong", {"class": "qx-warn"}, "wrong"), f": the known answer is {known_answer}"]
+            return [", ", h("strong.qx-warn", "wrong"), f": the known answer is {known_answer}"]
         case "no answer":
             return [f" The known answer is {known_answer}."]
     return []
@@ -100,7 +97,7 @@ def _judged(view: SetInView) -> list[Node]:
 def budget_words(view: SetInView | None) -> list[Node]:
     """What the budget did to the set."""
     if view is None:
-        return [h("p", {"class": "qx-sm qx-mut"}, "Chunks at most, over all documents together")]
+        return [h("p.qx-sm.qx-mut", "Chunks at most, over all documents together")]
     n, budget = len(view.taken), min(view.budget, view.run.n_chunks)
     least = "one half" if view.least == 0.5 else f"{view.least:.2f}"
     asked = view.run.config.step_budget
@@ -111,7 +108,7 @@ def budget_words(view: SetInView | None) -> list[Node]:
             else f"the model was asked for {asked} at most and took {n}"
         )
         left = f". {cut[0].upper()}{cut[1:]}" if (cut := notice_of(view.run.trace)) else ""
-        return [h("p", {"class": "qx-sm qx-mut", "role": "status"}, f"{words}{left}.")]
+        return [h("p.qx-sm.qx-mut", {"role": "status"}, f"{words}{left}.")]
     words = (
         f"takes {n}: no other is above {least}"
         if n < budget
@@ -120,7 +117,7 @@ def budget_words(view: SetInView | None) -> list[Node]:
         else f"takes {n}, all that the budget allows"
     )
     logged = "" if view.is_logged else f" The log has the set at a budget of {asked}; Run logs this one."
-    return [h("p", {"class": "qx-sm qx-mut", "role": "status"}, f"{words}.{logged}")]
+    return [h("p.qx-sm.qx-mut", {"role": "status"}, f"{words}.{logged}")]
 
 
 def tokens(view: SetInView | None) -> list[Node]:
@@ -137,19 +134,12 @@ def tokens(view: SetInView | None) -> list[Node]:
             h(
                 "li",
                 {"class": f"qx-token-bar qx-token-{place}", "title": counted(n_chunks, "chunk")},
-                h("span", None, name),
-                h(
-                    "span",
-                    {"class": "qx-token-track", "aria-hidden": "true"},
-                    h("span", {"--x": f"{share:.1f}%"}),
-                ),
-                h("span", {"class": "qx-token-count"}, f"{n_tokens:,}"),
+                h("span", name),
+                h("span.qx-token-track", {"aria-hidden": "true"}, h("span", {"--x": f"{share:.1f}%"})),
+                h("span.qx-token-count", f"{n_tokens:,}"),
             )
         )
-    return [
-        h("p", {"class": "qx-set-label"}, "Tokens given to the answer (log scale)"),
-        h("ul", {"class": "qx-token-bars"}, *bars),
-    ]
+    return [h("p.qx-set-label", "Tokens given to the answer (log scale)"), h("ul.qx-token-bars", *bars)]
 
 
 def reading(view: SetInView, chunk_id: int | None, anchor: int | None, in_explore: bool) -> list[Node]:
@@ -164,7 +154,7 @@ def reading(view: SetInView, chunk_id: int | None, anchor: int | None, in_explor
         classes = ["qx-gold"] * (other in view.run.gold)
         if other not in view.taken:
             return classes, None
-        badge = h("span", {"class": "qx-pin qx-c8"}, "✓" if view.by_model else chance_of(view, other))
+        badge = h("span.qx-pin.qx-c8", "✓" if view.by_model else chance_of(view, other))
         return ["qx-chosen", "qx-c8", *classes], badge
 
     state = "taken" if chunk_id in view.taken else "not taken"
@@ -174,12 +164,10 @@ def reading(view: SetInView, chunk_id: int | None, anchor: int | None, in_explor
     explore = act("explore", chunk_id, "Open in Explore", title="This chunk in the reading pane of Explore")
     return [
         h(
-            "div",
-            {"class": "qx-read-head"},
-            h("div", None, crumb(workspace, centre, chunk_id), h("div", {"class": "qx-sm"}, words)),
+            "div.qx-read-head",
+            h("div", crumb(workspace, centre, chunk_id), h("div.qx-sm", words)),
             h(
-                "div",
-                {"class": "qx-read-actions"},
+                "div.qx-read-actions",
                 *turn_pages(workspace, page),
                 explore if in_explore else None,
                 act("close", "", "Close"),

@@ -86,12 +86,12 @@ def _answer(row: RunRow) -> Node:
     if row.answer is None:
         return ""
     verdict = verdict_on(row.answer, row.known_answer)
-    said = _cut(row.answer, 24) if row.answer else h("span", {"class": "qx-mut"}, "no answer")
+    said = _cut(row.answer, 24) if row.answer else h("span.qx-mut", "no answer")
     if verdict is None or not _VERDICTS[verdict][0]:
         return said
     words, kind = _VERDICTS[verdict]
     title = "" if verdict == "right" else f"Known answer: {row.known_answer}"
-    return h("span", None, said, " ", h("span", {"class": f"qx-mark{kind}", "title": title}, words))
+    return h("span", said, " ", h("span", {"class": f"qx-mark{kind}", "title": title}, words))
 
 
 def _took(row: RunRow) -> str:
@@ -153,7 +153,7 @@ def run_list(
 ) -> list[Node]:
     """A page of runs. `number`: of the page, from 0; `columns`: those shown beside the question."""
     if not page.total:
-        return [h("p", {"class": "qx-empty"}, NO_MATCH if filtered else EMPTY), *_selection(selected, ())]
+        return [h("p.qx-empty", NO_MATCH if filtered else EMPTY), *_selection(selected, ())]
     shown = [(name, column) for name, column in COLUMNS.items() if name in columns]
     head: list[str | tuple[str, str]] = [
         ("select", "For charts and exports"),
@@ -197,15 +197,7 @@ def _selection(selected: Collection[str], rows: Sequence[RunRow]) -> list[Node]:
         act("clear", "", "Clear selection", disabled=not selected),
     ]
     words = f"{counted(len(selected), 'run')} selected" if selected else "Select runs for charts and exports."
-    return [
-        h(
-            "div",
-            {"class": "qx-row qx-sm"},
-            h("span", {"class": "qx-mut"}, words),
-            h("span", {"class": "qx-grow"}),
-            *buttons,
-        )
-    ]
+    return [h("div.qx-row.qx-sm", h("span.qx-mut", words), h("span.qx-grow"), *buttons)]
 
 
 def _row(row: RunRow, columns: Sequence[RunColumn], selected: bool, opened: bool, again: bool) -> Node:
@@ -230,7 +222,7 @@ def _row(row: RunRow, columns: Sequence[RunColumn], selected: bool, opened: bool
         *(column.cell(row) for column in columns),
     ]
     kind = " ".join(["qx-on"] * opened + ["qx-again"] * again)
-    return h("tr", {"class": kind} if kind else None, *(h("td", None, cell) for cell in cells))
+    return h("tr", {"class": kind} if kind else None, *(h("td", cell) for cell in cells))
 
 
 # One run
@@ -253,20 +245,18 @@ def run_head(run: LoggedRun, asking: str) -> list[Node]:
             title="The address of this run; it stays the same",
         ),
         (
-            h("span", {"class": "qx-mark"}, "shared")
+            h("span.qx-mark", "shared")
             if run.shared
             else act("share", "", "Share…", **_pressed_state(asking == "share"))
         ),
         act("delete", "", "Delete…", **_pressed_state(asking == "delete")),
         act("close", "", "Close"),
     ]
-    head = h(
-        "div", {"class": "qx-row"}, h("h3", None, record.query), h("span", {"class": "qx-grow"}), *buttons
-    )
+    head = h("div.qx-row", h("h3", record.query), h("span.qx-grow"), *buttons)
     return [
         head,
-        h("p", {"class": "qx-mut qx-sm"}, ", ".join(run.titles)),
-        h("p", {"class": "qx-mut qx-sm"}, facts),
+        h("p.qx-mut.qx-sm", ", ".join(run.titles)),
+        h("p.qx-mut.qx-sm", facts),
         *_question(run, asking),
     ]
 
@@ -303,14 +293,9 @@ def sharing(run_id: str, address: str, *, asks: bool) -> list[Node]:
             SHARING, "outdated", act("share-now", run_id, "Share it"), act("keep", "", "Keep it to myself")
         )
     link = h("a", {"href": f"?run={run_id}"}, f"{address}/?run={run_id}")
-    words = h("span", None, "The address of this run: ", link)
+    words = h("span", "The address of this run: ", link)
     return [
-        h(
-            "div",
-            {"class": "qx-notice qx-info", "role": "status"},
-            words,
-            act("copy-link", f"?run={run_id}", "Copy link"),
-        )
+        h("div.qx-notice.qx-info", {"role": "status"}, words, act("copy-link", f"?run={run_id}", "Copy link"))
     ]
 
 
@@ -337,36 +322,32 @@ def run_steps(run: LoggedRun) -> list[Node]:
     cards = [_step(step, support, run) for step in run.trace.steps]
     family: list[Node] = []
     if run.record.parent_run_id:
-        family.append(h("span", None, "Continued from ", _link(run.record.parent_run_id)))
+        family.append(h("span", "Continued from ", _link(run.record.parent_run_id)))
     if run.children:
-        family.append(h("span", None, "Continued in ", *(_link(child) for child in run.children[:20])))
+        family.append(h("span", "Continued in ", *(_link(child) for child in run.children[:20])))
     found = (
         f" {len({*support} & {*run.trace.evidence})} of {len(support)} support chunks found."
         if support
         else ""
     )
     return [
-        h("dl", {"class": "qx-fields qx-sm"}, *settings),
-        h("ol", {"class": "qx-found"}, *cards),
-        h("p", {"class": "qx-stop"}, h("strong", None, stop_sentence(run)), found),
-        *([h("div", {"class": "qx-row qx-sm qx-mut"}, *family)] if family else []),
+        h("dl.qx-fields.qx-sm", *settings),
+        h("ol.qx-found", *cards),
+        h("p.qx-stop", h("strong", stop_sentence(run)), found),
+        *([h("div.qx-row.qx-sm.qx-mut", *family)] if family else []),
     ]
 
 
 def _link(run_id: str) -> Node:
-    return h("button", {"class": "qx-link", "data-act": "open", "data-arg": run_id}, run_id[:8])
+    return h("button.qx-link", {"data-act": "open", "data-arg": run_id}, run_id[:8])
 
 
 def _step(step: StepTaken, support: Sequence[int], run: LoggedRun) -> Node:
     marks: list[Node] = []
     if step.chosen_by == "person":
-        marks.append(
-            h("span", {"class": "qx-mark", "title": "A person chose this chunk, not the agent"}, "forced")
-        )
+        marks.append(h("span.qx-mark", {"title": "A person chose this chunk, not the agent"}, "forced"))
     if step.chunk_id in support:
-        marks.append(
-            h("span", {"class": "qx-mark qx-hit", "title": "The answer needs this chunk"}, "support")
-        )
+        marks.append(h("span.qx-mark.qx-hit", {"title": "The answer needs this chunk"}, "support"))
     method = run.record.method
     scored = {SPARC: SCORE, RESRAG: EXPLAIN["chance"], RESRAG_LLM: EXPLAIN["taken"]}
     sentence = scored.get(method, EXPLAIN["q"])
@@ -375,21 +356,19 @@ def _step(step: StepTaken, support: Sequence[int], run: LoggedRun) -> Node:
         " goes on from here"
     )
     head = [
-        h("span", {"class": "qx-pin"}, str(step.step)),
-        h("strong", None, f"chunk {step.chunk_id:,}"),
+        h("span.qx-pin", str(step.step)),
+        h("strong", f"chunk {step.chunk_id:,}"),
         h(
-            "span",
-            {"class": "qx-kv qx-mut qx-sm", "title": sentence, "tabindex": "0"},
+            "span.qx-kv.qx-mut.qx-sm",
+            {"title": sentence, "tabindex": "0"},
             f"{score_name(run)} {step.q_value:.3f}",
         ),
         *marks,
-        h("span", {"class": "qx-grow"}),
+        h("span.qx-grow"),
         (None if method in (SPARC, *SETS) else act("continue", step.step, "Continue from here", title=title)),
     ]
-    text = h("p", {"class": "qx-quote qx-sm"}, shorten(plain(step.text), 200)) if step.text else None
-    return h(
-        "li", {"class": f"qx-step {step_class(step.step)}"}, h("div", {"class": "qx-step-head"}, *head), text
-    )
+    text = h("p.qx-quote.qx-sm", shorten(plain(step.text), 200)) if step.text else None
+    return h("li", {"class": f"qx-step {step_class(step.step)}"}, h("div.qx-step-head", *head), text)
 
 
 def can_replay(run: LoggedRun) -> bool:
@@ -424,30 +403,23 @@ def reproduce(snippets: Sequence[Snippet], exported: bool) -> list[Node]:
             "What a language model said can't be had again; Open in SPARC shows this run out of the log, as"
             " it went."
         )
-        return [h("p", {"class": "qx-mut qx-sm"}, words)]
+        return [h("p.qx-mut.qx-sm", words)]
     words = "Export the run as JSON first and put the file beside it. " if exported else ""
     parts = [
         h(
             "div",
-            None,
             h(
-                "div",
-                {"class": "qx-row"},
-                h("h4", None, snippet.title),
+                "div.qx-row",
+                h("h4", snippet.title),
                 act("copy", snippet.text, "Copy", **{"aria-label": f"Copy: {snippet.title}"}),
             ),
-            h(
-                "pre",
-                {"class": "qx-pre", "tabindex": "0", "role": "region", "aria-label": snippet.title},
-                snippet.text,
-            ),
+            h("pre.qx-pre", {"tabindex": "0", "role": "region", "aria-label": snippet.title}, snippet.text),
         )
         for snippet in snippets
     ]
     return [
         h(
-            "p",
-            {"class": "qx-mut qx-sm"},
+            "p.qx-mut.qx-sm",
             f"{words}Each makes this run again, with its settings and the documents as they were.",
         ),
         *parts,
@@ -496,8 +468,8 @@ def charts_heading(charted: Charted, n_selected: int) -> list[Node]:
         " Their Q are on scales of their own: agents differ in what they measure." if len(scales) > 1 else ""
     )
     return [
-        h("h3", None, "Charts"),
-        h("p", {"class": "qx-mut qx-sm"}, f"{counted(n_selected, 'run')} selected.{more}{apart}{left_out}"),
+        h("h3", "Charts"),
+        h("p.qx-mut.qx-sm", f"{counted(n_selected, 'run')} selected.{more}{apart}{left_out}"),
     ]
 
 
@@ -525,7 +497,7 @@ def curve_table(charted: Charted) -> list[Node]:
             *values,
             "" if curve.refused is None else f"{curve.refused:.3f}",
         ]
-        rows.append(h("tr", None, *(h("td", None, cell) for cell in cells)))
+        rows.append(h("tr", *(h("td", cell) for cell in cells)))
     return [table(head, rows, "Best Q by step")]
 
 
@@ -533,7 +505,7 @@ def count_table(charted: Charted) -> list[Node]:
     """The numbers of the chart: outcomes by method and agent."""
     kinds = ("hit", "miss", "not labelled")
     rows = [
-        h("tr", None, h("td", None, name), *(h("td", None, f"{counts.get(kind, 0):,}") for kind in kinds))
+        h("tr", h("td", name), *(h("td", f"{counts.get(kind, 0):,}") for kind in kinds))
         for name, counts in charted.counts.items()
     ]
     return [table(["method and agent", *kinds], rows, "Outcomes")]
@@ -552,18 +524,11 @@ def sql_result(result: SqlResult, page: int) -> list[Node]:
         f" {result.made_at.astimezone():%H:%M:%S}"
     )
     rows = [
-        h(
-            "tr",
-            None,
-            *(
-                h("td", {"class": "qx-mut"}, "NULL") if cell is None else h("td", None, _cut(cell, 120))
-                for cell in row
-            ),
-        )
+        h("tr", *(h("td.qx-mut", "NULL") if cell is None else h("td", _cut(cell, 120)) for cell in row))
         for row in result.rows[page * PAGE : (page + 1) * PAGE]
     ]
     return [
-        h("p", {"class": "qx-mut qx-sm", "role": "status"}, words),
+        h("p.qx-mut.qx-sm", {"role": "status"}, words),
         table(list(result.columns), rows, "Answer"),
         *pager("sql-page", page, n_rows),
     ]

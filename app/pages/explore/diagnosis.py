@@ -152,23 +152,16 @@ def _button(remedy: Remedy, finding: Diagnosis, run: RunInView) -> Node:
 
 
 def _said(title: str, words: str, buttons: list[Node]) -> list[Node]:
-    sentence = h("p", None, h("strong", None, title), words)
-    return [
-        h(
-            "div",
-            {"class": "qx-diagnosis", "role": "status"},
-            sentence,
-            h("div", {"class": "qx-remedies"}, *buttons),
-        )
-    ]
+    sentence = h("p", h("strong", title), words)
+    return [h("div.qx-diagnosis", {"role": "status"}, sentence, h("div.qx-remedies", *buttons))]
 
 
 def _do(name: str, argument: object, words: str, brings: str) -> Node:
-    label = h("span", None, words)
+    label = h("span", words)
     return h(
-        "button",
-        {"class": "qx-btn qx-remedy", "data-act": name, "data-arg": str(argument)},
+        "button.qx-btn.qx-remedy",
+        {"data-act": name, "data-arg": str(argument)},
         label,
         " ",
-        h("small", None, brings),
+        h("small", brings),
     )

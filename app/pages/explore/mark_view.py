@@ -41,15 +41,14 @@ def own_questions(questions: Sequence[MarkedQuestion], open_hashes: Sequence[str
     if not questions:
         return [
             h(
-                "p",
-                {"class": "qx-empty"},
+                "p.qx-empty",
                 "Say of any chunk whether it belongs to the answer: the question is kept here with its marks,"
                 " and ten of them are a benchmark of your own.",
             )
         ]
     n = sum(bool(question.support) for question in questions)
-    head = h("p", {"class": "qx-mut"}, f"{counted(len(questions), 'question')}, {n} with a passage.")
-    return [head, h("ul", {"class": "qx-own-list"}, *(_line(one, open_hashes) for one in questions))]
+    head = h("p.qx-mut", f"{counted(len(questions), 'question')}, {n} with a passage.")
+    return [head, h("ul.qx-own-list", *(_line(one, open_hashes) for one in questions))]
 
 
 def _line(question: MarkedQuestion, open_hashes: Sequence[str]) -> Node:
@@ -68,13 +67,11 @@ def _line(question: MarkedQuestion, open_hashes: Sequence[str]) -> Node:
     if question.sha256 in open_hashes:
         buttons.insert(0, act("own-ask", question.question_id, "Ask", title="Put it into the question box"))
     return h(
-        "li",
-        {"class": "qx-row"},
+        "li.qx-row",
         h(
-            "div",
-            {"class": "qx-grow"},
+            "div.qx-grow",
             h("strong", {"dir": "auto"}, question.question),
-            h("p", {"class": "qx-mut qx-sm", "dir": "auto"}, " · ".join(told)),
+            h("p.qx-mut.qx-sm", {"dir": "auto"}, " · ".join(told)),
         ),
         *buttons,
     )
@@ -83,7 +80,7 @@ def _line(question: MarkedQuestion, open_hashes: Sequence[str]) -> Node:
 def exported(lines: str, n: int, left_out: Sequence[str]) -> list[Node]:
     """The file to keep, and why questions are not in it."""
     button = act("download", lines, f"Download {counted(n, 'question')}", **{"data-name": "questions.jsonl"})
-    return [*([h("p", None, button)] if n else []), *reasons(left_out)]
+    return [*([h("p", button)] if n else []), *reasons(left_out)]
 
 
 def taken_in(n: int, left_out: Sequence[str]) -> list[Node]:

@@ -101,6 +101,6 @@ def part_standing(run: RunInView | None, documents: OpenDocuments | None, sessio
         if documents.n_searched > n_searched:
             words += f"; {'all' if not documents.searched else percent(documents.share)} can be now"
             buttons.insert(0, act("again", "", "Run again"))
-        badge = h("span", {"class": "qx-chip qx-chip-bad"}, "preview")
+        badge = h("span.qx-chip.qx-chip-bad", "preview")
         return [badge, *notice(words, "partly", *buttons)]
     return notice(f"{percent(documents.share)} of the chunks can be asked", "partly", rest) if rest else []

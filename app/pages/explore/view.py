@@ -45,7 +45,7 @@ ONE_SEARCH = (
 def document_header(documents: OpenDocuments | None) -> list[Node]:
     """Title, size, chunking and state of what is open."""
     if documents is None:
-        return [h("div", {"class": "qx-row"}, h("strong", None, "No document open"))]
+        return [h("div.qx-row", h("strong", "No document open"))]
     workspace = documents.workspace
     titles = [document.title for document in workspace.documents]
     title = titles[0] if len(titles) == 1 else f"{titles[0]} and {len(titles) - 1} more"
@@ -64,23 +64,18 @@ def document_header(documents: OpenDocuments | None) -> list[Node]:
     shares = ", ".join(f"{stage} {value:,.0f} ms" for stage, value in documents.milliseconds.items())
     chip = f"{counted(len(workspace), 'chunk')}" + (f" · {counted(len(facts), 'note')}" if facts else "")
     about = [
-        h("p", None, size),
+        h("p", size),
         (
-            h("p", None, f"{percent(documents.share)} of the chunks were embedded when this was shown.")
+            h("p", f"{percent(documents.share)} of the chunks were embedded when this was shown.")
             if documents.searched
             else h("p", {"title": shares}, f"Ready after {seconds:.1f} s, {came}.")
         ),
-        *(h("p", None, fact) for fact in facts),
+        *(h("p", fact) for fact in facts),
     ]
     if n_json_ld:
         about.append(_json_ld(workspace, n_json_ld))
-    menu = h(
-        "details",
-        {"class": "qx-menu"},
-        h("summary", {"class": "qx-chip"}, chip),
-        h("div", {"class": "qx-menu-panel qx-sm"}, *about),
-    )
-    return [h("strong", {"class": "qx-doc-title", "title": title}, title), menu]
+    menu = h("details.qx-menu", h("summary.qx-chip", chip), h("div.qx-menu-panel.qx-sm", *about))
+    return [h("strong.qx-doc-title", {"title": title}, title), menu]
 
 
 def _cut(config: ChunkConfig) -> str:
@@ -95,12 +90,7 @@ def _json_ld(workspace: Workspace, count: int) -> Node:
         for item in document.json_ld[:20]
     ]
     label = f"{count} JSON-LD block{'s' if count > 1 else ''} of the page"
-    return h(
-        "details",
-        {"class": "qx-sm"},
-        h("summary", None, label),
-        *(h("pre", {"class": "qx-pre"}, item) for item in items[:20]),
-    )
+    return h("details.qx-sm", h("summary", label), *(h("pre.qx-pre", item) for item in items[:20]))
 
 
 _TRAINED_FOR = {
@@ -150,8 +140,7 @@ def settings_line(spec: CheckpointSpec, config: EpisodeConfig, trained: str = ""
         words.append("positions off")
     agent = h(
         "span",
-        None,
-        h("strong", None, spec.name),
+        h("strong", spec.name),
         " ",
         h("span", {"class": None if spec.trained else "qx-untrained"}, agent_words(spec)),
     )
@@ -190,7 +179,7 @@ def standing_at(run: RunInView | None, session: Session) -> list[Node]:
         if run is None
         else [" ", act("share", "", "Share", title="The address of this run, for others or for later")]
     )
-    return [h("span", None, status(run, session)), *share]
+    return [h("span", status(run, session)), *share]
 
 
 def first_steps(trace: Trace, cursor: int) -> Trace:
@@ -205,12 +194,11 @@ def steps(run: RunInView | None, session: Session, without: Sequence[float] = ()
     if run is None:
         return [
             h(
-                "p",
-                {"class": "qx-empty"},
+                "p.qx-empty",
                 "Press Run: the agent chooses one chunk after another, and each choice gets a card here.",
             )
         ]
-    cards: list[Node] = [h("h3", None, counted(session.cursor, "choice"))] if session.cursor else []
+    cards: list[Node] = [h("h3", counted(session.cursor, "choice"))] if session.cursor else []
     cards += [_step_card(run, step, session, without) for step in run.trace.steps[: session.cursor]]
     words = decision(run.trace, session.cursor)
     if words:
@@ -249,10 +237,8 @@ def _why(run: RunInView, step: StepTaken, without: Sequence[float]) -> Node:
     for earlier, (chunk_id, q_value) in enumerate(zip(run.trace.chosen, without, strict=False), start=1):
         pin = h("span", {"class": f"qx-pin {step_class(earlier)}"}, str(earlier))
         words = f"chunk {chunk_id:,}: Q {q_value:.3f} instead of {step.q_value:.3f}"
-        lines.append(
-            h("li", None, "without ", pin, words, h("strong", None, f" ({step.q_value - q_value:+.3f})"))
-        )
-    return h("ul", {"class": "qx-why qx-sm"}, *lines)
+        lines.append(h("li", "without ", pin, words, h("strong", f" ({step.q_value - q_value:+.3f})")))
+    return h("ul.qx-why.qx-sm", *lines)
 
 
 def reading_views(session: Session) -> list[Node]:
@@ -262,7 +248,7 @@ def reading_views(session: Session) -> list[Node]:
         act("reads", key, words, **{"aria-pressed": str(session.reads == key).lower()})
         for key, words in names.items()
     ]
-    return [h("div", {"class": "qx-seg", "role": "group", "aria-label": "What is read"}, *buttons)]
+    return [h("div.qx-seg", {"role": "group", "aria-label": "What is read"}, *buttons)]
 
 
 def reading(documents: OpenDocuments | None, run: RunInView | None, session: Session) -> list[Node]:
@@ -270,13 +256,7 @@ def reading(documents: OpenDocuments | None, run: RunInView | None, session: Ses
     support a ring.
     """
     if documents is None or (session.chunk_id is None and session.anchor is None):
-        return [
-            h(
-                "p",
-                {"class": "qx-empty"},
-                "Click a bar of the strip or a step to read the chunk in its place.",
-            )
-        ]
+        return [h("p.qx-empty", "Click a bar of the strip or a step to read the chunk in its place.")]
     workspace = documents.workspace
     centre = session.anchor if session.anchor is not None else session.chunk_id
     assert centre is not None
@@ -292,9 +272,7 @@ def reading(documents: OpenDocuments | None, run: RunInView | None, session: Ses
         classes = ["qx-gold"] * (chunk_id in gold) + ["qx-forbidden"] * (chunk_id in session.forbidden)
         if chunk_id not in chosen:
             return classes, None
-        return ["qx-chosen", step_class(chosen[chunk_id]), *classes], h(
-            "span", {"class": "qx-pin"}, str(chosen[chunk_id])
-        )
+        return ["qx-chosen", step_class(chosen[chunk_id]), *classes], h("span.qx-pin", str(chosen[chunk_id]))
 
     return [
         _reading_head(workspace, session, centre, page),
@@ -305,12 +283,10 @@ def reading(documents: OpenDocuments | None, run: RunInView | None, session: Ses
 def _reading_head(workspace: Workspace, session: Session, centre: int, page: Page) -> Node:
     chunk_id = session.chunk_id if session.chunk_id is not None else centre
     return h(
-        "div",
-        {"class": "qx-read-head"},
+        "div.qx-read-head",
         crumb(workspace, centre, chunk_id),
         h(
-            "div",
-            {"class": "qx-read-actions"},
+            "div.qx-read-actions",
             *turn_pages(workspace, page),
             *mark_buttons(chunk_id, session),
             act(
@@ -337,7 +313,7 @@ def _forbidding(chunk_id: int, session: Session, *, short: bool = False) -> Node
 def evidence(run: RunInView | None, session: Session) -> list[Node]:
     """What was chosen, in document order, with what can be done with it."""
     if run is None or not session.cursor:
-        return [h("p", {"class": "qx-empty"}, "The chosen chunks will stand here in document order.")]
+        return [h("p.qx-empty", "The chosen chunks will stand here in document order.")]
     workspace = run.documents.workspace
     shown = first_steps(run.trace, session.cursor)
     chosen = {
@@ -355,16 +331,11 @@ def evidence(run: RunInView | None, session: Session) -> list[Node]:
     tokens = sum(chunk.n_tokens for chunk in chunks)
     body = "\n\n".join(chunk.text for chunk in chunks)
     head = h(
-        "div",
-        {"class": "qx-row qx-sm qx-evidence-head"},
-        h(
-            "span",
-            {"class": "qx-mut"},
-            f"{len(chunks)} chunk{'s' if len(chunks) > 1 else ''} · {tokens:,} tokens{found}",
-        ),
+        "div.qx-row.qx-sm.qx-evidence-head",
+        h("span.qx-mut", f"{len(chunks)} chunk{'s' if len(chunks) > 1 else ''} · {tokens:,} tokens{found}"),
         _likely(run, shown),
-        h("span", {"class": "qx-grow"}),
-        h("div", {"class": "qx-evidence-acts"}, *_acts(run, body)),
+        h("span.qx-grow"),
+        h("div.qx-evidence-acts", *_acts(run, body)),
     )
     missed = (
         [chunk_id for chunk_id in run.gold if chunk_id not in shown.chosen]
@@ -422,11 +393,7 @@ def _likely(run: RunInView, shown: Trace) -> Node | None:
     share = run.completeness
     if shown.stopped is None or run.gold or share is None or share < LOW:
         return None
-    return h(
-        "span",
-        {"class": "qx-mut", "title": COMPLETE, "tabindex": "0"},
-        f"complete in {tenths(share)} such cases",
-    )
+    return h("span.qx-mut", {"title": COMPLETE, "tabindex": "0"}, f"complete in {tenths(share)} such cases")
 
 
 def answer_in_view(run: RunInView | None, session: Session) -> EvidenceAnswer | None:
@@ -457,9 +424,7 @@ def standing(run: RunInView | None, session: Session, config: EpisodeConfig | No
             act("allow", chunk_id, f"chunk {chunk_id:,} ×", title="Allow this chunk again")
             for chunk_id in last
         ]
-        nodes.append(
-            h("div", {"class": "qx-never"}, h("span", {"class": "qx-mut"}, "Never chosen:"), *chips, more)
-        )
+        nodes.append(h("div.qx-never", h("span.qx-mut", "Never chosen:"), *chips, more))
     return nodes
 
 

@@ -181,8 +181,8 @@ def standing(models: LanguageModels, session: Session | None) -> list[Node]:
     if session is not None and given is not None:
         words = f"{_described(given)}, given by you."
         copy = h(
-            "button",
-            {"class": "qx-btn", "data-act": "copy", "data-arg": session.llm, "title": FOR_SCRIPTS},
+            "button.qx-btn",
+            {"data-act": "copy", "data-arg": session.llm, "title": FOR_SCRIPTS},
             "Copy name for calls",
         )
     elif models.default is not None:
@@ -195,7 +195,7 @@ def standing(models: LanguageModels, session: Session | None) -> list[Node]:
     else:
         words = "None is set: the reader that ships with the app answers by itself."
     closed = "" if models.may_give else " This server takes none from its visitors."
-    return [h("p", {"class": "qx-mut qx-sm"}, words + closed, *([" ", copy] if copy is not None else []))]
+    return [h("p.qx-mut.qx-sm", words + closed, *([" ", copy] if copy is not None else []))]
 
 
 def _described(llm: Llm) -> str:

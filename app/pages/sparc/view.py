@@ -27,7 +27,7 @@ def settings_line(config: SparcConfig | None, llm: str) -> list[Node]:
     """
     decides = f"{llm} decides" if llm else "no language model: rules and the reader decide"
     if config is None:
-        return [settings_toggle("qx-sparc-settings", h("span", None, "a setting is empty"), [decides])]
+        return [settings_toggle("qx-sparc-settings", h("span", "a setting is empty"), [decides])]
     words = [
         f"up to {counted(config.depth, 'round')}",
         f"{counted(config.k, 'chunk')} a branch",
@@ -36,7 +36,7 @@ def settings_line(config: SparcConfig | None, llm: str) -> list[Node]:
     words += ["round 1 rewrites the question"] * (config.first_round == "rewrite")
     words += [f"{config.max_tokens:,} tokens at most"] if config.max_tokens is not None else []
     words += [f"{config.max_calls:,} calls at most"] if config.max_calls is not None else []
-    branches = h("span", None, h("strong", None, _branches(config.width)))
+    branches = h("span", h("strong", _branches(config.width)))
     return [settings_toggle("qx-sparc-settings", branches, [*words, decides])]
 
 
@@ -81,9 +81,8 @@ def standing_at(run: SparcRun | None) -> list[Node]:
 def _share(run: SparcRun) -> Node:
     rows = [
         h(
-            "button",
+            "button.qx-menu-row",
             {
-                "class": "qx-menu-row",
                 "data-act": "copy-link",
                 "data-arg": f"?run={run.run_id}",
                 "title": "The address of this run, which opens it as it is, without asking any model again",
@@ -96,12 +95,7 @@ def _share(run: SparcRun) -> Node:
         name = f"sparc-{run.run_id[:8]}.json"
         attributes = {"class": "qx-menu-row", "data-act": "download", "data-arg": record, "data-name": name}
         rows.append(h("button", attributes, "Download trace"))
-    return h(
-        "details",
-        {"class": "qx-menu"},
-        h("summary", {"class": "qx-btn"}, "Share ▾"),
-        h("div", {"class": "qx-menu-panel"}, *rows),
-    )
+    return h("details.qx-menu", h("summary.qx-btn", "Share ▾"), h("div.qx-menu-panel", *rows))
 
 
 def _chip(run: SparcRun) -> Node:
@@ -132,21 +126,11 @@ def reading(
     if workspace is None:
         text = run.texts.get(chunk_id, "")
         words = h(
-            "p",
-            {"class": "qx-mut qx-sm"},
+            "p.qx-mut.qx-sm",
             "The document's text was not kept with this run, so only the chunk can be shown.",
         )
-        head = h(
-            "div",
-            {"class": "qx-read-head"},
-            h("strong", None, f"chunk {chunk_id:,}"),
-            h("div", {"class": "qx-read-actions"}, close),
-        )
-        return [
-            head,
-            h("p", {"class": "qx-sm"}, told),
-            h("p", {"class": "qx-quote", "dir": "auto"}, text) if text else words,
-        ]
+        head = h("div.qx-read-head", h("strong", f"chunk {chunk_id:,}"), h("div.qx-read-actions", close))
+        return [head, h("p.qx-sm", told), h("p.qx-quote", {"dir": "auto"}, text) if text else words]
     centre = chunk_id if anchor is None else anchor
     page = page_around(workspace, centre)
 
@@ -157,7 +141,7 @@ def reading(
         first = finders[other][0]
         paint = step_class(int(first.partition(".")[2]))
         return ["qx-chosen", paint, *classes], h(
-            "span", {"class": "qx-pin", "title": f"Found by {', '.join(finders[other])}"}, first
+            "span.qx-pin", {"title": f"Found by {', '.join(finders[other])}"}, first
         )
 
     actions = [*turn_pages(workspace, page)]
@@ -167,10 +151,9 @@ def reading(
         )
     return [
         h(
-            "div",
-            {"class": "qx-read-head"},
-            h("div", None, crumb(workspace, centre, chunk_id), h("div", {"class": "qx-sm"}, told)),
-            h("div", {"class": "qx-read-actions"}, *actions, close),
+            "div.qx-read-head",
+            h("div", crumb(workspace, centre, chunk_id), h("div.qx-sm", told)),
+            h("div.qx-read-actions", *actions, close),
         ),
         document_page(workspace, page, chunk_id, mark),
     ]

@@ -101,32 +101,20 @@ def format_help(example: str) -> list[Node]:
     )
     return [
         h(
-            "p",
-            {"class": "qx-sm"},
+            "p.qx-sm",
             "One JSON object a line. At least 8 questions; a few hundred make a useful agent. 15 % of them"
             " validate and are never trained on.",
         ),
         h(
-            "dl",
-            {"class": "qx-fields qx-sm"},
-            *(
-                part
-                for name, words in fields
-                for part in (h("dt", None, h("code", None, name)), h("dd", None, words))
-            ),
+            "dl.qx-fields.qx-sm",
+            *(part for name, words in fields for part in (h("dt", h("code", name)), h("dd", words))),
         ),
-        h("pre", {"class": "qx-pre", "tabindex": "0"}, example),
+        h("pre.qx-pre", {"tabindex": "0"}, example),
         h(
-            "div",
-            {"class": "qx-row"},
+            "div.qx-row",
             h(
-                "button",
-                {
-                    "class": "qx-btn",
-                    "data-act": "download",
-                    "data-arg": example,
-                    "data-name": "questions.jsonl",
-                },
+                "button.qx-btn",
+                {"data-act": "download", "data-arg": example, "data-name": "questions.jsonl"},
                 "Download this example",
             ),
         ),
@@ -153,7 +141,7 @@ def estimate(seconds_an_update: float | None, shipped: float | None, updates: in
             f"{counted(updates, 'update')}: nothing like it was trained on this machine, so nobody knows yet"
             " how long they take. The time left is told from the first update on; a stopped one goes on."
         )
-    return [h("p", {"class": "qx-mut qx-sm"}, words)]
+    return [h("p.qx-mut.qx-sm", words)]
 
 
 def training_list(trainings: Sequence[ShownTraining], chosen: str, page: int) -> list[Node]:
@@ -161,8 +149,7 @@ def training_list(trainings: Sequence[ShownTraining], chosen: str, page: int) ->
     if not trainings:
         return [
             h(
-                "p",
-                {"class": "qx-empty"},
+                "p.qx-empty",
                 "No agent was trained here yet. Start one above: its curves show while it learns, and stay"
                 " here afterwards.",
             )
@@ -180,13 +167,8 @@ def _training_row(training: ShownTraining, is_chosen: bool) -> Node:
     done = training.updates[-1]["update"] if training.updates else 0
     wanted = training.config.get("updates")
     name = h(
-        "button",
-        {
-            "class": "qx-link",
-            "data-act": "training",
-            "data-arg": training.name,
-            "aria-pressed": str(is_chosen).lower(),
-        },
+        "button.qx-link",
+        {"data-act": "training", "data-arg": training.name, "aria-pressed": str(is_chosen).lower()},
         training.name,
     )
     cells: list[Node] = [
@@ -197,7 +179,7 @@ def _training_row(training: ShownTraining, is_chosen: bool) -> Node:
         "" if kept is None else f"{kept['score']:.3f}",
         "" if training.created_at is None else f"{training.created_at.astimezone():%Y-%m-%d %H:%M}",
     ]
-    return h("tr", {"class": "qx-on"} if is_chosen else None, *(h("td", None, cell) for cell in cells))
+    return h("tr", {"class": "qx-on"} if is_chosen else None, *(h("td", cell) for cell in cells))
 
 
 def header(training: ShownTraining | None) -> list[Node]:
@@ -206,20 +188,17 @@ def header(training: ShownTraining | None) -> list[Node]:
         return []
     nodes: list[Node] = [
         h(
-            "div",
-            {"class": "qx-row"},
-            h("strong", {"class": "qx-doc-title"}, training.name),
+            "div.qx-row",
+            h("strong.qx-doc-title", training.name),
             chip(training.state),
-            h("span", {"class": "qx-mut qx-sm"}, _about(training)),
+            h("span.qx-mut.qx-sm", _about(training)),
         )
     ]
     nodes.append(_progress(training))
     nodes += notice(training.message)
     if training.arguments:
         line = shlex.join(["python", "-m", "core", *training.arguments])
-        nodes.append(
-            h("div", {"class": "qx-row qx-sm"}, act("copy", line, "Copy command line", title=line[:600]))
-        )
+        nodes.append(h("div.qx-row.qx-sm", act("copy", line, "Copy command line", title=line[:600])))
     return nodes
 
 
@@ -247,7 +226,7 @@ def _progress(training: ShownTraining) -> Node:
     total = int(training.config.get("updates", 1))
     far = {} if training.state == "starting" else {"value": done, "max": max(total, 1)}  # else it moves
     bar = h("progress", {**far, "aria-label": "Updates made"})
-    return h("div", {"class": "qx-progress", "role": "status"}, h("span", None, standing(training)), bar)
+    return h("div.qx-progress", {"role": "status"}, h("span", standing(training)), bar)
 
 
 def standing(training: ShownTraining) -> str:
@@ -296,7 +275,7 @@ def curve_heading(name: str, words: str = "") -> list[Node]:
     title, sentence = CURVES[name]
     return [
         h("h3", {"title": sentence, "tabindex": "0", "class": "qx-help"}, title),
-        h("p", {"class": "qx-mut qx-sm"}, words or sentence),
+        h("p.qx-mut.qx-sm", words or sentence),
     ]
 
 
@@ -366,23 +345,21 @@ def validation_table(training: ShownTraining) -> list[Node]:
     rows = [
         h(
             "tr",
-            None,
-            h("td", None, task),
-            h("td", None, str(kept["tasks"][task]["n"])),
-            *(h("td", None, _score(event["tasks"].get(task))) for event in shown),
+            h("td", task),
+            h("td", str(kept["tasks"][task]["n"])),
+            *(h("td", _score(event["tasks"].get(task))) for event in shown),
         )
         for task in sorted(kept["tasks"])
     ]
     rows.append(
         h(
-            "tr",
-            {"class": "qx-sum"},
-            h("td", None, "all examples"),
-            h("td", None, ""),
-            *(h("td", None, f"{event['score']:.3f}") for event in shown),
+            "tr.qx-sum",
+            h("td", "all examples"),
+            h("td", ""),
+            *(h("td", f"{event['score']:.3f}") for event in shown),
         )
     )
-    return [h("h3", None, "Validation by task"), table(head, rows, "Validation by task")]
+    return [h("h3", "Validation by task"), table(head, rows, "Validation by task")]
 
 
 def _score(values: dict[str, Any] | None) -> str:
@@ -412,9 +389,8 @@ def update_table(training: ShownTraining, page: int) -> list[Node]:
     rows = [
         h(
             "tr",
-            None,
             *(
-                h("td", None, cell)
+                h("td", cell)
                 for cell in (
                     f"{event['update']:,}",
                     f"{event['success']:.2f}",

@@ -138,9 +138,9 @@ class Asking:
 def settings_toggle(panel: str, first: Node, words: Sequence[Node]) -> Node:
     """What is set, as one sentence that opens its panel over the page. `panel`: the panel's id."""
     attributes = {"data-toggle": panel, "aria-expanded": "false", "aria-controls": panel}
-    spans = (h("span", None, word) for word in words)
-    more = h("span", {"class": "qx-set-more"}, "Settings ▾")
-    return h("button", {"class": "qx-set-line", **attributes}, first, *spans, more)
+    spans = (h("span", word) for word in words)
+    more = h("span.qx-set-more", "Settings ▾")
+    return h("button.qx-set-line", {**attributes}, first, *spans, more)
 
 
 def known_questions(questions: Sequence[Labelled]) -> list[Node]:
@@ -150,31 +150,16 @@ def known_questions(questions: Sequence[Labelled]) -> list[Node]:
     rows = [
         h(
             "li",
-            None,
-            h(
-                "button",
-                {"class": "qx-menu-row", "data-act": "known", "data-arg": str(place)},
-                question_label(question),
-            ),
+            h("button.qx-menu-row", {"data-act": "known", "data-arg": str(place)}, question_label(question)),
         )
         for place, question in enumerate(questions)
     ]
     summary = h(
-        "summary",
-        {
-            "class": "qx-menu-button",
-            "title": "Questions whose support is known: it is marked, and the answer compared",
-        },
+        "summary.qx-menu-button",
+        {"title": "Questions whose support is known: it is marked, and the answer compared"},
         "Known questions ▾",
     )
-    return [
-        h(
-            "details",
-            {"class": "qx-menu"},
-            summary,
-            h("div", {"class": "qx-menu-panel"}, h("ul", None, *rows)),
-        )
-    ]
+    return [h("details.qx-menu", summary, h("div.qx-menu-panel", h("ul", *rows)))]
 
 
 def known_question(documents: OpenDocuments | None, event: gr.EventData) -> str | None:

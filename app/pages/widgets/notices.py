@@ -11,7 +11,7 @@ def notice(text: str, kind: str = "error", *buttons: Node) -> list[Node]:
     if not text:
         return []
     role = "alert" if kind == "error" else "status"
-    return [h("div", {"class": f"qx-notice qx-{kind}", "role": role}, h("span", None, text), *buttons)]
+    return [h("div", {"class": f"qx-notice qx-{kind}", "role": role}, h("span", text), *buttons)]
 
 
 def passing(text: str, kind: str = "error") -> list[Node]:
@@ -19,7 +19,7 @@ def passing(text: str, kind: str = "error") -> list[Node]:
     return notice(
         text,
         kind,
-        h("button", {"class": "qx-btn qx-close", "data-dismiss": "", "aria-label": "Close this notice"}, "×"),
+        h("button.qx-btn.qx-close", {"data-dismiss": "", "aria-label": "Close this notice"}, "×"),
     )
 
 
@@ -51,9 +51,9 @@ def bar(report: OpenProgress, words: str) -> list[Node]:
     """How far a stage is, beside words of it."""
     return [
         h(
-            "div",
-            {"class": "qx-progress", "role": "status"},
-            h("span", None, words),
+            "div.qx-progress",
+            {"role": "status"},
+            h("span", words),
             h(
                 "progress",
                 {"value": report.done, "max": max(report.total, 1), "aria-label": _STAGES[report.stage]},
@@ -66,9 +66,9 @@ def preparing() -> list[Node]:
     """Before the first progress comes in."""
     return [
         h(
-            "div",
-            {"class": "qx-progress", "role": "status"},
-            h("span", None, "Reading…"),
+            "div.qx-progress",
+            {"role": "status"},
+            h("span", "Reading…"),
             h("progress", {"aria-label": "Reading"}),
         )
     ]

@@ -12,17 +12,16 @@ from core.draw.words import counted
 def open_documents(documents: OpenDocuments | None) -> list[Node]:
     """What will be searched."""
     if documents is None:
-        return [h("p", {"class": "qx-empty"}, "No document is open. Open one in Explore.")]
+        return [h("p.qx-empty", "No document is open. Open one in Explore.")]
     workspace = documents.workspace
     more = f"and {len(workspace.documents) - 1} more" if len(workspace.documents) > 1 else ""
     size = f"{workspace.n_tokens:,} tokens · {counted(len(workspace), 'chunk')}"
     return [
         h(
-            "div",
-            {"class": "qx-row"},
-            h("strong", {"class": "qx-doc-title"}, workspace.documents[0].title),
-            h("strong", None, more) if more else None,
-            h("span", {"class": "qx-mut qx-sm", "title": "What is open in Explore"}, size),
+            "div.qx-row",
+            h("strong.qx-doc-title", workspace.documents[0].title),
+            h("strong", more) if more else None,
+            h("span.qx-mut.qx-sm", {"title": "What is open in Explore"}, size),
         )
     ]
 

@@ -39,9 +39,9 @@ def following(state: DocumentsProgress) -> list[Node]:
     bar = (
         progress(state.now)
         if state.now is not None
-        else [h("div", {"class": "qx-progress", "role": "status"}, h("progress", {"aria-label": words}))]
+        else [h("div.qx-progress", {"role": "status"}, h("progress", {"aria-label": words}))]
     )
-    return [h("p", {"class": "qx-mut"}, words), *bar]
+    return [h("p.qx-mut", words), *bar]
 
 
 def methods(state: DocumentsProgress) -> list[Node]:
@@ -50,8 +50,7 @@ def methods(state: DocumentsProgress) -> list[Node]:
         return notice("No question could be asked.") + _left_out(state) if state.ended else []
     found, answered = documents(state.rows, kinds=()).tables
     done = h(
-        "p",
-        {"class": "qx-mut"},
+        "p.qx-mut",
         f"{len(state.questions):,} questions about {state.n_done:,} of {state.n_documents:,} documents.",
     )
     keep: list[Node] = []
@@ -60,10 +59,9 @@ def methods(state: DocumentsProgress) -> list[Node]:
         keep = [
             h(
                 "p",
-                None,
                 h(
-                    "button",
-                    {"class": "qx-btn", "data-act": "download", "data-name": ROWS_FILE, "data-arg": lines},
+                    "button.qx-btn",
+                    {"data-act": "download", "data-name": ROWS_FILE, "data-arg": lines},
                     "Download all rows",
                 ),
             )
@@ -91,9 +89,8 @@ def questions(state: DocumentsProgress, page: int) -> list[Node]:
     lines = [
         h(
             "tr",
-            None,
-            h("td", None, one.question),
-            h("td", None, one.document),
+            h("td", one.question),
+            h("td", one.document),
             *(_support_cell(by_question[one.id].get(name)) for name in names),
             _answer(by_question[one.id].get(names[0])),
         )
@@ -110,13 +107,13 @@ def _support_cell(row: DocumentRow | None) -> Node:
     if not row.covered:
         return h("td", {"title": "nobody can answer it from this document"}, "–")
     hit = "qx-share qx-hit" if all(row.covered) else "qx-share"
-    return h("td", None, h("span", {"class": hit}, f"{sum(row.covered)} of {len(row.covered)}"))
+    return h("td", h("span", {"class": hit}, f"{sum(row.covered)} of {len(row.covered)}"))
 
 
 def _answer(row: DocumentRow | None) -> Node:
     if row is None or row.answer is None or not row.answer_reliable:
-        return h("td", {"class": "qx-mut"}, "no reliable answer")
-    return h("td", None, row.answer)
+        return h("td.qx-mut", "no reliable answer")
+    return h("td", row.answer)
 
 
 def _left_out(state: DocumentsProgress) -> list[Node]:
