@@ -133,9 +133,8 @@ class Agents:
         folders = self.checkpoints
         if name not in folders:
             raise BadRequest(f"agent {name!r} is not on offer; choose among {', '.join(folders)}")
-        changed_at = (
-            (folders[name] / SPEC_FILE).stat().st_mtime_ns
-        )  # written last, when a training keeps a better agent
+        # written last, when a training keeps a better agent
+        changed_at = (folders[name] / SPEC_FILE).stat().st_mtime_ns
         with self._loading:
             known = self._agents.get(name)
             if known is None or known[0] != changed_at:

@@ -146,10 +146,11 @@ class OwnPages:
         if "x-forwarded-host" in headers and not all(
             map(self._addresses.vouches_for, headers.getlist("x-forwarded-host"))
         ):
+            # Gradio would build its addresses from it
             scope = {
                 **scope,
                 "headers": [pair for pair in scope["headers"] if pair[0] != b"x-forwarded-host"],
-            }  # Gradio would build its addresses from it
+            }
         caller.set((scope.get("client") or ("",))[0])
         await self._app(scope, receive, with_rules)
 

@@ -141,11 +141,9 @@ class LanguageModels:
         return given
 
     def _for_everyone(self, owner: str | None) -> Llm | None:
-        return (
-            Metered(self.default, owner, self.allowance)
-            if self._public and self.default is not None
-            else self.default
-        )
+        if self._public and self.default is not None:
+            return Metered(self.default, owner, self.allowance)
+        return self.default
 
     def give(self, session: Session, address: str, model: str, key: SecretStr) -> None:
         """Takes a model at an endpoint; an empty key means the one given before for the same host. Asks

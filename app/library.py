@@ -91,9 +91,8 @@ class Library:
     ) -> OpenDocuments:
         """The same chunks under another agent, or out of the log. Raises BadRequest as `open`."""
         token = secrets.token_hex(16)
-        n_characters = sum(
-            int((table.end - table.start).sum()) for table in workspace.tables
-        )  # out of a file they may be any part of the text
+        # out of a file they may be any part of the text
+        n_characters = sum(int((table.end - table.start).sum()) for table in workspace.tables)
         report = self.allowance.metered(owner, n_characters, on_progress)
         opened = index_workspace(
             workspace,

@@ -501,9 +501,8 @@ class Services:
                     freed.give_back()
             except LogError as error:
                 _logger.warning("the log could not be copied for other programs: %s", error)
-            pause = max(
-                _SNAPSHOT_PAUSE, 20 * (time.monotonic() - began)
-            )  # a large log must not be copied all the time
+            # a large log must not be copied all the time
+            pause = max(_SNAPSHOT_PAUSE, 20 * (time.monotonic() - began))
 
     def close(self) -> None:
         """Ends what is still running, commits what is queued and gives the log up."""

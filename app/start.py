@@ -29,9 +29,8 @@ def start(settings: Settings) -> None:
     for secret in (USERS_VARIABLE, KEY_VARIABLE, TOKEN_VARIABLE):
         wipe_variable(secret)  # processes that read strangers' files must not inherit passwords
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
-    signal.signal(
-        signal.SIGTERM, signal.default_int_handler
-    )  # a terminated app closes its log in order, as after Ctrl-C
+    # a terminated app closes its log in order, as after Ctrl-C
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     services = Services(settings)
     beside = ThreadPoolExecutor(max_workers=1, thread_name_prefix="start")
     try:
@@ -44,9 +43,8 @@ def start(settings: Settings) -> None:
         beside.submit(_open_sample, services)
         encoder = agent.result().encoder  # a checkpoint that can't be used ends the start
         print(f"Chunks are embedded by {encoder.engine}.", flush=True)
-        beside.submit(
-            encoder.encode_states, [encoder.state_tokens("", [])]
-        )  # the first state waits a second for its pass to be traced
+        # the first state waits a second for its pass to be traced
+        beside.submit(encoder.encode_states, [encoder.state_tokens("", [])])
         beside.submit(getattr, services, "reader")  # the first answer would wait for it
         beside.submit(_freeze)
         blocks.block_thread()
@@ -54,9 +52,8 @@ def start(settings: Settings) -> None:
         beside.shutdown(wait=False, cancel_futures=True)
         services.close()
     sys.stdout.flush()
-    os._exit(
-        0
-    )  # all is closed; the interpreter's own shutdown would only list what the server's threads still hold
+    # all is closed; the interpreter's own shutdown would only list what the server's threads still hold
+    os._exit(0)
 
 
 def _open_sample(services: Services) -> None:

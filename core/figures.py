@@ -134,9 +134,8 @@ def best_q_figure(trace: Trace, score_name: str = "Q") -> Drawing:
 def distribution_figure(values: np.ndarray, threshold: float | None, score_name: str = "Q") -> Drawing:
     """How many chunks have which Q, on a log scale. values (N,), of the chunks that were available."""
     lo, hi = float(values.min()), float(values.max())
-    counts, edges = np.histogram(
-        values.astype(np.float64), bins=48, range=(lo, max(hi, lo + 1e-3))
-    )  # all alike: one bar of some width
+    # all alike: one bar of some width
+    counts, edges = np.histogram(values.astype(np.float64), bins=48, range=(lo, max(hi, lo + 1e-3)))
     middles = (edges[:-1] + edges[1:]) / 2
     scale = [[i / (len(SEQUENTIAL) - 1), colour] for i, colour in enumerate(SEQUENTIAL)]
     hover = f"{score_name} about %{{x:.3f}}: %{{y:,}} chunks<extra></extra>"

@@ -276,11 +276,9 @@ def _telling(
 
 def _ranks(trail: Trail, step: int | None) -> tuple[int, ...]:
     standings = trail.standings[: len(trail.standings) if step is None else step]
-    return (
-        ()
-        if any(standing is None for standing in standings)
-        else tuple(standing.rank for standing in standings if standing is not None)
-    )
+    if any(standing is None for standing in standings):
+        return ()
+    return tuple(standing.rank for standing in standings if standing is not None)
 
 
 def _aloud(part: StoryPart, n_chunks: int) -> str:

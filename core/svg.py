@@ -84,10 +84,8 @@ def _panel(chart: Chart) -> str:
         parts.append(_drawn(line, across, up, colour))
         if len(chart.lines) > 1:
             y = HEIGHT + LEGEND_LINE * i
-            dot, dash = (
-                f'<circle cx="{LEFT + 9}" cy="{y - 4}" r="4" fill="{colour}"/>',
-                f'<path d="M{LEFT} {y - 4}h18" stroke="{colour}" stroke-width="2"',
-            )
+            dot = f'<circle cx="{LEFT + 9}" cy="{y - 4}" r="4" fill="{colour}"/>'
+            dash = f'<path d="M{LEFT} {y - 4}h18" stroke="{colour}" stroke-width="2"'
             parts.append(dot if line.points_only else f"{dash}{_dashes(line)}/>")
             parts.append(f'<text x="{LEFT + 24}" y="{y}">{escape(line.name)}</text>')
     return "".join(parts)

@@ -133,9 +133,8 @@ def best_chunks(telling: np.ndarray, offset: int, count: int) -> np.ndarray:
     ids = np.arange(len(cost))
     if end < len(cost):
         dearest = np.partition(cost, end - 1)[end - 1]
-        ids = (
-            ids if np.isnan(dearest) else np.flatnonzero(cost <= dearest)
-        )  # sorting only these spares most of the time
+        # sorting only these spares most of the time
+        ids = ids if np.isnan(dearest) else np.flatnonzero(cost <= dearest)
     return ids[np.argsort(cost[ids], kind="stable")][offset:end]
 
 

@@ -202,10 +202,8 @@ class Operations:
                 )
             session = self.explorer.attach(run_id, self._while_wanted(), owner)
         else:
-            place, how = (
-                Session(owner=owner, agent_chosen=bool(agent)),
-                (agent, self._while_wanted(), chunker, max_tokens),
-            )
+            place = Session(owner=owner, agent_chosen=bool(agent))
+            how = (agent, self._while_wanted(), chunker, max_tokens)
             if text:
                 session = opening.open_pasted(self.explorer, place, text, *how)
             elif sample:
@@ -378,10 +376,8 @@ class Operations:
             trace with every event of every branch, and timings in milliseconds.
         """
         owner = self._owner(visitor, request)
-        documents, model = (
-            self.explorer.documents(Session(corpus=document_id, owner=owner)),
-            self.services.language_models.named(llm, owner),
-        )
+        documents = self.explorer.documents(Session(corpus=document_id, owner=owner))
+        model = self.services.language_models.named(llm, owner)
         settings: dict[str, Any] = {
             "width": width,
             "depth": depth,
@@ -609,14 +605,12 @@ def http_of(run: LoggedRun, url: str, *, public: bool = False) -> str:
     if run.record.method == SPARC:
         branches = sparc_trace_of(run)
         config_then = {} if branches is None else asdict(branches.started.config)
-        name, again = (
-            "run_sparc",
-            {
-                "query": query,
-                "llm": NO_MODEL,
-                **{key: value for key, value in config_then.items() if value is not None},
-            },
-        )
+        name = "run_sparc"
+        again = {
+            "query": query,
+            "llm": NO_MODEL,
+            **{key: value for key, value in config_then.items() if value is not None},
+        }
     elif facts_of(run.record.method).looks_again:
         unset = ("stop_threshold", "review_threshold", "top_k_actions")
         settings = config.to_json() | {name: _or_none(getattr(config, name)) for name in unset}

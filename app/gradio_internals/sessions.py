@@ -33,9 +33,8 @@ class OwnValues(SessionState):
     """A session without copies of what all sessions share."""
 
     def __init__(self, blocks: Any) -> None:
-        super().__init__(
-            SimpleNamespace(default_config=blocks.default_config, blocks={})
-        )  # no blocks, no copies
+        # no blocks, no copies
+        super().__init__(SimpleNamespace(default_config=blocks.default_config, blocks={}))
 
     def _update_config(self, key: int) -> None:
         """Nothing: only deep links read it."""

@@ -114,11 +114,9 @@ def _different_branch(number: int, old: SparcBranch, new: SparcBranch) -> str | 
         ((what, before, after) for what, before, after in pairs if before is not None and before != after),
         None,
     )
-    return (
-        None
-        if changed is None
-        else f"branch {number}.{old.number} {changed[0]} {changed[2]!r} instead of {changed[1]!r}"
-    )
+    if changed is None:
+        return None
+    return f"branch {number}.{old.number} {changed[0]} {changed[2]!r} instead of {changed[1]!r}"
 
 
 def _chunk_ids(branch: SparcBranch) -> tuple[int, ...] | None:

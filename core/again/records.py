@@ -90,11 +90,9 @@ def logged_json_ld(run: LoggedRun) -> tuple[str, ...]:
     """
     told = run.details.get("set", {}).get("json_ld")
     n = len(run.record.document_hashes)
-    return (
-        tuple(text[:MAX_OF_DOCUMENT] for text in told)
-        if isinstance(told, list) and len(told) == n and all(isinstance(text, str) for text in told)
-        else ()
-    )
+    if isinstance(told, list) and len(told) == n and all(isinstance(text, str) for text in told):
+        return tuple(text[:MAX_OF_DOCUMENT] for text in told)
+    return ()
 
 
 _TEXT_LENGTHS = (2_000, 800, 300, 100, 0)

@@ -72,9 +72,8 @@ def config_again(run: LoggedRun) -> EpisodeConfig:
     if not run.record.fork_step:
         return config
     kept = tuple((step.step, step.chunk_id) for step in run.trace.steps[: run.record.fork_step])
-    taken = {
-        chunk_id for _, chunk_id in kept
-    }  # one of them may have been forbidden since: it can't be chosen again anyway
+    # one of them may have been forbidden since: it can't be chosen again anyway
+    taken = {chunk_id for _, chunk_id in kept}
     return config.with_(
         forced=(*kept, *(pair for pair in config.forced if pair[0] > len(kept))),
         forbidden=tuple(chunk_id for chunk_id in config.forbidden if chunk_id not in taken),

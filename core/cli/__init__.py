@@ -48,9 +48,8 @@ called is imported: torch takes seconds.
 def main(argv: Sequence[str]) -> int:
     """Runs one command; returns its exit status."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(
-            encoding="utf-8", newline=""
-        )  # whatever the locale: documents hold any character
+        # whatever the locale: documents hold any character
+        sys.stdout.reconfigure(encoding="utf-8", newline="")
     try:
         args = _parser(argv).parse_args(argv)
         status: int = args.func(args)

@@ -207,11 +207,9 @@ class OtherSide:
         if self._subject is not None:
             own = episode_config(args, self._subject, task).with_(step_budget=config.step_budget)
             return compare(rows, list(evaluate_task(task, args, self._subject, own)))
-        return (
-            None
-            if self._rows is None
-            else compare(rows, [row for row in self._rows if row.task == rows[0].task])
-        )
+        if self._rows is None:
+            return None
+        return compare(rows, [row for row in self._rows if row.task == rows[0].task])
 
 
 def _result(

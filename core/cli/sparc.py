@@ -255,9 +255,8 @@ def _study_rows(
         for one in (agent, plain)
     )
     n = args.n or study.n
-    order = Random(f"{pooled.name} {args.seed}").sample(
-        range(len(pooled.examples)), len(pooled.examples)
-    )  # so that fewer questions are the first of more
+    # so that fewer questions are the first of more
+    order = Random(f"{pooled.name} {args.seed}").sample(range(len(pooled.examples)), len(pooled.examples))
     examples = [pooled.examples[row] for row in sorted(order[:n])]
     ground = Ground(
         retrievals=Retrievals(corpus, agent=agent, plain=plain, plain_corpus=plain_corpus),

@@ -18,11 +18,9 @@ def run_path(path: Path | None, name: str, names: Sequence[str]) -> Path | None:
     """Of one method or task among several: FILE-NAME, without folders and endings of a name that is a path;
     FILE where there is but one.
     """
-    return (
-        path
-        if path is None or len(names) == 1
-        else path.with_name(f"{path.stem}-{Path(name).stem}{path.suffix}")
-    )
+    if path is None or len(names) == 1:
+        return path
+    return path.with_name(f"{path.stem}-{Path(name).stem}{path.suffix}")
 
 
 def found_lines(question: str, document: str, chunk_ids: Iterable[int], method: str) -> Iterator[str]:

@@ -201,11 +201,9 @@ def _words(result: EvidenceAnswer, texts: Mapping[int, str]) -> list[Node]:
             "p.qx-answer-text.qx-answer-none", {"title": UNRELIABLE, "tabindex": "0"}, "No reliable answer."
         )
         passage = None if result.passage is None else texts.get(result.passage)
-        return (
-            [line]
-            if passage is None
-            else [line, h("blockquote.qx-answer-passage", shortened(plain(passage)))]
-        )
+        if passage is None:
+            return [line]
+        return [line, h("blockquote.qx-answer-passage", shortened(plain(passage)))]
     if not result.text:
         return [h("p.qx-answer-text.qx-answer-none", "No answer in the evidence.")]
     return [h("p.qx-answer-text", shortened(result.text))]

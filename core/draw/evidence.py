@@ -48,10 +48,8 @@ def _passages(workspace: Workspace, chunk_ids: Sequence[int]) -> list[Passage]:
     for chunk_id in chunk_ids:
         chunk = workspace[chunk_id]
         text = workspace.documents[chunk.document].text
-        before, behind = (
-            text[max(0, chunk.start - CONTEXT) : chunk.start],
-            text[chunk.end : chunk.end + CONTEXT],
-        )
+        before = text[max(0, chunk.start - CONTEXT) : chunk.start]
+        behind = text[chunk.end : chunk.end + CONTEXT]
         start = chunk.start - len(_last_words(before.rpartition("\n\n")[2], whole=len(before) < CONTEXT))
         end = chunk.end + len(_first_words(behind.partition("\n\n")[0], whole=len(behind) < CONTEXT))
         if found and found[-1][0] == chunk.document and start <= found[-1][2]:

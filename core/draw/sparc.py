@@ -679,11 +679,9 @@ def costs(run: ShownSparc | None) -> list[Node]:
 def agents_words(trace: SparcTrace) -> str:
     """Who decided, in a sentence."""
     agents = trace.started.agents
-    return (
-        f"No language model acts here: {agents} rewrite, answer and judge."
-        if decided_by_rules(trace)
-        else f"{agents} rewrites, answers and judges."
-    )
+    if decided_by_rules(trace):
+        return f"No language model acts here: {agents} rewrite, answer and judge."
+    return f"{agents} rewrites, answers and judges."
 
 
 def finders_of(trace: SparcTrace) -> dict[int, list[str]]:

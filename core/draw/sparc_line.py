@@ -106,11 +106,9 @@ def doing(trace: SparcTrace) -> str:
     judged, n = sum(branch.judged is not None for branch in now.branches), len(now.branches)
     if judged < n or not n:
         return f"Round {now.number}: {judged} of {n} branch{'es' if n != 1 else ''} judged."
-    return (
-        f"Round {now.number}: choosing the best branch and merging the notes."
-        if now.merged is None
-        else f"Round {now.number} is merged."
-    )
+    if now.merged is None:
+        return f"Round {now.number}: choosing the best branch and merging the notes."
+    return f"Round {now.number} is merged."
 
 
 def _ended_early(run: ShownSparc) -> Node:

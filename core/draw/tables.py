@@ -29,10 +29,8 @@ def pager(action: str, page: int, total: int) -> list[Node]:
     if last <= 0:
         return []
     cell_text = f"{page * PAGE + 1:,} to {min(total, (page + 1) * PAGE):,} of {total:,}"
-    before, after = (
-        act(action, page - 1, "‹ before", disabled=page <= 0),
-        act(action, page + 1, "after ›", disabled=page >= last),
-    )
+    before = act(action, page - 1, "‹ before", disabled=page <= 0)
+    after = act(action, page + 1, "after ›", disabled=page >= last)
     return [h("div.qx-row.qx-sm.qx-pager", before, h("span.qx-mut", cell_text), after)]
 
 

@@ -81,11 +81,9 @@ def stop_words(trace: Trace, name: str) -> str:
     if stopped is None:
         return "Cancelled."
     if trace.started.method == SPARC:
-        return (
-            "Its evaluator accepted the answer."
-            if stopped.reason == "threshold"
-            else "Its depth or budget is used up."
-        )
+        if stopped.reason == "threshold":
+            return "Its evaluator accepted the answer."
+        return "Its depth or budget is used up."
     match stopped.reason:
         case _ if cut := notice_of(trace):
             return f"{cut[0].upper()}{cut[1:]}."
@@ -94,17 +92,13 @@ def stop_words(trace: Trace, name: str) -> str:
         case "threshold" if stopped.q_value is not None and threshold is not None:
             return f"Stopped: best {name} {stopped.q_value:.2f} is below {threshold:.2f}."
         case "exhausted":
-            return (
-                "No other chunk shares a word with the question."
-                if facts_of(trace.started.method).zero_is_none
-                else "No other chunk is left."
-            )
+            if facts_of(trace.started.method).zero_is_none:
+                return "No other chunk shares a word with the question."
+            return "No other chunk is left."
         case "budget":
-            return (
-                f"Took all {trace.started.config.step_budget}."
-                if trace.started.config.step_budget > 1
-                else "Took one."
-            )
+            if trace.started.config.step_budget > 1:
+                return f"Took all {trace.started.config.step_budget}."
+            return "Took one."
     return f"Stopped by its {stopped.reason}."
 
 

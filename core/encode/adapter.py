@@ -88,10 +88,8 @@ def load_adapter(folder: Path, changes: Mapping[str, LowRankChange], origin: str
     """
     weights, factor = _read(folder, origin)
     for name, change in changes.items():
-        a, b = (
-            weights.pop(f"{_PREFIX}{name}.lora_A.weight", None),
-            weights.pop(f"{_PREFIX}{name}.lora_B.weight", None),
-        )
+        a = weights.pop(f"{_PREFIX}{name}.lora_A.weight", None)
+        b = weights.pop(f"{_PREFIX}{name}.lora_B.weight", None)
         if (
             a is None
             or b is None
@@ -115,10 +113,8 @@ def merge_adapter(model: Encoder, folder: Path, origin: str) -> None:
     weights, factor = _read(folder, origin)
     layers = adaptable_layers(model)
     for name in sorted({key.removeprefix(_PREFIX).rpartition(".lora_")[0] for key in weights}):
-        a, b = (
-            weights.pop(f"{_PREFIX}{name}.lora_A.weight", None),
-            weights.pop(f"{_PREFIX}{name}.lora_B.weight", None),
-        )
+        a = weights.pop(f"{_PREFIX}{name}.lora_A.weight", None)
+        b = weights.pop(f"{_PREFIX}{name}.lora_B.weight", None)
         if name not in layers or a is None or b is None or not _fits(a, b, layers[name].weight):
             raise BadCheckpoint(
                 f"the adapter {origin} does not fit its base encoder at {name or 'an unnamed layer'}; name"

@@ -119,9 +119,8 @@ class VectorStore:
                     fcntl.flock(file, fcntl.LOCK_EX)
                     self._scan(file)
                     if file.seek(0, os.SEEK_END) > self._scanned:
-                        file.truncate(
-                            self._scanned
-                        )  # a torn block; appending behind it would hide what follows
+                        # a torn block; appending behind it would hide what follows
+                        file.truncate(self._scanned)
                     try:
                         unwritten = memoryview(header + packed + rows)
                         while unwritten:

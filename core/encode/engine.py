@@ -277,9 +277,8 @@ def measure(torch_engine: Engine, openvino: Engine, max_positions: int, vocabula
                 [batch for _, batch in engine.run(_batches(rows, engine.batch_tokens // n_tokens))]
             )
             seconds[name].append(time.perf_counter() - began)
-    rates = {
-        name: n_rows * n_tokens / min(rounds[1:]) for name, rounds in seconds.items()
-    }  # the first one also compiles
+    # the first one also compiles
+    rates = {name: n_rows * n_tokens / min(rounds[1:]) for name, rounds in seconds.items()}
     cosines = (
         (vectors["torch"] * vectors["openvino"]).sum(1)
         / np.linalg.norm(vectors["torch"], axis=1)

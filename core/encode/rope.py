@@ -32,15 +32,13 @@ def turn(vectors: np.ndarray, positions: np.ndarray, *, halves: int, theta: floa
     [0.0, 1.0]
     """
     dim = vectors.shape[-1]
-    angles = np.asarray(positions, dtype=np.float64)[..., None] * frequencies(
-        dim, halves, theta
-    )  # (..., part / 2)
+    # (..., part / 2)
+    angles = np.asarray(positions, dtype=np.float64)[..., None] * frequencies(dim, halves, theta)
     pairs = torch.from_numpy(np.array(vectors, dtype=np.float64, order="C")).reshape(
         *vectors.shape[:-1], halves, dim // halves // 2, 2
     )
-    turns = torch.polar(torch.ones((), dtype=torch.float64), torch.from_numpy(angles)).unsqueeze(
-        -2
-    )  # broadcast over the halves
+    # broadcast over the halves
+    turns = torch.polar(torch.ones((), dtype=torch.float64), torch.from_numpy(angles)).unsqueeze(-2)
     turned: np.ndarray = torch.view_as_real(torch.view_as_complex(pairs) * turns).flatten(-3).numpy()
     return turned
 

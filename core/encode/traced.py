@@ -72,9 +72,8 @@ def trace(plain: Pass, encoder: Encoder, n_inputs: int = 2) -> tuple[Pass, tuple
     """
     example = _batch(encoder, _TRACED)[:n_inputs]
     with torch.no_grad(), warnings.catch_warnings(), _quiet(encoder):
-        warnings.simplefilter(
-            "ignore"
-        )  # of constants, which a comparison finds out, and of newer ways, which come back to Python
+        # of constants, which a comparison finds out, and of newer ways, which come back to Python
+        warnings.simplefilter("ignore")
         jit: Callable[..., Pass] = torch.jit.trace
         return jit(_Module(plain, encoder), example, check_trace=False), example
 
@@ -85,9 +84,10 @@ def _quiet(encoder: Encoder) -> Iterator[None]:
     if isinstance(encoder, PlainEncoder):
         yield
         return
+    # loaded already: the encoder is of transformers
     from transformers.utils import (
         logging as transformers_logging,
-    )  # loaded already: the encoder is of transformers
+    )
 
     said = transformers_logging.get_verbosity()
     transformers_logging.set_verbosity_error()

@@ -85,9 +85,8 @@ class _NoiseRows:
         self.texts: list[str] = []
         self._places: dict[Noise, np.ndarray] = {}
         for noise, rows in used.items():
-            self._places[noise] = (
-                len(self.texts) + np.cumsum(rows) - 1
-            )  # neighbours stay neighbours, so that runs can be scored in one go
+            # neighbours stay neighbours, so that runs can be scored in one go
+            self._places[noise] = len(self.texts) + np.cumsum(rows) - 1
             self.texts += [noise.texts[row] for row in np.flatnonzero(rows).tolist()]
 
     def rows(self, example: Example, own_rows: dict[str, int]) -> np.ndarray:

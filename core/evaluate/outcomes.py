@@ -83,12 +83,10 @@ def failure_class(row: EpisodeRow) -> Failure:
     chunk that was support, else "right chunk too late": behind other chunks after the stop, or beyond the
     budget.
     """
-    taken, earliest, support, evidence = (
-        own_steps(row),
-        completed_at(row),
-        set(row.support),
-        set(own_evidence(row)),
-    )
+    taken = own_steps(row)
+    earliest = completed_at(row)
+    support = set(row.support)
+    evidence = set(own_evidence(row))
     if evidence == support:
         return "perfect"
     if earliest is not None and earliest <= taken:

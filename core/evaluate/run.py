@@ -175,9 +175,8 @@ def training_set(encoder: DualEncoder) -> str | None:
 def _agent_paths(
     agent: Agent, corpora: Sequence[ExampleCorpus], configs: Sequence[EpisodeConfig]
 ) -> list[_ChosenPath]:
-    bare = [
-        config.with_(stop_threshold=None, review_threshold=None) for config in configs
-    ]  # what the stop and the review leave is read off the rows
+    # what the stop and the review leave is read off the rows
+    bare = [config.with_(stop_threshold=None, review_threshold=None) for config in configs]
     episodes = [
         Episode(c.example.question, c, config, id=c.example.id)
         for c, config in zip(corpora, bare, strict=True)
@@ -221,9 +220,8 @@ def _path(retriever: Retriever, corpus: ExampleCorpus, config: EpisodeConfig) ->
         )
     )
     spent = 1000 * (time.perf_counter() - began) if plans else sum(step.milliseconds for step in trace.steps)
-    best = (
-        [step.state_value for step in trace.steps] if plans else []
-    )  # at temperature 0, and a beam has no other, V(s) is the largest Q
+    # at temperature 0, and a beam has no other, V(s) is the largest Q
+    best = [step.state_value for step in trace.steps] if plans else []
     if plans and trace.stopped is not None and trace.stopped.q_value is not None:
         best.append(trace.stopped.q_value)
     kept = (

@@ -134,9 +134,8 @@ def deploy_space(hub: Hub, deployment: Deployment, say: Callable[[str], None], r
     """
     files, api, repository = space_files(root), hub.api, deployment.repository
     with hub.asked_to(f"make the Space {repository}"):
-        private = (
-            True if deployment.private else None
-        )  # None: whatever the owner's account has as its default
+        # None: whatever the owner's account has as its default
+        private = True if deployment.private else None
         api.create_repo(
             repository,
             repo_type="space",

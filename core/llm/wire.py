@@ -107,13 +107,11 @@ class _Request:
         places: Callable[[], Sequence[Place]],
         patience: Patience,
     ) -> None:
-        self._address, self._body, self._key, self._places, self._patience = (
-            address,
-            body,
-            key,
-            places,
-            patience,
-        )
+        self._address = address
+        self._body = body
+        self._key = key
+        self._places = places
+        self._patience = patience
         self._socket: socket.socket | None = None
         self._over = threading.Event()
 
@@ -122,9 +120,8 @@ class _Request:
         self._over.set()
         if self._socket is not None:
             with suppress(OSError):
-                socket.socket.shutdown(
-                    self._socket, socket.SHUT_RDWR
-                )  # the plain one: TLS would take leave of its peer first
+                # the plain one: TLS would take leave of its peer first
+                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
     def run(self, put: Callable[[Head | bytes], None]) -> None:
         """Raises Failed, or what `places` raises of UserError."""

@@ -113,10 +113,8 @@ def decode_table(blob: bytes) -> ChunkTable:
 def _table(header: bytes, data: bytes) -> ChunkTable:
     try:
         values = json.loads(header)
-        n, paths = (
-            int(values["n"]),
-            tuple(tuple(str(part) for part in path) for path in values["heading_paths"]),
-        )
+        n = int(values["n"])
+        paths = tuple(tuple(str(part) for part in path) for path in values["heading_paths"])
         columns, offset = {}, 0
         for name, dtype in _COLUMNS:
             size = n * np.dtype(dtype).itemsize

@@ -97,9 +97,8 @@ def _column(name: str, view: LoggedView) -> MethodColumn:
         return MethodColumn(name, None, f"It failed: {run.message or 'the log does not say why'}.")
     if not view.with_text:
         trace = replace(trace, steps=tuple(replace(step, text="") for step in trace.steps))
-    is_timed = (
-        trace.started.config.beam_width == 1
-    )  # a beam has paths that are in no event, SPARC has branches
+    # a beam has paths that are in no event, SPARC has branches
+    is_timed = trace.started.config.beam_width == 1
     return MethodColumn(
         name,
         trace,

@@ -170,9 +170,8 @@ class Database:
                 self._idle.notify_all()
 
     def _connect(self) -> Connection:
-        beside = {
-            "temp_directory": f"{self.path}.tmp"
-        }  # else what doesn't fit in memory goes to the folder that the program was started in
+        # else what doesn't fit in memory goes to the folder that the program was started in
+        beside = {"temp_directory": f"{self.path}.tmp"}
         connection = duckdb.connect(":memory:", config=_SETTINGS | beside)
         try:
             connection.execute(attach_statement(self.path, CATALOG, read_only=self._read_only))

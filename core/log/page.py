@@ -354,11 +354,9 @@ def _scores(trace: Trace) -> list[np.ndarray]:
     """(N,) of each look up to MAX_PICTURES; empty where a look was logged without."""
     looks = [trace.scores_at(look) for look in range(1, min(trace.n_looks, MAX_PICTURES) + 1)]
     values = [look.q_values for look in looks if look is not None]
-    return (
-        values
-        if len(values) == len(looks) and all(np.isfinite(q_values).any() for q_values in values)
-        else []
-    )
+    if len(values) == len(looks) and all(np.isfinite(q_values).any() for q_values in values):
+        return values
+    return []
 
 
 def _finite(q_values: np.ndarray) -> np.ndarray:

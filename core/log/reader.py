@@ -56,13 +56,11 @@ class LogReader(RunReader):
 
 def _ago(seconds: float) -> str:
     """ "40 s", "5 min", "3 h"."""
-    return (
-        f"{seconds:.0f} s"
-        if seconds < 90
-        else f"{seconds / 60:.0f} min"
-        if seconds < 5_400
-        else f"{seconds / 3_600:.0f} h"
-    )
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5_400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3_600:.0f} h"
 
 
 def open_reader(path: Path) -> LogReader:

@@ -284,11 +284,9 @@ def logged_documents(
 def support_of(run: LoggedRun) -> tuple[int, ...]:
     """The support chunks that the run's label names; none where it names nothing that could be a chunk."""
     named = (run.record.label or {}).get("support", ())
-    return (
-        tuple(i for i in named if isinstance(i, int) and 0 <= i < run.record.n_chunks)
-        if isinstance(named, list | tuple)
-        else ()
-    )
+    if isinstance(named, list | tuple):
+        return tuple(i for i in named if isinstance(i, int) and 0 <= i < run.record.n_chunks)
+    return ()
 
 
 def known_answer_of(run: LoggedRun) -> str:

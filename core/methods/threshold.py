@@ -55,9 +55,8 @@ class Threshold:
         started = time.perf_counter()
         threshold = self.threshold if config.stop_threshold is None else config.stop_threshold
         check(query, corpus, config)
-        config = config.with_(
-            stop_threshold=threshold, step_budget=min(self.MAX_CHUNKS, len(corpus))
-        )  # so that the run says what it used
+        # so that the run says what it used
+        config = config.with_(stop_threshold=threshold, step_budget=min(self.MAX_CHUNKS, len(corpus)))
         scores = query_cosines(self.encoder, query, corpus)
         best = ranked(scores, config)
         reaching = [i for i in best if scores[i] >= threshold]
@@ -75,11 +74,9 @@ def cut_short(trace: Trace) -> str:
     reaching = np.flatnonzero(seen.q_values >= config.stop_threshold)
     n = len({*reaching.tolist()} - {*config.forbidden})
     kept = len(trace.steps)
+    if n <= kept:
+        return ""
     return (
-        ""
-        if n <= kept
-        else (
-            f"{n:,} chunks reach the threshold of {config.stop_threshold:.2f} and the best {kept:,} are kept;"
-            " raise the threshold for fewer"
-        )
+        f"{n:,} chunks reach the threshold of {config.stop_threshold:.2f} and the best {kept:,} are kept;"
+        " raise the threshold for fewer"
     )

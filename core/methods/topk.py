@@ -40,9 +40,8 @@ class TopK:
         vector = self.encoder.encode_states([self.encoder.state_tokens(query, [])])[0]
         ids, _ = corpus.index.top_k(vector, min(len(corpus), config.step_budget + len(config.forbidden)))
         scores = corpus.index.q_values(vector, np.zeros(len(corpus)))
-        near = np.flatnonzero(
-            scores >= scores[ids].min()
-        )  # FAISS orders equals as it likes; here the first in document order wins
+        # FAISS orders equals as it likes; here the first in document order wins
+        near = np.flatnonzero(scores >= scores[ids].min())
         ranked = allowed(near[np.argsort(-scores[near], kind="stable")], config)
         yield from one_look_events(
             self.name, self.encoder.spec.name, query, corpus, config, scores, ranked, started

@@ -71,9 +71,8 @@ def _expand(episode: Episode, path: _Path, look: Look) -> list[_Path]:
         return [_Path(path.steps, end)]
     best, n_tied = greedy(q_values, look.available)
     ids = candidates(q_values, look.available, config.beam_width)
-    ids = np.concatenate([[best], ids[ids != best]])[
-        : config.beam_width
-    ]  # equals by rounding: the first in document order leads, as for the agent
+    # equals by rounding: the first in document order leads, as for the agent
+    ids = np.concatenate([[best], ids[ids != best]])[: config.beam_width]
     grown = []
     for chunk_id in ids.tolist():
         q_value = float(q_values[chunk_id])

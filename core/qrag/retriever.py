@@ -46,8 +46,6 @@ class AgentRetriever:
 
     def retrieve(self, query: str, corpus: Searchable, config: EpisodeConfig) -> Iterator[Event]:
         """See `Retriever`."""
-        return (
-            plan(self.agent, query, corpus, config)
-            if config.beam_width > 1
-            else self.agent.run(query, corpus, config)
-        )
+        if config.beam_width > 1:
+            return plan(self.agent, query, corpus, config)
+        return self.agent.run(query, corpus, config)

@@ -306,12 +306,10 @@ def _rule_thought(bench: _Bench, ids: Sequence[int], thoughts: Sequence[str]) ->
 
 
 def _iter_retgen(bench: _Bench) -> BaselineTrace:
-    steps, query, reading, ids = (
-        list[BaselineStep](),
-        bench.question,
-        SupportedAnswer("", None, ()),
-        list[int](),
-    )
+    steps = list[BaselineStep]()
+    query = bench.question
+    reading = SupportedAnswer("", None, ())
+    ids = list[int]()
     for _ in range(ITERATIONS):
         found, spent = bench.search(bench.orders[0], query)
         ids = [one.chunk_id for one in found]

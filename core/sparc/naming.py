@@ -10,9 +10,8 @@ STRATEGY_NAMES = {"bm25": "BM25", "dense": "dense", "qrag": "Q-RAG"}
 
 def decided_by_rules(trace: SparcTrace) -> bool:
     """Whether no language model had a part in a run."""
-    return (
-        trace.started.agents.startswith("rules and ") and not trace.cost.calls
-    )  # people may call a language model anything
+    # people may call a language model anything
+    return trace.started.agents.startswith("rules and ") and not trace.cost.calls
 
 
 def branch_name(number: int, branch: int) -> str:

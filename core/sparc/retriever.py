@@ -49,12 +49,10 @@ class SparcRetriever:
         """retrievals: makes what searches the corpus, asked each time it is needed. checkpoint: name of the
         agent whose vectors are searched.
         """
-        self._agents, self._retrievals, self._checkpoint, self._config = (
-            agents,
-            retrievals,
-            checkpoint,
-            config,
-        )
+        self._agents = agents
+        self._retrievals = retrievals
+        self._checkpoint = checkpoint
+        self._config = config
         self.hear: Callable[[SparcTrace], None] = lambda _: None
         """Told the trace after every event; it may raise."""
         self.trace: SparcTrace | None = None

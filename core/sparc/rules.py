@@ -389,11 +389,9 @@ def _missing(held: ReadEvidence) -> str:
     if held.left is None:
         return f"the chunks hold {100 * held.covered:.0f} % of what is asked"
     threshold = f"(Q {held.left.q_value:.2f}, threshold {held.left.threshold:.2f})"
-    return (
-        f"the agent would take nothing more {threshold}"
-        if held.is_complete
-        else f"the agent would still take chunk {held.left.chunk_id} {threshold}"
-    )
+    if held.is_complete:
+        return f"the agent would take nothing more {threshold}"
+    return f"the agent would still take chunk {held.left.chunk_id} {threshold}"
 
 
 def rule_agents(reader: Reader, size: int) -> SparcAgents:

@@ -103,10 +103,8 @@ def _name(group: Group) -> str:
 
 
 def _conditions(group: Group) -> str:
-    documents, chunks = (
-        mean(float(row.n_documents) for row in group) or 0.0,
-        mean(float(row.n_chunks) for row in group) or 0.0,
-    )
+    documents = mean(float(row.n_documents) for row in group) or 0.0
+    chunks = mean(float(row.n_chunks) for row in group) or 0.0
     return (
         f"{group[0].task}: n = {len(group)} questions over {documents:.0f} documents and {chunks:,.0f} chunks"
         f" each, answered by {group[0].reader}."

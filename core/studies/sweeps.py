@@ -206,10 +206,8 @@ def chunk_size(rows: Sequence[EpisodeRow]) -> Report:
             with_interval(summary.metrics[metric], summary.intervals[metric])
             for metric in ("fact_f1", "fact_f1_oracle_stop", "fact_em")
         ]
-        chunks, tokens = (
-            int(np.median([row.n_chunks for row in group])),
-            round(summary.metrics["evidence_tokens"] or 0),
-        )
+        chunks = int(np.median([row.n_chunks for row in group]))
+        tokens = round(summary.metrics["evidence_tokens"] or 0)
         lines.append(
             (subject_name(group), row.chunk_tokens or "as they are", chunks, len(group), *scores, tokens)
         )

@@ -228,11 +228,9 @@ def _variants(trainings: Sequence[Events], left_out: Sequence[str] = ()) -> list
 def _words(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return _SWITCHES.get(name, f"{name.replace('_', ' ')} {'on' if value else 'off'}")
-    return (
-        "supervised fine-tuning"
-        if (name, value) == ("objective", "supervised")
-        else f"{name.replace('_', ' ')} {value}"
-    )
+    if (name, value) == ("objective", "supervised"):
+        return "supervised fine-tuning"
+    return f"{name.replace('_', ' ')} {value}"
 
 
 def _names(trainings: Sequence[Events]) -> list[str]:

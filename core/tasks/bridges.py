@@ -132,9 +132,8 @@ def _mentions(body: str, by_prefix: dict[str, list[str]]) -> Iterator[tuple[str,
         place = found.start()
         for name in by_prefix.get(body[place : place + _PREFIX], ()):
             if body.startswith(name, place) and not body[place + len(name) : place + len(name) + 1].isalnum():
-                spans = spans or split_sentences(
-                    body
-                )  # only where something is named: cutting is the slow part
+                # only where something is named: cutting is the slow part
+                spans = spans or split_sentences(body)
                 start, end = next((start, end) for start, end in spans if place < end)
                 yield body[start:end], place - start, name
 

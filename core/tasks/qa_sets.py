@@ -298,13 +298,11 @@ def _text(record: Mapping[str, Any], name: str, where: str, default: str | None 
 
 
 def _answers(value: object) -> tuple[str, ...]:
-    return (
-        (value,)
-        if isinstance(value, str)
-        else tuple(text for text in value if isinstance(text, str))
-        if isinstance(value, list)
-        else ()
-    )
+    if isinstance(value, str):
+        return (value,)
+    if isinstance(value, list):
+        return tuple(text for text in value if isinstance(text, str))
+    return ()
 
 
 class DistractorPool:

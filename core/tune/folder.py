@@ -71,9 +71,8 @@ class TuneFolder:
 
     def saved(self, phase: str = "") -> Path | None:
         """The newest whole save of a phase, whose saves lie in a folder of its name."""
-        whole = [
-            path.parent for path in (self.checkpoints / phase).glob("checkpoint-*/trainer_state.json")
-        ]  # the file that a save writes last
+        # the file that a save writes last
+        whole = [path.parent for path in (self.checkpoints / phase).glob("checkpoint-*/trainer_state.json")]
         return max(whole, key=step_of, default=None)
 
     def keep(self, step: int) -> None:

@@ -94,11 +94,9 @@ class Variant:
     def text(self, chunk_id: int) -> str:
         """See `Searchable`."""
         original = self.original(chunk_id)
-        return (
-            self.change.text
-            if original == self.change.chunk_id and self.change.text is not None
-            else self.corpus.text(original)
-        )
+        if original == self.change.chunk_id and self.change.text is not None:
+            return self.change.text
+        return self.corpus.text(original)
 
     def texts(self) -> Sequence[str]:
         """See `Searchable`."""

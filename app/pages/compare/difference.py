@@ -58,15 +58,13 @@ def unread(runs: Sequence[tuple[ShownColumn, TryOut]]) -> list[Node]:
         for column, run in runs
         if run.variant.n_unread
     ]
-    return (
-        notice(
+    if cut:
+        return notice(
             f"The changed text is longer than an agent reads: {', '.join(cut)}. Shorten it to have all of it"
             " count.",
             "info",
         )
-        if cut
-        else []
-    )
+    return []
 
 
 def _run(name: str, run: TryOut) -> list[Node]:

@@ -182,10 +182,8 @@ class CompareTab(CompareLayout):
             and (compared.taken is None or wanted.number != compared.taken.number)
         ):
             question, config = wanted.query, wanted.config
-            k, size = (
-                min(config.step_budget, MAX_K),
-                SAME if config.stop_threshold is None or spec.name == PLAIN else OWN_STOP,
-            )
+            k = min(config.step_budget, MAX_K)
+            size = SAME if config.stop_threshold is None or spec.name == PLAIN else OWN_STOP
             methods = list(dict.fromkeys([own_key(spec.name), *methods]))
             compared = replace(compared, taken=wanted)
         compared = replace(compared, seen=taken.seen)
@@ -262,10 +260,8 @@ class CompareTab(CompareLayout):
             order = self._order(session, compared, *controls)
         except UserError as error:
             return {self.asking.standing: notice(str(error)), self.asking.line: view.settings_line(None)}
-        documents, searched = (
-            self.services.library.corpora.get(session.corpus),
-            self.services.library.corpora.get(compared.corpus),
-        )
+        documents = self.services.library.corpora.get(session.corpus)
+        searched = self.services.library.corpora.get(compared.corpus)
         same = documents is not None and searched is not None and documents.workspace is searched.workspace
         return {
             self.asking.standing: view.changes(compared, order, same),
@@ -275,10 +271,8 @@ class CompareTab(CompareLayout):
     def _run(self, session: Session, compared: Compared, *controls: Any) -> Iterator[Update]:
         """Columns as they come."""
         try:
-            documents, order = (
-                open_in_explore(self.services, session),
-                self._order(session, compared, *controls),
-            )
+            documents = open_in_explore(self.services, session)
+            order = self._order(session, compared, *controls)
         except UserError as error:
             yield {self.asking.work.notice: passing(str(error))}
             return
@@ -300,10 +294,8 @@ class CompareTab(CompareLayout):
     def _run_cuts(self, session: Session, compared: Compared, *controls: Any) -> Iterator[Update]:
         """Ways of cutting as they come."""
         try:
-            documents, order = (
-                open_in_explore(self.services, session),
-                self._order(session, compared, *controls),
-            )
+            documents = open_in_explore(self.services, session)
+            order = self._order(session, compared, *controls)
         except UserError as error:
             yield {self.cutting.notice: notice(str(error))}
             return
@@ -475,10 +467,8 @@ class CompareTab(CompareLayout):
     def _looked(self, compared: Compared) -> Update:
         """Another chunk is open, or none, or other columns explain themselves."""
         try:
-            columns, workspace = (
-                self.comparisons.shown_columns(compared),
-                self.comparisons.workspace(compared),
-            )
+            columns = self.comparisons.shown_columns(compared)
+            workspace = self.comparisons.workspace(compared)
         except UserError as error:
             return {self.result_notice: notice(str(error))}
         owed = {

@@ -105,11 +105,9 @@ def as_in_explore(
 def _chunks(chunk_ids: Sequence[int]) -> str:
     """Subject and verb of a sentence, such as "Chunks 3, 8 are"."""
     n, named = len(chunk_ids), ", ".join(f"{chunk_id:,}" for chunk_id in chunk_ids[:MOST_NAMED])
-    return (
-        f"Chunk {named} is"
-        if n == 1
-        else f"Chunks {named}{f' and {n - MOST_NAMED:,} more' if n > MOST_NAMED else ''} are"
-    )
+    if n == 1:
+        return f"Chunk {named} is"
+    return f"Chunks {named}{f' and {n - MOST_NAMED:,} more' if n > MOST_NAMED else ''} are"
 
 
 def settings_words(config: EpisodeConfig, usual: EpisodeConfig) -> list[str]:
@@ -133,11 +131,9 @@ def settings_words(config: EpisodeConfig, usual: EpisodeConfig) -> list[str]:
 
 def method_label(key: str) -> str:
     """What stands in the list of methods."""
-    return (
-        f"Q-RAG {key.removeprefix(AGENT)}"
-        if key.startswith(AGENT)
-        else OFFERED[key].long_label or OFFERED[key].label
-    )
+    if key.startswith(AGENT):
+        return f"Q-RAG {key.removeprefix(AGENT)}"
+    return OFFERED[key].long_label or OFFERED[key].label
 
 
 def settings_line(order: ComparisonOrder | None) -> list[Node]:

@@ -31,11 +31,9 @@ def task_label(name: str) -> str:
         return f"{name}: needles in a haystack"
     if name.startswith("qa"):
         return f"{name}: bAbI facts among books"
-    return (
-        f"{name.removesuffix('-long')}, one long list of paragraphs"
-        if name.endswith("-long")
-        else f"{name}: its own paragraphs"
-    )
+    if name.endswith("-long"):
+        return f"{name.removesuffix('-long')}, one long list of paragraphs"
+    return f"{name}: its own paragraphs"
 
 
 class EvaluateLayout:

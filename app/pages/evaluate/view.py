@@ -322,22 +322,18 @@ def _first_figures(first: Summary, second: Summary | None) -> list[Node]:
 def _short(name: str, value: float | None) -> str:
     if value is None:
         return "–"
-    return (
-        f"{value:,.0f}"
-        if name in ("evidence_tokens", "evidence_tokens_reviewed", "milliseconds")
-        else f"{value:.2f}"
-        if "steps" in name
-        else f"{value:.3f}"
-    )
+    if name in ("evidence_tokens", "evidence_tokens_reviewed", "milliseconds"):
+        return f"{value:,.0f}"
+    if "steps" in name:
+        return f"{value:.2f}"
+    return f"{value:.3f}"
 
 
 def _with_interval(name: str, summary: Summary) -> str:
     value, ends = summary.metrics[name], summary.intervals[name]
-    return (
-        _short(name, value)
-        if ends is None
-        else f"{_short(name, value)} [{_short(name, ends[0])}, {_short(name, ends[1])}]"
-    )
+    if ends is None:
+        return _short(name, value)
+    return f"{_short(name, value)} [{_short(name, ends[0])}, {_short(name, ends[1])}]"
 
 
 def _difference(test: PairedTest) -> str:
@@ -547,11 +543,9 @@ def episode(row: EpisodeRow, other: EpisodeRow | None, example: Example | None, 
 def _when(row: EpisodeRow, chunk_id: int) -> str:
     if chunk_id in row.chosen[: own_steps(row)]:
         return "taken back by the review"
-    return (
-        f"step {row.chosen.index(chunk_id) + 1} had it stopped later"
-        if chunk_id in row.chosen
-        else "not within the budget"
-    )
+    if chunk_id in row.chosen:
+        return f"step {row.chosen.index(chunk_id) + 1} had it stopped later"
+    return "not within the budget"
 
 
 def _episode_column(letter: str, row: EpisodeRow, example: Example | None) -> Node:

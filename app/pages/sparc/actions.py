@@ -180,21 +180,15 @@ class SparcRuns:
 
     def _prepared(self, documents: OpenDocuments, config: SparcConfig, report: Report) -> Retrievals:
         """What searches the documents; dense retrieval has them opened under the untrained encoder, too."""
-        known, kind = (
-            self._retrievals.setdefault(documents, {}),
-            (asks_agent(documents.agent.encoder, config), "dense" in config.strategies),
-        )
+        known = self._retrievals.setdefault(documents, {})
+        kind = (asks_agent(documents.agent.encoder, config), "dense" in config.strategies)
         if kind not in known:
             own, plain = documents.agent.encoder, self.services.agents.load(PLAIN).encoder
 
             def corpus_of(encoder: DualEncoder) -> Corpus:
-                return (
-                    documents.corpus
-                    if encoder is own
-                    else self.services.library.under(
-                        documents, self.services.agents.load(PLAIN), report
-                    ).corpus
-                )
+                if encoder is own:
+                    return documents.corpus
+                return self.services.library.under(documents, self.services.agents.load(PLAIN), report).corpus
 
             known[kind] = build_retrievals(config, own, plain, corpus_of)
         return known[kind]

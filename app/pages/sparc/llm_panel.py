@@ -212,10 +212,8 @@ def tested(probe: Probe) -> list[Node]:
             " don't.",
             "info",
         )
-    seconds, tokens = (
-        probe.reply.milliseconds / 1000,
-        probe.reply.prompt_tokens + probe.reply.completion_tokens,
-    )
+    seconds = probe.reply.milliseconds / 1000
+    tokens = probe.reply.prompt_tokens + probe.reply.completion_tokens
     counted = "" if probe.reply.counted_by != "estimate" else " about"
     return notice(
         f"{probe.model} answered in {seconds:.1f} s and {_STRUCTURES[probe.structure]}; the test"

@@ -204,9 +204,8 @@ class SparcTab(SparcLayout):
                         place = replace(place, run_id=item.result.run_id)
                         yield {**self.asking.work.free(), **self._drawn(session, place, item.result)}
                     elif isinstance(item, SparcRun) and item is shown:
-                        yield {
-                            self.asking.progress: []
-                        }  # a cancel gets through only where something is yielded
+                        # a cancel gets through only where something is yielded
+                        yield {self.asking.progress: []}
                     elif isinstance(item, SparcRun):
                         shown = item
                         place = (

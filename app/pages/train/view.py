@@ -363,11 +363,9 @@ def validation_table(training: ShownTraining) -> list[Node]:
 
 
 def _score(values: dict[str, Any] | None) -> str:
-    return (
-        ""
-        if values is None or values["fact_f1_oracle_stop"] is None
-        else f"{values['fact_f1_oracle_stop']:.3f}"
-    )
+    if values is None or values["fact_f1_oracle_stop"] is None:
+        return ""
+    return f"{values['fact_f1_oracle_stop']:.3f}"
 
 
 def update_table(training: ShownTraining, page: int) -> list[Node]:

@@ -172,8 +172,6 @@ def known_question(documents: OpenDocuments | None, event: gr.EventData) -> str 
 
 def question_label(labelled: Labelled) -> str:
     """A known question in the list, with its hops where they are known."""
-    return (
-        labelled.question
-        if not labelled.hops
-        else f"{labelled.question}  ·  {labelled.hops} hop{'s' if labelled.hops > 1 else ''}"
-    )
+    if not labelled.hops:
+        return labelled.question
+    return f"{labelled.question}  ·  {labelled.hops} hop{'s' if labelled.hops > 1 else ''}"
