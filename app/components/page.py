@@ -1,7 +1,8 @@
 """The page's own behaviour.
 
-Keeps the id of the run in view in the address, and listens for keys. Its value is that id, or NO_RUN, which
-removes it from the address; without a value the address stays what the visitor came with.
+Keeps in the address what is in view, for a reload and for others, and listens for keys. Its value is
+"run=" and the id of a run, "doc=" and the name of documents without one, or NOTHING, which leaves neither;
+without a value the address stays what the visitor came with.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import gradio as gr
 from core.draw.scripts import bundled
 
 _HERE = Path(__file__).parent
-NO_RUN = "none"
+NOTHING = "run="
 
 
 def page(**kwargs: Any) -> gr.HTML:

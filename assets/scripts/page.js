@@ -1,4 +1,4 @@
-// What belongs to the page rather than to a panel: the run id in the address, keys, and their help.
+// What belongs to the page rather than to a panel: what is in view in the address, keys, and their help.
 
 import { around, needed, one } from "./elements.js";
 
@@ -12,11 +12,11 @@ export function page(element, props, watch) {
 
   function address() {
     if (!props.value) return;      // nothing decided yet: keep what the visitor came with
-    const runId = props.value === "none" ? "" : props.value;
     const url = new URL(location.href);
-    if ((url.searchParams.get("run") || "") === runId) return;
-    if (runId) url.searchParams.set("run", runId); else url.searchParams.delete("run");
-    history.replaceState(history.state, "", url);
+    const [name, id] = props.value.split("=");
+    for (const old of ["run", "doc"]) url.searchParams.delete(old);
+    if (id) url.searchParams.set(name, id);
+    if (url.href !== location.href) history.replaceState(history.state, "", url);
   }
   watch("value", address);
   address();
@@ -73,7 +73,7 @@ export function page(element, props, watch) {
   function typeAgain(title, words, tries) { // what is opened brings its own question, which may come after its title
     if (touched || !tries) return;
     const box = question();
-    if (openTitle() === title && box?.value) {
+    if (openTitle() === title && box) {
       tries = Math.min(tries, 8);
       if (box.value !== words) {
         box.value = words;

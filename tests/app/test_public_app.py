@@ -139,6 +139,34 @@ def list_runs(page: Page) -> None:
     )
 
 
+def test_a_reload_finds_the_document_that_was_open_and_nobody_else_does(
+    public_app: RunningApp, open_page: OpenPage
+) -> None:
+    a, question = open_page(public_app.url), "Who keeps the ferry?"
+    wait_ready(a)
+    assert "doc=" not in a.url
+    a.locator("#qx-change-button").click()
+    a.get_by_role("tab", name="Paste").click()
+    a.locator("#qx-pasted textarea").fill("# The ferry\n\nMarta keeps the ferry. The river is wide.")
+    a.locator("#qx-open-pasted").click()
+    title = a.locator("#qx-header .qx-doc-title")
+    expect(title).to_have_text("The ferry", timeout=60_000)
+    a.locator("#qx-question textarea").fill(question)
+    settle(a)
+    a.reload()
+    wait_ready(a)
+    expect(title).to_have_text("The ferry")
+    expect(a.locator("#qx-question textarea")).to_have_value(question, timeout=20_000)
+    expect(a.locator("#qx-notice")).to_be_empty()
+
+    b = open_page(a.url)
+    expect(b.locator("#qx-notice")).to_contain_text("closed by now; open it again", timeout=60_000)
+    wait_ready(b)
+    expect(b.locator("#qx-header .qx-doc-title")).not_to_have_text("The ferry")
+    assert "Marta" not in b.content()
+    assert "doc=" not in b.url, "what it names is not on this page"
+
+
 def test_two_browsers_share_what_its_owner_shares_and_nothing_else(
     public_app: RunningApp, open_page: OpenPage
 ) -> None:

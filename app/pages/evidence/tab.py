@@ -252,7 +252,7 @@ class EvidenceTab(EvidenceLayout):
                         else {}
                     )
                     shows = self._drawn(session, place, shown)
-                    yield {**self.asking.work.free(), **brought, self.page: run.run_id, **shows}
+                    yield {**self.asking.work.free(), **brought, self.page: f"run={run.run_id}", **shows}
                     if shown.answer is None:
                         yield self._drawn(session, place, self.sets.answered(shown))
             self.services.log.flush()

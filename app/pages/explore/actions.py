@@ -100,6 +100,17 @@ class Explorer:
         )
         return self._fresh(session, opened)
 
+    def open_again(self, session: Session, name: str) -> Session:
+        """A fresh session over documents that a page of this visitor has open, by `OpenDocuments.name`.
+        Raises BadRequest.
+        """
+        for known in self.services.library.corpora.all():
+            if known.name == name and known.owner == session.owner:
+                return self._fresh(session, known)
+        raise BadRequest(
+            "the document that was open here is closed by now; open it again, its vectors are kept"
+        )
+
     def change_agent(self, session: Session, agent_name: str, on_progress: Progress | None = None) -> Session:
         """The same chunks under another agent; the run in view belongs to the old one and leaves."""
         return self._reopened(

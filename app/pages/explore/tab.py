@@ -14,7 +14,7 @@ from typing import Any
 
 import gradio as gr
 
-from app.components.page import NO_RUN
+from app.components.page import NOTHING
 from app.components.strip import strip_loading
 from app.components.tree import clicked, packs
 from app.in_view import OpenDocuments, RunInView
@@ -272,7 +272,7 @@ class ExploreTab(ExploreLayout):
             yield {self.asking.notice: passing(str(error))}
             return
         session = replace(session, owner=owner, llm=new_token())
-        run_id = str(request.query_params.get("run", ""))[:64]
+        run_id, doc = (str(request.query_params.get(key, ""))[:64] for key in ("run", "doc"))
         refused: list[Node] = []
         yield {self.session: session, self.strip: strip_loading("A document is being opened…")}
         if run_id:
@@ -281,11 +281,18 @@ class ExploreTab(ExploreLayout):
                 yield {self.to_sparc: (run_id, new_run_id())}
             elif method in SETS:
                 yield {self.to_sets: (run_id, new_run_id())}
-            for update in self._attaching(session, run_id):
-                yield update
-                if self.header in update:  # open
-                    return
-                refused = update.get(self.asking.notice) or refused
+        shown = (
+            self._attaching(session, run_id)
+            if run_id
+            else self._opening(session, lambda _: self.explorer.open_again(session, doc))
+            if doc
+            else ()
+        )
+        for update in shown:
+            yield update
+            if self.header in update:  # open
+                return
+            refused = update.get(self.asking.notice) or refused
         sample = list_samples()[0]
         refused = refused or passing(self.services.log_notice)
         for update in self._opening(
@@ -294,7 +301,8 @@ class ExploreTab(ExploreLayout):
                 self.explorer, session, sample.key, self.services.agents.default_checkpoint, report
             ),
         ):
-            yield update | ({self.asking.notice: refused} if refused else {})
+            opened = {self.page: NOTHING} if self.header in update else {}
+            yield update | opened | ({self.asking.notice: refused} if refused else {})
 
     def _method_of(self, run_id: str, owner: str | None) -> str:
         """Of a logged run; empty for one that can't be opened, which attaching says."""
@@ -509,7 +517,6 @@ class ExploreTab(ExploreLayout):
             **self._view(session, query, config),
             **self._figures(None, session),
             **self._control_values(spec, config),
-            self.page: NO_RUN,
             self.controls.query: query,
             **self.own.listed(session),
             self.asking.known_questions: known_questions(documents.questions),
@@ -852,7 +859,7 @@ class ExploreTab(ExploreLayout):
         return self._shown(self.explorer.back(session), controls)
 
     def _reset(self, session: Session, *controls: Any) -> Update:
-        return {**self._shown(self.explorer.reset(session), controls), self.page: NO_RUN}
+        return self._shown(self.explorer.reset(session), controls)
 
     def _cancelled(self, session: Session, *controls: Any) -> Update:
         words = passing("Cancelled; what was done so far is kept.", "info")
@@ -1049,7 +1056,7 @@ class ExploreTab(ExploreLayout):
         session = self.own.at(session, run.trace.started.query if run else query)
         return {
             self.session: session,
-            self.page: run.run_id if run else None,
+            self.page: f"run={run.run_id}" if run else f"doc={documents.name}" if documents else None,
             self.header: present.document_header(documents),
             self.asking.status: present.standing_at(run, session),
             self.sharing: [],

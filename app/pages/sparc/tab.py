@@ -285,7 +285,7 @@ class SparcTab(SparcLayout):
     def _drawn(self, session: Session, place: SparcPlace, run: SparcRun) -> Update:
         """Everything below the form."""
         return {
-            self.page: run.run_id,
+            self.page: f"run={run.run_id}",
             self.asking.status: view.standing_at(run),
             self.story: sparc_line.story(run),
             self.result_notice: notice(
