@@ -44,7 +44,7 @@ class ExportUpkeep:
         self._pause = pause
         self._same: tuple[frozenset[EndedRun], str | None] | None = None
         """Runs of the log, and commit of the copy, when the two were last found or made the same."""
-        self._told: set[str] = set()
+        self._notices: set[str] = set()
         self._restored = threading.Event()
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._work, name="export-upkeep", daemon=True)
@@ -101,8 +101,8 @@ class ExportUpkeep:
 
     def _tell(self, sentences: Iterable[str]) -> None:
         for sentence in sentences:
-            if sentence not in self._told:
-                self._told.add(sentence)
+            if sentence not in self._notices:
+                self._notices.add(sentence)
                 _logger.warning("%s", sentence)
 
     def _runs(self) -> frozenset[EndedRun]:

@@ -89,7 +89,7 @@ class LanguageModels:
         """most: models of visitors that are kept. Raises BadRequest for settings that name no model."""
         self._public = settings.public
         self._reach: Reach = reach_of_strangers(settings.llm_allow) if settings.public else ANYWHERE
-        self._kept: Recent[Given] = Recent(most, lambda _: 1)
+        self._connections: Recent[Given] = Recent(most, lambda _: 1)
         self._loading = threading.Lock()
         self._loaded: tuple[str, Llm] | None = None
         if (settings.llm_url is None) != (settings.llm_model is None):
@@ -121,7 +121,7 @@ class LanguageModels:
 
     def own(self, session: Session) -> Llm | None:
         """The one that they gave themselves."""
-        kept = self._kept.get(session.llm)
+        kept = self._connections.get(session.llm)
         return None if kept is None or kept.owner != session.owner else kept.llm
 
     def named(self, name: str, owner: str | None) -> Llm | None:
@@ -150,11 +150,11 @@ class LanguageModels:
         nothing. Raises BadRequest.
         """
         self._check(session)
-        before = self._kept.get(session.llm)
+        before = self._connections.get(session.llm)
         if not key.get_secret_value().strip() and before is not None and isinstance(before.llm, EndpointLlm):
             same_host = before.llm.address.origin == read_address(address).origin
             key = before.key if same_host and before.key is not None else key
-        self._kept.put(
+        self._connections.put(
             session.llm, Given(connect(address, model, key, reach=self._reach), key, session.owner)
         )
 
@@ -173,7 +173,7 @@ class LanguageModels:
 
                 self._loaded = None  # its memory may be needed
                 self._loaded = (source, LocalLlm(source.strip()))
-            self._kept.put(session.llm, Given(self._loaded[1], owner=session.owner))
+            self._connections.put(session.llm, Given(self._loaded[1], owner=session.owner))
 
     def forget(self, session: Session) -> None:
         """Model and key, as if they had never been given."""
@@ -182,7 +182,7 @@ class LanguageModels:
     def release(self, tokens: Collection[str]) -> None:
         """Forgets the models of sessions that are over."""
         for token in tokens:
-            self._kept.drop(token)
+            self._connections.drop(token)
 
     def _check(self, session: Session) -> None:
         if not self.may_give:

@@ -142,8 +142,8 @@ def evaluate_documents(
     Raises and calls `on_fault` as `asked_documents` does, and raises as `evaluate_document` does.
     """
     check_llm(setting, llm)
-    for asked in asked_documents(questions, folder, on_fault):
-        yield evaluate_document(asked, folder, setting, encoders, reader, on_progress(asked.name), llm)
+    for document in asked_documents(questions, folder, on_fault):
+        yield evaluate_document(document, folder, setting, encoders, reader, on_progress(document.name), llm)
 
 
 def check_llm(setting: DocumentSetting, llm: Llm | None) -> None:
@@ -182,7 +182,7 @@ def asked_documents(
 
 
 def evaluate_document(
-    asked: AskedDocument,
+    document: AskedDocument,
     folder: Documents,
     setting: DocumentSetting,
     encoders: Encoders,
@@ -191,8 +191,8 @@ def evaluate_document(
     llm: Llm | None = None,
 ) -> DocumentResult:
     """All methods over one document. Raises as `Documents.read` does, where it has changed since."""
-    evaluation = _Evaluation(folder.read(asked.name), setting, encoders, on_progress, llm)
-    return evaluation.result_of(asked.questions, asked.places, reader)
+    evaluation = _Evaluation(folder.read(document.name), setting, encoders, on_progress, llm)
+    return evaluation.result_of(document.questions, document.places, reader)
 
 
 class _Evaluation:
@@ -259,14 +259,14 @@ class _Evaluation:
     ) -> list[tuple[Trace, EvidenceAnswer] | None]:
         """None for a question that a language model wrote no set for."""
         corpus = self._corpus(one.encoder)
-        asked = [Episode(question.question, corpus, one.config) for question in questions]
+        episodes = [Episode(question.question, corpus, one.config) for question in questions]
         if isinstance(one.retriever, LlmEvidenceSet):
             traces = [
                 self._written(one.retriever, question.id, episode)
-                for question, episode in zip(questions, asked, strict=True)
+                for question, episode in zip(questions, episodes, strict=True)
             ]
         else:
-            traces = [*retrieve_all(one.retriever, asked)]
+            traces = [*retrieve_all(one.retriever, episodes)]
         ran = [
             (question, trace) for question, trace in zip(questions, traces, strict=True) if trace is not None
         ]

@@ -145,9 +145,11 @@ def _sets(method: Retriever, question: SetQuestion, corpus: Corpus) -> list[tupl
             )
         )
         return [tuple(step.chunk_id for step in trace.steps if step.q_value >= least) for least in THRESHOLDS]
-    most = _kept(method, question, corpus, EpisodeConfig(step_budget=min(max(SIZES), len(corpus))))
+    most = _evidence(method, question, corpus, EpisodeConfig(step_budget=min(max(SIZES), len(corpus))))
     return [most[:size] for size in SIZES]
 
 
-def _kept(method: Retriever, question: SetQuestion, corpus: Corpus, config: EpisodeConfig) -> tuple[int, ...]:
+def _evidence(
+    method: Retriever, question: SetQuestion, corpus: Corpus, config: EpisodeConfig
+) -> tuple[int, ...]:
     return fold(method.retrieve(question.question, corpus, config)).picks

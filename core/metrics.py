@@ -102,7 +102,7 @@ def answer_em(answer: str, accepted: Collection[str]) -> float:
     """1 when the answer is one of the accepted ones, compared as SQuAD does. Raises ValueError when none is
     accepted.
     """
-    return max(float(plain_answer(answer) == plain_answer(one)) for one in _known(accepted))
+    return max(float(plain_answer(answer) == plain_answer(one)) for one in _not_empty(accepted))
 
 
 def answer_f1(answer: str, accepted: Collection[str]) -> float:
@@ -112,7 +112,9 @@ def answer_f1(answer: str, accepted: Collection[str]) -> float:
     >>> answer_f1("Paris, France", ["Paris"]), answer_f1("no", ["no relation"])
     (0.6666666666666666, 0.0)
     """
-    return max(word_f1(plain_answer(answer).split(), plain_answer(one).split()) for one in _known(accepted))
+    return max(
+        word_f1(plain_answer(answer).split(), plain_answer(one).split()) for one in _not_empty(accepted)
+    )
 
 
 def answer_accuracy(answer: str, accepted: Collection[str]) -> float:
@@ -123,11 +125,11 @@ def answer_accuracy(answer: str, accepted: Collection[str]) -> float:
     """
     said = f" {plain_answer(answer)} "
     return max(
-        float(bool(plain_answer(one)) and f" {plain_answer(one)} " in said) for one in _known(accepted)
+        float(bool(plain_answer(one)) and f" {plain_answer(one)} " in said) for one in _not_empty(accepted)
     )
 
 
-def _known(accepted: Collection[str]) -> Collection[str]:
+def _not_empty(accepted: Collection[str]) -> Collection[str]:
     if not accepted:
         raise ValueError("no answer is known for this question, so an answer can't be scored")
     return accepted

@@ -126,11 +126,11 @@ def story_of(
     )
     trails = {trail.chunk_id: trail for trail in gold_trails(trace, [*trace.chosen, *missed])}
     spoken: set[str] = set()
-    asked = words_of(query)
+    query_words = words_of(query)
 
     def part(chunk_id: int, step: int | None) -> StoryPart:
         words = text(chunk_id)
-        mark = _telling(words, chunk_id, reading, asked, spoken)
+        mark = _telling(words, chunk_id, reading, query_words, spoken)
         spoken.update(words_of(mark))
         by = trace.steps[step - 1].chosen_by if step else "agent"
         return StoryPart(
@@ -253,7 +253,7 @@ def _answer(reading: EvidenceAnswer, known_answer: str) -> StoryAnswer:
 
 
 def _telling(
-    text: str, chunk_id: int, reading: EvidenceAnswer | None, asked: Sequence[str], spoken: set[str]
+    text: str, chunk_id: int, reading: EvidenceAnswer | None, query_words: Sequence[str], spoken: set[str]
 ) -> str:
     """The words that stand for a chunk: the answer where it stands here, else the longest word of the
     question that no earlier part has told.
@@ -266,7 +266,7 @@ def _telling(
     ):
         return text[reading.place[0] : reading.place[1]]
     line = one_line(text)
-    new = sorted({word for word in asked if word not in spoken}, key=len, reverse=True)
+    new = sorted({word for word in query_words if word not in spoken}, key=len, reverse=True)
     for word in new:
         match = re.search(rf"\b{re.escape(word)}\b", line, re.IGNORECASE)
         if match is not None:

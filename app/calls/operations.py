@@ -255,7 +255,7 @@ class Operations:
             corpus=document_id, forbidden=tuple(forbidden or ()), owner=self._owner(visitor, request)
         )
         config = self.explorer.usual_config(self.explorer.documents(session)).with_(
-            **_given(
+            **_settings(
                 step_budget,
                 temperature,
                 stop_threshold,
@@ -323,7 +323,7 @@ class Operations:
             config = self.explorer.usual_config(self.explorer.documents(session))
         if forbidden is not None:
             session = replace(session, forbidden=tuple(forbidden))
-        changes = _given(
+        changes = _settings(
             step_budget,
             temperature,
             stop_threshold,
@@ -644,7 +644,7 @@ def _body(values: dict[str, Any]) -> str:
     return word
 
 
-def _given(
+def _settings(
     step_budget: int | None,
     temperature: float | None,
     stop_threshold: Threshold,

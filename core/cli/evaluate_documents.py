@@ -109,9 +109,9 @@ def run_evaluate_documents(args: argparse.Namespace) -> int:
             name: files.enter_context(line_file(run_path(args.run, name, methods))) for name in methods
         }
         keep_relevant = files.enter_context(line_file(args.qrels))
-        given = (folder, setting, encoders, args.device, llm)
+        setup = (folder, setting, encoders, args.device, llm)
         asked = asked_documents(questions, folder, left_out)
-        for judged in _in_order(task_results(DocumentEvaluator, given, "result", asked, args.cluster)):
+        for judged in _in_order(task_results(DocumentEvaluator, setup, "result", asked, args.cluster)):
             _check_vectors(judged, vectors)
             for notice in judged.notices:
                 say(notice)
@@ -137,7 +137,7 @@ class DocumentEvaluator:
         device: str | None,
         llm: Llm | None,
     ) -> None:
-        self._given, self._device, self._llm = (folder, setting, encoders), device, llm
+        self._setup, self._device, self._llm = (folder, setting, encoders), device, llm
 
     @cached_property
     def _reader(self) -> Reader:
@@ -146,9 +146,11 @@ class DocumentEvaluator:
         """
         return load_reader(device=self._device)
 
-    def result(self, asked: AskedDocument) -> DocumentResult:
+    def result(self, document: AskedDocument) -> DocumentResult:
         """See `evaluate_document`."""
-        return evaluate_document(asked, *self._given, self._reader, progress_printer(asked.name), self._llm)
+        return evaluate_document(
+            document, *self._setup, self._reader, progress_printer(document.name), self._llm
+        )
 
 
 def _in_order(results: Iterable[tuple[int, DocumentResult]]) -> Iterator[DocumentResult]:
@@ -161,13 +163,13 @@ def _in_order(results: Iterable[tuple[int, DocumentResult]]) -> Iterator[Documen
             turn += 1
 
 
-def _check_vectors(judged: DocumentResult, known: dict[str, str]) -> None:
+def _check_vectors(judged: DocumentResult, fingerprints: dict[str, str]) -> None:
     """Raises BadRequest where workers' machines compute different vectors under one checkpoint."""
     for checkpoint, vectors in judged.vectors.items():
-        if known.setdefault(checkpoint, vectors) != vectors:
+        if fingerprints.setdefault(checkpoint, vectors) != vectors:
             raise BadRequest(
                 f"{checkpoint} makes vectors {vectors} on one machine of the cluster and"
-                f" {known[checkpoint]} on another; use the same engine (QRAG_ENGINE) everywhere"
+                f" {fingerprints[checkpoint]} on another; use the same engine (QRAG_ENGINE) everywhere"
             )
 
 

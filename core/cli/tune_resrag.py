@@ -65,7 +65,7 @@ def run_tune_resrag(args: argparse.Namespace) -> int:
     encoder, reader = load_encoder(args.encoder, args.device), load_reader(SMALL, args.device)
     questions = set_questions(args.task, "train", args.n, encoder.tokenizer, args.data_folder)
     tasks = set_tasks(indexed(questions, encoder), encoder, settings)
-    learned, held_out = ([one for one in tasks if is_held_out(one.asked) == out] for out in (False, True))
+    learned, held_out = ([one for one in tasks if is_held_out(one.question) == out] for out in (False, True))
     last: dict[str, Any] = {}
 
     def tell(event: dict[str, Any]) -> None:

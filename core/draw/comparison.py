@@ -424,14 +424,14 @@ def spread_pins(centres: Mapping[int, float]) -> dict[int, float]:
 
 def common(shown: ShownComparison) -> list[Node]:
     """Which chunks were found by all, by some, by one; and how much any two methods share."""
-    kept, paint = shown.picks, shown.paint
-    if len(kept) < 2:
+    picks, paint = shown.picks, shown.paint
+    if len(picks) < 2:
         return []
-    kinds = sets(kept)
+    kinds = sets(picks)
     shared: list[tuple[str, Sequence[int]]] = [("found by all", kinds.by_all), ("by some", kinds.by_some)]
     alone = [
         (f"by {name} only", [chunk_id for chunk_id in ids if chunk_id in kinds.by_one])
-        for name, ids in kept.items()
+        for name, ids in picks.items()
     ]
     lists = [_set(words, ids, paint) for words, ids in (*shared, *alone) if ids]
     counts = [f"{len(ids):,} {words}" for words, ids in (*shared, ("by one only", kinds.by_one))]
@@ -448,7 +448,7 @@ def common(shown: ShownComparison) -> list[Node]:
             },
             "Overlap",
         ),
-        _overlaps(kept),
+        _overlaps(picks),
     ]
 
 
@@ -470,14 +470,14 @@ def _set(words: str, ids: Sequence[int], paint: Colours) -> tuple[Node, Node]:
     return h("dt.qx-mut", words), h("dd.qx-chips", *chips)
 
 
-def _overlaps(kept: Mapping[str, Sequence[int]]) -> Node:
-    names = list(kept)
+def _overlaps(picks: Mapping[str, Sequence[int]]) -> Node:
+    names = list(picks)
     rows = []
     for a in names:
         cells = []
         for b in names:
-            share = overlap(kept[a], kept[b])
-            both = len({*kept[a]} & {*kept[b]})
+            share = overlap(picks[a], picks[b])
+            both = len({*picks[a]} & {*picks[b]})
             cells.append(
                 h(
                     "td",

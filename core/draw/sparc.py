@@ -386,13 +386,13 @@ def note_difference(before: Note, after: Note) -> tuple[list[str], list[str]]:
     >>> note_difference(Note("It rained. She left."), Note("It rained. He stayed."))
     (['He stayed.'], ['She left.'])
     """
-    old, new = _said(before.text), _said(after.text)
+    old, new = _sentences_of(before.text), _sentences_of(after.text)
     return [sentence for sentence in new if sentence not in old], [
         sentence for sentence in old if sentence not in new
     ]
 
 
-def _said(text: str) -> list[str]:
+def _sentences_of(text: str) -> list[str]:
     return list(dict.fromkeys(" ".join(text[start:end].split()) for start, end in split_sentences(text)))
 
 
@@ -554,7 +554,7 @@ def _merge(merged: Merged, one: SparcRound, run: ShownSparc, *, last: bool) -> N
     else:
         leads = f"Its note {'is the last' if last else 'goes on'}"
     reason = merged.reason.removeprefix("rules: ")
-    sentences = _said(merged.note.text)
+    sentences = _sentences_of(merged.note.text)
     note = None
     if sentences:
         text = h("p.qx-quote", {"dir": "auto"}, shorten(merged.note.text, _LONGEST_TEXT))

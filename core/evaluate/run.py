@@ -105,7 +105,7 @@ class _ChosenPath:
     q_values: tuple[float, ...]
     best_q: tuple[float, ...]
     milliseconds: float
-    kept: tuple[int, ...] | None = None
+    evidence: tuple[int, ...] | None = None
 
 
 def _rows(
@@ -157,7 +157,7 @@ def _rows(
             q_values=path.q_values,
             best_q=path.best_q,
             tokens=tuple(islice(counts, len(path.chosen))),
-            kept=path.kept,
+            kept=path.evidence,
             milliseconds=round(path.milliseconds, 3),
             **shared,
         )
@@ -224,13 +224,13 @@ def _path(retriever: Retriever, corpus: ExampleCorpus, config: EpisodeConfig) ->
     best = [step.state_value for step in trace.steps] if plans else []
     if plans and trace.stopped is not None and trace.stopped.q_value is not None:
         best.append(trace.stopped.q_value)
-    kept = (
+    evidence = (
         tuple(chunk_id for chunk_id in trace.chosen if chunk_id not in trace.taken_back)
         if plans and config.review_threshold is not None
         else None
     )
     return _ChosenPath(
-        trace.chosen, _rounded([step.q_value for step in trace.steps]), _rounded(best), spent, kept
+        trace.chosen, _rounded([step.q_value for step in trace.steps]), _rounded(best), spent, evidence
     )
 
 

@@ -72,18 +72,18 @@ def token_of(environ: Mapping[str, str] = os.environ) -> SecretStr | None:
     return SecretStr(token) if token else None
 
 
-def signed_headers(token: SecretStr, asked: str, body: bytes, now: float) -> dict[str, str]:
+def signed_headers(token: SecretStr, operation: str, body: bytes, now: float) -> dict[str, str]:
     """What goes along with a body. `now`: seconds since 1970."""
     digest, stamp = hashlib.sha256(body).hexdigest(), f"{now:.6f}"
     return {
         TIME_HEADER: stamp,
         DIGEST_HEADER: digest,
-        SIGNATURE_HEADER: _signature(token, asked, stamp, digest),
+        SIGNATURE_HEADER: _signature(token, operation, stamp, digest),
     }
 
 
-def _signature(token: SecretStr, asked: str, stamp: str, digest: str) -> str:
-    words = "\n".join((asked, stamp, digest)).encode()
+def _signature(token: SecretStr, operation: str, stamp: str, digest: str) -> str:
+    words = "\n".join((operation, stamp, digest)).encode()
     return hmac.new(token.get_secret_value().encode(), words, hashlib.sha256).hexdigest()
 
 
@@ -96,14 +96,14 @@ class PushGate:
         """Signatures that were taken, and when."""
         self._lock = threading.Lock()
 
-    def digest(self, asked: str, headers: Mapping[str, str]) -> str:
+    def digest(self, operation: str, headers: Mapping[str, str]) -> str:
         """SHA-256 that the body must have. Raises PushRefused unless the headers are signed, in time, and were
         not there before.
         """
         stamp, digest, signature = (
             headers.get(name, "") for name in (TIME_HEADER, DIGEST_HEADER, SIGNATURE_HEADER)
         )
-        right = _signature(self._token, asked, stamp, digest)
+        right = _signature(self._token, operation, stamp, digest)
         if not hmac.compare_digest(right.encode(), signature.encode()):
             raise PushRefused(
                 401, f"the push is not signed with this app's token; give both ends the same {TOKEN_VARIABLE}"
@@ -202,15 +202,15 @@ class PushTarget:
             )
         return bool(self._ask(PUSH, body).get("new"))
 
-    def _ask(self, asked: str, body: bytes) -> dict[str, Any]:
-        headers = signed_headers(self.token, asked, body, time.time())
-        request = urllib.request.Request(self.address + asked, body, headers, method="POST")
+    def _ask(self, operation: str, body: bytes) -> dict[str, Any]:
+        headers = signed_headers(self.token, operation, body, time.time())
+        request = urllib.request.Request(self.address + operation, body, headers, method="POST")
         try:
             with urllib.request.urlopen(request, timeout=TIMEOUT) as reply:
                 answer = json.loads(reply.read(_MAX_REPLY_BYTES))
         except urllib.error.HTTPError as error:
             said = _detail(error)
-            if error.code == 422 and asked == PUSH:
+            if error.code == 422 and operation == PUSH:
                 raise PushRefused(error.code, said) from error
             raise LogError(
                 f"{self.address} does not take runs: status {error.code}{quoted(said)}; check that it was"

@@ -192,12 +192,12 @@ def _row(values: tuple[Any, ...]) -> RunRow:
         stop_reason=stop_reason,
         n_support=n_support,
         n_found=None if n_support is None else n_found,
-        answer=_said(answer),
+        answer=_reliable_text(answer),
         known_answer=known or "",
     )
 
 
-def _said(detail: str | None) -> str | None:
+def _reliable_text(detail: str | None) -> str | None:
     """What a reader was told, out of the answer that a run left: imported ones may hold anything."""
     answer = json.loads(detail) if detail else None
     if not isinstance(answer, dict) or not isinstance(answer.get("text"), str):

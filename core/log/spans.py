@@ -127,8 +127,8 @@ def _steps(run: FinishedRun, root: str, start: int) -> Iterator[TraceSpan]:
             "state_value": step.state_value,
             "position": step.position,
         }
-        found = [Hit(step.chunk_id, step.q_value, step.text)]
-        attributes = _retriever(run, run.record.query, found, borders) | {_METADATA: _json(told)}
+        hits = [Hit(step.chunk_id, step.q_value, step.text)]
+        attributes = _retriever(run, run.record.query, hits, borders) | {_METADATA: _json(told)}
         yield TraceSpan(_span_id(run, f"step {step.step}"), root, f"step {step.step}", start, end, attributes)
         before.append(step.chunk_id)
         start = end
@@ -179,14 +179,14 @@ def _branch_facts(branch: SparcBranch) -> dict[str, Any]:
     }
 
 
-def _chain(given: str, outcome: str) -> Attributes:
-    return {_KIND: "CHAIN", **_text(_INPUT, given), **_text(_OUTPUT, outcome)}
+def _chain(query: str, outcome: str) -> Attributes:
+    return {_KIND: "CHAIN", **_text(_INPUT, query), **_text(_OUTPUT, outcome)}
 
 
-def _retriever(run: FinishedRun, query: str, found: Sequence[Hit], borders: Sequence[int]) -> Attributes:
+def _retriever(run: FinishedRun, query: str, hits: Sequence[Hit], borders: Sequence[int]) -> Attributes:
     support = (run.record.label or {}).get("support")
     attributes: Attributes = {_KIND: "RETRIEVER", **_text(_INPUT, query)}
-    for i, one in enumerate(found):
+    for i, one in enumerate(hits):
         prefix = f"{_DOCUMENTS}.{i}.document"
         place = place_of(one.chunk_id, run.documents, borders)
         facts = _place_facts(run, place) | ({"support": one.chunk_id in support} if support else {})
@@ -194,7 +194,7 @@ def _retriever(run: FinishedRun, query: str, found: Sequence[Hit], borders: Sequ
         attributes[f"{prefix}.score"] = float(one.score)
         attributes |= {f"{prefix}.content": one.text} if one.text else {}
         attributes |= {f"{prefix}.metadata": _json(facts)} if facts else {}
-    return attributes | _text(_OUTPUT, "\n\n".join(one.text for one in found if one.text))
+    return attributes | _text(_OUTPUT, "\n\n".join(one.text for one in hits if one.text))
 
 
 def _place_facts(run: FinishedRun, place: Place | None) -> dict[str, Any]:

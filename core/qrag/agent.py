@@ -73,28 +73,31 @@ class _Review:
     """Which choices of a stopped episode the others make superfluous."""
 
     episode: Episode
-    kept: list[int]
+    remaining: list[int]
     taken_back: list[int] = field(default_factory=list)
     worth: dict[int, float] = field(default_factory=dict)
     """Q of each choice beside the others that were still held."""
     goes_on: bool = True
 
     def __post_init__(self) -> None:
-        self.chosen = tuple(self.kept)
-        self.goes_on = self.episode.config.review_threshold is not None and len(self.kept) > 1
+        self.chosen = tuple(self.remaining)
+        self.goes_on = self.episode.config.review_threshold is not None and len(self.remaining) > 1
 
     def take_back(self) -> None:
         """Lets go of the choice that is worth least, if that is too little; with one left, or nothing to let
         go of, the review is over.
         """
-        threshold, least = self.episode.config.review_threshold, min(self.kept, key=self.worth.__getitem__)
+        threshold, least = (
+            self.episode.config.review_threshold,
+            min(self.remaining, key=self.worth.__getitem__),
+        )
         assert threshold is not None
         if self.worth[least] >= threshold:
             self.goes_on = False
             return
-        self.kept.remove(least)
+        self.remaining.remove(least)
         self.taken_back.append(least)
-        self.goes_on = len(self.kept) > 1
+        self.goes_on = len(self.remaining) > 1
 
     def end(self, stopped: Stopped, milliseconds: float) -> Stopped:
         """The event, which says what the review brought."""
@@ -223,10 +226,10 @@ class Agent:
         started = time.perf_counter()
         reviews = [_Review(episode, list(chosen)) for episode, chosen, _ in ends]
         while asked := [
-            (review, chunk_id) for review in reviews if review.goes_on for chunk_id in review.kept
+            (review, chunk_id) for review in reviews if review.goes_on for chunk_id in review.remaining
         ]:
             states = [
-                (review.episode, [other for other in review.kept if other != chunk_id])
+                (review.episode, [other for other in review.remaining if other != chunk_id])
                 for review, chunk_id in asked
             ]
             vectors = self.encoder.encode_states(

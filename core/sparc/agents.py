@@ -80,7 +80,7 @@ class RewriteTask:
     note: Note
     width: int
     strategies: tuple[Strategy, ...]
-    asked: tuple[str, ...] = ()
+    queries: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

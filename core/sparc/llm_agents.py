@@ -166,7 +166,7 @@ def rewriter_prompt(task: RewriteTask) -> list[Message]:
     values = {
         "question": quoted("question", task.question),
         "note": quoted("note", task.note.text),
-        "asked": numbered("query", dict.fromkeys(task.asked)),
+        "asked": numbered("query", dict.fromkeys(task.queries)),
         "width": str(task.width),
         "queries": "query" if task.width == 1 else "queries",
         "complement": several if task.width > 1 else "Go after the fact that is needed next.",

@@ -289,7 +289,7 @@ class RuleRewriter:
         """Chunk by chunk, the best first: names that were not asked for, each with the words of the question
         that the chunk doesn't hold.
         """
-        asked = plain(" ".join([task.question, *task.asked]))
+        asked = plain(" ".join([task.question, *task.queries]))
         rewrites = []
         for chunk_id in task.note.chunk_ids:
             text = sources.text(chunk_id)

@@ -97,7 +97,7 @@ class _Run:
     config: SparcConfig
     cancelled: Callable[[], bool]
     note: Note = field(default_factory=Note)
-    asked: tuple[str, ...] = ()
+    queries: tuple[str, ...] = ()
     best: BranchResult | None = None
     """Of the last round that was merged."""
     best_round: int = 0
@@ -142,7 +142,7 @@ class _Run:
         yield started
         if isinstance(started, BrokenOff):
             return self._broken_off(started)
-        self.asked += tuple(query.query for query in started.queries)
+        self.queries += tuple(query.query for query in started.queries)
         branches = _Branches(self, number, turn)
         yield from branches.run(started.queries, pool)
         candidates = branches.finished()
@@ -150,7 +150,7 @@ class _Run:
             return self._broken_off(branches.broken, candidates)
         if self._is_cancelled():
             return None
-        merged = self._merge(number, candidates, branches.found, turn)
+        merged = self._merge(number, candidates, branches.hits, turn)
         self.cost += merged.cost
         yield merged
         if isinstance(merged, BrokenOff):
@@ -171,7 +171,7 @@ class _Run:
                 ),
                 Cost(),
             )
-        task = RewriteTask(self.question, self.note, config.width, config.strategies, self.asked)
+        task = RewriteTask(self.question, self.note, config.width, config.strategies, self.queries)
         began = time.perf_counter()
         try:
             rewrites, cost = self.agents.rewriter.rewrite(task, turn)
@@ -232,7 +232,7 @@ class _Branches:
     turn: Turn
     broken: BrokenOff | None = None
     """The first in the order of branches."""
-    found: list[tuple[Hit, ...]] = field(default_factory=list)
+    hits: list[tuple[Hit, ...]] = field(default_factory=list)
     _candidates: list[BranchResult | None] = field(default_factory=list)
 
     def finished(self) -> list[BranchResult]:
@@ -241,7 +241,7 @@ class _Branches:
 
     def run(self, queries: Sequence[BranchQuery], pool: ThreadPoolExecutor) -> Iterator[SparcEvent]:
         """Events of all branches as they happen."""
-        self._candidates, self.found = [None] * len(queries), [()] * len(queries)
+        self._candidates, self.hits = [None] * len(queries), [()] * len(queries)
         heard: SimpleQueue[SparcEvent | None] = SimpleQueue()
         futures = [pool.submit(self._work, i, query, heard.put) for i, query in enumerate(queries)]
         for future in futures:
@@ -278,7 +278,7 @@ class _Branches:
         question, before = owner.question, owner.note
         began = time.perf_counter()
         found = owner.retrievals.search(query.strategy, query.query, owner.config.k, before.chunk_ids)
-        self.found[i] = found
+        self.hits[i] = found
         say(Retrieved(self.round, branch, found, 1000 * (time.perf_counter() - began)))
         at_work: AgentName = "context manager"
         try:

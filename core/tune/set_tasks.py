@@ -96,7 +96,7 @@ class SetTuneConfig:
 class SetTask:
     """A question as the model reads it."""
 
-    asked: SetQuestion
+    question: SetQuestion
     prompt: tuple[Message, ...]
     schema: type[BaseModel]
     """Of the action."""
@@ -144,14 +144,14 @@ class SetJudge:
         """The joint reward (eq. 14) of each reply; None for one that is no action."""
         sets = [self.chosen(task, reply) for task, reply in zip(tasks, replies, strict=True)]
         valid = [(task, ids) for task, ids in zip(tasks, sets, strict=True) if ids is not None]
-        f1 = iter(self._scores.of([(task.asked, ids) for task, ids in valid]))
+        f1 = iter(self._scores.of([(task.question, ids) for task, ids in valid]))
         rewards: list[Reward | None] = []
         for task, ids in zip(tasks, sets, strict=True):
             if ids is None:
                 rewards.append(None)
                 continue
-            action = action_of(ids, task.asked.workspace.borders)
-            sizes = [len(table) for table in task.asked.workspace.tables]
+            action = action_of(ids, task.question.workspace.borders)
+            sizes = [len(table) for table in task.question.workspace.tables]
             rewards.append(joint_reward(action, task.labels, sizes, next(f1), self._config.reward))
         return rewards
 
@@ -161,9 +161,9 @@ class SetJudge:
         """
         sets = [self.chosen(task, reply) for task, reply in zip(tasks, replies, strict=True)]
         f1 = self._scores.of(
-            [(task.asked, ids) for task, ids in zip(tasks, sets, strict=True) if ids is not None]
+            [(task.question, ids) for task, ids in zip(tasks, sets, strict=True) if ids is not None]
         )
-        found = [(task.asked, ids or []) for task, ids in zip(tasks, sets, strict=True)]
+        found = [(task.question, ids or []) for task, ids in zip(tasks, sets, strict=True)]
         kept = [(asked, ids) for (asked, _), ids in zip(found, sets, strict=True) if ids is not None]
         figures = {
             "valid": len(kept) / len(tasks),
@@ -186,4 +186,4 @@ class SetJudge:
             value = task.schema.model_validate_json(reply.strip())
         except ValidationError:
             return None
-        return taken_by(value, task.asked.workspace.borders, self._config.budget)
+        return taken_by(value, task.question.workspace.borders, self._config.budget)

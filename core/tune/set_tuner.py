@@ -360,5 +360,5 @@ def _drawn(n_tasks: int, n: int, seed: int) -> list[int]:
 
 
 def _digest(tasks: Sequence[SetTask]) -> str:
-    told = "".join(f"{task.prompt}{task.target}{task.asked.answers}" for task in tasks)
+    told = "".join(f"{task.prompt}{task.target}{task.question.answers}" for task in tasks)
     return hashlib.sha256(told.encode("utf-8", "replace")).hexdigest()

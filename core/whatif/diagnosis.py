@@ -84,7 +84,7 @@ def diagnose(
     taken_back_at = trace.chosen.index(nearest) + 1 if nearest in trace.taken_back else None
     n_found = len(gold) - len(lacking)
     beside = next((chunk_id for chunk_id in trace.chosen if _are_neighbours(corpus, chunk_id, nearest)), None)
-    tried = [*_kept(trace, gold), *_longer(agent, corpus, trace, gold)]
+    tried = [*_before_review(trace, gold), *_longer(agent, corpus, trace, gold)]
     if taken_back_at is None:
         if beside is not None:
             tried.append(Remedy("take", nearest, n_found + 1))
@@ -114,7 +114,7 @@ def n_found_by(agent: Agent, corpus: Corpus, trace: Trace, gold: Sequence[int]) 
     return len({*gold} & {*found.picks})
 
 
-def _kept(trace: Trace, gold: Sequence[int]) -> list[Remedy]:
+def _before_review(trace: Trace, gold: Sequence[int]) -> list[Remedy]:
     """What the run holds without its review."""
     return [Remedy("keep", 0, len({*gold} & {*trace.chosen}))] if trace.taken_back else []
 

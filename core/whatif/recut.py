@@ -22,7 +22,7 @@ MOST_TRIED = 2
 
 
 def cut_that_helps(
-    found: Diagnosis,
+    diagnosis: Diagnosis,
     agent: Agent,
     corpus: Corpus,
     trace: Trace,
@@ -34,19 +34,25 @@ def cut_that_helps(
     characters. `part`: of the caches, see `core.opening`.
     """
     workspace, spec, n_tried = corpus.workspace, agent.spec, 0
-    missed = [span for span in spans if found.chunk_id in chunks_of(workspace, [span])]
+    missed = [span for span in spans if diagnosis.chunk_id in chunks_of(workspace, [span])]
     now = [config for config in workspace.configs if config is not None]
-    if not missed or len(now) < len(workspace.documents) or not (found.split or found.beside is not None):
+    if (
+        not missed
+        or len(now) < len(workspace.documents)
+        or not (diagnosis.split or diagnosis.beside is not None)
+    ):
         return None
     for size in sizes_for(spec):
         configs = [spec.chunk_config(config.chunker, size) for config in now]
         other = chunk_documents(workspace.documents, agent.encoder, configs, part=part)
-        if configs == now or not _holds(other, missed, workspace, None if found.split else found.beside):
+        if configs == now or not _holds(
+            other, missed, workspace, None if diagnosis.split else diagnosis.beside
+        ):
             continue
         n_found = _n_found(
             agent, index_workspace(other, agent.encoder, part=part).corpus, corpus, trace, gold, spans
         )
-        if n_found > found.n_found:
+        if n_found > diagnosis.n_found:
             return Remedy("cut", size, n_found)
         n_tried += 1
         if n_tried == MOST_TRIED:

@@ -347,10 +347,10 @@ class CompareTab(CompareLayout):
     def _cuts_cancelled(self) -> Update:
         return self._settled(self.cutting, "cutting", "rows that were there are kept, and so are the vectors")
 
-    def _settled(self, work: Work, name: Literal["comparing", "cutting"], kept: str) -> Update:
+    def _settled(self, work: Work, name: Literal["comparing", "cutting"], rest: str) -> Update:
         """The form after a cancel."""
         words = (
-            f"Cancelled; {kept}."
+            f"Cancelled; {rest}."
             if self.comparisons.wait_idle(name, 10)
             else "Cancelling: what is at work ends first."
         )

@@ -145,7 +145,7 @@ class Evaluations:
 
     def __init__(self, services: Services) -> None:
         self.services = services
-        self._kept: Recent[Evaluation] = Recent(MAX_KEPT_ROWS, lambda evaluation: len(evaluation.rows))
+        self._recent: Recent[Evaluation] = Recent(MAX_KEPT_ROWS, lambda evaluation: len(evaluation.rows))
         self._summaries: dict[str, Summary] = {}
         self._curves: dict[str, StopCurve] = {}
         self._loading = threading.Lock()
@@ -231,7 +231,7 @@ class Evaluations:
             about |= {"seconds": round(time.perf_counter() - began, 3), "cancelled": cancelled}
             about |= {} if questions is None else {"questions": str(questions)}
             evaluation = new_evaluation(rows, config.to_json() | about, order.owner)
-            self._kept.put(evaluation.evaluation_id, evaluation)
+            self._recent.put(evaluation.evaluation_id, evaluation)
             self.services.keep_evaluation(evaluation)
             return evaluation.evaluation_id
 
@@ -257,11 +257,13 @@ class Evaluations:
         """
         if not self.services.log_notice:
             return list_evaluations(self.services.own_log, owner)
-        return [_entry(evaluation) for evaluation in reversed(self._kept.all()) if evaluation.owner == owner]
+        return [
+            _entry(evaluation) for evaluation in reversed(self._recent.all()) if evaluation.owner == owner
+        ]
 
     def get(self, evaluation_id: str, owner: str | None = None) -> Evaluation:
         """One evaluation of a visitor with its rows. Raises RunNotFound, LogError."""
-        found = self._kept.get(evaluation_id)
+        found = self._recent.get(evaluation_id)
         if found is None or found.owner != owner:
             if self.services.log_notice:
                 raise BadRequest(
@@ -269,7 +271,7 @@ class Evaluations:
                     f" {self.services.log_notice}"
                 )
             found = read_evaluation(self.services.own_log, evaluation_id, owner)
-            self._kept.put(evaluation_id, found)
+            self._recent.put(evaluation_id, found)
         return found
 
     def summary(self, evaluation_id: str, owner: str | None = None) -> Summary:

@@ -80,7 +80,7 @@ def test_what_the_rewriter_was_given_can_be_rebuilt(trace: SparcTrace) -> None:
     second = trace.rewriter_task(2)
     assert second is not None
     assert second.note == trace.rounds[0].merged.note  # type: ignore[union-attr]
-    assert second.asked == tuple(one.query.query for one in trace.rounds[0].branches)
+    assert second.queries == tuple(one.query.query for one in trace.rounds[0].branches)
 
 
 @pytest.mark.parametrize(

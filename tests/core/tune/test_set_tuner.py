@@ -260,7 +260,7 @@ def test_labels_as_targets(asked: list[SetQuestion], encoder: DualEncoder) -> No
     for (_, corpus), task in zip(
         indexed(asked, encoder), set_tasks(indexed(asked, encoder), encoder, config), strict=True
     ):
-        cosines = query_cosines(encoder, task.asked.question, corpus)
+        cosines = query_cosines(encoder, task.question.question, corpus)
         above = [int(row) + 1 for row in np.argsort(-cosines, kind="stable") if cosines[row] > 0]
         assert task.labels == (tuple(above),)
         assert json.loads(task.target) == {"Document_1": above[:2]}

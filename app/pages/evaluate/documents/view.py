@@ -69,10 +69,10 @@ def methods(state: DocumentsProgress) -> list[Node]:
     return [done, *report_table(_of_all(found)), *report_table(_of_all(answered)), *keep, *_left_out(state)]
 
 
-def _of_all(told: Table) -> Table:
+def _of_all(report: Table) -> Table:
     """Without the kind of document: it is all of them."""
     return Table(
-        told.title, told.columns[1:], tuple((method_label(str(row[1])), *row[2:]) for row in told.rows)
+        report.title, report.columns[1:], tuple((method_label(str(row[1])), *row[2:]) for row in report.rows)
     )
 
 
