@@ -36,6 +36,7 @@ BENCHMARKS = {
     ),
     "cosine_threshold": "the cosine from which a chunk counts as support, on three QA training sets",
     "first_step": "seconds from opening a 1 MB book to the first step, cold and cached (--n tokens)",
+    "reopening": "a long text opened again to its first step: words kept, words counted anew (--n tokens)",
     "babi_rules": "whether the generator's rules of support are bAbI's",
     "familiarity": "how foreign real documents are to each shipped agent",
     "campaign": "attacks on the app with their full counts, and what came of them",

@@ -9,9 +9,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from weakref import WeakKeyDictionary
 
 import numpy as np
+
+from core.home import keep_arrays, kept_arrays
+
+WORDS_FORMAT = 1
+"""Raise when the words of a text or their weights change, so that kept indexes are not found."""
 
 
 def words_of(text: str) -> list[str]:
@@ -37,6 +43,46 @@ class WordIndex:
         self._index = bm25s.BM25() if tokens.vocab else None
         if self._index is not None:
             self._index.index(tokens, show_progress=False)
+
+    @classmethod
+    def kept(cls, path: Path, n: int) -> WordIndex | None:
+        """Of `n` texts, as `keep` wrote it; None when there is none, or it is damaged or of other texts."""
+        stored = kept_arrays(path)
+        if not stored:
+            return None
+        import bm25s
+
+        try:
+            words = stored["words"].tobytes().decode("utf-8", "surrogatepass").split("\n")
+            data, rows, ends = stored["data"], stored["indices"], stored["indptr"]
+        except (KeyError, UnicodeDecodeError):
+            return None
+        vocabulary = {word: column for column, word in enumerate(words)}
+        if (
+            not (data.dtype == np.float32 and rows.dtype == np.int32 and ends.dtype == np.int64)
+            or ends.shape != (len(vocabulary) + 1,)
+            or not ends[0] == 0 < ends[-1]
+            or not data.shape == rows.shape == (ends[-1],)
+            or (np.diff(ends) < 0).any()
+            or not 0 <= rows.min() <= rows.max() < n
+        ):
+            return None
+        index = cls(())
+        index._n, index._index = n, bm25s.BM25()
+        index._index.scores = {"data": data, "indices": rows, "indptr": ends, "num_docs": n}
+        index._index.vocab_dict, index._index.nonoccurrence_array = vocabulary, None
+        return index
+
+    def keep(self, path: Path) -> None:
+        """Writes it for `kept`; nothing where no text holds a word."""
+        if self._index is not None:
+            arrays = {name: self._index.scores[name] for name in ("data", "indices", "indptr")}
+            words = "\n".join(
+                filter(None, self._index.vocab_dict)
+            )  # bm25s adds an empty one without a column
+            keep_arrays(
+                path, {"words": np.frombuffer(words.encode("utf-8", "surrogatepass"), np.uint8), **arrays}
+            )
 
     @property
     def is_empty(self) -> bool:
@@ -73,11 +119,17 @@ _indexes: WeakKeyDictionary[object, WordIndex] = WeakKeyDictionary()
 _building = threading.Lock()
 
 
-def word_index(owner: object, texts: Callable[[], Sequence[str]]) -> WordIndex:
+def word_index(owner: object, texts: Callable[[], Sequence[str]], path: Path | None = None) -> WordIndex:
     """The index of the texts that belong to `owner`, built when it is first asked for and kept as long as the
-    owner.
+    owner, in the file `path` for longer.
     """
     with _building:  # branches search side by side
         if owner not in _indexes:
-            _indexes[owner] = WordIndex(texts())
+            given = texts()
+            index = None if path is None else WordIndex.kept(path, len(given))
+            if index is None:
+                index = WordIndex(given)
+                if path is not None:
+                    index.keep(path)
+            _indexes[owner] = index
         return _indexes[owner]

@@ -13,9 +13,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
+
 from core.errors import BadRequest
 
-CACHES = ("chunks", "vectors", "layouts")
+CACHES = ("chunks", "vectors", "layouts", "words")
 """Folders that can be made again from documents."""
 CACHE_GB = 20.0
 """Of all caches together, unless $QRAG_CACHE_GB says otherwise; a million chunks are 0.8 GB."""
@@ -39,6 +41,31 @@ def cache_bytes(environ: Mapping[str, str] = os.environ) -> int:
         if 0 <= gigabytes < math.inf:
             return int(gigabytes * 1e9)
     raise BadRequest(f"QRAG_CACHE_GB={given!r} is no size; give gigabytes, 0 or more, as a number")
+
+
+def keep_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Writes a file of a cache, beside and renamed into place. One that can't be written only costs time, so
+    errors are left to whoever makes the arrays again.
+    """
+    temporary = path.with_suffix(f".{os.getpid()}.tmp.npz")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.savez(temporary, allow_pickle=False, **arrays)
+        temporary.replace(path)
+    except OSError:
+        with suppress(OSError):
+            temporary.unlink()
+
+
+def kept_arrays(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of `keep_arrays`; none where there is no such file, or it is damaged (the archive carries
+    checksums).
+    """
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            return dict(stored)
+    except Exception:  # zipfile and numpy fail on damaged bytes in more ways than they name
+        return {}
 
 
 def trim_caches(most_bytes: int, parts_since: float = 0.0) -> int:

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -222,6 +223,8 @@ class Corpus:
 
     workspace: Workspace
     index: ChunkIndex
+    kept_words: Path | None = None
+    """File that the words are kept in until the documents are opened again; None: nowhere."""
 
     def __post_init__(self) -> None:
         if len(self.workspace) != len(self.index):
@@ -249,4 +252,4 @@ class Corpus:
     @property
     def words(self) -> WordIndex:
         """See `Searchable`. Corpora over one workspace share it."""
-        return word_index(self.workspace, self.texts)
+        return word_index(self.workspace, self.texts, self.kept_words)

@@ -1,7 +1,8 @@
 """Opening documents.
 
 Document[] -> chunk tables -> vectors -> Corpus, with both caches, progress and cancel. Decides which chunker
-a kind of document gets and where the caches lie. Opening known documents again tokenizes and embeds nothing.
+a kind of document gets and where the caches lie. Opening known documents again tokenizes and embeds nothing,
+and counts no words.
 Whoever names a `part` of the caches reads and fills that alone: what it costs to open a text then says
 nothing of who else opened it. Every long stage reports through one callback, which may raise `Cancelled`;
 what was embedded by then is kept.
@@ -11,23 +12,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
-from core.bm25 import word_index, words_of
+from core.bm25 import WORDS_FORMAT, word_index, words_of
 from core.config import ChunkConfig
 from core.encode.cache import EmbedProgress, VectorStore, embed_chunks
 from core.encode.encoder import DualEncoder
 from core.encode.spread import ranges_of
 from core.errors import BadDocument
-from core.home import cache_folder
+from core.home import cache_folder, keep_arrays, kept_arrays
 from core.index import ChunkIndex, Corpus
 from core.ingest import chunk_document, default_chunker
 from core.types import ChunkTable, Document, Workspace
@@ -106,7 +105,8 @@ class Embedded:
         into `vectors`: whoever searches the part sees none of them, and they are what they will be.
         """
         began = time.monotonic()
-        shared = word_index(self.workspace, self.workspace.texts).scores(words_of(query))
+        words = word_index(self.workspace, self.workspace.texts, words_file(self.workspace, part))
+        shared = words.scores(words_of(query))
         ranked = np.argsort(-shared, kind="stable")[:LIKELIEST_CHUNKS]
         wanted = ranked[(shared[ranked] > 0) & ~self.mask[ranked]]
         mask, store = self.mask.copy(), vector_store(self.encoder, part)
@@ -204,7 +204,7 @@ def index_workspace(
     embedded = time.perf_counter()
     if on_progress is not None:
         on_progress(OpenProgress("indexing", 0, len(workspace)))
-    corpus = Corpus(workspace, index_of(encoder, vectors))
+    corpus = Corpus(workspace, index_of(encoder, vectors), words_file(workspace, part))
     milliseconds = {
         "embedding": 1000 * (embedded - started),
         "indexing": 1000 * (time.perf_counter() - embedded),
@@ -288,29 +288,27 @@ def chunk_table(
 
 
 def _load_table(path: Path) -> ChunkTable | None:
-    """None when there is none, or when it is damaged (the archive carries checksums)."""
+    """None when there is none, or when it is damaged."""
+    stored = kept_arrays(path)
     try:
-        with np.load(path, allow_pickle=False) as stored:
-            headings = json.loads(stored["headings"].tobytes())
-            columns = {name: stored[name] for name in _COLUMNS}
-            return ChunkTable(
-                **columns, heading_paths=tuple(map(tuple, headings)), n_duplicates=int(stored["n_duplicates"])
-            )
-    except Exception:  # zipfile and numpy fail on damaged bytes in more ways than they name
+        return ChunkTable(
+            **{name: stored[name] for name in _COLUMNS},
+            heading_paths=tuple(map(tuple, json.loads(stored["headings"].tobytes()))),
+            n_duplicates=int(stored["n_duplicates"]),
+        )
+    except (KeyError, ValueError, TypeError):
         return None
 
 
 def _save_table(path: Path, table: ChunkTable) -> None:
-    """Written beside and renamed into place. A cache that can't be written only costs time, so errors are
-    left to the next opening.
-    """
     headings = np.frombuffer(json.dumps(table.heading_paths).encode(), dtype=np.uint8)
     columns = {name: getattr(table, name) for name in _COLUMNS}
-    temporary = path.with_suffix(f".{os.getpid()}.tmp.npz")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        np.savez(temporary, headings=headings, n_duplicates=np.int64(table.n_duplicates), **columns)
-        temporary.replace(path)
-    except OSError:
-        with suppress(OSError):
-            temporary.unlink()
+    keep_arrays(path, {"headings": headings, "n_duplicates": np.array(table.n_duplicates), **columns})
+
+
+def words_file(workspace: Workspace, part: str = "") -> Path:
+    """Where the words of all chunks are kept, see `Corpus.kept_words`."""
+    key = hashlib.sha256(f"{WORDS_FORMAT} {workspace.sha256}".encode())
+    for table in workspace.tables:
+        key.update(np.stack([table.start, table.end]).astype(np.int64).tobytes())
+    return cache_folder("words", part) / f"{key.hexdigest()[:32]}.npz"

@@ -7,8 +7,6 @@ one layout.
 from __future__ import annotations
 
 import hashlib
-import os
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +22,7 @@ from core.child import (
     start_child,
 )
 from core.errors import UserError
-from core.home import cache_folder
+from core.home import cache_folder, keep_arrays, kept_arrays
 from core.layout.places import LEAST_CHUNKS, MOST_CHUNKS
 
 MAX_SECONDS = 300
@@ -42,12 +40,7 @@ def vectors_key(vectors: np.ndarray) -> str:
 
 def kept_layout(key: str, part: str = "") -> np.ndarray | None:
     """(N, 2) uint16 as `layout_of` made it before; None when there is none, or it is damaged."""
-    try:
-        with np.load(_path(key, part), allow_pickle=False) as stored:  # the archive carries checksums
-            places: np.ndarray = stored["places"]
-            return places
-    except Exception:  # zipfile and numpy fail on damaged bytes in more ways than they name
-        return None
+    return kept_arrays(_path(key, part)).get("places")
 
 
 def layout_of(
@@ -66,15 +59,7 @@ def layout_of(
             " another document"
         )
     places = _made(vectors, waiting, spend)
-    path = _path(key, part)
-    temporary = path.with_suffix(f".{os.getpid()}.tmp.npz")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        np.savez(temporary, places=places)
-        temporary.replace(path)
-    except OSError:  # a cache that can't be written only costs time
-        with suppress(OSError):
-            temporary.unlink()
+    keep_arrays(_path(key, part), {"places": places})
     return places
 
 

@@ -11,9 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from core.bm25 import WordIndex
 from core.config import ChunkConfig
 from core.encode.encoder import DualEncoder
 from core.errors import BadDocument, Cancelled
+from core.home import CACHES, keep_arrays, kept_arrays, trim_caches
 from core.ingest import read_document
 from core.opening import OpenProgress, chunk_table, open_corpus, vector_store
 from core.qrag.agent import Agent
@@ -126,6 +128,68 @@ def test_a_damaged_table_is_cut_again(encoder: DualEncoder, home: Path) -> None:
     assert path.read_bytes() != b"no archive"
 
 
+def counted(encoder: DualEncoder, part: str = "") -> tuple[bytes, ...]:
+    """What the words of a new opening say, to the bit."""
+    words = open_corpus([STORY, PAGE], encoder, part=part).corpus.words
+    queries = (["john", "milk", "john"], ["house"], ["cold", "nobody"])
+    return (*(words.scores(query).tobytes() for query in queries), bytes([words.frequency("rain")]))
+
+
+def test_words_are_counted_at_the_first_opening_alone(encoder: DualEncoder, home: Path) -> None:
+    first = counted(encoder)
+    before = files_of(home)
+    (path,) = (home / "words").iterdir()
+    assert counted(encoder) == first
+    assert files_of(home) == before
+    stored = kept_arrays(path)
+    keep_arrays(path, {**stored, "data": 2 * stored["data"]})
+    assert counted(encoder) != first, "they were read from the file"
+    assert counted(encoder, "somebody") == first, "a part sees no other"
+    assert trim_caches(0) >= 1
+    assert not path.exists()
+    open_corpus([PAGE], encoder).corpus.words.scores(["house"])
+    open_corpus([PAGE, STORY], encoder).corpus.words.scores(["house"])
+    assert len(set((home / "words").glob("*.npz")) - {path}) == 2, "one for each list of chunks"
+    assert "words" in CACHES
+
+
+def test_damaged_words_are_counted_again(encoder: DualEncoder, home: Path) -> None:
+    """Every 3rd byte changed in turn, the file cut or emptied, and whole files whose arrays don't fit each
+    other or the chunks.
+    """
+    first = counted(encoder)
+    (path,) = (home / "words").iterdir()
+    content, stored = path.read_bytes(), kept_arrays(path)
+    corpus = open_corpus([STORY, PAGE], encoder).corpus
+    n = len(corpus)
+    for i in range(0, len(content), 3):
+        path.write_bytes(content[:i] + bytes([content[i] ^ 0xFF]) + content[i + 1 :])
+        kept = WordIndex.kept(path, n)
+        assert kept is None or kept.scores(["john"]).tobytes() == corpus.words.scores(["john"]).tobytes()
+    for spoilt in (content[: len(content) // 2], content[:-1], b"", b"no archive"):
+        path.write_bytes(spoilt)
+        assert WordIndex.kept(path, n) is None
+    ends, rows = stored["indptr"], stored["indices"]
+    for changed in (
+        {"indices": np.where(rows == rows.max(), n, rows).astype(np.int32)},
+        {"indices": -1 - rows},
+        {"indices": rows.astype(np.int64)},
+        {"indices": rows[:-1]},
+        {"indices": rows[:, None], "data": stored["data"][:, None]},
+        {"data": stored["data"].astype(object).astype(str)},
+        {"indptr": ends[::-1].copy()},
+        {"indptr": ends + 1},
+        {"indptr": ends[:-1]},
+        {"indptr": ends[[0, 2, 1, *range(3, len(ends))]]},
+        {"words": stored["words"][:-9]},
+        {"words": np.full(9, 0xFF, np.uint8)},
+    ):
+        keep_arrays(path, {**stored, **changed})
+        assert WordIndex.kept(path, n) is None, changed
+    assert counted(encoder) == first
+    assert kept_arrays(path).keys() == stored.keys(), "and kept again"
+
+
 def test_damaged_vectors_are_embedded_again(encoder: DualEncoder) -> None:
     first = open_corpus([STORY], encoder)
     path = vector_store(encoder).path
@@ -165,5 +229,6 @@ def test_a_home_that_is_no_folder(encoder: DualEncoder, home: Path) -> None:
     assert len(table) > 1
     opened = open_corpus([STORY], encoder)
     assert len(opened.corpus) == len(table)
+    assert opened.corpus.words.frequency("milk") > 0
     assert "can't be kept" in opened.notices[0]
     assert home.read_text() == "a file"
