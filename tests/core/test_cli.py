@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from core.cli import main
+from tests.core.cli.conftest import argv, home  # noqa: F401
 from tests.core.ingest.made import encrypted_pdf, make_docx, make_pdf, make_zip, paragraph
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,13 +38,6 @@ CHUNKS = [
 QUERY = "where is the milk ?"
 
 
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Caches and log of this test alone."""
-    monkeypatch.setenv("QRAG_HOME", str(tmp_path / "home"))
-    return tmp_path / "home"
-
-
 @pytest.fixture
 def files(tmp_path: Path) -> dict[str, Path]:
     """Input files of every kind."""
@@ -62,8 +56,8 @@ def core(capsys: pytest.CaptureFixture[str]) -> Command:
     0.
     """
 
-    def call(*argv: object) -> list[Any]:
-        status = main([str(part) for part in argv])
+    def call(*parts: object, **flags: object) -> list[Any]:
+        status = main(argv(*parts, **flags))
         out, err = capsys.readouterr()
         assert status == 0, err
         return [json.loads(line) for line in out.splitlines()]
@@ -75,8 +69,8 @@ def core(capsys: pytest.CaptureFixture[str]) -> Command:
 def refused(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
     """`refused("trace", ...)`: the sentence of a command that exits with 2 and prints nothing else."""
 
-    def call(*argv: object) -> str:
-        status = main([str(part) for part in argv])
+    def call(*parts: object, **flags: object) -> str:
+        status = main(argv(*parts, **flags))
         out, err = capsys.readouterr()
         assert (status, out) == (2, ""), (status, out, err)
         lines = err.splitlines()
@@ -199,9 +193,7 @@ def test_documents_of_an_archive_are_searched_as_one_list(core: Command, tmp_pat
             {"a.txt": "The milk is in the kitchen.", "b.docx": make_docx(paragraph("John got the milk."))}
         )
     )
-    (trace,) = core(
-        "trace", "--query", QUERY, "--document", tmp_path / "all.zip", "--checkpoint", "base", "--json"
-    )
+    (trace,) = core("trace", query=QUERY, document=tmp_path / "all.zip", checkpoint="base", json=True)
     check_trace(trace, 2)
 
 
@@ -320,21 +312,15 @@ def test_trace_over_chunks_in_a_process_of_its_own(
 
 
 def test_trace_over_documents_uses_the_shipped_checkpoint(
-    core: Command, files: dict[str, Path], home: Path
+    core: Command,
+    files: dict[str, Path],
+    home: Path,  # noqa: F811
 ) -> None:
     """The real encoder over three documents: the second call finds its vectors in the cache and gives the
     same numbers.
     """
     n_chunks = len(
-        core(
-            "ingest",
-            files["page.html"],
-            files["story.txt"],
-            files["road.md"],
-            "--json",
-            "--checkpoint",
-            "base",
-        )
+        core("ingest", files["page.html"], files["story.txt"], files["road.md"], json=True, checkpoint="base")
     )
     argv = (
         "trace",
@@ -381,8 +367,7 @@ def test_golden_episodes_through_the_command_line(core: Command, reference: Path
             "import-checkpoint",
             reference / "checkpoints" / name,
             tmp_path / name,
-            "--base",
-            reference / "tiny-bert",
+            base=reference / "tiny-bert",
         )
         == []
     )
@@ -395,14 +380,11 @@ def test_golden_episodes_through_the_command_line(core: Command, reference: Path
     (tmp_path / "episodes.jsonl").write_text("\n".join(lines) + "\n")
     traces = core(
         "trace",
-        "--episodes",
-        tmp_path / "episodes.jsonl",
-        "--checkpoint",
-        tmp_path / name,
-        "--step-budget",
-        budget,
-        "--full",
-        "--json",
+        episodes=tmp_path / "episodes.jsonl",
+        checkpoint=tmp_path / name,
+        step_budget=budget,
+        full=True,
+        json=True,
     )
     assert len(traces) == 2
     assert [trace.pop("id") for trace in traces] == [episode["id"] for episode in golden]
@@ -435,9 +417,7 @@ def test_flags_lie_over_the_checkpoints_defaults(core: Command, tiny: tuple[obje
         plain["config"]["temperature"],
         plain["config"]["stop_threshold"],
     ) == (4, 0.0, None)
-    (sampled,) = core(
-        "trace", *tiny, "--temperature", 0.5, "--seed", 7, "--top-k-actions", 3, "--step-budget", 5
-    )
+    (sampled,) = core("trace", *tiny, temperature=0.5, seed=7, top_k_actions=3, step_budget=5)
     check_trace(sampled, 5)
     assert (
         sampled["config"]["temperature"],
@@ -446,18 +426,7 @@ def test_flags_lie_over_the_checkpoints_defaults(core: Command, tiny: tuple[obje
     ) == (0.5, 7, 3)
     assert len(sampled["steps"]) == 5
     assert min(step["probability"] for step in sampled["steps"][:3]) < 1
-    (same,) = core(
-        "trace",
-        *tiny,
-        "--temperature",
-        0.5,
-        "--seed",
-        7,
-        "--top-k-actions",
-        "none",
-        "--stop-threshold",
-        "none",
-    )
+    (same,) = core("trace", *tiny, temperature=0.5, seed=7, top_k_actions="none", stop_threshold="none")
     assert (same["config"]["top_k_actions"], same["config"]["stop_threshold"]) == (None, None)
 
 
@@ -483,14 +452,7 @@ def test_a_default_budget_shrinks_to_a_short_document(
 ) -> None:
     (tmp_path / "short.json").write_text('["mary went home ."]')
     (trace,) = core(
-        "trace",
-        "--query",
-        QUERY,
-        "--chunks",
-        tmp_path / "short.json",
-        "--checkpoint",
-        tiny_checkpoints["none"],
-        "--json",
+        "trace", query=QUERY, chunks=tmp_path / "short.json", checkpoint=tiny_checkpoints["none"], json=True
     )
     assert (trace["config"]["step_budget"], trace["evidence"], trace["stop_reason"]) == (1, [0], "budget")
 
@@ -599,13 +561,7 @@ def test_a_sampled_episode_of_a_batch_replays(
     core("trace", "--episodes", tmp_path / "e.jsonl", *options)
     for run in core("runs", "list", "--log", tmp_path / "runs.duckdb", "--json")[0]["runs"]:
         (replay,) = core(
-            "runs",
-            "replay",
-            run["run_id"],
-            "--log",
-            tmp_path / "runs.duckdb",
-            "--checkpoint",
-            tiny_checkpoints["none"],
+            "runs", "replay", run["run_id"], log=tmp_path / "runs.duckdb", checkpoint=tiny_checkpoints["none"]
         )
         assert replay["holds"], replay["summary"]
 
@@ -621,7 +577,7 @@ def test_a_run_logged_with_a_seed_above_those_of_episodes_replays(
     assert (trace["config"]["seed"], replay["holds"]) == (2**32 - 1, True)
 
 
-def test_log_without_a_name_is_the_default_log(core: Command, tiny: tuple[object, ...], home: Path) -> None:
+def test_log_without_a_name_is_the_default_log(core: Command, tiny: tuple[object, ...], home: Path) -> None:  # noqa: F811
     core("trace", *tiny, "--log")
     assert (home / "log.duckdb").exists()
     assert core("runs", "list", "--json")[0]["total"] == 1
@@ -741,7 +697,7 @@ def test_unusable_episodes_are_told_before_anything_runs(
 ) -> None:
     (tmp_path / "e.jsonl").write_text(f"{GOOD_LINE}\n{bad_line}\n")
     assert words in refused(
-        "trace", "--episodes", tmp_path / "e.jsonl", "--checkpoint", tiny_checkpoints["none"], "--json"
+        "trace", episodes=tmp_path / "e.jsonl", checkpoint=tiny_checkpoints["none"], json=True
     )
 
 
@@ -750,7 +706,7 @@ def test_a_file_without_episodes(
 ) -> None:
     (tmp_path / "e.jsonl").write_text("\n\n")
     assert "holds no episode" in refused(
-        "trace", "--episodes", tmp_path / "e.jsonl", "--checkpoint", tiny_checkpoints["none"], "--json"
+        "trace", episodes=tmp_path / "e.jsonl", checkpoint=tiny_checkpoints["none"], json=True
     )
 
 
@@ -760,18 +716,18 @@ def test_a_file_without_episodes(
 )
 def test_unusable_documents(refused: Callable[..., str], tmp_path: Path, content: bytes, words: str) -> None:
     (tmp_path / "notes.txt").write_bytes(content)
-    for argv in (
+    for words_of_command in (
         ("ingest", tmp_path / "notes.txt", "--json"),
         ("trace", "--query", "q", "--document", tmp_path / "notes.txt", "--checkpoint", "base", "--json"),
     ):
-        assert words in refused(*argv)
+        assert words in refused(*words_of_command)
 
 
 def test_ingest_bounds(refused: Callable[..., str], files: dict[str, Path]) -> None:
     assert "max tokens 3 is below 8" in refused("ingest", files["story.txt"], "--json", "--max-tokens", 3)
     assert "max tokens 9999 is above 254" in refused(
-        "ingest", files["story.txt"], "--json", "--max-tokens", 9999, "--checkpoint", "base"
+        "ingest", files["story.txt"], json=True, max_tokens=9999, checkpoint="base"
     )
     assert "--text prints one document and got 2" in refused(
-        "ingest", files["story.txt"], files["road.md"], "--text"
+        "ingest", files["story.txt"], files["road.md"], text=True
     )

@@ -198,5 +198,5 @@ def test_another_tasks_rows_are_no_rival(
     rows = tmp_path / "rows.jsonl"
     core("evaluate", "qa1", "--data", data, "--n", 2, "--checkpoint", agent, "--rows", rows, "--json")
     assert "no question in common" in refused(
-        "evaluate", "qa2", "--data", data, "--n", 2, "--checkpoint", agent, "--against", rows, "--json"
+        "evaluate", "qa2", data=data, n=2, checkpoint=agent, against=rows, json=True
     )

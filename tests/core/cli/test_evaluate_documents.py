@@ -118,9 +118,8 @@ def test_the_bound_on_reading_is_each_documents_own(
             "evaluate-documents",
             asked(tmp_path / "asked.jsonl", *questions),
             tmp_path,
-            "--methods",
-            "bm25",
-            "--json",
+            methods="bm25",
+            json=True,
         )
     )
     assert [row["covered"] for row in rows] == [[True]] * 3
@@ -137,17 +136,7 @@ def test_a_line_a_question_and_method(core: Output, questions: Path, folder: Pat
         tmp_path / "qrels.txt",
     )
     rows, summary = lines(
-        core(
-            "evaluate-documents",
-            questions,
-            folder,
-            "--methods",
-            ",".join(methods),
-            "--k",
-            2,
-            *files,
-            "--json",
-        )
+        core("evaluate-documents", questions, folder, *files, methods=",".join(methods), k=2, json=True)
     )
     assert [(row["id"], row["method"]) for row in rows] == [
         (name, method) for name in ("m 1", "m2", "s1") for method in methods
@@ -218,18 +207,7 @@ def test_only_agents_stop_and_none_switches_it_off(core: Output, questions: Path
         core("evaluate-documents", questions, folder, "--methods", "auto,qrag,topk", "--k", 5, "--json")
     )
     free, _ = lines(
-        core(
-            "evaluate-documents",
-            questions,
-            folder,
-            "--methods",
-            "auto,topk",
-            "--k",
-            5,
-            "--stop",
-            "none",
-            "--json",
-        )
+        core("evaluate-documents", questions, folder, methods="auto,topk", k=5, stop="none", json=True)
     )
     story = {row["method"]: row for row in own if row["document"] == "story"}
     assert story["auto"]["evidence"] == story["qrag"]["evidence"]
@@ -258,7 +236,7 @@ def test_a_question_whose_quote_is_not_there_is_named_and_left_out(
         "w", "manual.md", "single", "What do children pay?", "nothing", "children pay nothing at all"
     )
     assert "question w: the quote 'children pay nothing at all' does not stand in manual.md" in refused(
-        "evaluate-documents", asked(tmp_path / "wrong.jsonl", wrong), folder, "--methods", "bm25", "--json"
+        "evaluate-documents", asked(tmp_path / "wrong.jsonl", wrong), folder, methods="bm25", json=True
     )
     right = question("r", "manual.md", "single", "What does a ticket cost?", "four crowns", QUOTES[1])
     path = asked(tmp_path / "both.jsonl", wrong, right)
@@ -290,7 +268,7 @@ def test_what_is_not_there(refused: Output, questions: Path, folder: Path, tmp_p
     assert "can't be read" in refused("evaluate-documents", tmp_path / "none.jsonl", folder, "--json")
     (folder / "manual.md").unlink()
     assert "document 'manual.md' is not in" in refused(
-        "evaluate-documents", questions, folder, "--methods", "bm25", "--json"
+        "evaluate-documents", questions, folder, methods="bm25", json=True
     )
 
 

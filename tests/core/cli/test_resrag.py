@@ -10,7 +10,7 @@ import pytest
 from core.cli import main
 from core.evaluate.frontier import read_frontier
 from core.resrag.card import read_card
-from tests.core.cli.conftest import Output
+from tests.core.cli.conftest import Output, argv
 from tests.core.train.set_data import write_sets
 from tests.llm_server import KEY, serve_llm
 
@@ -28,40 +28,16 @@ def test_a_policy_is_trained_and_measured(
 ) -> None:
     monkeypatch.setenv("QRAG_HOME", str(tmp_path / "home"))
     policy, rows = tmp_path / "policy", tmp_path / "rows.jsonl.gz"
-    train = [
-        "train-resrag",
-        "--out",
-        str(policy),
-        "--data-folder",
-        str(data),
-        "--updates",
-        "3",
-        "--warmup-updates",
-        "2",
-        "--questions",
-        "3",
-        "--json",
-    ]
+    train = argv(
+        "train-resrag", out=policy, data_folder=data, updates=3, warmup_updates=2, questions=3, json=True
+    )
     assert main(train) == 0
     said = json.loads(capsys.readouterr().out)
     card = read_card(policy)
     assert (said["updates"], card.name, card.encoder) == (3, "policy", "general")
     assert card.training is not None
     assert card.training["config"]["reward"]["bad_answer"] == -0.5
-    study = [
-        "study",
-        "frontier",
-        "hotpotqa",
-        "natural",
-        "--data",
-        str(data),
-        "--n",
-        "2",
-        "--policy",
-        str(policy),
-        "--rows",
-        str(rows),
-    ]
+    study = argv("study", "frontier", "hotpotqa", "natural", data=data, n=2, policy=policy, rows=rows)
     assert main(study) == 0
     made = capsys.readouterr().out
     assert "| hotpotqa | RES-RAG policy | 1 |" in made

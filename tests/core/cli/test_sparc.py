@@ -30,20 +30,7 @@ def chunks(tmp_path: Path) -> Path:
 
 def test_a_question_gives_its_trace(chunks: Path, core: Output) -> None:
     printed = core(
-        "sparc",
-        "--query",
-        QUESTION,
-        "--chunks",
-        chunks,
-        "--checkpoint",
-        "base",
-        "--strategies",
-        "bm25",
-        "--k",
-        2,
-        "--width",
-        1,
-        "--json",
+        "sparc", query=QUESTION, chunks=chunks, checkpoint="base", strategies="bm25", k=2, width=1, json=True
     )
     values = json.loads(printed)
     assert (values["answer"], values["stop_reason"], values["agents"]) == (
@@ -89,29 +76,14 @@ def test_what_can_t_be_done_is_refused_in_a_sentence(
     chunks: Path, refused: Output, flags: tuple[object, ...], sentence: str
 ) -> None:
     assert (
-        refused(
-            "sparc", "--query", QUESTION, "--chunks", chunks, "--checkpoint", "base", *flags, "--json"
-        ).strip()
+        refused("sparc", *flags, query=QUESTION, chunks=chunks, checkpoint="base", json=True).strip()
         == sentence
     )
 
 
 def test_a_run_is_kept_with_its_trace_and_made_again(chunks: Path, core: Output, tmp_path: Path) -> None:
     log = tmp_path / "log.duckdb"
-    core(
-        "sparc",
-        "--query",
-        QUESTION,
-        "--chunks",
-        chunks,
-        "--checkpoint",
-        "base",
-        "--depth",
-        2,
-        "--log",
-        log,
-        "--json",
-    )
+    core("sparc", query=QUESTION, chunks=chunks, checkpoint="base", depth=2, log=log, json=True)
     (run,) = json.loads(core("runs", "list", "--log", log, "--json"))["runs"]
     replay = json.loads(core("runs", "replay", run["run_id"], "--log", log, "--checkpoint", "base"))
     assert replay["holds"], replay["summary"]
@@ -121,18 +93,7 @@ def test_a_run_is_kept_with_its_trace_and_made_again(chunks: Path, core: Output,
 def test_sparc_is_a_method_of_compare_with_an_answer(chunks: Path, core: Output) -> None:
     values = json.loads(
         core(
-            "compare",
-            "--query",
-            QUESTION,
-            "--chunks",
-            chunks,
-            "--checkpoint",
-            "base",
-            "--methods",
-            "bm25,sparc",
-            "--k",
-            2,
-            "--json",
+            "compare", query=QUESTION, chunks=chunks, checkpoint="base", methods="bm25,sparc", k=2, json=True
         )
     )
     ours = values["methods"]["sparc"]
@@ -161,19 +122,7 @@ def test_a_study_makes_its_rows_once_and_its_tables_from_them(
     core: Output, data: Path, tmp_path: Path
 ) -> None:
     rows = tmp_path / "rows.jsonl.gz"
-    first = core(
-        "study",
-        "sparc-first-round",
-        "hotpotqa",
-        "--data",
-        data,
-        "--n",
-        1,
-        "--checkpoint",
-        "base",
-        "--rows",
-        rows,
-    )
+    first = core("study", "sparc-first-round", "hotpotqa", data=data, n=1, checkpoint="base", rows=rows)
     assert "**Methods at equal evidence**" in first
     assert first.count("| hotpotqa-pooled | SPARC, bm25+dense+qrag, rewritten first round | 2 |") == 1 + 1 + 3
     assert "n = 1 questions of the test part over 48 paragraphs" in first

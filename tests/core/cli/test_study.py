@@ -40,9 +40,7 @@ def test_rows_are_made_once_and_then_read(
     core: Output, agent: Path, data: Path, tmp_path: Path, name: str
 ) -> None:
     rows, figure = tmp_path / "results" / "rows.jsonl.gz", tmp_path / "figure.svg"
-    printed = core(
-        "study", name, *ROW_STUDIES[name], "--data", data, "--n", 2, "--checkpoint", agent, "--rows", rows
-    )
+    printed = core("study", name, *ROW_STUDIES[name], data=data, n=2, checkpoint=agent, rows=rows)
     assert printed.startswith("**")
     assert "qrag" in {row.method for row in read_rows(rows)}
     if name == "chunk-size":

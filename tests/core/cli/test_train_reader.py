@@ -11,9 +11,7 @@ from core.answer.checkpoint import read_reader_spec
 from core.answer.rows import read_answers
 from core.cli import main
 from tests.core.answer.conftest import SHORT, TrainedReader, base, course_data, trained  # noqa: F401
-from tests.core.cli.conftest import Output
-
-FLAGS = [str(part) for name, value in SHORT.items() for part in (f"--{name.replace('_', '-')}", value)]
+from tests.core.cli.conftest import Output, argv
 
 
 def test_training_by_command(
@@ -22,44 +20,26 @@ def test_training_by_command(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    argv = [
+    command = argv(
         "train-reader",
-        "--out",
-        str(tmp_path / "mine"),
-        "--base",
-        str(base),
-        "--data-folder",
-        str(course_data),
-        *FLAGS,
-        "--device",
-        "cpu",
-        "--json",
-    ]
-    assert main(argv) == 0
+        out=tmp_path / "mine",
+        base=base,
+        data_folder=course_data,
+        **SHORT,
+        device="cpu",
+        json=True,
+    )
+    assert main(command) == 0
     out, err = capsys.readouterr()
     result = json.loads(out)
     assert (result["reader"], result["updates"]) == (str(tmp_path / "mine"), SHORT["updates"])
     assert ["update" in line and " left" in line for line in err.splitlines()].count(True) == SHORT["updates"]
     spec = read_reader_spec(tmp_path / "mine")
     assert (spec.name, spec.training is not None) == ("mine", True)
-    assert main(argv) == 0
+    assert main(command) == 0
     assert capsys.readouterr().err.startswith("finished")
 
-    assert (
-        main(
-            [
-                "tune-reader",
-                str(tmp_path / "mine"),
-                "--data-folder",
-                str(course_data),
-                "--n",
-                "20",
-                "--device",
-                "cpu",
-            ]
-        )
-        == 0
-    )
+    assert main(argv("tune-reader", tmp_path / "mine", data_folder=course_data, n=20, device="cpu")) == 0
     told, tuned = json.loads(capsys.readouterr().out), read_reader_spec(tmp_path / "mine")
     assert tuned.scores is not None
     assert told["scores"] == tuned.scores["validation"]
@@ -72,7 +52,7 @@ def test_refusals_are_one_sentence(refused: Output, tmp_path: Path) -> None:
     assert "reader.json" in refused("tune-reader", tmp_path)
     assert "updates 0 is below 1" in refused("train-reader", "--out", tmp_path / "x", "--updates", 0)
     assert "the data sets are not in" in refused(
-        "train-reader", "--out", tmp_path / "x", "--data-folder", tmp_path / "nowhere"
+        "train-reader", out=tmp_path / "x", data_folder=tmp_path / "nowhere"
     )
     assert "reader.json" in refused("study", "answers", "qa1", "--reader", tmp_path)
 
@@ -91,16 +71,11 @@ def test_rows_of_answers_are_made_once_and_then_read(
         "answers",
         "qa1",
         "hotpotqa",
-        "--data",
-        data,
-        "--n",
-        2,
-        "--reader",
-        trained.folder,
-        "--checkpoint",
-        agent,
-        "--rows",
-        rows,
+        data=data,
+        n=2,
+        reader=trained.folder,
+        checkpoint=agent,
+        rows=rows,
     )
     assert {(row.task, row.evidence) for row in read_answers(rows)} == {
         (task, kind) for task in ("qa1", "hotpotqa") for kind in ("gold", "relative10", "topk", "bm25")

@@ -9,25 +9,13 @@ from pathlib import Path
 import pytest
 
 from core.cli import main
-from tests.core.cli.conftest import home, refused  # noqa: F401
+from tests.core.cli.conftest import argv, home, refused  # noqa: F401
 from tests.core.train.conftest import SHORT, where_questions
 
 
 def flags(questions: Path, base: Path, out: Path) -> list[str]:
     """A short training on own questions."""
-    settings = [str(part) for name, value in SHORT.items() for part in (f"--{name.replace('_', '-')}", value)]
-    return [
-        "train",
-        "--questions",
-        str(questions),
-        "--base",
-        str(base),
-        "--out",
-        str(out),
-        "--device",
-        "cpu",
-        *settings,
-    ]
+    return argv("train", **SHORT, questions=questions, base=base, out=out, device="cpu")
 
 
 def test_stdout_carries_the_result_and_nothing_else(
@@ -53,21 +41,7 @@ def test_stdout_carries_the_result_and_nothing_else(
     assert (
         json.loads((tmp_path / "agent" / "qrag.json").read_text())["name"] == "agent"
     )  # called as its folder
-    assert (
-        main(
-            [
-                "calibrate",
-                str(tmp_path / "agent"),
-                "--questions",
-                str(questions),
-                "--device",
-                "cpu",
-                "--n",
-                "4",
-            ]
-        )
-        == 0
-    )
+    assert main(argv("calibrate", tmp_path / "agent", questions=questions, device="cpu", n=4)) == 0
     calibrated = json.loads(capsys.readouterr().out)
     assert (calibrated["on"], calibrated["n"]) == (["validation"], 4)
     assert (
@@ -76,18 +50,15 @@ def test_stdout_carries_the_result_and_nothing_else(
     )
     assert (
         main(
-            [
+            argv(
                 "calibrate",
-                str(tmp_path / "agent"),
+                tmp_path / "agent",
                 "validation",
-                "--questions",
-                str(questions),
-                "--device",
-                "cpu",
-                "--n",
-                "3",
-                "--review",
-            ]
+                questions=questions,
+                device="cpu",
+                n=3,
+                review=True,
+            )
         )
         == 0
     )
@@ -140,7 +111,7 @@ def test_data_must_be_named_and_there(refused: Callable[..., str], base: Path, t
     assert "required: --out" in refused("train", "--data", "narrative")
     assert "books/train" in refused("train", "--data", "narrative", "--data-folder", tmp_path, *out)
     assert "the data sets are not in" in refused(
-        "train", "--data", "multi-hop", "--data-folder", tmp_path / "nowhere", *out
+        "train", *out, data="multi-hop", data_folder=tmp_path / "nowhere"
     )
     assert "nothing.jsonl can't be read" in refused("train", "--questions", tmp_path / "nothing.jsonl", *out)
     few = tmp_path / "few.jsonl"

@@ -33,6 +33,7 @@ from core.qrag.retriever import AgentRetriever
 from core.train.recipes import plan_training
 from core.train.sitting import CONFIG_FILE, PROGRESS_FILE, RESUME_FILE, TrainEvent, read_progress
 from core.train.trainer import Trainer
+from tests.core.cli.conftest import argv
 from tests.core.conftest import CorpusOf
 from tests.core.train.conftest import NAMES, PLACES, SHORT, TINY, PlanOf, Trained
 
@@ -182,21 +183,7 @@ def test_a_killed_training_goes_on_with_the_same_curve(
     nobody disturbed.
     """
     folder = tmp_path / "killed"
-    flags = [str(part) for name, value in TINY.items() for part in (f"--{name.replace('_', '-')}", value)]
-    command = [
-        "train",
-        "--questions",
-        str(questions),
-        "--base",
-        str(base),
-        "--name",
-        "tiny",
-        "--out",
-        str(folder),
-        *flags,
-        "--device",
-        "cpu",
-    ]
+    command = argv("train", **TINY, questions=questions, base=base, name="tiny", out=folder, device="cpu")
     environment = os.environ | {
         "OMP_NUM_THREADS": str(torch.get_num_threads())
     }  # sums over another number of threads round otherwise

@@ -17,7 +17,7 @@ from core.cli import main
 from core.cli.tune import interruption
 from core.log import ExperimentLog
 from core.tune.pairs import pair_lines, read_pairs
-from tests.core.cli.conftest import core, home, refused  # noqa: F401
+from tests.core.cli.conftest import argv, core, home, refused  # noqa: F401
 from tests.core.tune.conftest import stop_pairs, stopping_runs
 from tests.core.tune.recording import Round, log_sparc
 
@@ -45,29 +45,17 @@ def test_preferences_refuses_in_one_sentence(refused: Output, tmp_path: Path) ->
     with ExperimentLog.open(path) as log:
         log_sparc(log, [RIGHT])
     assert "can't be written (No such file or directory); name another file" in refused(
-        "preferences", "--log", path, "--to", tmp_path / "no" / "pairs.jsonl"
+        "preferences", log=path, to=tmp_path / "no" / "pairs.jsonl"
     )
 
 
 def test_a_model_is_tuned(tiny_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, out = tmp_path / "pairs.jsonl", tmp_path / "tuned"
     file.write_text("".join(pair_lines(stop_pairs(stopping_runs(10, Random(0))))))
-    command = [
-        "tune",
-        "--pairs",
-        file,
-        "--model",
-        tiny_model,
-        "--out",
-        out,
-        "--epochs",
-        1,
-        "--no-reference",
-        "--device",
-        "cpu",
-        "--json",
-    ]
-    assert main([str(part) for part in command]) == 0
+    command = argv(
+        "tune", pairs=file, model=tiny_model, out=out, epochs=1, no_reference=True, device="cpu", json=True
+    )
+    assert main(command) == 0
     said, told = capsys.readouterr()
     result = json.loads(said)
     assert (result["out"], result["n_pairs"] + result["n_held_out"]) == (str(out), 30)
