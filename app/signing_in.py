@@ -61,11 +61,9 @@ class Guesses:
         """Seconds until this address may try a password for this name; 0 is now."""
         with self._lock:
             n, last = self._of_each.get((name, address), (0.0, 0.0))
-            pause = (
-                last + min(LONGEST_WAIT, 2.0 ** min(n - FREE_GUESSES, 30.0)) - self._clock()
-                if n >= FREE_GUESSES
-                else 0.0
-            )
+            pause = 0.0
+            if n >= FREE_GUESSES:
+                pause = last + min(LONGEST_WAIT, 2.0 ** min(n - FREE_GUESSES, 30.0)) - self._clock()
             return max(0.0, pause, (self._level(name) + 1 - GUESSES_AN_HOUR) * _SHARE)
 
     def count(self, name: str, address: str) -> None:

@@ -36,6 +36,8 @@ COUNT_COLOURS = {"hit": "#3f8f4f", "miss": "#b26e00", "not labelled": INK}
 """By outcome of a run."""
 CURVE_POINTS = 80
 """Most points of a curve over updates: each is the mean of as many updates as that takes."""
+_ABOVE = {"orientation": "h", "y": 1.02, "yanchor": "bottom"}
+"""Where a legend lies: in a line over its figure."""
 
 Drawing = dict[str, Any]
 """A figure as plotly's script takes it, `data` and `layout`; `go.Figure(drawing)` is the checked object."""
@@ -193,14 +195,13 @@ def parts_figure(trace: Trace) -> Drawing:
         for name, part, colour in parts
     ]
     zero = {"title": "Q", "zeroline": True, "zerolinecolor": LINE}
-    legend = {"orientation": "h", "y": 1.02, "yanchor": "bottom"}
     return _drawing(
         bars,
         None,
         zero,
         barmode="relative",
         showlegend=True,
-        legend=legend,
+        legend=_ABOVE,
         margin={"l": 48, "r": 16, "t": 34, "b": 40},
     )
 
@@ -294,7 +295,7 @@ def step_figure(
             _add_curve(figure, at, others, f"{label}, {beside}", colour, dash="dash", listed=False)
     figure.update_layout(
         showlegend=True,
-        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "traceorder": "normal"},
+        legend=_ABOVE | {"traceorder": "normal"},
         margin={"t": 34},
     )
     figure.update_xaxes(title="update")
@@ -340,7 +341,7 @@ def stops_figure(
     figure.add_vline(x=threshold, line={"color": WARN, "dash": "dash", "width": 1.5})
     figure.update_layout(
         showlegend=True,
-        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "traceorder": "normal"},
+        legend=_ABOVE | {"traceorder": "normal"},
         margin={"t": 34},
     )
     figure.update_xaxes(title="stop threshold (Q)")
@@ -376,7 +377,7 @@ def curves_figure(curves: Sequence[tuple[str, Sequence[float], float | None]]) -
         )
     figure.update_layout(
         showlegend=len(curves) > 1,
-        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"},
+        legend=_ABOVE,
         margin={"t": 34},
     )
     figure.update_xaxes(
@@ -405,7 +406,7 @@ def counts_figure(counts: Mapping[str, Mapping[str, int]]) -> go.Figure:
     figure.update_layout(
         barmode="stack",
         showlegend=True,
-        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "traceorder": "normal"},
+        legend=_ABOVE | {"traceorder": "normal"},
         margin={"t": 34},
     )
     figure.update_xaxes(type="category")
@@ -417,9 +418,7 @@ def counts_figure(counts: Mapping[str, Mapping[str, int]]) -> go.Figure:
 def card_figure(chart: Chart) -> go.Figure:
     """A study's chart for a card that has a heading of its own."""
     figure = chart_figure(chart)
-    figure.update_layout(
-        title=None, height=280, margin={"t": 34}, legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"}
-    )
+    figure.update_layout(title=None, height=280, margin={"t": 34}, legend=_ABOVE)
     return figure
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from pydantic import ConfigDict, TypeAdapter
+from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 
 from core.evaluate.rows import read_lines
@@ -41,14 +41,11 @@ class AnswerRow:
     """The answer contains an accepted one."""
 
 
-_ROW = TypeAdapter(AnswerRow)
-
-
 def read_answers(path: Path) -> list[AnswerRow]:
     """The rows of a file, gzipped if its name ends in .gz. Raises BadRequest, naming the line
     that is none.
     """
-    return read_lines(path, _ROW, "answer row", "study answers --rows")
+    return read_lines(path, AnswerRow, "answer row", "study answers --rows")
 
 
 def group_answers(rows: Sequence[AnswerRow]) -> list[tuple[AnswerRow, ...]]:

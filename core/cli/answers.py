@@ -63,11 +63,9 @@ class _Subjects:
 
     def of(self, kind: str, task: str) -> Subject:
         """The method of that kind for a task."""
-        agent = (
-            (self._args.checkpoint or ("narrative" if task in STORIES else "multi-hop"))
-            if METHODS[kind].trained
-            else None
-        )
+        agent = None
+        if METHODS[kind].trained:
+            agent = self._args.checkpoint or ("narrative" if task in STORIES else "multi-hop")
         if (kind, agent) not in self._loaded:
             self._loaded[kind, agent] = load_subject(kind, agent, self._args.device)
         return self._loaded[kind, agent]

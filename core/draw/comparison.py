@@ -334,11 +334,9 @@ def _picture(shown: ShownComparison, at: int, trace: Trace) -> Node:
     }
     again = method.looks_again and len(seen) > 1
     told = f"{counted(len(seen), 'look')}, a row each · " if again else ""
-    scale = (
-        f"{told}{method.score_name} {lo:.2f} to {hi:.2f}"
-        if seen
-        else "its branches score only what they retrieve"
-    )
+    scale = "its branches score only what they retrieve"
+    if seen:
+        scale = f"{told}{method.score_name} {lo:.2f} to {hi:.2f}"
     return h(
         "div.qx-picture",
         h("div.qx-pins", *(_pin(at, i, place, pins[i], paint[i]) for place, i in enumerate(chosen, start=1))),

@@ -120,11 +120,9 @@ def _passage(
         parts.append(h("span", {**mark, "data-act": "open", "data-arg": str(chunk_id)}, *words))
         at = max(at, chunk.end)
         link = h("button.qx-link", {"data-act": "open", "data-arg": str(chunk_id)}, f"chunk {chunk_id:,}")
-        where = (
-            h("span.qx-mut", {"title": " › ".join(chunk.heading_path)}, chunk.heading_path[-1])
-            if chunk.heading_path
-            else None
-        )
+        where = None
+        if chunk.heading_path:
+            where = h("span.qx-mut", {"title": " › ".join(chunk.heading_path)}, chunk.heading_path[-1])
         missed = h("strong.qx-missed-name", "missed support ") if step is None else None
         margin.append(h("div", missed, link, where))
     if end > at:

@@ -123,11 +123,9 @@ def rounds(run: ShownSparc | None, opened: int | None = None) -> list[Node]:
         return [h("p.qx-empty", EMPTY)]
     trace = run.trace
     if not trace.rounds:
-        words = (
-            "The first round is on its way."
-            if run.status == "running"
-            else "It ended before its first round."
-        )
+        words = "It ended before its first round."
+        if run.status == "running":
+            words = "The first round is on its way."
         return [h("p.qx-empty", words)]
     seen: dict[int, list[str]] = {}
     shown = []
@@ -261,11 +259,9 @@ def _card(
     marks: list[Node] = [h("span.qx-strategy", {"title": sentence, "tabindex": "0"}, name), h("span.qx-grow")]
     chosen = run.trace.chosen_branch is branch and bool(run.trace.answer.strip())
     if best or chosen:
-        title = (
-            "The answer of the run is this branch's"
-            if chosen
-            else "The context manager chose this branch: the next round goes on from its note"
-        )
+        title = "The context manager chose this branch: the next round goes on from its note"
+        if chosen:
+            title = "The answer of the run is this branch's"
         marks.append(h("span.qx-mark.qx-best", {"title": title}, "wins" if chosen else "leads"))
     asked = asked_anew(run.trace.started.question, shorten(branch.query.query, _LONGEST))
     words = [h("em", said) if fresh else said for said, fresh in asked]
@@ -483,11 +479,10 @@ def _waiting(branch: SparcBranch, run: ShownSparc) -> list[Node]:
 
 def cost_words(cost: Cost) -> str:
     """What a turn took, in a few words."""
-    calls = (
-        f"{counted(cost.calls, 'call')} · {counted(cost.prompt_tokens + cost.completion_tokens, 'token')} · "
-        if cost.calls
-        else ""
-    )
+    calls = ""
+    if cost.calls:
+        tokens = counted(cost.prompt_tokens + cost.completion_tokens, "token")
+        calls = f"{counted(cost.calls, 'call')} · {tokens} · "
     return f"{calls}{cost.milliseconds:,.0f} ms"
 
 

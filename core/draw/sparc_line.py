@@ -112,11 +112,9 @@ def doing(trace: SparcTrace) -> str:
 
 
 def _ended_early(run: ShownSparc) -> Node:
-    words = (
-        "Cancelled; the rounds so far are kept."
-        if run.status == "cancelled"
-        else run.message or "It ended before it had an answer; what was done by then is kept."
-    )
+    words = "Cancelled; the rounds so far are kept."
+    if run.status != "cancelled":
+        words = run.message or "It ended before it had an answer; what was done by then is kept."
     inner = [
         part_head("Stopped", h("span.qx-stop-mark", {"aria-hidden": "true"})),
         h("span.qx-part-words", shorten(words, _LONGEST)),

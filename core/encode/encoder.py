@@ -73,11 +73,9 @@ class DualEncoder:
         self.tokenizer = FastTokenizer(find_base(self.spec.base, folder))
         towers = load_towers(folder, self.spec)
         self.dtype = compute_dtype(self.spec, self.device)
-        openvino = (
-            openvino_engine(towers.action, self.spec, self.dtype, self.tokenizer.pad_id)
-            if self.device.type == "cpu"
-            else None
-        )
+        openvino = None
+        if self.device.type == "cpu":
+            openvino = openvino_engine(towers.action, self.spec, self.dtype, self.tokenizer.pad_id)
         self._states = self._torch_engine(towers.state)
         self._chunks: Engine = openvino or (
             self._states if towers.action is towers.state else self._torch_engine(towers.action)

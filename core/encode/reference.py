@@ -184,11 +184,9 @@ def _build_spec(config: dict[str, Any], name: str) -> CheckpointSpec:
             f"config.yaml: positions {kind!r} are unknown; none, absolute and relative can be imported"
         )
     max_chunk_tokens = _get(config, "max_action_length", int)
-    step = (
-        _get(config, f"envs.positions_processor_dict.{kind}.step_size", float, 20.0)
-        if kind == "relative"
-        else 10.0
-    )
+    step = 10.0
+    if kind == "relative":
+        step = _get(config, f"envs.positions_processor_dict.{kind}.step_size", float, 20.0)
     return CheckpointSpec(
         name=name[:100],
         description="Imported from the Q-RAG authors' format.",

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from pydantic import ConfigDict, TypeAdapter
+from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 
 from core.evaluate.rows import read_lines
@@ -88,14 +88,11 @@ class DocumentRow:
         return {name: values[name] for name in (*names, *answer, "completeness")}
 
 
-_ROW = TypeAdapter(DocumentRow)
-
-
 def read_document_rows(path: Path) -> list[DocumentRow]:
     """The rows of a file, gzipped if its name ends in .gz. Raises BadRequest, naming the line
     that is none.
     """
-    return read_lines(path, _ROW, "row of a question about a document", "evaluate-documents --rows")
+    return read_lines(path, DocumentRow, "row of a question about a document", "evaluate-documents --rows")
 
 
 DOCUMENT_METRICS: dict[str, Callable[[DocumentRow], float | None]] = {

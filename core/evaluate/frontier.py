@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from pydantic import ConfigDict, TypeAdapter
+from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 
 from core.evaluate.rows import read_lines
@@ -42,14 +42,11 @@ class FrontierRow:
     support_f1: tuple[float, ...]
 
 
-_ROW = TypeAdapter(FrontierRow)
-
-
 def read_frontier(path: Path) -> list[FrontierRow]:
     """The rows of a file, gzipped if its name ends in .gz. Raises BadRequest, naming the line
     that is none.
     """
-    return read_lines(path, _ROW, "row of a frontier", "study frontier --rows")
+    return read_lines(path, FrontierRow, "row of a frontier", "study frontier --rows")
 
 
 def group_frontier(rows: Sequence[FrontierRow]) -> list[tuple[FrontierRow, ...]]:

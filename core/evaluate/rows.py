@@ -87,7 +87,6 @@ class EpisodeRow:
         return self.task, self.split, self.length, self.chunk_tokens, self.seed, self.id
 
 
-_ROW = TypeAdapter(EpisodeRow)
 T = TypeVar("T")
 
 
@@ -100,10 +99,10 @@ def read_rows(path: Path) -> list[EpisodeRow]:
     """The rows of a file, gzipped if its name ends in .gz. Raises BadRequest, naming the line
     that is none.
     """
-    return read_lines(path, _ROW, "evaluation row", "evaluate --rows")
+    return read_lines(path, EpisodeRow, "evaluation row", "evaluate --rows")
 
 
-def read_lines(path: Path, kind: TypeAdapter[T], what: str, made_by: str) -> list[T]:
+def read_lines(path: Path, kind: type[T], what: str, made_by: str) -> list[T]:
     """The objects of a file of JSON lines, gzipped if its name ends in .gz. `what` one is called and
     `made_by` which command. Raises BadRequest.
     """
@@ -111,7 +110,7 @@ def read_lines(path: Path, kind: TypeAdapter[T], what: str, made_by: str) -> lis
         with (
             gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8")
         ) as file:
-            return list(_parse(file, path, kind, what, made_by))
+            return list(_parse(file, path, TypeAdapter(kind), what, made_by))
     except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise BadRequest(
             f"rows can't be read from {path} ({error}); take a file that evaluate wrote"

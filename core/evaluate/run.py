@@ -224,11 +224,9 @@ def _path(retriever: Retriever, corpus: ExampleCorpus, config: EpisodeConfig) ->
     best = [step.state_value for step in trace.steps] if plans else []
     if plans and trace.stopped is not None and trace.stopped.q_value is not None:
         best.append(trace.stopped.q_value)
-    evidence = (
-        tuple(chunk_id for chunk_id in trace.chosen if chunk_id not in trace.taken_back)
-        if plans and config.review_threshold is not None
-        else None
-    )
+    evidence = None
+    if plans and config.review_threshold is not None:
+        evidence = tuple(chunk_id for chunk_id in trace.chosen if chunk_id not in trace.taken_back)
     return _ChosenPath(
         trace.chosen, _rounded([step.q_value for step in trace.steps]), _rounded(best), spent, evidence
     )

@@ -139,11 +139,9 @@ class Reach:
     def check(self, address: Address) -> None:
         """Raises BadRequest for a host that is not listed."""
         if self.listed is not None and address.origin not in {listed.origin for listed in self.listed}:
-            choice = (
-                "choose one of " + ", ".join(map(str, self.listed))
-                if self.listed
-                else "whoever runs it would have to list the host"
-            )
+            choice = "whoever runs it would have to list the host"
+            if self.listed:
+                choice = "choose one of " + ", ".join(map(str, self.listed))
             raise BadRequest(f"this server does not ask language models at {address.netloc}; {choice}")
 
     def places(self, address: Address, look_up: LookUp = socket.getaddrinfo) -> list[Place]:

@@ -20,6 +20,7 @@ from core.log.live import NUMBERS_ROOM, PAGE_ROOM, SCRIPT, STYLE, TEXTS_ROOM, pa
 from core.log.page import (
     Html,
     LoggedView,
+    about,
     el,
     framed,
     reading_card,
@@ -233,10 +234,4 @@ def _about(
     ]
     told += [(f"SHA-256 of document {i}", [one.sha256]) for i, one in enumerate(documents, start=1)]
     rows = [part for name, facts in told for part in (el("dt", name), el("dd", " · ".join(facts)))]
-    words = "" if with_text else " Texts of documents were left out."
-    return el(
-        "footer",
-        el("h2", "About"),
-        el("p", f"Made with Q-RAG Explorer from its log.{words}", class_="qx-mut"),
-        el("dl", *rows),
-    )
+    return about(rows, with_text)

@@ -663,11 +663,9 @@ def _evidence(view: LoggedView) -> Html:
     items = []
     for chunk_id in sorted({*trace.evidence}):  # an imported run may name one twice
         place = place_of(chunk_id, view.documents, view.borders)
-        path = (
-            ""
-            if place is None
-            else _path(view.documents[place.document].title, place.heading_path if view.with_text else ())
-        )
+        path = ""
+        if place is not None:
+            path = _path(view.documents[place.document].title, place.heading_path if view.with_text else ())
         name = el("strong", f"chunk {chunk_id:,} ")
         children = [el("p", name, el("span", path, class_="qx-mut", dir="auto"))]
         if view.with_text:
@@ -733,6 +731,11 @@ def _colophon(run: LoggedRun, documents: Sequence[LoggedDocument], with_text: bo
         **{f"SHA-256 of document {i}": document.sha256 for i, document in enumerate(documents, start=1)},
     }
     rows = [el(tag, words) for pair in facts.items() for tag, words in zip(("dt", "dd"), pair, strict=True)]
+    return about(rows, with_text)
+
+
+def about(rows: Sequence[Html], with_text: bool) -> Html:
+    """The end of a page: names and facts, and whether it has the documents' texts."""
     words = "" if with_text else " Texts of documents were left out."
     return el(
         "footer",

@@ -335,11 +335,9 @@ def _check_tables(documents: tuple[LoggedDocument, ...], n_chunks: int) -> None:
 def _document(reference: _DocumentRef, text: str | None, n_chunks: int) -> LoggedDocument:
     if text is not None and Document(reference.title, text, reference.kind).sha256 != reference.sha256:
         raise MalformedRuns(f"the text of document {reference.title[:80]!r} does not fit its hash")
-    table = (
-        None
-        if reference.table is None
-        else decode_foreign_table(_bytes(reference.table), min(n_chunks, MAX_TABLE_CHUNKS))
-    )
+    table = None
+    if reference.table is not None:
+        table = decode_foreign_table(_bytes(reference.table), min(n_chunks, MAX_TABLE_CHUNKS))
     return LoggedDocument(reference.title, reference.sha256, reference.kind, text, table)
 
 

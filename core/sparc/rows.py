@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from pydantic import ConfigDict, TypeAdapter
+from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 
 from core.evaluate.rows import read_lines
@@ -84,14 +84,11 @@ class SparcRow:
         return (*about, self.strategies, self.width, self.depth, self.first_round, self.k)
 
 
-_ROW = TypeAdapter(SparcRow)
-
-
 def read_sparc_rows(path: Path) -> list[SparcRow]:
     """The rows of a file, gzipped if its name ends in .gz. Raises BadRequest, naming the line
     that is none.
     """
-    return read_lines(path, _ROW, "SPARC row", "study sparc --rows")
+    return read_lines(path, SparcRow, "SPARC row", "study sparc --rows")
 
 
 def group_sparc(rows: Sequence[SparcRow]) -> list[tuple[SparcRow, ...]]:

@@ -20,11 +20,9 @@ _KINDS = {
 def card(model: str, config: TuneConfig, started: dict[str, Any], outcome: dict[str, Any]) -> str:
     """README.md of a tuning, from its first event and its outcome (see `tuner.summary`)."""
     kinds = ", ".join(f"{count:,} {_KINDS[kind]}" for kind, count in started["kinds"].items())
-    left_out = (
-        f" {started['n_too_long']:,} more than {config.max_tokens:,} tokens long were left out."
-        if started["n_too_long"]
-        else ""
-    )
+    left_out = ""
+    if started["n_too_long"]:
+        left_out = f" {started['n_too_long']:,} more than {config.max_tokens:,} tokens long were left out."
     return f"""# {_plain(model)}, tuned for SPARC-RAG
 
 LoRA adapters (rank {config.rank}) from weighted DPO on the preferences of logged runs, as in section 3.4 of the paper.

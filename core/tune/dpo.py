@@ -44,7 +44,17 @@ class PairCollator(DataCollatorForPreference):  # type: ignore[misc]
         }
 
 
-class WeightedDpoTrainer(DPOTrainer):  # type: ignore[misc]
+class Quiet:
+    """What trl's trainers also do and is not wanted here."""
+
+    def _send_telemetry(self) -> None:
+        pass
+
+    def create_model_card(self, *_: Any, **__: Any) -> None:
+        """None of trl's: the folder gets one of ours."""
+
+
+class WeightedDpoTrainer(Quiet, DPOTrainer):  # type: ignore[misc]
     """DPO whose loss is w * -log sigmoid(beta * margin), with the margin relative to the untuned model, or
     without `reference` as it is.
     """
@@ -63,9 +73,3 @@ class WeightedDpoTrainer(DPOTrainer):  # type: ignore[misc]
         columns: list[str] = self._signature_columns
         if WEIGHT not in columns:
             columns.append(WEIGHT)
-
-    def _send_telemetry(self) -> None:
-        pass
-
-    def create_model_card(self, *_: Any, **__: Any) -> None:
-        """None of trl's: the folder gets one of ours."""

@@ -31,6 +31,7 @@ from core.llm.protocol import Message, never
 from core.log.atomic import write_whole
 from core.train.sitting import SAVE_EVERY
 from core.tune.card import set_card
+from core.tune.dpo import Quiet
 from core.tune.folder import (
     TuneEvent,
     TuneFolder,
@@ -269,21 +270,11 @@ def _shared(config: SetTuneConfig, device: str) -> dict[str, Any]:
     }
 
 
-class _Quiet:
-    """What trl's trainers also do and is not wanted here."""
-
-    def _send_telemetry(self) -> None:
-        pass
-
-    def create_model_card(self, *_: Any, **__: Any) -> None:
-        """None of trl's: the folder gets one of ours."""
-
-
-class _QuietSft(_Quiet, SFTTrainer):  # type: ignore[misc]
+class _QuietSft(Quiet, SFTTrainer):  # type: ignore[misc]
     pass
 
 
-class _QuietGrpo(_Quiet, GRPOTrainer):  # type: ignore[misc]
+class _QuietGrpo(Quiet, GRPOTrainer):  # type: ignore[misc]
     pass
 
 
@@ -360,5 +351,5 @@ def _drawn(n_tasks: int, n: int, seed: int) -> list[int]:
 
 
 def _digest(tasks: Sequence[SetTask]) -> str:
-    told = "".join(f"{task.prompt}{task.target}{task.question.answers}" for task in tasks)
-    return hashlib.sha256(told.encode("utf-8", "replace")).hexdigest()
+    text = "".join(f"{task.prompt}{task.target}{task.question.answers}" for task in tasks)
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()

@@ -349,11 +349,9 @@ class CompareTab(CompareLayout):
 
     def _settled(self, work: Work, name: Literal["comparing", "cutting"], rest: str) -> Update:
         """The form after a cancel."""
-        words = (
-            f"Cancelled; {rest}."
-            if self.comparisons.wait_idle(name, 10)
-            else "Cancelling: what is at work ends first."
-        )
+        words = "Cancelling: what is at work ends first."
+        if self.comparisons.wait_idle(name, 10):
+            words = f"Cancelled; {rest}."
         return {**work.free(), work.notice: passing(words, "info")}
 
     def _try_text(self, compared: Compared, text: str | None) -> Update:

@@ -168,11 +168,9 @@ class Evaluations:
             agents = [self.services.agents.load(name) for name in order.agents]
             questions = None if order.questions is None else _keep_questions(order.questions)
             name = str(questions) if questions is not None else order.task
-            length = (
-                parse_length(order.length or str(TASKS[order.task].length))
-                if _has_length(order.task)
-                else None
-            )
+            length = None
+            if _has_length(order.task):
+                length = parse_length(order.length or str(TASKS[order.task].length))
             asked = (order.n or TASKS[order.task].n) if length else None
             if (
                 length and asked
@@ -208,12 +206,10 @@ class Evaluations:
         began = time.perf_counter()
 
         def progress(now: EvaluationProgress) -> None:
-            found = (
-                tuple((name, mean(METRICS[name](row) for row in rows)) for name in FOUND_METRICS)
-                if rows
-                else ()
-            )
-            report(Measuring(spec.name, now.stage, now.done, now.total, now.seconds_left, found))
+            means: tuple[tuple[str, float | None], ...] = ()
+            if rows:
+                means = tuple((name, mean(METRICS[name](row) for row in rows)) for name in FOUND_METRICS)
+            report(Measuring(spec.name, now.stage, now.done, now.total, now.seconds_left, means))
 
         def keep(*, cancelled: bool) -> str:
             about: dict[str, Any] = {

@@ -248,12 +248,9 @@ class EvaluateTab(EvaluateLayout):
             }
 
     def _cancelled(self, looking: EvaluatePlace) -> Update:
-        settled = self.evaluations.wait_idle(10)
-        words = (
-            "Cancelled; what was measured so far is kept."
-            if settled
-            else "Cancelling: what is measured by then is kept, and listed when this tab is opened again."
-        )
+        words = "Cancelling: what is measured by then is kept, and listed when this tab is opened again."
+        if self.evaluations.wait_idle(10):
+            words = "Cancelled; what was measured so far is kept."
         return {**self.work.free(), **self._listed(looking), self.notice: notice(words, "info")}
 
     def _on_task(self, task: str) -> Update:

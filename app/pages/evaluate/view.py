@@ -351,11 +351,9 @@ def stops(now: Stops, curve: StopCurve, own: float | None) -> list[Node]:
         )
         for name in now.shares
     ]
-    own_words = (
-        "The agent has no threshold: it never stops early."
-        if own is None
-        else f"The agent's own is {own:.3f}."
-    )
+    own_words = "The agent has no threshold: it never stops early."
+    if own is not None:
+        own_words = f"The agent's own is {own:.3f}."
     lo, hi = curve.plateau
     advice = f"Fact F1 is best at {curve.best:.3f}, and nearly as good from {lo:.3f} to {hi:.3f}. {own_words}"
     return [

@@ -288,11 +288,9 @@ class EvidenceSets:
         seen = self._looks.get(run.token)
         if seen is None:
             question, documents = run.trace.started.query, run.documents
-            policy = (
-                None
-                if run.trace.started.method == RESRAG_LLM
-                else look(question, documents.corpus, documents.agent.encoder)
-            )
+            policy = None
+            if run.trace.started.method != RESRAG_LLM:
+                policy = look(question, documents.corpus, documents.agent.encoder)
             plain = self.services.library.under(documents, self.services.agents.load(PLAIN))
             seen = _page_look(question, plain, policy)
             self._looks.put(run.token, seen)

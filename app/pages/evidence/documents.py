@@ -246,15 +246,13 @@ def _texts(view: SetInView, one: DocumentSet, chances: np.ndarray, first: int) -
         lines.append(h("li.qx-mut", f"and {len(one.taken) - _SHOWN} more, see the action"))
     lines += [_text(view, chunk_id, first, False) for chunk_id in following]
     told = view.json_ld[one.document]
-    beside = (
-        h(
+    beside = None
+    if told:
+        beside = h(
             "details.qx-sm.qx-set-ld",
             h("summary", "JSON-LD of the page, read with the set"),
             h("pre.qx-pre", {"tabindex": "0"}, told),
         )
-        if told
-        else None
-    )
     return h("div.qx-set-texts", h("ul.qx-set-list", *lines), beside)
 
 

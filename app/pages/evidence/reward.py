@@ -27,11 +27,9 @@ def reward(view: SetInView | None) -> list[Node]:
     told = view.reward
     head = h("h3", "Reward of this set")
     if told is None:
-        words = (
-            "The set is being read…"
-            if view.answer is None and view.run.gold
-            else "It takes a question whose answer and support are known: choose one of the known questions."
-        )
+        words = "It takes a question whose answer and support are known: choose one of the known questions."
+        if view.answer is None and view.run.gold:
+            words = "The set is being read…"
         return [head, h("p.qx-sm.qx-mut", words)]
     return [
         h("div.qx-row", head, h("span.qx-sm.qx-mut", "what training would give it (RES-RAG eq. 14)")),
@@ -42,11 +40,9 @@ def reward(view: SetInView | None) -> list[Node]:
 
 def _terms(terms: RewardTerms) -> list[Node]:
     reward, config = terms.reward, terms.config
-    beyond = (
-        "No document above √N"
-        if not terms.n_beyond
-        else f"{counted(terms.n_beyond, 'document')} above √N, mean {terms.mean_penalty:.2f}"
-    )
+    beyond = "No document above √N"
+    if terms.n_beyond:
+        beyond = f"{counted(terms.n_beyond, 'document')} above √N, mean {terms.mean_penalty:.2f}"
     answer = (
         ("No answer", "fixed")
         if terms.f1 is None

@@ -264,11 +264,9 @@ class EvidenceTab(EvidenceLayout):
             yield {**self.asking.work.free(), self.asking.notice: passing(words)}
 
     def _cancelled(self) -> Update:
-        words = (
-            "Cancelled; what was embedded so far is kept."
-            if self.sets.wait_idle(10)
-            else "Cancelling: the batch at work ends first."
-        )
+        words = "Cancelling: the batch at work ends first."
+        if self.sets.wait_idle(10):
+            words = "Cancelled; what was embedded so far is kept."
         return {**self.asking.work.free(), self.asking.notice: passing(words, "info")}
 
     def _on_budget(self, session: Session, place: EvidencePlace, budget: float | None) -> Iterator[Update]:

@@ -186,11 +186,9 @@ def standing(models: LanguageModels, session: Session | None) -> list[Node]:
             "Copy name for calls",
         )
     elif models.default is not None:
-        bound = (
-            ""
-            if models.tokens_per_hour is None
-            else f", {models.tokens_per_hour:,} tokens an hour for each visitor"
-        )
+        bound = ""
+        if models.tokens_per_hour is not None:
+            bound = f", {models.tokens_per_hour:,} tokens an hour for each visitor"
         words = f"{models.default.name}, given by whoever runs this app{bound}."
     else:
         words = "None is set: the reader that ships with the app answers by itself."

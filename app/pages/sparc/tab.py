@@ -231,11 +231,9 @@ class SparcTab(SparcLayout):
 
     def _cancelled(self, session: Session, place: SparcPlace) -> Update:
         self.runs.call_off(place.run_id, session.owner)
-        words = (
-            "Cancelled; the rounds so far are kept."
-            if self.runs.wait_ended(place.run_id, 10)
-            else "Cancelling: the turn at work ends first."
-        )
+        words = "Cancelling: the turn at work ends first."
+        if self.runs.wait_ended(place.run_id, 10):
+            words = "Cancelled; the rounds so far are kept."
         return {**self._settled(session, place), self.asking.notice: passing(words, "info")}
 
     def _settled(self, session: Session, place: SparcPlace) -> Update:

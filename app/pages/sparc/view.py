@@ -118,11 +118,9 @@ def reading(
     close = act("close", "", "Close")
     workspace, finders = run.workspace, finders_of(run.trace)
     names = finders.get(chunk_id, [])
-    told = (
-        f"Found by {'branch' if len(names) == 1 else 'branches'} {', '.join(names)}."
-        if names
-        else "No branch found it."
-    )
+    told = "No branch found it."
+    if names:
+        told = f"Found by {'branch' if len(names) == 1 else 'branches'} {', '.join(names)}."
     if workspace is None:
         text = run.texts.get(chunk_id, "")
         words = h(

@@ -211,11 +211,9 @@ def _about(training: ShownTraining) -> str:
     )
     weights = f"LoRA of rank {config['rank']}" if config["rank"] else "whole encoder blocks"
     started = next((event for event in training.events if event["event"] == "started"), None)
-    where = (
-        ""
-        if started is None
-        else f" · {started['n_parameters'] / 1e6:.2g} M parameters on {started['device']}"
-    )
+    where = ""
+    if started is not None:
+        where = f" · {started['n_parameters'] / 1e6:.2g} M parameters on {started['device']}"
     played = f"{counted(config['episodes'], 'episode')} an update · T = {config['steps']}"
     further = f"{Path(config['start_from']).name} trained further · " if config.get("start_from") else ""
     return f"{further}{config['data']} · {played} · {positions} · {weights} · seed {config['seed']}{where}"
@@ -234,11 +232,9 @@ def standing(training: ShownTraining) -> str:
     updates = training.updates
     done, total = (updates[-1]["update"] if updates else 0), training.config.get("updates", 0)
     spent = duration(updates[-1]["seconds"]) if updates else ""
-    again = (
-        f"it goes on from update {training.last_save}, its last save"
-        if training.last_save
-        else "it begins again when it goes on"
-    )
+    again = "it begins again when it goes on"
+    if training.last_save:
+        again = f"it goes on from update {training.last_save}, its last save"
     match training.state:
         case "starting":
             return (

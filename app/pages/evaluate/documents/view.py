@@ -31,11 +31,9 @@ def following(state: DocumentsProgress) -> list[Node]:
     """How far it is."""
     if state.ended:
         return []
-    words = (
-        f"Document {state.n_done + 1} of {state.n_documents}: {state.document}"
-        if state.document
-        else "Reading documents and questions…"
-    )
+    words = "Reading documents and questions…"
+    if state.document:
+        words = f"Document {state.n_done + 1} of {state.n_documents}: {state.document}"
     bar = (
         progress(state.now)
         if state.now is not None
