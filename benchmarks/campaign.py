@@ -35,8 +35,10 @@ ATTACKS = {
     "tests/core/log/test_processes.py": "",
     "tests/core/log/test_damage.py": "logs damaged, cut short, and on full disks",
     "tests/core/log/test_sql.py": "statements that are more than one question of the log",
+    "tests/core/log/test_push.py": "",
     "tests/core/llm/test_address.py": "addresses of language models, written and wrapped otherwise",
     "tests/app/test_attacks.py": "",
+    "tests/app/test_push.py": "",
     "tests/app/test_explore_input.py": "",
     "tests/app/test_front_door.py": "requests of other websites, and for names that only lead here",
     "tests/app/test_signing_in.py": "passwords guessed",
@@ -46,7 +48,7 @@ ATTACKS = {
 
 
 def rows() -> list[Row]:
-    """A row an attack; `unit` says what came of it. Then how many of all cases failed."""
+    """A row an attack; `unit` says what came of it, `against` names its tests. Then how many cases failed."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.xml")
         command = [
@@ -89,7 +91,7 @@ def _rows_of(file: str, cases: list[ET.Element]) -> list[Row]:
         for one in case.iter("property")
         if one.attrib["name"] == ATTACK
     ]
-    recorded = [Row(attack, n_tried, f"tried: {outcome}") for attack, n_tried, outcome in summed(told)]
+    recorded = [Row(attack, n_tried, f"tried: {outcome}", file) for attack, n_tried, outcome in summed(told)]
     n_failed = sum(map(_failed, cases))
     if n_failed or not recorded:
         recorded.append(
@@ -97,6 +99,7 @@ def _rows_of(file: str, cases: list[ET.Element]) -> list[Row]:
                 ATTACKS.get(file) or file,
                 len(cases),
                 f"tried: {n_failed} failed" if n_failed else "tried: all withstood",
+                file,
             )
         )
     return recorded
@@ -108,13 +111,17 @@ def _failed(case: ET.Element) -> bool:
 
 def table(made: list[Row], today: str) -> str:
     """The rows as Markdown, with the day on which they were made."""
-    lines = [f"| {row.measure} | {row.value:,.0f} | {row.unit.removeprefix('tried: ')} |" for row in made]
+    lines = [
+        f"| {row.measure} | {row.value:,.0f} | {row.unit.removeprefix('tried: ')} |"
+        f" {f'`{row.against}`' if row.against else ''} |"
+        for row in made
+    ]
     return "\n".join(
         (
             f"Made on {today} by `python -m benchmarks.campaign`.",
             "",
-            "| attack | tried | what came of it |",
-            "|---|---|---|",
+            "| attack | tried | what came of it | held by |",
+            "|---|---|---|---|",
             *lines,
             "",
         )

@@ -44,4 +44,5 @@ def test_the_table_has_a_day_and_a_line_an_attack(tmp_path: Path) -> None:
     (tmp_path / "report.xml").write_text(REPORT)
     lines = table(read_report(tmp_path / "report.xml"), "2026-01-02").splitlines()
     assert lines[0] == "Made on 2026-01-02 by `python -m benchmarks.campaign`."
-    assert "| files | 20,000 | 5 read |" in lines
+    assert "| files | 20,000 | 5 read | `tests/core/ingest/test_hostile.py` |" in lines
+    assert "| all of them | 5 | s |  |" in lines

@@ -19,6 +19,7 @@ from core.log.export import finished_run
 from core.log.push import MAX_PUSH_BYTES, PUSH, WANTED, signed_headers
 from core.log.wire import run_lines
 from tests.app.conftest import RunningApp, served
+from tests.conftest import RecordAttack
 from tests.core.log.recording import log_run, make_record
 
 TOKEN = "canary-of-both-machines"
@@ -89,11 +90,13 @@ def test_runs_come_once_and_as_they_were(taking_app: RunningApp, mine: Path) -> 
     assert TOKEN not in (taking_app.home / "app.out").read_text()
 
 
-def test_what_is_no_run_is_refused_in_a_sentence(taking_app: RunningApp, mine: Path) -> None:
+def test_what_is_no_run_is_refused_in_a_sentence(
+    taking_app: RunningApp, mine: Path, record_attack: RecordAttack
+) -> None:
     whole = lines(mine)
     run = json.loads(whole.splitlines()[0])
     owned = json.dumps(run | {"owner": "a" * 64}).encode() + b"\n" + whole.partition(b"\n")[2]
-    for body, sentence in (
+    bodies = (
         (b"", "the file is empty"),
         (b"{}\n", "line 1"),
         (b"\xff\xfe", "line 1"),
@@ -101,18 +104,25 @@ def test_what_is_no_run_is_refused_in_a_sentence(taking_app: RunningApp, mine: P
         (whole + whole, "more than one run"),
         (owned, "names an owner"),
         (whole.replace(b'"n_chunks": 50', b'"n_chunks": 5000000000'), "n_chunks"),
-    ):
+    )
+    for body, sentence in bodies:
         answer = post(taking_app, PUSH, body)
         assert answer.status_code == 422, body[:80]
         assert sentence in answer.json()["detail"]
         assert "/tmp" not in answer.json()["detail"]
-    for body in (b"", b"7", b'["x"]', json.dumps(["a" * 32] * 1_001).encode()):
+    asked = (b"", b"7", b'["x"]', json.dumps(["a" * 32] * 1_001).encode())
+    for body in asked:
         assert post(taking_app, WANTED, body).status_code == 422
     missing = "0" * 32
     assert post(taking_app, WANTED, json.dumps([missing]).encode()).json() == {"wanted": [missing]}
+    record_attack(
+        "bodies of pushes over HTTP, malformed", len(bodies) + len(asked), "all refused in a sentence"
+    )
 
 
-def test_nobody_else_gets_in(taking_app: RunningApp, tiny_app: RunningApp, mine: Path) -> None:
+def test_nobody_else_gets_in(
+    taking_app: RunningApp, tiny_app: RunningApp, mine: Path, record_attack: RecordAttack
+) -> None:
     whole = lines(mine)
     signed = signed_headers(SecretStr(TOKEN), PUSH, whole, time.time())
     url = taking_app.url + PUSH
@@ -131,15 +141,19 @@ def test_nobody_else_gets_in(taking_app: RunningApp, tiny_app: RunningApp, mine:
     )
     without = tiny_app.command("runs", "push", tiny_app.url, "--log", str(mine))
     assert (without.returncode, "QRAG_PUSH_TOKEN is not set" in without.stderr) == (2, True)
+    record_attack(
+        "pushes over HTTP, forged, replayed or from a page", len(refused), "all refused in a sentence"
+    )
 
 
-def test_a_body_without_end_is_cut_off(taking_app: RunningApp) -> None:
+def test_a_body_without_end_is_cut_off(taking_app: RunningApp, record_attack: RecordAttack) -> None:
     """No length is announced."""
     blocks = repeat(b"x" * (1 << 20), MAX_PUSH_BYTES // (1 << 20) + 2)
     signed = signed_headers(SecretStr(TOKEN), PUSH, b"", time.time())
     answer = httpx.post(taking_app.url + PUSH, content=blocks, headers=signed, timeout=60)
     assert answer.status_code == 413
     assert f"more than {MAX_PUSH_BYTES:,} bytes" in answer.json()["detail"]
+    record_attack("bodies of pushes over HTTP, without end", 1, f"cut off at {MAX_PUSH_BYTES >> 20} MiB")
 
 
 def test_the_token_is_a_secret_of_the_settings() -> None:

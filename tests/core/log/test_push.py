@@ -7,8 +7,10 @@ from pydantic import SecretStr
 
 from core.errors import BadRequest
 from core.log.push import PUSH, WANTED, WINDOW, PushGate, PushRefused, PushTarget, signed_headers, token_of
+from tests.conftest import RecordAttack
 
 TOKEN = SecretStr("a token that both ends know")
+REFUSED = "all refused in a sentence"
 
 
 class Clock:
@@ -26,7 +28,7 @@ def refusal(gate: PushGate, headers: dict[str, str], asked: str = PUSH) -> str:
     return str(refused.value)
 
 
-def test_what_is_signed_is_taken_once() -> None:
+def test_what_is_signed_is_taken_once(record_attack: RecordAttack) -> None:
     clock = Clock()
     gate = PushGate(TOKEN, clock)
     headers = signed_headers(TOKEN, PUSH, b"a run", clock.now)
@@ -34,14 +36,16 @@ def test_what_is_signed_is_taken_once() -> None:
     assert "came before" in refusal(gate, headers)
     clock.now += WINDOW / 2
     assert "came before" in refusal(gate, headers)
+    record_attack("pushes of runs, sent again or late", 2, REFUSED)
     assert gate.digest(PUSH, signed_headers(TOKEN, PUSH, b"a run", clock.now)) == headers["x-qrag-digest"]
 
 
 @pytest.mark.parametrize("name", ["x-qrag-time", "x-qrag-digest", "x-qrag-signature"])
-def test_every_part_is_signed(name: str) -> None:
+def test_every_part_is_signed(name: str, record_attack: RecordAttack) -> None:
     clock = Clock()
     gate, headers = PushGate(TOKEN, clock), signed_headers(TOKEN, PUSH, b"a run", clock.now)
-    for other in ("", "0", "é", headers[name][:-1], f"{headers[name]} ", "nan", "9" * 5_000):
+    others = ("", "0", "é", headers[name][:-1], f"{headers[name]} ", "nan", "9" * 5_000)
+    for other in others:
         assert "not signed with this app's token" in refusal(gate, {**headers, name: other})
     without = {key: value for key, value in headers.items() if key != name}
     assert "not signed with this app's token" in refusal(gate, without)
@@ -49,9 +53,10 @@ def test_every_part_is_signed(name: str) -> None:
     other_token = signed_headers(SecretStr("another token, as long"), PUSH, b"a run", clock.now)
     assert "not signed" in refusal(gate, other_token)
     assert gate.digest(PUSH, headers)  # nothing of this has used it up
+    record_attack("pushes of runs, forged", len(others) + 3, REFUSED)
 
 
-def test_clocks_may_be_apart_by_a_window() -> None:
+def test_clocks_may_be_apart_by_a_window(record_attack: RecordAttack) -> None:
     clock = Clock()
     gate = PushGate(TOKEN, clock)
     began, clock.now = clock.now, clock.now + 3 * WINDOW
@@ -68,6 +73,7 @@ def test_clocks_may_be_apart_by_a_window() -> None:
     assert "set the clocks" in refusal(gate, late)  # still refused when the gate may forget it
     restarted = PushGate(TOKEN, Clock())
     assert "before this app started" in refusal(restarted, signed_headers(TOKEN, PUSH, b"a run", began - 1))
+    record_attack("pushes of runs, sent again or late", 5, REFUSED)
 
 
 def test_a_token_can_not_be_guessed_and_is_not_told() -> None:
