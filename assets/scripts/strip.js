@@ -66,7 +66,7 @@ export function strip(element, props, trigger, watch, server) {
     if (root.dataset.state !== "shown" || !part("plot").clientWidth) return;
     drawOverview(part("overview"), view, colours);
     drawLens(part("lens"), view, colours);
-    part("ruler-section").hidden = !view.value.intervals.length;
+    for (const name of ["ruler", "ruler-words"]) part(name).hidden = !view.value.intervals.length;
     if (view.value.intervals.length) drawRuler(part("ruler"), view, colours);
     drawMap(part("map"), view, colours);
     chunkMap?.draw(colours);
@@ -320,7 +320,6 @@ export function strip(element, props, trigger, watch, server) {
     const opens = part("table-panel").hidden;
     part("table-panel").hidden = !opens;
     part("table-toggle").setAttribute("aria-expanded", String(opens));
-    part("table-toggle").textContent = opens ? "Hide table" : "Show as table";
     loadTable();
   };
   for (const button of root.querySelectorAll("[data-page]")) {

@@ -90,7 +90,7 @@ function drawWindow(s, x1, x2, colour) {
   s.ctx.fillStyle = colour;
   for (const x of [x1, x2]) {
     s.ctx.beginPath();
-    s.ctx.roundRect(x - 3, s.height / 2 - 9, 6, 18, 3);
+    s.ctx.roundRect(x - 3, s.height / 2 - 6, 6, 12, 3);
     s.ctx.fill();
   }
 }

@@ -4,7 +4,7 @@ import { shown, spread } from "./strip_numbers.js";
 import { brush, clipped, crisp, LENS, line, placer, surface, text } from "./strip_surface.js";
 
 const PIN_RADIUS = 9;
-const RULER_HEIGHT = 34;
+const RULER_HEIGHT = 26;
 
 /** @param {StripValue} value */
 const pinsInOrder = (value) => [...value.chosen].sort((a, b) => a.chunk_id - b.chunk_id);
@@ -144,7 +144,7 @@ export function drawRuler(canvas, view, colours) {
   const s = surface(canvas, RULER_HEIGHT);
   const at = placer(s, view.lo, view.hi);
   const pins = new Map(view.value.chosen.map((pin) => [pin.chunk_id, pin]));
-  const [high, low] = [18, s.height - 5];
+  const [high, low] = [15, s.height - 3];
   text(s, "ρ", s.left - 6, (high + low) / 2, colours.mut, "right");
   let free = s.left;
   clipped(s, s.left, 0, s.right - s.left, s.height, () => {
@@ -162,14 +162,14 @@ export function drawRuler(canvas, view, colours) {
       const words = `${part}${shown(rho_lo)} – ${shown(rho_hi)}`;
       const start = Math.max(x + 5, free);
       if (start + s.ctx.measureText(words).width > Math.min(end, s.right)) continue;
-      text(s, words, start, 8, colours.mut);
+      text(s, words, start, 7, colours.mut);
       free = start + s.ctx.measureText(words).width + 8;
     }
   });
 }
 
 /** @param {number} n_rows */
-export const rowHeight = (n_rows) => Math.max(6, Math.min(18, Math.floor(240 / Math.max(1, n_rows))));
+export const rowHeight = (n_rows) => Math.max(6, Math.min(16, Math.floor(240 / Math.max(1, n_rows))));
 
 /** @param {HTMLCanvasElement} canvas @param {View} view @param {Colours} colours */
 export function drawMap(canvas, view, colours) {

@@ -5,8 +5,8 @@ import { ramp } from "./strip_numbers.js";
 
 export const GUTTER = 40;
 export const EDGE = 10;
-export const OVERVIEW_HEIGHT = 40;
-export const LENS = { pins: 26, plot: 116, marks: 14, axis: 18 };
+export const OVERVIEW_HEIGHT = 24;
+export const LENS = { pins: 24, plot: 88, marks: 14, axis: 16 };
 export const LENS_HEIGHT = LENS.pins + LENS.plot + LENS.marks + LENS.axis;
 /** @type {Ink[]} */
 const INKS = ["panel", "line", "ink", "mut", "acc", "good", "warn", "q0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8"];

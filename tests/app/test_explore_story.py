@@ -63,6 +63,13 @@ def parts(page: Page) -> Locator:
     return page.locator("#qx-story [data-act=look]")
 
 
+def end_of(panel: Locator) -> float:
+    """Where it ends, in pixels from the top of the window."""
+    box = panel.bounding_box()
+    assert box is not None
+    return box["y"] + box["height"]
+
+
 def test_one_click_tells_the_story_above_the_fold(ran: Page) -> None:
     story = ran.locator("#qx-story")
     expect(story.locator(".qx-told .qx-part-words")).to_have_text(
@@ -79,12 +86,11 @@ def test_one_click_tells_the_story_above_the_fold(ran: Page) -> None:
         f"Asked: {QUESTION} First choice, chunk 542: Ruth set down the blanket, first of 1,145; Second choice"
     ), aloud
     assert aloud.endswith("sure, right. Nothing left is worth 0.30: best Q is 0.11."), aloud
-    for size in (WIDE, PHONE):
+    for size, shown in ((WIDE, "#qx-answer"), (PHONE, "#qx-story")):
         ran.set_viewport_size(size)  # type: ignore[arg-type]
         settle(ran)
-        box = story.bounding_box()
-        assert box is not None
-        assert box["y"] + box["height"] <= size["height"], size
+        for panel in ("#qx-story", shown):
+            assert end_of(ran.locator(panel)) <= size["height"], (size, panel)
     expect(ran.locator(f"{CARDS} .qx-hit")).to_have_count(3)
     expect(ran.locator("#qx-evidence")).to_contain_text("3 of 3 support chunks found")
     assert run_id(ran)
@@ -277,6 +283,10 @@ def test_a_failed_question_says_why_and_what_helps_and_a_sample_brings_its_agent
     assert "|" not in page.locator("#qx-steps").inner_text(), "rules of a table are no words"
     expect(page.locator("#qx-answer .qx-judged")).to_be_visible()
     expect(why.get_by_role("button", name="Take chunk")).to_contain_text("found 2 → 3 of 3")
+    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    settle(page)
+    assert end_of(why.locator("p").first) <= PHONE["height"], "its sentence stands above the fold"
+    page.set_viewport_size(WIDE)  # type: ignore[arg-type]
     assert grave_faults_in_both(page) == []
     longer = why.get_by_role("button", name="Allow 5 steps")
     expect(longer).to_contain_text("found 2 → 3 of 3")

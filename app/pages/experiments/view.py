@@ -105,7 +105,9 @@ COLUMNS: dict[Key, RunColumn] = {
         "agent", "The checkpoint whose vectors were searched", lambda row: _cut(row.checkpoint, 20)
     ),
     "answer": RunColumn("answer", "What was answered, and whether it is right where that is known", _answer),
-    "documents": RunColumn("documents", "What was searched", lambda row: _cut(", ".join(row.titles), 28)),
+    "documents": RunColumn(
+        "documents", "What was searched", lambda row: _titles(", ".join(row.titles)[:2_000])
+    ),
     "status": RunColumn("status", "Complete, cancelled, failed, or still running", _status),
     "steps": RunColumn("steps", "Chunks that were chosen", lambda row: str(row.n_steps)),
     "support": RunColumn(
@@ -140,6 +142,11 @@ USUAL_COLUMNS = tuple(name for name, column in COLUMNS.items() if column.usual)
 
 def _cut(text: str, most: int) -> Node:
     return text if len(text) <= most else h("span", {"title": text[:2_000]}, shorten(text, most))
+
+
+def _titles(words: str) -> Node:
+    """In the width that the page has for them."""
+    return h("div.qx-titles", {"title": words}, words)
 
 
 def run_list(
@@ -218,7 +225,7 @@ def _row(row: RunRow, columns: Sequence[RunColumn], selected: bool, opened: bool
     }
     cells: list[Node] = [
         h("button", toggle, "✓" if selected else " "),
-        h("button", link, "↳ same question" if again else shorten(row.query, 60)),
+        h("button", link, "↳ same question" if again else shorten(row.query, 200)),
         *(column.cell(row) for column in columns),
     ]
     kind = " ".join(["qx-on"] * opened + ["qx-again"] * again)
