@@ -5,8 +5,11 @@ What each tab does is in app.pages.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import gradio as gr
 
@@ -52,49 +55,31 @@ def build_app(services: Services) -> gr.Blocks:
         title="Q-RAG Explorer", analytics_enabled=False, delete_cache=(3600, 86400), fill_width=True
     ) as blocks:
         gr.Markdown("# Q-RAG Explorer", elem_id="qx-title")
-        if (
-            services.settings.hub_sign_in and find_spec("authlib") is not None
-        ):  # Spaces install gradio with it
+        # Spaces install gradio with authlib
+        if services.settings.hub_sign_in and find_spec("authlib") is not None:
             gr.LoginButton(size="sm", elem_id="qx-sign-in")
         with gr.Tabs(selected="explore", overflow_behavior="wrap", elem_id="qx-tabs") as tabs:
-            with gr.Tab("Explore", id="explore") as explore_tab:
-                _heading("Explore")
+            with _tab("Explore", "explore") as explore_tab:
                 explore = ExploreTab(services, evaluations)
-            with gr.Tab("Compare", id="compare") as compare_tab:
-                _heading("Compare")
+            with _tab("Compare", "compare") as compare_tab:
                 compare = CompareTab(services, explore.session, explore.controls.query, sparc_runs)
-            with gr.Tab("SPARC", id="sparc") as sparc_tab:
-                _heading("SPARC")
+            with _tab("SPARC", "sparc") as sparc_tab:
                 sparc = SparcTab(services, sparc_runs, explore.session, explore.controls.query, explore.page)
-            with gr.Tab("Evidence sets", id="evidence") as evidence_tab:
-                _heading("Evidence sets")
+            with _tab("Evidence sets", "evidence") as evidence_tab:
                 evidence = EvidenceTab(services, explore.session, explore.controls.query, explore.page)
-            with gr.Tab("Experiments", id="experiments") as experiments_tab:
-                _heading("Experiments")
+            with _tab("Experiments", "experiments") as experiments_tab:
                 experiments = ExperimentsTab(services, explore.session)
-            with gr.Tab("Evaluate", id="evaluate") as evaluate_tab:
-                _heading("Evaluate")
+            with _tab("Evaluate", "evaluate") as evaluate_tab:
                 evaluate = EvaluateTab(services, evaluations, explore.session)
             if not services.settings.public:  # strangers must not keep the machine busy for hours
-                with gr.Tab("Train", id="train") as train_tab:
-                    _heading("Train")
+                with _tab("Train", "train") as train_tab:
                     train = TrainTab(services)
                 train.on_show(train_tab.select)
-                for other in (
-                    explore_tab,
-                    compare_tab,
-                    sparc_tab,
-                    evidence_tab,
-                    experiments_tab,
-                    evaluate_tab,
-                ):
+                others = (explore_tab, compare_tab, sparc_tab, evidence_tab, experiments_tab, evaluate_tab)
+                for other in others:
                     train.on_hide(other.select)
-                explore.own.to_evaluate.change(
-                    lambda wanted: (gr.Tabs(selected="evaluate"), wanted),
-                    explore.own.to_evaluate,
-                    [tabs, evaluate.whole.wanted],
-                    **QUIET,
-                ).then(None, js=_TO_WHOLE, **QUIET)
+                shown = _leads(explore.own.to_evaluate, tabs, "evaluate", evaluate.whole.wanted)
+                shown.then(None, js=_TO_WHOLE, **QUIET)
                 explore.own.to_train(tabs, explore.session, train.data, train.questions)
                 train.explore.click(
                     lambda name: (gr.Tabs(selected="explore"), ("agent", name, new_run_id())),
@@ -115,50 +100,35 @@ def build_app(services: Services) -> gr.Blocks:
         explore_tab.select(lambda: explore.agents(), None, explore.agent, **QUIET)
         evaluate.on_show(evaluate_tab.select)
         compare.on_show(compare_tab.select)
-        explore.to_compare.change(
-            lambda run: (gr.Tabs(selected="compare"), run),
-            explore.to_compare,
-            [tabs, compare.wanted],
-            **QUIET,
-        )
+        _leads(explore.to_compare, tabs, "compare", compare.wanted)
         sparc.on_show(sparc_tab.select)
         for source in (explore, compare, experiments):
-            source.to_sparc.change(
-                lambda wanted: (gr.Tabs(selected="sparc"), wanted),
-                source.to_sparc,
-                [tabs, sparc.wanted],
-                **QUIET,
-            )
-            source.to_sets.change(
-                lambda wanted: (gr.Tabs(selected="evidence"), wanted),
-                source.to_sets,
-                [tabs, evidence.wanted],
-                **QUIET,
-            )
+            _leads(source.to_sparc, tabs, "sparc", sparc.wanted)
+            _leads(source.to_sets, tabs, "evidence", evidence.wanted)
         evidence.on_show(evidence_tab.select)
         evidence.to_experiments.change(
-            lambda wanted, session: (
-                gr.Tabs(selected="experiments"),
-                experiments.filtered(session, wanted[0]),
-            ),
+            lambda to, session: (gr.Tabs(selected="experiments"), experiments.filtered(session, to[0])),
             [evidence.to_experiments, explore.session],
             [tabs, experiments.method],
             **QUIET,
         )
         experiments.on_show(experiments_tab.select)
         for tab in (compare, sparc, evidence, experiments, evaluate):
-            tab.to_explore.change(
-                lambda wanted: (gr.Tabs(selected="explore"), wanted),
-                tab.to_explore,
-                [tabs, explore.wanted],
-                **QUIET,
-            )
+            _leads(tab.to_explore, tabs, "explore", explore.wanted)
     return blocks
 
 
-def _heading(tab: str) -> None:
-    """A tab's name once more, for those who find their way by headings."""
-    gr.Markdown(f"## {tab}", elem_classes="qx-unseen")
+@contextmanager
+def _tab(label: str, name: str) -> Iterator[gr.Tab]:
+    """A tab that begins with its name once more, for those who find their way by headings."""
+    with gr.Tab(label, id=name) as tab:
+        gr.Markdown(f"## {label}", elem_classes="qx-unseen")
+        yield tab
+
+
+def _leads(source: gr.State, tabs: gr.Tabs, name: str, wanted: gr.State) -> Any:
+    """What `source` says is put into `wanted`, and the tab `name` is shown."""
+    return source.change(lambda value: (gr.Tabs(selected=name), value), source, [tabs, wanted], **QUIET)
 
 
 def serve(blocks: gr.Blocks, services: Services) -> None:
@@ -179,8 +149,8 @@ def serve(blocks: gr.Blocks, services: Services) -> None:
             max_file_size=MAX_FILE_BYTES,
             share=False,
             enable_monitoring=False,
-            mcp_server=find_spec("mcp") is not None
-            and not settings.users,  # its tools call the app without a password
+            # its tools call the app without a password
+            mcp_server=find_spec("mcp") is not None and not settings.users,
             app_kwargs=endpoints.server_options(settings, services),
             prevent_thread_lock=True,
             state_session_capacity=MAX_SESSIONS,

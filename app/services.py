@@ -23,13 +23,7 @@ from app.in_view import Labelled, OpenDocuments, RunInView
 from app.language_models import LanguageModels
 from app.library import Library
 from app.settings import Settings
-from app.visitors import (
-    RETENTION,
-    RUNS_IN_FLIGHT,
-    check_known,
-    check_steps,
-    n_values,
-)
+from app.visitors import RETENTION, RUNS_IN_FLIGHT, check_known, check_steps, n_values
 from core.again.records import log_trace, run_record, set_detail
 from core.again.replay import workspace_of_run
 from core.answer.cited import CitedAnswer, cited_answer

@@ -129,12 +129,7 @@ class _Channel:
     """The pipes of a child during one job: never blocks longer than a tick."""
 
     def __init__(
-        self,
-        child: subprocess.Popen[bytes],
-        waiting: Waiting,
-        spend: Spend,
-        deadline: float,
-        most_bytes: int,
+        self, child: subprocess.Popen[bytes], waiting: Waiting, spend: Spend, deadline: float, most_bytes: int
     ) -> None:
         assert child.stdin is not None
         assert child.stdout is not None

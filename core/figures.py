@@ -293,11 +293,7 @@ def step_figure(
         others = [_step_mean(block, beside, step) for block in blocks] if beside is not None else []
         if any(others):
             _add_curve(figure, at, others, f"{label}, {beside}", colour, dash="dash", listed=False)
-    figure.update_layout(
-        showlegend=True,
-        legend=_ABOVE | {"traceorder": "normal"},
-        margin={"t": 34},
-    )
+    figure.update_layout(showlegend=True, legend=_ABOVE | {"traceorder": "normal"}, margin={"t": 34})
     figure.update_xaxes(title="update")
     figure.update_yaxes(title=title)
     return figure
@@ -339,11 +335,7 @@ def stops_figure(
         _add_curve(figure, thresholds, list(values), name, colour, stack="stops", width=0.5)
     _add_curve(figure, thresholds, list(fact_f1), "Fact F1", ACCENT, width=2.5)
     figure.add_vline(x=threshold, line={"color": WARN, "dash": "dash", "width": 1.5})
-    figure.update_layout(
-        showlegend=True,
-        legend=_ABOVE | {"traceorder": "normal"},
-        margin={"t": 34},
-    )
+    figure.update_layout(showlegend=True, legend=_ABOVE | {"traceorder": "normal"}, margin={"t": 34})
     figure.update_xaxes(title="stop threshold (Q)")
     figure.update_yaxes(title="share of episodes", range=[0, 1.01])
     return figure
@@ -375,11 +367,7 @@ def curves_figure(curves: Sequence[tuple[str, Sequence[float], float | None]]) -
             marker=marker,
             hovertemplate=hover,
         )
-    figure.update_layout(
-        showlegend=len(curves) > 1,
-        legend=_ABOVE,
-        margin={"t": 34},
-    )
+    figure.update_layout(showlegend=len(curves) > 1, legend=_ABOVE, margin={"t": 34})
     figure.update_xaxes(
         title="step", dtick=1 if max((len(chosen) for _, chosen, _ in curves), default=0) < 12 else None
     )
@@ -404,10 +392,7 @@ def counts_figure(counts: Mapping[str, Mapping[str, int]]) -> go.Figure:
             hovertemplate=hover,
         )
     figure.update_layout(
-        barmode="stack",
-        showlegend=True,
-        legend=_ABOVE | {"traceorder": "normal"},
-        margin={"t": 34},
+        barmode="stack", showlegend=True, legend=_ABOVE | {"traceorder": "normal"}, margin={"t": 34}
     )
     figure.update_xaxes(type="category")
     highest = max((sum(by_kind.values()) for by_kind in counts.values()), default=0)

@@ -99,11 +99,9 @@ class HubStandIn:
             if found:
                 query = {name: values[-1] for name, values in parse_qs(urlsplit(target).query).items()}
                 result = handle(self, *found.groups(), body, query)
-                return (
-                    result
-                    if isinstance(result, tuple)
-                    else ({"Content-Type": "application/json"}, json.dumps(result).encode())
-                )
+                if isinstance(result, tuple):
+                    return result
+                return ({"Content-Type": "application/json"}, json.dumps(result).encode())
         raise Refused(404, f"the stand-in knows no {method} {path}")
 
     def find(self, kind: str, name: str) -> Repository:

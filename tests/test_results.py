@@ -33,9 +33,8 @@ def test_there_are_tables() -> None:
 )
 def test_a_table_is_what_its_command_prints(arguments: list[str], stated: str, tmp_path: Path) -> None:
     for named in arguments:
-        assert (
-            not named.startswith("results/") or (ROOT / named).exists()
-        )  # the command would evaluate anew, for hours
+        # the command would evaluate anew, for hours
+        assert not named.startswith("results/") or (ROOT / named).exists()
     as_made = json.loads(MADE.read_text(encoding="utf-8")).get(" ".join(arguments))
     if CAMPAIGN or fingerprint(arguments, stated) != as_made:
         check_made_anew(arguments, stated, tmp_path / "figure.svg")

@@ -22,15 +22,17 @@ def save_tiny_causal(
     folder: Path, *, window: int = 4096, template: str | None = TEMPLATE, seed: int = 0
 ) -> Path:
     """Writes the model and its tokenizer; returns the folder."""
+    # takes seconds: not for every worker that collects
     from transformers import (
         LlamaConfig,
         LlamaForCausalLM,
         PreTrainedTokenizerFast,
-    )  # takes seconds: not for every worker that collects
+    )
 
+    # the last two stand for blank and newline
     alphabet = sorted(
         set(pre_tokenizers.ByteLevel.alphabet()) & {*map(chr, range(33, 127)), "\u0120", "\u010a"}
-    )  # the last two stand for blank and newline
+    )
     vocabulary = {token: row for row, token in enumerate(["<s>", "</s>", *alphabet])}
     plain = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
     plain.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)

@@ -113,8 +113,7 @@ def _add_list_parser(commands: Any) -> None:
 def _add_copy_commands(runs: Any) -> None:
     """`runs push` and `runs pull`."""
     push = runs.add_parser(
-        "push",
-        help="bring an app's log up to this one, or a data set on the hub, that with owners and all",
+        "push", help="bring an app's log up to this one, or a data set on the hub, that with owners and all"
     )
     where = push.add_mutually_exclusive_group(required=True)
     where.add_argument(

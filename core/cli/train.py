@@ -104,12 +104,7 @@ def run_train(args: argparse.Namespace) -> int:
     trainer = Trainer(plan, args.out, args.device)
     try:
         return run_training(
-            args,
-            trainer.run(),
-            _line,
-            "agent",
-            plan.config.updates,
-            lambda best: f"validation score {best}",
+            args, trainer.run(), _line, "agent", plan.config.updates, lambda best: f"validation score {best}"
         )
     finally:
         with named_log(args.log) as log:

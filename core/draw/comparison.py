@@ -145,11 +145,7 @@ def _column(
     method = facts_of(trace.started.method)
     cards = [
         _card(
-            shown,
-            at,
-            trace,
-            place,
-            _owed(trace, place, owed[place], shown.paint) if owed and place else None,
+            shown, at, trace, place, _owed(trace, place, owed[place], shown.paint) if owed and place else None
         )
         for place in range(len(trace.steps))
     ]

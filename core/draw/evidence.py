@@ -111,10 +111,7 @@ def _passage(
             words = [
                 h("span.qx-pin", str(step)),
                 *drawn(
-                    prose,
-                    chunk.start,
-                    min(chunk.end, chunk.start + MAX_SHOWN),
-                    answer_place(chunk, answer),
+                    prose, chunk.start, min(chunk.end, chunk.start + MAX_SHOWN), answer_place(chunk, answer)
                 ),
             ]
         parts.append(h("span", {**mark, "data-act": "open", "data-arg": str(chunk_id)}, *words))

@@ -73,10 +73,7 @@ class PlainEncoder(nn.Module):
     """
 
     def __init__(
-        self,
-        config: BertSettings,
-        embeddings: Callable[[Any], nn.Module],
-        layers: Callable[[Any], nn.Module],
+        self, config: BertSettings, embeddings: Callable[[Any], nn.Module], layers: Callable[[Any], nn.Module]
     ) -> None:
         super().__init__()
         self.config = config

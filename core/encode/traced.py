@@ -85,9 +85,7 @@ def _quiet(encoder: Encoder) -> Iterator[None]:
         yield
         return
     # loaded already: the encoder is of transformers
-    from transformers.utils import (
-        logging as transformers_logging,
-    )
+    from transformers.utils import logging as transformers_logging
 
     said = transformers_logging.get_verbosity()
     transformers_logging.set_verbosity_error()

@@ -19,15 +19,7 @@ from string import Template
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    StrictInt,
-    WithJsonSchema,
-    create_model,
-)
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, WithJsonSchema, create_model
 
 from core.bm25 import words_of
 from core.config import EpisodeConfig
@@ -39,15 +31,7 @@ from core.llm.client import estimated_tokens
 from core.llm.protocol import Llm, LlmError, Message, Reply, Sampling, never
 from core.methods.hybrid import WORD_WEIGHT
 from core.methods.protocol import Method, check, one_look_events, query_cosines
-from core.resrag.action import (
-    RESRAG_LLM,
-    UNREAD,
-    Action,
-    action_of,
-    chunk_ids_of,
-    document_key,
-    parse_action,
-)
+from core.resrag.action import RESRAG_LLM, UNREAD, Action, action_of, chunk_ids_of, document_key, parse_action
 from core.resrag.sets import LEAST_CHANCE
 
 CONTEXT_TOKENS = 8_192

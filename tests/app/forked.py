@@ -142,9 +142,8 @@ def _begin(
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(ROOT)
-    multiprocessing.set_start_method(
-        None, force=True
-    )  # as in an interpreter of its own; semaphores made for forks outlive a process that is killed
+    # as in an interpreter of its own; semaphores made for forks outlive a process that is killed
+    multiprocessing.set_start_method(None, force=True)
     for stream, path in ((1, output), (2, errors)):
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         os.dup2(file, stream)

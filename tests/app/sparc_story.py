@@ -88,20 +88,14 @@ def story(
     accepted.
     """
     cost = RULING if agents == RULES else ASKING
-    empty, m1, m2 = (
-        Note(),
-        Note("Anna had a letter. She feared Peter.", (3,)),
-        Note("Anna had a letter. She went to the mill.", (3, 17)),
-    )
+    empty = Note()
+    m1 = Note("Anna had a letter. She feared Peter.", (3,))
+    m2 = Note("Anna had a letter. She went to the mill.", (3, 17))
     config = SparcConfig(**{"depth": 3, "max_tokens": 5_000, **settings})
-    one, two = (
-        BranchQuery(1, question, "bm25", "the plain question"),
-        BranchQuery(2, question, "qrag", "the plain question"),
-    )
-    three, four = (
-        BranchQuery(1, "mill hiding place", "dense", "where she went"),
-        BranchQuery(2, "Peter and the letter", "bm25"),
-    )
+    one = BranchQuery(1, question, "bm25", "the plain question")
+    two = BranchQuery(2, question, "qrag", "the plain question")
+    three = BranchQuery(1, "mill hiding place", "dense", "where she went")
+    four = BranchQuery(2, "Peter and the letter", "bm25")
     strategies: tuple[Strategy, ...] = ("bm25", "dense", "qrag")
     assert {query.strategy for query in (one, two, three, four)} == {*strategies}
     end = Note("Anna had a letter. It lies under the mill stone.", (3, 17, 30))

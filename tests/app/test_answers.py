@@ -63,9 +63,8 @@ def test_a_language_model_cites_chunks_which_the_reader_checks(
         page.get_by_role("tab", name="Explore", exact=True).click()
         page.locator("#qx-cite").click()
         expect(cited.locator(".qx-answer-cited")).to_have_count(3, timeout=60_000)
-        expect(cited.locator(".qx-answer-cited").nth(0).locator(".qx-crossed")).to_have_count(
-            1
-        )  # one of its three chunks holds nothing of it
+        # one of its three chunks holds nothing of it
+        expect(cited.locator(".qx-answer-cited").nth(0).locator(".qx-crossed")).to_have_count(1)
         expect(cited.locator(".qx-answer-cited").nth(0)).not_to_contain_text("not borne out")
         expect(cited.locator(".qx-answer-cited").nth(1)).to_contain_text("not borne out")
         expect(cited.locator(".qx-answer-cited").nth(2)).to_contain_text("cites no chunk")

@@ -57,9 +57,8 @@ ANN, BOB = "a" * 32, "b" * 32
 
 @pytest.fixture
 def operations(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Operations]:
-    monkeypatch.setenv(
-        "QRAG_HOME", str(tmp_path / "home")
-    )  # caches of its own: other tests have the same sentences
+    # caches of its own: other tests have the same sentences
+    monkeypatch.setenv("QRAG_HOME", str(tmp_path / "home"))
     services = Services(Settings(checkpoint=str(tiny), log=tmp_path / "log.duckdb"))
     yield Operations(services, Comparisons(services), SparcRuns(services))
     services.close()
@@ -215,10 +214,8 @@ def test_runs_are_found_read_and_exported(operations: Operations, document: str,
         operations.search_runs(limit=0)
     with pytest.raises(BadRequest, match="date"):
         operations.search_runs(since="yesterday")
-    plain, whole = (
-        operations.export_run(runs[0])["jsonl"],
-        operations.export_run(runs[0], include_text=True)["jsonl"],
-    )
+    plain = operations.export_run(runs[0])["jsonl"]
+    whole = operations.export_run(runs[0], include_text=True)["jsonl"]
     assert "travelled" not in plain
     (tmp_path / "run.jsonl").write_text(whole)
     with ExperimentLog.open(tmp_path / "other.duckdb") as other:

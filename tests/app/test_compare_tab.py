@@ -400,10 +400,8 @@ def test_a_run_of_explore_is_taken_over_once_and_as_long_as_its_documents_are_op
     with gr.Blocks():
         tab = CompareTab(services, gr.State(Session()), gr.Textbox())
     settings = documents.agent.spec.episode_config(step_budget=2, temperature=0.5, stop_threshold=0.1)
-    session, wanted = (
-        Session(corpus=documents.token, forbidden=(7,)),
-        FromExplore(documents.token, QUERY, settings, "1"),
-    )
+    session = Session(corpus=documents.token, forbidden=(7,))
+    wanted = FromExplore(documents.token, QUERY, settings, "1")
     update = tab._shown(session, "typed in Explore ?", Compared(), wanted, "", ["topk"], "same", 4)
     compared = update[tab.compared]
     assert (update[tab.asking.question], update[tab.k], update[tab.size]) == (QUERY, 2, "own stop")
@@ -482,10 +480,8 @@ def test_every_way_of_cutting_is_a_logged_run_over_that_cut(
     comparisons: Comparisons, services: Services, documents: OpenDocuments
 ) -> None:
     told: list[Comparing[CutRow]] = []
-    rows, sizes = (
-        comparisons.across_cuts(documents, ComparisonOrder(QUERY, (), 3, forbidden=(0, 1)), told.append),
-        sizes_for(documents.agent.spec),
-    )
+    rows = comparisons.across_cuts(documents, ComparisonOrder(QUERY, (), 3, forbidden=(0, 1)), told.append)
+    sizes = sizes_for(documents.agent.spec)
     assert comparisons.wait_idle("cutting", 0)
     assert [row.name for row in rows] == [
         AS_OPEN,

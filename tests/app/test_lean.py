@@ -40,9 +40,8 @@ def test_what_goes_to_the_page_is_what_gradio_would_send(said: dict[Any, Any]) -
         values = run_coroutine(kind.postprocess_data(blocks, CLICK, told or gr.skip(), session))
         for value in values:
             if isinstance(value, dict):
-                value.pop(
-                    "props", None
-                )  # Gradio says of a panel of which nothing was said that it has a property "__type__"
+                # Gradio says of a panel of which nothing was said that it has a property "__type__"
+                value.pop("props", None)
         return values, session[state._id]
 
     assert sent(LeanBlocks) == sent(gr.Blocks)

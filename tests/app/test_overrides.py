@@ -180,11 +180,9 @@ def test_events_are_taken_in_gradio_s_order_where_pages_differ() -> None:
 def test_a_session_holds_what_gradio_s_would() -> None:
     gone: list[Any] = []
     with gr.Blocks() as blocks:
-        kept, short, words = (
-            gr.State([1]),
-            gr.State(0, time_to_live=0, delete_callback=gone.append),
-            gr.Textbox("old", elem_id="words"),
-        )
+        kept = gr.State([1])
+        short = gr.State(0, time_to_live=0, delete_callback=gone.append)
+        words = gr.Textbox("old", elem_id="words")
 
     def told(kind: type[SessionState]) -> list[Any]:
         gone.clear()
@@ -360,9 +358,8 @@ def test_the_front_door_changes_no_answer_to_the_app_s_own_page() -> None:
                 httpx.request(method, url + path, json=body, headers={"Origin": url}, timeout=30)
                 for method, path, body in asked
             ]
-            texts = [
-                re.sub(url.rpartition(":")[2], "PORT", answer.text) for answer in answers[1:]
-            ]  # the page itself holds numbers drawn for it
+            # the page itself holds numbers drawn for it
+            texts = [re.sub(url.rpartition(":")[2], "PORT", answer.text) for answer in answers[1:]]
             return [
                 *((answer.status_code, answer.headers["content-type"]) for answer in answers),
                 *texts,

@@ -110,9 +110,8 @@ def test_those_who_sign_in_are_their_names_and_secrets_stay_secret(
         assert not environment.exists() or not [
             password for password in passwords.values() if password.encode() in environment.read_bytes()
         ]
-        bob.press(
-            "qx-run", qx_question={"not": "a text"}
-        )  # fails inside: what the server says of that holds no secret either
+        # fails inside: what the server says of that holds no secret either
+        bob.press("qx-run", qx_question={"not": "a text"})
     (path,) = tmp_path.rglob("*.duckdb")
     with ExperimentLog.open(path) as log:
         owners = {

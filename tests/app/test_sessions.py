@@ -77,9 +77,8 @@ def test_runs_that_were_left_make_room_for_those_after_them(services: Services) 
     assert first is not None
     for number in range(MAX_LEFT_RUNS + 10):
         session = ran(explorer, session, f"where was mary on day {number} ?")
-    assert (
-        len(services.library.runs.all()) <= MAX_LEFT_RUNS + 2
-    )  # the last one is in view, the first was never left
+    # the last one is in view, the first was never left
+    assert len(services.library.runs.all()) <= MAX_LEFT_RUNS + 2
     seen_again = explorer.attach(first.run_id)
     assert seen_again.run == first.token
 

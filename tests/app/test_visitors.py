@@ -426,9 +426,10 @@ def test_evaluations_are_their_makers(explorer: Explorer) -> None:
 
 def test_an_evaluation_reads_of_the_days_tokens(explorer: Explorer) -> None:
     evaluations = Evaluations(explorer.services)
+    # whose haystacks would take minutes to compose
     order = EvaluationOrder(
         "generated", (explorer.services.agents.default_checkpoint,), length="10M", n=30, owner=A
-    )  # whose haystacks would take minutes to compose
+    )
     with pytest.raises(BadRequest, match="300,000,000 tokens to read"):
         evaluations.run(order, lambda _: None)
 

@@ -42,10 +42,8 @@ def test_what_was_not_used_for_longest_goes_first_and_the_log_never(
 
 def test_a_part_of_a_cache_goes_when_it_was_not_used_for_long(files: dict[str, Path]) -> None:
     """And counts by its weight like the rest."""
-    fresh, stale = (
-        files["chunks/old.npz"].parent / "ann" / "a.npz",
-        files["vectors/middle.bin"].parent / "bob" / "b.bin",
-    )
+    fresh = files["chunks/old.npz"].parent / "ann" / "a.npz"
+    stale = files["vectors/middle.bin"].parent / "bob" / "b.bin"
     for used, path in ((1_010, fresh), (1_004, stale)):
         path.parent.mkdir()
         path.write_bytes(bytes(100))

@@ -156,9 +156,8 @@ def test_threshold_keeps_exactly_what_reaches_it(agents: dict[str, Agent], corpu
     assert len(between) > 3
     for threshold in (-1.0, *between, 1.0):
         method.threshold = threshold
-        trace = fold(
-            method.retrieve(QUERY, corpus, EpisodeConfig(step_budget=1))
-        )  # as many as reach it, whatever the other methods may take
+        # as many as reach it, whatever the other methods may take
+        trace = fold(method.retrieve(QUERY, corpus, EpisodeConfig(step_budget=1)))
         assert set(trace.chosen) == set(np.flatnonzero(expected >= threshold).tolist())
         assert not cut_short(trace)
         assert [step.q_value for step in trace.steps] == sorted(
@@ -235,10 +234,8 @@ def test_bm25_without_a_known_word(agents: dict[str, Agent], corpus_of: CorpusOf
 def test_hybrid_adds_words_to_the_cosine(agents: dict[str, Agent], corpus_of: CorpusOf) -> None:
     """Equal texts, 2 and 7, stay in document order."""
     encoder = agents["none"].encoder
-    corpus, lexical = (
-        corpus_of(encoder, CHUNKS),
-        [[word for word in chunk.split() if word in ("milk", "john")] for chunk in CHUNKS],
-    )
+    corpus = corpus_of(encoder, CHUNKS)
+    lexical = [[word for word in chunk.split() if word in ("milk", "john")] for chunk in CHUNKS]
     words = fold(Bm25().retrieve(QUERY, corpus, EpisodeConfig(step_budget=1))).steps[0].scores.q_values
     assert [score > 0 for score in words] == [bool(shared) for shared in lexical]
     expected = cosines(encoder, QUERY, CHUNKS) + 0.3 * words / max(words)

@@ -94,26 +94,10 @@ class CompareTab(CompareLayout):
     def _wire(self) -> None:
         self._outputs = [
             *(self.compared, self.to_explore, self.to_sparc, self.to_sets),
-            *(
-                self.header,
-                *self.asking.parts,
-                self.as_explore,
-                self.methods,
-                self.size,
-                self.k,
-                self.heading,
-            ),
-            *(
-                self.page,
-                self.result_notice,
-                self.columns,
-                self.reading,
-                self.support,
-                self.common,
-                self.change_panel,
-            ),
-            *(self.changed, self.change_notice, self.tried, *vars(self.cutting).values(), self.cuts),
-            self.cut_rows,
+            *(self.header, *self.asking.parts, self.as_explore, self.methods, self.size, self.k),
+            *(self.heading, self.page, self.result_notice, self.columns, self.reading, self.support),
+            *(self.common, self.change_panel, self.changed, self.change_notice, self.tried),
+            *(*vars(self.cutting).values(), self.cuts, self.cut_rows),
         ]
         self._controls = [self.asking.question, self.methods, self.size, self.k]
         place = [self.session, self.compared, *self._controls]

@@ -11,14 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.in_view import RunInView
-from app.pages.compare.actions import (
-    AGENT,
-    OFFERED,
-    Compared,
-    Comparing,
-    ComparisonOrder,
-    ShownColumn,
-)
+from app.pages.compare.actions import AGENT, OFFERED, Compared, Comparing, ComparisonOrder, ShownColumn
 from app.pages.widgets.asking import settings_toggle
 from app.pages.widgets.notices import notice
 from core.config import EpisodeConfig

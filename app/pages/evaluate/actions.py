@@ -37,13 +37,7 @@ from core.evaluate.rows import EpisodeRow
 from core.evaluate.run import EvaluationProgress, Setting, evaluate, training_set
 from core.evaluate.summary import METRICS, Comparison, Summary, compare, summarise
 from core.home import home
-from core.log import (
-    Evaluation,
-    EvaluationEntry,
-    list_evaluations,
-    new_evaluation,
-    read_evaluation,
-)
+from core.log import Evaluation, EvaluationEntry, list_evaluations, new_evaluation, read_evaluation
 from core.metrics import fact_em, fact_f1
 from core.opening import OpenProgress, Progress
 from core.qrag.agent import Agent

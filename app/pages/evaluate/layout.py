@@ -6,6 +6,8 @@ the card of whole documents is a part of its own.
 
 from __future__ import annotations
 
+from functools import partial
+
 import gradio as gr
 
 from app.components.tree import tree
@@ -68,65 +70,42 @@ class EvaluateLayout:
                 " goes to the log."
             )
             with gr.Row(elem_classes="qx-settings-grid"):
-                self.task = gr.Dropdown(
+                dropdown = partial(gr.Dropdown, min_width=150)
+                number = partial(gr.Number, precision=0, min_width=150)
+                self.task = dropdown(
                     [(task_label(name), name) for name in tasks],
                     value=tasks[0],
                     label="Task",
                     elem_id="qx-evaluate-task",
-                    min_width=150,
                 )
-                self.length = gr.Dropdown(
+                self.length = dropdown(
                     list(LENGTHS),
                     value=TASKS[tasks[0]].length,
                     label="Length",
                     info="Tokens of each haystack",
                     allow_custom_value=True,
                     elem_id="qx-evaluate-length",
-                    min_width=150,
                 )
-                self.n = gr.Number(
-                    100,
-                    label="Questions",
-                    info="0: all of them",
-                    precision=0,
-                    elem_id="qx-evaluate-n",
-                    min_width=150,
-                )
-                self.agent = gr.Dropdown(
-                    agents, value=agents[0], label="Agent", elem_id="qx-evaluate-agent", min_width=150
-                )
-                self.second = gr.Dropdown(
+                self.n = number(100, label="Questions", info="0: all of them", elem_id="qx-evaluate-n")
+                self.agent = dropdown(agents, value=agents[0], label="Agent", elem_id="qx-evaluate-agent")
+                self.second = dropdown(
                     [("none", NOBODY), *agents],
                     value=NOBODY,
                     label="Second agent",
                     info="On the same questions",
                     elem_id="qx-evaluate-second",
-                    min_width=150,
                 )
-                self.part = gr.Dropdown(
+                self.part = dropdown(
                     list(PARTS[::-1]),
                     value="test",
                     label="Part",
                     info="Thresholds: use train",
                     elem_id="qx-evaluate-part",
-                    min_width=150,
                 )
-                self.step_budget = gr.Number(
-                    0,
-                    label="Step budget",
-                    info="0: the task's own",
-                    precision=0,
-                    elem_id="qx-evaluate-budget",
-                    min_width=150,
+                self.step_budget = number(
+                    0, label="Step budget", info="0: the task's own", elem_id="qx-evaluate-budget"
                 )
-                self.seed = gr.Number(
-                    0,
-                    label="Seed",
-                    info="Of the sample",
-                    precision=0,
-                    elem_id="qx-evaluate-seed",
-                    min_width=150,
-                )
+                self.seed = number(0, label="Seed", info="Of the sample", elem_id="qx-evaluate-seed")
             self.questions = gr.File(
                 file_count="single",
                 type="filepath",

@@ -77,63 +77,20 @@ class EvaluateTab(EvaluateLayout):
 
     def _wire(self) -> None:
         results = [
-            *(
-                self.looking,
-                self.to_explore,
-                self.list,
-                self.list_notice,
-                self.results,
-                self.score_heading,
-                self.scores,
-                self.filter,
-                self.failures,
-            ),
-            *(
-                self.episode,
-                self.episode_notice,
-                self.calibrator,
-                self.calibrator_notice,
-                self.threshold,
-                self.stops,
-                self.stops_figure,
-            ),
-            *(
-                self.make_default,
-                self.default_words,
-                self.default_notice,
-                self.reliability_card,
-                self.reliability_heading,
-            ),
-            *(
-                self.reliability,
-                self.reliability_table,
-                self.run,
-                self.cancel,
-                self.progress,
-                self.notice,
-                self.agent,
-                self.second,
-            ),
+            *(self.looking, self.to_explore, self.list, self.list_notice, self.results),
+            *(self.score_heading, self.scores, self.filter, self.failures, self.episode, self.episode_notice),
+            *(self.calibrator, self.calibrator_notice, self.threshold, self.stops, self.stops_figure),
+            *(self.make_default, self.default_words, self.default_notice),
+            *(self.reliability_card, self.reliability_heading, self.reliability, self.reliability_table),
+            *(self.run, self.cancel, self.progress, self.notice, self.agent, self.second),
         ]
         looking = self.looking
         quick = in_line("evaluate-look")
         order = [
-            self.task,
-            self.questions,
-            self.part,
-            self.length,
-            self.n,
-            self.step_budget,
-            self.seed,
-            self.agent,
-            self.second,
+            *(self.task, self.questions, self.part, self.length, self.n),
+            *(self.step_budget, self.seed, self.agent, self.second),
         ]
-        running = self.run.click(
-            packs(self._run),
-            [looking, *order],
-            results,
-            **in_line("evaluate", 1),
-        )
+        running = self.run.click(packs(self._run), [looking, *order], results, **in_line("evaluate", 1))
         self.work.wire_cancel([running], packs(self._cancelled), looking, results, **quick)
         self.task.change(self._on_task, self.task, [self.length, self.part, self.questions], **quick)
         for panel in (self.list, self.filter, self.failures, self.episode, self.episode_notice):
@@ -158,12 +115,8 @@ class EvaluateTab(EvaluateLayout):
 
     def on_show(self, show: Callable[..., Any]) -> None:
         """`show`: the listener of the tab's being opened."""
-        show(
-            packs(self._shown),
-            [self.looking, self.session, self.threshold],
-            self._results,
-            **QUIET,
-        )
+        place = [self.looking, self.session, self.threshold]
+        show(packs(self._shown), place, self._results, **QUIET)
 
     # Handlers; each returns or yields updates by component
 

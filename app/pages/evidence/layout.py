@@ -31,12 +31,7 @@ class EvidenceLayout:
                 self.sentence = tree(view.sentence(None), elem_id="qx-sets-said")
             with gr.Column(min_width=240, scale=4):
                 self.budget = gr.Slider(
-                    1,
-                    MAX_BUDGET,
-                    value=USUAL_BUDGET,
-                    step=1,
-                    label="Budget",
-                    elem_id="qx-sets-budget",
+                    1, MAX_BUDGET, value=USUAL_BUDGET, step=1, label="Budget", elem_id="qx-sets-budget"
                 )
                 self.budget_words = tree(view.budget_words(None), elem_id="qx-sets-budget-words")
             with gr.Column(min_width=240, scale=5, elem_classes="qx-only-filled"):

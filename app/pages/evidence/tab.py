@@ -189,12 +189,7 @@ class EvidenceTab(EvidenceLayout):
         return self.sets.at(run, place.budget)
 
     def _run(
-        self,
-        session: Session,
-        place: EvidencePlace,
-        question: str,
-        budget: float | None,
-        who: str = LIGHT,
+        self, session: Session, place: EvidencePlace, question: str, budget: float | None, who: str = LIGHT
     ) -> Iterator[Update]:
         """A new run. An error becomes a sentence beside the buttons; what was there by then stays."""
         try:

@@ -6,6 +6,7 @@ Texts of labels and hints are here, those of results in app.pages.sparc.view.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import gradio as gr
@@ -80,36 +81,14 @@ class SparcLayout:
 
     def _build_settings(self, question: gr.Textbox) -> None:
         with gr.Row(elem_classes="qx-sliders"):
-            width = gr.Slider(
-                1,
-                MAX_WIDTH,
-                value=USUAL.width,
-                step=1,
-                label="Width",
-                info="Branches of a round",
-                elem_id="qx-sparc-width",
-                min_width=150,
+            slider = partial(gr.Slider, 1, step=1, min_width=150)
+            width = slider(
+                MAX_WIDTH, USUAL.width, label="Width", info="Branches of a round", elem_id="qx-sparc-width"
             )
-            depth = gr.Slider(
-                1,
-                MAX_DEPTH,
-                value=USUAL.depth,
-                step=1,
-                label="Depth",
-                info="Rounds at most",
-                elem_id="qx-sparc-depth",
-                min_width=150,
+            depth = slider(
+                MAX_DEPTH, USUAL.depth, label="Depth", info="Rounds at most", elem_id="qx-sparc-depth"
             )
-            k = gr.Slider(
-                1,
-                MAX_K,
-                value=USUAL.k,
-                step=1,
-                label="Chunks",
-                info="Of a branch, each round",
-                elem_id="qx-sparc-k",
-                min_width=150,
-            )
+            k = slider(MAX_K, USUAL.k, label="Chunks", info="Of a branch, each round", elem_id="qx-sparc-k")
             strategies = gr.CheckboxGroup(
                 [(STRATEGY_NAMES[name], name) for name in STRATEGIES],
                 value=list(USUAL.strategies),
@@ -126,20 +105,11 @@ class SparcLayout:
                 elem_id="qx-sparc-first-round",
                 min_width=260,
             )
-            max_tokens = gr.Number(
-                0,
-                label="Most tokens",
-                info="Of all calls together; 0: no bound",
-                precision=0,
-                elem_id="qx-sparc-max-tokens",
-            )
-            max_calls = gr.Number(
-                0,
-                label="Most calls",
-                info="Of a language model; 0: no bound",
-                precision=0,
-                elem_id="qx-sparc-max-calls",
-            )
+            number = partial(gr.Number, precision=0)
+            words = "Of all calls together; 0: no bound"
+            max_tokens = number(0, label="Most tokens", info=words, elem_id="qx-sparc-max-tokens")
+            words = "Of a language model; 0: no bound"
+            max_calls = number(0, label="Most calls", info=words, elem_id="qx-sparc-max-calls")
             temperature = gr.Slider(
                 0,
                 MAX_TEMPERATURE,
@@ -149,9 +119,7 @@ class SparcLayout:
                 info="Verdicts take 0",
                 elem_id="qx-sparc-temperature",
             )
-            seed = gr.Number(
-                USUAL.seed, label="Seed", info="Of the sampling", precision=0, elem_id="qx-sparc-seed"
-            )
+            seed = number(USUAL.seed, label="Seed", info="Of the sampling", elem_id="qx-sparc-seed")
         self.controls = SparcControls(
             question, width, depth, k, strategies, first_round, max_tokens, max_calls, temperature, seed
         )

@@ -29,13 +29,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from app.agents import agents_folder, own_agents
-from core.encode.checkpoint import (
-    DEFAULT_NAMES,
-    SPEC_FILE,
-    find_checkpoint,
-    read_spec,
-    shipped_checkpoints,
-)
+from core.encode.checkpoint import DEFAULT_NAMES, SPEC_FILE, find_checkpoint, read_spec, shipped_checkpoints
 from core.encode.packaged import MINILM
 from core.errors import BadCheckpoint, BadRequest
 from core.home import home

@@ -158,10 +158,7 @@ class TrainLayout:
         shared: dict[str, Any] = {"elem_id": f"qx-train-{name.replace('_', '-')}", "min_width": 150}
         if name == "position_kind":
             return gr.Checkbox(
-                value == "relative",
-                label="Positions",
-                info="Of chunks, for Q (eq. 6)",
-                **shared,
+                value == "relative", label="Positions", info="Of chunks, for Q (eq. 6)", **shared
             )
         if name == "objective":
             return gr.Dropdown(list(OBJECTIVES), value=value, label=label, info=info, **shared)

@@ -48,28 +48,9 @@ class TrainTab(TrainLayout):
     def _wire(self) -> None:
         headings = [part for pair in self.figures.values() for part in pair]
         detail = [
-            *(
-                self.chosen,
-                self.stamp,
-                self.pages,
-                self.timer,
-                self.list,
-                self.detail,
-                self.header,
-                self.explore,
-                self.stop,
-                self.resume,
-            ),
-            *(
-                self.curves,
-                *headings,
-                *self.cards.values(),
-                self.tables,
-                self.validation,
-                self.updates,
-                self.notice,
-                self.detail_notice,
-            ),
+            *(self.chosen, self.stamp, self.pages, self.timer, self.list, self.detail, self.header),
+            *(self.explore, self.stop, self.resume, self.curves, *headings, *self.cards.values()),
+            *(self.tables, self.validation, self.updates, self.notice, self.detail_notice),
         ]
         view_state = [self.chosen, self.stamp, self.pages]
         settings = list(self.settings.values())
@@ -86,14 +67,9 @@ class TrainTab(TrainLayout):
             panel.select(packs(self._on_click), view_state, detail, **quick)
         self.timer.tick(packs(self._tick), view_state, detail, **quick)
         self.data.change(packs(self._on_data), self.data, [self.own, *settings, self.estimate], **quick)
+        paced = [self.settings[name] for name in ("updates", "episodes", "steps", "rank", "objective")]
         gr.on(
-            [
-                control.change
-                for control in (
-                    *(self.settings[name] for name in ("updates", "episodes", "steps", "rank", "objective")),
-                    self.base,
-                )
-            ],
+            [control.change for control in (*paced, self.base)],
             packs(self._estimate),
             [self.data, self.base, *settings],
             self.estimate,

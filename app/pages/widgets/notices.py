@@ -17,9 +17,7 @@ def notice(text: str, kind: str = "error", *buttons: Node) -> list[Node]:
 def passing(text: str, kind: str = "error") -> list[Node]:
     """A notice that stands until it is closed, or something else happens."""
     return notice(
-        text,
-        kind,
-        h("button.qx-btn.qx-close", {"data-dismiss": "", "aria-label": "Close this notice"}, "×"),
+        text, kind, h("button.qx-btn.qx-close", {"data-dismiss": "", "aria-label": "Close this notice"}, "×")
     )
 
 

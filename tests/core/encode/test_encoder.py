@@ -89,10 +89,8 @@ def test_minilm_is_the_model_that_transformers_loads(minilm: DualEncoder) -> Non
     from transformers import AutoModel, AutoTokenizer  # takes seconds: not for every worker that collects
 
     folder = find_base(MINILM)
-    tokenizer, model = (
-        AutoTokenizer.from_pretrained(folder),
-        AutoModel.from_pretrained(folder, dtype=torch.float32),
-    )
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModel.from_pretrained(folder, dtype=torch.float32)
     chunks = ["A doctor treats patients.", "Über den Dächern liegt Schnee; 3.14 und mehr.", "word " * 400]
     expected = [
         mean_of_last_hidden(model, tokenizer(chunk, truncation=True, max_length=256)["input_ids"])
@@ -110,10 +108,11 @@ def xlm_roberta(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkpoint on a tiny random XLM-R whose window is 34 - 2 = 32 tokens: positions are counted from
     behind the padding id.
     """
+    # takes seconds: not for every worker that collects
     from transformers import (
         XLMRobertaConfig,
         XLMRobertaModel,
-    )  # takes seconds: not for every worker that collects
+    )
 
     folder = tmp_path_factory.mktemp("xlm-roberta")
     words = ["<s>", "<pad>", "</s>", "<unk>", *WORDS]

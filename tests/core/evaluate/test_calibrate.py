@@ -126,12 +126,10 @@ def test_the_review_in_the_middle_of_the_best_and_none_where_none_is_better() ->
     )
     assert (brings_nothing.stop_threshold, brings_nothing.review_threshold) == (None, None)
     flat = {(0.5, review): by_review[0.5, 0.1] for review in (0.1, 0.15, 0.25, 0.4)}
-    assert (
-        review_of({(0.5, None): plain, (0.5, 0.2): by_review[0.5, 0.2]} | flat).review_threshold == 0.15
-    )  # the middle of where it stays so
-    costly = [
-        replace(row, kept=(4,) if row.id == "0" else (4, 9)) for row in plain
-    ]  # F1 rises, a third of Fact EM is lost
+    # the middle of where it stays so
+    assert review_of({(0.5, None): plain, (0.5, 0.2): by_review[0.5, 0.2]} | flat).review_threshold == 0.15
+    # F1 rises, a third of Fact EM is lost
+    costly = [replace(row, kept=(4,) if row.id == "0" else (4, 9)) for row in plain]
     assert review_of({(0.5, None): plain, (0.5, 0.2): costly}).review_threshold is None
     spec = best.applied_to(
         CheckpointSpec(name="a", trained=True, stop_threshold=0.3, scores={"calibration": {}}),

@@ -130,10 +130,8 @@ def test_the_viewer_gets_two_tables_without_owners(
 def test_deleted_means_deleted(
     log: ExperimentLog, open_log: OpenLog, copy: LogCopy, dataset: Callable[[], Repository]
 ) -> None:
-    gone, stays = (
-        log_run(log, make_record(owner=A, query="What is SECRET?")),
-        log_run(log, make_record(owner=B)),
-    )
+    gone = log_run(log, make_record(owner=A, query="What is SECRET?"))
+    stays = log_run(log, make_record(owner=B))
     copy.push(log)
     log.delete(gone.run_id, A)
     assert copy.push(log) == Pushed(0, 1)
@@ -387,10 +385,8 @@ def test_the_commands_fail_in_one_sentence(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     path, _ = logged
-    push, pull = (
-        ["runs", "push", "--to", "team/else", "--log", str(path)],
-        ["runs", "pull", "--from", "team/else", "--log", str(path)],
-    )
+    push = ["runs", "push", "--to", "team/else", "--log", str(path)]
+    pull = ["runs", "pull", "--from", "team/else", "--log", str(path)]
     assert main(pull) == 2
     assert "there is no data set team/else" in capsys.readouterr().err
     not_mine = ["runs", "push", "--to", "nobodys/runs", "--log", str(path)]

@@ -266,9 +266,8 @@ def test_what_unpacks_to_too_much_is_refused(
 ) -> None:
     record = log_run(log, make_record())
     file = export_runs(log, [record.run_id], "json", tmp_path / "run.jsonl")
-    monkeypatch.setattr(
-        "core.log.wire.MAX_SCORES", 199
-    )  # three steps and the look after them, 50 chunks each
+    # three steps and the look after them, 50 chunks each
+    monkeypatch.setattr("core.log.wire.MAX_SCORES", 199)
     with pytest.raises(MalformedRuns, match="200 Q-values, more than 199"):
         import_runs(other, file)
     monkeypatch.setattr("core.log.wire.MAX_SCORES", 200)

@@ -137,10 +137,8 @@ def test_only_the_owner_reads_and_deletes(log: ExperimentLog) -> None:
 
 def test_through_the_inbox_of_another_process(path: Path, owner: Owner) -> None:
     inbox = InboxLog(path)
-    evaluation, training = (
-        new_evaluation(ROWS, {"split": "test"}, owner="anna"),
-        make_training(2, new_run_id()),
-    )
+    evaluation = new_evaluation(ROWS, {"split": "test"}, owner="anna")
+    training = make_training(2, new_run_id())
     inbox.keep(evaluation)
     inbox.keep(training)
     assert owner.ask("import") == "2"

@@ -111,10 +111,8 @@ def test_frequencies_follow_the_probabilities(top_k: int | None) -> None:
     """Chi-squared over 4,000 draws of a fixed seed; 16.3 is the 0.1% point at 3 degrees of freedom, 13.8 at
     2.
     """
-    q_values, available = (
-        np.array([0.0, 0.4, 9.0, 0.8, 0.2], np.float32),
-        np.array([True, True, False, True, True]),
-    )
+    q_values = np.array([0.0, 0.4, 9.0, 0.8, 0.2], np.float32)
+    available = np.array([True, True, False, True, True])
     p = probabilities(q_values, available, 0.5, top_k)
     rng = np.random.default_rng(7)
     counts = np.bincount(

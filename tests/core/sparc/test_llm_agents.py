@@ -124,10 +124,8 @@ def test_a_verdict_may_be_written_large(turn: Turn) -> None:
 
 
 def test_prompts_hold_what_the_roles_are_given() -> None:
-    asked, judged = (
-        rewriter_prompt(TASK)[-1].content,
-        evaluator_prompt(QUESTION, "the query", "the answer", Note("the note"))[-1].content,
-    )
+    asked = rewriter_prompt(TASK)[-1].content
+    judged = evaluator_prompt(QUESTION, "the query", "the answer", Note("the note"))[-1].content
     assert all(
         text in asked
         for text in (QUESTION, "a lantern", "first", "exactly 3 search", "- dense: ", "- bm25: ")

@@ -93,11 +93,9 @@ def lengthened(trace: SparcTrace, text: int, note: int) -> SparcTrace:
     def longer(event: object) -> object:
         if isinstance(event, Retrieved):
             return replace(event, found=tuple(replace(one, text="x" * text) for one in event.found))
-        return (
-            replace(event, after=replace(event.after, text="y" * note))
-            if isinstance(event, NoteUpdated)
-            else event
-        )
+        if isinstance(event, NoteUpdated):
+            return replace(event, after=replace(event.after, text="y" * note))
+        return event
 
     return replace(trace, events=tuple(longer(event) for event in trace.events))  # type: ignore[arg-type]
 

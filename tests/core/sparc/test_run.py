@@ -103,11 +103,9 @@ def test_a_token_budget_ends_a_run(story: Corpus) -> None:
 
 def test_what_a_failed_call_took_is_counted_where_it_was_taken(story: Corpus) -> None:
     def answer(messages: Sequence[Message]) -> object:
-        return (
-            "no object"
-            if "bad" in messages[-1].content or "can't be used" in messages[-1].content
-            else {"answer": "Quillmarsh"}
-        )
+        if "bad" in messages[-1].content or "can't be used" in messages[-1].content:
+            return "no object"
+        return {"answer": "Quillmarsh"}
 
     note = lambda messages: {"note": "bad" if "search 0" in messages[-1].content else "good", "sources": [1]}  # noqa: E731
     llm = RoleLlm(answer=answer, note=note)
@@ -172,11 +170,9 @@ def test_a_reply_that_the_token_budget_cut_off_ends_the_run_as_one_that_is_used_
 
 def test_a_failing_branch_ends_the_run_and_the_other_one_is_kept(story: Corpus) -> None:
     def answer(messages: Sequence[Message]) -> object:
-        return (
-            LlmError("the endpoint is\ngone; start it")
-            if "bad" in messages[-1].content
-            else {"answer": "Quillmarsh"}
-        )
+        if "bad" in messages[-1].content:
+            return LlmError("the endpoint is\ngone; start it")
+        return {"answer": "Quillmarsh"}
 
     note = lambda messages: {"note": "bad" if "search 0" in messages[-1].content else "good", "sources": [1]}  # noqa: E731
     trace = run(RoleLlm(answer=answer, note=note), story)

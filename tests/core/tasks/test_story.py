@@ -42,11 +42,9 @@ def place_of_object(thing: str, told: list[Told]) -> str | None:
     for row in range(len(told) - 1, -1, -1):
         fact = told[row]
         if fact.kind != "move" and fact.target == thing:
-            return (
-                place_of(fact.actor, told[:row])
-                if fact.kind == "drop"
-                else place_of(fact.receiver or fact.actor, told)
-            )
+            if fact.kind == "drop":
+                return place_of(fact.actor, told[:row])
+            return place_of(fact.receiver or fact.actor, told)
     return None
 
 

@@ -83,11 +83,12 @@ def make_tiny_model(folder: Path, seed: int = 0) -> Path:
     that neighbours are alike, as to a real model; attention passes on what it sees, nothing of which bears on
     the choice between the two words yet.
     """
+    # takes seconds: not for every worker that collects
     from transformers import (
         LlamaConfig,
         LlamaForCausalLM,
         PreTrainedTokenizerFast,
-    )  # takes seconds: not for every worker that collects
+    )
     from transformers.utils import logging as transformers_logging
 
     transformers_logging.disable_progress_bar()

@@ -55,10 +55,8 @@ def sparc_trace(rounds: Sequence[Round]) -> SparcTrace:
         events.append(RoundStarted(number, queries, one.cost))
         after = Note(one.note, one.found[0][:1])
         for branch, chunks in enumerate(one.found, start=1):
-            texts, told = (
-                {chunk: f"Chunk {chunk}." for chunk in chunks},
-                {"reason": one.reason, "citations": after.chunk_ids, "cost": one.cost},
-            )
+            texts = {chunk: f"Chunk {chunk}." for chunk in chunks}
+            told = {"reason": one.reason, "citations": after.chunk_ids, "cost": one.cost}
             events += branch_events(number, branch, texts, (before, after), one.answer, one.verdict, **told)
         events.append(Merged(number, 1, after, 0.0, one.cost))
         before = after

@@ -89,9 +89,8 @@ def test_a_flag_that_can_not_be_used_is_one_sentence(
 
 
 def test_the_first_interruption_asks_and_the_second_ends() -> None:
-    before = signal.signal(
-        signal.SIGINT, signal.default_int_handler
-    )  # a shell's background process ignores it
+    # a shell's background process ignores it
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with interruption() as interrupted:
             signal.raise_signal(signal.SIGINT)

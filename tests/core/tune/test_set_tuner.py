@@ -56,11 +56,12 @@ def save_undecided(folder: Path, *, window: int = 4096) -> Path:
     likelier nonsense. Its parts are set by hand: attention passes on the word itself, and the next word
     depends on nothing else.
     """
+    # takes seconds: not for every worker that collects
     from transformers import (
         LlamaConfig,
         LlamaForCausalLM,
         PreTrainedTokenizerFast,
-    )  # takes seconds: not for every worker that collects
+    )
 
     tokenizer = Tokenizer(WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="<unknown>"))
     tokenizer.pre_tokenizer = WhitespaceSplit()

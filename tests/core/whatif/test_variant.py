@@ -129,9 +129,8 @@ def test_runs_of_different_lengths_are_paired_to_the_longer(
     agent = agents["none"]
     corpus = corpus_of(agent.encoder, CHUNKS)
     free = run(agent, corpus)
-    threshold = (
-        sorted(free.steps[0].scores.q_values)[-2] + 1e-6
-    )  # only the best chunk of the first look reaches it
+    # only the best chunk of the first look reaches it
+    threshold = sorted(free.steps[0].scores.q_values)[-2] + 1e-6
     before = run(agent, corpus, CONFIG.with_(stop_threshold=float(threshold)))
     tried = try_out(agent.encoder, before, corpus, Change(before.chosen[0], None))
     assert tried.after.steps == ()

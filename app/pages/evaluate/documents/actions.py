@@ -35,11 +35,7 @@ from core.tasks.documents import (
 from core.tasks.samples import find_quote, list_samples
 from core.types import Document
 
-METHODS = (
-    AUTO,
-    *(name for name, method in retrievers.METHODS.items() if not method.trained),
-    RESRAG_LLM,
-)
+METHODS = (AUTO, *(name for name, method in retrievers.METHODS.items() if not method.trained), RESRAG_LLM)
 """On offer, what the app would choose first."""
 QUESTION_FILES = (".jsonl", ".jsonl.gz")
 MAX_QUESTIONS = 1_000
