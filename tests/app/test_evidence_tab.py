@@ -283,7 +283,8 @@ def test_clicks_open_rows_and_chunks_and_nothing_else(
     told = last(tab._run(session, EvidencePlace(), QUESTION, 8))
     place = told[tab.place]
     assert "chunks" in text(told[tab.sentence])
-    assert told[tab.page] == logged(services, services.library.runs.get(place.run).run_id).record.run_id  # type: ignore[union-attr]
+    run_id = logged(services, services.library.runs.get(place.run).run_id).record.run_id  # type: ignore[union-attr]
+    assert told[tab.page] == f"run={run_id}"
     assert place.tokens == (place.run,)
     opened = tab._on_click(session, place, click("row", 1))
     assert 1 in opened[tab.place].shown.opened
