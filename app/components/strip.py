@@ -85,8 +85,8 @@ def server_functions(find: Find) -> list[Question]:
             raise BadRequest(
                 f"The range from {lo:g} to {hi:g} is empty; ask for one that ends after it begins."
             )
-        values = run.values(_whole("look", look, 1, run.n_looks), _mode(mode))
-        answer = tile(values, lo, hi, _whole("width", width, 1, MAX_WIDTH), salience=salience(values, mode))
+        values = run.values(whole("look", look, 1, run.n_looks), mode_of(mode))
+        answer = tile(values, lo, hi, whole("width", width, 1, MAX_WIDTH), salience=salience(values, mode))
         return {
             "first": answer.first,
             "last": answer.last,
@@ -101,7 +101,7 @@ def server_functions(find: Find) -> list[Question]:
         run = source(token)
         rows = run_map(
             [run.values(look, "q") for look in range(1, run.n_looks + 1)],
-            _whole("width", width, 1, MAX_WIDTH),
+            whole("width", width, 1, MAX_WIDTH),
         )
         return {"n_rows": rows.shape[0], "n_columns": rows.shape[1], "cells": packed(rows)}
 
@@ -111,7 +111,7 @@ def server_functions(find: Find) -> list[Question]:
         """
         token, look, mode = fields(request, 3)
         run = source(token)
-        values = run.values(_whole("look", look, 1, run.n_looks), _mode(mode)).astype(np.float32)
+        values = run.values(whole("look", look, 1, run.n_looks), mode_of(mode)).astype(np.float32)
         if run.n_chunks <= MAX_POINTS:
             return {"values": packed(values), "chunks": ""}
         best = tile(values, 0, run.n_chunks, MAX_POINTS, salience=salience(values, mode)).best
@@ -123,15 +123,15 @@ def server_functions(find: Find) -> list[Question]:
         token, chunk_id, look = fields(request, 3)
         run = source(token)
         return _facts(
-            run, _whole("chunk_id", chunk_id, 0, run.n_chunks - 1), _whole("look", look, 1, run.n_looks)
+            run, whole("chunk_id", chunk_id, 0, run.n_chunks - 1), whole("look", look, 1, run.n_looks)
         )
 
     def top(request: Any) -> Answer:
         """[token, look, mode, offset] -> a page of the best chunks."""
         token, look, mode, offset = fields(request, 4)
         run = source(token)
-        look, offset = _whole("look", look, 1, run.n_looks), _whole("offset", offset, 0, run.n_chunks - 1)
-        ids = best_chunks(salience(run.values(look, _mode(mode)), mode), offset, PAGE)
+        look, offset = whole("look", look, 1, run.n_looks), whole("offset", offset, 0, run.n_chunks - 1)
+        ids = best_chunks(salience(run.values(look, mode_of(mode)), mode), offset, PAGE)
         return {
             "total": run.n_chunks,
             "offset": offset,
@@ -174,13 +174,13 @@ def _number(name: str, value: Any, high: float) -> float:
     return float(value)
 
 
-def _whole(name: str, value: Any, low: int, high: int) -> int:
+def whole(name: str, value: Any, low: int, high: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
         raise BadRequest(f"{name}={str(value)[:40]!r} must be a whole number between {low} and {high}.")
     return value
 
 
-def _mode(value: Any) -> Mode:
+def mode_of(value: Any) -> Mode:
     if value not in MODES:
         raise BadRequest(f"mode={str(value)[:40]!r} is unknown; ask for one of {', '.join(MODES)}.")
     mode: Mode = value

@@ -1,7 +1,8 @@
 // The map of the chunks beside the strip: asked for when it is first opened, and made by the server meanwhile. What the pointer or the cursor
 // is on there, it is on in the strip as well: both draw one view.
 
-import { drawChunkMap, holding, mapPicture, nearestTo, nextTowards, panned, sizeOf, zoomed } from "./chunk_map_draw.js";
+import { bordersOf, drawChunkMap, holding, mapPicture, nearestTo, nextTowards, panned, sizeOf, zoomed } from "./chunk_map_draw.js";
+import { debounced } from "./strip_data.js";
 import { keysOfChunks, press } from "./strip_input.js";
 import { unpack, whole } from "./strip_numbers.js";
 import { made } from "./strip_panels.js";
@@ -83,10 +84,15 @@ export function makeChunkMap(part, view, actions, server, ask, stateOf, paint) {
 
   // ---- showing
 
-  // The same look and mode as in the strip, one value a point.
+  // The same look and mode as in the strip, one value a point: of all chunks, or of the most telling ones where they are too many, which in
+  // an enlarged piece are those of the piece.
   async function loadPoints() {
     const { value, mode } = view;
-    const answers = await ask("points", stateOf(value, value.look), "points", [[value.token, value.look, mode]]);
+    const { seen, points } = current() || { seen: [0, 0, 1], points: null };
+    const [state, asked] = [stateOf(value, value.look), /** @type {const} */ ([value.token, value.look, mode])];
+    const answers = seen[2] > 1 && points && points.chunks.length < value.n_chunks
+      ? await ask("points", state, "piece", [[...asked, ...bordersOf(seen)]])
+      : await ask("points", state, "points", [[...asked]]);
     const map = current();
     if (!answers || !map) return;
     const values = unpack(answers[0].values, Float32Array);
@@ -94,6 +100,11 @@ export function makeChunkMap(part, view, actions, server, ask, stateOf, paint) {
     map.points = { mode, values, chunks, masked: new Set(value.chosen.filter((pin) => pin.step < value.look).map((pin) => pin.chunk_id)) };
     repaint();
   }
+
+  const loadPiece = debounced(() => {
+    const points = current()?.points;
+    if (points && points.chunks.length < view.value.n_chunks) loadPoints();
+  }, 100);
 
   // The chunks nearest to a text, ringed; the cursor goes to the first of them.
   async function find() {
@@ -197,6 +208,7 @@ export function makeChunkMap(part, view, actions, server, ask, stateOf, paint) {
   function show(map, seen) {
     if (seen.every((number, i) => number === map.seen[i])) return;
     [map.seen, map.picture] = [seen, null];
+    loadPiece();
     canvas.style.touchAction = seen[2] > 1 ? "none" : "";
   }
   /** @param {number} factor @param {number[]} [around] */

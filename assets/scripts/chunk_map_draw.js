@@ -54,6 +54,13 @@ export function holding(size, places, chunk) {
   return shown ? size.seen : panned(size, [size.width / 2 - x, size.height / 2 - y]);
 }
 
+// Left, top, right and bottom of what is shown and half as much around it, as places: what a hand or the cursor moves to is there.
+/** @param {number[]} seen */
+export function bordersOf([left, top, zoom]) {
+  const shares = [left - 0.5 / zoom, top - 0.5 / zoom, left + 1.5 / zoom, top + 1.5 / zoom];
+  return shares.map((share) => Math.round(SIDE * Math.min(1, Math.max(0, share))));
+}
+
 /** @param {Size} size @param {Uint16Array} places @param {number} chunk */
 function placeOf(size, places, chunk) {
   const [left, top, zoom] = size.seen;

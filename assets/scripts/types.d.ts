@@ -66,6 +66,7 @@ interface Questions {
 }
 interface MapQuestions extends Questions {
   points: [request: [token: string, look: number, mode: Mode], answer: { values: string; chunks: string }];
+  piece: [request: [token: string, look: number, mode: Mode, ...borders: number[]], answer: { values: string; chunks: string }];
   chunkmap: [request: [token: string, action: "make" | "look" | "stop"], answer: { done: number; total: number } | MapEnd];
   nearest: [request: [token: string, text: string], answer: { chunks: number[] }];
 }

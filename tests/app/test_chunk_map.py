@@ -200,6 +200,36 @@ def test_points_are_the_values_of_all_chunks_or_of_the_most_telling_ones(service
     assert "error" in points([few.token, 9, "q"])
 
 
+def test_an_enlarged_piece_shows_its_own_points(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunk_map, "MAX_POINTS", 40)
+    token = run_over(services, 60)
+    run, maps = services.library.runs.get(token), ChunkMaps(services.library)
+    assert run is not None
+    with pytest.raises(BadRequest, match="no map of this document yet"):
+        maps.piece([token, 1, "q", 0, 0, 9, 9])
+    x, y = unpacked(answered(maps, token)["places"], "<u2").reshape(-1, 2).T.astype(int)
+
+    def piece(*borders: int) -> tuple[np.ndarray, np.ndarray]:
+        got = maps.piece([token, 1, "q", *borders])
+        return unpacked(got["chunks"], "<i4"), unpacked(got["values"], "<f4")
+
+    chunks, values = piece(0, 0, 30_000, 65_535)
+    inside = np.flatnonzero(x <= 30_000)
+    assert 0 < len(inside) < 40
+    np.testing.assert_array_equal(np.sort(chunks), inside)
+    np.testing.assert_array_equal(values, run.q_values(1)[chunks])
+    best = np.argsort(-run.q_values(1), kind="stable")[:40]
+    np.testing.assert_array_equal(piece(0, 0, 65_535, 65_535)[0], best)
+    least = int(np.argmin(run.q_values(1)))
+    place = int(x[least]), int(y[least])
+    assert least in piece(*place, *place)[0]
+    for junk in ([0, 0, 9], [0, 0, 9, 65_536], [0, 0, 9, "9"], [-1, 0, 9, 9], [0.5, 0, 9, 9]):
+        with pytest.raises(BadRequest):
+            maps.piece([token, 1, "q", *junk])
+    with pytest.raises(BadRequest):
+        maps.piece(["nobody's", 1, "q", 0, 0, 9, 9])
+
+
 # ---- in the browser
 
 

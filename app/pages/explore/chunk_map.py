@@ -2,12 +2,13 @@
 
 Decides that a map is made when somebody first opens it, in the background, one at a time for all visitors;
 that it belongs to documents, whichever run is in view; and that whoever has a run's token may ask for the map
-of its documents, and what is near a text there. Made maps lie in the caches, in the part of whoever opened
-the documents; their time counts as that of reading them.
+of its documents, the points of a piece of it, and what is near a text there. Made maps lie in the caches, in
+the part of whoever opened the documents; their time counts as that of reading them.
 """
 
 from __future__ import annotations
 
+import base64
 import logging
 import threading
 from dataclasses import dataclass, field
@@ -15,16 +16,17 @@ from typing import Any
 
 import numpy as np
 
-from app.components.strip import GONE, Answer, fields
-from app.in_view import OpenDocuments
+from app.components.strip import GONE, MAX_POINTS, Answer, fields, mode_of, whole
+from app.in_view import OpenDocuments, RunInView
 from app.library import Library
+from app.pages.explore.strip_source import RunStrip
 from app.recent import Recent
 from core.config import EpisodeConfig, check_query
 from core.draw.strip import packed
 from core.errors import BadRequest, Cancelled, UserError
 from core.layout import heading_groups, kept_layout, layout_of, vectors_key
 from core.qrag.agent import Episode
-from core.tiles import best_chunks
+from core.tiles import best_chunks, salience
 
 MOST_WAITING = 8
 """Maps that are on their way at once."""
@@ -37,6 +39,8 @@ _AT_ONCE = 0.3
 _MOST_BYTES = 2**26
 """Of maps that stay in memory; others come from the caches."""
 _TICK = 0.2
+_SIDE = int(np.iinfo(np.uint16).max)
+"""Right and lower border of a map, in the units of its places."""
 
 
 @dataclass
@@ -105,10 +109,32 @@ class ChunkMaps:
             self._asking.release()
         return {"chunks": best_chunks(look.scores.q_values, 0, NEAREST).tolist()}
 
-    def _documents(self, token: object) -> OpenDocuments:
+    def piece(self, request: Any) -> Answer:
+        """[a run's token, look, mode, left, top, right, bottom] -> the most telling chunks of a piece of the
+        map, MAX_POINTS at most, and their values, packed as `points`.
+        """
+        token, look, mode, *borders = fields(request, 7)
+        run = self._run(token)
+        made = self._made.get(self._documents(token).token)
+        if made is None or "places" not in made:
+            raise BadRequest("There is no map of this document yet; make it first.")
+        mode = mode_of(mode)
+        values = RunStrip(run).values(whole("look", look, 1, run.trace.n_looks), mode).astype(np.float32)
+        left, top, right, bottom = (whole("border", border, 0, _SIDE) for border in borders)
+        x, y = np.frombuffer(base64.b64decode(made["places"]), "<u2").reshape(-1, 2).T
+        chunks = np.flatnonzero((left <= x) & (x <= right) & (top <= y) & (y <= bottom)).astype(np.int32)
+        if len(chunks) > MAX_POINTS:
+            chunks = chunks[best_chunks(salience(values[chunks], mode), 0, MAX_POINTS)]
+        return {"values": packed(values[chunks]), "chunks": packed(chunks)}
+
+    def _run(self, token: object) -> RunInView:
         run = self._library.runs.get(token) if isinstance(token, str) else None
         if run is None:
             raise BadRequest(GONE)
+        return run
+
+    def _documents(self, token: object) -> OpenDocuments:
+        run = self._run(token)
         return self._library.corpora.get(run.documents.token) or run.documents
 
     def _begin(self, documents: OpenDocuments) -> _Making:

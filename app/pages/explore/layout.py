@@ -228,7 +228,9 @@ class ExploreLayout:
             self.diagnosis = tree(elem_id="qx-diagnosis")
         with gr.Column(elem_classes="qx-card"):
             maps = ChunkMaps(services.library)
-            self.strip = strip(find_strip, of_map=(maps.chunkmap, maps.nearest), elem_id="qx-strip")
+            self.strip = strip(
+                find_strip, of_map=(maps.chunkmap, maps.nearest, maps.piece), elem_id="qx-strip"
+            )
         with gr.Row(elem_classes="qx-split"):
             with gr.Column(scale=5, min_width=280, elem_classes="qx-card"):
                 self.steps = tree(present.steps(None, Session()), elem_id="qx-steps")
