@@ -16,7 +16,7 @@ from core.completeness import LOW, JudgedQuestions, questions_by_size
 from core.errors import BadRequest
 from core.evaluate.documents import DOCUMENT_METRICS, DocumentRow
 from core.statistics import interval, mean, paired_test
-from core.studies.report import Cell, Report, Table, with_interval
+from core.studies.report import Cell, Report, Table, with_interval, with_p
 
 CHOSEN = "auto"
 """The method that the others are tested against."""
@@ -133,7 +133,7 @@ def _against(group: Sequence[DocumentRow], method: str, metric: str) -> str | No
     ours, theirs = ({row.id: row for row in group if row.method == name} for name in (CHOSEN, method))
     common = [key for key in ours if key in theirs and ours[key].covered]
     test = paired_test([measure(ours[key]) for key in common], [measure(theirs[key]) for key in common])
-    return None if test is None else f"{test.difference:+.3f} (p = {test.p_value:.2g})"
+    return with_p(test)
 
 
 def _answered(kind: str, method: str, group: Sequence[DocumentRow]) -> tuple[Cell, ...]:

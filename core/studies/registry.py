@@ -25,6 +25,7 @@ from core.studies.documents import documents
 from core.studies.frontier import frontier
 from core.studies.report import Report
 from core.studies.scores import scores
+from core.studies.set_ablations import set_ablations
 from core.studies.sparc import sparc
 
 LENGTHS = ("1K", "4K", "32K", "128K", "1M", "10M")
@@ -242,6 +243,12 @@ STUDIES: dict[str, RowStudy | TrainingStudy | AnswerStudy | DocumentStudy | Spar
         report=frontier,
         tasks=("hotpotqa", "nq", "conditionalqa", "natural", "natural-manuals"),
         n=100,
+    ),
+    "set-ablations": FrontierStudy(
+        summary="RES-RAG under other rewards, over seeds (table 2, section 4.3); policies named VARIANT-SEED",
+        report=set_ablations,
+        tasks=("hotpotqa",),
+        n=350,
     ),
     "curves": TrainingStudy(summary="learning curves (figure 6)", report=trainings.curves),
     "ablations": TrainingStudy(summary="parts of the method left out (table 3)", report=trainings.ablations),

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from core.statistics import PairedTest
+
 Cell = str | int | float | None
 
 
@@ -104,3 +106,12 @@ def with_interval(value: float | None, ends: tuple[float, float] | None) -> str 
     if value is None:
         return None
     return f"{value:.3f}" if ends is None else f"{value:.3f} [{ends[0]:.3f}, {ends[1]:.3f}]"
+
+
+def with_p(test: PairedTest | None) -> str | None:
+    """A paired difference with its p-value, None where nothing was compared.
+
+    >>> with_p(PairedTest(9, 0.0512, None, 0.0123))
+    '+0.051 (p = 0.012)'
+    """
+    return None if test is None else f"{test.difference:+.3f} (p = {test.p_value:.2g})"

@@ -13,7 +13,7 @@ from core.evaluate.rows import EpisodeRow, group_rows
 from core.evaluate.summary import compare, summarise
 from core.retrievers import facts_of
 from core.statistics import interval, mean
-from core.studies.report import Cell, Report, Table, with_interval
+from core.studies.report import Cell, Report, Table, with_interval, with_p
 from core.studies.subjects import agent_name, conditions, subject_name, task_name
 
 COLUMNS = {
@@ -87,4 +87,4 @@ def _against(group: Sequence[EpisodeRow], groups: Sequence[Sequence[EpisodeRow]]
     if facts_of(group[0].method).trained or len(agents) != 1:
         return None
     test = compare(agents[0], group).tests["fact_f1_no_stop"]
-    return None if test is None else f"{test.difference:+.3f} (p = {test.p_value:.2g})"
+    return with_p(test)

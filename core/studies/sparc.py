@@ -14,7 +14,7 @@ from core.metrics import fact_recall
 from core.sparc.retriever import SPARC
 from core.sparc.rows import SparcRow, group_sparc
 from core.statistics import interval, mean, paired_test
-from core.studies.report import Cell, Chart, Line, Report, Table, with_interval
+from core.studies.report import Cell, Chart, Line, Report, Table, with_interval, with_p
 
 Group = tuple[SparcRow, ...]
 
@@ -119,7 +119,7 @@ def _difference(group: Group, first: Group) -> str | None:
     theirs = {row.question: recall(row) for row in first}
     common = [row for row in group if row.question in theirs]
     test = paired_test([recall(row) for row in common], [theirs[row.question] for row in common])
-    return None if test is None else f"{test.difference:+.3f} (p = {test.p_value:.2g})"
+    return with_p(test)
 
 
 def _grown(groups: Sequence[Group]) -> list[Table]:

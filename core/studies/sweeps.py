@@ -15,7 +15,7 @@ from core.evaluate.rows import EpisodeRow, group_rows
 from core.evaluate.summary import compare, summarise
 from core.metrics import fact_em, fact_f1, fact_recall
 from core.statistics import interval, mean
-from core.studies.report import Cell, Chart, Line, Report, Table, with_interval
+from core.studies.report import Cell, Chart, Line, Report, Table, with_interval, with_p
 from core.studies.subjects import agent_name, conditions, subject_name
 from core.tasks.babilong import name_length
 
@@ -86,14 +86,13 @@ def planning(rows: Sequence[EpisodeRow]) -> Report:
         scores = [
             with_interval(summary.metrics[name], summary.intervals[name]) for name in ("fact_f1", "fact_em")
         ]
-        against = None if test is None else f"{test.difference:+.3f} (p = {test.p_value:.3g})"
         lines.append(
             (
                 subject_name(group),
                 row.beam_width,
                 len(group),
                 *scores,
-                against,
+                with_p(test),
                 round(summary.metrics["milliseconds"] or 0),
             )
         )
