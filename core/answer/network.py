@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
 
 from core.answer.windows import Window
-from core.encode.forward import SERVED_WIDTH_STEP, padded_width
+from core.encode.forward import SERVED_WIDTH_STEP, last_states, padded_width, reads_segments
 from core.encode.traced import Pass
 
 if TYPE_CHECKING:
@@ -52,9 +53,9 @@ class ReaderNetwork(nn.Module):
         dim = int(encoder.config.hidden_size)
         self.borders = nn.Linear(dim, 2)
         self.classes = nn.Linear(dim, len(CLASSES))
-        self.reads_segments = int(getattr(encoder.config, "type_vocab_size", 0)) > 1
+        self.reads_segments = reads_segments(encoder)
         """Whether the encoder is told what is question and what passage."""
-        self.hidden_states: Pass = self._hidden_states
+        self.hidden_states: Pass = partial(last_states, encoder)
 
     @property
     def heads(self) -> dict[str, nn.Linear]:
@@ -83,11 +84,6 @@ class ReaderNetwork(nn.Module):
         allowed = _allowed(passages, begins, ends, self.longest_answer).to(device)
         spans = borders[:, :, 0, None] + _shifted(borders[:, :, 1], self.longest_answer, 0.0)
         return Logits(spans.masked_fill(~allowed, -torch.inf), self.classes(hidden[:, 0]))
-
-    def _hidden_states(self, ids: torch.Tensor, mask: torch.Tensor, *segments: torch.Tensor) -> torch.Tensor:
-        told = {"token_type_ids": segments[0]} if segments else {}
-        states: torch.Tensor = self.encoder(input_ids=ids, attention_mask=mask, **told).last_hidden_state
-        return states
 
 
 def marginal_loss(logits: Logits, gold: torch.Tensor) -> torch.Tensor:

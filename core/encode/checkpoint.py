@@ -100,6 +100,10 @@ class CheckpointSpec(BaseModel):
     """
     rerank_weight: float = Field(0.0, ge=0)
     """Factor on the reranker's log-odds in Q. 0: the agent has no reranker."""
+    rerank_base: str | None = None
+    """Base encoder of the reranker; None: the agent's own."""
+    rerank_base_sha256: str | None = None
+    """Hash of its weights."""
     rerank_pool: int = Field(16, ge=1, le=64)
     """Chunks that the reranker reads, the best by the rest of Q."""
     reads_choices: bool = True
@@ -431,6 +435,8 @@ def load_towers(folder: Path, spec: CheckpointSpec) -> Towers:
         "word_weight": 0.0,
         "reads_choices": True,
         "rerank_weight": 0.0,
+        "rerank_base": None,
+        "rerank_base_sha256": None,
         "rerank_pool": 16,
     }
     unused = {name for name, value in newer.items() if getattr(spec, name) == value}

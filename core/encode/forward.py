@@ -59,6 +59,20 @@ def chunk_row(
     return [tokenizer.cls_id, *part[: min(spec.max_chunk_tokens, max_positions) - 2], tokenizer.sep_id]
 
 
+def reads_segments(encoder: Encoder) -> bool:
+    """Whether an encoder of two texts is told which of them a token belongs to."""
+    return int(getattr(encoder.config, "type_vocab_size", 0)) > 1
+
+
+def last_states(
+    encoder: Encoder, ids: torch.Tensor, mask: torch.Tensor, *segments: torch.Tensor
+) -> torch.Tensor:
+    """(B, T, D) hidden states of (B, T) integers; segments for an encoder that reads them."""
+    more = {"token_type_ids": segments[0]} if segments else {}
+    states: torch.Tensor = encoder(input_ids=ids, attention_mask=mask, **more).last_hidden_state
+    return states
+
+
 def batches_by_length(lengths: Sequence[int], token_budget: int) -> Iterator[list[int]]:
     """Indices of rows, longest first, in batches of at most `token_budget` tokens after padding (a longer row
     is a batch of its own).

@@ -2,9 +2,9 @@
 
 A cross-encoder that reads question and chunk together and says whether the chunk belongs to the evidence. Two
 vectors meet in one number; here every word of the question meets every word of the chunk, at the cost of a
-pass for each chunk. So it reads only the best chunks of a first look (see `core.qrag.agent`). It is the
-agent's base encoder with a LoRA adapter of its own and one linear output on the first token, in the agent's
-folder under `reranker/`.
+pass for each chunk. So it reads only the best chunks of a first look (see `core.qrag.agent`). It is a base
+encoder, the agent's or a larger one, with a LoRA adapter of its own and one linear output on the first token,
+in the agent's folder under `reranker/`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,13 @@ from core.encode.checkpoint import (
     served_architecture,
     sha256_of,
 )
-from core.encode.forward import SERVED_WIDTH_STEP, batches_by_length, padded_width
+from core.encode.forward import (
+    SERVED_WIDTH_STEP,
+    batches_by_length,
+    last_states,
+    padded_width,
+    reads_segments,
+)
 from core.encode.tokens import FastTokenizer
 from core.encode.traced import Pass, traced
 from core.errors import BadCheckpoint
@@ -57,10 +63,10 @@ def pair(tokenizer: FastTokenizer, question: list[int], chunk: list[int], window
     return [*first, *chunk[: window - len(first) - 1], tokenizer.sep_id], len(first)
 
 
-def padded_pairs(
-    pairs: Sequence[Pair], encoder: Encoder, pad_id: int
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """(B, T) integers each: ids, mask, and segments, which are 1 for the chunk."""
+def padded_pairs(pairs: Sequence[Pair], encoder: Encoder, pad_id: int) -> tuple[torch.Tensor, ...]:
+    """(B, T) integers each: ids, mask, and for an encoder that reads them segments, which are 1 for the
+    chunk.
+    """
     ids = torch.full(
         (len(pairs), padded_width(max(len(tokens) for tokens, _ in pairs), encoder, SERVED_WIDTH_STEP)),
         pad_id,
@@ -72,11 +78,11 @@ def padded_pairs(
             1,
             1,
         )
-    return ids, mask, segments
+    return (ids, mask, segments) if reads_segments(encoder) else (ids, mask)
 
 
 class RerankerNetwork(nn.Module):
-    """(B, T) ids, mask and segments -> (B,) float32: log-odds that the chunk belongs to the evidence."""
+    """What `padded_pairs` makes -> (B,) float32: log-odds that the chunk belongs to the evidence."""
 
     def __init__(self, encoder: Encoder) -> None:
         super().__init__()
@@ -85,10 +91,9 @@ class RerankerNetwork(nn.Module):
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)
 
-    def forward(self, ids: torch.Tensor, mask: torch.Tensor, segments: torch.Tensor) -> torch.Tensor:
+    def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
         """See the class."""
-        states = self.encoder(input_ids=ids, attention_mask=mask, token_type_ids=segments).last_hidden_state
-        logits: torch.Tensor = self.head(states[:, 0].float())[:, 0]
+        logits: torch.Tensor = self.head(last_states(self.encoder, *inputs)[:, 0].float())[:, 0]
         return logits
 
 
@@ -104,10 +109,16 @@ class Reranker:
         dtype: torch.dtype,
     ) -> None:
         """`folder` is the agent's. Raises BadCheckpoint."""
-        base = find_base(spec.base, folder)
+        base = find_base(spec.rerank_base or spec.base, folder)
         encoder = served_architecture(base)
+        weights_file = base / "model.safetensors"
         try:
-            load_weights(encoder, load_file(base / "model.safetensors"), f"the base encoder {base.name}")
+            if spec.rerank_base_sha256 is not None and sha256_of(weights_file) != spec.rerank_base_sha256:
+                raise BadCheckpoint(
+                    f"the reranker of {spec.name} was trained on other weights of {spec.rerank_base} than the"
+                    " ones found; fetch that base encoder again"
+                )
+            load_weights(encoder, load_file(weights_file), f"the base encoder {base.name}")
             merge_adapter(encoder, folder / RERANKER_FOLDER, f"reranker of checkpoint {spec.name}")
             network = RerankerNetwork(encoder)
             load_head(network, folder / RERANKER_FOLDER)
@@ -118,12 +129,13 @@ class Reranker:
             ) from error
         self._network = network.eval().requires_grad_(False).to(device)
         encoder.to(dtype)
-        self._tokenizer, self._device = tokenizer, device
+        self._tokenizer = tokenizer if spec.rerank_base is None else FastTokenizer(base)
+        self._device = device
         self._window = min(WINDOW, max_positions_of(encoder))
 
     @cached_property
     def _pass(self) -> Pass:
-        return traced(self._network.forward, self._network.encoder, 3)
+        return traced(self._network.forward, self._network.encoder, 2 + reads_segments(self._network.encoder))
 
     def log_odds(self, question: str, texts: Sequence[str]) -> np.ndarray:
         """(n,) float32 between -8 and 8: how surely each text belongs to the evidence for the question."""

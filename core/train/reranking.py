@@ -3,8 +3,9 @@
 Question and chunk read together, a chunk of the evidence against what the agent itself puts near the top.
 Questions about whole documents (`core.answer.natural.training_questions`); the agent's first look at each
 gives its candidates, which are computed once and kept in the folder. Of a question one chunk that holds a
-quote competes with some of the best others, in one softmax. LoRA on the agent's base encoder: the agent's own
-reranker goes on, else training begins with the reader's where it fits, which has learned to find answers. A
+quote competes with some of the best others, in one softmax. LoRA on the agent's base encoder or on a larger
+one: the agent's own reranker goes on, else training begins with a reader on the same base, which has learned
+to find answers, where one ships. A
 validation reranks the candidates of held-back documents for each of some weights: the share of quotes among
 the first four decides which reranker and which weight are kept.
 """
@@ -22,11 +23,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from safetensors.torch import load_file
 from torch import nn
 from torch.nn.utils import parametrize
 
-from core.answer.checkpoint import ADAPTER_FOLDER, SMALL, read_reader_spec
+from core.answer.checkpoint import ADAPTER_FOLDER, HEADS_FILE, LARGE, SMALL, read_reader_spec
 from core.answer.natural import CHUNK_TOKENS, holding_chunks, training_questions
+from core.answer.network import NONE
 from core.bm25 import WordIndex, words_of
 from core.config import ChunkConfig, check_least
 from core.encode.adapter import adaptable_layers, load_adapter, save_adapter
@@ -37,6 +40,7 @@ from core.encode.checkpoint import (
     find_base,
     load_weights,
     read_spec,
+    sha256_of,
     write_spec,
 )
 from core.encode.encoder import DualEncoder, fast_dtype, find_device
@@ -50,6 +54,7 @@ from core.encode.reranker import (
     pair,
     save_head,
 )
+from core.encode.tokens import FastTokenizer
 from core.errors import BadRequest
 from core.ingest import chunk_document, default_chunker
 from core.qrag.reranked import rerank_parts
@@ -99,6 +104,8 @@ _LEAST = {
 class RerankConfig:
     """One training of a reranker."""
 
+    base: str | None = None
+    """Base encoder; None: that of the agent's reranker, else the agent's own."""
     updates: int = 240
     """Gradient steps."""
     questions: int = 16
@@ -239,7 +246,14 @@ class RerankTrainer:
         self._goes_on = bool(own)
         self.spec: CheckpointSpec = spec.model_copy(update={"rerank_weight": 0.0})
         self._data = data
-        self._base = find_base(spec.base, agent)
+        named = config.base or spec.rerank_base
+        self._base = find_base(named or spec.base, agent)
+        if named is not None:
+            weights = {
+                "rerank_base": named,
+                "rerank_base_sha256": sha256_of(self._base / "model.safetensors"),
+            }
+            self.spec = self.spec.model_copy(update=weights)
         self.network = self._new_network()
         parameters = [parameter for parameter in self.network.parameters() if parameter.requires_grad]
         self.optimizer = torch.optim.AdamW(
@@ -256,7 +270,7 @@ class RerankTrainer:
     def run(self) -> Generator[TrainEvent]:
         """Trains to the end, or until closed; yields each event after it was written."""
         self._encoder = DualEncoder(self.agent, str(self.device))
-        self.tokenizer = self._encoder.tokenizer
+        self.tokenizer = FastTokenizer(self._base)
         self._train = [
             one
             for one in self._candidates("train")
@@ -322,7 +336,8 @@ class RerankTrainer:
             ignore=shutil.ignore_patterns(CONFIG_FILE, RERANKER_FOLDER, "*.jsonl", "resume.safetensors"),
         )
         (candidate / RERANKER_FOLDER).mkdir()
-        save_adapter(candidate / RERANKER_FOLDER, low_rank_changes(self.network.encoder), self.spec.base)
+        base = self.spec.rerank_base or self.spec.base
+        save_adapter(candidate / RERANKER_FOLDER, low_rank_changes(self.network.encoder), base)
         save_head(self.network, candidate / RERANKER_FOLDER)
         reranker = Reranker(candidate, self.spec, self.tokenizer, self.device, fast_dtype(self.device))
         pool = self.spec.rerank_pool
@@ -406,18 +421,21 @@ class RerankTrainer:
         if self.device.type == "cpu":  # see TrainableTowers
             encoder.set_attn_implementation("eager")
         network = RerankerNetwork(encoder)
-        reader = read_reader_spec(SMALL)
+        base = self.spec.rerank_base or self.spec.base
         if self._goes_on:
             load_adapter(
                 self.agent / RERANKER_FOLDER, low_rank_changes(encoder), f"the reranker of {self.spec.name}"
             )
             load_head(network, self.agent / RERANKER_FOLDER)
-        elif (
-            reader.base == self.spec.base
-            and reader.base_sha256 == self.spec.base_sha256
-            and self.config.rank == RerankConfig.rank
-        ):
-            load_adapter(SMALL / ADAPTER_FOLDER, low_rank_changes(encoder), reader.name)
+            return network.to(self.device)
+        for folder in (SMALL, LARGE):
+            reader = read_reader_spec(folder)
+            if reader.base == base and reader.base_sha256 == sha256_of(self._base / "model.safetensors"):
+                load_adapter(folder / ADAPTER_FOLDER, low_rank_changes(encoder), reader.name)
+                heads = load_file(folder / HEADS_FILE)
+                network.head.load_state_dict(  # what speaks against "no answer"
+                    {key: -heads[f"classes.{key}"][NONE : NONE + 1] for key in ("weight", "bias")}
+                )
         return network.to(self.device)
 
     def _trained(self) -> dict[str, torch.Tensor]:
