@@ -76,7 +76,7 @@ from core.train.towers import (
     trainable_tower,
 )
 
-WEIGHTS = (0.0, 0.01, 0.02, 0.03, 0.05, 0.1, 1.0)
+WEIGHTS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
 """Of the reranker's log-odds in Q, tried by each validation."""
 K = 4
 """Chunks of the evidence in a validation, as people get them."""

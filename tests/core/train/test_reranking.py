@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from core.answer import natural
 from core.cli import main
@@ -19,7 +20,7 @@ from core.config import EpisodeConfig
 from core.encode.checkpoint import read_spec, write_spec
 from core.encode.encoder import DualEncoder
 from core.encode.reranker import HEAD_FILE, RERANKER_FOLDER
-from core.errors import BadRequest
+from core.errors import BadCheckpoint, BadRequest
 from core.events import fold
 from core.qrag.agent import Agent
 from core.train import reranking
@@ -158,3 +159,52 @@ def test_the_command_trains_and_agents_that_read_their_choices_are_refused(
     assert main(["train-reranker", str(tiny_checkpoints["none"]), "--out", str(tmp_path / "no"), *flags]) == 2
     assert "changes with each choice" in capsys.readouterr().err
     assert torch.is_grad_enabled()
+
+
+@pytest.fixture
+def larger(agent: Path, tmp_path: Path) -> Path:
+    """A tiny MPNet, which reads no segments and is wider than the agent's base."""
+    from transformers import MPNetConfig, MPNetModel
+
+    folder = tmp_path / "larger"
+    config = MPNetConfig(
+        vocab_size=read_vocabulary_size(agent / "base"),
+        hidden_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        pad_token_id=1,
+    )
+    MPNetModel(config, add_pooling_layer=False).save_pretrained(folder)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(agent / "base" / name, folder)
+    return folder
+
+
+def read_vocabulary_size(base: Path) -> int:
+    return int(json.loads((base / "config.json").read_text())["vocab_size"])
+
+
+def test_a_reranker_may_stand_on_another_base(
+    agent: Path, data: Path, larger: Path, tmp_path: Path, corpus_of: CorpusOf
+) -> None:
+    made = tmp_path / "made"
+    list(RerankTrainer(replace(SMALL, base=str(larger)), agent, made, data=data, device="cpu").run())
+    spec = read_spec(made)
+    assert spec.rerank_base == str(larger)
+    encoder = DualEncoder(made, "cpu")
+    assert encoder.vector_fingerprint == DualEncoder(agent, "cpu").vector_fingerprint, (
+        "no vector is made anew"
+    )
+    texts = [sentence("anna", place) for place in PLACES]
+    config = EpisodeConfig(step_budget=2)
+    corpus = corpus_of(encoder, texts)
+    trace = fold(Agent(encoder).run("Who took the mill lantern?", corpus, config))
+    assert all(step.reranked_q is not None for step in trace.steps)
+    further = RerankTrainer(SMALL, made, tmp_path / "further", data=data, device="cpu")
+    assert further.spec.rerank_base == str(larger), "its own reranker goes on"
+
+    weights = load_file(larger / "model.safetensors")
+    save_file({name: tensor + 1 for name, tensor in weights.items()}, larger / "model.safetensors")
+    with pytest.raises(BadCheckpoint, match="trained on other weights"):
+        fold(Agent(DualEncoder(made, "cpu")).run("Who took the mill lantern?", corpus, config))
