@@ -24,6 +24,7 @@ from core.answer.confidence import (
     fit_confidence,
 )
 from core.encode.checkpoint import CheckpointSpec
+from core.encode.encoder import as_served
 from core.evaluate.documents import DocumentRow
 from core.events import Trace
 from core.qrag.retriever import QRAG
@@ -166,12 +167,10 @@ def with_curves(
 ) -> CheckpointSpec:
     """The spec with these curves; `scores.completeness` says what they rest on, `how` included."""
     record = {**how, "by_chunks": {str(size): one.to_json() for size, one in curves.items()}}
-    return spec.model_copy(
-        update={
-            "lead_curves": {size: one.curve for size, one in curves.items()},
-            "scores": {**(spec.scores or {}), "completeness": record},
-        }
-    )
+    own: dict[str, object] = {"lead_curves": {size: one.curve for size, one in curves.items()}}
+    if spec.reranked is not None and as_served(spec).rerank_weight:
+        own = {"reranked": spec.reranked.model_copy(update=own)}
+    return spec.model_copy(update={**own, "scores": {**(spec.scores or {}), "completeness": record}})
 
 
 def _complete_with(row: DocumentRow, size: int) -> bool | None:

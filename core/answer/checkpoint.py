@@ -31,15 +31,13 @@ from core.encode.checkpoint import (
     served_architecture,
     sha256_of,
 )
-from core.encode.packaged import MINILM, has_mpnet
+from core.encode.packaged import MINILM, READER_VARIABLE, uses_mpnet
 from core.encode.tokens import FastTokenizer
 from core.errors import BadCheckpoint, BadRequest
 
 SPEC_FILE, HEADS_FILE, ADAPTER_FOLDER = "reader.json", "heads.safetensors", "adapter"
 _ASSETS = Path(__file__).resolve().parents[2] / "assets"
 SMALL, LARGE = _ASSETS / "reader", _ASSETS / "reader-large"
-READER_VARIABLE = "QRAG_READER"
-"""small or large; left out, the large reader answers where its base encoder is installed."""
 AS_IT_IS: Knots = ((0.0, 0.0), (1.0, 1.0))
 """A confidence that is the model's own probability."""
 
@@ -85,9 +83,7 @@ def shipped() -> Path:
     wanted = os.environ.get(READER_VARIABLE, "")
     if wanted not in ("", "small", "large"):
         raise BadRequest(f"{READER_VARIABLE}={wanted!r} is no reader; choose small or large, or leave it out")
-    if wanted == "large" or (not wanted and has_mpnet()):
-        return LARGE
-    return SMALL
+    return LARGE if wanted == "large" or uses_mpnet() else SMALL
 
 
 def read_reader_spec(folder: Path) -> ReaderSpec:

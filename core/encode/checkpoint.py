@@ -55,6 +55,34 @@ come from strangers, so never a path.
 """
 
 
+def _rise(
+    curves: dict[int, tuple[tuple[float, float], ...]],
+) -> dict[int, tuple[tuple[float, float], ...]]:
+    for n_chunks, curve in curves.items():
+        rising = all(x < next_x and y <= next_y for (x, y), (next_x, next_y) in pairwise(curve))
+        if n_chunks < 1 or not curve or not rising or not all(0 <= share <= 1 for _, share in curve):
+            raise ValueError("must give points that rise, with shares from 0 to 1, by number of chunks")
+    return curves
+
+
+LeadCurves = Annotated[dict[int, tuple[tuple[float, float], ...]], AfterValidator(_rise)]
+"""By number of chunks, points (lead of the best Q, share of questions whose evidence of that size was
+complete), both rising (see `core.completeness`).
+"""
+
+
+class Reranked(BaseModel):
+    """What holds of an agent while its reranker is used."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    shown_temperature: float = Field(0.05, gt=0)
+    q_range: tuple[float, float] | None = None
+    lead_curves: LeadCurves = {}
+    training: dict[str, Any] | None = None
+    """Of the reranker: data, seed and settings."""
+
+
 class CheckpointSpec(BaseModel):
     """Everything about an agent but its weights. Q, thresholds and temperatures are in the checkpoint's own
     scale.
@@ -106,6 +134,8 @@ class CheckpointSpec(BaseModel):
     """Hash of its weights."""
     rerank_pool: int = Field(16, ge=1, le=64)
     """Chunks that the reranker reads, the best by the rest of Q."""
+    reranked: Reranked | None = None
+    """Takes the place of the fields of the same names while the reranker is used."""
     reads_choices: bool = True
     """False: a state is the question alone, so that what was chosen changes Q of nothing else: one search,
     taken chunk by chunk.
@@ -138,10 +168,8 @@ class CheckpointSpec(BaseModel):
     """Where Q usually lies: ends of the threshold slider and of colour scales. None where nobody measured it:
     scales follow the run.
     """
-    lead_curves: dict[int, tuple[tuple[float, float], ...]] = {}
-    """By number of chunks, points (lead of the best Q, share of questions whose evidence of that size was
-    complete), both rising (see `core.completeness`). Empty where nobody measured it.
-    """
+    lead_curves: LeadCurves = {}
+    """See `LeadCurves`. Empty where nobody measured it."""
     cosine_threshold: float | None = None
     """For an untrained encoder: the cosine from which the threshold method keeps a chunk, calibrated for this
     encoder.
@@ -159,17 +187,6 @@ class CheckpointSpec(BaseModel):
                 raise ValueError(f"must give a size for {chunker}")
             ChunkConfig(chunker=chunker, max_tokens=sizes[chunker])
         return sizes
-
-    @field_validator("lead_curves")
-    @classmethod
-    def _curves_rise(
-        cls, curves: dict[int, tuple[tuple[float, float], ...]]
-    ) -> dict[int, tuple[tuple[float, float], ...]]:
-        for n_chunks, curve in curves.items():
-            rising = all(x < next_x and y <= next_y for (x, y), (next_x, next_y) in pairwise(curve))
-            if n_chunks < 1 or not curve or not rising or not all(0 <= share <= 1 for _, share in curve):
-                raise ValueError("must give points that rise, with shares from 0 to 1, by number of chunks")
-        return curves
 
     @model_validator(mode="after")
     def _reranks_one_search(self) -> CheckpointSpec:
@@ -440,7 +457,9 @@ def load_towers(folder: Path, spec: CheckpointSpec) -> Towers:
         "rerank_pool": 16,
     }
     unused = {name for name, value in newer.items() if getattr(spec, name) == value}
-    decides = spec.model_dump_json(exclude={"scores", "description", "suits", "lead_curves"} | unused)
+    decides = spec.model_dump_json(
+        exclude={"scores", "description", "suits", "lead_curves", "reranked"} | unused
+    )
     return Towers(
         state=towers["state"],
         action=towers["action"],

@@ -27,6 +27,7 @@ from core.encode.engine import Batch, Engine, TorchEngine, openvino_engine
 from core.encode.familiarity import load_familiarity
 from core.encode.forward import StateTokens, batches_by_length, chunk_row, join_state
 from core.encode.in_use import InUse
+from core.encode.packaged import MPNET, uses_mpnet
 from core.encode.spread import PART_CHARACTERS
 from core.encode.tokens import FastTokenizer
 from core.errors import BadCheckpoint, BadRequest
@@ -63,12 +64,23 @@ def fast_dtype(device: torch.device) -> torch.dtype:
     return torch.bfloat16 if processor_has_bfloat16() else torch.float32
 
 
+def as_served(spec: CheckpointSpec) -> CheckpointSpec:
+    """With what holds of its reranker; without a reranker on a base encoder that is not used here."""
+    if spec.rerank_base == MPNET and not uses_mpnet():
+        without = {"rerank_weight": 0.0, "rerank_base": None, "rerank_base_sha256": None, "reranked": None}
+        return spec.model_copy(update=without)
+    if not spec.rerank_weight or spec.reranked is None:
+        return spec
+    shown = {name: getattr(spec.reranked, name) for name in ("shown_temperature", "q_range", "lead_curves")}
+    return spec.model_copy(update=shown)
+
+
 class DualEncoder:
     """State and action embedder of one checkpoint on one device."""
 
     def __init__(self, folder: Path, device: str | None = None) -> None:
         """Raises BadCheckpoint, and BadRequest for a device that isn't there."""
-        self.spec = read_spec(folder)
+        self.spec = as_served(read_spec(folder))
         self.device = find_device(device)
         self.tokenizer = FastTokenizer(find_base(self.spec.base, folder))
         towers = load_towers(folder, self.spec)

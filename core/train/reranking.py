@@ -36,6 +36,7 @@ from core.encode.adapter import adaptable_layers, load_adapter, save_adapter
 from core.encode.checkpoint import (
     SPEC_FILE,
     CheckpointSpec,
+    Reranked,
     architecture,
     find_base,
     load_weights,
@@ -353,18 +354,8 @@ class RerankTrainer:
             "config": asdict(self.config),
             "questions": len(self._train),
         }
-        training = (self.spec.training or {}) | {"reranker": record}
-        write_spec(
-            candidate,
-            self.spec.model_copy(
-                update={
-                    "rerank_weight": WEIGHTS[best],
-                    "training": training,
-                    "scores": None,
-                    "lead_curves": {},
-                }
-            ),
-        )
+        served = {"rerank_weight": WEIGHTS[best], "reranked": Reranked(training=record)}
+        write_spec(candidate, self.spec.model_copy(update=served))
         gain = recall[best] - recall[0]
         error = float(gain.std() / np.sqrt(len(gain)))
         score = float(gain.mean())

@@ -108,7 +108,8 @@ def test_a_training_goes_on_and_its_agent_reranks(
 
     spec = read_spec(tmp_path / "through")
     assert spec.rerank_weight in WEIGHTS[1:]
-    assert (spec.training or {})["reranker"]["questions"] == 2 * len(PLACES)
+    assert spec.reranked is not None
+    assert (spec.reranked.training or {})["questions"] == 2 * len(PLACES)
     assert read_spec(agent).rerank_weight == 0, "the agent itself stays as it is"
     encoder = DualEncoder(tmp_path / "through", "cpu")
     texts = [sentence("anna", place) for place in PLACES]
