@@ -13,7 +13,14 @@ from pathlib import Path
 
 from app.settings import Settings
 from core.choice import Choice, choose, method_of
-from core.encode.checkpoint import SPEC_FILE, CheckpointSpec, find_checkpoint, read_spec, shipped_checkpoints
+from core.encode.checkpoint import (
+    SPEC_FILE,
+    CheckpointSpec,
+    as_served,
+    find_checkpoint,
+    read_spec,
+    shipped_checkpoints,
+)
 from core.encode.encoder import DualEncoder
 from core.errors import BadCheckpoint, BadRequest
 from core.home import home
@@ -108,7 +115,7 @@ class Agents:
         """What answers questions about documents where nobody chose it, by the first of them; the agent named
         at the start, if any.
         """
-        specs = {name: read_spec(folder) for name, folder in self.checkpoints.items()}
+        specs = {name: as_served(read_spec(folder)) for name, folder in self.checkpoints.items()}
         if self.settings.checkpoint is not None:
             return Choice(self.default_checkpoint, method_of(specs[self.default_checkpoint]))
         return choose(documents[0], specs)
@@ -124,7 +131,7 @@ class Agents:
 
     def spec(self, name: str) -> CheckpointSpec:
         """What the folder of an agent that is on offer says, without its weights. Raises BadCheckpoint."""
-        return read_spec(self.checkpoints[name])
+        return as_served(read_spec(self.checkpoints[name]))
 
     def load(self, name: str) -> Agent:
         """A loaded agent, as its folder has it now: a training may have bettered it. Raises BadCheckpoint;

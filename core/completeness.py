@@ -23,8 +23,7 @@ from core.answer.confidence import (
     expected_calibration_error,
     fit_confidence,
 )
-from core.encode.checkpoint import CheckpointSpec
-from core.encode.encoder import as_served
+from core.encode.checkpoint import CheckpointSpec, as_served
 from core.evaluate.documents import DocumentRow
 from core.events import Trace
 from core.qrag.retriever import QRAG

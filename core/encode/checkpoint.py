@@ -26,7 +26,7 @@ from pydantic import (
 
 from core.config import CHUNKERS, ChunkConfig, Chunker, EpisodeConfig
 from core.encode.hub import fetch
-from core.encode.packaged import MINILM, packaged
+from core.encode.packaged import MINILM, MPNET, packaged, uses_mpnet
 from core.errors import BadCheckpoint
 from core.later import torch
 
@@ -281,6 +281,17 @@ def read_spec(folder: Path) -> CheckpointSpec:
             f"{SPEC_FILE} of {folder.name}: {'.'.join(map(str, first['loc']))} {first['msg']}; correct it or"
             " import the checkpoint again"
         ) from error
+
+
+def as_served(spec: CheckpointSpec) -> CheckpointSpec:
+    """With what holds of its reranker; without a reranker on a base encoder that is not used here."""
+    if spec.rerank_base == MPNET and not uses_mpnet():
+        without = {"rerank_weight": 0.0, "rerank_base": None, "rerank_base_sha256": None, "reranked": None}
+        return spec.model_copy(update=without)
+    if not spec.rerank_weight or spec.reranked is None:
+        return spec
+    shown = {name: getattr(spec.reranked, name) for name in ("shown_temperature", "q_range", "lead_curves")}
+    return spec.model_copy(update=shown)
 
 
 def write_spec(folder: Path, spec: CheckpointSpec) -> None:

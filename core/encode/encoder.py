@@ -18,6 +18,7 @@ import numpy as np
 from core.encode.checkpoint import (
     SPEC_FILE,
     CheckpointSpec,
+    as_served,
     find_base,
     find_checkpoint,
     load_towers,
@@ -27,7 +28,6 @@ from core.encode.engine import Batch, Engine, TorchEngine, openvino_engine
 from core.encode.familiarity import load_familiarity
 from core.encode.forward import StateTokens, batches_by_length, chunk_row, join_state
 from core.encode.in_use import InUse
-from core.encode.packaged import MPNET, uses_mpnet
 from core.encode.spread import PART_CHARACTERS
 from core.encode.tokens import FastTokenizer
 from core.errors import BadCheckpoint, BadRequest
@@ -62,17 +62,6 @@ def fast_dtype(device: torch.device) -> torch.dtype:
     if device.type == "cuda":
         return torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else torch.float16
     return torch.bfloat16 if processor_has_bfloat16() else torch.float32
-
-
-def as_served(spec: CheckpointSpec) -> CheckpointSpec:
-    """With what holds of its reranker; without a reranker on a base encoder that is not used here."""
-    if spec.rerank_base == MPNET and not uses_mpnet():
-        without = {"rerank_weight": 0.0, "rerank_base": None, "rerank_base_sha256": None, "reranked": None}
-        return spec.model_copy(update=without)
-    if not spec.rerank_weight or spec.reranked is None:
-        return spec
-    shown = {name: getattr(spec.reranked, name) for name in ("shown_temperature", "q_range", "lead_curves")}
-    return spec.model_copy(update=shown)
 
 
 class DualEncoder:

@@ -30,7 +30,7 @@ from core.draw.story import story_nodes
 from core.draw.strip import Part, colour_scale, slopes, strip_value
 from core.draw.trail import gold_trail
 from core.draw.words import counted, review_words
-from core.encode.checkpoint import CheckpointSpec, find_checkpoint, read_spec, shipped_checkpoints
+from core.encode.checkpoint import CheckpointSpec, as_served, find_checkpoint, read_spec, shipped_checkpoints
 from core.errors import LogError
 from core.events import Trace, share_searched
 from core.log.branches import sparc_trace_of
@@ -214,7 +214,7 @@ def _spec_of(run: LoggedRun, borders: Sequence[int]) -> CheckpointSpec | None:
     """The shipped agent that ran, if its positions are those that the log has; None for any other."""
     if not facts_of(run.record.method).looks_again or run.record.checkpoint not in shipped_checkpoints():
         return None
-    spec, chosen = read_spec(find_checkpoint(run.record.checkpoint)), run.trace.chosen
+    spec, chosen = as_served(read_spec(find_checkpoint(run.record.checkpoint))), run.trace.chosen
     for i, step in enumerate(run.trace.steps):
         if step.position is None:
             continue
