@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
@@ -146,4 +147,13 @@ class Agents:
             known = self._agents.get(name)
             if known is None or known[0] != changed_at:
                 known = self._agents[name] = (changed_at, Agent(DualEncoder(folders[name])))
+                if known[1].encoder.spec.rerank_weight:
+                    threading.Thread(target=_warm_up, args=[known[1].encoder], daemon=True).start()
             return known[1]
+
+
+def _warm_up(encoder: DualEncoder) -> None:
+    """Loads the reranker while a document is opened and a question typed: it takes seconds."""
+    with suppress(BadCheckpoint):  # which the first run says, too
+        if encoder.reranker is not None:
+            encoder.reranker.log_odds("?", ["."])
