@@ -737,8 +737,11 @@ class ExploreTab(ExploreLayout):
             return
         try:
             query, config = read_controls(controls)
-            if waiting := likeliest_first(self.services.library.corpora.get(session.corpus)):
+            documents = self.services.library.corpora.get(session.corpus)
+            if waiting := likeliest_first(documents):
                 yield {self.asking.standing: waiting}
+            if documents is not None and documents.agent.spec.rerank_weight:
+                yield {self.asking.status: present.reading_again(documents.agent.spec)}
             with closing(
                 action(query, config)
             ) as sessions:  # a visitor who cancels or leaves closes the run at once

@@ -183,6 +183,11 @@ def standing_at(run: RunInView | None, session: Session) -> list[Node]:
     return [h("span", status(run, session)), *share]
 
 
+def reading_again(spec: CheckpointSpec) -> list[Node]:
+    """What stands beside the buttons until a reranker has read, which takes a moment."""
+    return [h("span", f"reading the {spec.rerank_pool} best chunks again…")]
+
+
 def first_steps(trace: Trace, cursor: int) -> Trace:
     """The first `cursor` steps of a run, and how it ended where those are all."""
     return trace if cursor == len(trace.steps) else replace(trace, steps=trace.steps[:cursor], stopped=None)
