@@ -26,7 +26,9 @@ _CALIBRATED = {
     "q_range",
     "scores",
 }
-_FREE = {"name", "description", "suits", "training", "chunk_tokens", "one_sentence"} | _CALIBRATED
+_RERANKER = {"rerank_weight", "rerank_base", "rerank_base_sha256", "rerank_pool", "reranked"}
+"""The last agent's goes along."""
+_FREE = {"name", "description", "suits", "training", "chunk_tokens", "one_sentence"} | _CALIBRATED | _RERANKER
 """What the agents may differ in: names, and what is calibrated or chosen for serving."""
 _OF_TRAINING = ("progress.jsonl", "resume.safetensors", "train.json", "candidate")
 """Files that a training leaves in its folder."""
