@@ -19,7 +19,9 @@ from core.completeness import (
     with_curves,
 )
 from core.config import EpisodeConfig
-from core.encode.checkpoint import CheckpointSpec, read_spec, write_spec
+from core.encode import checkpoint
+from core.encode.checkpoint import CheckpointSpec, Reranked, as_served, read_spec, write_spec
+from core.encode.packaged import MPNET
 from core.evaluate.documents import DocumentRow
 from core.events import RunStarted, StepScores, StepTaken, Stopped, Trace
 
@@ -150,6 +152,21 @@ def test_an_agent_keeps_its_curves(tmp_path: Path) -> None:
     assert spec.scores is not None
     assert spec.scores["completeness"]["on"] == "rows"
     assert list(spec.scores["completeness"]["by_chunks"]) == ["4", "8", "12"]
+
+
+def test_curves_of_an_agent_that_reads_again_stand_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Q has another scale with its reranker; without the larger encoder the agent is what it was."""
+    again = {"rerank_weight": 0.3, "rerank_base": MPNET, "reranked": Reranked(shown_temperature=0.3)}
+    reader = SPEC.model_copy(update=again)
+    curves = questions_by_size(ROWS, "finder")
+    monkeypatch.setattr(checkpoint, "uses_mpnet", lambda: True)
+    spec = with_curves(reader, curves, {"on": "rows"})
+    assert spec.lead_curves == CURVES
+    assert as_served(spec).lead_curves == {size: one.curve for size, one in curves.items()}
+    assert as_served(spec).shown_temperature == 0.3
+    monkeypatch.setattr(checkpoint, "uses_mpnet", lambda: False)
+    assert as_served(spec) == SPEC.model_copy(update={"scores": spec.scores})
+    assert with_curves(reader, curves, {"on": "rows"}).reranked == reader.reranked
 
 
 @pytest.mark.parametrize(
