@@ -71,7 +71,7 @@ complete), both rising (see `core.completeness`).
 """
 
 
-class Reranked(BaseModel):
+class RerankedDefaults(BaseModel):
     """What holds of an agent while its reranker is used."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -134,7 +134,7 @@ class CheckpointSpec(BaseModel):
     """Hash of its weights."""
     rerank_pool: int = Field(16, ge=1, le=64)
     """Chunks that the reranker reads, the best by the rest of Q."""
-    reranked: Reranked | None = None
+    reranked: RerankedDefaults | None = None
     """Takes the place of the fields of the same names while the reranker is used."""
     reads_choices: bool = True
     """False: a state is the question alone, so that what was chosen changes Q of nothing else: one search,

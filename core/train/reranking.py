@@ -36,7 +36,7 @@ from core.encode.adapter import adaptable_layers, load_adapter, save_adapter
 from core.encode.checkpoint import (
     SPEC_FILE,
     CheckpointSpec,
-    Reranked,
+    RerankedDefaults,
     architecture,
     find_base,
     load_weights,
@@ -354,7 +354,7 @@ class RerankTrainer:
             "config": asdict(self.config),
             "questions": len(self._train),
         }
-        served = {"rerank_weight": WEIGHTS[best], "reranked": Reranked(training=record)}
+        served = {"rerank_weight": WEIGHTS[best], "reranked": RerankedDefaults(training=record)}
         write_spec(candidate, self.spec.model_copy(update=served))
         gain = recall[best] - recall[0]
         error = float(gain.std() / np.sqrt(len(gain)))

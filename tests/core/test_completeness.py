@@ -20,7 +20,7 @@ from core.completeness import (
 )
 from core.config import EpisodeConfig
 from core.encode import checkpoint
-from core.encode.checkpoint import CheckpointSpec, Reranked, as_served, read_spec, write_spec
+from core.encode.checkpoint import CheckpointSpec, RerankedDefaults, as_served, read_spec, write_spec
 from core.encode.packaged import MPNET
 from core.evaluate.documents import DocumentRow
 from core.events import RunStarted, StepScores, StepTaken, Stopped, Trace
@@ -156,7 +156,7 @@ def test_an_agent_keeps_its_curves(tmp_path: Path) -> None:
 
 def test_curves_of_an_agent_that_reads_again_stand_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Q has another scale with its reranker; without the larger encoder the agent is what it was."""
-    again = {"rerank_weight": 0.3, "rerank_base": MPNET, "reranked": Reranked(shown_temperature=0.3)}
+    again = {"rerank_weight": 0.3, "rerank_base": MPNET, "reranked": RerankedDefaults(shown_temperature=0.3)}
     reader = SPEC.model_copy(update=again)
     curves = questions_by_size(ROWS, "finder")
     monkeypatch.setattr(checkpoint, "uses_mpnet", lambda: True)
