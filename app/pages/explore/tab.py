@@ -760,6 +760,7 @@ class ExploreTab(ExploreLayout):
         except UserError as error:
             yield {
                 notice or self.asking.notice: passing(str(error)),
+                self.asking.status: present.standing_at(self.explorer.run_of(session), session),
                 self.asking.cancel: gr.update(interactive=False),
             }
 
