@@ -198,6 +198,11 @@ class Agent:
             )
         return looks
 
+    def reads_again(self, episode: Episode) -> bool:
+        """Whether a look would wait for the reranker. Raises BadRequest where the run can't be made."""
+        self.check(episode.query, episode.corpus, episode.config)
+        return bool(self.spec.rerank_weight) and self._reranks.get(episode) is None
+
     def _seen(
         self, episode: Episode, chosen: Sequence[int], state_vector: np.ndarray
     ) -> tuple[np.ndarray | None, Reranked | None, StepScores, np.ndarray]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,12 +25,14 @@ from core.answer.evidence import EvidenceAnswer
 from core.choice import Choice
 from core.completeness import LOW, completeness_by_size
 from core.config import EpisodeConfig
+from core.encode.reference import import_checkpoint
 from core.errors import BadDocument, BadRequest, RunNotFound
 from core.events import Stopped
 from core.tasks.narrative import generate_narrative
 from core.tasks.samples import list_samples
 from core.types import Document
 from core.whatif.diagnosis import Diagnosis, Remedy
+from tests.reranker import REFERENCE, add_reranker
 
 QUERY = "where was the apple before the hallway ?"
 CONFIG = EpisodeConfig(step_budget=4)
@@ -524,3 +527,26 @@ def test_evidence_that_is_probably_incomplete_is_said_to_be_with_what_to_do(tmp_
         assert doubt == "[]", "nothing was measured of three chunks"
     finally:
         services.close()
+
+
+def test_a_question_is_said_to_be_read_again_only_while_it_is(tmp_path: Path) -> None:
+    agent, log = tmp_path / "agent", tmp_path / "log.duckdb"
+    import_checkpoint(str(REFERENCE / "checkpoints" / "none"), agent, base=str(REFERENCE / "tiny-bert"))
+    add_reranker(agent)
+    with closing(Services(Settings(checkpoint=str(agent), log=log))) as services:
+        explorer, name = Explorer(services), services.agents.default_checkpoint
+        session = open_pasted(explorer, Session(), MANUAL, name, lambda _: None, "structure", 24)
+        assert explorer.reads_again(session, QUERY, CONFIG)
+        end = last(explorer.advance(session, QUERY, CONFIG, None))
+        assert not explorer.reads_again(end, QUERY, CONFIG)
+        assert not explorer.reads_again(end, QUERY, CONFIG.with_(step_budget=2))
+        assert explorer.reads_again(end, "how many steps ?", CONFIG)
+        with pytest.raises(BadRequest, match="step budget 99"):
+            explorer.reads_again(end, "how many steps ?", CONFIG.with_(step_budget=99))
+        run = explorer.run_of(end)
+        assert run is not None
+    with closing(Services(Settings(checkpoint=str(agent), log=log))) as services:
+        explorer = Explorer(services)
+        end = explorer.attach(run.run_id)
+        assert explorer.reads_again(end, QUERY, CONFIG), "the run begins anew"
+        assert not explorer.reads_again(explorer.back(end), QUERY, CONFIG), "its choice comes back as it was"

@@ -24,7 +24,7 @@ from core.config import ChunkConfig, EpisodeConfig, check_query
 from core.errors import BadRequest
 from core.events import RunStarted, Stopped
 from core.opening import Progress
-from core.qrag.agent import Agent
+from core.qrag.agent import Agent, Episode
 from core.qrag.planner import plan
 from core.types import Document, Workspace
 from core.whatif.influence import without_each
@@ -171,10 +171,7 @@ class Explorer:
         the run.
         """
         query = check_query(query)
-        documents = self.documents(session)
-        run = self._in_progress(session, query)
-        searched = documents.searched if run is None else run.config.searched
-        config = config.with_(forbidden=session.forbidden, searched=searched)
+        documents, run, config = self._advanced(session, query, config)
         config.check_against(len(documents.corpus))
         if run is not None and same_settings(run.config, config):
             while session.cursor < len(run.trace.steps):  # what Back took away
@@ -197,6 +194,22 @@ class Explorer:
             run = ended  # with other settings, a larger budget say, there may be more to take
         kept = 0 if run is None or config.beam_width > 1 else min(session.cursor, config.step_budget)
         yield from self._begin(session, query, config, run if kept else None, kept, steps)
+
+    def reads_again(self, session: Session, query: str, config: EpisodeConfig) -> bool:
+        """Whether the next look waits for a reranker. Raises BadRequest as that look would."""
+        query = query.strip()
+        documents, run, config = self._advanced(session, query, config)
+        if run is not None and run.trace.stopped is not None and same_settings(run.config, config):
+            return False  # what Back took away comes back as it was
+        return documents.agent.reads_again(Episode(query, documents.corpus, config))
+
+    def _advanced(
+        self, session: Session, query: str, config: EpisodeConfig
+    ) -> tuple[OpenDocuments, RunInView | None, EpisodeConfig]:
+        """What is searched, the run that goes on, and what holds of its next look."""
+        documents, run = self.documents(session), self._in_progress(session, query)
+        searched = documents.searched if run is None else run.config.searched
+        return documents, run, config.with_(forbidden=session.forbidden, searched=searched)
 
     def force(self, session: Session, query: str, config: EpisodeConfig, chunk_id: int) -> Generator[Session]:
         """The person chooses the next chunk."""

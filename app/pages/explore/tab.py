@@ -740,7 +740,7 @@ class ExploreTab(ExploreLayout):
             documents = self.services.library.corpora.get(session.corpus)
             if waiting := likeliest_first(documents):
                 yield {self.asking.standing: waiting}
-            if documents is not None and documents.agent.spec.rerank_weight:
+            if documents is not None and self.explorer.reads_again(session, query, config):
                 yield {self.asking.status: present.reading_again(documents.agent.spec)}
             with closing(
                 action(query, config)

@@ -5,22 +5,16 @@ part.
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from pydantic import ValidationError
 
 from core.config import EpisodeConfig
-from core.encode.adapter import save_adapter
 from core.encode.checkpoint import (
     CheckpointSpec,
-    architecture,
-    find_base,
-    load_weights,
-    read_spec,
-    write_spec,
 )
 from core.encode.encoder import DualEncoder
 from core.encode.reranker import (
@@ -28,17 +22,15 @@ from core.encode.reranker import (
     LARGEST_ODDS,
     QUESTION_TOKENS,
     RERANKER_FOLDER,
-    RerankerNetwork,
     pair,
-    save_head,
 )
-from core.errors import BadCheckpoint
+from core.errors import BadCheckpoint, BadRequest
 from core.events import fold
 from core.figures import parts_figure
-from core.qrag.agent import Agent
+from core.qrag.agent import Agent, Episode
 from core.qrag.reranked import rerank_parts
-from core.train.towers import base_weights, low_rank_changes, trainable_tower
 from tests.core.conftest import CorpusOf
+from tests.reranker import add_reranker
 
 CHUNKS = [
     f"The {thing} was left in the {place}."
@@ -48,26 +40,9 @@ QUERY = "Where is the milk?"
 
 
 @pytest.fixture(scope="module")
-def folder(
-    tiny_checkpoints: dict[str, Path], reference: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Path:
-    """A tiny agent with a reranker of random weights that reads three chunks."""
+def folder(tiny_checkpoints: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = Path(shutil.copytree(tiny_checkpoints["none"], tmp_path_factory.mktemp("reranked") / "agent"))
-    shutil.copy(reference / "tiny-bert" / "model.safetensors", made / "base")
-    spec = read_spec(made)
-    write_spec(made, spec.model_copy(update={"reads_choices": False, "rerank_weight": 0.5, "rerank_pool": 3}))
-    base = find_base(spec.base, made)
-    torch.manual_seed(0)
-    encoder = architecture(base)
-    load_weights(encoder, base_weights(base), base.name)
-    network = RerankerNetwork(trainable_tower(encoder, 2, torch.float32))
-    with torch.no_grad():
-        for parameter in network.parameters():
-            if parameter.requires_grad:
-                parameter.normal_()
-    (made / RERANKER_FOLDER).mkdir()
-    save_adapter(made / RERANKER_FOLDER, low_rank_changes(encoder), spec.base)
-    save_head(network, made / RERANKER_FOLDER)
+    add_reranker(made)
     return made
 
 
@@ -91,6 +66,19 @@ def test_the_best_chunks_are_read_again_and_all_steps_agree(
     assert [bar["name"] for bar in parts_figure(trace)["data"]] == ["content", "reranker"]
     assert encoder.fingerprint != plain.fingerprint
     assert encoder.vector_fingerprint == plain.vector_fingerprint, "chunks are embedded as before"
+
+
+def test_a_question_is_read_again_once(folder: Path, corpus_of: CorpusOf) -> None:
+    agent = Agent(DualEncoder(folder, "cpu"))
+    corpus, config = corpus_of(agent.encoder, CHUNKS), EpisodeConfig(step_budget=2)
+    asked = Episode(QUERY, corpus, config)
+    assert agent.reads_again(asked)
+    fold(agent.run(QUERY, corpus, config))
+    assert not agent.reads_again(replace(asked, config=config.with_(step_budget=4, temperature=0.5)))
+    assert agent.reads_again(replace(asked, query="Where is the lamp?"))
+    assert agent.reads_again(replace(asked, config=config.with_(searched=((0, 2),))))
+    with pytest.raises(BadRequest, match="step budget 9"):
+        agent.reads_again(replace(asked, config=config.with_(step_budget=9)))
 
 
 def test_a_review_counts_it_too(folder: Path, corpus_of: CorpusOf) -> None:
