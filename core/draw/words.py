@@ -63,6 +63,27 @@ def shorten(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1].rstrip() + "…"
 
 
+def two_ends(text: str, most: int) -> tuple[str, str]:
+    """A text in two, of which the second has its last words, `most` characters at most: what is cut between
+    them still differs where texts begin alike.
+
+    >>> two_ends("Where was the lamp before the cellar?", 16)
+    ('Where was the lamp before ', 'the cellar?')
+    """
+    border = text.find(" ", len(text) - most - 1) + 1 if len(text) > most else 0
+    return (text[:border], text[border:]) if border else (text, "")
+
+
+def shorten_between(text: str, most: int) -> str:
+    """Cut to `most` characters before its last words.
+
+    >>> shorten_between("Where was the lamp before the cellar?", 24)
+    'Where was th…the cellar?'
+    """
+    begin, end = two_ends(text, most // 2)
+    return text if len(text) <= most else shorten(begin, most - len(end)) + end
+
+
 def duration(seconds: float) -> str:
     """As people say it.
 

@@ -126,7 +126,7 @@ def test_charts_count_outcomes(experiments: Experiments) -> None:
         log_run(experiments, support=tuple(i for i in range(20) if i not in chosen)[:1]),
     )
     charted = experiments.charted([hit, miss, plain], None)
-    assert charted.counts == {"qrag tiny": {"hit": 1, "miss": 1, "not labelled": 1}}
+    assert charted.counts == {"Q-RAG tiny": {"hit": 1, "miss": 1, "not labelled": 1}}
     assert [row.run_id for row, _ in charted.curves] == [hit, miss, plain]
     assert len(charted.curves[0][1].chosen) == 3
     assert [row.run_id for row in experiments.page(RunFilters(hit=True), 0, 20, None).rows] == [hit]
@@ -339,6 +339,11 @@ def test_a_legend_names_what_differs() -> None:
     assert view.run_names([row(), row(method="multistep")]) == ["1. Q-RAG", "2. multi-step"]
     assert view.run_names([row(), row(query="where ?", seed=8)]) == ["1. <b>who</b> ?", "2. where ?"]
     assert view.run_names([row()]) == ["1. <b>who</b> ?"]
+    alike = [row(query=f"Where was the blanket before the {place}?") for place in ("chapel", "stable")]
+    assert view.run_names(alike) == [
+        "1. Where was the bla…before the chapel?",
+        "2. Where was the bla…before the stable?",
+    ]
 
 
 def test_sharing_and_deleting_wait_for_a_second_click(experiments: Experiments) -> None:
@@ -417,6 +422,16 @@ def test_find_open_replay_share_export_delete_import_and_continue(
     page.get_by_role("button", name="Columns").click()
     page.locator("#qx-runs-columns").get_by_label("seed").check()
     expect(page.locator("#qx-runs-list thead")).to_contain_text("seed", timeout=30_000)
+
+    page.set_viewport_size({"width": 1024, "height": 900})
+    parts = rows.first.locator(".qx-query > span")
+    assert "".join(parts.all_text_contents()) == asked
+    assert parts.first.evaluate("part => part.scrollWidth > part.clientWidth"), "too long for its line"
+    last, cell = parts.last.bounding_box(), rows.first.locator(".qx-query").bounding_box()
+    assert last is not None
+    assert cell is not None
+    assert last["x"] + last["width"] <= cell["x"] + cell["width"] + 1, "its end can be read"
+    page.set_viewport_size({"width": 1400, "height": 900})
 
     rows.first.locator(".qx-query").click()
     expect(page.locator("#qx-run-steps .qx-step")).to_have_count(4, timeout=30_000)

@@ -39,6 +39,7 @@ from core.log.export import FILES, LINES, is_comparison
 from core.log.records import MAX_PAGE, RunCurve, RunFacets
 from core.log.sql import SqlResult, query_log
 from core.opening import Progress
+from core.retrievers import facts_of
 from core.sparc.naming import decided_by_rules
 from core.sparc.retriever import SPARC
 
@@ -139,7 +140,7 @@ class Experiments:
         counted: dict[str, Counter[str]] = {}
         for row in known:
             outcome = "not labelled" if row.hit is None else "hit" if row.hit else "miss"
-            counted.setdefault(f"{row.method} {row.checkpoint}", Counter())[outcome] += 1
+            counted.setdefault(f"{facts_of(row.method).label} {row.checkpoint}", Counter())[outcome] += 1
         drawn = tuple((row, curves[row.run_id]) for row in known[:MAX_CURVES] if row.run_id in curves)
         return Charted(drawn, {name: dict(counts) for name, counts in counted.items()})
 

@@ -15,7 +15,7 @@ from app.pages.widgets.notices import notice
 from core.again.replay import Replay
 from core.draw.nodes import Node, act, h
 from core.draw.tables import pager, table
-from core.draw.words import EXPLAIN, counted, duration, shorten, step_class
+from core.draw.words import EXPLAIN, counted, duration, shorten, shorten_between, step_class, two_ends
 from core.events import StepTaken
 from core.log import LoggedRun, RunPage, RunRow
 from core.log.page import score_name, settings_of, stop_sentence
@@ -225,11 +225,17 @@ def _row(row: RunRow, columns: Sequence[RunColumn], selected: bool, opened: bool
     }
     cells: list[Node] = [
         h("button", toggle, "✓" if selected else " "),
-        h("button", link, "↳ same question" if again else shorten(row.query, 200)),
+        h("button", link, *(["↳ same question"] if again else _in_a_line(row.query))),
         *(column.cell(row) for column in columns),
     ]
     kind = " ".join(["qx-on"] * opened + ["qx-again"] * again)
     return h("tr", {"class": kind} if kind else None, *(h("td", cell) for cell in cells))
+
+
+def _in_a_line(question: str) -> list[Node]:
+    """Its end stays where the line is too short for it."""
+    line = shorten_between(" ".join(question.split()), 200)
+    return [h("span", part) for part in two_ends(line, 22) if part]
 
 
 # One run
@@ -241,7 +247,7 @@ def run_head(run: LoggedRun, asking: str) -> list[Node]:
     """
     record = run.record
     facts = (
-        f"{record.method} · {record.checkpoint} · {counted(record.n_chunks, 'chunk')} ·"
+        f"{facts_of(record.method).label} · {record.checkpoint} · {counted(record.n_chunks, 'chunk')} ·"
         f" {run.created_at.astimezone():%Y-%m-%d %H:%M} · {run.status}"
     )
     buttons = [
@@ -444,7 +450,7 @@ def with_q(charted: Charted) -> list[tuple[RunRow, RunCurve]]:
 def run_names(rows: Sequence[RunRow]) -> list[str]:
     """Of runs in a legend: their places, and what they differ in."""
     parts: list[Callable[[RunRow], str]] = [
-        lambda row: shorten(row.query, 36),
+        lambda row: shorten_between(row.query, 36),
         lambda row: facts_of(row.method).label,
         lambda row: shorten(row.checkpoint, 20),
         lambda row: shorten(", ".join(row.titles), 24),
