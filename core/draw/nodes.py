@@ -7,12 +7,18 @@ are: none that loads or runs anything. Text stays text in both.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from html import escape
 from typing import Any
 
 Node = str | list[Any]
 """Text, or [tag, attributes, children]."""
+
+
+class Html(str):
+    """Markup that was made here, as `html_of` writes it out; a browser's tree shows it as the text it is."""
+
+    __slots__ = ()
+
 
 _TAGS = (
     "div span p b strong em mark small code pre h1 h2 h3 h4 ul ol li table thead tbody tr th td button"
@@ -59,16 +65,12 @@ def html_of(node: Node) -> str:
     '<p class="qx-mut">1 &lt; 2</p>'
     """
     if isinstance(node, str):
-        return escape(node)
+        return node if isinstance(node, Html) else escape(node)
     tag, attributes, children = node
     tag = tag if tag in _ALLOWED_TAGS else "span"
     held = "".join(_attribute(name, value) for name, value in attributes.items())
     kind = ' type="button"' if tag == "button" else ""
     return f"<{tag}{kind}{held}>{''.join(map(html_of, children))}</{tag}>"
-
-
-def html_of_all(nodes: Sequence[Node]) -> str:
-    return "".join(map(html_of, nodes))
 
 
 def _attribute(name: str, value: Any) -> str:

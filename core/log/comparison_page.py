@@ -14,14 +14,12 @@ from typing import Any
 
 from core.draw import comparison
 from core.draw.comparison import HOLLOW, MethodColumn, ShownComparison
-from core.draw.nodes import act, h, html_of_all
+from core.draw.nodes import Node, act, h, html_of
 from core.draw.words import counted
 from core.log.live import NUMBERS_ROOM, PAGE_ROOM, SCRIPT, STYLE, TEXTS_ROOM, packed_texts, packed_together
 from core.log.page import (
-    Html,
     LoggedView,
     about,
-    el,
     framed,
     reading_card,
     rounded_sentence,
@@ -65,9 +63,9 @@ def comparison_page(
         next((view.support for view in views if view.support), ()),
         first.workspace,
     )
-    columns = el("section", tree([comparison.columns(shown)]), class_="qx-card", id="qx-compare-columns")
+    columns = h("section.qx-card", {"id": "qx-compare-columns"}, tree([comparison.columns(shown)]))
     below = [
-        el("section", tree(nodes), class_="qx-card", id=name)
+        h("section.qx-card", {"id": name}, tree(nodes))
         for name, nodes in (
             ("qx-compare-support", comparison.support(shown)),
             ("qx-compare-common", comparison.common(shown)),
@@ -75,7 +73,8 @@ def comparison_page(
         if nodes
     ]
     ends = [*below, _about(names, runs, documents, with_text)]
-    used = _MARGIN + sum(len(part.encode("utf-8", "replace")) for part in (columns, *ends, SCRIPT, STYLE))
+    drawn = [*map(html_of, (columns, *ends)), SCRIPT, STYLE]
+    used = _MARGIN + sum(len(part.encode("utf-8", "replace")) for part in drawn)
     data = _data(shown, views, names, PAGE_ROOM - used)
     sections = [_head(runs, documents), columns, *_strip(views, data), _reading(), *ends]
     return framed(f"{runs[0].record.query[:80]} · Q-RAG comparison", sections, data)
@@ -109,23 +108,21 @@ def _column(name: str, view: LoggedView) -> MethodColumn:
     )
 
 
-def _head(runs: Sequence[LoggedRun], documents: Sequence[LoggedDocument]) -> Html:
+def _head(runs: Sequence[LoggedRun], documents: Sequence[LoggedDocument]) -> Node:
     record, made = runs[0].record, runs[0].created_at
     facts = f"{counted(len(runs), 'run')} · {record.n_chunks:,} chunks · {made:%Y-%m-%d %H:%M} UTC"
-    return el(
+    return h(
         "header",
-        el("h1", record.query, dir="auto"),
-        el("p", ", ".join(document.title for document in documents), dir="auto"),
-        el("p", facts, class_="qx-mut"),
+        h("h1", {"dir": "auto"}, record.query),
+        h("p", {"dir": "auto"}, ", ".join(document.title for document in documents)),
+        h("p.qx-mut", facts),
     )
 
 
-def _strip(views: Sequence[LoggedView], data: dict[str, Any]) -> Iterator[Html]:
+def _strip(views: Sequence[LoggedView], data: dict[str, Any]) -> Iterator[Node]:
     """The strip with the columns that it can show; nothing where there is none."""
     if not data["runs"]:
-        yield el(
-            "p", "Q of all chunks is not in this page: it was not kept, or had no room.", class_="qx-mut"
-        )
+        yield h("p.qx-mut", "Q of all chunks is not in this page: it was not kept, or had no room.")
         return
     choices = [
         act("column", run["column"], run["name"], **{"aria-pressed": str(not i).lower()})
@@ -133,23 +130,23 @@ def _strip(views: Sequence[LoggedView], data: dict[str, Any]) -> Iterator[Html]:
     ]
     head = h("h3", "Step by step")
     buttons = h("div.qx-row", {"role": "group", "aria-label": "Column"}, *choices)
-    yield strip_card(Html(html_of_all([head, buttons])), walk_bar(bool(data["texts"])))
+    yield strip_card(head, buttons, walk_bar(bool(data["texts"])))
     if data["rounded_bits"]:
-        yield el("p", rounded_sentence("every score", data["rounded_bits"]), class_="qx-mut")
+        yield h("p.qx-mut", rounded_sentence("every score", data["rounded_bits"]))
     cut = [
         f"{len(run['rows'])} of {len(views[run['column']].looks)} of {run['name']}"
         for run in data["runs"]
         if len(run["rows"]) < len(views[run["column"]].looks)
     ]
     if cut:
-        yield el("p", f"To keep the page small, the strip has steps {', '.join(cut)}.", class_="qx-mut")
+        yield h("p.qx-mut", f"To keep the page small, the strip has steps {', '.join(cut)}.")
     if 0 < data["n_texts"] < views[0].run.record.n_chunks:
-        yield el("p", texts_sentence(data["n_texts"]), class_="qx-mut")
+        yield h("p.qx-mut", texts_sentence(data["n_texts"]))
 
 
-def _reading() -> Html:
+def _reading() -> Node:
     head = [h("h3", "In its place"), h("span.qx-grow"), act("close", "", "Close")]
-    return reading_card(Html(html_of_all([h("div.qx-row", *head)])), kind="qx-card qx-drawer")
+    return reading_card(h("div.qx-row", *head), kind="qx-card qx-drawer")
 
 
 def _data(
@@ -220,7 +217,7 @@ def _colour(kind: str) -> str:
 
 def _about(
     names: Sequence[str], runs: Sequence[LoggedRun], documents: Sequence[LoggedDocument], with_text: bool
-) -> Html:
+) -> Node:
     told = [
         (
             name,
@@ -233,5 +230,5 @@ def _about(
         for name, run in zip(names, runs, strict=True)
     ]
     told += [(f"SHA-256 of document {i}", [one.sha256]) for i, one in enumerate(documents, start=1)]
-    rows = [part for name, facts in told for part in (el("dt", name), el("dd", " · ".join(facts)))]
+    rows = [part for name, facts in told for part in (h("dt", name), h("dd", " · ".join(facts)))]
     return about(rows, with_text)

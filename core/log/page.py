@@ -22,7 +22,7 @@ import numpy as np
 from core.answer.evidence import EvidenceAnswer
 from core.draw import sparc, sparc_line
 from core.draw.evidence import evidence_rows
-from core.draw.nodes import Node, h, html_of, html_of_all
+from core.draw.nodes import Html, Node, h, html_of
 from core.draw.scripts import script
 from core.draw.sparc import ShownSparc
 from core.draw.steps import decision, step_card, stop_card
@@ -64,26 +64,6 @@ _WIDTH = 240
 _ROW = 14
 """Height of a row in pixels."""
 _LEVELS = 9
-
-
-class Html(str):
-    """Markup that was made here. Any other string is text, and is escaped where it goes in."""
-
-    __slots__ = ()
-
-
-def el(tag: str, *children: str, **attributes: object) -> Html:
-    """An element; a trailing underscore of an attribute's name is left out.
-
-    >>> el("p", "1 < 2", class_="qx-mut")
-    '<p class="qx-mut">1 &lt; 2</p>'
-    """
-    pairs = "".join(
-        f' {name.rstrip("_").replace("_", "-")}="{escape(str(value))}"' for name, value in attributes.items()
-    )
-    return Html(
-        f"<{tag}{pairs}>{''.join(child if isinstance(child, Html) else escape(child) for child in children)}</{tag}>"
-    )
 
 
 @dataclass(frozen=True)
@@ -161,7 +141,7 @@ def run_page(run: LoggedRun, documents: Sequence[LoggedDocument], *, with_text: 
         body = [
             *([] if is_sparc else [_story(view), *_instrument(view, data)]),
             _sides(view),
-            el("div", *_trail(view), _chart(run.trace), class_="qx-below"),
+            h("div.qx-below", *_trail(view), _chart(run.trace)),
         ]
     sections = [
         _head(run, documents, view.support),
@@ -172,16 +152,16 @@ def run_page(run: LoggedRun, documents: Sequence[LoggedDocument], *, with_text: 
     return framed(f"{run.trace.started.query[:80]} · Q-RAG run", sections, data)
 
 
-def framed(title: str, sections: Sequence[Html], data: dict[str, Any]) -> str:
+def framed(title: str, sections: Sequence[Node], data: dict[str, Any]) -> str:
     """A page of its own, with what its script draws from."""
     head = (
         '<meta charset="utf-8"><meta name="viewport" content="width=device-width"><meta'
-        f' http-equiv="Content-Security-Policy" content="{policy(STYLE)}">{el("title", title)}'
+        f' http-equiv="Content-Security-Policy" content="{policy(STYLE)}"><title>{escape(title)}</title>'
     )
     page = (
         f'<!doctype html>\n<html lang="en">\n<head>{head}<style>{STYLE}</style></head>\n'
         '<body>\n<main class="qx-offline">\n'
-        + "\n".join(sections)
+        + "\n".join(map(html_of, sections))
         + f"\n</main>\n{data_block(data) if data else ''}\n<script>{SCRIPT}</script>\n</body>\n</html>\n"
     )
     return page.encode("utf-8", "replace").decode()  # half a surrogate pair can't be written
@@ -313,7 +293,7 @@ def score_name(run: LoggedRun) -> str:
     return facts_of(run.record.method).score_name
 
 
-def _head(run: LoggedRun, documents: Sequence[LoggedDocument], support: Sequence[int]) -> Html:
+def _head(run: LoggedRun, documents: Sequence[LoggedDocument], support: Sequence[int]) -> Node:
     record = run.record
     facts = (
         f"{record.method} · {record.checkpoint} · {record.n_chunks:,} chunks ·"
@@ -322,28 +302,28 @@ def _head(run: LoggedRun, documents: Sequence[LoggedDocument], support: Sequence
     n_found = len({*support} & {*run.trace.evidence})
     hits = (
         [
-            el(
+            h(
                 "p",
+                {"class": "qx-found" if n_found == len(support) else "qx-mut"},
                 f"{n_found} of {len(support)} support chunks found",
-                class_="qx-found" if n_found == len(support) else "qx-mut",
             )
         ]
         if support
         else []
     )
     settings = [
-        el(tag, words)
+        h(tag, words)
         for pair in settings_of(run).items()
         for tag, words in zip(("dt", "dd"), pair, strict=True)
     ]
-    titles = el("p", ", ".join(document.title for document in documents), dir="auto")
-    return el(
+    titles = h("p", {"dir": "auto"}, ", ".join(document.title for document in documents))
+    return h(
         "header",
-        el("h1", record.query, dir="auto"),
+        h("h1", {"dir": "auto"}, record.query),
         titles,
-        el("p", facts, class_="qx-mut"),
+        h("p.qx-mut", facts),
         *hits,
-        el("dl", *settings),
+        h("dl", *settings),
     )
 
 
@@ -390,28 +370,26 @@ def _drawing(shapes: str, height: int, words: str) -> Html:
     return Html(f'<svg {attributes} aria-label="{escape(words)}">{shapes}</svg>')
 
 
-def _story(view: LoggedView) -> Html:
+def _story(view: LoggedView) -> Node:
     """The line that says it all."""
     shown = story_of(view.trace, view.text, view.support, view.answer, known_answer_of(view.run))
     tokens = sum(view.workspace[i].n_tokens for i in view.trace.picks) if view.workspace else None
     nodes = story_nodes(shown, look=view.look, n_looks=view.n_looks, tokens=tokens)
-    return el("section", Html(html_of_all(nodes)), class_="qx-card qx-story-card", id="qx-story")
+    return h("section.qx-card.qx-story-card", {"id": "qx-story"}, *nodes)
 
 
-def _instrument(view: LoggedView, data: dict[str, Any]) -> Iterator[Html]:
+def _instrument(view: LoggedView, data: dict[str, Any]) -> Iterator[Node]:
     """The strip, which the script fills, and for a browser without scripts the run map."""
     if not view.looks:
-        yield el(
-            "p", "Q of all chunks was not kept with this run, so there is no picture of it.", class_="qx-mut"
-        )
+        yield h("p.qx-mut", "Q of all chunks was not kept with this run, so there is no picture of it.")
         return
     yield walk_bar(bool(data["texts"]))
     yield strip_card()
-    yield from (el("p", words, class_="qx-mut") for words in _left_out(view, data))
-    yield Html(f"<noscript>{_map(view)}</noscript>")
+    yield from (h("p.qx-mut", words) for words in _left_out(view, data))
+    yield Html(f"<noscript>{html_of(_map(view))}</noscript>")
 
 
-def walk_bar(reads: bool) -> Html:
+def walk_bar(reads: bool) -> Node:
     """Buttons to walk the steps. reads: bars can be clicked to read their chunk."""
     before, after = (
         h("button.qx-btn", {"id": name}, words)
@@ -419,13 +397,13 @@ def walk_bar(reads: bool) -> Html:
     )
     keys = h("span", f"Keys [ and ] walk the steps{'; click a bar to read its chunk' if reads else ''}.")
     at = h("span", {"id": "qx-at", "role": "status"}, "")
-    return Html(html_of(h("div.qx-walk", {"id": "qx-walk", "hidden": True}, before, after, at, keys)))
+    return h("div.qx-walk", {"id": "qx-walk", "hidden": True}, before, after, at, keys)
 
 
-def strip_card(*above: Html) -> Html:
+def strip_card(*above: Node) -> Node:
     """Where the script draws the strip. above: what stands over it."""
-    strip = Html(f'<div id="qx-strip">{script("strip.html")}</div>')
-    return el("section", *above, strip, class_="qx-card", id="qx-live", hidden="")
+    strip = h("div", {"id": "qx-strip"}, Html(script("strip.html")))
+    return h("section.qx-card", {"id": "qx-live", "hidden": True}, *above, strip)
 
 
 def _left_out(view: LoggedView, data: dict[str, Any]) -> Iterator[str]:
@@ -451,7 +429,7 @@ def texts_sentence(n_texts: int) -> str:
     )
 
 
-def _map(view: LoggedView) -> Html:
+def _map(view: LoggedView) -> Node:
     """The whole run in one picture."""
     values, (lo, hi) = view.looks[:MAX_PICTURES], view.scale
     n, height = len(values[0]), _ROW * len(values)
@@ -469,9 +447,7 @@ def _map(view: LoggedView) -> Html:
         f"{name} of {n:,} chunks along the documents, a row a step{more}, the stronger the more, from"
         f" {lo:.2f} to {hi:.2f}."
     )
-    return el(
-        "div", _drawing(shapes + lines, height, words), el("p", words, class_="qx-mut"), class_="qx-picture"
-    )
+    return h("div.qx-picture", _drawing(shapes + lines, height, words), h("p.qx-mut", words))
 
 
 def _data(view: LoggedView) -> dict[str, Any]:
@@ -531,45 +507,46 @@ def strip_data(view: LoggedView, rows: Sequence[int]) -> dict[str, Any]:
     }
 
 
-def _chart(trace: Trace) -> Html:
+def _chart(trace: Trace) -> Node | None:
     """Q of each choice, and of the one that was refused, against the threshold; scores of SPARC's branches
     are on scales of their own.
     """
     if trace.started.method == SPARC:
-        return Html("")
+        return None
     points = [(step.step, step.q_value) for step in trace.steps]
     if trace.stopped is not None and trace.stopped.q_value is not None:
         points.append((len(trace.steps) + 1, trace.stopped.q_value))
     if not points:
-        return Html("")
+        return None
     lines = [Line("best Q", tuple(float(x) for x, _ in points), tuple(y for _, y in points))]
     threshold = trace.started.config.stop_threshold
     if threshold is not None:
         lines.append(
             Line("stop below", (1.0, float(max(2, len(points)))), (threshold, threshold), dashed=True)
         )
-    return el(
-        "div", Html(svg([Chart("Q of the best chunk", "step", "Q", tuple(lines))])), class_="qx-card qx-chart"
-    )
+    return h("div.qx-card.qx-chart", Html(svg([Chart("Q of the best chunk", "step", "Q", tuple(lines))])))
 
 
 # Texts
 
 
-def _sides(view: LoggedView) -> Html:
+def _sides(view: LoggedView) -> Node:
     """Choices beside evidence."""
-    return el("div", _steps(view), el("div", _evidence(view), reading_card()), class_="qx-sides")
+    return h("div.qx-sides", _steps(view), h("div", _evidence(view), reading_card()))
 
 
-def reading_card(*head: Html, kind: str = "qx-card") -> Html:
+def reading_card(*head: Node, kind: str = "qx-card") -> Node:
     """Where a chunk that was opened is read, in its place."""
-    pane = Html('<div id="qx-reading"><div class="qx-tree"></div></div>')
-    return el(
-        "section", *(head or [el("h3", "In its place")]), pane, class_=kind, id="qx-reading-card", hidden=""
+    pane = h("div", {"id": "qx-reading"}, h("div.qx-tree"))
+    return h(
+        "section",
+        {"class": kind, "id": "qx-reading-card", "hidden": True},
+        *(head or [h("h3", "In its place")]),
+        pane,
     )
 
 
-def _steps(view: LoggedView) -> Html:
+def _steps(view: LoggedView) -> Node:
     trace, run = view.trace, view.run
     cards = [
         step_card(
@@ -586,22 +563,16 @@ def _steps(view: LoggedView) -> Html:
     words = decision(trace, len(trace.steps)) if facts_of(run.record.method).looks_again else ""
     sentence = words if trace.stopped is not None and words else _end_sentence(run).rstrip(".")
     end = stop_card(sentence, n_kept=len(trace.evidence), tokens=tokens, reviewed=review_words(trace))
-    return el(
-        "section",
-        el("h3", counted(len(cards), "choice")),
-        Html(html_of_all([*cards, end])),
-        class_="qx-card",
-        id="qx-steps",
-    )
+    return h("section.qx-card", {"id": "qx-steps"}, h("h3", counted(len(cards), "choice")), *cards, end)
 
 
-def _trail(view: LoggedView) -> Iterator[Html]:
+def _trail(view: LoggedView) -> Iterator[Node]:
     """Where each support chunk stood at every step."""
     if view.looks and (nodes := gold_trail(view.trace, view.support)):
-        yield el("section", Html(html_of_all(nodes)), class_="qx-card", id="qx-trail")
+        yield h("section.qx-card", {"id": "qx-trail"}, *nodes)
 
 
-def _branch_sections(view: LoggedView, trace: SparcTrace) -> Iterator[Html]:
+def _branch_sections(view: LoggedView, trace: SparcTrace) -> Iterator[Node]:
     """A SPARC run as its page in the app shows it."""
     run = view.run
     shown = ShownSparc(
@@ -612,20 +583,20 @@ def _branch_sections(view: LoggedView, trace: SparcTrace) -> Iterator[Html]:
         gold=view.support,
         known_answer=known_answer_of(run),
     )
-    yield el("section", tree(sparc_line.story(shown)), class_="qx-card qx-story-card", id="qx-story")
-    yield el("section", tree(sparc.rounds(shown)), class_="qx-card", id="qx-sparc-run")
+    yield h("section.qx-card.qx-story-card", {"id": "qx-story"}, tree(sparc_line.story(shown)))
+    yield h("section.qx-card", {"id": "qx-sparc-run"}, tree(sparc.rounds(shown)))
     ends = [
-        el("section", tree(nodes), class_="qx-card", id=name)
+        h("section.qx-card", {"id": name}, tree(nodes))
         for name, nodes in (("qx-sparc-final", sparc.final(shown)), ("qx-sparc-costs", sparc.costs(shown)))
         if nodes
     ]
     yield reading_card()
-    yield el("div", *ends, class_="qx-below")
+    yield h("div.qx-below", *ends)
 
 
-def tree(nodes: Sequence[Node]) -> Html:
+def tree(nodes: Sequence[Node]) -> Node:
     """Nodes in the frame that styles of the app's panels look for."""
-    return el("div", Html(html_of_all(nodes)), class_="qx-tree")
+    return h("div.qx-tree", *nodes)
 
 
 def _branch_data(view: LoggedView, trace: SparcTrace) -> dict[str, Any]:
@@ -651,14 +622,14 @@ def _branch_data(view: LoggedView, trace: SparcTrace) -> dict[str, Any]:
     return {"runs": [], "reading": value, "texts": texts, "n_texts": n_texts}
 
 
-def _evidence(view: LoggedView) -> Html:
+def _evidence(view: LoggedView) -> Node:
     """Chosen chunks in their paragraphs; where texts stay out or were not kept, in a list."""
     trace = view.trace
     if view.workspace is not None:
         steps = {step.chunk_id: step.step for step in trace.steps if step.chunk_id in trace.picks}
         missed = [i for i in view.support if i not in trace.chosen] if trace.stopped is not None else []
         rows = evidence_rows(view.workspace, steps, missed, view.look, view.answer)
-        return _evidence_card(Html(html_of(h("ol.qx-evidence", *rows))))
+        return _evidence_card(h("ol.qx-evidence", *rows))
     texts = {step.chunk_id: step.text for step in trace.steps}
     items = []
     for chunk_id in sorted({*trace.evidence}):  # an imported run may name one twice
@@ -666,16 +637,16 @@ def _evidence(view: LoggedView) -> Html:
         path = ""
         if place is not None:
             path = _path(view.documents[place.document].title, place.heading_path if view.with_text else ())
-        name = el("strong", f"chunk {chunk_id:,} ")
-        children = [el("p", name, el("span", path, class_="qx-mut", dir="auto"))]
+        name = h("strong", f"chunk {chunk_id:,} ")
+        children = [h("p", name, h("span.qx-mut", {"dir": "auto"}, path))]
         if view.with_text:
-            children.append(el("blockquote", texts[chunk_id], dir="auto"))
-        items.append(el("li", *children))
-    return _evidence_card(el("ol", *items, class_="qx-plain"))
+            children.append(h("blockquote", {"dir": "auto"}, texts[chunk_id]))
+        items.append(h("li", *children))
+    return _evidence_card(h("ol.qx-plain", *items))
 
 
-def _evidence_card(rows: Html) -> Html:
-    return el("section", el("h3", "Evidence in document order"), rows, class_="qx-card", id="qx-evidence")
+def _evidence_card(rows: Node) -> Node:
+    return h("section.qx-card", {"id": "qx-evidence"}, h("h3", "Evidence in document order"), rows)
 
 
 def _path(title: str, headings: tuple[str, ...]) -> str:
@@ -683,27 +654,27 @@ def _path(title: str, headings: tuple[str, ...]) -> str:
     return " › ".join(headings if headings[:1] == (title,) else (title, *headings))
 
 
-def _documents(trace: Trace, documents: Sequence[LoggedDocument], borders: Sequence[int]) -> Iterator[Html]:
+def _documents(trace: Trace, documents: Sequence[LoggedDocument], borders: Sequence[int]) -> Iterator[Node]:
     """Each document with the chosen chunks marked, folded."""
     places = [
         place
         for chunk_id in sorted({*trace.evidence})
         if (place := place_of(chunk_id, documents, borders)) is not None
     ]
-    yield el("h2", "Documents")
+    yield h("h2", "Documents")
     for i, document in enumerate(documents):
         chosen = [(place.start, place.end) for place in places if place.document == i]
         if document.text is None:
-            yield el("p", f"The text of {document.title} was not kept.", class_="qx-mut")
+            yield h("p.qx-mut", f"The text of {document.title} was not kept.")
         else:
-            yield el(
+            yield h(
                 "details",
-                el("summary", document.title, dir="auto"),
-                el("pre", *_marked(document.text, chosen), dir="auto"),
+                h("summary", {"dir": "auto"}, document.title),
+                h("pre", {"dir": "auto"}, *_marked(document.text, chosen)),
             )
 
 
-def _marked(text: str, chosen: Sequence[tuple[int, int]]) -> Iterator[str]:
+def _marked(text: str, chosen: Sequence[tuple[int, int]]) -> Iterator[Node]:
     """The text with the chosen ranges, which are in order, as marks; of a long text only what
     is around them.
     """
@@ -717,12 +688,12 @@ def _marked(text: str, chosen: Sequence[tuple[int, int]]) -> Iterator[str]:
             yield "\n[…]\n"
             at = start - AROUND
         yield text[at:start]
-        yield el("mark", text[start:end])
+        yield h("mark", text[start:end])
         at = max(at, end)
     yield text[at:] if whole else text[at : at + AROUND] + "\n[…]"
 
 
-def _colophon(run: LoggedRun, documents: Sequence[LoggedDocument], with_text: bool) -> Html:
+def _colophon(run: LoggedRun, documents: Sequence[LoggedDocument], with_text: bool) -> Node:
     record = run.record
     facts = {
         "Run": record.run_id,
@@ -730,16 +701,16 @@ def _colophon(run: LoggedRun, documents: Sequence[LoggedDocument], with_text: bo
         "Vectors": record.vectors,
         **{f"SHA-256 of document {i}": document.sha256 for i, document in enumerate(documents, start=1)},
     }
-    rows = [el(tag, words) for pair in facts.items() for tag, words in zip(("dt", "dd"), pair, strict=True)]
+    rows = [h(tag, words) for pair in facts.items() for tag, words in zip(("dt", "dd"), pair, strict=True)]
     return about(rows, with_text)
 
 
-def about(rows: Sequence[Html], with_text: bool) -> Html:
+def about(rows: Sequence[Node], with_text: bool) -> Node:
     """The end of a page: names and facts, and whether it has the documents' texts."""
     words = "" if with_text else " Texts of documents were left out."
-    return el(
+    return h(
         "footer",
-        el("h2", "About"),
-        el("p", f"Made with Q-RAG Explorer from its log.{words}", class_="qx-mut"),
-        el("dl", *rows),
+        h("h2", "About"),
+        h("p.qx-mut", f"Made with Q-RAG Explorer from its log.{words}"),
+        h("dl", *rows),
     )

@@ -37,7 +37,7 @@ from app.services import Services
 from app.session import Session
 from app.settings import Settings
 from core.config import CHUNKERS
-from core.draw.nodes import html_of_all
+from core.draw.nodes import html_of
 from core.encode.checkpoint import read_spec
 from core.errors import BadRequest, Cancelled
 from core.events import fold
@@ -230,17 +230,19 @@ def test_the_page_shows_the_columns_that_answered_as_the_tab_does(
 ) -> None:
     place, columns = compared(comparisons, documents, ComparisonOrder(QUERY, EVERY, 3))
     page = BeautifulSoup(comparisons.page(place, tmp_path).read_text(encoding="utf-8"), "html.parser")
-    shown = [BeautifulSoup(html_of_all(view.results(place, columns)), "html.parser"), page]
+    shown = [BeautifulSoup("".join(map(html_of, view.results(place, columns))), "html.parser"), page]
     for cards in (".qx-column h4", ".qx-found > li", ".qx-picture svg", ".qx-column-stop"):
         tab, exported = ([str(node) for node in soup.select(cards)] for soup in shown)
         assert tab
         assert tab == exported
     for name, nodes in (("support", view.support(columns)), ("common", view.common(columns))):
-        told = BeautifulSoup(html_of_all(nodes), "html.parser").decode_contents()
+        told = BeautifulSoup("".join(map(html_of, nodes)), "html.parser").decode_contents()
         assert page.select_one(f"#qx-compare-{name} .qx-tree").decode_contents() == told
     why = "step budget 9 must be between 1 and 8; ask for fewer <chunks>"
     partly = replace(place, columns=(ColumnRef("BM25", refused=why), *place.columns))
-    told = BeautifulSoup(html_of_all(view.results(partly, comparisons.shown_columns(partly))), "html.parser")
+    told = BeautifulSoup(
+        "".join(map(html_of, view.results(partly, comparisons.shown_columns(partly)))), "html.parser"
+    )
     kept = BeautifulSoup(comparisons.page(partly, tmp_path).read_text(encoding="utf-8"), "html.parser")
     for soup in (told, kept):
         [said] = soup.select(".qx-column [role=alert]")
