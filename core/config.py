@@ -8,8 +8,8 @@ from __future__ import annotations
 import ast
 import inspect
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, is_dataclass, replace
 from functools import cache
 from itertools import pairwise
 from textwrap import dedent
@@ -52,7 +52,7 @@ def setting_help(config: type) -> dict[str, str]:
         for node in ast.parse(dedent(inspect.getsource(config))).body
         if isinstance(node, ast.ClassDef)
     )
-    told = {}
+    told = dict(setting_help(config.__base__)) if is_dataclass(config.__base__) else {}
     for setting, said in pairwise(body):
         is_text = (
             isinstance(said, ast.Expr)
@@ -69,12 +69,18 @@ def words(name: str) -> str:
     return name.replace("_", " ")
 
 
-def check_least(settings: object, least: Mapping[str, int]) -> None:
-    """Raises BadRequest when a whole number among the settings is below the least it may be."""
-    for name, lowest in least.items():
-        value = getattr(settings, name)
-        if value < lowest:
-            raise BadRequest(f"{words(name)} {value} is below {lowest}; choose {lowest} or more")
+def check_numbers(settings: object, least: Mapping[str, int], above_0: Sequence[str] = ()) -> None:
+    """Raises BadRequest when a number among the settings is below the least it may be; any other must be
+    finite and not negative, and not 0 where it is named in `above_0`.
+    """
+    for name, value in vars(settings).items():
+        if name in least and value < least[name]:
+            raise BadRequest(f"{words(name)} {value} is below {least[name]}; choose {least[name]} or more")
+        if isinstance(value, int | float):
+            if name in above_0 and not 0 < value < math.inf:
+                raise BadRequest(f"{words(name)} {value} must be a finite number above 0")
+            if not 0 <= value < math.inf:
+                raise BadRequest(f"{words(name)} {value} must be a finite number, 0 or more")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -38,7 +38,7 @@ from core.qrag.agent import Episode
 from core.resrag.action import RESRAG_LLM
 from core.resrag_llm.policy import LlmEvidenceSet
 from core.retrievers import METHODS, notice_of, retrieve_all, vectors_of
-from core.tasks.documents import DocumentQuestion, Documents, QuoteFinder, TextPlace, places_of
+from core.tasks.documents import DocumentQuestion, Documents, TextPlace, by_document, placed
 from core.types import Document, Workspace
 from core.whatif.comparison import Contestant, contestant
 
@@ -163,21 +163,11 @@ def asked_documents(
     `on_fault` hears of each question that is left out since a quote of it does not stand exactly once. Raises
     BadRequest and BadDocument for a document that isn't there or can't be read.
     """
-    by_document: dict[str, list[DocumentQuestion]] = {}
-    for question in questions:
-        by_document.setdefault(question.document, []).append(question)
     documents = []
-    for name, named in by_document.items():
-        finder = QuoteFinder(folder.read(name).text, name)
-        places: dict[str, tuple[TextPlace, ...]] = {}
-        for question in named:
-            try:
-                places[question.id] = places_of(question, finder)
-            except BadRequest as fault:
-                on_fault(fault)
-        if places:
-            own = tuple(question for question in named if question.id in places)
-            documents.append(AskedDocument(name, own, places))
+    for name, named in by_document(questions).items():
+        if there := placed(named, folder.read(name).text, name, on_fault):
+            places = {question.id: own for question, own in there}
+            documents.append(AskedDocument(name, tuple(question for question, _ in there), places))
     return documents
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import torch
 
 from core.encode.adapter import save_adapter
-from core.encode.checkpoint import architecture, find_base, load_weights, read_spec, write_spec
+from core.encode.checkpoint import find_base, read_spec, write_spec
 from core.encode.reranker import RERANKER_FOLDER, RerankerNetwork, save_head
-from core.train.towers import base_weights, low_rank_changes, trainable_tower
+from core.train.towers import base_encoder, low_rank_changes, trainable_tower
 
 REFERENCE = Path(__file__).parent / "data" / "reference"
 
@@ -24,8 +24,7 @@ def add_reranker(agent: Path) -> None:
     )
     base = find_base(spec.base, agent)
     torch.manual_seed(0)
-    encoder = architecture(base)
-    load_weights(encoder, base_weights(base), base.name)
+    encoder = base_encoder(base)
     network = RerankerNetwork(trainable_tower(encoder, 2, torch.float32))
     with torch.no_grad():
         for parameter in network.parameters():

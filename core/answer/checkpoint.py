@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
@@ -119,15 +118,10 @@ def fingerprint_of(folder: Path, spec: ReaderSpec) -> str:
     return hashlib.sha256((decides + "".join(map(sha256_of, files))).encode()).hexdigest()[:32]
 
 
-@torch.no_grad()
 def save_heads(folder: Path, heads: Mapping[str, nn.Linear]) -> None:
     """Writes the heads into an existing folder."""
-    tensors = {
-        f"{name}.{key}": value.detach().cpu().contiguous()
-        for name, head in heads.items()
-        for key, value in head.state_dict().items()
-    }
-    save_file(tensors, folder / HEADS_FILE)
+    tensors = nn.ModuleDict(heads).state_dict()
+    save_file({name: value.cpu().contiguous() for name, value in tensors.items()}, folder / HEADS_FILE)
 
 
 def load_heads(folder: Path, heads: Mapping[str, nn.Linear], name: str) -> None:

@@ -17,24 +17,19 @@ from pathlib import Path
 import numpy as np
 
 from core.bm25 import WordIndex, words_of
-from core.config import ChunkConfig
-from core.errors import BadRequest
-from core.ingest import Tokenizer, chunk_document, default_chunker
+from core.ingest import Tokenizer
 from core.metrics import is_covered, plain_answer
 from core.tasks.data import data_folder
 from core.tasks.documents import (
     DocumentFolder,
     DocumentQuestion,
-    QuoteFinder,
     TextPlace,
-    places_of,
+    each_document,
     read_document_questions,
 )
 from core.train.general import OWN_QUESTIONS
-from core.types import ChunkTable, Document
+from core.types import ChunkTable
 
-CHUNK_TOKENS = 220
-"""Of a chunk, as the agents that ship read real documents."""
 NEAREST = 24
 """Chunks of its document that are kept for a question, by BM25."""
 WORTH_LEARNING = 0.5
@@ -69,36 +64,19 @@ def questions_in_chunks(
     """Document by document; a question whose quotes do not stand there exactly once is left out. Raises
     BadRequest, BadDocument.
     """
-    by_document: dict[str, list[DocumentQuestion]] = {}
-    for question in questions:
-        by_document.setdefault(question.document, []).append(question)
-    for name, asked in by_document.items():
-        yield from _of_document(documents.read(name), name, asked, tokenizer)
-
-
-def _of_document(
-    document: Document, name: str, questions: Iterable[DocumentQuestion], tokenizer: Tokenizer
-) -> Iterator[QuestionInChunks]:
-    table = chunk_document(
-        document, ChunkConfig(chunker=default_chunker(document.kind), max_tokens=CHUNK_TOKENS), tokenizer
-    )
-    texts = [
-        document.text[start:end] for start, end in zip(table.start.tolist(), table.end.tolist(), strict=True)
-    ]
-    words, finder = WordIndex(texts), QuoteFinder(document.text, name)
-    for question in questions:
-        try:
-            places = places_of(question, finder)
-        except BadRequest:
-            continue
-        support = holding_chunks(table, places)
-        nearest = np.argsort(-words.scores(words_of(question.question)), kind="stable")[:NEAREST].tolist()
-        quotes = tuple(sorted(_within(table, support, places)))
-        f1, spans = _best_spans(question.answers, {row: texts[row] for row in support}, quotes)
-        kept = {row: texts[row] for row in sorted({*support, *nearest})}
-        yield QuestionInChunks(
-            question, kept, support, tuple(nearest), spans if f1 >= WORTH_LEARNING else (), f1, quotes
-        )
+    for workspace, placed in each_document(questions, documents, tokenizer):
+        table, texts = workspace.tables[0], workspace.texts()
+        words = WordIndex(texts)
+        for question, places in placed:
+            support = holding_chunks(table, places)
+            order = np.argsort(-words.scores(words_of(question.question)), kind="stable")
+            nearest = tuple(order[:NEAREST].tolist())
+            quotes = tuple(sorted(_within(table, support, places)))
+            f1, spans = _best_spans(question.answers, {row: texts[row] for row in support}, quotes)
+            kept = {row: texts[row] for row in sorted({*support, *nearest})}
+            yield QuestionInChunks(
+                question, kept, support, nearest, spans if f1 >= WORTH_LEARNING else (), f1, quotes
+            )
 
 
 def holding_chunks(table: ChunkTable, places: Sequence[TextPlace]) -> tuple[int, ...]:

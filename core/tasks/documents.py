@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import gzip
 import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -17,11 +18,11 @@ from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 
-from core.config import check_query
+from core.config import ChunkConfig, check_query
 from core.errors import BadDocument, BadRequest
-from core.ingest import MAX_FILE_BYTES, read_document
+from core.ingest import MAX_FILE_BYTES, Tokenizer, chunk_document, default_chunker, read_document
 from core.tasks.data import is_text, json_lines
-from core.types import Document
+from core.types import Document, Workspace
 
 QuestionKind = Literal["single", "bridge", "comparison", "temporal", "table", "unanswerable"]
 KINDS: tuple[QuestionKind, ...] = get_args(QuestionKind)
@@ -35,6 +36,8 @@ PLACES = "documents.tsv"
 """Names of documents and their paths below the folder, where they don't lie there under their names."""
 MOST_BEHIND = 100
 """Characters by which a passage is made longer to stand once."""
+CHUNK_TOKENS = 220
+"""Of a chunk of a whole document, as the agents that ship read it."""
 _SHOWN = 70
 """Characters of a quote in an error."""
 
@@ -148,6 +151,46 @@ def places_of(question: DocumentQuestion, finder: QuoteFinder) -> tuple[TextPlac
         raise BadRequest(f"question {question.id}: {error}") from None
 
 
+def placed(
+    questions: Iterable[DocumentQuestion],
+    text: str,
+    name: str,
+    on_fault: Callable[[BadRequest], None] = lambda _: None,
+) -> list[tuple[DocumentQuestion, tuple[TextPlace, ...]]]:
+    """The questions whose quotes stand exactly once in the text of the document of that name, and where.
+    `on_fault` hears of the others.
+    """
+    finder = QuoteFinder(text, name)
+    there = []
+    for question in questions:
+        try:
+            there.append((question, places_of(question, finder)))
+        except BadRequest as fault:
+            on_fault(fault)
+    return there
+
+
+def by_document(questions: Iterable[DocumentQuestion]) -> dict[str, list[DocumentQuestion]]:
+    """The questions of each document, in the order in which they name them."""
+    groups: dict[str, list[DocumentQuestion]] = {}
+    for question in questions:
+        groups.setdefault(question.document, []).append(question)
+    return groups
+
+
+def cut_whole(documents: Sequence[Document], tokenizer: Tokenizer) -> Workspace:
+    """Documents in chunks of CHUNK_TOKENS, each cut as its kind is."""
+    tables = [
+        chunk_document(
+            document,
+            ChunkConfig(chunker=default_chunker(document.kind), max_tokens=CHUNK_TOKENS),
+            tokenizer,
+        )
+        for document in documents
+    ]
+    return Workspace(tuple(documents), tuple(tables))
+
+
 def standing_once(text: str, start: int, end: int, finder: QuoteFinder) -> str:
     """A passage with as many of the letters behind it as it takes to stand once, punctuation aside; the
     passage alone where that takes more than MOST_BEHIND.
@@ -212,6 +255,17 @@ class DocumentFolder:
                 f"document {place!r} lies outside of {self.folder}; name documents by paths below it"
             )
         return self.folder / parts
+
+
+def each_document(
+    questions: Iterable[DocumentQuestion], documents: Documents, tokenizer: Tokenizer
+) -> Iterator[tuple[Workspace, list[tuple[DocumentQuestion, tuple[TextPlace, ...]]]]]:
+    """Document by document: its chunks, and the questions whose quotes stand there exactly once, with the
+    places of those. Raises BadRequest, BadDocument.
+    """
+    for name, own in by_document(questions).items():
+        document = documents.read(name)
+        yield cut_whole([document], tokenizer), placed(own, document.text, name)
 
 
 def _read_places(path: Path) -> dict[str, str]:

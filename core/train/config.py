@@ -7,11 +7,10 @@ cards.
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
-from core.config import check_least, words
+from core.config import check_numbers, words
 from core.errors import BadRequest
 
 Objective = Literal["pqn", "supervised", "answers"]
@@ -35,7 +34,6 @@ _LEAST = {
 """Smallest value of each whole number."""
 _UNIT = ("gamma", "trace_lambda", "ema", "final_share", "exploring_starts", "dropout")
 """Settings between 0 and 1."""
-_NOT_NEGATIVE = ("learning_rate", "weight_decay", "ranking_weight", "token_cost")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,22 +119,12 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         """Raises BadRequest on a value out of range."""
-        check_least(self, _LEAST)
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, float) and not math.isfinite(value):
-                raise BadRequest(f"{words(field.name)} {value} is no finite number; choose one")
         for name in _UNIT:
             if not 0 <= getattr(self, name) <= 1:
                 raise BadRequest(f"{words(name)} {getattr(self, name)} must be between 0 and 1")
-        for name in _NOT_NEGATIVE:
-            if getattr(self, name) < 0:
-                raise BadRequest(f"{words(name)} {getattr(self, name)} must not be negative")
-        for name in ("alpha", "clip", "ranking_temperature"):
-            if getattr(self, name) <= 0:
-                raise BadRequest(f"{words(name)} {getattr(self, name)} must be above 0")
         if self.top_k_actions is not None and self.top_k_actions < 1:
             raise BadRequest(f"top-k actions {self.top_k_actions} must be at least 1, or none for all chunks")
+        check_numbers(self, _LEAST, above_0=("alpha", "clip", "ranking_temperature"))
         if self.objective not in OBJECTIVES:
             raise BadRequest(
                 f"objective {self.objective!r} is unknown; choose one of {', '.join(OBJECTIVES)}"

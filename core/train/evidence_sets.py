@@ -22,7 +22,7 @@ from torch import nn
 from torch.nn import functional
 
 from core.answer.protocol import Reader
-from core.config import check_least, words
+from core.config import check_numbers
 from core.encode.encoder import DualEncoder
 from core.errors import BadRequest
 from core.metrics import answer_f1, fact_recall
@@ -99,17 +99,12 @@ class SetTrainConfig:
 
     def __post_init__(self) -> None:
         """Raises BadRequest on a value out of range."""
-        check_least(self, _LEAST)
-        check_phases(self, self.updates, self.warmup_updates, self.labels)
+        check_numbers(self, _LEAST)
+        check_phases(self.updates, self.warmup_updates, self.labels)
 
 
-def check_phases(settings: object, updates: int, warmup_updates: int, labels: str) -> None:
-    """What holds of any training on evidence sets, by warm-up and GRPO. Raises BadRequest on a number among
-    the settings that is negative or not finite, and on the others.
-    """
-    for name, value in vars(settings).items():
-        if isinstance(value, int | float) and (not math.isfinite(value) or value < 0):
-            raise BadRequest(f"{words(name)} {value} must be a finite number, 0 or more")
+def check_phases(updates: int, warmup_updates: int, labels: str) -> None:
+    """What holds of any training on evidence sets, by warm-up and GRPO. Raises BadRequest."""
     if warmup_updates > updates:
         raise BadRequest(f"warmup updates {warmup_updates} are more than all {updates} updates; choose fewer")
     if labels not in get_args(Labels):
@@ -319,8 +314,7 @@ class SetTrainer:
             hidden=self.config.hidden,
             encoder=self.about.encoder,
             training={
-                "updates": self.sitting.update,
-                "seconds": round(self.sitting.seconds),
+                **self.sitting.record,
                 "questions": self.about.questions,
                 "config": asdict(self.config),
             },
@@ -329,10 +323,10 @@ class SetTrainer:
         save_policy(candidate, self.policy, card)
         warm = self.sitting.update <= self.config.warmup_updates < self.config.updates
         error = float(np.std(totals) / math.sqrt(len(totals)))
-        kept = self.sitting.offer(
-            candidate, -math.inf if warm else scores["reward"], error, is_last=is_last, last_file=CARD_FILE
+        best = -math.inf if warm else scores["reward"]
+        return {"score": scores["reward"], "scores": scores} | self.sitting.offer(
+            candidate, best, error, is_last=is_last, last_file=CARD_FILE
         )
-        return {"score": scores["reward"], "scores": scores} | ({"kept": True} if kept else {})
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """See `Learner`."""

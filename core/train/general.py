@@ -18,27 +18,16 @@ from typing import Any
 import numpy as np
 
 from core.bm25 import WordIndex, words_of
-from core.config import ChunkConfig
 from core.encode.cache import embed_chunks
 from core.encode.encoder import DualEncoder, load_encoder
 from core.encode.tokens import FastTokenizer
 from core.errors import BadRequest
-from core.ingest import chunk_document, default_chunker
 from core.opening import vector_store
 from core.tasks.data import data_folder
-from core.tasks.documents import (
-    DocumentFolder,
-    DocumentQuestion,
-    QuoteFinder,
-    places_of,
-    read_document_questions,
-)
+from core.tasks.documents import DocumentFolder, DocumentQuestion, each_document, read_document_questions
 from core.tasks.example import Example
-from core.types import Document
 
 TASK = "natural"
-CHUNK_TOKENS = 220
-"""Of the chunks, as they are served."""
 DISTRACTORS = 2
 """Of a question at each draw."""
 WORD_WEIGHT = 0.3
@@ -138,46 +127,25 @@ def _questions_with_texts(
     """Every question that has an answer; one whose quotes are not found is left out. Documents are read one
     after the other, and embedded unless they were before.
     """
-    by_document: dict[str, list[DocumentQuestion]] = {}
-    for question in questions:
-        if question.quotes:
-            by_document.setdefault(question.document, []).append(question)
-    for name, asked in by_document.items():
-        document = documents.read(name)
-        yield from _texts_of_document(document, name, asked, tokenizer, plain)
-
-
-def _texts_of_document(
-    document: Document,
-    name: str,
-    questions: Iterable[DocumentQuestion],
-    tokenizer: FastTokenizer,
-    plain: DualEncoder,
-) -> Iterator[_QuestionTexts]:
-    table = chunk_document(
-        document, ChunkConfig(chunker=default_chunker(document.kind), max_tokens=CHUNK_TOKENS), tokenizer
-    )
-    texts = [
-        document.text[start:end] for start, end in zip(table.start.tolist(), table.end.tolist(), strict=True)
-    ]
-    words, finder = WordIndex(texts), QuoteFinder(document.text, name)
-    vectors = embed_chunks(plain, texts, vector_store(plain)).astype(np.float32)
-    for question in questions:
-        try:
-            places = places_of(question, finder)
-        except BadRequest:
-            continue
-        support = [
-            int((np.minimum(table.end, end) - np.maximum(table.start, start)).argmax())
-            for start, end in places
-        ]
-        near = {chunk_id for row in support for chunk_id in (row - 1, row, row + 1)}
-        shares = words.shares(words_of(question.question))
-        state = plain.encode_states([plain.state_tokens(question.question, [])])[0]
-        likeness = vectors @ state + WORD_WEIGHT * shares
-        ranked = np.argsort(-likeness, kind="stable")[: HARDEST + len(near)].tolist()
-        distractors = [chunk_id for chunk_id in ranked if chunk_id not in near][:HARDEST]
-        of_texts = {texts[row]: float(shares[row]) for row in (*support, *distractors)}
-        yield _QuestionTexts(
-            question, tuple(texts[row] for row in support), tuple(texts[row] for row in distractors), of_texts
-        )
+    answerable = [question for question in questions if question.quotes]
+    for workspace, placed in each_document(answerable, documents, tokenizer):
+        table, texts = workspace.tables[0], workspace.texts()
+        words = WordIndex(texts)
+        vectors = embed_chunks(plain, texts, vector_store(plain)).astype(np.float32)
+        for question, places in placed:
+            support = [
+                int((np.minimum(table.end, end) - np.maximum(table.start, start)).argmax())
+                for start, end in places
+            ]
+            near = {chunk_id for row in support for chunk_id in (row - 1, row, row + 1)}
+            shares = words.shares(words_of(question.question))
+            state = plain.encode_states([plain.state_tokens(question.question, [])])[0]
+            likeness = vectors @ state + WORD_WEIGHT * shares
+            ranked = np.argsort(-likeness, kind="stable")[: HARDEST + len(near)].tolist()
+            distractors = [chunk_id for chunk_id in ranked if chunk_id not in near][:HARDEST]
+            yield _QuestionTexts(
+                question,
+                tuple(texts[row] for row in support),
+                tuple(texts[row] for row in distractors),
+                {texts[row]: float(shares[row]) for row in (*support, *distractors)},
+            )

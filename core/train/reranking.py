@@ -25,21 +25,18 @@ import numpy as np
 import torch
 from safetensors.torch import load_file
 from torch import nn
-from torch.nn.utils import parametrize
 
 from core.answer.checkpoint import ADAPTER_FOLDER, HEADS_FILE, LARGE, SMALL, read_reader_spec
-from core.answer.natural import CHUNK_TOKENS, holding_chunks, training_questions
+from core.answer.natural import holding_chunks, training_questions
 from core.answer.network import NONE
 from core.bm25 import WordIndex, words_of
-from core.config import ChunkConfig, check_least
-from core.encode.adapter import adaptable_layers, load_adapter, save_adapter
+from core.config import check_numbers
+from core.encode.adapter import load_adapter, save_adapter
 from core.encode.checkpoint import (
     SPEC_FILE,
     CheckpointSpec,
     RerankedDefaults,
-    architecture,
     find_base,
-    load_weights,
     read_spec,
     sha256_of,
     write_spec,
@@ -57,25 +54,12 @@ from core.encode.reranker import (
 )
 from core.encode.tokens import FastTokenizer
 from core.errors import BadRequest
-from core.ingest import chunk_document, default_chunker
 from core.qrag.reranked import rerank_parts
 from core.tasks.data import data_folder
-from core.tasks.documents import (
-    DocumentFolder,
-    DocumentQuestion,
-    QuoteFinder,
-    places_of,
-    read_document_questions,
-)
+from core.tasks.documents import DocumentFolder, DocumentQuestion, each_document, read_document_questions
+from core.train.descent import LEAST, HeadedDescent, LowRankConfig, low_rank_encoder
 from core.train.sitting import CONFIG_FILE, Sitting, TrainEvent
-from core.train.towers import (
-    base_weights,
-    changes_of,
-    load_optimizer_state,
-    low_rank_changes,
-    optimizer_state,
-    trainable_tower,
-)
+from core.train.towers import low_rank_changes
 
 WEIGHTS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
 """Of the reranker's log-odds in Q, tried by each validation."""
@@ -90,51 +74,24 @@ _COMPETE = 20
 _TOGETHER = 2
 """Questions whose gradients are computed at once on a CPU."""
 _FILES = {"train": "train-candidates.jsonl.gz", "validation": "validation-candidates.jsonl.gz"}
-_LEAST = {
-    "updates": 1,
-    "questions": 1,
-    "others": 1,
-    "rank": 1,
-    "warmup": 0,
-    "validate_every": 1,
-    "n_validation": 1,
-}
 
 
 @dataclass(frozen=True, kw_only=True)
-class RerankConfig:
+class RerankConfig(LowRankConfig):
     """One training of a reranker."""
 
     base: str | None = None
     """Base encoder; None: that of the agent's reranker, else the agent's own."""
-    updates: int = 240
-    """Gradient steps."""
+    learning_rate: float = 6e-4
+    n_validation: int = 426
     questions: int = 16
     """Questions of one gradient step."""
     others: int = 4
     """Candidates that a chunk of the evidence competes with."""
-    rank: int = 32
-    """Rank of the LoRA changes."""
-    learning_rate: float = 6e-4
-    """Highest rate."""
-    warmup: int = 30
-    """Updates over which the rate rises from 0; then it falls linearly."""
-    weight_decay: float = 1e-3
-    """Of AdamW."""
-    validate_every: int = 120
-    """Updates between validations."""
-    n_validation: int = 426
-    """Questions of each validation."""
-    seed: int = 0
-    """Of everything random."""
 
     def __post_init__(self) -> None:
         """Raises BadRequest on a value out of range."""
-        check_least(self, _LEAST)
-
-    def rate(self, update: int) -> float:
-        """Learning rate of a 0-based update."""
-        return self.learning_rate * min(1.0, (update + 1) / max(1, self.warmup)) * (1 - update / self.updates)
+        check_numbers(self, LEAST | {"questions": 1, "others": 1})
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,40 +117,16 @@ def candidates_of(
     """Document by document; a question whose quotes are not found is left out. Chunks that hold a part of a
     quote only are no candidates.
     """
-    by_document: dict[str, list[DocumentQuestion]] = {}
-    for question in questions:
-        if question.quotes:
-            by_document.setdefault(question.document, []).append(question)
-    for name, asked in by_document.items():
-        document = documents.read(name)
-        table = chunk_document(
-            document,
-            ChunkConfig(chunker=default_chunker(document.kind), max_tokens=CHUNK_TOKENS),
-            encoder.tokenizer,
-        )
-        texts = [
-            document.text[start:end]
-            for start, end in zip(table.start.tolist(), table.end.tolist(), strict=True)
-        ]
-        vectors, words, finder = (
-            encoder.encode_chunks(texts),
-            WordIndex(texts),
-            QuoteFinder(document.text, name),
-        )
-        for question in asked:
-            try:
-                places = places_of(question, finder)
-            except BadRequest:
-                continue
+    answerable = [question for question in questions if question.quotes]
+    for workspace, placed in each_document(answerable, documents, encoder.tokenizer):
+        texts = workspace.texts()
+        vectors, words = encoder.encode_chunks(texts), WordIndex(texts)
+        for question, places in placed:
             (state,) = encoder.encode_states([encoder.state_tokens(question.question, [])])
             q_values = vectors @ state + encoder.spec.word_weight * words.shares(words_of(question.question))
-            holding = [holding_chunks(table, [place]) for place in places]
+            holding = [holding_chunks(workspace.tables[0], [place]) for place in places]
             support = {chunk_id for quote in holding for chunk_id in quote}
-            touched = {
-                i
-                for start, end in places
-                for i in np.flatnonzero((table.end > start) & (table.start < end)).tolist()
-            } - support
+            touched = {i for place in places for i in workspace.overlapping(0, *place)} - support
             ranked = [i for i in np.argsort(-q_values, kind="stable").tolist() if i not in touched]
             kept = [i for rank, i in enumerate(ranked[:FARTHEST]) if rank < NEAREST or i in support]
             quotes = tuple(tuple(kept.index(i) if i in kept else -1 for i in quote) for quote in holding)
@@ -256,17 +189,14 @@ class RerankTrainer:
             }
             self.spec = self.spec.model_copy(update=weights)
         self.network = self._new_network()
-        parameters = [parameter for parameter in self.network.parameters() if parameter.requires_grad]
-        self.optimizer = torch.optim.AdamW(
-            parameters, lr=config.learning_rate, betas=(0.9, 0.98), eps=1e-6, weight_decay=config.weight_decay
-        )
+        self.descent = HeadedDescent(self.network.encoder, {"head": self.network.head}, config)
         about = {
             "config": asdict(config),
             "agent": self.spec.model_dump(mode="json", exclude={"scores"}),
             "reranker": own,
         }
         self.sitting = Sitting(folder, about)
-        self.sitting.resume(self._restore)
+        self.sitting.resume(self.descent.load_state_dict)
 
     def run(self) -> Generator[TrainEvent]:
         """Trains to the end, or until closed; yields each event after it was written."""
@@ -284,21 +214,16 @@ class RerankTrainer:
             raise BadRequest(
                 "there is no question to train on, or none to validate with; name the folder of the data sets"
             )
-        n_parameters = sum(
-            parameter.numel() for parameter in self.network.parameters() if parameter.requires_grad
-        )
         started = {
             "config": asdict(self.config),
             "questions": len(self._train),
-            "n_parameters": n_parameters,
+            "n_parameters": self.descent.n_parameters,
             "device": str(self.device),
         }
         yield from self.sitting.run(self, self.config.updates, self.config.validate_every, **started)
 
     def step(self, update: int) -> TrainEvent:
         """See `Learner`."""
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.config.rate(update)
         rng = Random(f"reranker {self.config.seed} {update}")
         drawn = [
             self._drawn(one, rng)
@@ -306,23 +231,19 @@ class RerankTrainer:
         ]
         together = _TOGETHER if self.device.type == "cpu" else len(drawn)
         parts = [drawn[i : i + together] for i in range(0, len(drawn), together)]
-        self.optimizer.zero_grad()
-        total, n_right = 0.0, 0
-        with parametrize.cached():
-            for layer in adaptable_layers(self.network.encoder).values():
-                _ = layer.weight  # formed once, with its graph
-            for part in parts:
-                logits = self._logits([one for texts in part for one in texts]).view(len(part), -1)
-                right = torch.zeros(len(part), dtype=torch.long, device=logits.device)
-                loss = nn.functional.cross_entropy(logits, right) * (len(part) / len(drawn))
-                loss.backward(retain_graph=part is not parts[-1])  # type: ignore[no-untyped-call]
-                total, n_right = total + float(loss.detach()), n_right + int((logits.argmax(1) == 0).sum())
-        nn.utils.clip_grad_norm_(
-            [parameter for group in self.optimizer.param_groups for parameter in group["params"]], 1.0
-        )
-        self.optimizer.step()
+        n_right = 0
+
+        def loss_of(part: Sequence[list[tuple[str, str]]]) -> torch.Tensor:
+            nonlocal n_right
+            logits = self._logits([one for texts in part for one in texts]).view(len(part), -1)
+            n_right += int((logits.argmax(1) == 0).sum())
+            right = torch.zeros(len(part), dtype=torch.long, device=logits.device)
+            return nn.functional.cross_entropy(logits, right) * (len(part) / len(drawn))
+
+        rate = self.config.rate(update)
+        total, _ = self.descent.step(rate, 1.0, parts, loss_of)
         return {
-            "rate": self.config.rate(update),
+            "rate": rate,
             "loss": round(total, 4),
             "right": round(n_right / len(drawn), 3),
         }
@@ -348,28 +269,22 @@ class RerankTrainer:
             pool,
         )
         best = max(range(1, len(WEIGHTS)), key=lambda row: recall[row].mean())
-        record = {
-            "updates": self.sitting.update,
-            "seconds": round(self.sitting.seconds),
-            "config": asdict(self.config),
-            "questions": len(self._train),
-        }
+        settings = {"config": asdict(self.config), "questions": len(self._train)}
+        record = self.sitting.record | settings
         served = {"rerank_weight": WEIGHTS[best], "reranked": RerankedDefaults(training=record)}
         write_spec(candidate, self.spec.model_copy(update=served))
         gain = recall[best] - recall[0]
         error = float(gain.std() / np.sqrt(len(gain)))
         score = float(gain.mean())
-        kept = self.sitting.offer(candidate, score, error, is_last=is_last, last_file=SPEC_FILE)
         by_weight = {
             str(weight): round(float(row.mean()), 5) for weight, row in zip(WEIGHTS, recall, strict=True)
         }
-        return {"score": round(score, 5), "weight": WEIGHTS[best], "recall": by_weight} | (
-            {"kept": True} if kept else {}
-        )
+        scores = {"score": round(score, 5), "weight": WEIGHTS[best], "recall": by_weight}
+        return scores | self.sitting.offer(candidate, score, error, is_last=is_last, last_file=SPEC_FILE)
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """See `Learner`."""
-        return self._trained() | optimizer_state(self.optimizer)
+        return self.descent.state_dict()
 
     def _drawn(self, one: Candidates, rng: Random) -> list[tuple[str, str]]:
         """(question, text): a chunk of the evidence, then the others."""
@@ -405,12 +320,7 @@ class RerankTrainer:
             return [_candidates_from(json.loads(line)) for line in file]
 
     def _new_network(self) -> RerankerNetwork:
-        torch.manual_seed(self.config.seed)
-        encoder = architecture(self._base)
-        load_weights(encoder, base_weights(self._base), self._base.name)
-        encoder = trainable_tower(encoder, self.config.rank, fast_dtype(self.device))
-        if self.device.type == "cpu":  # see TrainableTowers
-            encoder.set_attn_implementation("eager")
+        encoder = low_rank_encoder(self._base, self.config, self.device)
         network = RerankerNetwork(encoder)
         base = self.spec.rerank_base or self.spec.base
         if self._goes_on:
@@ -428,19 +338,6 @@ class RerankTrainer:
                     {key: -heads[f"classes.{key}"][NONE : NONE + 1] for key in ("weight", "bias")}
                 )
         return network.to(self.device)
-
-    def _trained(self) -> dict[str, torch.Tensor]:
-        """Everything that training changes, by name."""
-        head = {f"head.{key}": value for key, value in self.network.head.state_dict().items()}
-        return {name: value.detach() for name, value in changes_of(self.network.encoder)} | head
-
-    @torch.no_grad()
-    def _restore(self, saved: dict[str, torch.Tensor]) -> None:
-        for name, value in self._trained().items():
-            value.copy_(saved[name])
-        load_optimizer_state(
-            self.optimizer, {name: tensor for name, tensor in saved.items() if name.startswith("adam.")}
-        )
 
 
 def _candidates_from(record: dict[str, Any]) -> Candidates:

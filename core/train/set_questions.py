@@ -20,29 +20,24 @@ import numpy as np
 
 from core.answer.natural import holding_chunks
 from core.bm25 import words_of
-from core.config import ChunkConfig
 from core.encode.cache import EmbedProgress, embed_chunks
 from core.encode.encoder import DualEncoder
 from core.errors import BadRequest
 from core.index import Corpus
-from core.ingest import chunk_document, default_chunker
 from core.ingest.sentences import split_sentences
 from core.ingest.tokenizer import Tokenizer
 from core.opening import index_of, vector_store
 from core.tasks.data import data_folder
 from core.tasks.documents import (
     DocumentFolder,
-    DocumentQuestion,
-    QuoteFinder,
-    places_of,
+    by_document,
+    cut_whole,
+    placed,
     read_document_questions,
 )
 from core.tasks.example import Example
 from core.tasks.qa_sets import read_qa
-from core.types import Document, Workspace, join_workspaces, workspace_of_chunks
-
-CHUNK_TOKENS = 220
-"""Of a chunk of a whole document, as the agents that ship read it."""
+from core.types import Workspace, join_workspaces, workspace_of_chunks
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,40 +179,19 @@ def document_questions(
     `groups`: names of documents that are searched together. A question whose quotes do not stand exactly once
     in its document is left out. Raises BadRequest and BadDocument.
     """
-    asked: dict[str, list[DocumentQuestion]] = {}
-    for question in read_document_questions(path):
-        if question.quotes and question.answers:
-            asked.setdefault(question.document, []).append(question)
-    folder = DocumentFolder(data_folder(data), path)
+    answered = [one for one in read_document_questions(path) if one.quotes and one.answers]
+    asked, folder = by_document(answered), DocumentFolder(data_folder(data), path)
     questions: list[SetQuestion] = []
     for names in groups:
-        questions += _over_group([folder.read(name) for name in names], names, asked, tokenizer)
+        workspace = cut_whole([folder.read(name) for name in names], tokenizer)
+        for place, name in enumerate(names):
+            first = int(workspace.borders[place])
+            for one, places in placed(asked.get(name, ()), workspace.documents[place].text, name):
+                support = tuple(first + row for row in holding_chunks(workspace.tables[place], places))
+                questions.append(
+                    SetQuestion(one.id, "natural", one.question, workspace, support, one.answers)
+                )
     return questions
-
-
-def _over_group(
-    documents: Sequence[Document],
-    names: Sequence[str],
-    asked: dict[str, list[DocumentQuestion]],
-    tokenizer: Tokenizer,
-) -> Iterator[SetQuestion]:
-    spec = [(document, default_chunker(document.kind)) for document in documents]
-    tables = tuple(
-        chunk_document(document, ChunkConfig(chunker=chunker, max_tokens=CHUNK_TOKENS), tokenizer)
-        for document, chunker in spec
-    )
-    workspace = Workspace(tuple(documents), tables)
-    for place, name in enumerate(names):
-        finder = QuoteFinder(documents[place].text, name)
-        for question in asked.get(name, ()):
-            try:
-                places = places_of(question, finder)
-            except BadRequest:
-                continue
-            support = tuple(
-                row + int(workspace.borders[place]) for row in holding_chunks(tables[place], places)
-            )
-            yield SetQuestion(question.id, "natural", question.question, workspace, support, question.answers)
 
 
 def indexed(

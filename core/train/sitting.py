@@ -142,9 +142,16 @@ class Sitting:
                 self._save(learner.tensors())
         yield self._tell("finished", update=self.update, seconds=round(self.seconds, 1), best=self.best)
 
-    def offer(self, candidate: Path, score: float, error: float, *, is_last: bool, last_file: str) -> bool:
-        """Takes a candidate's files into the folder, `last_file` last, unless it holds a better one; whether
-        it did. The candidate is gone.
+    @property
+    def record(self) -> TrainEvent:
+        """What a result's card says of its training."""
+        return {"updates": self.update, "seconds": round(self.seconds)}
+
+    def offer(
+        self, candidate: Path, score: float, error: float, *, is_last: bool, last_file: str
+    ) -> TrainEvent:
+        """Takes a candidate's files into the folder, `last_file` last, unless it holds a better one; what the
+        event says of it. The candidate is gone.
         """
         kept = is_kept(score, error, self.best, is_last=is_last)
         if kept:
@@ -155,7 +162,7 @@ class Sitting:
                     target.parent.mkdir(exist_ok=True)
                     os.replace(path, target)
         shutil.rmtree(candidate, ignore_errors=True)
-        return kept
+        return {"kept": True} if kept else {}
 
     def new_candidate(self) -> Path:
         """An empty folder within this one."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from safetensors import SafetensorError
@@ -85,8 +85,7 @@ class TrainableTowers:
         self._ids: dict[str, list[int]] = {}
         torch.manual_seed(seed)
         dtype = compute_dtype(spec, device)
-        pristine = architecture(base)
-        load_weights(pristine, base_weights(base), base.name)
+        pristine = base_encoder(base)
         self.max_positions = max_positions_of(pristine)
         self.dim = int(pristine.config.hidden_size)
         self.online = {
@@ -114,16 +113,9 @@ class TrainableTowers:
             if parameter.requires_grad
         ]
 
-    @contextmanager
-    def formed(self) -> Iterator[None]:
-        """Within it, each changed weight is formed once. The optimiser must not step inside."""
-        with parametrize.cached():
-            for tower in self.online.values():
-                for layer in adaptable_layers(tower).values():
-                    # formed here, with its graph: were a pass without gradients the first, all others would
-                    # get its weights
-                    _ = layer.weight
-            yield
+    def formed(self) -> AbstractContextManager[None]:
+        """See `formed`: of the online towers."""
+        return formed(self.online.values())
 
     def embed_chunks(self, texts: Sequence[str], *, target: bool = False) -> torch.Tensor:
         """(N, D) float32 on the device."""
@@ -217,11 +209,24 @@ class TrainableTowers:
         return torch.cat(vectors)[torch.argsort(torch.tensor(order)).to(self.device)]
 
 
-def base_weights(base: Path) -> dict[str, torch.Tensor]:
-    """The weights of a base encoder's folder. Raises BadCheckpoint."""
+@contextmanager
+def formed(encoders: Iterable[PreTrainedModel]) -> Iterator[None]:
+    """Within it, each changed weight is formed once. The optimizer must not step inside."""
+    with parametrize.cached():
+        for encoder in encoders:
+            for layer in adaptable_layers(encoder).values():
+                # formed here, with its graph: were a pass without gradients the first, all others would get
+                # its weights
+                _ = layer.weight
+        yield
+
+
+def base_encoder(base: Path) -> PreTrainedModel:
+    """A base encoder from its folder. Raises BadCheckpoint."""
+    encoder = architecture(base)
     try:
-        weights: dict[str, torch.Tensor] = load_file(base / "model.safetensors")
-        return weights
+        load_weights(encoder, load_file(base / "model.safetensors"), base.name)
+        return encoder
     except (OSError, SafetensorError) as error:
         raise BadCheckpoint(
             f"the base encoder {base.name} has no readable model.safetensors; fetch it again, or choose"
@@ -285,18 +290,3 @@ def _complete(tower: PreTrainedModel) -> dict[str, torch.Tensor]:
     for name, layer in adaptable_layers(tower).items():
         out[f"{name}.weight"] = layer.weight.detach().to("cpu", torch.bfloat16).contiguous()
     return out
-
-
-def optimizer_state(optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
-    """The moments of an AdamW as flat tensors, for safetensors."""
-    state: dict[int, dict[str, Any]] = optimizer.state_dict()["state"]
-    return {f"adam.{index}.{key}": value for index, entry in state.items() for key, value in entry.items()}
-
-
-def load_optimizer_state(optimizer: torch.optim.Optimizer, tensors: dict[str, torch.Tensor]) -> None:
-    """Inverse of `optimizer_state`."""
-    state: dict[int, dict[str, torch.Tensor]] = {}
-    for name, value in tensors.items():
-        _, index, key = name.split(".")
-        state.setdefault(int(index), {})[key] = value
-    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})

@@ -16,7 +16,6 @@ from random import Random
 
 import numpy as np
 import torch
-from torch import nn
 
 from core.answer.protocol import Reader
 from core.answer.reader import load_reader
@@ -41,12 +40,13 @@ from core.metrics import fact_f1
 from core.qrag.agent import Agent
 from core.qrag.retriever import AgentRetriever
 from core.tasks.example import Example
+from core.train.descent import Descent
 from core.train.episodes import Played, play
 from core.train.mixtures import Mixture
 from core.train.payment import PaidByAnswers
 from core.train.recipes import Plan
 from core.train.sitting import Sitting, TrainEvent
-from core.train.towers import TrainableTowers, load_optimizer_state, optimizer_state
+from core.train.towers import TrainableTowers
 
 WORD_SAMPLE = 120
 """Draws of the mixture, of 16 examples each, whose words are counted."""
@@ -97,24 +97,17 @@ class Trainer:
                 "data": self.mixture.name,
             },
         )
-        self.optimizer = torch.optim.AdamW(
-            self.towers.parameters,
-            lr=config.learning_rate,
-            betas=(0.9, 0.98),
-            eps=1e-6,
-            weight_decay=config.weight_decay,
-        )
+        self.descent = Descent(self.towers.parameters, config.learning_rate, config.weight_decay)
         self.sitting.resume(self._restore)
 
     def run(self) -> Generator[TrainEvent]:
         """Trains to the end, or until closed; yields each event after it was written."""
         self._validation = self.mixture.validation(self.config.n_validation)
         self._familiarity = familiarity_with(self.mixture, self._validation, self.towers.tokenizer)
-        n_parameters = sum(parameter.numel() for parameter in self.towers.parameters)
         started = {
             "config": self.config.to_json(),
             "data": self.mixture.describe(),
-            "n_parameters": n_parameters,
+            "n_parameters": self.descent.n_parameters,
             "device": str(self.device),
         }
         return self.sitting.run(self, self.config.updates, self.config.validate_every, **started)
@@ -122,28 +115,25 @@ class Trainer:
     def step(self, update: int) -> TrainEvent:
         """See `Learner`: one update (algorithm 1, lines 15 to 31)."""
         config, towers = self.config, self.towers
-        for group in self.optimizer.param_groups:
-            group["lr"] = config.rate(update)
         alpha = config.temperature(update)
         seed = int.from_bytes(hashlib.sha256(f"{config.seed} {update}".encode()).digest()[:7], "big")
         generator = torch.Generator(self.device).manual_seed(seed)
         torch.manual_seed(seed + 1)  # what dropout draws from
         examples = self.mixture.draw(Random(f"training {config.seed} {update}"), config.episodes)
-        self.optimizer.zero_grad()
+        self.descent.begin(config.rate(update))
         parts = []
         for part in _split(examples, config.accumulate):
             with towers.formed():
                 played = play(towers, part, config, alpha, generator, self._pay)
                 (played.loss * len(part) / len(examples)).backward()  # type: ignore[no-untyped-call]
             parts.append(played)
-        norm = nn.utils.clip_grad_norm_(towers.parameters, config.clip)
-        self.optimizer.step()
+        norm = self.descent.end(config.clip)
         if config.target_towers:
             towers.follow(config.ema)
         return {
             "rate": config.rate(update),
             "alpha": alpha,
-            "gradient_norm": round(float(norm), 4),
+            "gradient_norm": round(norm, 4),
             **_measure(parts),
         }
 
@@ -155,8 +145,7 @@ class Trainer:
         self.towers.save(candidate)
         record = {
             "data": self.mixture.name,
-            "updates": self.sitting.update,
-            "seconds": round(self.sitting.seconds),
+            **self.sitting.record,
             "config": self.config.to_json(),
         }
         spec = self.spec.model_copy(update={"training": record | {"examples": self.mixture.describe()}})
@@ -189,18 +178,15 @@ class Trainer:
             scores["answer_f1"] = round(float(np.mean(values)), 5)
         error = float(np.std(values, ddof=1)) / len(values) ** 0.5 if len(values) > 1 else 0.0
         best: float = scores["score" if self._pay is None else "answer_f1"]
-        kept = self.sitting.offer(candidate, best, error, is_last=is_last, last_file=SPEC_FILE)
-        return scores | ({"kept": True} if kept else {})
+        return scores | self.sitting.offer(candidate, best, error, is_last=is_last, last_file=SPEC_FILE)
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """See `Learner`."""
-        return self.towers.state_dict() | optimizer_state(self.optimizer)
+        return self.towers.state_dict() | self.descent.state_dict()
 
     def _restore(self, saved: dict[str, torch.Tensor]) -> None:
         self.towers.load_state_dict(saved)
-        load_optimizer_state(
-            self.optimizer, {name: tensor for name, tensor in saved.items() if name.startswith("adam.")}
-        )
+        self.descent.load_state_dict(saved)
 
 
 def _adapters_of(agent: str, spec: CheckpointSpec) -> Path:

@@ -7,16 +7,14 @@ device.
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from core.config import MAX_SEED, check_least, words
+from core.config import MAX_SEED, check_numbers
 from core.errors import BadRequest
 
 _LEAST = {"epochs": 1, "accumulate": 1, "rank": 1, "max_tokens": 16, "seed": 0}
 """Smallest value of each whole number."""
-_POSITIVE = ("beta", "learning_rate", "lora_alpha", "weight_lambda")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,13 +48,9 @@ class TuneConfig:
 
     def __post_init__(self) -> None:
         """Raises BadRequest on a value out of range."""
-        check_least(self, _LEAST)
+        check_numbers(self, _LEAST, ("beta", "learning_rate", "lora_alpha", "weight_lambda"))
         if self.seed > MAX_SEED:
             raise BadRequest(f"seed {self.seed} is above {MAX_SEED}; choose a smaller one")
-        for name in _POSITIVE:
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value > 0):
-                raise BadRequest(f"{words(name)} {value} must be a finite number above 0")
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""

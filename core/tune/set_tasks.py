@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from core.answer.protocol import Reader
-from core.config import EpisodeConfig, check_least
+from core.config import EpisodeConfig, check_numbers
 from core.encode.encoder import DualEncoder
 from core.errors import BadRequest
 from core.index import Corpus
@@ -83,8 +83,8 @@ class SetTuneConfig:
 
     def __post_init__(self) -> None:
         """Raises BadRequest on a value out of range."""
-        check_least(self, _LEAST)
-        check_phases(self, self.updates, self.warmup_updates, self.labels)
+        check_numbers(self, _LEAST)
+        check_phases(self.updates, self.warmup_updates, self.labels)
         if not (0 < self.nucleus <= 1 and self.temperature > 0):
             raise BadRequest(
                 f"nucleus {self.nucleus} and temperature {self.temperature} must be above 0, and nucleus 1 at"
