@@ -2,7 +2,8 @@
 
 Tasks through a method, a JSON object a task. Decides which default wins: a flag, then the step budget that
 the task names, then the checkpoint's settings. Rows go to a file of JSON lines, to the log, or both. Progress
-with the time left goes to stderr while somebody watches.
+with the time left goes to stderr while somebody watches. Workers of a cluster are sent the examples, so that
+only the agent must be on their machines.
 """
 
 from __future__ import annotations
@@ -12,19 +13,23 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from core.answer.protocol import Reader
 from core.answer.reader import load_reader
 from core.cli.common import named_log, print_json, progress_printer, say
-from core.cli.flags import DATA_FOLDER, DEVICE, JSON_ALONE, add_episode_flags
+from core.cli.flags import DATA_FOLDER, DEVICE, JSON_ALONE, add_cluster_flag, add_episode_flags
 from core.cli.trec import found_lines, line_file, relevant_lines, run_path
+from core.cluster.workers import check_vectors, in_order, joined_cluster, task_results
 from core.config import EpisodeConfig
 from core.encode.checkpoint import find_checkpoint, read_spec
 from core.encode.encoder import DualEncoder, load_encoder
+from core.errors import BadRequest
 from core.evaluate.outcomes import own_evidence
 from core.evaluate.rows import EpisodeRow, read_rows, row_line
-from core.evaluate.run import Setting, evaluate, training_set
+from core.evaluate.run import BATCH, EvaluationProgress, Progress, Setting, evaluate, training_set
 from core.evaluate.summary import Comparison, compare, summarise
 from core.log import new_evaluation
 from core.methods.protocol import Retriever
@@ -33,6 +38,7 @@ from core.retrievers import METHODS, build_retriever, vectors_of
 from core.row_answers import with_answers
 from core.tasks.babilong import parse_length
 from core.tasks.catalog import PARTS, TASKS, TaskSet, load_task
+from core.tasks.example import Example
 
 DIGITS = 6
 """Decimals of printed metrics."""
@@ -54,6 +60,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add_episode_flags(parser)
     add("tasks", nargs="+", metavar="TASK", help="qa1, hotpotqa, ...; an unknown name lists them all")
     add_data_flags(parser, "test")
+    add_cluster_flag(parser)
     add("--method", choices=METHODS, default=QRAG.name, help="default qrag: the checkpoint's agent")
     add("--checkpoint", metavar="NAME_OR_DIR")
     add(
@@ -79,12 +86,18 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(func=run_evaluate)
 
 
+Named = tuple[str, str | None, str | None]
+"""Method, checkpoint and device, as a command names them."""
+
+
 @dataclass(frozen=True, eq=False)
 class Subject:
     """What is evaluated: a method and the encoder whose vectors it searches."""
 
     retriever: Retriever
     encoder: DualEncoder
+    named: Named
+    """What `load_subject` made it of."""
 
     @property
     def acts(self) -> bool:
@@ -104,14 +117,14 @@ def load_subject(method: str, checkpoint: str | None, device: str | None) -> Sub
     if not METHODS[method].trained:
         checkpoint = vectors_of(method, read_spec(find_checkpoint(checkpoint)).name)
     agent = load_encoder(checkpoint, device)
-    return Subject(*build_retriever(method, agent, agent))
+    return Subject(*build_retriever(method, agent, agent), (method, checkpoint, device))
 
 
 def run_evaluate(args: argparse.Namespace) -> int:
     """Prints an object a task."""
     subject, reader = load_subject(args.method, args.checkpoint, args.device), load_reader(device=args.device)
     rival = OtherSide(args)
-    with row_file(args.rows) as keep, named_log(args.log) as log:
+    with row_file(args.rows) as keep, named_log(args.log) as log, joined_cluster(args.cluster):
         for name in args.tasks:
             began = time.perf_counter()
             task = load_task_examples(name, args, subject.encoder)
@@ -121,7 +134,7 @@ def run_evaluate(args: argparse.Namespace) -> int:
                 line_file(run_path(args.run, name, args.tasks)) as keep_found,
                 line_file(run_path(args.qrels, name, args.tasks)) as keep_relevant,
             ):
-                for row in with_answers(evaluate_task(task, args, subject, config), task.examples, reader):
+                for row in evaluated(task.examples, how_of(task, args, config), subject, args, reader):
                     rows.append(row)
                     keep(row)
                     keep_found("".join(found_lines(row.id, row.id, own_evidence(row), row.method)))
@@ -156,14 +169,90 @@ def task_length(name: str, named: str | None) -> int | None:
     return None if default is None else parse_length(named or default)
 
 
-def evaluate_task(
-    task: TaskSet, args: argparse.Namespace, subject: Subject, config: EpisodeConfig
+@dataclass(frozen=True, kw_only=True)
+class EpisodeEvaluation:
+    """How examples are evaluated, whatever evaluates them."""
+
+    setting: Setting
+    config: EpisodeConfig
+    batch: int = BATCH
+    """Episodes whose states are embedded together: BATCH, or 1 where each is timed by itself."""
+
+    def rows(
+        self,
+        examples: Sequence[Example],
+        subject: Subject,
+        reader: Reader | None,
+        on_progress: Progress | None = None,
+    ) -> Iterator[EpisodeRow]:
+        """See `evaluated`."""
+        rows = evaluate(
+            examples,
+            self.setting,
+            subject.retriever,
+            subject.encoder,
+            self.config,
+            on_progress,
+            batch=self.batch,
+        )
+        return rows if reader is None else with_answers(rows, examples, reader)
+
+
+def evaluated(
+    examples: Sequence[Example],
+    how: EpisodeEvaluation,
+    subject: Subject,
+    args: argparse.Namespace,
+    reader: Reader | None = None,
 ) -> Iterator[EpisodeRow]:
-    """A row an example, with progress on stderr."""
+    """A row an example, in order, with progress on stderr; with answers where there is a reader. In this
+    process, or on the cluster that the flags name. Raises BadRequest, BadCheckpoint.
+    """
+    told = progress_printer(examples[0].task)
+    if args.cluster is None:
+        yield from how.rows(examples, subject, reader, told)
+        return
+    setup = (how, subject.named, subject.encoder.fingerprint, reader is not None)
+    parts = [examples[first : first + BATCH] for first in range(0, len(examples), BATCH)]
+    done, vectors, began = 0, dict[str, str](), time.perf_counter()
+    for own_vectors, rows in in_order(task_results(BatchEvaluator, setup, "result", parts, args.cluster)):
+        check_vectors({subject.encoder.spec.name: own_vectors}, vectors)
+        yield from rows
+        done += len(rows)
+        left = (time.perf_counter() - began) / done * (len(examples) - done)
+        told(EvaluationProgress("retrieving", done, len(examples), left))
+
+
+class BatchEvaluator:
+    """Evaluates batches in a worker of a cluster, with models of its own."""
+
+    def __init__(self, how: EpisodeEvaluation, named: Named, fingerprint: str, reads: bool) -> None:
+        """`fingerprint` is the agent's in the process that asks."""
+        self._how, self._named, self._fingerprint, self._reads = how, named, fingerprint, reads
+
+    @cached_property
+    def _models(self) -> tuple[Subject, Reader | None]:
+        """Loaded with the first batch: what fails while a worker is made, a cluster tells without its
+        sentence.
+        """
+        subject = load_subject(*self._named)
+        if subject.encoder.fingerprint != self._fingerprint:
+            raise BadRequest(
+                f"{subject.encoder.spec.name} is another agent on one machine of the cluster; copy its folder"
+                " there, and use the same QRAG_READER everywhere"
+            )
+        return subject, load_reader(device=self._named[-1]) if self._reads else None
+
+    def result(self, examples: Sequence[Example]) -> tuple[str, list[EpisodeRow]]:
+        """(fingerprint of the vectors, a row an example) of what one process embeds together."""
+        subject, reader = self._models
+        return subject.encoder.vector_fingerprint, list(self._how.rows(examples, subject, reader))
+
+
+def how_of(task: TaskSet, args: argparse.Namespace, config: EpisodeConfig) -> EpisodeEvaluation:
+    """As the flags say."""
     setting = Setting(split=args.split, length=task_length(task.name, args.length))
-    return evaluate(
-        task.examples, setting, subject.retriever, subject.encoder, config, progress_printer(task.name)
-    )
+    return EpisodeEvaluation(setting=setting, config=config)
 
 
 def episode_config(args: argparse.Namespace, subject: Subject, task: TaskSet) -> EpisodeConfig:
@@ -206,7 +295,7 @@ class OtherSide:
         """The first side's rows against this one's, at the same step budget; None without --against."""
         if self._subject is not None:
             own = episode_config(args, self._subject, task).with_(step_budget=config.step_budget)
-            return compare(rows, list(evaluate_task(task, args, self._subject, own)))
+            return compare(rows, list(evaluated(task.examples, how_of(task, args, own), self._subject, args)))
         if self._rows is None:
             return None
         return compare(rows, [row for row in self._rows if row.task == rows[0].task])

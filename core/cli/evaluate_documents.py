@@ -10,7 +10,7 @@ lines come in the order that they have in one process.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +20,7 @@ from core.answer.reader import load_reader
 from core.cli.common import print_json, progress_printer, say
 from core.cli.flags import DEVICE, JSON_ALONE, add_cluster_flag, add_llm_flags, llm_of
 from core.cli.trec import found_lines, line_file, relevant_lines, run_path
-from core.cluster.workers import task_results
+from core.cluster.workers import check_vectors, in_order, task_results
 from core.document_evaluation import (
     METHOD_NAMES,
     AskedDocument,
@@ -111,8 +111,8 @@ def run_evaluate_documents(args: argparse.Namespace) -> int:
         keep_relevant = files.enter_context(line_file(args.qrels))
         setup = (folder, setting, encoders, args.device, llm)
         asked = asked_documents(questions, folder, left_out)
-        for judged in _in_order(task_results(DocumentEvaluator, setup, "result", asked, args.cluster)):
-            _check_vectors(judged, vectors)
+        for judged in in_order(task_results(DocumentEvaluator, setup, "result", asked, args.cluster)):
+            check_vectors(judged.vectors, vectors)
             for notice in judged.notices:
                 say(notice)
             for row in judged.rows:
@@ -151,26 +151,6 @@ class DocumentEvaluator:
         return evaluate_document(
             document, *self._setup, self._reader, progress_printer(document.name), self._llm
         )
-
-
-def _in_order(results: Iterable[tuple[int, DocumentResult]]) -> Iterator[DocumentResult]:
-    early: dict[int, DocumentResult] = {}
-    turn = 0
-    for place, result in results:
-        early[place] = result
-        while turn in early:
-            yield early.pop(turn)
-            turn += 1
-
-
-def _check_vectors(judged: DocumentResult, fingerprints: dict[str, str]) -> None:
-    """Raises BadRequest where workers' machines compute different vectors under one checkpoint."""
-    for checkpoint, vectors in judged.vectors.items():
-        if fingerprints.setdefault(checkpoint, vectors) != vectors:
-            raise BadRequest(
-                f"{checkpoint} makes vectors {vectors} on one machine of the cluster and"
-                f" {fingerprints[checkpoint]} on another; use the same engine (QRAG_ENGINE) everywhere"
-            )
 
 
 def _relevant_lines(result: DocumentResult) -> Iterator[str]:

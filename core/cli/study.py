@@ -19,9 +19,17 @@ from core.answer.reader import load_reader
 from core.answer.rows import AnswerRow, read_answers
 from core.cli.answers import answer_rows, told_by
 from core.cli.common import progress_printer
-from core.cli.evaluate import add_data_flags, load_subject, load_task_examples, task_length
-from core.cli.flags import add_llm_flags
+from core.cli.evaluate import (
+    EpisodeEvaluation,
+    add_data_flags,
+    evaluated,
+    load_subject,
+    load_task_examples,
+    task_length,
+)
+from core.cli.flags import add_cluster_flag, add_llm_flags
 from core.cli.sparc import sparc_rows
+from core.cluster.workers import joined_cluster
 from core.config import EpisodeConfig
 from core.encode.encoder import load_encoder
 from core.errors import BadRequest
@@ -29,7 +37,7 @@ from core.evaluate.documents import DocumentRow, read_document_rows
 from core.evaluate.frontier import FrontierRow, read_frontier
 from core.evaluate.joining import join_chunks
 from core.evaluate.rows import EpisodeRow, read_rows, row_line
-from core.evaluate.run import BATCH, Setting, evaluate
+from core.evaluate.run import BATCH, Setting
 from core.frontier import frontier_methods, frontier_questions, frontier_rows, policy_of_set
 from core.log.atomic import write_whole
 from core.sparc.rows import SparcRow, read_sparc_rows
@@ -81,6 +89,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="policies of RES-RAG (default: the one that ships for the kind of text)",
     )
+    add_cluster_flag(parser)
     add_llm_flags(parser)
     add("--step-budget", type=int, metavar="N", help="T (default: the study's, or the task's)")
     add("--seed", type=int, default=0, metavar="N")
@@ -92,6 +101,9 @@ def run_study(args: argparse.Namespace) -> int:
     if args.figure is not None and args.figure.suffix != ".svg":
         raise BadRequest(f"{args.figure.name} is no .svg file, the only kind of figure drawn; name one")
     study = STUDIES[args.name]
+    if args.cluster is not None and not isinstance(study, RowStudy):
+        spread = ", ".join(name for name, known in STUDIES.items() if isinstance(known, RowStudy))
+        raise BadRequest(f"the study {args.name} runs in this process; leave --cluster out, or name {spread}")
     match study:
         case TrainingStudy():
             report = _training_report(study, args)
@@ -138,9 +150,10 @@ def _rows_of(args: argparse.Namespace, read: Callable[[Path], list[Row]], new: I
 
 def _episode_rows(study: RowStudy, args: argparse.Namespace) -> Iterator[EpisodeRow]:
     variations = _variations(study, args)
-    for name in args.tasks or study.tasks:
-        for variation in variations:
-            yield from _evaluate(study, name, variation, args)
+    with joined_cluster(args.cluster):
+        for name in args.tasks or study.tasks:
+            for variation in variations:
+                yield from _evaluate(study, name, variation, args)
 
 
 def _document_rows(args: argparse.Namespace) -> list[DocumentRow]:
@@ -196,16 +209,8 @@ def _evaluate(
     setting = Setting(
         split=args.split, length=task_length(name, variation.length), chunk_tokens=variation.chunk_tokens
     )
-    batch = 1 if variation.one_by_one else BATCH
-    return evaluate(
-        examples,
-        setting,
-        subject.retriever,
-        subject.encoder,
-        config,
-        progress_printer(task.name),
-        batch=batch,
-    )
+    how = EpisodeEvaluation(setting=setting, config=config, batch=1 if variation.one_by_one else BATCH)
+    return evaluated(examples, how, subject, args)
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -12,9 +12,9 @@ from __future__ import annotations
 import os
 import socket
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from core.cluster.sharded import LocalShards, ShardedIndex, shard_settings
 from core.encode.checkpoint import CheckpointSpec
 from core.errors import BadRequest, UserError, quoted
 
+_Result = TypeVar("_Result")
 LOCAL = "local"
 STORE_BYTES = 500_000_000
 """Of shared memory on a cluster that a command starts: what is sent to the workers and back."""
@@ -40,10 +41,13 @@ NODE_SECONDS = 3.0
 
 
 @contextmanager
-def joined_cluster(address: str) -> Iterator[None]:
-    """This process as a driver of the cluster at an address, unless it is one of some cluster already. Raises
-    BadRequest.
+def joined_cluster(address: str | None) -> Iterator[None]:
+    """This process as a driver of the cluster at an address, unless it is one of some cluster already, or has
+    no address. Raises BadRequest.
     """
+    if address is None:
+        yield
+        return
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # before ray is imported, which else reports home
     try:
         import ray
@@ -156,6 +160,29 @@ def task_results(
         finally:
             for worker in (*idle, *(worker for _, _, worker in under_way.values())):
                 ray.kill(worker)
+
+
+def in_order(results: Iterable[tuple[int, _Result]]) -> Iterator[_Result]:
+    """What `task_results` yields, in the order of the tasks."""
+    early: dict[int, _Result] = {}
+    turn = 0
+    for place, result in results:
+        early[place] = result
+        while turn in early:
+            yield early.pop(turn)
+            turn += 1
+
+
+def check_vectors(made: Mapping[str, str], known: dict[str, str]) -> None:
+    """Vectors' fingerprints by checkpoint: `made` by one worker, `known` of all so far. Raises BadRequest
+    where machines compute different vectors under one checkpoint.
+    """
+    for checkpoint, vectors in made.items():
+        if known.setdefault(checkpoint, vectors) != vectors:
+            raise BadRequest(
+                f"{checkpoint} makes vectors {vectors} on one machine of the cluster and"
+                f" {known[checkpoint]} on another; use the same engine (QRAG_ENGINE) everywhere"
+            )
 
 
 class RayShards:

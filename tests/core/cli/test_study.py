@@ -71,5 +71,6 @@ def test_refusals_are_one_sentence(refused: Output, tmp_path: Path) -> None:
     assert "no .svg file" in refused("study", "budget", "--figure", tmp_path / "figure.png")
     assert "names none of the study's lengths" in refused("study", "length", "--lengths", "2K")
     assert "invalid choice" in refused("study", "everything")
+    assert "the study answers runs in this process" in refused("study", "answers", "--cluster", "local")
     (tmp_path / "rows.jsonl").write_text("{}\n", encoding="utf-8")
     assert "no evaluation row" in refused("study", "budget", "--rows", tmp_path / "rows.jsonl")

@@ -25,16 +25,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.cli import main
+from core.cli.evaluate import BatchEvaluator, EpisodeEvaluation
 from core.cluster import workers
 from core.cluster.agent import FEWEST, ShardedAgent
 from core.cluster.embedding import CorpusMade, embed_corpus
 from core.cluster.parts import CorpusFile, CorpusParts, CorpusPlan, EmbeddedCorpus, PartDocument, write_part
 from core.cluster.sharded import LocalShards, ShardedIndex, shard_settings
 from core.cluster.workers import LOCAL, RayShards, joined_cluster, n_cores, opened_index
+from core.config import EpisodeConfig
 from core.encode.checkpoint import CheckpointSpec
 from core.encode.encoder import DualEncoder, load_encoder
 from core.errors import BadDocument, BadRequest
 from core.evaluate.documents import DocumentRow, read_document_rows
+from core.evaluate.rows import EpisodeRow, read_rows
+from core.evaluate.run import BATCH, Setting
 from core.events import Event, StepTaken, Stopped, Trace, fold
 from core.index import ChunkIndex, Corpus
 from core.opening import index_of
@@ -572,6 +576,73 @@ def test_workers_evaluate_the_same_though_one_is_killed(
     for ours, theirs in zip(rows, expected, strict=True):
         assert ours.scores == pytest.approx(theirs.scores, abs=1e-5)
         assert replace(ours, scores=()) == replace(theirs, scores=())
+
+
+@pytest.mark.usefixtures("cluster")
+def test_workers_evaluate_a_task_the_same_though_one_is_killed(
+    tmp_path: Path, tiny: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More batches than cores: when the first one is told, others are in hand or to come."""
+    path, killed = task_file(tmp_path, 5 * BATCH + 6), []
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+        def write(self, text: str) -> int:
+            if not killed:
+                killed.append(one_worker("BatchEvaluator"))
+                os.kill(killed[0], signal.SIGKILL)
+            return super().write(text)
+
+    command = ["evaluate", path, "--step-budget", "2", "--json"]
+    expected = episode_rows(tmp_path / "inline.jsonl", tiny, *command)
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    rows = episode_rows(tmp_path / "spread.jsonl", tiny, *command, "--cluster", LOCAL)
+    assert killed
+    assert len(rows) == 5 * BATCH + 6
+    assert_same_rows(rows, expected)
+
+
+@pytest.mark.usefixtures("cluster")
+def test_workers_make_the_rows_of_a_study(tmp_path: Path, tiny: str) -> None:
+    command = ["study", "planning", task_file(tmp_path, 2)]
+    expected = episode_rows(tmp_path / "inline.jsonl", tiny, *command)
+    assert {row.beam_width for row in expected} > {1}
+    assert_same_rows(episode_rows(tmp_path / "spread.jsonl", tiny, *command, "--cluster", LOCAL), expected)
+
+
+def task_file(folder: Path, n: int) -> str:
+    """Path of questions over eight chunks each."""
+    chunks = [f"Ada hid key {number} in the shed ." for number in range(8)]
+    asked = [
+        {"question": f"Who hid key {m % 8} ?", "chunks": chunks, "support": [m % 8], "answers": ["Ada"]}
+        for m in range(n)
+    ]
+    path = folder / "mine.jsonl"
+    path.write_text("".join(json.dumps(one) + "\n" for one in asked), "utf-8")
+    return str(path)
+
+
+def episode_rows(path: Path, checkpoint: str, *command: str) -> list[EpisodeRow]:
+    """What a command writes, but for the time it took."""
+    assert main([*command, "--checkpoint", checkpoint, "--device", "cpu", "--rows", str(path)]) == 0
+    return [replace(row, milliseconds=0.0) for row in read_rows(path)]
+
+
+def assert_same_rows(ours: Sequence[EpisodeRow], theirs: Sequence[EpisodeRow]) -> None:
+    """Q to rounding, all else exactly."""
+    for one, other in zip(ours, theirs, strict=True):
+        for name in ("q_values", "best_q"):
+            assert getattr(one, name) == pytest.approx(getattr(other, name), abs=1e-5)
+        assert replace(one, q_values=(), best_q=()) == replace(other, q_values=(), best_q=())
+
+
+def test_a_worker_refuses_another_agent(tiny: str) -> None:
+    how = EpisodeEvaluation(setting=Setting(split="test"), config=EpisodeConfig())
+    worker = BatchEvaluator(how, ("qrag", tiny, "cpu"), "fingerprint of another", reads=False)
+    with pytest.raises(BadRequest, match="is another agent on one machine of the cluster"):
+        worker.result([])
 
 
 def test_a_key_stays_on_this_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
