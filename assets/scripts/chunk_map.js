@@ -1,7 +1,7 @@
 // The map of the chunks beside the strip: asked for when it is first opened, and made by the server meanwhile. What the pointer or the cursor
 // is on there, it is on in the strip as well: both draw one view.
 
-import { bordersOf, drawChunkMap, holding, mapPicture, nearestTo, nextTowards, panned, sizeOf, zoomed } from "./chunk_map_draw.js";
+import { bordersOf, drawChunkMap, focusOf, holding, mapPicture, nearestTo, nextTowards, panned, sizeOf, zoomed } from "./chunk_map_draw.js";
 import { debounced } from "./strip_data.js";
 import { keysOfChunks, press } from "./strip_input.js";
 import { unpack, whole } from "./strip_numbers.js";
@@ -216,7 +216,7 @@ export function makeChunkMap(part, view, actions, server, ask, stateOf, paint) {
     const map = current();
     if (!map) return;
     const size = sizeOf(canvas, map.seen);
-    show(map, zoomed(size, factor, around || [size.width / 2, size.height / 2]));
+    show(map, zoomed(size, factor, around || focusOf(size, map.places, view.cursor)));
     paint();
   }
   for (const [name, factor] of /** @type {[string, number][]} */ ([["in", 2], ["out", 0.5], ["all", 0]])) part(`chunkmap-${name}`).onclick = () => zoom(factor);

@@ -46,12 +46,21 @@ export function panned(size, by) {
   return seenFrom([left, top].map((share, i) => share - by[i] / (zoom * size.plot[i])), zoom);
 }
 
+/** @param {Size} size @param {number[]} place */
+const isShown = (size, [x, y]) => x >= 0 && x <= size.width && y >= 0 && y <= size.height;
+
 // With a chunk in the middle, where it is not shown.
 /** @param {Size} size @param {Uint16Array} places @param {number} chunk */
 export function holding(size, places, chunk) {
   const [x, y] = placeOf(size, places, chunk);
-  const shown = x >= 0 && x <= size.width && y >= 0 && y <= size.height;
-  return shown ? size.seen : panned(size, [size.width / 2 - x, size.height / 2 - y]);
+  return isShown(size, [x, y]) ? size.seen : panned(size, [size.width / 2 - x, size.height / 2 - y]);
+}
+
+// Around what the keys and buttons zoom: the cursor's chunk where it is shown, else the middle.
+/** @param {Size} size @param {Uint16Array} places @param {number | null} chunk */
+export function focusOf(size, places, chunk) {
+  const place = chunk === null ? [-1, -1] : placeOf(size, places, chunk);
+  return isShown(size, place) ? place : [size.width / 2, size.height / 2];
 }
 
 // Left, top, right and bottom of what is shown and half as much around it, as places: what a hand or the cursor moves to is there.
@@ -97,10 +106,10 @@ export function mapPicture(size, value, map, points, scale, colours) {
   const grouped = colour !== "value";
   const colourOf = groupColours(colour === "headings" ? names.length : value.documents.length, colours);
   const group = groupOf(map, value.documents);
-  if (points.chunks.length < value.n_chunks) drawDensity(ctx, size, places, colours);
+  if (points.chunks.length < value.n_chunks) drawDensity(ctx, size, places, points.chunks, colours);
   const weights = Float32Array.from(points.values, (number) => strength(scale, number));
   const order = Int32Array.from(weights.keys()).sort((a, b) => weights[a] - weights[b]);
-  const least = Math.max(1.2, Math.min(2.4, 40 / Math.sqrt(points.chunks.length)));
+  const least = Math.max(1.2, Math.min(size.seen[2] > 1 ? 3.6 : 2.4, (40 * size.seen[2]) / Math.sqrt(value.n_chunks))); // larger where they lie apart
   for (const k of order) {
     const chunk = points.chunks[k];
     const [x, y] = placeOf(size, places, chunk);
@@ -114,12 +123,15 @@ export function mapPicture(size, value, map, points, scale, colours) {
   return { canvas, colourOf };
 }
 
-// Where chunks lie of which only some have a point.
-/** @param {CanvasRenderingContext2D} ctx @param {Size} size @param {Uint16Array} places @param {Colours} colours */
-function drawDensity(ctx, size, places, colours) {
+// Where chunks lie that have no point.
+/** @param {CanvasRenderingContext2D} ctx @param {Size} size @param {Uint16Array} places @param {Numbers} pointed @param {Colours} colours */
+function drawDensity(ctx, size, places, pointed, colours) {
+  const hasPoint = new Uint8Array(places.length / 2);
+  for (let k = 0; k < pointed.length; k++) hasPoint[pointed[k]] = 1;
   const [columns, rows] = [size.width, size.height].map((length) => Math.ceil(length / CELL));
   const counts = new Float32Array(columns * rows);
   for (let chunk = 0; 2 * chunk < places.length; chunk++) {
+    if (hasPoint[chunk]) continue;
     const [column, row] = placeOf(size, places, chunk).map((pixel) => Math.floor(pixel / CELL));
     if (column >= 0 && column < columns && row >= 0 && row < rows) counts[row * columns + column]++;
   }
@@ -133,7 +145,8 @@ function drawDensity(ctx, size, places, colours) {
   ctx.globalAlpha = 1;
 }
 
-// Heads of pins that would touch move apart; a bent stem says where they belong.
+// Heads of pins that would touch move apart; a bent stem says where they belong. A pin beyond the piece that is shown stays there: at the
+// border it would seem to lie where it doesn't.
 /** @param {Size} size @param {Pin[]} chosen @param {Uint16Array} places @returns {PlacedPin[]} */
 function placedPins(size, chosen, places) {
   const pins = chosen.map((pin) => {
@@ -141,8 +154,9 @@ function placedPins(size, chosen, places) {
     return { ...pin, x, y, head: [x, y] };
   });
   const gap = 2 * PIN + 3;
+  const shown = pins.filter(({ x, y }) => isShown(size, [x, y]));
   for (let round = 0; round < 12; round++) {
-    pins.forEach((pin, i) => pins.slice(0, i).forEach((other) => {
+    shown.forEach((pin, i) => shown.slice(0, i).forEach((other) => {
       const [dx, dy] = [pin.head[0] - other.head[0], pin.head[1] - other.head[1]];
       const distance = Math.hypot(dx, dy);
       if (distance >= gap) return;
@@ -151,7 +165,7 @@ function placedPins(size, chosen, places) {
       pin.head = [pin.head[0] + ux * push, pin.head[1] + uy * push];
       other.head = [other.head[0] - ux * push, other.head[1] - uy * push];
     }));
-    for (const pin of pins) pin.head = [Math.min(size.width - PIN - 1, Math.max(PIN + 1, pin.head[0])), Math.min(size.height - PIN - 1, Math.max(PIN + 1, pin.head[1]))];
+    for (const pin of shown) pin.head = [Math.min(size.width - PIN - 1, Math.max(PIN + 1, pin.head[0])), Math.min(size.height - PIN - 1, Math.max(PIN + 1, pin.head[1]))];
   }
   return pins;
 }

@@ -393,6 +393,25 @@ def test_the_map_is_reached_and_walked_by_keyboard(page: Page) -> None:
     expect(canvas).to_have_attribute("aria-label", re.compile(r"^Map of 1,145 chunks.*step 1 chunk 542"))
 
 
+def test_keys_enlarge_around_the_cursor_and_pins_stay_where_they_lie(page: Page) -> None:
+    canvas = part(page, "chunkmap-canvas")
+    part(page, "looks").get_by_role("button", name="Step 2").click()
+    part(page, "looks").get_by_role("button", name="Step 3").click()
+    expect(part(page, "readout")).to_contain_text("chosen at step 3")
+    canvas.focus()
+    page.keyboard.press("0")
+    settle(page)
+    assert all(n_of(canvas, f"s{pin}") > 60 for pin in (1, 2, 3))
+    for _ in range(5):
+        page.keyboard.press("+")
+    settle(page)
+    assert n_of(canvas, "s3") > 60, "the cursor's chunk stays in view"
+    assert n_of(canvas, "s1") < 10, "a pin beyond the piece is not moved to its border"
+    page.keyboard.press("0")
+    settle(page)
+    assert n_of(canvas, "s1") > 60
+
+
 def test_the_map_is_enlarged_moved_and_shown_whole_again(page: Page) -> None:
     canvas, whole = part(page, "chunkmap-canvas"), part(page, "chunkmap-all")
     page.mouse.move(0, 0)
