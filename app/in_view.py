@@ -198,7 +198,7 @@ class RunInView:
         """Ends of the colour scale, the same for the whole run: where Q of this checkpoint usually lies, else
         what the first look saw.
         """
-        return colour_scale(self.q_values(1), self.spec.q_range)
+        return colour_scale(self.q_values(1), self.spec)
 
     def unavailable(self, look: int) -> tuple[int, ...]:
         """Chunks that could not be chosen at a look: chosen before, or forbidden."""

@@ -12,6 +12,7 @@ from typing import Any, NotRequired, TypedDict
 import numpy as np
 
 from core.draw.scripts import bundled
+from core.encode.checkpoint import CheckpointSpec
 from core.events import ChosenBy
 from core.qrag.positions import Interval
 from core.tiles import MODES, Mode
@@ -116,13 +117,16 @@ def packed(numbers: np.ndarray) -> str:
     return base64.b64encode(numbers.astype(numbers.dtype.newbyteorder("<")).tobytes()).decode("ascii")
 
 
-def colour_scale(first: np.ndarray, q_range: tuple[float, float] | None) -> tuple[float, float]:
+def colour_scale(first: np.ndarray, spec: CheckpointSpec | None) -> tuple[float, float]:
     """Ends of a run's scale of Q: where Q of its checkpoint usually lies, else what the first look saw.
 
-    first: (N,) Q of the first look.
+    first: (N,) Q of the first look. Where no choice changes Q, it is that of all looks, and the scale ends at
+    twice its best at most: the strip would be flat where Q of a checkpoint goes far beyond.
     """
     least, most = float(np.nanmin(first)), float(np.nanmax(first))
-    lo, hi = q_range or (0.0, 1.2 * most)
+    lo, hi = (spec.q_range if spec else None) or (0.0, 1.2 * most)
+    if spec and not spec.reads_choices:
+        hi = min(hi, 2 * most)
     return min(lo, least), max(hi, most, lo + 1e-6)
 
 

@@ -96,7 +96,7 @@ class LoggedView:
         if not self.looks:
             values = [step.q_value for step in self.trace.steps if math.isfinite(step.q_value)]
             return 0.0, max([*values, 1e-6])
-        return colour_scale(_finite(self.looks[0]), self.spec.q_range if self.spec else None)
+        return colour_scale(_finite(self.looks[0]), self.spec)
 
     @property
     def look(self) -> int:
