@@ -72,8 +72,7 @@ def step_card(
             number("place ρ", f"{step.position:.2f}", "rho") if step.position is not None else None,
             _reviewed(trace, step),
             number("tied", str(step.n_tied), "tied") if step.n_tied > 1 else None,
-            h("span.qx-grow"),
-            *acts,
+            h("span.qx-acts", *acts) if acts else None,
         ),
         below,
     )

@@ -238,6 +238,7 @@ class ExploreLayout:
                 with gr.Row(elem_classes="qx-find"):
                     self.reading_view = tree(present.reading_views(Session()), elem_id="qx-reading-view")
                     self.find = gr.Textbox(
+                        label="Find text in the document, or a chunk by its number",
                         show_label=False,
                         container=False,
                         max_lines=1,
