@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -86,9 +87,21 @@ def test_rows_come_document_by_document_and_faults_are_told(
     assert any(state.document == "manual.md" and state.now is not None for state in heard)
     told = json.dumps(view.methods(ended))
     assert "painted by Ruth" in told
+    assert "2 questions about 1 of 1 document." in told
+    assert "its questions are asked" in json.dumps(view.following(heard[-2]))
+    assert "of 2 chunks" not in json.dumps(view.following(heard[-2])), "the index is no count that moves"
     (tmp_path / view.ROWS_FILE).write_text(_download(view.methods(ended)), encoding="utf-8")
     assert read_document_rows(tmp_path / view.ROWS_FILE) == list(ended.rows)
     assert "2 of 2" in json.dumps(view.questions(ended, page=7)), "the last page stands for those behind it"
+
+
+def test_an_answer_in_doubt_is_told_as_one(services: Services, files: tuple[Path, ...]) -> None:
+    ended = evaluate_files(services, DocumentOrder(files, METHODS, k=2), lambda _: None)
+    for answer, reliable, words in (("noon", True, '"noon"'), ("noon", False, "noon (not reliable)")):
+        rows = tuple(replace(row, answer=answer, answer_reliable=reliable) for row in ended.rows)
+        assert words in json.dumps(view.questions(replace(ended, rows=rows), page=0))
+    rows = tuple(replace(row, answer=None) for row in ended.rows)
+    assert "no answer" in json.dumps(view.questions(replace(ended, rows=rows), page=0))
 
 
 def test_a_language_model_is_a_method_and_what_it_fails_at_is_told(

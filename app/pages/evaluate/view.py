@@ -161,7 +161,7 @@ def evaluation_list(
         return [
             h(
                 "p.qx-empty",
-                "No evaluation is in the log yet. Run one above, or with python -m core evaluate --log.",
+                "No evaluation is in the log yet. Run one on top, or with python -m core evaluate --log.",
             )
         ]
     head = (

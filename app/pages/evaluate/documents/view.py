@@ -9,8 +9,10 @@ from collections.abc import Sequence
 
 from app.pages.evaluate.documents.actions import DocumentsProgress
 from app.pages.widgets.notices import notice, progress
+from core.draw.answers import UNRELIABLE
 from core.draw.nodes import Node, h
 from core.draw.tables import PAGE, pager, report_table, table
+from core.draw.words import counted
 from core.evaluate.documents import DocumentRow
 from core.evaluate.rows import row_line
 from core.retrievers import ALL_METHODS
@@ -34,12 +36,14 @@ def following(state: DocumentsProgress) -> list[Node]:
     words = "Reading documents and questions…"
     if state.document:
         words = f"Document {state.n_done + 1} of {state.n_documents}: {state.document}"
-    bar = (
-        progress(state.now)
-        if state.now is not None
-        else [h("div.qx-progress", {"role": "status"}, h("progress", {"aria-label": words}))]
-    )
-    return [h("p.qx-mut", words), *bar]
+    if state.now is not None and state.now.stage != "indexing":
+        return [h("p.qx-mut", words), *progress(state.now)]
+    if state.now is not None:  # the index takes a moment, the questions asked of it the time
+        words += "; its questions are asked"
+    return [
+        h("p.qx-mut", words),
+        h("div.qx-progress", {"role": "status"}, h("progress", {"aria-label": words})),
+    ]
 
 
 def methods(state: DocumentsProgress) -> list[Node]:
@@ -49,7 +53,8 @@ def methods(state: DocumentsProgress) -> list[Node]:
     found, answered = documents(state.rows, kinds=()).tables
     done = h(
         "p.qx-mut",
-        f"{len(state.questions):,} questions about {state.n_done:,} of {state.n_documents:,} documents.",
+        f"{counted(len(state.questions), 'question')} about {state.n_done:,} of"
+        f" {counted(state.n_documents, 'document')}.",
     )
     keep: list[Node] = []
     if state.ended:
@@ -62,6 +67,7 @@ def methods(state: DocumentsProgress) -> list[Node]:
                     {"data-act": "download", "data-name": ROWS_FILE, "data-arg": lines},
                     "Download all rows",
                 ),
+                h("span.qx-mut.qx-sm", " These tables are shown once; the log keeps no runs of them."),
             )
         ]
     return [done, *report_table(_of_all(found)), *report_table(_of_all(answered)), *keep, *_left_out(state)]
@@ -109,8 +115,11 @@ def _support_cell(row: DocumentRow | None) -> Node:
 
 
 def _answer(row: DocumentRow | None) -> Node:
-    if row is None or row.answer is None or not row.answer_reliable:
-        return h("td.qx-mut", "no reliable answer")
+    """The score table counts what was read, reliable or not, so an answer in doubt stands here too."""
+    if row is None or row.answer is None:
+        return h("td.qx-mut", "no answer")
+    if not row.answer_reliable:
+        return h("td.qx-mut", {"title": UNRELIABLE}, f"{row.answer} (not reliable)")
     return h("td", row.answer)
 
 
