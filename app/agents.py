@@ -147,13 +147,15 @@ class Agents:
             known = self._agents.get(name)
             if known is None or known[0] != changed_at:
                 known = self._agents[name] = (changed_at, Agent(DualEncoder(folders[name])))
-                if known[1].encoder.spec.rerank_weight:
-                    threading.Thread(target=_warm_up, args=[known[1].encoder], daemon=True).start()
+                threading.Thread(
+                    target=_warm_up, args=[known[1].encoder], name=f"warm-up of {name}", daemon=True
+                ).start()
             return known[1]
 
 
 def _warm_up(encoder: DualEncoder) -> None:
-    """Loads the reranker while a document is opened and a question typed: it takes seconds."""
+    """While a document is opened and a question typed: it takes seconds. At the priority of all else, since
+    who asks meanwhile waits for it.
+    """
     with suppress(BadCheckpoint):  # which the first run says, too
-        if encoder.reranker is not None:
-            encoder.reranker.log_odds("?", ["."])
+        encoder.warm_up()

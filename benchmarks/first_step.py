@@ -28,6 +28,7 @@ def rows(n: int = 256_000) -> list[Row]:
     data = novels(n)
     agent = Agent(load_encoder("general"))
     agent.encoder.encode_chunks(["warm up"])
+    agent.encoder.warm_up()
     with tempfile.TemporaryDirectory() as home, patch.dict(os.environ, {"QRAG_HOME": home}):
         cold, cached = measure(data, agent), measure(data, agent)
         on_disk = sum(path.stat().st_size for path in Path(home).rglob("*") if path.is_file())

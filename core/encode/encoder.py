@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +27,7 @@ from core.encode.checkpoint import (
 from core.encode.engine import Batch, Engine, TorchEngine, openvino_engine
 from core.encode.familiarity import load_familiarity
 from core.encode.forward import StateTokens, batches_by_length, chunk_row, join_state
-from core.encode.in_use import InUse
+from core.encode.in_use import InUse, MadeOnce
 from core.encode.spread import PART_CHARACTERS
 from core.encode.tokens import FastTokenizer
 from core.errors import BadCheckpoint, BadRequest
@@ -116,7 +116,7 @@ class DualEncoder:
         """
         return (self.max_positions - 1) // 2 - 1
 
-    @cached_property
+    @MadeOnce
     def reranker(self) -> Reranker | None:
         """What reads the best chunks of a first look, loaded when it is first asked for; None for an agent
         without one. Raises BadCheckpoint.
@@ -126,6 +126,14 @@ class DualEncoder:
         from core.encode.reranker import Reranker  # what ships does without
 
         return Reranker(self._folder, self.spec, self.tokenizer, self.device, self.dtype)
+
+    def warm_up(self) -> None:
+        """Makes what a first step would wait for: the pass of states, and the reranker with its own. Raises
+        BadCheckpoint.
+        """
+        self.encode_states([self.state_tokens("?", [])])
+        if self.reranker is not None:
+            self.reranker.log_odds("?", ["."])
 
     def state_tokens(self, query: str, chunks: Sequence[str]) -> StateTokens:
         """The state's token row, see `join_state`; at most `max_state_chunks` chunks."""

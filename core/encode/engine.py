@@ -21,7 +21,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,6 +32,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from core.encode.checkpoint import CheckpointSpec, max_positions_of
 from core.encode.forward import padded, padded_rows, pooled_vectors, rounded_width
+from core.encode.in_use import MadeOnce
 from core.errors import BadRequest
 from core.home import home
 from core.later import torch
@@ -92,7 +93,7 @@ class TorchEngine:
         for places, rows in batches:
             yield places, self.vectors(rows)
 
-    @cached_property
+    @MadeOnce
     def _pass(self) -> Pass:
         from core.encode.traced import traced  # with torch
 

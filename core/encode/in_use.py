@@ -2,7 +2,7 @@
 
 Who asks for one that somebody still holds gets the same, instead of a second one a second later. Holds none
 itself, so that a model's memory goes with whoever used it last. A folder whose files changed since is loaded
-anew.
+anew. What a model makes when it is first needed is made once, too, by whichever thread needs it first.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import WeakValueDictionary
 
 if TYPE_CHECKING:
@@ -39,6 +40,18 @@ class InUse(Generic[Model]):
             if model is None:
                 model = self._models[key] = self._load(folder, device)
             return model
+
+
+class MadeOnce(cached_property[Model]):
+    """A cached property that later threads wait for: from Python 3.12 on each would make one of its own."""
+
+    def __init__(self, make: Callable[[Any], Model]) -> None:
+        super().__init__(make)
+        self._making = threading.RLock()
+
+    def __get__(self, instance: object, owner: type[Any] | None = None) -> Model:  # type: ignore[override]  # asked of objects alone
+        with self._making:
+            return super().__get__(instance, owner)
 
 
 def _as_written(folder: Path) -> frozenset[tuple[Path, int, int]]:

@@ -10,7 +10,6 @@ in the agent's folder under `reranker/`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,6 +35,7 @@ from core.encode.forward import (
     padded_width,
     reads_segments,
 )
+from core.encode.in_use import MadeOnce
 from core.encode.tokens import FastTokenizer
 from core.encode.traced import Pass, traced
 from core.errors import BadCheckpoint
@@ -133,7 +133,7 @@ class Reranker:
         self._device = device
         self._window = min(WINDOW, max_positions_of(encoder))
 
-    @cached_property
+    @MadeOnce
     def _pass(self) -> Pass:
         return traced(self._network.forward, self._network.encoder, 2 + reads_segments(self._network.encoder))
 

@@ -12,6 +12,7 @@ GPU tracing also fuses kernels, which changes values.
 from __future__ import annotations
 
 import logging
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -31,6 +32,8 @@ Pass = Callable[..., torch.Tensor]
 perhaps segments.
 """
 
+_tracing = threading.Lock()
+"""torch names the modules of what it traces in one table for all threads."""
 _TRACED = (2, 32, 5)
 """Rows, tokens and padding of the batch that is traced."""
 _COMPARED = ((1, 16, 0), _TRACED, (3, 48, 7))
@@ -71,7 +74,7 @@ def trace(plain: Pass, encoder: Encoder, n_inputs: int = 2) -> tuple[Pass, tuple
     was traced with. Raises what tracing raises.
     """
     example = _batch(encoder, _TRACED)[:n_inputs]
-    with torch.no_grad(), warnings.catch_warnings(), _quiet(encoder):
+    with _tracing, torch.no_grad(), warnings.catch_warnings(), _quiet(encoder):
         # of constants, which a comparison finds out, and of newer ways, which come back to Python
         warnings.simplefilter("ignore")
         jit: Callable[..., Pass] = torch.jit.trace

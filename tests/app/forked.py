@@ -166,6 +166,9 @@ def start_without_serving() -> None:
     services = Services(Settings())
     build_app(services)
     services.agents.load(services.agents.default_checkpoint)
+    for thread in threading.enumerate():
+        if thread.name.startswith("warm-up"):
+            thread.join()
     print(*sorted({module.partition(".")[0] for module in sys.modules}), sep="\n", flush=True)
     services.close()
     os._exit(0)

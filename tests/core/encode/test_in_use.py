@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 import torch
 
 from core.encode.encoder import DualEncoder
-from core.encode.in_use import InUse
+from core.encode.in_use import InUse, MadeOnce
 from core.errors import BadCheckpoint
 
 CPU = torch.device("cpu")
@@ -49,6 +50,27 @@ def test_threads_that_ask_at_once_load_it_once(encoders: InUse[DualEncoder], fol
             len({id(encoder) for encoder in list(threads.map(lambda _: encoders.get(folder, CPU), range(4)))})
             == 1
         )
+
+
+def test_threads_that_need_a_part_at_once_make_it_once() -> None:
+    made = []
+
+    class Model:
+        @MadeOnce
+        def part(self) -> object:
+            made.append(object())
+            return made[-1]
+
+    model, together = Model(), threading.Barrier(4)
+
+    def needed(_: int) -> object:
+        together.wait()
+        return model.part
+
+    with ThreadPoolExecutor(4) as threads:
+        assert set(threads.map(needed, range(4))) == set(made)
+    assert len(made) == 1
+    assert Model().part is not made[0]
 
 
 @pytest.mark.parametrize("changed", ["qrag.json", "state.safetensors", "base/config.json"])

@@ -5,6 +5,7 @@ part.
 from __future__ import annotations
 
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -79,6 +80,23 @@ def test_a_question_is_read_again_once(folder: Path, corpus_of: CorpusOf) -> Non
     assert agent.reads_again(replace(asked, config=config.with_(searched=((0, 2),))))
     with pytest.raises(BadRequest, match="step budget 9"):
         agent.reads_again(replace(asked, config=config.with_(step_budget=9)))
+
+
+def test_a_first_run_makes_nothing_that_a_warm_encoder_has(folder: Path, corpus_of: CorpusOf) -> None:
+    encoder, runs = DualEncoder(folder, "cpu"), []
+    corpus = corpus_of(encoder, CHUNKS)
+
+    def parts() -> tuple[object, ...]:
+        return encoder.reranker, encoder.reranker._pass, encoder._states._pass
+
+    def warm(_: int) -> tuple[object, ...]:
+        encoder.warm_up()
+        runs.append(fold(Agent(encoder).run(QUERY, corpus, EpisodeConfig(step_budget=1))))
+        return parts()
+
+    with ThreadPoolExecutor(4) as threads:
+        assert set(threads.map(warm, range(4))) == {parts()}
+    assert len({run.chosen for run in runs}) == 1
 
 
 def test_a_review_counts_it_too(folder: Path, corpus_of: CorpusOf) -> None:

@@ -1,0 +1,24 @@
+"""Agents are ready before the first question."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from app.agents import Agents
+from app.settings import Settings
+from core.encode.packaged import READER_VARIABLE
+
+
+@pytest.mark.parametrize(("public", "reader"), [(False, "small"), (True, "")])
+def test_a_loaded_agent_warms_up_beside(public: bool, reader: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(READER_VARIABLE, reader)
+    encoder = Agents(Settings(public=public)).load("general").encoder
+    for thread in threading.enumerate():
+        if thread.name == "warm-up of general":
+            thread.join()
+    assert "_pass" in vars(encoder._states)
+    reranker = vars(encoder)["reranker"]
+    assert (reranker is not None) == bool(encoder.spec.rerank_weight)
+    assert reranker is None or "_pass" in vars(reranker)
