@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from functools import wraps
 from inspect import isgeneratorfunction
@@ -21,6 +21,7 @@ import gradio as gr
 
 from core.draw.nodes import Node
 from core.draw.scripts import bundled
+from core.errors import UserError
 
 _HELD = (gr.Button, gr.Row, gr.Column, gr.Plot)
 """What a generator says of these, it repeats: Gradio's browser side changes an update that it has not shown
@@ -60,9 +61,11 @@ def clicked(event: gr.EventData) -> tuple[str, str]:
     return str(data.get("act", ""))[:40], str(data.get("arg", ""))[:200]
 
 
-def packs(handler: Callable[..., Any]) -> Callable[..., Any]:
+def packs(
+    handler: Callable[..., Any], refusal: Callable[[UserError], dict[Any, Any]] | None = None
+) -> Callable[..., Any]:
     """The handler, which returns or yields updates by component, with trees and the strip's value packed on
-    their way out.
+    their way out. `refusal`: the update where it raises a UserError.
     """
 
     def pack(update: dict[Any, Any]) -> Any:
@@ -75,13 +78,27 @@ def packs(handler: Callable[..., Any]) -> Callable[..., Any]:
             for component, value in update.items()
         }
 
-    if not isgeneratorfunction(handler):
-        return wraps(handler)(lambda *arguments: pack(handler(*arguments)))
+    @wraps(handler)
+    def function(*arguments: Any) -> Any:
+        try:
+            return pack(handler(*arguments))
+        except UserError as error:
+            if refusal is None:
+                raise
+            return pack(refusal(error))
+
+    def settled(*arguments: Any) -> Generator[dict[Any, Any]]:
+        try:
+            yield from handler(*arguments)
+        except UserError as error:
+            if refusal is None:
+                raise
+            yield refusal(error)
 
     @wraps(handler)
     def generator(*arguments: Any) -> Iterator[dict[Any, Any]]:
         held: dict[Any, tuple[Any, float]] = {}
-        with closing(handler(*arguments)) as updates:
+        with closing(settled(*arguments)) as updates:
             for update in updates:
                 now = time.monotonic()
                 held.update(
@@ -100,4 +117,4 @@ def packs(handler: Callable[..., Any]) -> Callable[..., Any]:
                     | update
                 )
 
-    return generator
+    return generator if isgeneratorfunction(handler) else function

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -255,8 +255,13 @@ def test_a_language_model_chooses_where_it_is_asked_to(
 
 
 @pytest.fixture
-def tab(services: Services) -> EvidenceTab:
-    with gr.Blocks():
+def blocks() -> gr.Blocks:
+    return gr.Blocks()
+
+
+@pytest.fixture
+def tab(services: Services, blocks: gr.Blocks) -> EvidenceTab:
+    with blocks:
         return EvidenceTab(services, gr.State(Session()), gr.Textbox(), gr.HTML())
 
 
@@ -266,6 +271,11 @@ def last(updates: Any) -> dict[Any, Any]:
     for update in updates:
         told |= update
     return told
+
+
+def wired(blocks: gr.Blocks, name: str) -> Callable[..., Any]:
+    """A handler as its event calls it."""
+    return next(one.fn for one in blocks.fns.values() if one.fn is not None and one.name == name)
 
 
 def click(act: str, arg: object = "") -> Any:
@@ -307,7 +317,7 @@ def test_clicks_open_rows_and_chunks_and_nothing_else(
 
 
 def test_the_budget_moves_the_set_and_logs_nothing(
-    tab: EvidenceTab, services: Services, documents: OpenDocuments
+    tab: EvidenceTab, blocks: gr.Blocks, services: Services, documents: OpenDocuments
 ) -> None:
     session = Session(corpus=documents.token)
     place = last(tab._run(session, EvidencePlace(), QUESTION, 8))[tab.place]
@@ -315,11 +325,12 @@ def test_the_budget_moves_the_set_and_logs_nothing(
     assert moved[tab.place].budget == 1
     assert "Reading it" not in text(moved[tab.sentence])
     assert len(json.loads(moved[tab.action][1][2][0])["Document_1"]) <= 1
-    assert "no whole number" in text(last(tab._on_budget(session, place, None))[tab.asking.notice])
-    assert "must be between" in text(last(tab._on_budget(session, place, 99))[tab.asking.notice])
+    on_budget = wired(blocks, "_on_budget")
+    assert "no whole number" in text(last(on_budget(session, place, None))[tab.asking.notice])
+    assert "must be between" in text(last(on_budget(session, place, 99))[tab.asking.notice])
     assert services.own_log.search(owner=None).total == 1
     services.library.runs.drop(place.run)
-    assert "not in memory any more" in text(last(tab._on_budget(session, place, 3))[tab.asking.notice])
+    assert "not in memory any more" in text(last(on_budget(session, place, 3))[tab.asking.notice])
 
 
 def test_dots_of_the_frontier_lead_to_runs_where_there_are_any(
@@ -335,8 +346,10 @@ def test_dots_of_the_frontier_lead_to_runs_where_there_are_any(
     assert tab._on_click(session, place, click("task", "nq"))[tab.place].task == "nq"
 
 
-def test_without_documents_and_with_another_s_run(tab: EvidenceTab, documents: OpenDocuments) -> None:
-    told = last(tab._run(Session(), EvidencePlace(), QUESTION, 8))
+def test_without_documents_and_with_another_s_run(
+    tab: EvidenceTab, blocks: gr.Blocks, documents: OpenDocuments
+) -> None:
+    told = last(wired(blocks, "_run")(Session(), EvidencePlace(), QUESTION, 8))
     assert "no document is open" in text(told[tab.asking.notice])
     place = last(tab._run(Session(corpus=documents.token), EvidencePlace(), QUESTION, 8))[tab.place]
     unasked = last(tab._run(Session(corpus=documents.token), place, QUESTION, 8, MODEL))
@@ -344,7 +357,7 @@ def test_without_documents_and_with_another_s_run(tab: EvidenceTab, documents: O
     changed = tab._on_question(Session(corpus=documents.token), place, QUESTION, MODEL)
     assert "no language model is connected" in text(changed[tab.asking.line])
     assert "another policy" in text(changed[tab.asking.standing])
-    stranger = tab._on_click(Session(owner="f" * 64), place, click("open", 3))
+    stranger = wired(blocks, "_on_click")(Session(owner="f" * 64), place, click("open", 3))
     assert "not in memory any more" in text(stranger[tab.asking.notice])
 
 

@@ -6,9 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import gradio as gr
+import pytest
 
-from app.components.tree import packs, tree
+from app.components.tree import packed, packs, tree
+from app.pages.widgets.notices import notice, notice_in
 from core.draw.nodes import h
+from core.errors import BadRequest
 
 
 def test_a_stream_repeats_what_it_said_of_buttons_and_nothing_that_somebody_may_have_changed() -> None:
@@ -33,3 +36,22 @@ def test_nothing_is_said_where_nothing_was() -> None:
     button = gr.Button("Run")
     assert packs(dict)() == gr.skip()
     assert packs(lambda: {button: None})() == {button: None}
+
+
+def test_what_a_handler_could_not_do_becomes_a_notice() -> None:
+    place = tree()
+
+    def handler() -> Iterator[dict[Any, Any]]:
+        yield {place: ["shown"]}
+        raise BadRequest("the number 7 is above 3; choose less")
+
+    sentence = packed(notice("the number 7 is above 3; choose less"))
+    assert list(packs(handler, notice_in(place))()) == [{place: packed(["shown"])}, {place: sentence}]
+    assert packs(lambda: next(handler()), notice_in(place))() == {place: packed(["shown"])}
+
+    def refused() -> dict[Any, Any]:
+        raise BadRequest("the number 7 is above 3; choose less")
+
+    assert packs(refused, notice_in(place))() == {place: sentence}
+    with pytest.raises(BadRequest):
+        packs(refused)()

@@ -36,7 +36,7 @@ from app.pages.compare.layout import OWN_STOP, SAME, CompareLayout
 from app.pages.explore.actions import open_in_explore
 from app.pages.sparc.actions import SparcRuns
 from app.pages.widgets.asking import known_questions
-from app.pages.widgets.notices import notice, passing
+from app.pages.widgets.notices import notice, notice_in, passing, passing_in
 from app.pages.widgets.text import open_documents, size_of
 from app.pages.widgets.work import QUIET, Work, in_line
 from app.services import Services
@@ -103,11 +103,11 @@ class CompareTab(CompareLayout):
         place = [self.session, self.compared, *self._controls]
         quick = in_line("compare-look")
         slow = in_line("compare", 1)
-        running = self.asking.wire(packs(self._run), place, self._outputs, **slow)
+        run = packs(self._run, passing_in(self.asking.work.notice))
+        running = self.asking.wire(run, place, self._outputs, **slow)
         self.asking.work.wire_cancel(running, packs(self._cancelled), self.compared, self._outputs, **quick)
-        cutting = self.cutting.run.click(
-            packs(self._run_cuts), place, self._outputs, **in_line("compare-cuts", 1)
-        )
+        run_cuts = packs(self._run_cuts, notice_in(self.cutting.notice))
+        cutting = self.cutting.run.click(run_cuts, place, self._outputs, **in_line("compare-cuts", 1))
         self.cutting.wire_cancel([cutting], packs(self._cuts_cancelled), None, self._outputs, **quick)
         self.cuts.select(packs(self._on_cut), self.cut_rows, self._outputs, **quick)
         for button, handler in ((self.try_text, self._try_text), (self.try_without, self._try_without)):
@@ -115,9 +115,10 @@ class CompareTab(CompareLayout):
                 None, js=SHOW_TRIED, api_visibility="private"
             )
         self.asking.wire_known(self.session)
+        refusal = notice_in(self.result_notice)
         for panel in (self.columns, self.reading, self.support, self.common, self.tried):
-            panel.select(packs(self._on_click), self.compared, self._outputs, **quick)
-        self.heading.select(packs(self._export), self.compared, self._outputs, **slow)
+            panel.select(packs(self._on_click, refusal), self.compared, self._outputs, **quick)
+        self.heading.select(packs(self._export, refusal), self.compared, self._outputs, **slow)
         self.as_explore.select(packs(self._on_settings), place, self._outputs, **quick)
         changes = [control.change for control in self._controls]
         gr.on(
@@ -254,12 +255,8 @@ class CompareTab(CompareLayout):
 
     def _run(self, session: Session, compared: Compared, *controls: Any) -> Iterator[Update]:
         """Columns as they come."""
-        try:
-            documents = open_in_explore(self.services, session)
-            order = self._order(session, compared, *controls)
-        except UserError as error:
-            yield {self.asking.work.notice: passing(str(error))}
-            return
+        documents = open_in_explore(self.services, session)
+        order = self._order(session, compared, *controls)
         fresh = Compared(
             session.corpus, order, seen=compared.seen, taken=compared.taken, lifted=compared.lifted
         )
@@ -277,12 +274,8 @@ class CompareTab(CompareLayout):
 
     def _run_cuts(self, session: Session, compared: Compared, *controls: Any) -> Iterator[Update]:
         """Ways of cutting as they come."""
-        try:
-            documents = open_in_explore(self.services, session)
-            order = self._order(session, compared, *controls)
-        except UserError as error:
-            yield {self.cutting.notice: notice(str(error))}
-            return
+        documents = open_in_explore(self.services, session)
+        order = self._order(session, compared, *controls)
 
         def show(rows: tuple[CutRow, ...]) -> Update:
             return {self.cut_rows: rows, self.cuts: difference_view.cuts(rows)}
@@ -369,15 +362,12 @@ class CompareTab(CompareLayout):
         """The columns as a page to download; Gradio keeps a copy of what a handler hands out."""
         if clicked(event)[0] != "export":
             return
-        try:
-            with TemporaryDirectory(prefix="qrag-page-") as folder:
-                file = self.comparisons.page(compared, Path(folder))
-                button = gr.DownloadButton(
-                    f"Download {file.name} · {size_of(file)}", value=str(file), visible=True
-                )
-                yield {self.page: button, self.result_notice: []}
-        except UserError as error:
-            yield {self.result_notice: notice(str(error))}
+        with TemporaryDirectory(prefix="qrag-page-") as folder:
+            file = self.comparisons.page(compared, Path(folder))
+            button = gr.DownloadButton(
+                f"Download {file.name} · {size_of(file)}", value=str(file), visible=True
+            )
+            yield {self.page: button, self.result_notice: []}
 
     def _on_click(self, compared: Compared, event: gr.EventData) -> Update:
         """Clicks in any of the trees; arguments come from a browser: out of bounds, nothing happens."""
@@ -389,29 +379,26 @@ class CompareTab(CompareLayout):
             return {self.tried: []}
         if not number.isdecimal():
             return {}
-        try:
-            value = int(number)
-            if action == "explore" and value < len(compared.columns):
-                run = self.comparisons.shown_columns(compared)[value].run
-                if run is None:
-                    return {}
-                if run.trace.started.method == SPARC:
-                    return {self.to_sparc: (run.run_id, new_run_id())}
-                if run.trace.started.method in SETS:
-                    return {self.to_sets: (run.run_id, new_run_id())}
-                return {self.to_explore: ("run", run.run_id, new_run_id())}
-            if action == "why" and value < len(compared.columns):
-                shown = {*compared.explained} ^ {value}
-                return self._looked(replace(compared, explained=tuple(sorted(shown))))
-            if value < len(self.comparisons.workspace(compared)):
-                if action in ("open", "show"):
-                    return self._looked(replace(compared, chunk_id=value, anchor=None))
-                if action == "change":
-                    return self._changing(compared, value)
-                if action == "page":
-                    return self._looked(replace(compared, anchor=value))
-        except UserError as error:
-            return {self.result_notice: notice(str(error))}
+        value = int(number)
+        if action == "explore" and value < len(compared.columns):
+            run = self.comparisons.shown_columns(compared)[value].run
+            if run is None:
+                return {}
+            if run.trace.started.method == SPARC:
+                return {self.to_sparc: (run.run_id, new_run_id())}
+            if run.trace.started.method in SETS:
+                return {self.to_sets: (run.run_id, new_run_id())}
+            return {self.to_explore: ("run", run.run_id, new_run_id())}
+        if action == "why" and value < len(compared.columns):
+            shown = {*compared.explained} ^ {value}
+            return self._looked(replace(compared, explained=tuple(sorted(shown))))
+        if value < len(self.comparisons.workspace(compared)):
+            if action in ("open", "show"):
+                return self._looked(replace(compared, chunk_id=value, anchor=None))
+            if action == "change":
+                return self._changing(compared, value)
+            if action == "page":
+                return self._looked(replace(compared, anchor=value))
         return {}
 
     # Views
@@ -448,11 +435,8 @@ class CompareTab(CompareLayout):
 
     def _looked(self, compared: Compared) -> Update:
         """Another chunk is open, or none, or other columns explain themselves."""
-        try:
-            columns = self.comparisons.shown_columns(compared)
-            workspace = self.comparisons.workspace(compared)
-        except UserError as error:
-            return {self.result_notice: notice(str(error))}
+        columns = self.comparisons.shown_columns(compared)
+        workspace = self.comparisons.workspace(compared)
         owed = {
             at: self.comparisons.influence(run)
             for at in compared.explained

@@ -28,7 +28,7 @@ from app.pages.evaluate.actions import (
 )
 from app.pages.evaluate.layout import NOBODY, EvaluateLayout
 from app.pages.widgets.figures import drawn
-from app.pages.widgets.notices import notice
+from app.pages.widgets.notices import notice, notice_in
 from app.pages.widgets.work import QUIET, in_line
 from app.services import Services
 from app.session import Session
@@ -96,21 +96,22 @@ class EvaluateTab(EvaluateLayout):
         for panel in (self.list, self.filter, self.failures, self.episode, self.episode_notice):
             panel.select(packs(self._on_click), looking, results, **quick)
         threshold = [self.stops, self.stops_figure, self.default_notice]
+        refusal = notice_in(self.default_notice)
         self.threshold.input(
-            packs(self._on_threshold),
+            packs(self._on_threshold, refusal),
             [looking, self.threshold],
             threshold,
             trigger_mode="always_last",
             **quick,
         )
-        self.best.click(packs(self._to_best), looking, [self.threshold, *threshold], **quick)
+        to_best = packs(self._to_best, refusal)
+        self.best.click(to_best, looking, [self.threshold, *threshold], **quick)
         for button, action in (
             (self.make_default, self.evaluations.make_default),
             (self.use_for_now, self.evaluations.use_for_now),
         ):
-            button.click(
-                packs(self._settled(action)), [looking, self.threshold], self.default_notice, **quick
-            )
+            settle = packs(self._settled(action), refusal)
+            button.click(settle, [looking, self.threshold], self.default_notice, **quick)
         self._results = results
 
     def on_show(self, show: Callable[..., Any]) -> None:
@@ -267,17 +268,11 @@ class EvaluateTab(EvaluateLayout):
         return {self.to_explore: ("episode", looking.first, position, new_run_id()), self.episode_notice: []}
 
     def _on_threshold(self, looking: EvaluatePlace, threshold: float | None) -> Update:
-        try:
-            curve = self.evaluations.stop_curve(looking.first, looking.owner)
-            return {**self._stops(looking, float(threshold or 0), curve), self.default_notice: []}
-        except UserError as error:
-            return {self.default_notice: notice(str(error))}
+        curve = self.evaluations.stop_curve(looking.first, looking.owner)
+        return {**self._stops(looking, float(threshold or 0), curve), self.default_notice: []}
 
     def _to_best(self, looking: EvaluatePlace) -> Update:
-        try:
-            curve = self.evaluations.stop_curve(looking.first, looking.owner)
-        except UserError as error:
-            return {self.default_notice: notice(str(error))}
+        curve = self.evaluations.stop_curve(looking.first, looking.owner)
         return {
             **self._stops(looking, curve.best, curve),
             self.threshold: curve.best,
@@ -288,14 +283,9 @@ class EvaluateTab(EvaluateLayout):
         """A handler that does something lasting with the threshold, and says what was done."""
 
         def handler(looking: EvaluatePlace, threshold: float | None) -> Update:
-            try:
-                if threshold is None:
-                    raise BadRequest("the threshold is empty; give a number")
-                return {
-                    self.default_notice: notice(action(looking.first, round(float(threshold), 4)), "info")
-                }
-            except UserError as error:
-                return {self.default_notice: notice(str(error))}
+            if threshold is None:
+                raise BadRequest("the threshold is empty; give a number")
+            return {self.default_notice: notice(action(looking.first, round(float(threshold), 4)), "info")}
 
         return handler
 

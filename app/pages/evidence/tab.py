@@ -33,7 +33,7 @@ from app.pages.evidence.documents import Shown
 from app.pages.evidence.layout import LIGHT, MODEL, EvidenceLayout
 from app.pages.explore.actions import open_in_explore
 from app.pages.widgets.asking import known_questions
-from app.pages.widgets.notices import notice, passing, progress
+from app.pages.widgets.notices import notice, passing, passing_in, progress
 from app.pages.widgets.text import open_documents
 from app.pages.widgets.work import QUIET, in_line
 from app.services import Services
@@ -108,13 +108,14 @@ class EvidenceTab(EvidenceLayout):
         quick = in_line("sets-look")
         slow = in_line("sets", 2)
         order = [*place, self.asking.question, self.budget, self.who]
-        running = self.asking.wire(packs(self._run), order, self._outputs, **slow)
+        refusal = passing_in(self.asking.notice)
+        running = self.asking.wire(packs(self._run, refusal), order, self._outputs, **slow)
         running.append(
             self.wanted.change(packs(self._on_wanted), [*place, self.wanted], self._outputs, **slow)
         )
         self.asking.work.wire_cancel(running, packs(self._cancelled), None, self._outputs, **quick)
         self.budget.change(
-            packs(self._on_budget),
+            packs(self._on_budget, refusal),
             [*place, self.budget],
             [self.place, self.asking.notice, self.asking.status, *self._drawing],
             trigger_mode="always_last",
@@ -122,7 +123,7 @@ class EvidenceTab(EvidenceLayout):
         )
         self.asking.wire_known(self.session)
         for panel in (self.documents, self.reading, self.action, self.frontier):
-            panel.select(packs(self._on_click), place, self._outputs, **quick)
+            panel.select(packs(self._on_click, refusal), place, self._outputs, **quick)
         gr.on(
             [self.asking.question.change, self.who.change, self.llm_panel.changed.change],
             packs(self._on_question),
@@ -192,11 +193,7 @@ class EvidenceTab(EvidenceLayout):
         self, session: Session, place: EvidencePlace, question: str, budget: float | None, who: str = LIGHT
     ) -> Iterator[Update]:
         """A new run. An error becomes a sentence beside the buttons; what was there by then stays."""
-        try:
-            documents, order = open_in_explore(self.services, session), read_order(question, budget, who)
-        except UserError as error:
-            yield {self.asking.notice: passing(str(error))}
-            return
+        documents, order = open_in_explore(self.services, session), read_order(question, budget, who)
         yield from self._working(
             session,
             replace(place, budget=order.budget),
@@ -266,38 +263,30 @@ class EvidenceTab(EvidenceLayout):
 
     def _on_budget(self, session: Session, place: EvidencePlace, budget: float | None) -> Iterator[Update]:
         """The set at another budget at once, then with its answer."""
-        try:
-            order = read_order("", budget)
-            if order.budget == place.budget:
-                yield {}
-                return
-            place = replace(place, budget=order.budget)
-            shown = self._in_view(session, place)
-            if shown is None:
-                yield {self.place: place, **self._measured(place)}
-                return
-            yield {self.asking.notice: [], **self._drawn(session, place, shown)}
-            if shown.answer is None:
-                yield self._drawn(session, place, self.sets.answered(shown))
-        except UserError as error:
-            yield {self.asking.notice: passing(str(error))}
+        order = read_order("", budget)
+        if order.budget == place.budget:
+            yield {}
+            return
+        place = replace(place, budget=order.budget)
+        shown = self._in_view(session, place)
+        if shown is None:
+            yield {self.place: place, **self._measured(place)}
+            return
+        yield {self.asking.notice: [], **self._drawn(session, place, shown)}
+        if shown.answer is None:
+            yield self._drawn(session, place, self.sets.answered(shown))
 
     def _on_click(self, session: Session, place: EvidencePlace, event: gr.EventData) -> Update:
         """Clicks in any of the trees; arguments come from a browser: out of bounds, nothing happens."""
         act, argument = clicked(event)
-        try:
-            match act:
-                case "task" | "measure":
-                    place = (
-                        replace(place, task=argument) if act == "task" else replace(place, measure=argument)
-                    )
-                    return {self.place: place, **self._measured(place)}
-                case "runs":
-                    return self._runs_of(session, argument)
-            shown = self._in_view(session, place)
-            return {} if shown is None else self._on_set(session, place, shown, act, argument)
-        except UserError as error:
-            return {self.asking.notice: passing(str(error))}
+        match act:
+            case "task" | "measure":
+                place = replace(place, task=argument) if act == "task" else replace(place, measure=argument)
+                return {self.place: place, **self._measured(place)}
+            case "runs":
+                return self._runs_of(session, argument)
+        shown = self._in_view(session, place)
+        return {} if shown is None else self._on_set(session, place, shown, act, argument)
 
     def _on_set(
         self, session: Session, place: EvidencePlace, shown: SetInView, act: str, argument: str

@@ -23,7 +23,7 @@ from app.pages.experiments import view
 from app.pages.experiments.actions import MAX_SELECTED, Experiments, RunFilters
 from app.pages.experiments.layout import ANY, FORMATS, MATCHING, OPENED, OUTCOMES, ExperimentsLayout
 from app.pages.widgets.figures import drawn
-from app.pages.widgets.notices import notice, preparing, progress
+from app.pages.widgets.notices import notice, notice_in, preparing, progress
 from app.pages.widgets.text import size_of
 from app.pages.widgets.work import QUIET, in_line
 from app.services import Services
@@ -151,7 +151,7 @@ class ExperimentsTab(ExperimentsLayout):
         changes = [control.change for control in self._filters]
         gr.on(
             changes,
-            packs(self._on_filters),
+            packs(self._on_filters, notice_in(self.list_notice)),
             [*place, *self._filters],
             self._outputs,
             trigger_mode="always_last",
@@ -167,7 +167,7 @@ class ExperimentsTab(ExperimentsLayout):
         )
         for panel in (self.list, self.head, self.steps):
             panel.select(packs(self._on_click), place, self._outputs, **quick)
-        self.explore.click(packs(self._explore), place, self._outputs, **quick)
+        self.explore.click(packs(self._explore, notice_in(self.run_notice)), place, self._outputs, **quick)
         replaying = self.replay.click(packs(self._replay), place, self._outputs, **slow)
         self.work.wire_cancel([replaying], packs(self._cancelled), None, self._outputs, **quick)
         gr.on(
@@ -219,10 +219,7 @@ class ExperimentsTab(ExperimentsLayout):
         return {**self._facets(session), **self._listed(session, looking)}
 
     def _on_filters(self, session: Session, looking: ExperimentsPlace, *controls: Any) -> Update:
-        try:
-            return self._listed(session, replace(looking, filters=read_filters(*controls), page=0))
-        except UserError as error:
-            return {self.list_notice: notice(str(error))}
+        return self._listed(session, replace(looking, filters=read_filters(*controls), page=0))
 
     def _cleared(self) -> list[str]:
         """Values of the filters' controls; their change lists all."""
@@ -285,10 +282,7 @@ class ExperimentsTab(ExperimentsLayout):
         """The open run where it shows best: branches in SPARC, sets in Evidence sets, steps in Explore."""
         if not looking.opened:
             return {}
-        try:
-            run = self.experiments.run(looking.opened, session.owner)
-        except UserError as error:
-            return {self.run_notice: notice(str(error))}
+        run = self.experiments.run(looking.opened, session.owner)
         match view.opens_in(run):
             case "SPARC":
                 return {self.to_sparc: (looking.opened, new_run_id())}

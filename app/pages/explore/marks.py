@@ -19,7 +19,7 @@ from app.components.tree import clicked, packs, tree
 from app.in_view import OpenDocuments
 from app.pages.explore import mark_view as view
 from app.pages.explore.actions import open_in_explore
-from app.pages.widgets.notices import notice
+from app.pages.widgets.notices import notice, notice_in
 from app.pages.widgets.work import QUIET
 from app.services import Services
 from app.session import Session
@@ -92,15 +92,16 @@ class OwnQuestions:
     def wire(self, session: gr.State, query: gr.Textbox) -> None:
         """`session`: the visitor's place; `query`: the question box."""
         self.query = query
+        refusal = notice_in(self.notice)
         self.list.select(
-            packs(self._on_list),
+            packs(self._on_list, refusal),
             session,
             [self.list, self.editing, self.editor, self.answer, query, self.notice, self.changed],
             **QUIET,
         )
         gr.on(
             [self.save.click, self.answer.submit],
-            packs(self._on_save),
+            packs(self._on_save, refusal),
             [session, self.editing, self.answer],
             [self.list, self.editor, self.notice, self.changed],
             **QUIET,
@@ -108,23 +109,20 @@ class OwnQuestions:
         self.evaluate.click(
             lambda now: (now.owner, now.corpus, new_run_id()), session, self.to_evaluate, **QUIET
         )
-        self.export.click(packs(self._on_export), session, self.notice, **QUIET)
+        self.export.click(packs(self._on_export, refusal), session, self.notice, **QUIET)
         taken_in = [self.list, self.notice, self.changed]
-        self.upload.upload(packs(self._on_upload), [session, self.upload], taken_in, **QUIET)
+        self.upload.upload(packs(self._on_upload, refusal), [session, self.upload], taken_in, **QUIET)
 
     def to_train(self, tabs: gr.Tabs, session: gr.State, data: gr.Radio, questions: gr.File) -> None:
         """`data` and `questions`: of Train, which shows what it learns from."""
 
         def hand_over(now: Session) -> Iterator[Update]:
-            try:
-                with TemporaryDirectory(prefix="qrag-questions-") as folder:  # Gradio keeps a copy
-                    file = str(self.training_file(now, Path(folder)))
-                    yield {tabs: gr.Tabs(selected="train"), data: "own", questions: file, self.notice: []}
-            except UserError as error:
-                yield {self.notice: notice(str(error))}
+            with TemporaryDirectory(prefix="qrag-questions-") as folder:  # Gradio keeps a copy
+                file = str(self.training_file(now, Path(folder)))
+                yield {tabs: gr.Tabs(selected="train"), data: "own", questions: file, self.notice: []}
 
         self.train.click(
-            packs(hand_over),
+            packs(hand_over, notice_in(self.notice)),
             session,
             [tabs, data, questions, self.notice],
             **QUIET,
@@ -189,19 +187,16 @@ class OwnQuestions:
 
     def _on_list(self, session: Session, event: gr.EventData) -> Update:
         action, question_id = clicked(event)
-        try:
-            log = self.services.own_log
-            found = next(
-                (one for one in list_questions(log, session.owner) if one.question_id == question_id), None
-            )
-            if found is None:
-                return self.listed(session)
-            if action == "own-delete":
-                delete_question(log, question_id, session.owner)
-                self._known.clear()
-                return {**self._changed(session), self.editor: gr.Column(visible=False), self.notice: []}
-        except UserError as error:
-            return {self.notice: notice(str(error))}
+        log = self.services.own_log
+        found = next(
+            (one for one in list_questions(log, session.owner) if one.question_id == question_id), None
+        )
+        if found is None:
+            return self.listed(session)
+        if action == "own-delete":
+            delete_question(log, question_id, session.owner)
+            self._known.clear()
+            return {**self._changed(session), self.editor: gr.Column(visible=False), self.notice: []}
         if action == "own-ask":
             return {self.query: found.question}
         if action == "own-edit":
@@ -210,34 +205,25 @@ class OwnQuestions:
         return {}
 
     def _on_save(self, session: Session, question_id: str, answer: str) -> Update:
-        try:
-            log = self.services.own_log
-            found = [one for one in list_questions(log, session.owner) if one.question_id == question_id]
-            if len(answer) > MAX_ANSWER:
-                raise BadRequest(f"the answer has {len(answer):,} characters, more than {MAX_ANSWER}; cut it")
-            keep_questions(log, [replace(one, answer=answer.strip()) for one in found], session.owner)
-        except UserError as error:
-            return {self.notice: notice(str(error))}
+        log = self.services.own_log
+        found = [one for one in list_questions(log, session.owner) if one.question_id == question_id]
+        if len(answer) > MAX_ANSWER:
+            raise BadRequest(f"the answer has {len(answer):,} characters, more than {MAX_ANSWER}; cut it")
+        keep_questions(log, [replace(one, answer=answer.strip()) for one in found], session.owner)
         return {**self._changed(session), self.editor: gr.Column(visible=False), self.notice: []}
 
     def _on_export(self, session: Session) -> Update:
-        try:
-            asked = ask_marked(self.services.own_log, session.owner, self._opened(session))
-        except UserError as error:
-            return {self.notice: notice(str(error))}
+        asked = ask_marked(self.services.own_log, session.owner, self._opened(session))
         return {self.notice: view.exported(asked.lines(), len(asked.questions), asked.left_out)}
 
     def _on_upload(self, session: Session, path: str) -> Update:
-        try:
-            check_known(session.owner)
-            size = Path(path).stat().st_size
-            if size > MAX_IMPORT_BYTES:
-                raise BadRequest(f"the file has {size:,} bytes, more than {MAX_IMPORT_BYTES:,}; split it")
-            n, left_out = take_in_questions(
-                self.services.own_log, Path(path), session.owner, self._opened(session)
-            )
-        except UserError as error:
-            return {self.notice: notice(str(error))}
+        check_known(session.owner)
+        size = Path(path).stat().st_size
+        if size > MAX_IMPORT_BYTES:
+            raise BadRequest(f"the file has {size:,} bytes, more than {MAX_IMPORT_BYTES:,}; split it")
+        n, left_out = take_in_questions(
+            self.services.own_log, Path(path), session.owner, self._opened(session)
+        )
         self._known.clear()
         return {**self._changed(session), self.notice: view.taken_in(n, left_out)}
 

@@ -35,7 +35,7 @@ from app.pages.explore.part import Underway, likeliest_first, opening_of, part_p
 from app.pages.explore.strip_source import RunStrip
 from app.pages.widgets.asking import known_questions
 from app.pages.widgets.figures import drawn
-from app.pages.widgets.notices import notice, passing, preparing, progress
+from app.pages.widgets.notices import notice, notice_in, passing, passing_in, preparing, progress
 from app.pages.widgets.work import QUIET, in_line, wire_cancel
 from app.services import Services
 from app.session import Session
@@ -216,7 +216,7 @@ class ExploreTab(ExploreLayout):
         """Where a person looks, and where the run is found from now on."""
         inputs = [self.session, *self.controls.list()]
         for panel in (self.asking.status, self.sharing):
-            panel.select(packs(self._on_share), self.session, self.sharing, **QUIET)
+            panel.select(packs(self._on_share, notice_in(self.sharing)), self.session, self.sharing, **QUIET)
         for panel in (
             *(self.story, self.diagnosis, self.steps, self.answer, self.cited, self.evidence),
             *(self.trail, self.reading_view, self.asking.line),
@@ -226,7 +226,7 @@ class ExploreTab(ExploreLayout):
         for event in (self.strip.select, self.strip.look):
             event(packs(self._on_strip), inputs, trigger_mode="multiple", **quick)
         for event in (self.find.submit, self.find_next.click):
-            event(packs(self._find), [self.session, self.find], **quick)
+            event(packs(self._find, notice_in(self.reading_notice)), [self.session, self.find], **quick)
 
     def _wire_controls(self) -> None:
         """What the settings say of themselves."""
@@ -239,7 +239,7 @@ class ExploreTab(ExploreLayout):
             switch.input(lambda on: gr.Slider(interactive=on), switch, slider, **QUIET)
         gr.on(
             [control.change for control in controls],
-            packs(self._on_controls),
+            packs(self._on_controls, notice_in(self.asking.standing)),
             [self.session, *controls],
             [self.asking.standing, self.asking.line],
             trigger_mode="always_last",
@@ -249,7 +249,7 @@ class ExploreTab(ExploreLayout):
     def on_load(self, blocks: gr.Blocks) -> None:
         """What a visitor meets. Not in line behind those who open long documents."""
         blocks.load(
-            packs(self._load),
+            packs(self._load, passing_in(self.asking.notice)),
             [self.session, self.visitor_key],
             self._panels,
             js=KEY_SCRIPT if self.services.settings.public else None,
@@ -262,15 +262,11 @@ class ExploreTab(ExploreLayout):
         self, session: Session, key: str | None, request: gr.Request, profile: gr.OAuthProfile | None
     ) -> Iterator[Update]:
         name = request.username or (profile.username if profile else None)
-        try:
-            owner = (
-                owner_of_user(self.services.settings, name)
-                if name
-                else owner_of(self.services.settings, key or "")
-            )
-        except UserError as error:
-            yield {self.asking.notice: passing(str(error))}
-            return
+        owner = (
+            owner_of_user(self.services.settings, name)
+            if name
+            else owner_of(self.services.settings, key or "")
+        )
         session = replace(session, owner=owner, llm=new_token())
         run_id, doc = (str(request.query_params.get(key, ""))[:64] for key in ("run", "doc"))
         refused: list[Node] = []
@@ -909,16 +905,13 @@ class ExploreTab(ExploreLayout):
         run, (action, argument) = self.explorer.run_of(session), clicked(event)
         if run is None or action not in ("share", "share-now"):
             return {self.sharing: []}
-        try:
-            if action == "share-now" and argument == run.run_id:
-                self.experiments.share(run.run_id, session.owner)
-            shared = (
-                run.others
-                or not self.services.settings.public
-                or self.experiments.run(run.run_id, session.owner).shared
-            )
-        except UserError as error:
-            return {self.sharing: notice(str(error))}
+        if action == "share-now" and argument == run.run_id:
+            self.experiments.share(run.run_id, session.owner)
+        shared = (
+            run.others
+            or not self.services.settings.public
+            or self.experiments.run(run.run_id, session.owner).shared
+        )
         return {self.sharing: sharing(run.run_id, str(request.headers.get("origin", "")), asks=not shared)}
 
     def _on_reading(self, session: Session, event: gr.EventData, *controls: Any) -> Iterator[Update]:
@@ -1004,22 +997,16 @@ class ExploreTab(ExploreLayout):
         return {**shown, self.read: (run.token, "", new_run_id())} if lacks else shown
 
     def _find(self, session: Session, wanted: str) -> Update:
-        try:
-            chunk_id, words = opening.find_chunk(
-                self.explorer.documents(session).workspace, wanted or "", session.chunk_id
-            )
-        except UserError as error:
-            return {self.reading_notice: notice(str(error))}
+        chunk_id, words = opening.find_chunk(
+            self.explorer.documents(session).workspace, wanted or "", session.chunk_id
+        )
         return {
             **self._reading_only(replace(session, chunk_id=chunk_id, anchor=None, reads="text")),
             self.reading_notice: notice(words, "info"),
         }
 
     def _on_controls(self, session: Session, *controls: Any) -> Update:
-        try:
-            query, config = read_controls(controls)
-        except UserError as error:
-            return {self.asking.standing: notice(str(error))}
+        query, config = read_controls(controls)
         return {
             self.asking.standing: [
                 *present.standing(self.explorer.run_of(session), session, config, query),

@@ -16,12 +16,11 @@ from pydantic import SecretStr
 
 from app.components.tree import packs, tree
 from app.language_models import LanguageModels
-from app.pages.widgets.notices import notice
+from app.pages.widgets.notices import notice, notice_in
 from app.pages.widgets.work import QUIET, in_line
 from app.services import Services
 from app.session import Session
 from core.draw.nodes import Node, h
-from core.errors import UserError
 from core.llm.address import EXAMPLE
 from core.llm.endpoint import EndpointLlm
 from core.llm.probe import Probe, probe
@@ -109,8 +108,9 @@ class LlmPanel:
         outputs = [self.changed, self.standing, self.address, self.model, self.key, self.source, self.notice]
         fields = [self.session, self.changed, self.kind, self.address, self.model, self.key, self.source]
         quick = in_line("llm")
-        self.save.click(packs(self._save), fields, outputs, **quick)
-        self.test.click(packs(self._test), fields, outputs, **quick)
+        refusal = notice_in(self.notice)
+        self.save.click(packs(self._save, refusal), fields, outputs, **quick)
+        self.test.click(packs(self._test, refusal), fields, outputs, **quick)
         self.forget.click(packs(self._forget), [self.session, self.changed], outputs, **quick)
         self.kind.change(
             lambda kind: (gr.Row(visible=kind == ENDPOINT), gr.Textbox(visible=kind == LOCAL)),
@@ -126,29 +126,20 @@ class LlmPanel:
 
     # Handlers; each returns or yields updates by component
 
-    def _save(self, session: Session, changed: int, *fields: str | None) -> Iterator[Update]:
-        try:
-            yield from self._taking(session, changed, fields)
-        except UserError as error:
-            yield {self.notice: notice(str(error))}
-
     def _test(self, session: Session, changed: int, *fields: str | None) -> Iterator[Update]:
         """One tiny call of what the fields say, or, where they are empty, of the model that would be asked
         now.
         """
-        try:
-            if any(fields[1:]):
-                yield from self._taking(session, changed, fields)
-            llm = self.models.get(session)
-            if llm is None:
-                yield {self.notice: notice("no language model is set; give the address of one and its name")}
-                return
-            yield {self.notice: notice(f"Asking {llm.name}…", "info")}
-            yield {self.notice: tested(probe(llm))}
-        except UserError as error:
-            yield {self.notice: notice(str(error))}
+        if any(fields[1:]):
+            yield from self._save(session, changed, *fields)
+        llm = self.models.get(session)
+        if llm is None:
+            yield {self.notice: notice("no language model is set; give the address of one and its name")}
+            return
+        yield {self.notice: notice(f"Asking {llm.name}…", "info")}
+        yield {self.notice: tested(probe(llm))}
 
-    def _taking(self, session: Session, changed: int, fields: tuple[str | None, ...]) -> Iterator[Update]:
+    def _save(self, session: Session, changed: int, *fields: str | None) -> Iterator[Update]:
         """Raises UserError; what was set before stays then."""
         kind, address, model, key, source = ((field or "").strip() for field in fields)
         if kind == LOCAL:

@@ -21,7 +21,7 @@ from app.pages.sparc import view
 from app.pages.sparc.actions import Report, SparcOrder, SparcRun, SparcRuns
 from app.pages.sparc.layout import SparcLayout
 from app.pages.widgets.asking import known_questions
-from app.pages.widgets.notices import notice, passing, progress
+from app.pages.widgets.notices import notice, notice_in, passing, passing_in, progress
 from app.pages.widgets.text import open_documents
 from app.pages.widgets.work import QUIET, in_line
 from app.services import Services
@@ -97,12 +97,13 @@ class SparcTab(SparcLayout):
         place = [self.session, self.place]
         quick = in_line("sparc-look")
         slow = in_line("sparc", 2)
-        running = self.asking.wire(packs(self._run), [*place, *controls], self._outputs, **slow)
+        run = packs(self._run, passing_in(self.asking.notice))
+        running = self.asking.wire(run, [*place, *controls], self._outputs, **slow)
         self.asking.work.wire_cancel(running, packs(self._cancelled), place, self._outputs, **quick)
         self.wanted.change(packs(self._on_wanted), [*place, self.wanted], self._outputs, **quick)
         self.asking.wire_known(self.session)
         for panel in (self.story, self.rounds, self.reading, self.final):
-            panel.select(packs(self._on_click), place, self._outputs, **quick)
+            panel.select(packs(self._on_click, notice_in(self.result_notice)), place, self._outputs, **quick)
         named = packs(lambda session, *controls: self._line(session, controls))
         self.llm_panel.changed.change(named, [self.session, *controls], [self.asking.line], **quick)
         changes = [control.change for control in controls]
@@ -183,11 +184,7 @@ class SparcTab(SparcLayout):
         """The run as it grows. An error becomes a sentence beside the buttons; what was there
         by then stays.
         """
-        try:
-            documents, order = open_in_explore(self.services, session), read_order(controls)
-        except UserError as error:
-            yield {self.asking.notice: passing(str(error))}
-            return
+        documents, order = open_in_explore(self.services, session), read_order(controls)
         yield self.asking.begun()
         gone = Event()
         shown: SparcRun | None = None
@@ -258,10 +255,7 @@ class SparcTab(SparcLayout):
     def _on_click(self, session: Session, place: SparcPlace, event: gr.EventData) -> Update:
         """Clicks in any of the trees; arguments come from a browser: out of bounds, nothing happens."""
         action, argument = clicked(event)
-        try:
-            run = self._in_view(session, place)
-        except UserError as error:
-            return {self.result_notice: notice(str(error))}
+        run = self._in_view(session, place)
         if run is None:
             return {}
         if action == "close":

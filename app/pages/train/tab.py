@@ -26,7 +26,7 @@ from app.pages.train.actions import (
 )
 from app.pages.train.layout import FROM_BASE, TrainLayout, config_values
 from app.pages.widgets.figures import drawn
-from app.pages.widgets.notices import notice
+from app.pages.widgets.notices import notice, notice_in
 from app.pages.widgets.work import QUIET, in_line
 from app.services import Services
 from core.errors import BadRequest, UserError
@@ -56,7 +56,7 @@ class TrainTab(TrainLayout):
         settings = list(self.settings.values())
         quick = in_line("train")
         self.start.click(
-            packs(self._start),
+            packs(self._start, notice_in(self.notice)),
             [self.data, self.questions, self.name, self.start_from, self.base, *settings],
             detail,
             **quick,
@@ -106,11 +106,8 @@ class TrainTab(TrainLayout):
     def _start(
         self, data: str, questions: str | None, name: str, start_from: str, base: str, *settings: Any
     ) -> Update:
-        try:
-            order = self._order(data, questions, name, start_from, base, settings)
-            self.trainings.start(order)
-        except UserError as error:
-            return {self.notice: notice(str(error))}
+        order = self._order(data, questions, name, start_from, base, settings)
+        self.trainings.start(order)
         return {**self._view(order.name, (0, 0)), self.notice: []}
 
     def _order(

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from core.draw.nodes import Node, h
+from core.errors import UserError
 from core.opening import OpenProgress
 
 
@@ -19,6 +23,16 @@ def passing(text: str, kind: str = "error") -> list[Node]:
     return notice(
         text, kind, h("button.qx-btn.qx-close", {"data-dismiss": "", "aria-label": "Close this notice"}, "×")
     )
+
+
+def notice_in(place: Any) -> Callable[[UserError], dict[Any, list[Node]]]:
+    """What a handler could not do becomes a notice there (see `packs`)."""
+    return lambda error: {place: notice(str(error))}
+
+
+def passing_in(place: Any) -> Callable[[UserError], dict[Any, list[Node]]]:
+    """The same with a notice that can be closed."""
+    return lambda error: {place: passing(str(error))}
 
 
 _STAGES = {
