@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any, Protocol
@@ -139,7 +140,7 @@ class ReadingCourse:
         self._natural = [one for one in learnable if not _is_held_out_document(one)]
         self._natural_held = [one for one in natural if _is_held_out_document(one)]
         Random("order of the reader's documents").shuffle(self._natural_held)
-        self._made: dict[str, Callable[[Random], Lesson]] = {
+        self._tellers: dict[str, Callable[[Random], Lesson]] = {
             "babi": self._babi,
             "stories": self._story,
             "needles": self._needle,
@@ -156,15 +157,15 @@ class ReadingCourse:
         n_made = round(_VALIDATION_GENERATED * n)
         n_natural = min(len(self._natural_held), round(_VALIDATION_NATURAL * n))
         asked = self._held_out[: n - n_made - n_natural]
-        names = list(self._made)
+        names = list(self._tellers)
         natural = [
-            _over_nearest(one) if i % 2 else _asked_of_document(one, rng)
+            _over_nearest(one) if i % 2 else _lesson_of_document(one, rng)
             for i, one in enumerate(self._natural_held[:n_natural])
         ]
         return (
             natural
-            + [_asked(one, rng) for one in asked]
-            + [self._made[names[i % len(names)]](rng) for i in range(n_made)]
+            + [_lesson_of_example(one, rng) for one in asked]
+            + [self._tellers[names[i % len(names)]](rng) for i in range(n_made)]
         )
 
     def held_out_pairs(self) -> list[tuple[Lesson, list[str]]]:
@@ -187,12 +188,12 @@ class ReadingCourse:
         }
 
     def _lesson(self, name: str, rng: Random) -> Lesson:
-        if name in self._made:
-            return self._made[name](rng)
+        if name in self._tellers:
+            return self._tellers[name](rng)
         if name == NATURAL:
-            return _asked_of_document(rng.choice(self._natural), rng)
+            return _lesson_of_document(rng.choice(self._natural), rng)
         if name != STATEMENTS:
-            return _asked(rng.choice(self._train[name]), rng)
+            return _lesson_of_example(rng.choice(self._train[name]), rng)
         while True:
             example = rng.choice(self._train[rng.choice(list(SETS))])
             lesson = _over_support(example)
@@ -208,18 +209,18 @@ class ReadingCourse:
         while True:
             story = tell_babi(task, rng)
             if story_key(story.facts, story.question) not in self._test_keys:
-                return self._told("babi", story, rng)
+                return self._lesson_of_story("babi", story, rng)
 
     def _story(self, rng: Random) -> Lesson:
         n_each = rng.choice((1, 2, 3))
         story = tell_story(rng, 9 * n_each + rng.randrange(21 * n_each + 1), 3 * n_each)
         asked = rng.choice(story.questions)
         facts = tuple(fact.text for fact in story.facts)
-        return self._told(
+        return self._lesson_of_story(
             "stories", BabiQuestion(asked.question, facts, tuple(sorted(asked.support)), asked.answer), rng
         )
 
-    def _told(self, source: str, story: BabiQuestion, rng: Random) -> Lesson:
+    def _lesson_of_story(self, source: str, story: BabiQuestion, rng: Random) -> Lesson:
         """A story's deciding facts, perhaps among others and prose, in the order of the story; or only facts
         that name nothing asked about.
         """
@@ -231,40 +232,21 @@ class ReadingCourse:
             rows = sorted(
                 sorted(range(len(alike)), key=lambda row: (-alike[row], rng.random()))[: rng.randint(3, 6)]
             )
-            passages, places = self._with_noise([story.facts[row] for row in rows], rng)
-            if not set(story.support) <= set(rows):
-                return Lesson(source, story.question, passages, ())
-            return Lesson(
-                source,
-                story.question,
-                passages,
-                (story.answer,),
-                tuple(places[rows.index(row)] for row in story.support),
-            )
-        if rng.random() > ALONE + AMONG:
+        elif rng.random() > ALONE + AMONG:
             silent = [row for row in others if not named & set(story.facts[row].rstrip(".").split())]
             rows = sorted(rng.sample(silent, min(len(silent), rng.randint(1, _MOST_NOISE))))
-            return Lesson(
-                source,
-                story.question,
-                self._with_noise([story.facts[row] for row in rows], rng, least=1)[0],
-                (),
-            )
-        rows = sorted({*story.support, *rng.sample(others, min(len(others), rng.randrange(_MOST_NOISE + 1)))})
+        else:
+            among = rng.sample(others, min(len(others), rng.randrange(_MOST_NOISE + 1)))
+            rows = sorted({*story.support, *among})
         passages, places = self._with_noise([story.facts[row] for row in rows], rng)
-        return Lesson(
-            source,
-            story.question,
-            passages,
-            (story.answer,),
-            tuple(places[rows.index(row)] for row in story.support),
-        )
+        if not set(story.support) <= set(rows):
+            return Lesson(source, story.question, passages, ())
+        support = tuple(places[rows.index(row)] for row in story.support)
+        return Lesson(source, story.question, passages, (story.answer,), support)
 
-    def _with_noise(
-        self, facts: Sequence[str], rng: Random, least: int = 0
-    ) -> tuple[tuple[str, ...], list[int]]:
-        """The facts in their order, some prose between them, and where the facts are."""
-        noise = rng.sample(self._noise, rng.choice((0, 0, 1, 2)) or (least if not facts else 0))
+    def _with_noise(self, facts: Sequence[str], rng: Random) -> tuple[tuple[str, ...], list[int]]:
+        """The facts in their order, some prose between them, and where the facts are; never nothing."""
+        noise = rng.sample(self._noise, rng.choice((0, 0, 1, 2)) or int(not facts))
         texts = list(facts)
         for text in noise:
             texts.insert(rng.randrange(len(texts) + 1), text)
@@ -278,17 +260,7 @@ class ReadingCourse:
         random_ids = VARIANTS[variant].kind == RANDOM_IDS
         hay = needle_hay(rng, variant, 3, self._tokenizer, "train")
         example = needle_example(rng, variant, hay, 4 if random_ids else 5)
-        return _asked(
-            Example(
-                example.id,
-                "needles",
-                example.question,
-                tuple(example.chunks),
-                example.support,
-                example.answers,
-            ),
-            rng,
-        )
+        return _lesson_of_example(replace(example, task="needles", chunks=tuple(example.chunks)), rng)
 
 
 def _answerable(name: str, part: str, data: Path | None) -> list[Example]:
@@ -301,7 +273,7 @@ def _answerable(name: str, part: str, data: Path | None) -> list[Example]:
     return examples
 
 
-def _asked(example: Example, rng: Random) -> Lesson:
+def _lesson_of_example(example: Example, rng: Random) -> Lesson:
     """A question over its support, over its support among others, or over others only."""
     over_support, distractors = _over_support(example), _distractors(example)
     kind = rng.random()
@@ -318,7 +290,7 @@ def _asked(example: Example, rng: Random) -> Lesson:
     )
 
 
-def _asked_of_document(one: QuestionInChunks, rng: Random) -> Lesson:
+def _lesson_of_document(one: QuestionInChunks, rng: Random) -> Lesson:
     """A question about a document over the chunks that hold its quotes, over their surroundings, among chunks
     like them, or over others only.
     """

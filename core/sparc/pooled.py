@@ -7,7 +7,7 @@ once, and each question's support is mapped to the pooled ids.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from core.tasks.example import Example
@@ -34,14 +34,11 @@ def pool(examples: Sequence[Example], name: str, part: str) -> Pool:
     }
     texts = tuple(rows)
     pooled = [
-        Example(
-            one.id,
-            f"{name}-pooled",
-            one.question,
-            texts,
-            tuple(sorted({rows[one.chunks[row]] for row in one.support})),
-            one.answers,
-            one.kind,
+        replace(
+            one,
+            task=f"{name}-pooled",
+            chunks=texts,
+            support=tuple(sorted({rows[one.chunks[row]] for row in one.support})),
         )
         for one in examples
     ]

@@ -17,7 +17,7 @@ from random import Random
 from core.errors import BadRequest
 from core.ingest.tokenizer import Tokenizer
 from core.tasks.babi import BabiQuestion, Part, read_babi
-from core.tasks.example import Example, Noise, weave, weave_to_length
+from core.tasks.example import Example, Noise, Woven, weave, weave_to_length
 
 MAX_LENGTH = 20_000_000
 """Longest haystack, tokens: the most that a document may have."""
@@ -76,16 +76,7 @@ def compose(
     chunks = weave_to_length(
         question.facts, int(tokenizer.count(question.facts).sum()), noise, token_budget, rng
     )
-    if chunks is None:
-        return None
-    return Example(
-        example_id,
-        task,
-        question.question,
-        chunks,
-        tuple(chunks.places[row] for row in question.support),
-        (question.answer,),
-    )
+    return None if chunks is None else _example(task, question, chunks, example_id)
 
 
 def compose_chunks(
@@ -95,14 +86,12 @@ def compose_chunks(
     training.
     """
     chunks = weave(question.facts, noise, max(0, n_chunks - len(question.facts)), rng)
-    return Example(
-        example_id,
-        task,
-        question.question,
-        chunks,
-        tuple(chunks.places[row] for row in question.support),
-        (question.answer,),
-    )
+    return _example(task, question, chunks, example_id)
+
+
+def _example(task: str, question: BabiQuestion, chunks: Woven, example_id: str) -> Example:
+    support = tuple(chunks.places[row] for row in question.support)
+    return Example(example_id, task, question.question, chunks, support, (question.answer,))
 
 
 def compose_all(

@@ -18,6 +18,7 @@ import gzip
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -340,15 +341,7 @@ class DistractorPool:
         texts = [*enumerate(example.chunks), *((-1, self.texts[row]) for row in taken)]
         rng.shuffle(texts)
         support = tuple(now for now, (was, _) in enumerate(texts) if was in example.support)
-        return Example(
-            example.id,
-            example.task,
-            example.question,
-            tuple(text for _, text in texts),
-            support,
-            example.answers,
-            example.kind,
-        )
+        return replace(example, chunks=tuple(text for _, text in texts), support=support)
 
     def _near(self, example: Example) -> list[int]:
         """Rows by falling BM25 score, those that share no word left out."""

@@ -12,6 +12,7 @@ shares of the sets and which records validate.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -130,15 +131,5 @@ def mixed_up(examples: Sequence[Example], rng: Random) -> list[Example]:
         rng.shuffle(order)
         place = {row: at for at, row in enumerate(order)}
         support = tuple(sorted(place[row] for row in example.support))
-        out.append(
-            Example(
-                example.id,
-                example.task,
-                example.question,
-                tuple(texts[row] for row in order),
-                support,
-                example.answers,
-                example.kind,
-            )
-        )
+        out.append(replace(example, chunks=tuple(texts[row] for row in order), support=support))
     return out
