@@ -332,7 +332,7 @@ def _picture(shown: ShownComparison, at: int, trace: Trace) -> Node:
     told = f"{counted(len(seen), 'look')}, a row each · " if again else ""
     scale = "its branches score only what they retrieve"
     if seen:
-        scale = f"{told}{method.score_name} {lo:.2f} to {hi:.2f}"
+        scale = f"{told}{method.score_name} " + f"{lo:.2f} to {hi:.2f}".replace("-", "−")
     return h(
         "div.qx-picture",
         h("div.qx-pins", *(_pin(at, i, place, pins[i], paint[i]) for place, i in enumerate(chosen, start=1))),

@@ -631,9 +631,12 @@ def final(run: ShownSparc | None) -> list[Node]:
                     h("mark.qx-answer-mark", shown.mark) if shown.mark else None,
                     shown.after,
                 ),
-                h("span.qx-mark", "cited") if chunk_id in cited else None,
-                h("span.qx-mark.qx-hit", "support") if chunk_id in run.gold else None,
-                h("span.qx-sm.qx-mut", f"found by {', '.join(finders.get(chunk_id, ())) or 'none'}"),
+                h(
+                    "span.qx-finds",
+                    h("span.qx-mark", "cited") if chunk_id in cited else None,
+                    h("span.qx-mark.qx-hit", "support") if chunk_id in run.gold else None,
+                    h("span.qx-sm.qx-mut", f"found by {', '.join(finders.get(chunk_id, ())) or 'none'}"),
+                ),
             )
         )
     head = h("h3", "What the answer rests on" if answer else "What was found")

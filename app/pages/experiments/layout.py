@@ -71,8 +71,7 @@ class ExperimentsLayout:
             self.outcome = gr.Dropdown(
                 list(OUTCOMES),
                 value="any",
-                label="Support",
-                info="Labelled runs only",
+                label="Support (if known)",
                 elem_id="qx-runs-outcome",
                 min_width=130,
             )

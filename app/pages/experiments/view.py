@@ -235,7 +235,7 @@ def _row(row: RunRow, columns: Sequence[RunColumn], selected: bool, opened: bool
 def _in_a_line(question: str) -> list[Node]:
     """Its end stays where the line is too short for it."""
     line = shorten_between(" ".join(question.split()), 200)
-    return [h("span", part) for part in two_ends(line, 22) if part]
+    return [h("span", part) for part in two_ends(line, 14) if part]
 
 
 # One run
