@@ -8,8 +8,9 @@ settings and the questions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from random import Random
 
@@ -26,9 +27,10 @@ from core.methods.threshold import Threshold
 from core.methods.topk import TopK
 from core.metrics import answer_em, answer_f1, fact_f1, fact_recall
 from core.resrag.card import policy_for, read_card
-from core.resrag.features import look
+from core.resrag.features import QuestionFeatures, look
 from core.resrag.policy import load_policy
 from core.resrag.retriever import EvidenceSet
+from core.resrag.sets import most_probable_set
 from core.studies.documents import MANUALS, PAGES, kind_of
 from core.tasks.data import data_folder
 from core.tasks.documents import read_document_questions
@@ -67,26 +69,30 @@ def policy_of_set(name: str) -> Path:
 
 OneLook = TopK | Hybrid | Threshold | EvidenceSet
 """Methods of one look, each with the encoder whose vectors it searches."""
+Methods = Sequence[tuple[str, OneLook]]
+"""Each with the name of its policy, empty for other methods than RES-RAG."""
 
 
-def frontier_methods(
-    plain: DualEncoder, policies: Sequence[Path], device: str | None = None
-) -> list[tuple[str, OneLook]]:
-    """(name of its policy, method): top-k, hybrid and threshold over the vectors of `plain`, RES-RAG under
-    each policy over those that it was trained on. Raises BadCheckpoint where a folder holds none.
+def plain_methods(encoder: DualEncoder) -> Methods:
+    """Top-k, hybrid and threshold."""
+    return [("", TopK(encoder)), ("", Hybrid(encoder)), ("", Threshold(encoder))]
+
+
+def set_methods(policies: Sequence[Path], device: str | None = None) -> Methods:
+    """RES-RAG under each policy, over the vectors that it was trained on. Raises BadCheckpoint where a folder
+    holds none.
     """
     cards = {folder: read_card(folder) for folder in policies}
-    sets = {
-        card.name: EvidenceSet(load_encoder(card.encoder, device), load_policy(folder))
+    return [
+        (card.name, EvidenceSet(load_encoder(card.encoder, device), load_policy(folder)))
         for folder, card in cards.items()
-    }
-    return [("", TopK(plain)), ("", Hybrid(plain)), ("", Threshold(plain)), *sets.items()]
+    ]
 
 
 def frontier_rows(
     questions: Sequence[SetQuestion],
     reader: Reader,
-    methods: Sequence[tuple[str, OneLook]],
+    methods: Methods,
     on_progress: Callable[[int, int], None],
 ) -> Iterator[FrontierRow]:
     """Rows question by question, of every method at all of its settings."""
@@ -97,7 +103,7 @@ def frontier_rows(
     for first in range(0, len(questions), BATCH):
         part = questions[first : first + BATCH]
         chosen = [
-            [_sets(method, asked, corpora[method.encoder][first + i]) for _, method in methods]
+            _chosen(methods, asked.question, {encoder: own[first + i] for encoder, own in corpora.items()})
             for i, asked in enumerate(part)
         ]
         wanted = {
@@ -132,24 +138,25 @@ def _settings(method: Retriever) -> tuple[float, ...]:
     return THRESHOLDS if isinstance(method, Threshold) else SIZES
 
 
-def _sets(method: Retriever, question: SetQuestion, corpus: Corpus) -> list[tuple[int, ...]]:
-    """What a method takes at each of its settings, best first."""
+def _chosen(
+    methods: Methods, question: str, corpora: Mapping[DualEncoder, Corpus]
+) -> list[list[tuple[int, ...]]]:
+    """What each method takes at each of its settings, best first. Policies over one encoder share a look."""
+    seen = cache(lambda encoder: look(question, corpora[encoder], encoder))
+    return [_sets(method, question, corpora[method.encoder], seen) for _, method in methods]
+
+
+def _sets(
+    method: OneLook, question: str, corpus: Corpus, seen: Callable[[DualEncoder], QuestionFeatures]
+) -> list[tuple[int, ...]]:
     if isinstance(method, EvidenceSet):
-        seen = look(question.question, corpus, method.encoder)
-        configs = [EpisodeConfig(step_budget=min(size, len(corpus))) for size in SIZES]
-        return [fold(method.events(question.question, corpus, config, seen, 0.0)).picks for config in configs]
+        features, budgets = seen(method.encoder), [min(size, len(corpus)) for size in SIZES]
+        return [tuple(most_probable_set(method.policy.chances(features.with_budget(n)), n)) for n in budgets]
     if isinstance(method, Threshold):
         trace = fold(
-            method.retrieve(
-                question.question, corpus, EpisodeConfig(step_budget=1, stop_threshold=min(THRESHOLDS))
-            )
+            method.retrieve(question, corpus, EpisodeConfig(step_budget=1, stop_threshold=min(THRESHOLDS)))
         )
         return [tuple(step.chunk_id for step in trace.steps if step.q_value >= least) for least in THRESHOLDS]
-    most = _evidence(method, question, corpus, EpisodeConfig(step_budget=min(max(SIZES), len(corpus))))
+    config = EpisodeConfig(step_budget=min(max(SIZES), len(corpus)))
+    most = fold(method.retrieve(question, corpus, config)).picks
     return [most[:size] for size in SIZES]
-
-
-def _evidence(
-    method: Retriever, question: SetQuestion, corpus: Corpus, config: EpisodeConfig
-) -> tuple[int, ...]:
-    return fold(method.retrieve(question.question, corpus, config)).picks

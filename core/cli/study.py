@@ -38,7 +38,7 @@ from core.evaluate.frontier import FrontierRow, read_frontier
 from core.evaluate.joining import join_chunks
 from core.evaluate.rows import EpisodeRow, read_rows, row_line
 from core.evaluate.run import BATCH, Setting
-from core.frontier import frontier_methods, frontier_questions, frontier_rows, policy_of_set
+from core.frontier import frontier_questions, frontier_rows, plain_methods, policy_of_set, set_methods
 from core.log.atomic import write_whole
 from core.sparc.rows import SparcRow, read_sparc_rows
 from core.studies.registry import (
@@ -170,7 +170,8 @@ def _frontier_rows(study: FrontierStudy, args: argparse.Namespace) -> Iterator[F
     reader = load_reader(args.reader, args.device)
     for name in args.tasks or study.tasks:
         questions = frontier_questions(name, args.n or study.n, encoder.tokenizer, args.data)
-        methods = frontier_methods(encoder, args.policy or [policy_of_set(name)], args.device)
+        plain = () if study.policies_alone else plain_methods(encoder)
+        methods = [*plain, *set_methods(args.policy or [policy_of_set(name)], args.device)]
         yield from frontier_rows(questions, reader, methods, told_by(progress_printer(name)))
 
 

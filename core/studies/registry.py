@@ -113,6 +113,8 @@ class FrontierStudy:
     """By default."""
     n: int
     """Questions of each set by default."""
+    policies_alone: bool = False
+    """Whether top-k, hybrid and threshold are left out."""
 
 
 def _baseline(method: str, *strategies: Strategy, width: int = 3) -> SparcVariation:
@@ -249,6 +251,7 @@ STUDIES: dict[str, RowStudy | TrainingStudy | AnswerStudy | DocumentStudy | Spar
         report=set_ablations,
         tasks=("hotpotqa",),
         n=350,
+        policies_alone=True,
     ),
     "curves": TrainingStudy(summary="learning curves (figure 6)", report=trainings.curves),
     "ablations": TrainingStudy(summary="parts of the method left out (table 3)", report=trainings.ablations),
