@@ -176,7 +176,9 @@ def in_column(result: EvidenceAnswer | None, at: int, known_answer: str = "") ->
     else:
         words = h("strong", shortened(result.text)) if result.text else h("span", "no answer in the evidence")
     verdict = verdict_line(verdict_on(result.reliable_text, known_answer), known_answer, "span")
-    text_node = words if result.text or verdict is None else None  # the verdict says that there is none
+    text_node = (
+        words if result.reliable_text or verdict is None else None
+    )  # the verdict says that there is none
     return h("p.qx-column-answer", text_node, sure, verdict, *cited)
 
 

@@ -46,7 +46,8 @@ _ROW = f"""
         (SELECT coalesce(list(title ORDER BY position), []) FROM run_documents d WHERE d.run_id = r.run_id), parent_run_id, shared, seed,
         (SELECT event->>'$.reason' FROM events e WHERE e.run_id = r.run_id AND kind = 'stopped'),
         nullif(len({_SUPPORT}), 0), len(list_intersect({_CHOSEN}, {_SUPPORT})),
-        (SELECT value FROM run_details d WHERE d.run_id = r.run_id AND d.name = 'answer'), label->>'$.answer'
+        (SELECT value FROM run_details d WHERE d.run_id = r.run_id AND d.name = 'answer'), label->>'$.answer',
+        coalesce(json_array_length(config, '$.searched'), 0) > 0
     FROM runs r"""
 
 _FILTERS = {
@@ -173,7 +174,7 @@ def _row(values: tuple[Any, ...]) -> RunRow:
         shared,
         *more,
     ) = values
-    seed, stop_reason, n_support, n_found, answer, known = more
+    seed, stop_reason, n_support, n_found, answer, known, preview = more
     return RunRow(
         run_id=run_id,
         created_at=_utc(created_at),
@@ -194,6 +195,7 @@ def _row(values: tuple[Any, ...]) -> RunRow:
         n_found=None if n_support is None else n_found,
         answer=_reliable_text(answer),
         known_answer=known or "",
+        preview=preview,
     )
 
 

@@ -205,6 +205,8 @@ class RunRow:
     """What was answered from its evidence, empty for no reliable answer; None where nothing was read."""
     known_answer: str = ""
     """Empty where nobody knows it."""
+    preview: bool = False
+    """It searched the chunks that were embedded when it was asked, not all."""
 
     @property
     def hit(self) -> bool | None:

@@ -34,6 +34,9 @@ def test_a_known_answer_is_compared() -> None:
         answer(UNSURE, {}, "the barn"), ensure_ascii=False
     )
     assert "qx-judged" not in json.dumps(answer(TOLD, {}))
+    in_doubt = json.dumps(in_column(UNSURE, 0, "the barn"), ensure_ascii=False)
+    assert "no answer · known answer: the barn" in in_doubt
+    assert "no reliable answer" not in in_doubt, "said once"
 
 
 def test_no_answer_says_so_and_points_nowhere() -> None:

@@ -317,6 +317,9 @@ def test_a_row_says_what_was_answered_and_whether_it_is_right() -> None:
     assert "Known answer: garden" in told(answer="office", known_answer="garden")
     assert "no answer" in told(answer="", known_answer="garden")
     assert "✓" not in told(answer="office"), "nobody knows"
+    page = RunPage((row(preview=True), row()), 2)
+    listed = json.dumps(view.run_list(page, 0, ("status",), (), "", filtered=False))
+    assert listed.count('"preview"') == 1
 
 
 def test_runs_of_one_comparison_stand_together() -> None:
@@ -437,6 +440,16 @@ def test_find_open_replay_share_export_delete_import_and_continue(
     expect(page.locator("#qx-run-steps .qx-step")).to_have_count(4, timeout=30_000)
     shown = page.locator("#qx-run-steps .qx-step strong").all_inner_texts()
     assert [int(text.split()[1].replace(",", "")) for text in shown] == chosen
+    expect(page.locator("#qx-run-steps")).to_contain_text("Answer")
+    expect(page.get_by_label("the open run")).to_be_checked()
+    made = rows.first.locator("td").filter(has=page.locator(".qx-year"))
+    page.set_viewport_size({"width": 1024, "height": 900})
+    edge = page.locator("#qx-runs-list .qx-scroll").bounding_box()
+    date = made.locator("> span").bounding_box()
+    assert edge is not None
+    assert date is not None
+    assert date["x"] + date["width"] <= edge["x"] + edge["width"], "all of the date can be read"
+    page.set_viewport_size({"width": 1400, "height": 900})
     page.locator("#qx-run-replay").click()
     expect(page.locator("#qx-run-replayed")).to_contain_text("It came out the same", timeout=60_000)
     assert grave_faults_in_both(page) == []
@@ -450,6 +463,7 @@ def test_find_open_replay_share_export_delete_import_and_continue(
     rows.first.locator(".qx-tick").click()
     expect(page.locator("#qx-runs-curves .js-plotly-plot")).to_be_visible(timeout=60_000)
     expect(page.locator("#qx-runs-counts .js-plotly-plot")).to_be_visible(timeout=60_000)
+    expect(page.get_by_label("the selected runs")).to_be_checked()
     page.get_by_label("HTML page, to read offline").check()
     offline = BeautifulSoup(
         downloaded(page, tmp_path / "run.html").read_text(encoding="utf-8"), "html.parser"

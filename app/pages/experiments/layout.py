@@ -133,7 +133,8 @@ class ExperimentsLayout:
                 self.with_text = gr.Checkbox(
                     value=False,
                     label="With the texts of documents and chunks",
-                    info="Without them, who gets the file sees question, titles, choices and numbers",
+                    info="Without them evidence and answer are left out; question, titles, choices and"
+                    " numbers stay",
                     elem_id="qx-runs-with-text",
                 )
                 with gr.Row(elem_classes="qx-buttons"):

@@ -21,7 +21,7 @@ from app.components.tree import clicked, packs
 from app.jobs import Finished, stream
 from app.pages.experiments import view
 from app.pages.experiments.actions import MAX_SELECTED, Experiments, RunFilters
-from app.pages.experiments.layout import ANY, FORMATS, MATCHING, OPENED, OUTCOMES, ExperimentsLayout
+from app.pages.experiments.layout import ANY, FORMATS, MATCHING, OPENED, OUTCOMES, SELECTED, ExperimentsLayout
 from app.pages.widgets.figures import drawn
 from app.pages.widgets.notices import notice, notice_in, preparing, progress
 from app.pages.widgets.text import size_of
@@ -133,7 +133,7 @@ class ExperimentsTab(ExperimentsLayout):
             self.counts,
             self.count_table,
         ]
-        files = [self.download, self.export, self.export_notice, self.upload, self.import_notice]
+        files = [self.scope, self.download, self.export, self.export_notice, self.upload, self.import_notice]
         listing = [
             self.looking,
             self.to_explore,
@@ -353,7 +353,9 @@ class ExperimentsTab(ExperimentsLayout):
         if scope == OPENED and not looking.opened:
             raise BadRequest("no run is open; open one in the list, or choose others")
         if scope != OPENED and not looking.selected:
-            raise BadRequest("no run is selected; select some in the list, or choose all that match")
+            raise BadRequest(
+                "no run is selected; select some in the list, or choose the open run or all that match"
+            )
         return [looking.opened] if scope == OPENED else list(looking.selected)
 
     def _import(self, session: Session, looking: ExperimentsPlace, path: str | None) -> Iterator[Update]:
@@ -436,6 +438,7 @@ class ExperimentsTab(ExperimentsLayout):
         return {
             **self._listed(session, looking),
             **self._charted(session, looking),
+            self.scope: SELECTED if selected or not looking.opened else OPENED,
             self.download: gr.DownloadButton(visible=False),
         }
 
@@ -460,7 +463,7 @@ class ExperimentsTab(ExperimentsLayout):
         """The open run, or none."""
         listed = self._listed(session, looking)
         if not looking.opened:
-            return {**listed, self.detail: gr.Column(visible=False)}
+            return {**listed, self.detail: gr.Column(visible=False), self.scope: SELECTED}
         run = self.experiments.run(looking.opened, session.owner)
         address = str(request.headers.get("origin", "")) if request else ""
         snippets = self.experiments.reproduce(
@@ -468,6 +471,7 @@ class ExperimentsTab(ExperimentsLayout):
         )
         return {
             **listed,
+            self.scope: OPENED,
             self.detail: gr.Column(visible=True),
             self.head: view.run_head(run, looking.asking),
             self.explore: gr.Button(f"Open in {view.opens_in(run)}"),

@@ -13,13 +13,15 @@ from datetime import timedelta
 from app.pages.experiments.actions import MAX_CURVES, Charted, Snippet
 from app.pages.widgets.notices import notice
 from core.again.replay import Replay
+from core.answer.evidence import EvidenceAnswer
+from core.draw.answers import shortened, verdict_line
 from core.draw.nodes import Node, act, h
 from core.draw.tables import pager, table
 from core.draw.words import EXPLAIN, counted, duration, shorten, shorten_between, step_class, two_ends
 from core.events import StepTaken
 from core.log import LoggedRun, RunPage, RunRow
 from core.log.page import score_name, settings_of, stop_sentence
-from core.log.records import RunCurve, support_of
+from core.log.records import RunCurve, known_answer_of, support_of
 from core.log.sql import MAX_ROWS, SqlResult
 from core.prose import plain
 from core.resrag.action import RESRAG, RESRAG_LLM, SETS
@@ -40,6 +42,7 @@ DELETING = (
     "The run goes for good, with the texts that no other run needs: this can't be undone. Runs that were"
     " continued from it stay."
 )
+PREVIEW = "Asked while the text was still embedded: it searched the chunks that were there, not all"
 SCORE = (
     "Score of the branch that found this chunk first, on the scale of its way to retrieve: BM25, inner"
     " product, or Q"
@@ -75,7 +78,8 @@ def _status(row: RunRow) -> Node:
         if row.status == "running"
         else " qx-mut"
     )
-    return h("span", {"class": f"qx-chip{kind}", "title": row.message or ""}, row.status)
+    chip = h("span", {"class": f"qx-chip{kind}", "title": row.message or ""}, row.status)
+    return h("span", chip, " ", h("span.qx-mark", {"title": PREVIEW}, "preview")) if row.preview else chip
 
 
 _VERDICTS = {"right": ("✓ right", " qx-hit"), "wrong": ("✗ wrong", " qx-warn"), "no answer": ("", " qx-warn")}
@@ -114,7 +118,14 @@ COLUMNS: dict[Key, RunColumn] = {
         "support", "Support chunks among the chosen ones, where the question is labelled", _outcome
     ),
     "made": RunColumn(
-        "made", "When the run began", lambda row: f"{row.created_at.astimezone():%Y-%m-%d %H:%M}"
+        "made",
+        "When the run began",
+        lambda row: h(
+            "span",
+            {"title": f"{row.created_at.astimezone():%Y-%m-%d %H:%M}"},
+            h("span.qx-year", f"{row.created_at.astimezone():%Y-}"),
+            f"{row.created_at.astimezone():%m-%d %H:%M}",
+        ),
     ),
     "stopped by": RunColumn(
         "stopped by", "Why the run stopped", lambda row: row.stop_reason or "", usual=False
@@ -249,6 +260,8 @@ def run_head(run: LoggedRun, asking: str) -> list[Node]:
     facts = (
         f"{facts_of(record.method).label} · {record.checkpoint} · {counted(record.n_chunks, 'chunk')} ·"
         f" {run.created_at.astimezone():%Y-%m-%d %H:%M} · {run.status}"
+        + " · preview"
+        * bool(record.config.get("searched"))
     )
     buttons = [
         act(
@@ -306,7 +319,12 @@ def sharing(run_id: str, address: str, *, asks: bool) -> list[Node]:
             SHARING, "outdated", act("share-now", run_id, "Share it"), act("keep", "", "Keep it to myself")
         )
     link = h("a", {"href": f"?run={run_id}"}, f"{address}/?run={run_id}")
-    words = h("span", "The address of this run: ", link)
+    words = h(
+        "span",
+        "The address of this run: ",
+        link,
+        ". To send it as one file that opens without this app, export an HTML page in Experiments.",
+    )
     return [
         h("div.qx-notice.qx-info", {"role": "status"}, words, act("copy-link", f"?run={run_id}", "Copy link"))
     ]
@@ -347,8 +365,21 @@ def run_steps(run: LoggedRun) -> list[Node]:
         h("dl.qx-fields.qx-sm", *settings),
         h("ol.qx-found", *cards),
         h("p.qx-stop", h("strong", stop_sentence(run)), found),
+        *_answered(run),
         *([h("div.qx-row.qx-sm.qx-mut", *family)] if family else []),
     ]
+
+
+def _answered(run: LoggedRun) -> list[Node]:
+    """What the run's reader said; nothing where nothing was read."""
+    texts = {step.chunk_id: step.text for step in run.trace.steps}
+    result = EvidenceAnswer.from_json(run.details.get("answer", {}), texts)
+    if result is None:
+        return []
+    known = known_answer_of(run)
+    said = shortened(result.reliable_text) or "No reliable answer"
+    verdict = verdict_line(verdict_on(result.reliable_text, known), known, "span")
+    return [h("p.qx-row", h("span.qx-mut", "Answer"), h("strong", said), verdict)]
 
 
 def _link(run_id: str) -> Node:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from core.config import EpisodeConfig
 from core.errors import BadRequest
 from core.log import ExperimentLog
 from core.log.records import moment
@@ -46,6 +47,12 @@ def test_hits_misses_and_labels_that_say_nothing(log: ExperimentLog) -> None:
     assert {rows[run_id].hit for run_id in (*odd, plain)} == {None}
     assert (rows[plain].stop_reason, rows[plain].seed) == ("threshold", 7)
     assert rows[plain].to_json()["n_support"] is None
+
+
+def test_a_preview_is_told_from_a_run_over_everything(log: ExperimentLog) -> None:
+    whole = log_run(log, make_record()).run_id
+    part = log_run(log, make_record(config=EpisodeConfig(searched=((0, 20),)).to_json())).run_id
+    assert {row.run_id: row.preview for row in log.search(owner=None).rows} == {whole: False, part: True}
 
 
 def test_a_run_without_a_step_is_a_miss(log: ExperimentLog) -> None:
