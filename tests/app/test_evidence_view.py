@@ -223,7 +223,7 @@ def test_the_reward_adds_up() -> None:
     """2 * 1 for the answer; F1 of 2/3, 1, 1 for the support; no document beyond."""
     told = reward_view.reward(set_of((3, 10), gold=(3, 5, 10), known="Bo", said="Bo"))
     rows = [[words(cell) for cell in row[2]] for row in json_nodes(told, "tr")]
-    assert [row[-1] for row in rows] == ["+2.00", "+0.89", "−0.00", "2.89"]
+    assert [row[-1] for row in rows] == ["+2.00", "+0.89", "0.00", "2.89"]
     assert rows[0][:2] == ["Answer, F1 1.00", "2 × F1 with the known answer"]
     ends = [paths(told, f"qx-step-{kind}")[0] for kind in ("answer", "consistency")]
     assert ends[0].startswith("M0.0 0H666.7")
@@ -238,6 +238,7 @@ def test_a_penalty_and_a_bad_answer_go_down() -> None:
     assert values == ["−0.50", "+0.67", "−0.33", "−0.17"]
     assert "1 document above √N, mean 0.17" in words(told)
     assert paths(told, "qx-step-penalty")
+    assert paths(told, "qx-falls") == [*paths(told, "qx-step-answer"), *paths(told, "qx-step-penalty")]
     unlabelled = words(reward_view.reward(set_of((3,), said="Bo")))
     assert "choose one of the known questions" in unlabelled
 
@@ -276,6 +277,8 @@ def test_the_ring_is_the_budget_that_is_set(budget: int, setting: str) -> None:
     told = frontier_view.frontier(CURVES, "", "f1", budget)
     dots = [at for tag, at in elements(told) if tag == "button" and at["data-act"] == "runs"]
     assert len(dots) == 5
+    names = [words(node) for node in json_nodes(told, "span") if node[1].get("class") == "qx-front-name"]
+    assert names == ["RES-RAG light", "top-k"], "in a row above the lines"
     (ring,) = [at for at in dots if "qx-ring" in at["class"]]
     assert setting in ring["title"]
     lefts = {at["title"]: float(at["--x"][:-1]) for at in dots}

@@ -64,12 +64,18 @@ def frontier(curves: Sequence[Curve], task: str, measure: str, budget: int) -> l
             *(pressed("measure", name, words, name == measure) for name, words in MEASURES.items()),
         ),
     )
+    names = [
+        h("span.qx-front-name", {"--c": _COLOURS[place % len(_COLOURS)]}, _name(curve))
+        for place, curve in enumerate(own)
+    ]
     return [
         head,
+        h("p.qx-row", *names),
         _plot(own, measure, budget),
         h(
             "p.qx-sm.qx-mut",
-            "A dot is a setting; it opens your own runs of that method. Evidence tokens on a log scale.",
+            "A dot is a setting; it opens your own runs of that method. The ring is RES-RAG at the budget"
+            " that is set. Evidence tokens on a log scale.",
         ),
     ]
 
@@ -86,7 +92,8 @@ def _plot(curves: Sequence[Curve], measure: str, budget: int) -> Node:
     def down(value: float) -> float:
         return float(100 * (1 - value / y1))
 
-    lines, marks, names = [], [], []
+    lines: list[Node] = []
+    marks: list[Node] = []
     for tick in (one for one in _TICKS if x0 <= math.log(one) <= x1):
         marks.append(h("span.qx-front-x", {"--x": f"{across(tick):.1f}%"}, f"{tick:,}"))
     for tick in np.arange(0, y1 + 1e-9, 0.1 if y1 <= 0.6 else 0.2).tolist():
@@ -119,12 +126,6 @@ def _plot(curves: Sequence[Curve], measure: str, budget: int) -> Node:
                     },
                 )
             )
-        x, y, _ = points[-1]
-        names.append((min(max(across(x), 0), 100), min(max(down(y), 0), 100), _name(curve), colour))
-    labels = [
-        h("span.qx-front-name", {"--c": colour, "--x": f"{x:.1f}%", "--y": f"{y:.1f}%"}, name)
-        for x, y, name, colour in _apart(names)
-    ]
     svg = h(
         "svg",
         {"viewBox": "0 0 1000 300", "preserveAspectRatio": "none", "height": "240", "aria-hidden": "true"},
@@ -135,23 +136,11 @@ def _plot(curves: Sequence[Curve], measure: str, budget: int) -> Node:
         {"role": "group", "aria-label": "Quality against cost, a dot a setting"},
         svg,
         *marks,
-        *labels,
     )
 
 
 def _name(curve: Curve) -> str:
     return curve.name if curve.method == RESRAG else facts_of(curve.method).label
-
-
-def _apart(
-    names: list[tuple[float, float, str, str]], gap: float = 8.0
-) -> list[tuple[float, float, str, str]]:
-    """Names whose lines end near each other, one below the other."""
-    placed: list[tuple[float, float, str, str]] = []
-    for x, y, name, colour in sorted(names, key=lambda one: one[1]):
-        near = [other[1] for other in placed if abs(other[0] - x) < 25]
-        placed.append((x, max(y, max(near, default=-gap) + gap), name, colour))
-    return placed
 
 
 def no_runs(method: str) -> list[Node]:

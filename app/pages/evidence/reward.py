@@ -32,7 +32,11 @@ def reward(view: SetInView | None) -> list[Node]:
             words = "The set is being read…"
         return [head, h("p.qx-sm.qx-mut", words)]
     return [
-        h("div.qx-row", head, h("span.qx-sm.qx-mut", "what training would give it (RES-RAG eq. 14)")),
+        h(
+            "div.qx-row",
+            head,
+            h("span.qx-sm.qx-mut", "what training would give it (RES-RAG eq. 14); brown takes away"),
+        ),
         _waterfall(told),
         h("table.qx-terms", h("tbody", *_terms(told))),
     ]
@@ -67,7 +71,7 @@ def _terms(terms: RewardTerms) -> list[Node]:
     return [
         h(
             "tr",
-            {"class": f"qx-term-{kind}"},
+            {"class": f"qx-term-{kind}" + " qx-falls" * value.startswith("−")},
             h("th", {"scope": "row"}, label),
             h("td.qx-mut.qx-sm", formula),
             h("td.qx-term-value", value),
@@ -77,12 +81,12 @@ def _terms(terms: RewardTerms) -> list[Node]:
 
 
 def signed(value: float) -> str:
-    """Two places, with a sign.
+    """Two places, with a sign where it is not nothing.
 
-    >>> signed(2.0), signed(-0.5), signed(-0.0)
-    ('+2.00', '−0.50', '−0.00')
+    >>> signed(2.0), signed(-0.5), signed(-0.001)
+    ('+2.00', '−0.50', '0.00')
     """
-    return f"{value:+.2f}".replace("-", "−")
+    return f"{value:+.2f}".replace("-", "−") if round(value, 2) else "0.00"
 
 
 def _waterfall(terms: RewardTerms) -> Node:
@@ -103,14 +107,17 @@ def _waterfall(terms: RewardTerms) -> Node:
     row, gap = 14, 4
     height = len(steps) * (row + gap)
     drawing = [h("path.qx-half", {"d": f"M{at(0.0):.1f} 0V{height}"})]
-    for place, (kind, _) in enumerate(steps):
+    for place, (kind, value) in enumerate(steps):
         left, right = sorted((at(float(ends[place])), at(float(ends[place + 1]))))
         top = place * (row + gap)
         if right > left:
             drawing.append(
                 h(
                     "path",
-                    {"class": f"qx-step-{kind}", "d": f"M{left:.1f} {top}H{right:.1f}v{row}H{left:.1f}Z"},
+                    {
+                        "class": f"qx-step-{kind}" + " qx-falls" * (value < 0),
+                        "d": f"M{left:.1f} {top}H{right:.1f}v{row}H{left:.1f}Z",
+                    },
                 )
             )
     total = at(float(ends[-1]))
@@ -130,7 +137,7 @@ def action(view: SetInView | None) -> list[Node]:
     words = json.dumps(action_json(action_of(view.taken, view.run.documents.workspace.borders)))
     shown = words if len(words) <= _LONGEST_ACTION else words[:_LONGEST_ACTION] + "…"
     copy = h("button.qx-btn", {"data-act": "copy", "data-arg": words}, "Copy") if shown == words else None
-    about = "numbers from 1, likeliest first"
+    about = "as in the paper, chunks are counted from 1, so a number is one above the page's; likeliest first"
     return [
         h("div.qx-row", h("h3", "The action"), h("span.qx-sm.qx-mut", about), h("span.qx-grow"), copy),
         h("pre.qx-pre", {"tabindex": "0"}, shown),
