@@ -112,6 +112,11 @@ def _totals(run: ShownSparc) -> Node:
         *(h("span", h("strong", value), words) for value, words in told),
         legend,
         *gold,
+        h(
+            "span",
+            {"title": "Signs before the chunks of a branch"},
+            "+ new in its note, = there before, · not taken",
+        ),
     )
 
 
@@ -613,7 +618,7 @@ def final(run: ShownSparc | None) -> list[Node]:
     cited = () if winner is None or winner.answered is None else winner.answered.citations
     answer, finders = run.trace.stopped.answer.strip(), finders_of(run.trace)
     hits = len({*run.gold} & {*run.evidence})
-    support = f" · {hits} of {counted(len(run.gold), 'support chunk')} found" if run.gold else ""
+    support = f" · {hits} of {counted(len(run.gold), 'support chunk')} among them" if run.gold else ""
     items = []
     for chunk_id in sorted(run.evidence):
         words = run.texts.get(chunk_id, "")

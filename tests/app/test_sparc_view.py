@@ -179,6 +179,7 @@ def test_totals_stand_against_their_budgets() -> None:
     [totals] = having(drawn.rounds(run), "qx-totals")
     assert " ".join(words(totals[2]).split()) == (
         "2 of 3 rounds 15 of 20 calls 3,750 of 5,000 tokens 6 different chunks read 3 in the note found support"
+        " + new in its note, = there before, · not taken"
     )
     assert "4.5 s · 9 chunks read · 15 calls" in words(view.standing_at(run))
 
@@ -262,7 +263,7 @@ def test_each_card_shows_where_its_branch_looked() -> None:
 
 def test_the_answer_shows_its_evidence() -> None:
     shown = drawn.final(run_of(story()))
-    assert "1 of 2 support chunks found" in words(shown)
+    assert "1 of 2 support chunks among them" in words(shown)
     items = [" ".join(words([item]).split()) for item in having(shown, "qx-rests-on")[0][2]]
     assert items == [
         "chunk 3 Chunk 3 tells of Anna. found by 1.1, 1.2",
