@@ -32,6 +32,17 @@ def words_of(text: str) -> list[str]:
     return words
 
 
+def content_words(text: str) -> list[str]:
+    """Those of them that say what a text is about: no question words, pronouns or auxiliaries.
+
+    >>> content_words("Who was it that Anna had written to, and which letter was hers?")
+    ['anna', 'written', 'letter']
+    """
+    from bm25s.stopwords import STOPWORDS_EN_PLUS
+
+    return [word for word in words_of(text) if word not in STOPWORDS_EN_PLUS]
+
+
 class WordIndex:
     """Words of N texts. Texts without a single word have scores of 0."""
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from core.answer.evidence import EvidenceAnswer
-from core.bm25 import words_of
+from core.bm25 import content_words, words_of
 from core.events import ChosenBy, Trace
 from core.metrics import RIGHT_FROM, answer_f1
 from core.prose import plain
@@ -126,11 +126,11 @@ def story_of(
     )
     trails = {trail.chunk_id: trail for trail in gold_trails(trace, [*trace.chosen, *missed])}
     spoken: set[str] = set()
-    query_words = words_of(query)
+    asked = content_words(query)
 
     def part(chunk_id: int, step: int | None) -> StoryPart:
         words = text(chunk_id)
-        mark = _telling(words, chunk_id, reading, query_words, spoken)
+        mark = _telling(words, chunk_id, reading, asked, spoken)
         spoken.update(words_of(mark))
         by = trace.steps[step - 1].chosen_by if step else "agent"
         return StoryPart(
@@ -253,10 +253,10 @@ def _answer(reading: EvidenceAnswer, known_answer: str) -> StoryAnswer:
 
 
 def _telling(
-    text: str, chunk_id: int, reading: EvidenceAnswer | None, query_words: Sequence[str], spoken: set[str]
+    text: str, chunk_id: int, reading: EvidenceAnswer | None, asked: Sequence[str], spoken: set[str]
 ) -> str:
-    """The words that stand for a chunk: the answer where it stands here, else the longest word of the
-    question that no earlier part has told.
+    """The words that stand for a chunk: the answer where it stands here, else the longest word of content of
+    the question that no earlier part has told.
     """
     if (
         reading is not None
@@ -266,7 +266,7 @@ def _telling(
     ):
         return text[reading.place[0] : reading.place[1]]
     line = one_line(text)
-    new = sorted({word for word in query_words if word not in spoken}, key=len, reverse=True)
+    new = sorted({word for word in asked if word not in spoken}, key=len, reverse=True)
     for word in new:
         match = re.search(rf"\b{re.escape(word)}\b", line, re.IGNORECASE)
         if match is not None:

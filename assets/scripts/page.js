@@ -43,6 +43,12 @@ export function page(element, props, watch) {
       menu.removeAttribute("open");
       closed = menu.querySelector("summary");
     }
+    const share = document.querySelector('[data-act="share"]'); // closes by itself what it has opened
+    for (const close of document.querySelectorAll('#qx-sharing [data-act="keep"], #qx-sharing .qx-notice:not([hidden]) [data-dismiss]')) {
+      if (share?.contains(target) || close.closest(".qx-notice")?.contains(target)) continue;
+      close.click();
+      closed = share;
+    }
     return closed;
   }
   /** @param {MouseEvent} event */

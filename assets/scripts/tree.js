@@ -73,9 +73,25 @@ export function tree(element, props, trigger, watch) {
       toggle.setAttribute("aria-expanded", String(Boolean(document.getElementById(toggle.dataset.toggle || "")?.classList.contains("qx-open"))));
     }
     const next = root.querySelector("[data-keep-scroll]");
+    const [news, known] = [next, before].map((part) => part?.querySelector("[data-news]")); // shown once, as it comes
     const shown = root.querySelector("[data-show]");
-    if (next && scrolled !== undefined && next.dataset.keepScroll === before?.dataset.keepScroll) next.scrollTop = scrolled;
-    else if (next && shown) next.scrollTop = shown.offsetTop - next.offsetTop - next.clientHeight / 3;
+    if (next && news && news.dataset.news !== known?.dataset.news) show(next, news);
+    else if (next && scrolled !== undefined && next.dataset.keepScroll === before?.dataset.keepScroll) next.scrollTop = scrolled;
+    else if (next && shown) show(next, shown);
+  }
+
+  /** @type {ResizeObserver | undefined} */
+  let waits;
+  /** @param {HTMLElement} pane @param {HTMLElement} part */
+  function show(pane, part) {       // a pane that is hidden has nothing to scroll: once it is seen
+    waits?.disconnect();
+    const scroll = () => {
+      if (!pane.clientHeight) return;
+      waits?.disconnect();
+      pane.scrollTop += part.getBoundingClientRect().top - pane.getBoundingClientRect().top - pane.clientHeight / 3;
+    };
+    waits = new ResizeObserver(scroll); // tells of a size at once
+    waits.observe(pane);
   }
 
   /** @param {HTMLElement} button @param {string} text */

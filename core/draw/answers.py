@@ -205,7 +205,8 @@ def _words(result: EvidenceAnswer, texts: Mapping[int, str]) -> list[Node]:
         passage = None if result.passage is None else texts.get(result.passage)
         if passage is None:
             return [line]
-        return [line, h("blockquote.qx-answer-passage", shortened(plain(passage)))]
+        likeliest = h("p.qx-sm.qx-mut", "An answer is likeliest in this passage, which may hold none:")
+        return [line, likeliest, h("blockquote.qx-answer-passage", shortened(plain(passage)))]
     if not result.text:
         return [h("p.qx-answer-text.qx-answer-none", "No answer in the evidence.")]
     return [h("p.qx-answer-text", shortened(result.text))]

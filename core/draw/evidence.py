@@ -29,16 +29,18 @@ def evidence_rows(
     missed: Sequence[int],
     look: int,
     answer: EvidenceAnswer | None,
+    run: str = "",
 ) -> list[Node]:
     """Paragraphs in document order, with what lies between two. chosen: step by chunk id. look: the step that
-    is looked at. answer: the answer, to be marked where it stands.
+    is looked at. answer: the answer, to be marked where it stands. run: of which it is, so that it is shown
+    as it comes; empty where nothing comes.
     """
     places = _passages(workspace, sorted([*chosen, *missed]))
     rows: list[Node] = []
     for i, passage in enumerate(places):
         if i:
             rows.append(h("li.qx-gap", _distance(workspace, places[i - 1], passage)))
-        rows.append(_passage(workspace, passage, chosen, look, answer))
+        rows.append(_passage(workspace, passage, chosen, look, answer, run))
     return rows
 
 
@@ -88,6 +90,7 @@ def _passage(
     chosen: Mapping[int, int],
     look: int,
     answer: EvidenceAnswer | None,
+    run: str,
 ) -> Node:
     """A paragraph with its chunks marked, and in its margin which they are and where."""
     document, at, end, chunk_ids = passage
@@ -111,7 +114,11 @@ def _passage(
             words = [
                 h("span.qx-pin", str(step)),
                 *drawn(
-                    prose, chunk.start, min(chunk.end, chunk.start + MAX_SHOWN), answer_place(chunk, answer)
+                    prose,
+                    chunk.start,
+                    min(chunk.end, chunk.start + MAX_SHOWN),
+                    answer_place(chunk, answer),
+                    run,
                 ),
             ]
         parts.append(h("span", {**mark, "data-act": "open", "data-arg": str(chunk_id)}, *words))

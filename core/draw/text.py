@@ -66,14 +66,18 @@ def document_page(
     return h("div", keep, *spans)
 
 
-def drawn(prose: Prose, start: int, end: int, mark: Span | None = None) -> list[Node]:
-    """A slice of a document's text. `mark`: the place of the answer in that text."""
+def drawn(prose: Prose, start: int, end: int, mark: Span | None = None, news: str = "") -> list[Node]:
+    """A slice of a document's text. `mark`: the place of the answer in that text. `news`: names the answer,
+    which a pane then shows as it comes.
+    """
     borders = sorted({start, end, *(place for place in mark or () if start < place < end)})
     nodes: list[Node] = []
     for first, last in pairwise(borders):
         words = [_within(one) for one in prose.words(first, last)]
         is_marked = mark is not None and mark[0] <= first < mark[1]
-        nodes += [h("mark.qx-answer-mark", *words)] if is_marked else words
+        nodes += (
+            [h("mark.qx-answer-mark", {"data-news": news} if news else None, *words)] if is_marked else words
+        )
     return nodes
 
 

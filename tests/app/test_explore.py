@@ -8,7 +8,7 @@ import json
 import re
 from pathlib import Path
 
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from core.tasks.narrative import generate_narrative
 from tests.app.conftest import RunningApp, StartApp, upload, wait_ready
@@ -106,6 +106,24 @@ def _eventually(command, seconds: float = 60):  # type: ignore[no-untyped-def]
         time.sleep(1)
 
 
+BOXES = """() => ['.qx-set-line', '.qx-progress', '[data-act=at-end]'].map(
+    (part) => document.querySelector(`#qx-controls ${part}`).getBoundingClientRect().toJSON())"""
+
+
+def lie_apart(page: Page) -> None:
+    """What is set, and how far the document is: never one over the other, however wide the window. Measured
+    at once: each step of the progress draws it anew.
+    """
+    for width in (1440, 1200, 1024, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        line, *slot = page.evaluate(BOXES)
+        for box in slot:
+            assert box["top"] >= line["bottom"] or box["left"] >= line["right"], width
+            assert box["left"] >= 0, width
+            assert box["right"] <= width, width
+    page.set_viewport_size({"width": 1440, "height": 900})
+
+
 def test_a_question_to_half_a_document_has_a_preview(
     running_app: RunningApp, open_page: OpenPage, tmp_path: Path
 ) -> None:
@@ -116,12 +134,16 @@ def test_a_question_to_half_a_document_has_a_preview(
     upload(page, story, seconds=200)
     expect(page.locator("#qx-opening")).to_contain_text("can be asked", timeout=60_000)
     expect(page.get_by_role("button", name="Run again at the end")).to_have_attribute("aria-pressed", "true")
+    embedded = r"\d+ % can be asked · \d+ % embedded"
+    expect(page.locator("#qx-opening .qx-progress")).to_contain_text(re.compile(embedded))
+    lie_apart(page)
     page.locator("#qx-question textarea").fill("Where did the old lamp stand?")
     page.locator("#qx-run").click()
     expect(page.locator(".qx-partly")).to_contain_text(
         re.compile(r"Searched \d[\d,]* of [\d,]+ chunks"), timeout=90_000
     )
     expect(page.locator("#qx-standing .qx-chip")).to_have_text("preview")
+    lie_apart(page)
     page.locator("#qx-cancel").click()
     expect(page.get_by_role("button", name="Embed the rest")).to_be_visible(timeout=60_000)
 

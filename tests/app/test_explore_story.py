@@ -58,6 +58,16 @@ def ran(page: Page) -> Page:
     return page
 
 
+def in_sight(part: Locator) -> bool:
+    """Whether it begins within the evidence that scrolls around it."""
+    return bool(
+        part.evaluate(
+            "part => { const [a, b] = [part, part.closest('.qx-evidence')].map((one) =>"
+            " one.getBoundingClientRect()); return a.top >= b.top && a.top < b.bottom; }"
+        )
+    )
+
+
 def parts(page: Page) -> Locator:
     """Parts of the story that are buttons to a step."""
     return page.locator("#qx-story [data-act=look]")
@@ -134,6 +144,7 @@ def test_the_answer_stands_beside_the_evidence_in_its_place(ran: Page) -> None:
     expect(ran.locator("#qx-answer")).to_contain_text(re.compile(r"\d+ % sure"))
     expect(ran.locator("#qx-answer .qx-judged")).to_have_text("✓ right")
     expect(ran.locator("#qx-evidence mark")).to_have_text("stable")
+    assert in_sight(ran.locator("#qx-evidence mark"))
     expect(ran.locator("#qx-evidence .qx-gap")).to_have_text(["61 chunks further on", "40 chunks further on"])
     expect(ran.locator("#qx-reading")).to_be_hidden()
     ran.locator("#qx-answer .qx-link").click()
@@ -247,8 +258,17 @@ def test_a_run_is_shared_beside_its_buttons_and_comes_back(ran: Page) -> None:
     ran.locator("#qx-status").get_by_role("button", name="Share").click()
     expect(ran.locator("#qx-sharing a")).to_have_text(f"{address}/?run={run_id(ran)}", timeout=20_000)
     told = ran.locator("#qx-story").inner_text()
-    ran.locator("#qx-back").click()
-    expect(ran.locator("#qx-sharing a")).to_have_count(0, timeout=20_000)
+    share, notice = ran.get_by_role("button", name="Share", exact=True), ran.locator("#qx-sharing .qx-notice")
+    notice.click(position={"x": 4, "y": 4})
+    expect(notice).to_be_visible()
+    ran.keyboard.press("Escape")
+    expect(notice).to_have_count(0, timeout=20_000)
+    expect(share).to_be_focused()
+    for closes in ("#qx-title", "#qx-status [data-act=share]", "#qx-sharing .qx-close", "#qx-back"):
+        share.click()
+        expect(notice).to_be_visible(timeout=20_000)
+        ran.locator(closes).click()
+        expect(notice).to_have_count(0, timeout=20_000)
     ran.reload()
     wait_ready(ran)
     expect(ran.locator(ANSWER)).to_have_text("stable", timeout=60_000)
@@ -282,6 +302,23 @@ def test_a_failed_question_says_why_and_what_helps_and_a_sample_brings_its_agent
     expect(page.locator(CARDS).filter(has_text="Time needed")).to_have_count(1)
     assert "|" not in page.locator("#qx-steps").inner_text(), "rules of a table are no words"
     expect(page.locator("#qx-answer .qx-judged")).to_be_visible()
+    telling = page.locator("#qx-evidence mark")
+    assert in_sight(telling if telling.count() else page.locator("#qx-evidence .qx-marked"))
+    for step in (1, 4):
+        parts(page).nth(step - 1).click()
+        expect(parts(page).nth(step - 1)).to_have_attribute("aria-current", "step", timeout=20_000)
+        expect(page.locator("#qx-evidence .qx-marked .qx-pin")).to_have_text(str(step), timeout=20_000)
+        assert in_sight(page.locator("#qx-evidence .qx-marked"))
+    ends = page.locator("#qx-story .qx-ends")
+    expect(ends).to_have_count(2)
+    for width in (1440, 1200, 1024, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        card = page.locator("#qx-story-card").bounding_box()
+        for box in (card, *(end.bounding_box() for end in ends.all())):
+            assert box is not None
+            assert card is not None
+            assert box["x"] + box["width"] <= card["x"] + card["width"] <= width, "an end is cut"
+    page.set_viewport_size(WIDE)  # type: ignore[arg-type]
     expect(why.get_by_role("button", name="Take chunk")).to_contain_text("found 2 → 3 of 3")
     page.set_viewport_size(PHONE)  # type: ignore[arg-type]
     settle(page)

@@ -31,7 +31,7 @@ from core.events import Stopped
 from core.tasks.narrative import generate_narrative
 from core.tasks.samples import list_samples
 from core.types import Document
-from core.whatif.diagnosis import Diagnosis, Remedy
+from core.whatif.diagnosis import MOST_STEPS, Diagnosis, Remedy
 from tests.reranker import REFERENCE, add_reranker
 
 QUERY = "where was the apple before the hallway ?"
@@ -460,6 +460,12 @@ def test_a_missed_chunk_is_told_by_its_ranks_and_found_by_bm25(explorer: Explore
     assert "chunk 7 is at rank 1 there" in shown
     assert "found 2 → 3 of 3" in shown
 
+    lost = replace(missed, remedies=())
+    shown = json.dumps(diagnosis_view.diagnosis(replace(run, diagnosis=lost), ended), ensure_ascii=False)
+    most = min(MOST_STEPS, run.n_chunks)
+    tried = f"Tried without finding it: {most} steps and the first {CONFIG.step_budget} chunks of BM25."
+    assert tried in shown
+
     parted = replace(missed, split=(6, 7), remedies=(Remedy("cut", 128, 3),))
     shown = json.dumps(diagnosis_view.diagnosis(replace(run, diagnosis=parted), ended), ensure_ascii=False)
     assert "Its passage is cut over chunks 6 to 7." in shown
@@ -505,7 +511,7 @@ def test_evidence_that_is_probably_incomplete_is_said_to_be_with_what_to_do(tmp_
         assert clear.completeness is not None
         assert clear.completeness >= LOW
         assert doubt == "[]"
-        assert f"complete in {10 * clear.completeness:.0f} of 10 such cases" in summary
+        assert f"evidence like this was complete in {10 * clear.completeness:.0f} of 10 cases" in summary
         assert clear.to_json()["completeness"] == round(clear.completeness, 4)
 
         vague, doubt, summary = told("What happened to them in the end?")
@@ -513,7 +519,7 @@ def test_evidence_that_is_probably_incomplete_is_said_to_be_with_what_to_do(tmp_
         assert vague.completeness < LOW
         assert f"{10 * vague.completeness:.0f} of 10 had all their passages among 4 chunks" in doubt
         assert '"data-act": "compare"' in doubt
-        assert "such cases" not in summary
+        assert "evidence like this" not in summary
         measured = completeness_by_size(spec, vague.trace)
         larger = [size for size in measured if 4 < size <= vague.n_chunks]
         for size in larger or [min(8, vague.n_chunks)]:

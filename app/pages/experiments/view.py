@@ -325,9 +325,9 @@ def sharing(run_id: str, address: str, *, asks: bool) -> list[Node]:
         link,
         ". To send it as one file that opens without this app, export an HTML page in Experiments.",
     )
-    return [
-        h("div.qx-notice.qx-info", {"role": "status"}, words, act("copy-link", f"?run={run_id}", "Copy link"))
-    ]
+    copy = act("copy-link", f"?run={run_id}", "Copy link")
+    close = h("button.qx-btn.qx-close", {"data-act": "keep", "data-arg": "", "aria-label": "Close"}, "×")
+    return [h("div.qx-notice.qx-info", {"role": "status"}, words, copy, close)]
 
 
 def has_branches(run: LoggedRun) -> bool:

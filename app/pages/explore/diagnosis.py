@@ -14,7 +14,7 @@ from core.completeness import LOW, completeness_by_size
 from core.draw.nodes import Node, h
 from core.draw.words import counted, tenths
 from core.story import verdict_on
-from core.whatif.diagnosis import MOST_STEPS, Diagnosis, Remedy
+from core.whatif.diagnosis import MOST_CHUNKS, MOST_STEPS, Diagnosis, Remedy
 
 MOST_BUTTONS = 3
 GENERAL = "general"
@@ -29,7 +29,7 @@ def diagnosis(run: RunInView | None, session: Session) -> list[Node]:
     if found is not None:
         return _said(
             "Why it failed: ",
-            _cause(found, run),
+            _cause(found, run) + ("" if found.remedies else _in_vain(run)),
             [_button(remedy, found, run) for remedy in found.remedies[:MOST_BUTTONS]],
         )
     if run.gold and {*run.gold} <= {*run.trace.picks}:
@@ -126,6 +126,17 @@ def _cause(finding: Diagnosis, run: RunInView) -> str:
         way = f", came up to {best:,} at step {finding.ranks.index(best) + 1}" if best < first else ""
         words = f"{name} belongs to the answer. It stood at rank {first:,}{way} and was never chosen."
     return words if run.spec.trained else f"{words} This agent is not trained."
+
+
+def _in_vain(run: RunInView) -> str:
+    """What core.whatif.diagnosis has tried, where none of it found more."""
+    config, tried = run.config, []
+    most = min(MOST_STEPS, run.n_chunks - len(config.forbidden))
+    if config.beam_width == 1 and len(run.trace.steps) < most:
+        tried.append(f"{most} steps")
+    if run.n_chunks <= MOST_CHUNKS:
+        tried.append(f"the first {counted(config.step_budget, 'chunk')} of BM25")
+    return f" Tried without finding it: {' and '.join(tried)}." if tried else ""
 
 
 def _button(remedy: Remedy, finding: Diagnosis, run: RunInView) -> Node:

@@ -68,7 +68,8 @@ def percent(share: float) -> str:
 
 def part_progress(item: OpenProgress, documents: OpenDocuments, again: bool) -> list[Node]:
     """The bar, how much can be asked meanwhile, and whether a run over it is made again at the end."""
-    words = f"{percent(documents.share)} of {item.total:,} chunks can be asked{time_left(item)}"
+    embedded = percent(item.done / max(item.total, 1))  # what can be asked grows by stretches of the text
+    words = f"{percent(documents.share)} can be asked · {embedded} embedded{time_left(item)}"
     toggle = act(
         "at-end",
         "",

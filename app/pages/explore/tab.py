@@ -216,7 +216,8 @@ class ExploreTab(ExploreLayout):
         """Where a person looks, and where the run is found from now on."""
         inputs = [self.session, *self.controls.list()]
         for panel in (self.asking.status, self.sharing):
-            panel.select(packs(self._on_share, notice_in(self.sharing)), self.session, self.sharing, **QUIET)
+            shares = packs(self._on_share, passing_in(self.sharing))
+            panel.select(shares, [self.session, self.sharing], self.sharing, **QUIET)
         for panel in (
             *(self.story, self.diagnosis, self.steps, self.answer, self.cited, self.evidence),
             *(self.trail, self.reading_view, self.asking.line),
@@ -898,12 +899,15 @@ class ExploreTab(ExploreLayout):
             }
         return self._navigated(session, controls, action, argument)
 
-    def _on_share(self, session: Session, event: gr.EventData, request: gr.Request) -> Update:
-        """Where the run in view is found from now on; in public mode for others, too, once its owner has said
-        so again.
+    def _on_share(
+        self, session: Session, shown: str | None, event: gr.EventData, request: gr.Request
+    ) -> Update:
+        """Where the run in view is found from now on, until it is asked for again; in public mode for others,
+        too, once its owner has said so again. `shown`: what stands there, packed.
         """
         run, (action, argument) = self.explorer.run_of(session), clicked(event)
-        if run is None or action not in ("share", "share-now"):
+        is_open = '"keep"' in (shown or "")
+        if run is None or action not in ("share", "share-now") or (action == "share" and is_open):
             return {self.sharing: []}
         if action == "share-now" and argument == run.run_id:
             self.experiments.share(run.run_id, session.owner)

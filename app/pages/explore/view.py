@@ -348,7 +348,7 @@ def evidence(run: RunInView | None, session: Session) -> list[Node]:
         if shown.stopped is not None
         else []
     )
-    rows = evidence_rows(workspace, chosen, missed, session.look, answer_in_view(run, session))
+    rows = evidence_rows(workspace, chosen, missed, session.look, answer_in_view(run, session), run.token)
     key = f"{run.token} {session.cursor} {session.look}"
     keep = {
         "class": "qx-evidence",
@@ -399,7 +399,8 @@ def _likely(run: RunInView, shown: Trace) -> Node | None:
     share = run.completeness
     if shown.stopped is None or run.gold or share is None or share < LOW:
         return None
-    return h("span.qx-mut", {"title": COMPLETE, "tabindex": "0"}, f"complete in {tenths(share)} such cases")
+    words = f"evidence like this was complete in {tenths(share)} cases"
+    return h("span.qx-mut", {"title": COMPLETE, "tabindex": "0"}, words)
 
 
 def answer_in_view(run: RunInView | None, session: Session) -> EvidenceAnswer | None:

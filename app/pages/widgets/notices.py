@@ -49,6 +49,8 @@ _UNITS = {"reading": "parts", "chunking": "characters"}
 def progress(report: OpenProgress) -> list[Node]:
     """A stage's bar, with the time left where it is known."""
     cached = f" · {report.n_cached:,} known already" if report.n_cached else ""
+    if report.total <= 1:
+        return bar(report, f"{_STAGES[report.stage]}…")
     unit = _UNITS.get(report.stage, "chunks")
     words = f"{_STAGES[report.stage]}: {report.done:,} of {report.total:,} {unit}{cached}{time_left(report)}"
     return bar(report, words)
