@@ -80,7 +80,9 @@ def build_app(services: Services) -> gr.Blocks:
                     train.on_hide(other.select)
                 shown = _leads(explore.own.to_evaluate, tabs, "evaluate", evaluate.whole.wanted)
                 shown.then(None, js=_TO_WHOLE, **QUIET)
-                explore.own.to_train(tabs, explore.session, train.data, train.questions)
+                explore.own.to_train(
+                    tabs, explore.session, train.data, train.questions, train.start_from, train.further
+                )
                 train.explore.click(
                     lambda name: (gr.Tabs(selected="explore"), ("agent", name, new_run_id())),
                     train.chosen,

@@ -56,10 +56,13 @@ def test_a_mark_is_the_support_of_the_run_in_view_and_of_the_next(page: Page) ->
     expect(page.locator("#qx-evidence")).to_contain_text("1 of 1 support chunk found")
 
     page.locator("#qx-own").get_by_role("button", name="Questions of my own").click()
-    page.locator("#qx-own-list").get_by_role("button", name="Edit").first.click()
+    page.locator("#qx-own-list").get_by_role("button", name="Edit answer").first.click()
     page.locator("#qx-own-answer textarea").fill("the garden")
     page.locator("#qx-own-save").click()
     expect(page.locator("#qx-answer .qx-judged")).to_be_visible(timeout=20_000)
+    page.locator("#qx-own-list").get_by_role("button", name="Ask").first.click()
+    expect(page.locator("#qx-run")).to_be_focused(timeout=20_000)
+    expect(page.locator("#qx-run")).to_be_in_viewport()
     assert grave_faults_in_both(page) == []
 
 

@@ -13,7 +13,7 @@ from app.in_view import RunInView
 from app.pages.evaluate.documents.actions import DocumentOrder, evaluate_marked
 from app.pages.explore.actions import Explorer
 from app.pages.explore.mark_view import BELONGS, DOES_NOT, mark_buttons
-from app.pages.explore.marks import OwnQuestions
+from app.pages.explore.marks import OwnQuestions, check_enough
 from app.pages.explore.opening import open_generated, open_pasted
 from app.services import Services
 from app.session import Session
@@ -105,6 +105,8 @@ def test_marks_are_asked_through_the_methods_and_become_examples(
     [example] = read_own_questions(own.training_file(session, tmp_path))
     assert example.question == QUESTION
     assert any("day 5 ." in example.chunks[i] for i in example.support)
+    with pytest.raises(BadRequest, match="1 question with a passage can't train an agent; mark 8"):
+        check_enough(own.training_file(session, tmp_path))
 
 
 def test_questions_leave_and_come_back(

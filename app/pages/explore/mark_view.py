@@ -61,7 +61,7 @@ def _line(question: MarkedQuestion, open_hashes: Sequence[str]) -> Node:
     ]
     name = question.question[:80]
     buttons = [
-        act("own-edit", question.question_id, "Edit", **{"aria-label": f"Edit {name}"}),
+        act("own-edit", question.question_id, "Edit answer", **{"aria-label": f"Edit answer: {name}"}),
         act("own-delete", question.question_id, "Delete", **{"aria-label": f"Delete {name}"}),
     ]
     if question.sha256 in open_hashes:

@@ -7,7 +7,7 @@ Evaluating and training are for an app of one's own, as there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,6 +25,7 @@ from app.services import Services
 from app.session import Session
 from app.visitors import check_known
 from core.config import check_query
+from core.draw.words import counted
 from core.errors import BadRequest, UserError
 from core.log import new_run_id
 from core.log.marks import (
@@ -37,12 +38,20 @@ from core.log.marks import (
 )
 from core.marked import ask_marked, take_in_questions
 from core.opening import chunk_documents
+from core.train.own import FEWEST
 from core.types import Document
 
 Update = dict[Any, Any]
 MAX_IMPORT_BYTES = 8 * 2**20
 MAX_ANSWER = 400
 """Characters."""
+_TO_RUN = """() => {
+    if (document.activeElement?.dataset.act !== "own-ask") return;
+    const run = document.querySelector("#qx-run");
+    run.scrollIntoView({block: "center"});
+    run.focus({preventScroll: true});
+}"""
+"""Once the question box is filled, which may lie out of view."""
 _KEPT = 256
 """Questions whose marks are remembered between two looks at the page."""
 
@@ -98,7 +107,7 @@ class OwnQuestions:
             session,
             [self.list, self.editing, self.editor, self.answer, query, self.notice, self.changed],
             **QUIET,
-        )
+        ).success(None, js=_TO_RUN, api_visibility="private")
         gr.on(
             [self.save.click, self.answer.submit],
             packs(self._on_save, refusal),
@@ -113,18 +122,36 @@ class OwnQuestions:
         taken_in = [self.list, self.notice, self.changed]
         self.upload.upload(packs(self._on_upload, refusal), [session, self.upload], taken_in, **QUIET)
 
-    def to_train(self, tabs: gr.Tabs, session: gr.State, data: gr.Radio, questions: gr.File) -> None:
-        """`data` and `questions`: of Train, which shows what it learns from."""
+    def to_train(
+        self,
+        tabs: gr.Tabs,
+        session: gr.State,
+        data: gr.Radio,
+        questions: gr.File,
+        start_from: gr.Dropdown,
+        further: Callable[[str], gr.Dropdown],
+    ) -> None:
+        """`data`, `questions` and `start_from`: of Train, which shows what it learns from. `further`: the
+        last of them set to an agent, by name, if that can be trained further.
+        """
 
         def hand_over(now: Session) -> Iterator[Update]:
+            agent = open_in_explore(self.services, now).agent.encoder.spec.name
             with TemporaryDirectory(prefix="qrag-questions-") as folder:  # Gradio keeps a copy
-                file = str(self.training_file(now, Path(folder)))
-                yield {tabs: gr.Tabs(selected="train"), data: "own", questions: file, self.notice: []}
+                file = self.training_file(now, Path(folder))
+                check_enough(file)
+                yield {
+                    tabs: gr.Tabs(selected="train"),
+                    data: "own",
+                    questions: str(file),
+                    start_from: further(agent),
+                    self.notice: [],
+                }
 
         self.train.click(
             packs(hand_over, notice_in(self.notice)),
             session,
-            [tabs, data, questions, self.notice],
+            [tabs, data, questions, start_from, self.notice],
             **QUIET,
         )
 
@@ -241,6 +268,15 @@ class OwnQuestions:
             encoding="utf-8",
         )
         return file
+
+
+def check_enough(file: Path) -> None:
+    """Raises BadRequest for a file of fewer questions than a training takes, a line each."""
+    n = len(file.read_text(encoding="utf-8").splitlines())
+    if n < FEWEST:
+        raise BadRequest(
+            f"{counted(n, 'question')} with a passage can't train an agent; mark {FEWEST} questions or more"
+        )
 
 
 def _chunks_of(documents: OpenDocuments, marked: Sequence[MarkedQuestion]) -> tuple[tuple[int, bool], ...]:

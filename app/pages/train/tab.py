@@ -93,13 +93,17 @@ class TrainTab(TrainLayout):
         """`hide`: the listener of another tab's being opened; nobody watches then."""
         hide(lambda: gr.Timer(active=False), None, self.timer, **QUIET)
 
+    def further(self, agent: str) -> gr.Dropdown:
+        """What to start from: this agent, if it can be trained further."""
+        starts = _starts()
+        return gr.Dropdown(starts, value=agent) if (agent, agent) in starts else gr.Dropdown(starts)
+
     # Handlers; each returns updates by component
 
     def _shown(self, chosen: str, pages: tuple[int, int], data: str, base: str, *settings: Any) -> Update:
-        agents = [(name, name) for name in startable_agents()]
         return {
             **self._view(chosen, pages),
-            self.start_from: gr.Dropdown([FROM_BASE, *agents]),
+            self.start_from: gr.Dropdown(_starts()),
             **self._estimate(data, base, *settings),
         }
 
@@ -267,3 +271,7 @@ def _figures(training: ShownTraining) -> dict[str, Callable[[], go.Figure]]:
 def _stamp(trainings: list[ShownTraining], chosen: str) -> Any:
     """What decides whether the page is out of date."""
     return chosen, [(training.name, training.state, len(training.events)) for training in trainings]
+
+
+def _starts() -> list[tuple[str, str]]:
+    return [FROM_BASE, *((name, name) for name in startable_agents())]
