@@ -433,14 +433,10 @@ def common(shown: ShownComparison) -> list[Node]:
         h("h3", "What they have in common"),
         h("p.qx-sm.qx-mut", " · ".join(counts)),
         h("dl.qx-fields.qx-sm", *(part for pair in lists for part in pair)),
+        h("h4", "Overlap"),
         h(
-            "h4",
-            {
-                "title": "Chunks that both found; in brackets their share of all that either found (Jaccard)",
-                "tabindex": "0",
-                "class": "qx-help",
-            },
-            "Overlap",
+            "p.qx-sm.qx-mut",
+            "Chunks that both found, in brackets their share of all that either found (Jaccard)",
         ),
         _overlaps(picks),
     ]

@@ -340,6 +340,7 @@ def test_agents_to_start_from() -> None:
         (make_training(0, "starting"), "Preparing"),
         (make_training(0), "The first update"),
         (make_training(30), "Update 30 of 300 · about 10 min left · 60 s so far"),
+        (make_training(1), "Update 1 of 300 · 2 s so far"),
         (make_training(30, "stopping"), "update 30 of 300 was the last"),
         (make_training(300, "finished"), "300 updates in 10 min"),
         (make_training(30, "stopped"), "Stopped after update 30 of 300; it begins again"),

@@ -97,6 +97,7 @@ class TrainLayout:
                 [(DATA_LABELS.get(name, name), name) for name in data],
                 value=first,
                 label="What it learns from",
+                visible=len(data) > 1,
                 elem_id="qx-train-data",
             )
             with gr.Row(visible=first == "own", elem_classes="qx-split", elem_id="qx-train-own") as self.own:

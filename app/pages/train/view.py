@@ -139,7 +139,7 @@ def estimate(seconds_an_update: float | None, shipped: float | None, updates: in
     else:
         words = (
             f"{counted(updates, 'update')}: nothing like it was trained on this machine, so nobody knows yet"
-            " how long they take. The time left is told from the first update on; a stopped one goes on."
+            " how long they take. The time left is told from the second update on; a stopped one goes on."
         )
     return [h("p.qx-mut.qx-sm", words)]
 
@@ -242,10 +242,10 @@ def standing(training: ShownTraining) -> str:
                 " take a few minutes."
             )
         case "running" if updates and done < total:
-            return (
-                f"Update {done:,} of {total:,} · about {duration(updates[-1]['seconds_left'])} left · {spent}"
-                " so far"
-            )
+            left = (
+                f" · about {duration(updates[-1]['seconds_left'])} left" if done > 1 else ""
+            )  # the first is slow
+            return f"Update {done:,} of {total:,}{left} · {spent} so far"
         case "running":
             return "Validating the last update" if updates else "The first update is being made"
         case "elsewhere":
