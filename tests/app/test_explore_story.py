@@ -313,6 +313,13 @@ def test_a_failed_question_says_why_and_what_helps_and_a_sample_brings_its_agent
     expect(ends).to_have_count(2)
     for width in (1440, 1200, 1024, 390):
         page.set_viewport_size({"width": width, "height": 900})
+        is_set, status = (
+            page.locator(part).bounding_box() for part in ("#qx-set .qx-set-line", "#qx-status span")
+        )
+        assert is_set is not None
+        assert status is not None
+        beside = status["x"] >= is_set["x"] + is_set["width"]
+        assert beside or status["y"] >= is_set["y"] + is_set["height"], (width, "one lies over the other")
         card = page.locator("#qx-story-card").bounding_box()
         for box in (card, *(end.bounding_box() for end in ends.all())):
             assert box is not None
