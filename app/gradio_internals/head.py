@@ -1,6 +1,7 @@
 """Gradio's page with scripts before its own.
 
-What all panels share, and clocks of work under way that tick once a second (clocks.js).
+What all panels share, clocks of work under way that tick once a second (clocks.js), and targets of events
+that are found quickly (targets.js).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Any
 
 from gradio.routes import templates
 
-_CLOCKS = Path(__file__).with_name("clocks.js").read_text(encoding="utf-8")
+_OWN = [Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("clocks.js", "targets.js")]
 
 
 def begin_pages_with(script: str) -> None:
@@ -22,7 +23,7 @@ def begin_pages_with(script: str) -> None:
 
     def with_scripts(environment: Any, template: str) -> Any:
         source, *rest = gradios(environment, template)
-        scripts = f"<script>{_CLOCKS}</script><script>{script}</script>"
+        scripts = "".join(f"<script>{one}</script>" for one in (*_OWN, script))
         return source.replace("<head>", f"<head>{{% raw %}}{scripts}{{% endraw %}}", 1), *rest
 
     loader.get_source = with_scripts

@@ -1,5 +1,6 @@
 // What the scripts hand to one another. `StripValue` is what core/draw/strip.py makes, `Facts` what core/tiles.py says of a chunk.
 
+interface Window { gradio_config?: { dependencies?: { targets: [number, string][] }[] } }
 type Mode = "q" | "dq" | "rank" | "p";
 interface Columns { first: number; last: number; best: { length: number } }
 type Placer = (chunk: number) => number;

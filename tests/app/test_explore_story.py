@@ -117,6 +117,18 @@ def test_a_page_at_rest_asks_for_no_frames(ran: Page) -> None:
     assert frames_asked_for(ran) <= 2
 
 
+def test_targets_of_events_are_the_server_s_and_no_plain_arrays(shared: Page) -> None:
+    kept, served = shared.evaluate(
+        """async () => {
+          const targets = (config) => config.dependencies.map((event) => event.targets).filter((one) => one.length);
+          const left = targets(gradio_config).filter((one) => Object.getPrototypeOf(one) !== Array.prototype);
+          return [left, targets(await (await fetch("config")).json())];
+        }"""
+    )
+    assert kept == served
+    assert len(kept) > 100
+
+
 def test_a_run_ends_on_its_last_choice_and_each_part_is_a_way_to_its_step(ran: Page) -> None:
     what = ran.locator("#qx-strip [data-part=what]")
     expect(what).to_contain_text("step 3")
