@@ -346,7 +346,7 @@ def shipped_seconds_an_update(config: TrainConfig) -> float | None:
 def check_name(name: str, *, reserved: bool = True) -> str:
     """Raises BadRequest for a name that can't be a folder's, or that belongs to an agent that ships."""
     if not name:
-        raise BadRequest("the agent has no name; give it one, as my-agent")
+        raise BadRequest("the agent name is empty; write one, such as my-agent")
     if not _NAME.fullmatch(name):
         shown = name[:MAX_NAME]
         raise BadRequest(
