@@ -71,7 +71,7 @@ def test_a_page_without_a_key_leaves_nothing(public_app: RunningApp) -> None:
     bare = RawPage(public_app.url)
     for key in ("", "not a key", "A" * 32):
         assert "must be 32 hex digits" in bare.load(key)
-    assert "not open any more" in bare.press("qx-run", qx_question=QUERY)
+    assert "no document is open yet" in bare.press("qx-run", qx_question=QUERY)
     assert "reload it" in bare.press("qx-open-sample")
     assert not re.search(r"run_id\W+[0-9a-f]{32}", bare.received)
 
