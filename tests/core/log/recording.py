@@ -56,7 +56,7 @@ def q_values(run_id: str, step: int, n_chunks: int = N_CHUNKS) -> np.ndarray:
     The largest stands at another chunk in each of the first n_chunks steps, since no run picks a chunk twice.
     """
     seed = int.from_bytes(hashlib.sha256(f"{run_id} {step}".encode()).digest()[:8], "big")
-    scores = np.random.default_rng(seed).uniform(-1, 1, n_chunks).astype(np.float32)
+    scores = np.random.default_rng(seed).standard_normal(n_chunks).astype(np.float32)
     first = hashlib.sha256(run_id.encode()).digest()[0]
     best, pick = int(scores.argmax()), (first + step) % n_chunks
     scores[[best, pick]] = scores[[pick, best]]

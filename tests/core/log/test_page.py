@@ -118,7 +118,7 @@ def test_the_page_tells_the_run(log: ExperimentLog) -> None:
 
 def test_the_script_gets_the_numbers_of_the_log(log: ExperimentLog) -> None:
     """Exactly, so that what it shows is what the app shows."""
-    record = log_run(log, make_record(label={"support": [49]}))
+    record = log_run(log, make_record(label={"support": [49]}, run_id="0" * 32))
     page, run = page_of(log, record, with_text=True), log.get(record.run_id)
     data = data_of(page)
     looks = [run.trace.scores_at(look) for look in range(1, run.trace.n_looks + 1)]
