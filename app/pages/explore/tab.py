@@ -726,8 +726,10 @@ class ExploreTab(ExploreLayout):
         An error becomes a sentence in `notice`, beside the buttons by default, and changes nothing else.
         """
         if session.opening or not session.corpus:
-            words = "a document is being opened" if session.opening else "no document is open yet"
-            yield {notice or self.asking.notice: passing(f"{words}; wait until it is there, or cancel")}
+            words = "no document is open yet; wait until it is there"
+            if session.opening:
+                words = "a document is being opened; wait until it is there, or cancel"
+            yield {notice or self.asking.notice: passing(words)}
             return
         try:
             query, config = read_controls(controls)
