@@ -5,9 +5,7 @@ Which component starts which action, and what is shown then.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,7 +15,6 @@ import gradio as gr
 
 from app.components.tree import clicked, packs
 from app.in_view import OpenDocuments
-from app.jobs import Finished, stream
 from app.pages.compare import difference as difference_view
 from app.pages.compare import view
 from app.pages.compare.actions import (
@@ -111,7 +108,8 @@ class CompareTab(CompareLayout):
         self.cutting.wire_cancel([cutting], packs(self._cuts_cancelled), None, self._outputs, **quick)
         self.cuts.select(packs(self._on_cut), self.cut_rows, self._outputs, **quick)
         for button, handler in ((self.try_text, self._try_text), (self.try_without, self._try_without)):
-            button.click(packs(handler), [self.compared, self.changed], self._outputs, **quick).success(
+            trying = packs(handler, notice_in(self.change_notice, {self.tried: []}))
+            button.click(trying, [self.compared, self.changed], self._outputs, **quick).success(
                 None, js=SHOW_TRIED, api_visibility="private"
             )
         self.asking.wire_known(self.session)
@@ -293,29 +291,24 @@ class CompareTab(CompareLayout):
         """Progress while `do` works, and what there is by then whenever there is more of it. An error becomes
         a sentence, what was there stays.
         """
-        yield {**work.busy(), work.notice: []}
         n_shown = 0
-        try:
-            with closing(stream(do)) as items:
-                for item in items:
-                    found = item.result if isinstance(item, Finished) else item.columns
-                    update = (
-                        work.free() if isinstance(item, Finished) else {work.progress: view.comparing(item)}
-                    )
-                    if len(found) > n_shown:
-                        n_shown, update = len(found), {**update, **show(found)}
-                    yield update
+
+        def fresh(columns: tuple[C, ...]) -> Update:
+            nonlocal n_shown
+            more, n_shown = len(columns) > n_shown, len(columns)
+            return show(columns) if more else {}
+
+        def done(columns: tuple[C, ...]) -> Iterator[Update]:
+            yield {**work.free(), **fresh(columns)}
             self.services.log.flush()
-        except UserError as error:
-            yield {**work.free(), work.notice: passing(str(error))}
-        except Exception:
-            logging.getLogger(__name__).exception("a comparison failed")
-            yield {
-                **work.free(),
-                work.notice: passing(
-                    "something failed while comparing; what is there is kept, and the server's log says why"
-                ),
-            }
+
+        yield {**work.busy(), work.notice: []}
+        yield from work.follow(
+            do,
+            lambda report: {work.progress: view.comparing(report), **fresh(report.columns)},
+            done,
+            "comparing",
+        )
 
     def _cancelled(self, compared: Compared) -> Update:
         settled = self._settled(self.asking.work, "comparing", "columns that were there are kept")
@@ -341,10 +334,7 @@ class CompareTab(CompareLayout):
         """The agents again, with the open chunk changed or gone."""
         if compared.chunk_id is None:
             return {}
-        try:
-            runs = self.comparisons.try_out(compared, Change(compared.chunk_id, text))
-        except UserError as error:
-            return {self.change_notice: notice(str(error)), self.tried: []}
+        runs = self.comparisons.try_out(compared, Change(compared.chunk_id, text))
         return {self.change_notice: difference_view.unread(runs), self.tried: difference_view.tried(runs)}
 
     def _on_cut(self, rows: tuple[CutRow, ...], event: gr.EventData) -> Update:

@@ -5,9 +5,8 @@ Which component starts which action, and what is shown then.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,13 +14,11 @@ from typing import Any
 import gradio as gr
 
 from app.components.tree import clicked, packs
-from app.jobs import Finished, stream
 from app.pages.evaluate import view
 from app.pages.evaluate.actions import (
     OWN,
     EvaluationOrder,
     Evaluations,
-    Measuring,
     StopCurve,
     at_threshold,
     failures,
@@ -90,7 +87,8 @@ class EvaluateTab(EvaluateLayout):
             *(self.task, self.questions, self.part, self.length, self.n),
             *(self.step_budget, self.seed, self.agent, self.second),
         ]
-        running = self.run.click(packs(self._run), [looking, *order], results, **in_line("evaluate", 1))
+        run = packs(self._run, notice_in(self.notice))
+        running = self.run.click(run, [looking, *order], results, **in_line("evaluate", 1))
         self.work.wire_cancel([running], packs(self._cancelled), looking, results, **quick)
         self.task.change(self._on_task, self.task, [self.length, self.part, self.questions], **quick)
         for panel in (self.list, self.filter, self.failures, self.episode, self.episode_notice):
@@ -164,42 +162,31 @@ class EvaluateTab(EvaluateLayout):
         agent: str,
         second: str,
     ) -> Iterator[Update]:
-        try:
-            order = EvaluationOrder(
-                task=task,
-                agents=tuple(name for name in (agent, second) if name),
-                part=next(name for name in PARTS if name == part),
-                length=length if task in TASKS and TASKS[task].length is not None else None,
-                n=int(n or 0) or None,
-                step_budget=int(step_budget or 0) or None,
-                seed=int(seed or 0),
-                questions=Path(questions) if task == OWN and questions else None,
-                owner=looking.owner,
-            )
-            yield {**self.work.busy(), self.notice: []}
+        order = EvaluationOrder(
+            task=task,
+            agents=tuple(name for name in (agent, second) if name),
+            part=next(name for name in PARTS if name == part),
+            length=length if task in TASKS and TASKS[task].length is not None else None,
+            n=int(n or 0) or None,
+            step_budget=int(step_budget or 0) or None,
+            seed=int(seed or 0),
+            questions=Path(questions) if task == OWN and questions else None,
+            owner=looking.owner,
+        )
+        yield {**self.work.busy(), self.notice: []}
 
-            def work(report: Callable[[Measuring], None]) -> list[str]:
-                return self.evaluations.run(order, report)
+        def done(evaluation_ids: list[str]) -> Iterator[Update]:
+            first, *others = evaluation_ids
+            measured = EvaluatePlace(owner=looking.owner, first=first, second=others[0] if others else "")
+            yield {**self.work.free(), **self._listed(measured)}
+            yield from self._results_of(measured)
 
-            with closing(stream(work)) as items:
-                for item in items:
-                    if isinstance(item, Finished):
-                        first, *others = item.result
-                        looking = EvaluatePlace(
-                            owner=looking.owner, first=first, second=others[0] if others else ""
-                        )
-                        yield {**self.work.free(), **self._listed(looking)}
-                        yield from self._results_of(looking)
-                    else:
-                        yield {self.progress: view.measuring(item)}
-        except UserError as error:
-            yield {**self.work.free(), self.notice: notice(str(error))}
-        except Exception:
-            logging.getLogger(__name__).exception("an evaluation failed")
-            yield {
-                **self.work.free(),
-                self.notice: notice("something failed while evaluating; the server's log says why"),
-            }
+        yield from self.work.follow(
+            lambda report: self.evaluations.run(order, report),
+            lambda report: {self.progress: view.measuring(report)},
+            done,
+            "evaluating",
+        )
 
     def _cancelled(self, looking: EvaluatePlace) -> Update:
         words = "Cancelling: what is measured by then is kept, and listed when this tab is opened again."

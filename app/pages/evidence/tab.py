@@ -5,9 +5,7 @@ Which component starts which action, and what is shown then.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,7 +13,6 @@ import gradio as gr
 
 from app.components.tree import clicked, packs
 from app.in_view import RunInView
-from app.jobs import Finished, stream
 from app.pages.evidence import documents as documents_view
 from app.pages.evidence import frontier as frontier_view
 from app.pages.evidence import reward as reward_view
@@ -219,41 +216,33 @@ class EvidenceTab(EvidenceLayout):
         opens: bool = False,
     ) -> Iterator[Update]:
         """Progress while `work` makes a run, then the run. opens: it brings question and budget along."""
-        yield self.asking.begun()
-        try:
-            with closing(stream(work)) as items:
-                for item in items:
-                    if not isinstance(item, Finished):
-                        yield {self.asking.progress: progress(item)}
-                        continue
-                    run = item.result
-                    if place.run not in ("", run.token):
-                        self.services.leave_run(place.run)
-                    if opens:
-                        place = replace(place, budget=min(run.config.step_budget, MAX_BUDGET))
-                    place = replace(place, run=run.token, chunk_id=None, anchor=None)
-                    shown = self.sets.at(run, place.budget)
-                    place = replace(place, shown=documents_view.at_first(shown, place.shown.only_taken))
-                    brought = (
-                        {
-                            self.asking.question: run.trace.started.query,
-                            self.budget: place.budget,
-                            self.who: MODEL if shown.by_model else LIGHT,
-                        }
-                        if opens
-                        else {}
-                    )
-                    shows = self._drawn(session, place, shown)
-                    yield {**self.asking.work.free(), **brought, self.page: f"run={run.run_id}", **shows}
-                    if shown.answer is None:
-                        yield self._drawn(session, place, self.sets.answered(shown))
+
+        def done(run: RunInView) -> Iterator[Update]:
+            if place.run not in ("", run.token):
+                self.services.leave_run(place.run)
+            budget = min(run.config.step_budget, MAX_BUDGET) if opens else place.budget
+            shown = self.sets.at(run, budget)
+            rows = documents_view.at_first(shown, place.shown.only_taken)
+            now = replace(place, run=run.token, budget=budget, chunk_id=None, anchor=None, shown=rows)
+            brought = {
+                self.asking.question: run.trace.started.query,
+                self.budget: budget,
+                self.who: MODEL if shown.by_model else LIGHT,
+            }
+            yield {
+                **self.asking.work.free(),
+                **(brought if opens else {}),
+                self.page: f"run={run.run_id}",
+                **self._drawn(session, now, shown),
+            }
+            if shown.answer is None:
+                yield self._drawn(session, now, self.sets.answered(shown))
             self.services.log.flush()
-        except UserError as error:
-            yield {**self.asking.work.free(), self.asking.notice: passing(str(error))}
-        except Exception:
-            logging.getLogger(__name__).exception("an evidence set failed")
-            words = "something failed while choosing; what is shown is kept, and the server's log says why"
-            yield {**self.asking.work.free(), self.asking.notice: passing(words)}
+
+        yield self.asking.begun()
+        yield from self.asking.work.follow(
+            work, lambda report: {self.asking.progress: progress(report)}, done, "choosing"
+        )
 
     def _cancelled(self) -> Update:
         words = "Cancelling: the batch at work ends first."

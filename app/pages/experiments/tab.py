@@ -6,10 +6,8 @@ how it reads in app.pages.experiments.view.
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,7 +16,6 @@ from typing import Any, Literal
 import gradio as gr
 
 from app.components.tree import clicked, packs
-from app.jobs import Finished, stream
 from app.pages.experiments import view
 from app.pages.experiments.actions import MAX_SELECTED, Experiments, RunFilters
 from app.pages.experiments.layout import ANY, FORMATS, MATCHING, OPENED, OUTCOMES, SELECTED, ExperimentsLayout
@@ -28,15 +25,13 @@ from app.pages.widgets.text import size_of
 from app.pages.widgets.work import QUIET, in_line
 from app.services import Services
 from app.session import Session
-from core.again.replay import Replay
 from core.draw.words import counted
-from core.errors import BadRequest, UserError
+from core.errors import BadRequest
 from core.figures import counts_figure, curves_figure
 from core.log import FORMATS as ALL_FORMATS
 from core.log import new_run_id
 from core.log.records import moment
 from core.log.sql import EXAMPLES, SqlResult
-from core.opening import Progress
 
 Update = dict[Any, Any]
 _ID = re.compile(r"[0-9a-f]{32}")
@@ -159,15 +154,16 @@ class ExperimentsTab(ExperimentsLayout):
         )
         self.clear.click(self._cleared, None, self._filters, **quick)
         self.columns.change(
-            packs(self._on_columns),
+            packs(self._on_columns, notice_in(self.list_notice)),
             [*place, self.columns],
             self._outputs,
             trigger_mode="always_last",
             **quick,
         )
-        for panel in (self.list, self.head, self.steps):
-            panel.select(packs(self._on_click), place, self._outputs, **quick)
-        self.explore.click(packs(self._explore, notice_in(self.run_notice)), place, self._outputs, **quick)
+        in_list, in_run = notice_in(self.list_notice), notice_in(self.run_notice)
+        for panel, refusal in ((self.list, in_list), (self.head, in_run), (self.steps, in_run)):
+            panel.select(packs(self._on_click, refusal), place, self._outputs, **quick)
+        self.explore.click(packs(self._explore, in_run), place, self._outputs, **quick)
         replaying = self.replay.click(packs(self._replay), place, self._outputs, **slow)
         self.work.wire_cancel([replaying], packs(self._cancelled), None, self._outputs, **quick)
         gr.on(
@@ -177,10 +173,11 @@ class ExperimentsTab(ExperimentsLayout):
             js=_HIDES,
             api_visibility="private",
         )
-        self.export.click(
-            packs(self._export), [*place, self.scope, self.form, self.with_text], self._outputs, **slow
-        )
-        self.upload.upload(packs(self._import), [*place, self.upload], self._outputs, **slow)
+        ready = {self.export: gr.Button(interactive=True)}
+        export = packs(self._export, notice_in(self.export_notice, ready))
+        self.export.click(export, [*place, self.scope, self.form, self.with_text], self._outputs, **slow)
+        take_in = packs(self._import, notice_in(self.import_notice, {self.upload: None}))
+        self.upload.upload(take_in, [*place, self.upload], self._outputs, **slow)
         if not self.services.settings.public:
             self._wire_sql(quick)
 
@@ -190,22 +187,14 @@ class ExperimentsTab(ExperimentsLayout):
         for button, sql in zip(self.examples, EXAMPLES.values(), strict=True):
             button.click(lambda sql=sql: sql, None, self.sql, **quick)
         self._sql_result = result
-        self.ask.click(
-            packs(self._ask),
-            self.sql,
-            answers,
-            **in_line("experiments-sql", 1),
-        )
+        ask = packs(self._ask, notice_in(self.sql_notice, {self.answer: [], result: None}))
+        self.ask.click(ask, self.sql, answers, **in_line("experiments-sql", 1))
         self.answer.select(packs(self._on_answer), result, answers, **quick)
 
     def on_show(self, show: Callable[..., Any]) -> None:
         """`show`: the listener of the tab's being opened."""
-        show(
-            packs(self._shown),
-            [self.session, self.looking],
-            self._outputs,
-            **QUIET,
-        )
+        shown = packs(self._shown, notice_in(self.list_notice))
+        show(shown, [self.session, self.looking], self._outputs, **QUIET)
 
     def filtered(self, session: Session, method: str) -> gr.Dropdown:
         """The filter set to a method; its change lists the runs. Raises LogError."""
@@ -234,48 +223,44 @@ class ExperimentsTab(ExperimentsLayout):
         """Clicks in the list and in the open run; out of bounds, nothing happens."""
         action, argument = clicked(event)
         chosen = argument if _ID.fullmatch(argument) else ""
-        try:
-            match action:
-                case "open" if chosen:
-                    return self._opened(
-                        session,
-                        replace(looking, opened="" if chosen == looking.opened else chosen, asking=""),
-                        request,
-                    )
-                case "close":
-                    return self._opened(session, replace(looking, opened="", asking=""), request)
-                case "toggle" if chosen:
-                    return self._select(session, looking, [chosen])
-                case "select-page":
-                    rows = self.experiments.page(looking.filters, looking.page, view.PAGE, session.owner).rows
-                    return self._select(
-                        session, looking, [row.run_id for row in rows if row.run_id not in looking.selected]
-                    )
-                case "clear":
-                    return self._select(session, replace(looking, selected=()), [])
-                case "runs-page" if argument.isdecimal():
-                    return self._listed(session, replace(looking, page=int(argument)))
-                case "continue" if argument.isdecimal() and looking.opened:
-                    return {self.to_explore: ("continue", looking.opened, int(argument), new_run_id())}
-                case "share" | "delete":
-                    return self._headed(
-                        session, replace(looking, asking="" if looking.asking == action else action)
-                    )
-                case "keep":
-                    return self._headed(session, replace(looking, asking=""))
-                case "share-now" if looking.asking == "share" and chosen == looking.opened:
-                    self.experiments.share(chosen, session.owner)
-                    looking = replace(looking, asking="")
-                    return {**self._headed(session, looking), **self._listing(session, looking)}
-                case "delete-now" if looking.asking == "delete" and chosen == looking.opened:
-                    self.experiments.delete(chosen, session.owner)
-                    left = tuple(run_id for run_id in looking.selected if run_id != chosen)
-                    looking = replace(looking, opened="", asking="", selected=left)
-                    gone = {**self._opened(session, looking, request), **self._charted(session, looking)}
-                    return {**gone, self.list_notice: notice("The run is deleted.", "info")}
-        except UserError as error:
-            in_list = action in ("toggle", "select-page", "clear", "runs-page") or not looking.opened
-            return {self.list_notice if in_list else self.run_notice: notice(str(error))}
+        match action:
+            case "open" if chosen:
+                return self._opened(
+                    session,
+                    replace(looking, opened="" if chosen == looking.opened else chosen, asking=""),
+                    request,
+                )
+            case "close":
+                return self._opened(session, replace(looking, opened="", asking=""), request)
+            case "toggle" if chosen:
+                return self._select(session, looking, [chosen])
+            case "select-page":
+                rows = self.experiments.page(looking.filters, looking.page, view.PAGE, session.owner).rows
+                return self._select(
+                    session, looking, [row.run_id for row in rows if row.run_id not in looking.selected]
+                )
+            case "clear":
+                return self._select(session, replace(looking, selected=()), [])
+            case "runs-page" if argument.isdecimal():
+                return self._listed(session, replace(looking, page=int(argument)))
+            case "continue" if argument.isdecimal() and looking.opened:
+                return {self.to_explore: ("continue", looking.opened, int(argument), new_run_id())}
+            case "share" | "delete":
+                return self._headed(
+                    session, replace(looking, asking="" if looking.asking == action else action)
+                )
+            case "keep":
+                return self._headed(session, replace(looking, asking=""))
+            case "share-now" if looking.asking == "share" and chosen == looking.opened:
+                self.experiments.share(chosen, session.owner)
+                looking = replace(looking, asking="")
+                return {**self._headed(session, looking), **self._listing(session, looking)}
+            case "delete-now" if looking.asking == "delete" and chosen == looking.opened:
+                self.experiments.delete(chosen, session.owner)
+                left = tuple(run_id for run_id in looking.selected if run_id != chosen)
+                looking = replace(looking, opened="", asking="", selected=left)
+                gone = {**self._opened(session, looking, request), **self._charted(session, looking)}
+                return {**gone, self.list_notice: notice("The run is deleted.", "info")}
         return {}
 
     def _explore(self, session: Session, looking: ExperimentsPlace) -> Update:
@@ -293,27 +278,12 @@ class ExperimentsTab(ExperimentsLayout):
     def _replay(self, session: Session, looking: ExperimentsPlace) -> Iterator[Update]:
         """The open run made again, and how it compares."""
         yield {**self.work.busy(), self.replayed: preparing(), self.run_notice: []}
-
-        def work(report: Progress) -> Replay:
-            return self.experiments.replay(looking.opened, session.owner, report)
-
-        try:
-            with closing(stream(work)) as items:
-                for item in items:
-                    if isinstance(item, Finished):
-                        yield {**self.work.free(), self.replayed: view.replayed(item.result)}
-                    else:
-                        yield {self.replayed: progress(item)}
-        except UserError as error:
-            yield {**self.work.free(), self.run_notice: notice(str(error))}
-        except Exception:
-            logging.getLogger(__name__).exception("a replay failed")
-            yield {
-                **self.work.free(),
-                self.run_notice: notice(
-                    "something failed while the run was made again; the server's log says why"
-                ),
-            }
+        yield from self.work.follow(
+            lambda report: self.experiments.replay(looking.opened, session.owner, report),
+            lambda report: {self.replayed: progress(report)},
+            lambda replay: [{**self.work.free(), self.replayed: view.replayed(replay)}],
+            "replaying",
+        )
 
     def _cancelled(self) -> Update:
         words = notice("Cancelled; what was embedded so far is kept.", "info")
@@ -328,24 +298,19 @@ class ExperimentsTab(ExperimentsLayout):
             self.export: gr.Button(interactive=False),
             self.export_notice: notice("Writing…", "info"),
         }
-        ready = {self.export: gr.Button(interactive=True)}
-        try:
-            if FORMATS.get(form) not in ALL_FORMATS:
-                raise BadRequest(f"format {form[:40]!r} is not on offer; choose one of {', '.join(FORMATS)}")
-            run_ids = self._in_scope(session, looking, scope)
-            with TemporaryDirectory(prefix="qrag-export-") as folder:
-                file = self.experiments.export(
-                    run_ids, FORMATS[form], bool(with_text), session.owner, Path(folder)
-                )
-                label = f"Download {file.name} · {size_of(file)}"
-                words = notice(f"{counted(len(run_ids), 'run')} in the file.", "info")
-                yield {
-                    **ready,
-                    self.download: gr.DownloadButton(label, value=str(file), visible=True),
-                    self.export_notice: words,
-                }
-        except UserError as error:
-            yield {**ready, self.export_notice: notice(str(error))}
+        if FORMATS.get(form) not in ALL_FORMATS:
+            raise BadRequest(f"format {form[:40]!r} is not on offer; choose one of {', '.join(FORMATS)}")
+        run_ids = self._in_scope(session, looking, scope)
+        with TemporaryDirectory(prefix="qrag-export-") as folder:
+            file = self.experiments.export(
+                run_ids, FORMATS[form], bool(with_text), session.owner, Path(folder)
+            )
+            label = f"Download {file.name} · {size_of(file)}"
+            yield {
+                self.export: gr.Button(interactive=True),
+                self.download: gr.DownloadButton(label, value=str(file), visible=True),
+                self.export_notice: notice(f"{counted(len(run_ids), 'run')} in the file.", "info"),
+            }
 
     def _in_scope(self, session: Session, looking: ExperimentsPlace, scope: str) -> list[str]:
         if scope == MATCHING:
@@ -362,26 +327,16 @@ class ExperimentsTab(ExperimentsLayout):
         if path is None:
             return
         yield {self.import_notice: notice("Checking the file…", "info")}
-        try:
-            count = self.experiments.take_in(Path(path), session.owner)
-            words = (
-                f"{counted(count, 'new run')} came in."
-                if count
-                else "Nothing new came in: every run of the file is in the log already."
-            )
-            yield {
-                **self._shown(session, looking),
-                self.upload: None,
-                self.import_notice: notice(words, "info"),
-            }
-        except UserError as error:
-            yield {self.upload: None, self.import_notice: notice(str(error))}
+        count = self.experiments.take_in(Path(path), session.owner)
+        words = (
+            f"{counted(count, 'new run')} came in."
+            if count
+            else "Nothing new came in: every run of the file is in the log already."
+        )
+        yield {**self._shown(session, looking), self.upload: None, self.import_notice: notice(words, "info")}
 
     def _ask(self, sql: str) -> Update:
-        try:
-            result = self.experiments.query(sql or "")
-        except UserError as error:
-            return {self.sql_notice: notice(str(error)), self.answer: [], self._sql_result: None}
+        result = self.experiments.query(sql or "")
         return {self.sql_notice: [], self.answer: view.sql_result(result, 0), self._sql_result: result}
 
     def _on_answer(self, result: SqlResult | None, event: gr.EventData) -> Update:
@@ -392,21 +347,15 @@ class ExperimentsTab(ExperimentsLayout):
     # Views
 
     def _facets(self, session: Session) -> Update:
-        try:
-            facets = self.experiments.facets(session.owner)
-        except UserError:
-            return {}  # the list says why
+        facets = self.experiments.facets(session.owner)
         return {
             self.method: gr.Dropdown([("any", ANY), *facets.methods]),
             self.agent: gr.Dropdown([("any", ANY), *facets.checkpoints]),
         }
 
     def _listed(self, session: Session, looking: ExperimentsPlace) -> Update:
-        """A page of runs, and what the log has to say; the state goes with it."""
-        try:
-            return {**self._listing(session, looking), self.list_notice: []}
-        except UserError as error:
-            return {self.looking: looking, self.list: [], self.list_notice: notice(str(error))}
+        """A page of runs; the state goes with it."""
+        return {**self._listing(session, looking), self.list_notice: []}
 
     def _listing(self, session: Session, looking: ExperimentsPlace) -> Update:
         number = min(looking.page, _MOST_PAGES)

@@ -5,9 +5,7 @@ Which component starts which action, and what is shown then.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from threading import Event
 from typing import Any
@@ -15,10 +13,9 @@ from typing import Any
 import gradio as gr
 
 from app.components.tree import clicked, packs
-from app.jobs import Finished, stream
 from app.pages.explore.actions import open_in_explore
 from app.pages.sparc import view
-from app.pages.sparc.actions import Report, SparcOrder, SparcRun, SparcRuns
+from app.pages.sparc.actions import SparcOrder, SparcRun, SparcRuns
 from app.pages.sparc.layout import SparcLayout
 from app.pages.widgets.asking import known_questions
 from app.pages.widgets.notices import notice, notice_in, passing, passing_in, progress
@@ -30,6 +27,7 @@ from core.draw import sparc as drawn
 from core.draw import sparc_line
 from core.errors import BadRequest, UserError
 from core.log import new_run_id
+from core.opening import OpenProgress
 from core.sparc.events import SparcConfig
 from core.sparc.naming import STRATEGY_NAMES
 
@@ -100,10 +98,12 @@ class SparcTab(SparcLayout):
         run = packs(self._run, passing_in(self.asking.notice))
         running = self.asking.wire(run, [*place, *controls], self._outputs, **slow)
         self.asking.work.wire_cancel(running, packs(self._cancelled), place, self._outputs, **quick)
-        self.wanted.change(packs(self._on_wanted), [*place, self.wanted], self._outputs, **quick)
+        refusal = notice_in(self.result_notice)
+        wanted = packs(self._on_wanted, refusal)
+        self.wanted.change(wanted, [*place, self.wanted], self._outputs, **quick)
         self.asking.wire_known(self.session)
         for panel in (self.story, self.rounds, self.reading, self.final):
-            panel.select(packs(self._on_click, notice_in(self.result_notice)), place, self._outputs, **quick)
+            panel.select(packs(self._on_click, refusal), place, self._outputs, **quick)
         named = packs(lambda session, *controls: self._line(session, controls))
         self.llm_panel.changed.change(named, [self.session, *controls], [self.asking.line], **quick)
         changes = [control.change for control in controls]
@@ -186,43 +186,35 @@ class SparcTab(SparcLayout):
         """
         documents, order = open_in_explore(self.services, session), read_order(controls)
         yield self.asking.begun()
-        gone = Event()
+        llm, gone = self.services.language_models.get(session), Event()
         shown: SparcRun | None = None
 
-        def work(report: Report) -> SparcRun:
-            return self.runs.run(
-                documents, order, self.services.language_models.get(session), report, gone.is_set
-            )
+        def going(item: SparcRun | OpenProgress) -> Update:
+            nonlocal place, shown
+            if not isinstance(item, SparcRun):
+                return {self.asking.progress: progress(item)}
+            if item is shown:  # a cancel gets through only where something is yielded
+                return {self.asking.progress: []}
+            shown = item
+            if place.run_id != item.run_id:
+                place = SparcPlace(item.run_id, seen=place.seen)
+            return {self.asking.progress: [], **self._drawn(session, place, item)}
+
+        def done(run: SparcRun) -> Iterator[Update]:
+            yield {
+                **self.asking.work.free(),
+                **self._drawn(session, replace(place, run_id=run.run_id), run),
+            }
+            self.services.log.flush()
 
         try:
-            with closing(stream(work)) as items:
-                for item in items:
-                    if isinstance(item, Finished):
-                        place = replace(place, run_id=item.result.run_id)
-                        yield {**self.asking.work.free(), **self._drawn(session, place, item.result)}
-                    elif isinstance(item, SparcRun) and item is shown:
-                        # a cancel gets through only where something is yielded
-                        yield {self.asking.progress: []}
-                    elif isinstance(item, SparcRun):
-                        shown = item
-                        place = (
-                            replace(SparcPlace(item.run_id), seen=place.seen)
-                            if place.run_id != item.run_id
-                            else place
-                        )
-                        yield {self.asking.progress: [], **self._drawn(session, place, item)}
-                    else:
-                        yield {self.asking.progress: progress(item)}
-            self.services.log.flush()
-        except UserError as error:
-            yield {**self._settled(session, place), self.asking.notice: passing(str(error))}
-        except Exception:
-            logging.getLogger(__name__).exception("a SPARC run failed")
-            words = (
-                "something failed while running; what was there by then is kept, and the server's log"
-                " says why"
+            yield from self.asking.work.follow(
+                lambda report: self.runs.run(documents, order, llm, report, gone.is_set),
+                going,
+                done,
+                "running",
+                lambda: self._settled(session, place),
             )
-            yield {**self._settled(session, place), self.asking.notice: passing(words)}
         finally:
             gone.set()
 
@@ -245,10 +237,7 @@ class SparcTab(SparcLayout):
         """A logged run, drawn from the log alone."""
         match wanted:
             case (str(run_id), str()):
-                try:
-                    run = self.runs.view(run_id, session.owner)
-                except UserError as error:
-                    return {self.result_notice: notice(str(error))}
+                run = self.runs.view(run_id, session.owner)
                 return self._drawn(session, SparcPlace(run_id, seen=place.seen), run)
         return {}
 

@@ -26,7 +26,7 @@ from app.pages.train.actions import (
 )
 from app.pages.train.layout import FROM_BASE, TrainLayout, config_values
 from app.pages.widgets.figures import drawn
-from app.pages.widgets.notices import notice, notice_in
+from app.pages.widgets.notices import notice_in
 from app.pages.widgets.work import QUIET, in_line
 from app.services import Services
 from core.errors import BadRequest, UserError
@@ -61,8 +61,8 @@ class TrainTab(TrainLayout):
             detail,
             **quick,
         )
-        self.stop.click(packs(self._stop), view_state, detail, **quick)
-        self.resume.click(packs(self._resume), view_state, detail, **quick)
+        for button, act in ((self.stop, self.trainings.stop), (self.resume, self.trainings.resume)):
+            button.click(packs(self._acting(act), notice_in(self.detail_notice)), view_state, detail, **quick)
         for panel in (self.list, self.updates):
             panel.select(packs(self._on_click), view_state, detail, **quick)
         self.timer.tick(packs(self._tick), view_state, detail, **quick)
@@ -154,18 +154,14 @@ class TrainTab(TrainLayout):
             }
         )
 
-    def _stop(self, chosen: str, _stamp: Any, pages: tuple[int, int]) -> Update:
-        return self._acting(self.trainings.stop, chosen, pages)
+    def _acting(self, action: Callable[[str], None]) -> Callable[..., Update]:
+        """A handler that does something with the training in view."""
 
-    def _resume(self, chosen: str, _stamp: Any, pages: tuple[int, int]) -> Update:
-        return self._acting(self.trainings.resume, chosen, pages)
-
-    def _acting(self, action: Callable[[str], None], chosen: str, pages: tuple[int, int]) -> Update:
-        try:
+        def handler(chosen: str, _stamp: Any, pages: tuple[int, int]) -> Update:
             action(chosen)
-        except UserError as error:
-            return {**self._view(chosen, pages), self.detail_notice: notice(str(error))}
-        return {**self._view(chosen, pages), self.detail_notice: []}
+            return {**self._view(chosen, pages), self.detail_notice: []}
+
+        return handler
 
     def _on_click(self, chosen: str, _stamp: Any, pages: tuple[int, int], event: gr.EventData) -> Update:
         action, argument = clicked(event)

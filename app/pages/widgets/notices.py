@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from core.draw.nodes import Node, h
 from core.errors import UserError
 from core.opening import OpenProgress
+
+_NOTHING: Mapping[Any, Any] = MappingProxyType({})
 
 
 def notice(text: str, kind: str = "error", *buttons: Node) -> list[Node]:
@@ -25,9 +28,9 @@ def passing(text: str, kind: str = "error") -> list[Node]:
     )
 
 
-def notice_in(place: Any) -> Callable[[UserError], dict[Any, list[Node]]]:
-    """What a handler could not do becomes a notice there (see `packs`)."""
-    return lambda error: {place: notice(str(error))}
+def notice_in(place: Any, beside: Mapping[Any, Any] = _NOTHING) -> Callable[[UserError], dict[Any, Any]]:
+    """What a handler could not do becomes a notice there (see `packs`), and the page changes `beside`."""
+    return lambda error: {**beside, place: notice(str(error))}
 
 
 def passing_in(place: Any) -> Callable[[UserError], dict[Any, list[Node]]]:

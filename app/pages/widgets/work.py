@@ -7,14 +7,20 @@ after it, and leave the page locked.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import gradio as gr
 
 from app.components.tree import packs
+from app.jobs import Finished, stream
+from app.pages.widgets.notices import passing
+from core.errors import UserError
 
+R = TypeVar("R")
 Update = dict[Any, Any]
 QUIET: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 """Of every event that is the page's own."""
@@ -72,6 +78,33 @@ class Work:
             self.cancel: gr.Button(interactive=False),
             self.progress: [],
         }
+
+    def follow(
+        self,
+        task: Callable[[Callable[[Any], None]], R],
+        going: Callable[[Any], Update],
+        done: Callable[[R], Iterable[Update]],
+        doing: str,
+        settled: Callable[[], Update] | None = None,
+    ) -> Iterator[Update]:
+        """What the page shows while `task` is at work: `going` of each report, `done` of its result. What it
+        raises becomes a sentence, beside the page as it is `settled`. doing: what it does, as "comparing".
+        """
+        try:
+            with closing(stream(task)) as items:
+                for item in items:
+                    if isinstance(item, Finished):
+                        yield from done(item.result)
+                    else:
+                        yield going(item)
+        except Exception as error:
+            words = str(error)
+            if not isinstance(error, UserError):
+                logging.getLogger(__name__).exception("%s failed", doing)
+                words = (
+                    f"something failed while {doing}; what is shown is kept, and the server's log says why"
+                )
+            yield {**(settled or self.free)(), self.notice: passing(words)}
 
     def wire_cancel(
         self,

@@ -5,16 +5,13 @@ Its components, and which of them starts what.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
 
 from app.components.tree import clicked, packs, tree
-from app.jobs import Finished, stream
 from app.pages.evaluate.documents import view
 from app.pages.evaluate.documents.actions import (
     METHODS,
@@ -23,11 +20,10 @@ from app.pages.evaluate.documents.actions import (
     evaluate_files,
     evaluate_marked,
 )
-from app.pages.widgets.notices import notice
+from app.pages.widgets.notices import notice, notice_in
 from app.pages.widgets.work import QUIET, Work, cancel_button, in_line
 from app.services import Services
 from app.session import Session
-from core.errors import UserError
 
 Update = dict[Any, Any]
 _WORDS = """### Whole documents
@@ -91,10 +87,11 @@ class WholeDocuments:
             self.run,
             self.cancel,
         ]
-        order = [self.files, self.methods, self.k, self.stops]
-        running = self.run.click(packs(self._run), [session, *order], shown, **in_line("evaluate", 1))
+        order, refusal = [self.files, self.methods, self.k, self.stops], notice_in(self.notice)
+        run = packs(self._run, refusal)
+        running = self.run.click(run, [session, *order], shown, **in_line("evaluate", 1))
         marked = self.wanted.change(
-            packs(self._run_marked),
+            packs(self._run_marked, refusal),
             [session, self.wanted, self.methods, self.k, self.stops],
             shown,
             **in_line("evaluate", 1),
@@ -105,13 +102,9 @@ class WholeDocuments:
     def _run(
         self, session: Session, files: list[str] | None, methods: list[str], k: float | None, stops: bool
     ) -> Iterator[Update]:
+        order = _order(tuple(map(Path, files or [])), methods, k, stops)
         llm = self.services.language_models.get(session)
-
-        def work(report: Callable[[DocumentsProgress], None]) -> DocumentsProgress:
-            order = _order(tuple(map(Path, files or [])), methods, k, stops)
-            return evaluate_files(self.services, order, report, llm)
-
-        yield from self._following(work)
+        yield from self._following(lambda report: evaluate_files(self.services, order, report, llm))
 
     def _run_marked(
         self,
@@ -122,45 +115,29 @@ class WholeDocuments:
         stops: bool,
     ) -> Iterator[Update]:
         owner, corpus, _ = wanted
-        llm = self.services.language_models.get(session)
+        order, llm = _order((), methods, k, stops), self.services.language_models.get(session)
         opened = self.services.library.corpora.get(corpus)
         documents = opened.workspace.documents if opened is not None and opened.owner == owner else ()
-
-        def work(report: Callable[[DocumentsProgress], None]) -> DocumentsProgress:
-            order = _order((), methods, k, stops)
-            return evaluate_marked(self.services, order, owner, documents, report, llm)
-
-        yield from self._following(work)
+        yield from self._following(
+            lambda report: evaluate_marked(self.services, order, owner, documents, report, llm)
+        )
 
     def _following(
         self, work: Callable[[Callable[[DocumentsProgress], None]], DocumentsProgress]
     ) -> Iterator[Update]:
         n_done = 0
-        try:
-            yield {
-                **self.work.busy(),
-                self.notice: [],
-                self.scores: [],
-                self.questions: [],
-                self.measured: None,
-            }
 
-            with closing(stream(work)) as items:
-                for item in items:
-                    if isinstance(item, Finished):
-                        yield {**self.work.free(), **self._shown(item.result)}
-                    else:
-                        fresh = self._shown(item) if item.n_done > n_done else {}
-                        n_done = item.n_done
-                        yield {**fresh, self.progress: view.following(item)}
-        except UserError as error:
-            yield {**self.work.free(), self.notice: notice(str(error))}
-        except Exception:
-            logging.getLogger(__name__).exception("an evaluation over documents failed")
-            yield {
-                **self.work.free(),
-                self.notice: notice("something failed while evaluating; the server's log says why"),
-            }
+        def going(state: DocumentsProgress) -> Update:
+            nonlocal n_done
+            fresh = self._shown(state) if state.n_done > n_done else {}
+            n_done = state.n_done
+            return {**fresh, self.progress: view.following(state)}
+
+        empty: Update = {self.notice: [], self.scores: [], self.questions: [], self.measured: None}
+        yield {**self.work.busy(), **empty}
+        yield from self.work.follow(
+            work, going, lambda state: [{**self.work.free(), **self._shown(state)}], "evaluating"
+        )
 
     def _shown(self, state: DocumentsProgress) -> Update:
         return {
