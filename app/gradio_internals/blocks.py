@@ -6,8 +6,9 @@ behind them takes, in the loop that all visitors share. Decides that outputs of 
 nothing, and that values which Gradio would only hand through are handed through at once. What calls by name
 take and give is never a file: in it Gradio would take whatever looks like one for one, and offer a file of
 the server's that a visitor named in a text. An event that has said something does not say it again at its
-end. Nor is a web server made before there is something to serve. Leans on Gradio's `preprocess_data`,
-`postprocess_data`, `handle_streaming_diffs` and the name `App` in its `blocks` (6.31).
+end, and one that had nothing to say empties nothing. Nor is a web server made before there is something to
+serve. Leans on Gradio's `preprocess_data`, `postprocess_data`, `handle_streaming_diffs`, `_Keywords` and the
+name `App` in its `blocks` (6.31).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import gradio as gr
 from gradio import blocks as gradio_blocks
 from gradio.blocks import Block, BlockFunction
 from gradio.components.api_component import Api
+from gradio.components.base import _Keywords
 from gradio.exceptions import ComponentProcessingError
 from gradio.state_holder import SessionState
 
@@ -137,7 +139,7 @@ class LeanBlocks(gr.Blocks):
         """What goes to the browser, an entry an output."""
         if len(block_fn.outputs) == 1 and isinstance(block_fn.outputs[0], Api):
             return [predictions]
-        if isinstance(predictions, dict) and predictions == gr.skip():
+        if _says_nothing(predictions):
             predictions = {}
         if not isinstance(predictions, dict) or not all(
             isinstance(component, Block) for component in predictions
@@ -178,6 +180,14 @@ class LeanBlocks(gr.Blocks):
         if not final or block_fn.api_visibility == "public":
             return list(sent)
         return [None if component.stateful else gr.skip() for component in block_fn.outputs]
+
+
+def _says_nothing(predictions: Any) -> bool:
+    """Also of a generator that ended: Gradio would empty every output of one that never yielded."""
+    if isinstance(predictions, dict):
+        return bool(predictions == gr.skip())
+    first = predictions[0] if isinstance(predictions, tuple) and predictions else predictions
+    return first is _Keywords.FINISHED_ITERATING
 
 
 def _goes_as_it_is(component: Block, value: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import gradio as gr
@@ -128,3 +129,17 @@ def test_an_event_does_not_say_again_at_its_end_what_it_said() -> None:
     assert page.handle_streaming_diffs(of_the_page, end, "visitor", "run", final=True) == [gr.skip(), None]
     assert page.handle_streaming_diffs(of_callers, end[:1], "caller", "run", final=True) == [""]
     assert not page.pending_diff_streams["visitor"]
+
+
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_a_generator_that_says_nothing_empties_nothing(n_outputs: int) -> None:
+    """An event may find its reason gone: one that changed twice, say, while another event was at work."""
+
+    def silent() -> Iterator[dict[Any, Any]]:
+        yield from ()
+
+    with LeanBlocks() as page:
+        outputs = [gr.Textbox("asked"), gr.Slider(1, 9, value=4), gr.State(7)][:n_outputs]
+        gr.Button("Go").click(silent, None, outputs)
+    answer = run_coroutine(page.process_api(0, [], state=SessionState(page)))
+    assert answer["data"] == [gr.skip(), gr.skip(), None][:n_outputs]
