@@ -53,6 +53,11 @@ class Session:
     """
 
     @property
+    def awaits(self) -> bool:
+        """Whether nothing is open yet and something will be: a page that loads opens a document."""
+        return not self.corpus and bool(self.opening or not self.llm)
+
+    @property
     def tokens(self) -> tuple[str, ...]:
         """Of the documents and runs that must stay in memory for it, and of its language model."""
         return (self.corpus, self.run, self.llm)

@@ -13,7 +13,7 @@ from pathlib import Path
 import gradio as gr
 import pytest
 from bs4 import BeautifulSoup
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from app.in_view import Labelled, OpenDocuments
 from app.pages.compare import difference as difference_view
@@ -48,7 +48,7 @@ from core.whatif.variant import Change
 from tests.app.conftest import RunningApp, wait_ready
 from tests.app.explore_page import set_number, show_figures
 from tests.conftest import OpenPage
-from tests.settled import new_context
+from tests.settled import new_context, settle
 
 QUERY = "where was the apple before the hallway ?"
 EVERY = ("qrag:tiny", "hybrid", "topk", "bm25", "threshold", "multistep")
@@ -590,6 +590,36 @@ def show_methods(page: Page) -> Locator:
     """Opens the settings over the page."""
     page.locator("#qx-compare-set .qx-set-line").click()
     return page.locator("#qx-compare-methods")
+
+
+def test_what_somebody_asks_while_a_tab_or_a_document_is_opened_stays(
+    tiny_app: RunningApp, open_page: OpenPage
+) -> None:
+    page = open_page("about:blank")
+    held: list[Route] = []
+    page.route("**/queue/join*", lambda route: held.append(route), times=1)  # what opens the sample
+    page.goto(tiny_app.url)
+    page.get_by_role("tab", name="Compare").click()
+    header, question = page.locator("#qx-compare-header"), page.locator("#qx-compare-question textarea")
+    question.fill("asked before anything was open ?")
+    expect(header).to_have_text("A document is being opened…")
+    assert held
+    held.pop().continue_()
+    expect(header.locator(".qx-doc-title")).to_be_visible(timeout=120_000)
+    settle(page)
+    expect(question).to_have_value("asked before anything was open ?")
+
+    header, question = page.locator("#qx-sparc-header"), page.locator("#qx-sparc-question textarea")
+    page.route("**/queue/join*", lambda route: held.append(route))
+    page.get_by_role("tab", name="SPARC").click()
+    question.fill("asked before Explore's question came ?")
+    assert held
+    for route in held:
+        route.continue_()
+    page.unroute_all()
+    expect(header.locator(".qx-doc-title")).to_be_visible(timeout=30_000)
+    settle(page)
+    expect(question).to_have_value("asked before Explore's question came ?")
 
 
 @pytest.fixture(scope="module")

@@ -35,7 +35,7 @@ from app.pages.sparc.actions import SparcRuns
 from app.pages.widgets.asking import known_questions
 from app.pages.widgets.notices import notice, notice_in, passing, passing_in
 from app.pages.widgets.text import open_documents, size_of
-from app.pages.widgets.work import QUIET, Work, in_line
+from app.pages.widgets.work import Work, in_line
 from app.services import Services
 from app.session import Session
 from core.config import EpisodeConfig
@@ -131,7 +131,7 @@ class CompareTab(CompareLayout):
     def on_show(self, show: Callable[..., Any]) -> None:
         """`show`: the listener of the tab's being opened."""
         inputs = [self.session, self.explored, self.compared, self.wanted, *self._controls]
-        show(packs(self._shown), inputs, self._outputs, **QUIET)
+        self.asking.wire_shown(show, self._shown, inputs, self._outputs)
 
     # Handlers; each returns or yields updates by component
 
@@ -151,7 +151,7 @@ class CompareTab(CompareLayout):
         """
         taken = self.asking.take_over(session, explored, compared.seen, question)
         if taken is None:
-            return {self.header: open_documents(None)}
+            return {self.header: open_documents(None, session.awaits)}
         update: Update = {}
         documents, question = taken.documents, taken.question
         spec = documents.agent.spec

@@ -32,7 +32,7 @@ from app.pages.explore.actions import open_in_explore
 from app.pages.widgets.asking import known_questions
 from app.pages.widgets.notices import notice, passing, passing_in, progress
 from app.pages.widgets.text import open_documents
-from app.pages.widgets.work import QUIET, in_line
+from app.pages.widgets.work import in_line
 from app.services import Services
 from app.session import Session
 from core.errors import BadRequest, UserError
@@ -132,12 +132,8 @@ class EvidenceTab(EvidenceLayout):
 
     def on_show(self, show: Callable[..., Any]) -> None:
         """`show`: the listener of the tab's being opened."""
-        show(
-            packs(self._shown),
-            [self.session, self.explored, self.place, self.asking.question, self.who],
-            self._outputs,
-            **QUIET,
-        )
+        inputs = [self.session, self.explored, self.place, self.asking.question, self.who]
+        self.asking.wire_shown(show, self._shown, inputs, self._outputs)
         self.llm_panel.on_show(show)
 
     # Handlers; each returns or yields updates by component
@@ -152,7 +148,11 @@ class EvidenceTab(EvidenceLayout):
             self.frontier_notice: [],
         }
         if taken is None:
-            return {**frontier, **self._line(session, who), self.header: open_documents(None)}
+            return {
+                **frontier,
+                **self._line(session, who),
+                self.header: open_documents(None, session.awaits),
+            }
         place = replace(place, seen=taken.seen)
         labelled = known_questions(taken.documents.questions)
         return {

@@ -20,7 +20,7 @@ from app.pages.sparc.layout import SparcLayout
 from app.pages.widgets.asking import known_questions
 from app.pages.widgets.notices import notice, notice_in, passing, passing_in, progress
 from app.pages.widgets.text import open_documents
-from app.pages.widgets.work import QUIET, in_line
+from app.pages.widgets.work import in_line
 from app.services import Services
 from app.session import Session
 from core.draw import sparc as drawn
@@ -119,7 +119,7 @@ class SparcTab(SparcLayout):
     def on_show(self, show: Callable[..., Any]) -> None:
         """`show`: the listener of the tab's being opened."""
         inputs = [self.session, self.explored, self.place, *self.controls.list()]
-        show(packs(self._shown), inputs, self._outputs, **QUIET)
+        self.asking.wire_shown(show, self._shown, inputs, self._outputs)
         self.llm_panel.on_show(show)
 
     # Handlers; each returns or yields updates by component
@@ -132,7 +132,10 @@ class SparcTab(SparcLayout):
         """
         taken = self.asking.take_over(session, explored, place.seen, question)
         if taken is None:
-            return {**self._line(session, (question, *controls)), self.header: open_documents(None)}
+            return {
+                **self._line(session, (question, *controls)),
+                self.header: open_documents(None, session.awaits),
+            }
         update: Update = {}
         documents, question = taken.documents, taken.question
         if taken.before is None or taken.is_new or taken.before.agent is not documents.agent:

@@ -5,6 +5,7 @@ Its box, those that are known, what starts it, what is set and how it goes.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -12,14 +13,24 @@ from typing import Any
 
 import gradio as gr
 
-from app.components.tree import clicked, tree
+from app.components.tree import clicked, packs, tree
 from app.in_view import Labelled, OpenDocuments
 from app.pages.widgets.notices import preparing
-from app.pages.widgets.work import Work, cancel_button, in_line
+from app.pages.widgets.work import QUIET, Work, cancel_button, in_line
 from app.recent import Recent
 from app.session import Session
 from core.draw.nodes import Node, h
 from core.types import Workspace
+
+_UNLESS_TYPED = """(now, offer) => {
+  const [then, offered] = JSON.parse(offer || "[]");
+  return now === then ? offered : now;
+}"""
+"""Offers a question, as [what stood in the box when the tab was opened, what Explore asks], unless somebody
+typed another one meanwhile.
+"""
+SECONDS_BETWEEN_LOOKS = 1.0
+"""For a document that is being opened."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +114,29 @@ class Asking:
         starts = (self.run.click, self.question.submit, self.standing.select)
         return [event(run, inputs, outputs, **line) for event in starts]
 
+    def wire_shown(
+        self,
+        show: Callable[..., Any],
+        handler: Callable[..., dict[Any, Any]],
+        inputs: Sequence[gr.Component],
+        outputs: Sequence[gr.Component],
+    ) -> None:
+        """Has `handler` fill the tab whenever it is opened, which `show` listens to, and again until a
+        document is there that is being opened. Its first input is the visitor's place in Explore.
+        """
+        box = next(place for place, component in enumerate(inputs) if component is self.question)
+        offer, wait = gr.Textbox(visible=False), gr.Timer(SECONDS_BETWEEN_LOOKS, active=False)
+
+        def offered(session: Session, *others: Any) -> dict[Any, Any]:
+            update, then = handler(session, *others), others[box - 1]
+            words = json.dumps([then, update.pop(self.question, then)])
+            return {**update, offer: words, wait: gr.Timer(active=session.awaits)}
+
+        for opened in (show, wait.tick):
+            opened(packs(offered), inputs, [*outputs, offer, wait], **QUIET).then(
+                None, [self.question, offer], self.question, js=_UNLESS_TYPED, **QUIET
+            )
+
     def wire_known(self, session: gr.State) -> None:
         """Has the menu fill in the question. `session`: the visitor's place in Explore."""
 
@@ -119,12 +153,15 @@ class Asking:
     def take_over(
         self, session: Session, explored: str, seen: tuple[str, str], question: str
     ) -> TakenOver | None:
-        """What is open in Explore now, and the question there unless it was taken over before."""
+        """What is open in Explore now, and the question there unless it was taken over before, or somebody
+        asked something here before anything was open.
+        """
         documents = self._corpora.get(session.corpus)
         if documents is None:
             return None
         now = (session.corpus, explored)
-        asked = explored or question if seen != now else question
+        keeps = seen == now or (question and not seen[0])
+        asked = question if keeps else explored or question
         return TakenOver(documents, self._corpora.get(seen[0]), asked, now)
 
     def has_open(self, session: Session, workspace: Workspace | None) -> bool:

@@ -9,10 +9,11 @@ from core.draw.nodes import Node, h
 from core.draw.words import counted
 
 
-def open_documents(documents: OpenDocuments | None) -> list[Node]:
-    """What will be searched."""
+def open_documents(documents: OpenDocuments | None, awaits: bool = True) -> list[Node]:
+    """What will be searched. awaits: whether something is on its way."""
     if documents is None:
-        return [h("p.qx-empty", "No document is open. Open one in Explore.")]
+        words = "A document is being opened…" if awaits else "No document is open. Open one in Explore."
+        return [h("p.qx-empty", {"role": "status"}, words)]
     workspace = documents.workspace
     more = f"and {len(workspace.documents) - 1} more" if len(workspace.documents) > 1 else ""
     size = f"{workspace.n_tokens:,} tokens · {counted(len(workspace), 'chunk')}"
