@@ -25,6 +25,7 @@ from core.draw.nodes import Node
 from core.events import RunStarted, Trace
 from core.resrag.sets import Rival, document_sets, token_counts
 from core.studies.frontier import Curve
+from core.tasks.samples import list_samples
 from core.types import ChunkTable, Document, Workspace, join_workspaces, workspace_of_chunks
 
 HOSTILE = "<script>alert(1)</script> ${1} {{2}}"
@@ -123,6 +124,11 @@ def test_the_sentence_says_what_was_taken_and_what_it_answers() -> None:
     assert "from" not in words(view.sentence(set_of((1,), sizes=(4,), json_ld=("",), said="Bo")))
     nothing = words(view.sentence(set_of((), said="")))
     assert "No chunk of 13 is likelier taken than not." in nothing
+    assert "The likeliest has a chance of below 1 %." in nothing
+    handbook = list_samples()[1]
+    assert f"Open {handbook.title} in Explore" in nothing
+    for other in (set_of((3,), said=""), set_of((), said="", method="resrag-llm")):
+        assert "in Explore" not in words(view.sentence(other))
     assert view.EMPTY in words(view.sentence(None))
 
 

@@ -87,7 +87,9 @@ class EvidenceTab(EvidenceLayout):
         self.wanted: gr.State = gr.State(None)
         """(run id, number) of a logged run that is to be shown here; the number tells requests apart."""
         self.to_explore: gr.State = gr.State(None)
-        """("chunk", chunk id, number) when a chunk is to be opened in Explore."""
+        """("chunk", chunk id, number) when a chunk is to be opened in Explore, ("sample", key, number) when a
+        sample is.
+        """
         self.to_experiments: gr.State = gr.State(None)
         """(method, number) when its runs are to be listed."""
         self._wire()
@@ -119,7 +121,7 @@ class EvidenceTab(EvidenceLayout):
             **quick,
         )
         self.asking.wire_known(self.session)
-        for panel in (self.documents, self.reading, self.action, self.frontier):
+        for panel in (self.sentence, self.documents, self.reading, self.action, self.frontier):
             panel.select(packs(self._on_click, refusal), place, self._outputs, **quick)
         gr.on(
             [self.asking.question.change, self.who.change, self.llm_panel.changed.change],
@@ -274,6 +276,8 @@ class EvidenceTab(EvidenceLayout):
                 return {self.place: place, **self._measured(place)}
             case "runs":
                 return self._runs_of(session, argument)
+            case "sample":
+                return {self.to_explore: ("sample", argument, new_run_id())}
         shown = self._in_view(session, place)
         return {} if shown is None else self._on_set(session, place, shown, act, argument)
 

@@ -17,6 +17,7 @@ from core.draw.text import crumb, document_page, page_around, turn_pages
 from core.draw.words import counted
 from core.retrievers import notice_of
 from core.story import sure, verdict_on
+from core.tasks.samples import list_samples
 
 EMPTY = (
     "Press Run: a small policy gives every chunk a chance and takes the smallest set that should answer, over"
@@ -61,7 +62,20 @@ def sentence(view: SetInView | None) -> list[Node]:
             f", hold{'s' if len(view.taken) == 1 else ''} ",
             h("strong", {"class": kind}, f"{view.n_support_found} of {len(run.gold)} support"),
         ]
-    return [h("p.qx-set-label", "The set"), h("p.qx-set-say", *parts, ". ", *_answer(view))]
+    said = [h("p.qx-set-label", "The set"), h("p.qx-set-say", *parts, ". ", *_answer(view))]
+    return said if view.taken or view.by_model else [*said, *_why_empty(view)]
+
+
+def _why_empty(view: SetInView) -> list[Node]:
+    """Why the light policy takes nothing, and where it takes something."""
+    words = (
+        f"The likeliest has a chance of {percent(float(view.chances.max()))}. The light policy learned from"
+        " articles and manuals: in a story, or where nothing answers, no chunk stands out."
+    )
+    handbook = list_samples()[1]
+    if any(document.title == handbook.title for document in view.run.documents.workspace.documents):
+        return [h("p.qx-sm.qx-mut", words)]
+    return [h("p.qx-sm.qx-mut", words), act("sample", handbook.key, f"Open {handbook.title} in Explore")]
 
 
 def _answer(view: SetInView) -> list[Node]:

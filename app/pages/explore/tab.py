@@ -97,7 +97,7 @@ class ExploreTab(ExploreLayout):
         self.wanted: gr.State = gr.State(None)
         """What another tab asks to see here: ("agent", name, number), ("run", run id, number), ("continue",
         run id, steps kept, number) or ("episode", evaluation id, row, number) or ("chunk", chunk id, number).
-        And ("forbid", chunk id, number), what a step's card asks for.
+        And ("sample", key, number), and ("forbid", chunk id, number), what a step's card asks for.
 
         The number tells requests apart.
         """
@@ -616,6 +616,8 @@ class ExploreTab(ExploreLayout):
                 yield from self._recut(session, max_tokens, controls)
             case ("keep", int(), _):
                 yield from self._remedied(controls, lambda _: {"reviews": False}, session)
+            case ("sample", str(key), _):
+                yield from self._open_sample(session, key, "", "", None)
             case ("chunk", int(chunk_id), _):
                 yield self._navigated(session, controls, "open", str(chunk_id))
             case ("continue", str(run_id), int(kept), _):
