@@ -7,9 +7,10 @@ equal the reference's. What computes chunks is `core.encode.engine`'s to say; st
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,14 @@ from core.encode.checkpoint import (
 )
 from core.encode.engine import Batch, Engine, TorchEngine, openvino_engine
 from core.encode.familiarity import load_familiarity
-from core.encode.forward import StateTokens, batches_by_length, chunk_row, join_state
+from core.encode.forward import (
+    StateTokens,
+    batches_by_length,
+    chunk_row,
+    join_state,
+    padded,
+    pooled_vectors,
+)
 from core.encode.in_use import InUse, MadeOnce
 from core.encode.spread import PART_CHARACTERS
 from core.encode.tokens import FastTokenizer
@@ -36,6 +44,7 @@ from core.later import torch
 if TYPE_CHECKING:
     from core.encode.bert import Encoder
     from core.encode.reranker import Reranker
+    from core.encode.traced import Pass
 
 _DEVICES = ("cpu", "cuda")
 
@@ -76,7 +85,10 @@ class DualEncoder:
         self.dtype = compute_dtype(self.spec, self.device)
         openvino = None
         if self.device.type == "cpu":
-            openvino = openvino_engine(towers.action, self.spec, self.dtype, self.tokenizer.pad_id)
+            tower = towers.action
+            if tower is towers.state and self.dtype != torch.float32:
+                tower = copy.deepcopy(tower)  # states are about to be computed in half precision
+            openvino = openvino_engine(tower, self._pass_of, self.dtype, exact=self.spec.vectors == "float32")
         self._states = self._torch_engine(towers.state)
         self._chunks: Engine = openvino or (
             self._states if towers.action is towers.state else self._torch_engine(towers.action)
@@ -141,7 +153,7 @@ class DualEncoder:
 
     def encode_states(self, states: Sequence[StateTokens]) -> np.ndarray:
         """(B, D) float32."""
-        return self._states.vectors([state.ids for state in states])
+        return self._states.vectors(*self._padded([state.ids for state in states], self._states))
 
     def iter_encode_chunks(self, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yields (indices (b,), vectors (b, D) float32) batch by batch until every text has its vector once;
@@ -151,12 +163,12 @@ class DualEncoder:
             yield np.array(places), vectors
 
     def _batches(self, texts: Sequence[str]) -> Iterator[Batch]:
-        """Token rows of one length together, and the places of their texts."""
+        """Tokens of texts of one length together, and the places of these texts."""
         for block, end in _blocks(texts):
             parts = self.tokenizer.ids(texts[block:end])
             rows = [chunk_row(part, self.spec, self.tokenizer, self.max_positions) for part in parts]
             for batch in batches_by_length([len(row) for row in rows], self._chunks.batch_tokens):
-                yield [block + i for i in batch], [rows[i] for i in batch]
+                yield [block + i for i in batch], self._padded([rows[i] for i in batch], self._chunks)
 
     def encode_chunks(self, texts: Sequence[str]) -> np.ndarray:
         """(N, D) float32, in the order of `texts`."""
@@ -166,7 +178,13 @@ class DualEncoder:
         return out
 
     def _torch_engine(self, tower: Encoder) -> TorchEngine:
-        return TorchEngine(tower.to(self.device, self.dtype), self.spec, self.tokenizer.pad_id)
+        return TorchEngine(tower.to(self.device, self.dtype), self._pass_of)
+
+    def _pass_of(self, tower: Encoder) -> Pass:
+        return partial(pooled_vectors, tower, self.spec)
+
+    def _padded(self, rows: Sequence[list[int]], engine: Engine) -> tuple[np.ndarray, np.ndarray]:
+        return padded(rows, engine.width(max(map(len, rows))), self.tokenizer.pad_id)
 
 
 def _blocks(texts: Sequence[str]) -> Iterator[tuple[int, int]]:

@@ -1,12 +1,12 @@
-"""What makes vectors of chunks on a processor.
+"""What makes vectors of chunks, and of pairs for the reranker, on a processor.
 
-OpenVINO where it is installed and quicker, torch otherwise. OpenVINO takes the tower as torch traced it,
+OpenVINO where it is installed and quicker, torch otherwise. OpenVINO takes the encoder as torch traced it,
 adapters merged, in float32, and computes in the precision that torch would have. It is imported and its graph
-is made when the first chunks come, 0.8 CPU seconds a process; so nothing of it lies on the disk. One batch a
-thread is under way, and while they are computed the next ones are tokenized and padded. In float32 its
-vectors are torch's within 1e-6; in bfloat16 the two engines round in other places, so each has a name for its
-vectors. Which one is quicker is measured once for each processor, version and shape of tower, and kept in the
-home folder. States are torch's: a state is one row, and logged Q stays what it was.
+is made when the first batch comes, 0.8 CPU seconds a process and encoder; so nothing of it lies on the disk.
+One batch a thread is under way, and while they are computed the next ones are tokenized and padded. In
+float32 its vectors are torch's within 1e-6; in bfloat16 the two engines round in other places, so each has a
+name for its vectors. Which one is quicker is measured once for each processor, version and shape of tower,
+and kept in the home folder. States are torch's: a state is one row, and logged Q stays what it was.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from functools import cache, partial
+from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -30,8 +30,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from core.encode.checkpoint import CheckpointSpec, max_positions_of
-from core.encode.forward import padded, padded_rows, pooled_vectors, rounded_width
+from core.encode.checkpoint import max_positions_of
+from core.encode.forward import SERVED_WIDTH_STEP, padded_width, rounded_width
 from core.encode.in_use import MadeOnce
 from core.errors import BadRequest
 from core.home import home
@@ -49,8 +49,10 @@ LEAST_GAIN = 1.1
 LEAST_COSINE = 0.999
 """Between the two engines' vectors of a text; in bfloat16 0.9998 was the least on a novel."""
 
-Batch = tuple[list[int], Sequence[list[int]]]
-"""Places of some chunks, and the token row of each."""
+Batch = tuple[list[int], tuple[np.ndarray, ...]]
+"""Places of some texts, and their tokens as (B, T) int64 arrays: ids, mask and perhaps segments."""
+PassOf = Callable[["Encoder"], "Pass"]
+"""What is computed with an encoder, (B, D) float32 of such arrays."""
 
 _TORCH_TOKENS = {"cpu": 4_096, "cuda": 131_072}
 _OPENVINO_TOKENS = 1_024
@@ -60,10 +62,12 @@ _OPENVINO_WIDTH_STEP = 4
 _PROBE = (40, 48)
 """Rows and tokens of what is timed."""
 _ROUNDS = 3
+_LONG = 4.0
+"""Seconds of torch after which no further round is begun."""
 
 
 class Engine(Protocol):
-    """Makes vectors of chunks."""
+    """Makes a vector of each row of tokens."""
 
     name: str
     """As it is told to people."""
@@ -71,6 +75,9 @@ class Engine(Protocol):
     """Names what the values of its vectors depend on."""
     batch_tokens: int
     """Most padded tokens a batch."""
+
+    def width(self, n_tokens: int) -> int:
+        """Tokens of a row of `n_tokens` after padding."""
 
     def run(self, batches: Iterable[Batch]) -> Iterator[tuple[list[int], np.ndarray]]:
         """(places, (b, D) float32) of each batch, in order. Batches are drawn while earlier ones are
@@ -81,29 +88,35 @@ class Engine(Protocol):
 class TorchEngine:
     """One batch after the other, on any device. Its pass is traced when the first one comes."""
 
-    def __init__(self, tower: Encoder, spec: CheckpointSpec, pad_id: int) -> None:
+    def __init__(self, tower: Encoder, pass_of: PassOf, n_inputs: int = 2) -> None:
         """`tower` on its device, in its precision, not to be changed from now on."""
-        self._tower, self._spec, self._pad_id = tower, spec, pad_id
+        self._tower, self._plain, self._n_inputs = tower, pass_of(tower), n_inputs
         self.vectors_name = _precision(tower.dtype)
         self.name = f"torch, {self.vectors_name}"
         self.batch_tokens = _TORCH_TOKENS[tower.device.type]
 
     def run(self, batches: Iterable[Batch]) -> Iterator[tuple[list[int], np.ndarray]]:
         """See Engine."""
-        for places, rows in batches:
-            yield places, self.vectors(rows)
+        for places, inputs in batches:
+            yield places, self.vectors(*inputs)
+
+    def width(self, n_tokens: int) -> int:
+        """See Engine."""
+        return padded_width(n_tokens, self._tower, SERVED_WIDTH_STEP)
 
     @MadeOnce
     def _pass(self) -> Pass:
         from core.encode.traced import traced  # with torch
 
-        return traced(partial(pooled_vectors, self._tower, self._spec), self._tower)
+        return traced(self._plain, self._tower, self._n_inputs)
 
-    def vectors(self, rows: Sequence[list[int]]) -> np.ndarray:
-        """(b, D) float32."""
+    def vectors(self, *inputs: np.ndarray) -> np.ndarray:
+        """(b, D) float32 of one batch."""
         forward = self._pass
         with torch.inference_mode():
-            vectors: np.ndarray = forward(*padded_rows(rows, self._tower, self._pad_id)).cpu().numpy()
+            vectors: np.ndarray = (
+                forward(*(torch.from_numpy(one).to(self._tower.device) for one in inputs)).cpu().numpy()
+            )
         return vectors
 
 
@@ -112,22 +125,26 @@ class OpenVinoEngine:
 
     batch_tokens = _OPENVINO_TOKENS
 
-    def __init__(self, tower: Encoder, spec: CheckpointSpec, dtype: torch.dtype, pad_id: int) -> None:
+    def __init__(self, tower: Encoder, pass_of: PassOf, dtype: torch.dtype, n_inputs: int = 2) -> None:
         """`tower` in float32, not to be changed from now on; `dtype` is what to compute in."""
-        self._pass: Pass | None = partial(pooled_vectors, tower, spec)
+        self._pass: Pass | None = pass_of(tower)
         self._tower: Encoder | None = tower
-        self._dtype, self._pad_id, self._most = dtype, pad_id, max_positions_of(tower)
+        self._dtype, self._n_inputs, self._most = dtype, n_inputs, max_positions_of(tower)
         self._compiled: Any = None
         self._compiling = threading.Lock()
         self.vectors_name = "float32" if dtype == torch.float32 else f"openvino-{_precision(dtype)}"
         self.name = f"OpenVINO, {_precision(dtype)}"
 
+    def width(self, n_tokens: int) -> int:
+        """See Engine."""
+        return rounded_width(n_tokens, _OPENVINO_WIDTH_STEP, self._most)
+
     def run(self, batches: Iterable[Batch]) -> Iterator[tuple[list[int], np.ndarray]]:
         """See Engine."""
         idle: list[Any] = []
-        under_way: deque[tuple[list[int], Any, tuple[np.ndarray, np.ndarray]]] = deque()
+        under_way: deque[tuple[list[int], Any, tuple[np.ndarray, ...]]] = deque()
         try:
-            for places, rows in batches:
+            for places, inputs in batches:
                 if (
                     not idle and not under_way
                 ):  # one more than there are threads, so that none waits for Python
@@ -135,9 +152,6 @@ class OpenVinoEngine:
                     idle = [compiled.create_infer_request() for _ in range(torch.get_num_threads() + 1)]
                 if not idle:
                     yield self._finished(under_way, idle)
-                inputs = padded(
-                    rows, rounded_width(max(map(len, rows)), _OPENVINO_WIDTH_STEP, self._most), self._pad_id
-                )
                 request = idle.pop()
                 request.start_async(inputs, share_inputs=True)
                 under_way.append((places, request, inputs))
@@ -149,7 +163,7 @@ class OpenVinoEngine:
 
     @staticmethod
     def _finished(
-        under_way: deque[tuple[list[int], Any, tuple[np.ndarray, np.ndarray]]], idle: list[Any]
+        under_way: deque[tuple[list[int], Any, tuple[np.ndarray, ...]]], idle: list[Any]
     ) -> tuple[list[int], np.ndarray]:
         """The oldest batch, once it is done; its request is free for the next."""
         places, request, _ = under_way[0]
@@ -165,7 +179,7 @@ class OpenVinoEngine:
             if self._compiled is None:
                 assert self._pass is not None
                 assert self._tower is not None
-                self._compiled = _compile(self._pass, self._tower, self._dtype)
+                self._compiled = _compile(self._pass, self._tower, self._dtype, self._n_inputs)
                 self._pass = self._tower = None
             return self._compiled
 
@@ -186,22 +200,28 @@ class Measured(BaseModel):
         """OpenVINO's rate over torch's."""
         return self.openvino_rate / self.torch_rate
 
-    @property
-    def openvino_wins(self) -> bool:
+    def openvino_wins(self, least_cosine: float = LEAST_COSINE) -> bool:
         """Whether it is quicker and says the same."""
-        return self.gain >= LEAST_GAIN and self.cosine >= LEAST_COSINE
+        return self.gain >= LEAST_GAIN and self.cosine >= least_cosine
 
 
 _MEASURED = TypeAdapter(dict[str, Measured])
 
 
 def openvino_engine(
-    tower: Encoder, spec: CheckpointSpec, dtype: torch.dtype, pad_id: int
+    tower: Encoder,
+    pass_of: PassOf,
+    dtype: torch.dtype,
+    n_inputs: int = 2,
+    *,
+    least_cosine: float = LEAST_COSINE,
+    exact: bool = False,
 ) -> OpenVinoEngine | None:
     """The engine for a float32 tower on a CPU; None where torch does it: where OpenVINO is missing or slower,
-    and where vectors must equal the reference's.
+    and where vectors must be `exact`ly the reference's. Where there is an engine, the tower is its own.
 
-    Measures where it was not measured here before, some two seconds. Raises BadRequest where $QRAG_ENGINE
+    Measures where it was not measured here before, some two seconds of two cores; of a larger tower some
+    five. Raises BadRequest where $QRAG_ENGINE
     asks for what there is not.
     """
     wanted = os.environ.get(ENGINE_VARIABLE, "")
@@ -215,9 +235,9 @@ def openvino_engine(
             f"{ENGINE_VARIABLE}=openvino, which is not installed; pip install openvino, or leave the"
             " variable out"
         )
-    if wanted == "torch" or not installed or spec.vectors == "float32":
+    if wanted == "torch" or not installed or exact:
         return None
-    engine = OpenVinoEngine(tower if dtype == torch.float32 else copy.deepcopy(tower), spec, dtype, pad_id)
+    engine = OpenVinoEngine(tower, pass_of, dtype, n_inputs)
     if wanted == "openvino":
         return engine
     key = (
@@ -226,8 +246,8 @@ def openvino_engine(
     )
     measured = known_measurements().get(key)
     if measured is None:
-        measured = _measure_and_keep(key, engine, tower, spec, dtype, pad_id)
-    if measured is None or not measured.openvino_wins:
+        measured = _measure_and_keep(key, engine, tower, pass_of, dtype, n_inputs)
+    if measured is None or not measured.openvino_wins(least_cosine):
         return None
     engine.name = f"{engine.name}, {measured.gain:.1f} times torch when it was measured here"
     return engine
@@ -242,13 +262,13 @@ def known_measurements() -> dict[str, Measured]:
 
 
 def _measure_and_keep(
-    key: str, engine: OpenVinoEngine, tower: Encoder, spec: CheckpointSpec, dtype: torch.dtype, pad_id: int
+    key: str, engine: OpenVinoEngine, tower: Encoder, pass_of: PassOf, dtype: torch.dtype, n_inputs: int
 ) -> Measured | None:
     """None where OpenVINO can't compute this tower."""
     ours = tower if dtype == torch.float32 else copy.deepcopy(tower).to(dtype)
-    theirs = TorchEngine(ours, spec, pad_id)
+    theirs = TorchEngine(ours, pass_of, n_inputs)
     try:
-        measured = measure(theirs, engine, max_positions_of(tower), tower.config.vocab_size)
+        measured = measure(theirs, engine, _probe(tower)[:n_inputs])
     except Exception:  # whatever a foreign library makes of a foreign architecture
         logging.getLogger(__name__).warning(
             "OpenVINO can't compute this encoder, so torch does", exc_info=True
@@ -263,23 +283,29 @@ def _measure_and_keep(
     return measured
 
 
-def measure(torch_engine: Engine, openvino: Engine, max_positions: int, vocabulary: int) -> Measured:
+def _probe(tower: Encoder) -> tuple[np.ndarray, ...]:
+    """ids, mask and segments of what is timed."""
+    n_rows, n_tokens = _PROBE[0], min(_PROBE[1], max_positions_of(tower))
+    ids = ((np.arange(n_rows * n_tokens) * 7919) % tower.config.vocab_size).reshape(n_rows, n_tokens)
+    return ids, np.ones_like(ids), np.zeros_like(ids)
+
+
+def measure(torch_engine: Engine, openvino: Engine, inputs: tuple[np.ndarray, ...]) -> Measured:
     """Both on the same rows, in turns; the best of some rounds, since what else a machine does only makes a
-    round longer.
+    round longer. One is enough where it takes seconds.
     """
-    n_rows, n_tokens = _PROBE[0], min(_PROBE[1], max_positions)
-    rows = ((np.arange(n_rows * n_tokens) * 7919) % vocabulary).reshape(n_rows, n_tokens).tolist()
+    n_tokens = inputs[0].shape[1]
     seconds: dict[str, list[float]] = {"torch": [], "openvino": []}
     vectors = {}
-    for _ in range(_ROUNDS + 1):
+    while len(seconds["torch"]) < 2 or (len(seconds["torch"]) <= _ROUNDS and sum(seconds["torch"]) < _LONG):
         for name, engine in (("torch", torch_engine), ("openvino", openvino)):
             began = time.perf_counter()
             vectors[name] = np.concatenate(
-                [batch for _, batch in engine.run(_batches(rows, engine.batch_tokens // n_tokens))]
+                [batch for _, batch in engine.run(_batches(inputs, engine.batch_tokens // n_tokens))]
             )
             seconds[name].append(time.perf_counter() - began)
     # the first one also compiles
-    rates = {name: n_rows * n_tokens / min(rounds[1:]) for name, rounds in seconds.items()}
+    rates = {name: inputs[0].size / min(rounds[1:]) for name, rounds in seconds.items()}
     cosines = (
         (vectors["torch"] * vectors["openvino"]).sum(1)
         / np.linalg.norm(vectors["torch"], axis=1)
@@ -288,17 +314,18 @@ def measure(torch_engine: Engine, openvino: Engine, max_positions: int, vocabula
     return Measured(torch_rate=rates["torch"], openvino_rate=rates["openvino"], cosine=float(cosines.min()))
 
 
-def _batches(rows: list[list[int]], size: int) -> Iterator[Batch]:
-    for lo in range(0, len(rows), size):
-        yield list(range(lo, min(lo + size, len(rows)))), rows[lo : lo + size]
+def _batches(inputs: tuple[np.ndarray, ...], size: int) -> Iterator[Batch]:
+    n_rows = len(inputs[0])
+    for lo in range(0, n_rows, size):
+        yield list(range(lo, min(lo + size, n_rows))), tuple(one[lo : lo + size] for one in inputs)
 
 
-def _compile(plain: Pass, tower: Encoder, dtype: torch.dtype) -> Any:
+def _compile(plain: Pass, tower: Encoder, dtype: torch.dtype, n_inputs: int) -> Any:
     """One stream a thread. Threads are not bound to cores: other processes may be on them."""
     openvino = _quiet_openvino()
     from core.encode.traced import trace
 
-    module, example = trace(plain, tower)
+    module, example = trace(plain, tower, n_inputs)
     with torch.no_grad():
         graph = openvino.convert_model(
             module, example_input=example, input=[openvino.PartialShape([-1, -1])] * len(example)

@@ -60,31 +60,36 @@ class _PaddedEmbeddings(nn.Module):
 class _BiasedLayers(nn.Module):
     def __init__(self, config: MPNetSettings) -> None:
         super().__init__()
-        self._n_buckets = config.relative_attention_num_buckets
         self.layer = nn.ModuleList(
             Layer(_BiasedAttention(config), config) for _ in range(config.num_hidden_layers)
         )
-        self.relative_attention_bias = embedding(self._n_buckets, config.num_attention_heads)
+        n_buckets, self._most = config.relative_attention_num_buckets, config.max_position_embeddings
+        self.relative_attention_bias = embedding(n_buckets, config.num_attention_heads)
+        # a table: OpenVINO would take logarithms in bfloat16, and the wrong buckets
+        self._buckets: torch.Tensor
+        self.register_buffer("_buckets", _buckets(n_buckets, self._most), persistent=False)
 
     def forward(self, hidden: torch.Tensor, unseen: torch.Tensor) -> torch.Tensor:
         places = torch.arange(hidden.shape[1], device=hidden.device)
-        apart = self._buckets(places[None, :] - places[:, None])
-        bias = self.relative_attention_bias(apart).permute(2, 0, 1)[None] + unseen
+        buckets = self._buckets[places[None, :] - places[:, None] + self._most]
+        bias = self.relative_attention_bias(buckets).permute(2, 0, 1)[None] + unseen
         for layer in self.layer:
             hidden = layer(hidden, bias)
         return hidden
 
-    def _buckets(self, offsets: torch.Tensor) -> torch.Tensor:
-        """A bucket for each offset: half of them for tokens behind; of each half, one for every near distance
-        and the rest for far ones, by their logarithm.
-        """
-        half = self._n_buckets // 2
-        near = half // 2
-        distance = offsets.abs()
-        far = near + (
-            torch.log(distance.float() / near) / math.log(_FARTHEST / near) * (half - near)
-        ).long().clamp(max=half - near - 1)
-        return torch.where(distance < near, distance, far) + half * (offsets > 0)
+
+def _buckets(n_buckets: int, most: int) -> torch.Tensor:
+    """A bucket for each offset from -`most` to `most`: half of them for tokens behind; of each half, one for
+    every near distance and the rest for far ones, by their logarithm.
+    """
+    half = n_buckets // 2
+    near = half // 2
+    offsets = torch.arange(-most, most + 1, device="cpu")
+    distance = offsets.abs()
+    far = near + (
+        torch.log(distance.float() / near) / math.log(_FARTHEST / near) * (half - near)
+    ).long().clamp(max=half - near - 1)
+    return torch.where(distance < near, distance, far) + half * (offsets > 0)
 
 
 class _BiasedAttention(nn.Module):

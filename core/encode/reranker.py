@@ -9,7 +9,8 @@ in the agent's folder under `reranker/`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,30 +29,24 @@ from core.encode.checkpoint import (
     served_architecture,
     sha256_of,
 )
-from core.encode.forward import (
-    SERVED_WIDTH_STEP,
-    batches_by_length,
-    last_states,
-    padded_width,
-    reads_segments,
-)
-from core.encode.in_use import MadeOnce
+from core.encode.engine import Batch, Engine, TorchEngine, openvino_engine
+from core.encode.forward import batches_by_length, last_states, padded, reads_segments
 from core.encode.tokens import FastTokenizer
-from core.encode.traced import Pass, traced
 from core.errors import BadCheckpoint
 
 if TYPE_CHECKING:
     from core.encode.bert import Encoder
+    from core.encode.traced import Pass
 
 RERANKER_FOLDER, HEAD_FILE = "reranker", "head.safetensors"
 WINDOW = 320
 """Tokens read at once; a longer chunk is cut."""
 QUESTION_TOKENS = 64
 """Of a question, at most."""
+LEAST_COSINE = 0.99
+"""Between what two engines make of any row of tokens; at 0.998 they chose the same chunks of real texts."""
 LARGEST_ODDS = 8.0
 """Log-odds beyond are no surer."""
-_BATCH_TOKENS = {"cpu": 4_096, "cuda": 65_536}
-"""Padded tokens a batch."""
 
 Pair = tuple[list[int], int]
 """Token ids of a question and a chunk with the marks around them, and how many of them are the question's."""
@@ -63,22 +58,15 @@ def pair(tokenizer: FastTokenizer, question: list[int], chunk: list[int], window
     return [*first, *chunk[: window - len(first) - 1], tokenizer.sep_id], len(first)
 
 
-def padded_pairs(pairs: Sequence[Pair], encoder: Encoder, pad_id: int) -> tuple[torch.Tensor, ...]:
-    """(B, T) integers each: ids, mask, and for an encoder that reads them segments, which are 1 for the
-    chunk.
-    """
-    ids = torch.full(
-        (len(pairs), padded_width(max(len(tokens) for tokens, _ in pairs), encoder, SERVED_WIDTH_STEP)),
-        pad_id,
-    )
-    mask, segments = torch.zeros_like(ids), torch.zeros_like(ids)
-    for row, (tokens, n_first) in enumerate(pairs):
-        ids[row, : len(tokens)], mask[row, : len(tokens)], segments[row, n_first : len(tokens)] = (
-            torch.tensor(tokens),
-            1,
-            1,
-        )
-    return (ids, mask, segments) if reads_segments(encoder) else (ids, mask)
+def padded_pairs(pairs: Sequence[Pair], width: int, pad_id: int, *, segments: bool) -> tuple[np.ndarray, ...]:
+    """(B, `width`) int64 each: ids, mask and, where asked for, segments, which are 1 for the chunk."""
+    ids, mask = padded([tokens for tokens, _ in pairs], width, pad_id)
+    if not segments:
+        return ids, mask
+    of_chunk = mask.copy()
+    for row, (_, n_first) in enumerate(pairs):
+        of_chunk[row, :n_first] = 0
+    return ids, mask, of_chunk
 
 
 class RerankerNetwork(nn.Module):
@@ -93,8 +81,13 @@ class RerankerNetwork(nn.Module):
 
     def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
         """See the class."""
-        logits: torch.Tensor = self.head(last_states(self.encoder, *inputs)[:, 0].float())[:, 0]
+        logits: torch.Tensor = self.head(first_states(self.encoder, *inputs))[:, 0]
         return logits
+
+
+def first_states(encoder: Encoder, *inputs: torch.Tensor) -> torch.Tensor:
+    """(B, D) float32: the last hidden state of each first token."""
+    return last_states(encoder, *inputs)[:, 0].float()
 
 
 class Reranker:
@@ -127,15 +120,16 @@ class Reranker:
                 f"the reranker of checkpoint {spec.name} can't be used ({str(error)[:200]}); train or"
                 " download it again"
             ) from error
-        self._network = network.eval().requires_grad_(False).to(device)
-        encoder.to(dtype)
-        self._tokenizer = tokenizer if spec.rerank_base is None else FastTokenizer(base)
-        self._device = device
+        network.eval().requires_grad_(False)
+        self._head, self._segments = network.head, reads_segments(encoder)
         self._window = min(WINDOW, max_positions_of(encoder))
-
-    @MadeOnce
-    def _pass(self) -> Pass:
-        return traced(self._network.forward, self._network.encoder, 2 + reads_segments(self._network.encoder))
+        self._tokenizer = tokenizer if spec.rerank_base is None else FastTokenizer(base)
+        openvino, n_inputs = None, 2 + self._segments
+        if device.type == "cpu":
+            openvino = openvino_engine(
+                encoder, _pass_of, dtype, n_inputs, least_cosine=LEAST_COSINE, exact=spec.vectors == "float32"
+            )
+        self._engine: Engine = openvino or TorchEngine(encoder.to(device, dtype), _pass_of, n_inputs)
 
     def log_odds(self, question: str, texts: Sequence[str]) -> np.ndarray:
         """(n,) float32 between -8 and 8: how surely each text belongs to the evidence for the question."""
@@ -143,17 +137,26 @@ class Reranker:
             return np.zeros(0, np.float32)
         asked, *chunks = self._tokenizer.ids([question, *texts])
         pairs = [pair(self._tokenizer, asked, chunk, self._window) for chunk in chunks]
-        forward, logits = self._pass, torch.empty(len(pairs))
-        for batch in batches_by_length(
-            [len(tokens) for tokens, _ in pairs], _BATCH_TOKENS[self._device.type]
-        ):
-            inputs = padded_pairs([pairs[i] for i in batch], self._network.encoder, self._tokenizer.pad_id)
+        logits = np.empty(len(pairs), np.float32)
+        for places, states in self._engine.run(self._batches(pairs)):
             with torch.inference_mode():
-                logits[torch.as_tensor(batch)] = forward(
-                    *(tensor.to(self._device) for tensor in inputs)
-                ).cpu()
-        bounded: np.ndarray = logits.clamp(-LARGEST_ODDS, LARGEST_ODDS).numpy()
-        return bounded
+                logits[places] = self._head(torch.from_numpy(states))[:, 0].numpy()
+        return logits.clip(-LARGEST_ODDS, LARGEST_ODDS)
+
+    def _batches(self, pairs: Sequence[Pair]) -> Iterator[Batch]:
+        lengths = [len(tokens) for tokens, _ in pairs]
+        for batch in batches_by_length(lengths, self._engine.batch_tokens):
+            width = self._engine.width(lengths[batch[0]])
+            yield (
+                batch,
+                padded_pairs(
+                    [pairs[i] for i in batch], width, self._tokenizer.pad_id, segments=self._segments
+                ),
+            )
+
+
+def _pass_of(encoder: Encoder) -> Pass:
+    return partial(first_states, encoder)
 
 
 def save_head(network: RerankerNetwork, folder: Path) -> None:

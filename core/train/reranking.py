@@ -42,6 +42,7 @@ from core.encode.checkpoint import (
     write_spec,
 )
 from core.encode.encoder import DualEncoder, fast_dtype, find_device
+from core.encode.forward import SERVED_WIDTH_STEP, padded_width, reads_segments
 from core.encode.reranker import (
     RERANKER_FOLDER,
     Reranker,
@@ -296,8 +297,10 @@ class RerankTrainer:
     def _logits(self, texts: Sequence[tuple[str, str]]) -> torch.Tensor:
         ids = self.tokenizer.ids([text for one in texts for text in one])
         pairs = [pair(self.tokenizer, ids[i], ids[i + 1]) for i in range(0, len(ids), 2)]
-        inputs = padded_pairs(pairs, self.network.encoder, self.tokenizer.pad_id)
-        logits: torch.Tensor = self.network(*(tensor.to(self.device) for tensor in inputs))
+        encoder = self.network.encoder
+        width = padded_width(max(len(tokens) for tokens, _ in pairs), encoder, SERVED_WIDTH_STEP)
+        inputs = padded_pairs(pairs, width, self.tokenizer.pad_id, segments=reads_segments(encoder))
+        logits: torch.Tensor = self.network(*(torch.from_numpy(one).to(self.device) for one in inputs))
         return logits
 
     def _candidates(self, part: str) -> list[Candidates]:

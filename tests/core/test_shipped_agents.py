@@ -16,6 +16,7 @@ from core.answer.reader import load_reader
 from core.document_evaluation import Encoders
 from core.encode.checkpoint import find_checkpoint
 from core.encode.encoder import DualEncoder, load_encoder
+from core.encode.engine import ENGINE_VARIABLE
 from core.encode.packaged import READER_VARIABLE
 from core.encode.tokens import FastTokenizer
 from core.evaluate.run import Setting, evaluate
@@ -126,6 +127,19 @@ def test_general_reads_its_best_chunks_again_where_the_larger_encoder_is_used(
         assert all(step.reranked_q is not None for step in trace.steps)
         right += supporting(corpus, question) <= set(trace.picks)
     assert right >= 3
+
+
+def test_general_chooses_the_same_whichever_engine_reads_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(READER_VARIABLE)
+    sample = next(sample for sample in list_samples() if sample.path.suffix == ".html")
+    encoder, chosen = DualEncoder(find_checkpoint("general"), "cpu"), []
+    corpus = open_corpus([read_document(sample.path.read_bytes(), sample.path.name)], encoder).corpus
+    for engine in ("torch", "openvino"):
+        monkeypatch.setenv(ENGINE_VARIABLE, engine)
+        encoder = DualEncoder(find_checkpoint("general"), "cpu")
+        trace = fold(Agent(encoder).run(sample.questions[0].question, corpus, encoder.spec.episode_config()))
+        chosen.append((set(trace.chosen), len(trace.chosen)))
+    assert chosen[0] == chosen[1]
 
 
 def test_a_first_visit_sees_three_hops_and_nothing_else(encoders: dict[str, DualEncoder]) -> None:

@@ -9,24 +9,42 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 import torch
 
-from core.encode.checkpoint import find_checkpoint, load_towers, max_positions_of, read_spec, write_spec
+from core.encode.checkpoint import (
+    find_checkpoint,
+    load_towers,
+    load_weights,
+    max_positions_of,
+    read_spec,
+    write_spec,
+)
 from core.encode.encoder import DualEncoder, compute_dtype
 from core.encode.engine import (
     ENGINE_VARIABLE,
     MEASURED_FILE,
     Batch,
+    Engine,
     OpenVinoEngine,
     TorchEngine,
     known_measurements,
 )
+from core.encode.forward import padded, pooled_vectors
+from core.encode.mpnet import MPNet, MPNetSettings
+from core.encode.reranker import first_states
+from core.encode.traced import Pass
 from core.errors import BadRequest
+
+if TYPE_CHECKING:
+    from core.encode.bert import Encoder
 
 TEXTS = [
     " ".join(["mary", "went", "to", "the", "garden", "."][: 1 + i % 6] * (1 + i % 11)) for i in range(300)
@@ -54,10 +72,23 @@ def engines(folder: Path, dtype: torch.dtype) -> tuple[TorchEngine, OpenVinoEngi
     spec = read_spec(folder)
     ours, theirs = (load_towers(folder, spec).action for _ in range(2))
     ours = ours.to(dtype)
-    return TorchEngine(ours, spec, 0), OpenVinoEngine(theirs, spec, dtype, 0)
+
+    def pass_of(tower: Encoder) -> Pass:
+        return partial(pooled_vectors, tower, spec)
+
+    return TorchEngine(ours, pass_of), OpenVinoEngine(theirs, pass_of, dtype)
 
 
-def rows(n_batches: int, most: int) -> list[Batch]:
+Rows = tuple[list[int], list[list[int]]]
+"""Places of a batch, and the tokens of each."""
+
+
+def batches_for(engine: Engine, of: Sequence[Rows]) -> list[Batch]:
+    """As the engine wants them padded."""
+    return [(places, padded(rows, engine.width(max(map(len, rows))), 0)) for places, rows in of]
+
+
+def rows(n_batches: int, most: int) -> list[Rows]:
     """Batches of four rows of any length."""
     rng = np.random.default_rng(0)
     lengths = rng.integers(1, most + 1, size=(n_batches, 4))
@@ -80,9 +111,9 @@ def test_both_engines_give_the_same_vectors_in_the_same_order(
     """
     ours, theirs = engines(served, dtype)
     batches = rows(40, max_positions_of(load_towers(served, read_spec(served)).action))
-    next(theirs.run(batches))
+    next(theirs.run(batches_for(theirs, batches)))
     gc.collect()
-    expected, got = list(ours.run(batches)), list(theirs.run(batches))
+    expected, got = (list(engine.run(batches_for(engine, batches))) for engine in (ours, theirs))
     assert [places for places, _ in got] == [places for places, _ in batches]
     for (_, one), (_, other) in zip(expected, got, strict=True):
         apart = np.linalg.norm(other - one, axis=1) / np.linalg.norm(one, axis=1)
@@ -91,10 +122,50 @@ def test_both_engines_give_the_same_vectors_in_the_same_order(
     assert theirs.vectors_name == ("float32" if dtype == torch.float32 else "openvino-bfloat16")
 
 
+def test_distances_are_heard_as_exactly_as_torch_hears_them() -> None:
+    """MPNet puts the distance of two tokens into a bucket: in bfloat16, its logarithm would name another."""
+    settings = MPNetSettings(
+        model_type="mpnet",
+        hidden_act="gelu",
+        vocab_size=60,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=48,
+        max_position_embeddings=302,
+        pad_token_id=1,
+        relative_attention_num_buckets=32,
+        layer_norm_eps=1e-5,
+    )
+    generator = torch.Generator().manual_seed(0)
+    weights = {
+        name: torch.randn(value.shape, generator=generator) * (2 if "relative" in name else 0.2)
+        for name, value in MPNet(settings).state_dict().items()
+    }
+    towers = []
+    for dtype in (torch.float32, torch.bfloat16, torch.float32):
+        tower = MPNet(settings)
+        load_weights(tower, weights, "made")
+        towers.append(tower.eval().requires_grad_(False).to(dtype))
+
+    def pass_of(tower: Encoder) -> Pass:
+        return partial(first_states, tower)
+
+    exact, ours = (TorchEngine(tower, pass_of) for tower in towers[:2])
+    theirs = OpenVinoEngine(towers[2], pass_of, torch.bfloat16)
+    long = [(places, [row * 10 for row in batch]) for places, batch in rows(8, 30)]
+    expected, *others = (
+        np.concatenate([states for _, states in engine.run(batches_for(engine, long))])
+        for engine in (exact, ours, theirs)
+    )
+    by_torch, by_openvino = (np.abs(states - expected).max() for states in others)
+    assert by_openvino <= 2 * by_torch
+
+
 def test_a_run_that_is_left_disturbs_no_other(served: Path) -> None:
     """Somebody cancels while batches are under way, and two threads embed at once."""
     _, engine = engines(served, torch.float32)
-    batches = rows(30, 40)
+    batches = batches_for(engine, rows(30, 40))
     expected = np.concatenate([vectors for _, vectors in engine.run(batches)])
     for n in (0, 1, 5):
         left = engine.run(batches)
@@ -132,7 +203,7 @@ def test_it_is_measured_once_and_the_quicker_one_is_taken(served: Path, own_home
     (key,), path = known_measurements(), own_home / MEASURED_FILE
     measured = known_measurements()[key]
     assert measured.cosine > 0.999
-    assert first.engine.startswith("OpenVINO" if measured.openvino_wins else "torch")
+    assert first.engine.startswith("OpenVINO" if measured.openvino_wins() else "torch")
     assert "2 layers of 32" in key
     for openvino_rate, cosine, engine in ((300, 1.0, "OpenVINO"), (105, 1.0, "torch"), (300, 0.99, "torch")):
         kept = f'{{"{key}": {{"torch_rate": 100.0, "openvino_rate": {openvino_rate}.0, "cosine": {cosine}}}}}'

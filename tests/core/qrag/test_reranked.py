@@ -11,18 +11,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from pydantic import ValidationError
 
 from core.config import EpisodeConfig
 from core.encode.checkpoint import (
     CheckpointSpec,
+    read_spec,
+    write_spec,
 )
 from core.encode.encoder import DualEncoder
+from core.encode.engine import ENGINE_VARIABLE
 from core.encode.reranker import (
     HEAD_FILE,
     LARGEST_ODDS,
     QUESTION_TOKENS,
     RERANKER_FOLDER,
+    Reranker,
     pair,
 )
 from core.errors import BadCheckpoint, BadRequest
@@ -38,6 +43,14 @@ CHUNKS = [
     for thing, place in zip(["milk", "apple", "football", "lamp", "letter"], "abcde", strict=True)
 ]
 QUERY = "Where is the milk?"
+
+
+@pytest.fixture
+def served(folder: Path, tmp_path: Path) -> Path:
+    """The same agent with vectors in half precision, as ours have them, so that either engine may serve it."""
+    made = Path(shutil.copytree(folder, tmp_path / "served"))
+    write_spec(made, read_spec(made).model_copy(update={"vectors": "float16"}))
+    return made
 
 
 @pytest.fixture(scope="module")
@@ -82,12 +95,17 @@ def test_a_question_is_read_again_once(folder: Path, corpus_of: CorpusOf) -> Non
         agent.reads_again(replace(asked, config=config.with_(step_budget=9)))
 
 
-def test_a_first_run_makes_nothing_that_a_warm_encoder_has(folder: Path, corpus_of: CorpusOf) -> None:
-    encoder, runs = DualEncoder(folder, "cpu"), []
+@pytest.mark.parametrize(("engine", "made"), [("torch", "_pass"), ("openvino", "_compiled")])
+def test_a_first_run_makes_nothing_that_a_warm_encoder_has(
+    served: Path, corpus_of: CorpusOf, monkeypatch: pytest.MonkeyPatch, engine: str, made: str
+) -> None:
+    monkeypatch.setenv(ENGINE_VARIABLE, engine)
+    encoder, runs = DualEncoder(served, "cpu"), []
     corpus = corpus_of(encoder, CHUNKS)
 
     def parts() -> tuple[object, ...]:
-        return encoder.reranker, encoder.reranker._pass, encoder._states._pass
+        assert encoder.reranker is not None
+        return encoder.reranker, vars(encoder.reranker._engine)[made], vars(encoder._states)["_pass"]
 
     def warm(_: int) -> tuple[object, ...]:
         encoder.warm_up()
@@ -118,6 +136,26 @@ def test_a_text_has_the_same_part_beside_others_and_alone(folder: Path) -> None:
     assert (np.abs(together) <= LARGEST_ODDS).all()
     assert reranker.log_odds(QUERY, []).shape == (0,)
     assert rerank_parts(reranker.log_odds(QUERY, []), 0.5).shape == (0,)
+
+
+@pytest.mark.parametrize(("dtype", "bound"), [(torch.float32, 1e-5), (torch.bfloat16, 0.1)])
+def test_both_engines_read_alike(
+    served: Path, monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype, bound: float
+) -> None:
+    """Several batches under way in several threads; the base reads segments."""
+    spec, tokenizer = read_spec(served), DualEncoder(served, "cpu").tokenizer
+    readers = []
+    for engine in ("torch", "openvino"):
+        monkeypatch.setenv(ENGINE_VARIABLE, engine)
+        readers.append(Reranker(served, spec, tokenizer, torch.device("cpu"), dtype))
+    texts = [*CHUNKS, *("The milk is there. " * n for n in range(1, 60))]
+    ours, theirs = (reader.log_odds(QUERY, texts) for reader in readers)
+    if dtype == torch.float32:
+        assert np.ptp(ours) > 100 * bound, "texts are told apart"
+    np.testing.assert_allclose(theirs, ours, atol=bound)
+    with ThreadPoolExecutor(4) as threads:
+        for odds in threads.map(lambda _: readers[1].log_odds(QUERY, texts), range(8)):
+            np.testing.assert_array_equal(odds, theirs)
 
 
 def test_a_pair_is_cut_to_the_window(folder: Path) -> None:
