@@ -21,4 +21,4 @@ def test_a_loaded_agent_warms_up_beside(public: bool, reader: str, monkeypatch: 
     assert "_pass" in vars(encoder._states)
     reranker = vars(encoder)["reranker"]
     assert (reranker is not None) == bool(encoder.spec.rerank_weight)
-    assert reranker is None or "_pass" in vars(reranker)
+    assert reranker is None or "_pass" in vars(reranker._engine)
