@@ -80,6 +80,7 @@ def build_app(services: Services) -> gr.Blocks:
                     train.on_hide(other.select)
                 shown = _leads(explore.own.to_evaluate, tabs, "evaluate", evaluate.whole.wanted)
                 shown.then(None, js=_TO_WHOLE, **QUIET)
+                _leads(evaluate.whole.to_explore, tabs, "explore", explore.wanted)
                 explore.own.to_train(
                     tabs, explore.session, train.data, train.questions, train.start_from, train.further
                 )

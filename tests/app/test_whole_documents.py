@@ -171,6 +171,14 @@ def test_a_folder_is_dropped_asked_and_read_off(
         page.get_by_role("button", name="Download all rows").click()
     assert len(read_document_rows(download.value.path())) == 8
 
+    asked = page.locator("#qx-whole-questions .qx-link").first
+    words = asked.inner_text()
+    asked.click()
+    expect(page.locator("#qx-header .qx-doc-title")).to_have_text("Lamps", timeout=60_000)
+    expect(page.locator("#qx-story")).to_contain_text("Stopped", timeout=60_000)
+    expect(page.locator("#qx-question textarea")).to_have_value(words)
+    page.get_by_role("tab", name="Evaluate", exact=True).click()
+
     page.locator("#qx-whole-files").get_by_role("button", name="Clear").first.click()
     ask(page)  # the samples, then
     expect(page.locator("#qx-whole-progress")).to_contain_text(list_samples()[0].key, timeout=60_000)

@@ -97,7 +97,8 @@ class ExploreTab(ExploreLayout):
         self.wanted: gr.State = gr.State(None)
         """What another tab asks to see here: ("agent", name, number), ("run", run id, number), ("continue",
         run id, steps kept, number) or ("episode", evaluation id, row, number) or ("chunk", chunk id, number).
-        And ("sample", key, number), and ("forbid", chunk id, number), what a step's card asks for.
+        Or ("sample", key, number) or ("asked", path of a document, question, number). And ("forbid", chunk
+        id, number), what a step's card asks for.
 
         The number tells requests apart.
         """
@@ -616,6 +617,8 @@ class ExploreTab(ExploreLayout):
                 yield from self._recut(session, max_tokens, controls)
             case ("keep", int(), _):
                 yield from self._remedied(controls, lambda _: {"reviews": False}, session)
+            case ("asked", Path() as path, str(question), _):
+                yield from self._asked(session, path, question)
             case ("sample", str(key), _):
                 yield from self._open_sample(session, key, "", "", None)
             case ("chunk", int(chunk_id), _):
@@ -687,20 +690,30 @@ class ExploreTab(ExploreLayout):
         query, config = found[0].example.question, found[0].config
         spec = self.explorer.documents(session).agent.spec
         yield self._control_values(spec, config)
-        threshold, review = config.stop_threshold, config.review_threshold
-        values = (
-            query,
-            config.step_budget,
-            config.temperature,
-            threshold is not None,
-            threshold or 0.0,
-            config.seed,
-            config.beam_width,
-        )
-        run = (*values, config.use_positions, config.top_k_actions, review is not None, review or 0.0)
         yield from self._acting(
-            session, run, lambda query, config: self.explorer.advance(session, query, config, None)
+            session,
+            _values_of(query, config),
+            lambda query, config: self.explorer.advance(session, query, config, None),
         )
+
+    def _asked(self, session: Session, path: Path, question: str) -> Iterator[Update]:
+        """A document opened and asked, as its agent usually is."""
+        keys = {sample.path: sample.key for sample in list_samples()}
+        own = replace(session, agent_chosen=False)
+
+        def work(report: Progress) -> Session:
+            if path in keys:
+                return opening.open_sample(self.explorer, own, keys[path], "", report)
+            return opening.open_files(self.explorer, own, [path], "", report)
+
+        opened: Session | None = None
+        for update in self._opening(session, work):
+            if self.header in update:
+                opened, update[self.controls.query] = update[self.session], question
+            yield update
+        if opened is not None:
+            config = self.explorer.usual_config(self.explorer.documents(opened))
+            yield from self._again_from_the_start(opened, _values_of(question, config))
 
     def _run(self, session: Session, *controls: Any) -> Iterator[Update]:
         yield from self._acting(
@@ -1114,6 +1127,16 @@ class ExploreTab(ExploreLayout):
     def _find_strip(self, token: str) -> RunStrip | None:
         run = self.services.library.runs.get(token)
         return None if run is None else RunStrip(run)
+
+
+def _values_of(query: str, config: EpisodeConfig) -> tuple[Any, ...]:
+    """What the controls hold for it; `read_controls` reads it back."""
+    threshold, review = config.stop_threshold, config.review_threshold
+    return (
+        *(query, config.step_budget, config.temperature, threshold is not None, threshold or 0.0),
+        *(config.seed, config.beam_width, config.use_positions, config.top_k_actions),
+        *(review is not None, review or 0.0),
+    )
 
 
 def is_preview_of(run: RunInView, query: str) -> bool:

@@ -59,7 +59,7 @@ class DocumentOrder:
 class DocumentsProgress:
     """How far an evaluation is, and what it has found."""
 
-    n_documents: int
+    n_documents: int = 0
     document: str = ""
     """Under way."""
     n_done: int = 0
@@ -72,6 +72,13 @@ class DocumentsProgress:
     left_out: tuple[str, ...] = ()
     """Why, a sentence a question; and what methods could not do or left out."""
     ended: bool = False
+    sources: tuple[Path, ...] = ()
+    """Files that questions can be asked of in Explore: the documents, by the names that questions give."""
+
+    def source(self, place: int) -> Path | None:
+        """The file that a question is about; None for one whose document is no file, or that isn't there."""
+        name = self.questions[place].document if place < len(self.questions) else ""
+        return next((path for path in self.sources if path.name == name), None)
 
 
 def evaluate_files(
@@ -94,7 +101,8 @@ def evaluate_files(
             )
         for path in documents:
             (Path(folder) / path.name).symlink_to(path)
-        return _evaluate(services, questions, DocumentFolder(Path(folder), asked), order, report, llm)
+        state = DocumentsProgress(sources=tuple(documents))
+        return _evaluate(services, state, questions, DocumentFolder(Path(folder), asked), order, report, llm)
 
 
 def evaluate_marked(
@@ -116,7 +124,8 @@ def evaluate_marked(
             if asked.left_out
             else "no question has a passage that belongs to its answer; mark one in Explore"
         )
-    return _evaluate(services, asked.questions, asked, order, report, llm, asked.left_out)
+    state = DocumentsProgress(left_out=tuple(asked.left_out))
+    return _evaluate(services, state, asked.questions, asked, order, report, llm)
 
 
 def _check(order: DocumentOrder) -> None:
@@ -126,16 +135,16 @@ def _check(order: DocumentOrder) -> None:
 
 def _evaluate(
     services: Services,
+    state: DocumentsProgress,
     questions: Sequence[DocumentQuestion],
     documents: Documents,
     order: DocumentOrder,
     report: Callable[[DocumentsProgress], None],
     llm: Llm | None,
-    left_out: Sequence[str] = (),
 ) -> DocumentsProgress:
     setting = DocumentSetting(methods=order.methods, k=order.k, stops=order.stops)
     by_id = {question.id: question for question in questions}
-    state = DocumentsProgress(n_documents=len({question.document for question in questions}))
+    state = replace(state, n_documents=len({question.document for question in questions}))
 
     def following(name: str) -> Progress:
         def on_progress(now: OpenProgress) -> None:
@@ -143,7 +152,7 @@ def _evaluate(
 
         return on_progress
 
-    faults = [*left_out]
+    faults = [*state.left_out]
     report(state)
     for judged in evaluate_documents(
         questions,

@@ -24,6 +24,7 @@ from app.pages.widgets.notices import notice, notice_in
 from app.pages.widgets.work import QUIET, Work, cancel_button, in_line
 from app.services import Services
 from app.session import Session
+from core.log import new_run_id
 
 Update = dict[Any, Any]
 _WORDS = """### Whole documents
@@ -78,6 +79,8 @@ class WholeDocuments:
         """Measured, once a document is through."""
         self.wanted: gr.State = gr.State(None)
         """(owner, token of their open documents, number) when their marked questions are to be asked."""
+        self.to_explore: gr.State = gr.State(None)
+        """("asked", path of a document, question, number) when a question is to be asked in Explore."""
         shown = [
             self.measured,
             self.progress,
@@ -97,7 +100,9 @@ class WholeDocuments:
             **in_line("evaluate", 1),
         )
         self.work.wire_cancel([running, marked], packs(self._cancelled), None, shown, **QUIET)
-        self.questions.select(packs(self._turned), self.measured, self.questions, **QUIET)
+        self.questions.select(
+            packs(self._on_questions), self.measured, [self.questions, self.to_explore], **QUIET
+        )
 
     def _run(
         self, session: Session, files: list[str] | None, methods: list[str], k: float | None, stops: bool
@@ -152,11 +157,15 @@ class WholeDocuments:
             self.notice: notice("Cancelled; what was measured so far is shown.", "info"),
         }
 
-    def _turned(self, state: DocumentsProgress | None, event: gr.EventData) -> Update:
+    def _on_questions(self, state: DocumentsProgress | None, event: gr.EventData) -> Update:
+        """Arguments come from a browser: out of bounds, nothing happens."""
         action, argument = clicked(event)
-        if state is None or action != "questions-page" or not argument.isdecimal():
+        if state is None or not argument.isdecimal():
             return {}
-        return {self.questions: view.questions(state, int(argument))}
+        place = int(argument)
+        if action == "ask" and (path := state.source(place)) is not None:
+            return {self.to_explore: ("asked", path, state.questions[place].question, new_run_id())}
+        return {self.questions: view.questions(state, place)} if action == "questions-page" else {}
 
 
 def _order(files: tuple[Path, ...], methods: list[str], k: float | None, stops: bool) -> DocumentOrder:

@@ -93,16 +93,25 @@ def questions(state: DocumentsProgress, page: int) -> list[Node]:
     lines = [
         h(
             "tr",
-            h("td", one.question),
+            h("td", _question(state, place)),
             h("td", one.document),
             *(_support_cell(by_question[one.id].get(name)) for name in names),
             _answer(by_question[one.id].get(names[0])),
         )
-        for one in shown
+        for place, one in enumerate(shown, page * PAGE)
     ]
     found = [(method_label(name), "Of the needed passages, how many its chunks hold") for name in names]
     head: list[str | tuple[str, str]] = ["Question", "Document", *found, f"Answer, {names[0]}"]
     return [table(head, lines, "Questions one by one"), *pager("questions-page", page, len(state.questions))]
+
+
+def _question(state: DocumentsProgress, place: int) -> Node:
+    """A question, which asks itself in Explore where its document is a file."""
+    words = state.questions[place].question
+    if state.source(place) is None:
+        return words
+    title = "Open the document in Explore and ask this"
+    return h("button.qx-link", {"data-act": "ask", "data-arg": str(place), "title": title}, words)
 
 
 def _support_cell(row: DocumentRow | None) -> Node:
