@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import gradio as gr
 import numpy as np
 import pytest
 
 from app.in_view import OpenDocuments, RunInView
+from app.pages.evaluate.actions import Evaluations
 from app.pages.explore import part, tab
 from app.pages.explore import view as present
 from app.pages.explore.actions import Explorer, open_in_explore
@@ -132,3 +134,10 @@ def test_a_part_is_offered_only_where_that_helps() -> None:
         if seconds_left == 9.0:
             opening.can_ask(Session(corpus="part"))
     assert [isinstance(item, Underway) for item in told] == [False, False, False, True, True]
+
+
+def test_settings_are_not_judged_before_a_document_brings_its_own(services: Services) -> None:
+    """An empty number is 0 on a page that is still loading."""
+    with gr.Blocks():
+        page = tab.ExploreTab(services, Evaluations(services))
+    assert page._on_controls(Session(), "asked early ?", 6, 0, True, 0, 0, 1, True, 0, True, 0) == {}

@@ -1024,6 +1024,8 @@ class ExploreTab(ExploreLayout):
         }
 
     def _on_controls(self, session: Session, *controls: Any) -> Update:
+        if not session.corpus:
+            return {}  # an agent's settings come with its documents
         query, config = read_controls(controls)
         return {
             self.asking.standing: [
