@@ -168,8 +168,9 @@ export function drawRuler(canvas, view, colours) {
   });
 }
 
+const RUN_MAP = 128; // pixels, unless it has rows by the dozen: what a run ended in stays above the fold
 /** @param {number} n_rows */
-export const rowHeight = (n_rows) => Math.max(6, Math.min(16, Math.floor(240 / Math.max(1, n_rows))));
+export const rowHeight = (n_rows) => Math.max(6, Math.min(16, Math.floor(RUN_MAP / Math.max(1, n_rows))));
 
 /** @param {HTMLCanvasElement} canvas @param {View} view @param {Colours} colours */
 export function drawMap(canvas, view, colours) {

@@ -47,6 +47,7 @@ VALUE = strip_value(
     forbidden=FORBIDDEN,
     documents=[{"title": "one", "first_chunk": 0}, {"title": "two", "first_chunk": 50}],
 )
+ROWS = range(1, 22)
 RULER = [
     {"lo": 0, "hi": 40, "rho_lo": 0.0, "rho_hi": 9.0},
     {"lo": 40, "hi": N, "rho_lo": 10.0, "rho_hi": 19.0},
@@ -65,9 +66,11 @@ INPUT = {
     "ticks": TICKS,
     "words": [value for value, _ in WORDS],
     "fitted": [range_ for range_, _ in FITTED],
+    "rows": list(ROWS),
 }
 PROGRAM = f"""(async () => {{
   const numbers = {bundled("strip_numbers.js")}, offline = {bundled("offline_numbers.js")};
+  const marks = {bundled("strip_marks.js")};
   const given = {json.dumps(INPUT)};
   const looks = offline.looksOf(numbers.unpack(given.planes, Uint8Array).buffer, 3);
   const ask = offline.localServer(given.run, looks, new Map());
@@ -89,6 +92,7 @@ PROGRAM = f"""(async () => {{
     tiles, tops, scales, entries, starts, map: await ask.runmap(["", 20]), facts: await ask.describe(["", 60, 3]),
     spreads: given.spreads.map((each) => numbers.spread(...each)), ticks: given.ticks.map((each) => numbers.ticks(...each)),
     words: given.words.map(numbers.shown), fitted: given.fitted.map((each) => numbers.fitted(...each)), ramp: numbers.ramp([[0, 0, 0], [255, 100, 0]]),
+    rows: given.rows.map(marks.rowHeight),
   }};
   const plain = (_, each) => (ArrayBuffer.isView(each) ? [...each] : typeof each === "number" && !Number.isFinite(each) ? String(each) : each);
   return JSON.stringify(answers, plain);
@@ -193,6 +197,11 @@ def test_words_ranges_and_colours(answers: Any) -> None:
         "rgb(0,0,0)",
         "rgb(51,20,0)",
     )
+
+
+def test_a_run_map_of_many_steps_is_no_taller_than_one_of_eight(answers: Any) -> None:
+    assert answers["rows"][:8] == [16] * 8
+    assert all(n * height <= 128 for n, height in zip(ROWS, answers["rows"], strict=True))
 
 
 def test_what_modules_import_is_exported() -> None:
