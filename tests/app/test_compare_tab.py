@@ -592,19 +592,27 @@ def show_methods(page: Page) -> Locator:
     return page.locator("#qx-compare-methods")
 
 
+def release(page: Page, held: list[Route]) -> None:
+    """Lets what a page sends on its way, in the order in which it was sent."""
+    assert held
+    for route in held:
+        route.continue_()
+    held.clear()
+    page.unroute_all()
+
+
 def test_what_somebody_asks_while_a_tab_or_a_document_is_opened_stays(
     tiny_app: RunningApp, open_page: OpenPage
 ) -> None:
     page = open_page("about:blank")
     held: list[Route] = []
-    page.route("**/queue/join*", lambda route: held.append(route), times=1)  # what opens the sample
+    page.route("**/queue/join*", lambda route: held.append(route))
     page.goto(tiny_app.url)
     page.get_by_role("tab", name="Compare").click()
     header, question = page.locator("#qx-compare-header"), page.locator("#qx-compare-question textarea")
     question.fill("asked before anything was open ?")
     expect(header).to_have_text("A document is being opened…")
-    assert held
-    held.pop().continue_()
+    release(page, held)
     expect(header.locator(".qx-doc-title")).to_be_visible(timeout=120_000)
     settle(page)
     expect(question).to_have_value("asked before anything was open ?")
@@ -613,10 +621,7 @@ def test_what_somebody_asks_while_a_tab_or_a_document_is_opened_stays(
     page.route("**/queue/join*", lambda route: held.append(route))
     page.get_by_role("tab", name="SPARC").click()
     question.fill("asked before Explore's question came ?")
-    assert held
-    for route in held:
-        route.continue_()
-    page.unroute_all()
+    release(page, held)
     expect(header.locator(".qx-doc-title")).to_be_visible(timeout=30_000)
     settle(page)
     expect(question).to_have_value("asked before Explore's question came ?")
