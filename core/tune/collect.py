@@ -107,9 +107,7 @@ class _Rewrites:
 
 @dataclass
 class _Verdicts:
-    """What was decided about one answer: whether it was right, and the reason of each verdict
-    that was given.
-    """
+    """What was decided about one answer: whether it was right, and the reason of each verdict."""
 
     question: str
     right: bool

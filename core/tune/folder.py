@@ -8,21 +8,27 @@ template it was tuned with, and `README.md`, a card. Loading this module takes s
 
 from __future__ import annotations
 
+import hashlib
 import json
+import shutil
 import time
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import datasets
 import torch
 from peft import LoraConfig
-from transformers import TrainerCallback
+from transformers import PrinterCallback, TrainerCallback
 
 from core.encode.encoder import find_device
 from core.encode.hub import fetch
-from core.errors import BadCheckpoint, BadRequest
-from core.llm.local import MODEL_FILES, load_causal
+from core.errors import BadCheckpoint, BadRequest, Cancelled, quoted
+from core.llm.local import MODEL_FILES, load_causal, without_system
+from core.llm.protocol import Message
 from core.log.atomic import write_whole
 from core.train.sitting import PROGRESS_FILE, TrainEvent, read_progress
 
@@ -45,10 +51,10 @@ class TuneFolder:
     """The files of one tuning."""
 
     def __init__(self, folder: Path, wanted: dict[str, Any], learned: str) -> None:
-        """learned: from what, in the plural. Raises BadRequest when the folder holds something else; writes
-        nothing yet.
+        """learned: from what, in the plural. Raises BadRequest when the folder holds something
+        else; writes nothing yet.
         """
-        self._folder, self._wanted = folder, wanted
+        self.folder, self._wanted = folder, wanted
         self.checkpoints = folder / CHECKPOINTS
         config = folder / CONFIG_FILE
         if config.is_file():
@@ -62,12 +68,18 @@ class TuneFolder:
 
     def begin(self) -> None:
         """Claims the folder."""
-        self._folder.mkdir(parents=True, exist_ok=True)
-        if not (self._folder / CONFIG_FILE).exists():
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if not (self.folder / CONFIG_FILE).exists():
             write_whole(
-                self._folder / CONFIG_FILE,
+                self.folder / CONFIG_FILE,
                 [json.dumps({"created_at": datetime.now(UTC).isoformat(), **self._wanted}, indent=2) + "\n"],
             )
+
+    def end(self, network: Any, tokenizer: Any, model: str, card: str) -> None:
+        """Leaves what was learned from `model`, and forgets the saves."""
+        save_adapters(network, tokenizer, model, self.folder)
+        write_whole(self.folder / "README.md", [card])
+        shutil.rmtree(self.checkpoints, ignore_errors=True)
 
     def saved(self, phase: str = "") -> Path | None:
         """The newest whole save of a phase, whose saves lie in a folder of its name."""
@@ -78,7 +90,7 @@ class TuneFolder:
     def keep(self, step: int) -> None:
         """Forgets what was told after a step, since it will be told again; -1 forgets all."""
         kept = [event for event in self.events() if event["step"] <= step]
-        write_whole(self._folder / PROGRESS_FILE, [json.dumps(event) + "\n" for event in kept])
+        write_whole(self.folder / PROGRESS_FILE, [json.dumps(event) + "\n" for event in kept])
 
     @property
     def finished(self) -> TuneEvent | None:
@@ -88,11 +100,11 @@ class TuneFolder:
 
     def events(self) -> list[TuneEvent]:
         """What was told so far."""
-        return read_progress(self._folder)
+        return read_progress(self.folder)
 
     def add(self, event: TuneEvent) -> None:
         """Writes an event down."""
-        with (self._folder / PROGRESS_FILE).open("a", encoding="utf-8") as file:
+        with (self.folder / PROGRESS_FILE).open("a", encoding="utf-8") as file:
             file.write(json.dumps(event) + "\n")
 
 
@@ -105,7 +117,24 @@ class TuneProgress(TrainerCallback):  # type: ignore[misc]
         self._work, self._tell, self._cancelled = work, tell, cancelled
         earlier = [event["seconds"] for event in work.events() if event["event"] == "step"]
         self._before, self._began = earlier[-1] if earlier else 0.0, time.perf_counter()
-        self.stopped = False
+        self.stopped = ""
+        """How far it came, where the caller has stopped it."""
+
+    def train(self, trainer: Any, save: Path | None) -> None:
+        """Has it learn, from a save on where there is one. Raises Cancelled."""
+        trainer.remove_callback(PrinterCallback)  # stdout carries results only
+        trainer.add_callback(self)
+        trainer.train(resume_from_checkpoint=None if save is None else str(save))
+        if self.stopped:
+            raise Cancelled(
+                f"the tuning in {self._work.folder} was stopped {self.stopped}; the same command goes on from"
+                " there"
+            )
+
+    def begun(self, network: Any, place: torch.device, **counts: Any) -> None:
+        """The first event."""
+        n_trained = sum(one.numel() for one in network.parameters() if one.requires_grad)
+        self.say("started", 0, **counts, n_parameters=n_trained, device=str(place))
 
     def say(self, event: str, step: int, **values: Any) -> TuneEvent:
         """One event."""
@@ -114,14 +143,15 @@ class TuneProgress(TrainerCallback):  # type: ignore[misc]
         self._tell(told)
         return told
 
-    def may_stop(self, _state: Any) -> bool:
-        """Whether what was reached can be gone on from."""
-        return True
+    def reached(self, step: int) -> str:
+        """How far it is; empty where it can't be gone on from there."""
+        return f"after {step} steps"
 
     def on_step_end(self, _args: Any, state: Any, control: Any, **_: Any) -> None:
         """Looks whether the caller still wants it."""
-        if self.may_stop(state) and self._cancelled():
-            self.stopped = control.should_save = control.should_training_stop = True
+        reached = self.reached(state.global_step)
+        if reached and self._cancelled():
+            self.stopped, control.should_save, control.should_training_stop = reached, True, True
 
     def on_epoch_end(self, _args: Any, _state: Any, control: Any, **_: Any) -> None:
         """A stop in the middle is no end of an epoch."""
@@ -169,20 +199,89 @@ def open_causal(folder: Path, dtype: torch.dtype | str) -> tuple[Any, Any]:
 
 
 def new_adapters(network: Any, rank: int, alpha: float) -> LoraConfig:
-    """What is trained. The papers' dropout is left out: policy and reference are to differ by the changes
-    alone.
-    """
+    """What is trained. Without the papers' dropout: policy and reference differ by the changes alone."""
     names = {name.rpartition(".")[2] for name, _ in network.named_modules()}
     targets = list(ATTENTION) if names.issuperset(ATTENTION) else "all-linear"
     return LoraConfig(r=rank, lora_alpha=alpha, target_modules=targets, task_type="CAUSAL_LM")
 
 
-def save_adapters(network: Any, model: str, out: Path) -> None:
-    """Writes what was trained of `model`, a folder or a hub id."""
+def save_adapters(network: Any, tokenizer: Any, model: str, out: Path) -> None:
+    """Writes what was trained of `model`, a folder or a hub id, with its tokenizer."""
     network.peft_config["default"].base_model_name_or_path = (
         str(model_folder(model)) if Path(model).is_dir() else model
     )
     network.save_pretrained(out, safe_serialization=True, selected_adapters=["default"])
+    tokenizer.save_pretrained(out)
+
+
+@contextmanager
+def without_noise() -> Iterator[None]:
+    """Trainers warn nobody, and draw no bars."""
+    datasets.disable_progress_bars()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # of transformers to trl
+        yield
+
+
+def has_bfloat16(place: torch.device) -> bool:
+    """Whether it is computed in bfloat16 there."""
+    return place.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+
+
+def trainer_settings(place: torch.device, out: Path, seed: int, n_together: int) -> dict[str, Any]:
+    """What every trainer is told: one sequence at a time, `n_together` a step."""
+    return {
+        "output_dir": str(out),
+        "per_device_train_batch_size": 1,
+        "gradient_accumulation_steps": n_together,
+        "save_total_limit": 1,
+        "seed": seed,
+        "use_cpu": place.type == "cpu",
+        "bf16": has_bfloat16(place),
+        "dataloader_pin_memory": place.type == "cuda",
+        "disable_tqdm": True,
+        "report_to": "none",
+    }
+
+
+def served_prompt(prompt: Sequence[Message], tokenizer: Any) -> tuple[Message, ...]:
+    """The prompt as the chat template takes it: where it knows no system, its words stand in the
+    first turn, as when the model is asked.
+    """
+    try:
+        tokenizer.apply_chat_template(turns(prompt), tokenize=False)
+    except Exception:  # a template is a program, and may raise anything
+        return tuple(without_system(prompt))
+    return tuple(prompt)
+
+
+def turns(messages: Iterable[Message]) -> list[dict[str, str]]:
+    """Messages as templates and trainers read them."""
+    return [{"role": message.role, "content": message.content} for message in messages]
+
+
+def n_tokens(conversations: Iterable[Sequence[dict[str, str]]], tokenizer: Any, learned: str) -> list[int]:
+    """Length of each conversation; one that ends with the user has the mark after which the model writes.
+    learned: what they are, in the plural. Raises BadRequest where the chat template does not take one.
+    """
+    try:
+        return [
+            len(
+                tokenizer.apply_chat_template(
+                    each, add_generation_prompt=each[-1]["role"] == "user", return_dict=True
+                )["input_ids"]
+            )
+            for each in conversations
+        ]
+    except Exception as error:  # a template is a program, and may raise anything
+        raise BadRequest(
+            f"the model's chat template does not take the {learned}{quoted(str(error))}; choose another model"
+        ) from error
+
+
+def digest(texts: Iterable[str]) -> str:
+    """Names what was learned from."""
+    return hashlib.sha256("".join(texts).encode("utf-8", "replace")).hexdigest()
 
 
 def step_of(save: Path) -> int:

@@ -8,12 +8,9 @@ same adapters. Departs from trl in one place: no telemetry is sent. Loading this
 
 from __future__ import annotations
 
-import hashlib
 import os
-import shutil
-import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -21,14 +18,13 @@ from typing import Any
 import datasets
 import torch
 from peft import PeftModel, get_peft_model
-from transformers import PrinterCallback, set_seed
+from transformers import set_seed
 from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 
 from core.answer.protocol import Reader
-from core.errors import BadRequest, Cancelled, quoted
-from core.llm.local import without_system
-from core.llm.protocol import Message, never
-from core.log.atomic import write_whole
+from core.batches import batches
+from core.errors import BadRequest
+from core.llm.protocol import never
 from core.train.sitting import SAVE_EVERY
 from core.tune.card import set_card
 from core.tune.dpo import Quiet
@@ -36,12 +32,18 @@ from core.tune.folder import (
     TuneEvent,
     TuneFolder,
     TuneProgress,
+    digest,
     model_folder,
+    n_tokens,
     new_adapters,
     one_device,
     open_causal,
     save_adapters,
+    served_prompt,
     step_of,
+    trainer_settings,
+    turns,
+    without_noise,
 )
 from core.tune.set_tasks import SetJudge, SetTask, SetTuneConfig
 
@@ -86,7 +88,9 @@ def tune_sets(
         "config": asdict(config),
         "model": model,
         "reader": reader.name,
-        "questions": _digest([*tasks, *held_out]),
+        "questions": digest(
+            f"{task.prompt}{task.target}{task.question.answers}" for task in (*tasks, *held_out)
+        ),
     }
     work = TuneFolder(out, wanted, "questions")
     if work.finished is not None:
@@ -112,33 +116,27 @@ def tune_sets(
             replies = _replies(network, tokenizer, held_out)
             progress.say("held_out", step, **judge.measured(held_out, replies))
 
-    def learn(trainer: Any, phase: str) -> None:
-        trainer.remove_callback(PrinterCallback)  # stdout carries results only
-        trainer.add_callback(progress)
-        progress.phase = phase
-        trainer.train(resume_from_checkpoint=None if saved is None else str(saved))
-        if progress.stopped:
-            raise Cancelled(
-                f"the tuning in {out} was stopped in its {phase}; the same command goes on from there"
-            )
+    def settings(phase: str) -> dict[str, Any]:
+        progress.phase, together = phase, config.questions * config.group
+        return {
+            **trainer_settings(place, work.checkpoints / phase, config.seed, together),
+            "num_train_epochs": 1,
+            "gradient_checkpointing": place.type == "cuda",
+        }
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # of transformers to trl
-        datasets.disable_progress_bars()
+    with without_noise():
         if not warm.is_dir():
             set_seed(config.seed)
             network = get_peft_model(network, new_adapters(network, config.rank, config.lora_alpha))
             if saved is None:
-                n_trained = sum(one.numel() for one in network.parameters() if one.requires_grad)
                 counts = {"n_questions": len(tasks), "n_held_out": len(held_out)}
                 counts["n_too_long"] = n_given - len(tasks) - len(held_out)
-                progress.say("started", 0, **counts, n_parameters=n_trained, device=str(place))
+                progress.begun(network, place, **counts)
             measure(0)
             if config.warmup_updates:
-                learn(_warm_up(network, tokenizer, tasks, config, work.checkpoints, place.type), WARM_UP)
+                progress.train(_warm_up(network, tokenizer, tasks, config, settings(WARM_UP)), saved)
             partial = out / f"{WARM_UP}.part"
-            save_adapters(network, model, partial)
-            tokenizer.save_pretrained(partial)
+            save_adapters(network, tokenizer, model, partial)
             os.replace(partial, warm)
             saved = None
             _, network = open_causal(model_folder(model), "auto")
@@ -146,15 +144,12 @@ def tune_sets(
         network = PeftModel.from_pretrained(network, warm, is_trainable=True)
         measure(config.warmup_updates)
         if config.updates > config.warmup_updates:
-            learn(_grpo(network, tokenizer, tasks, judge, config, work.checkpoints, place.type), GRPO)
+            progress.train(_grpo(network, tokenizer, tasks, judge, config, settings(GRPO)), saved)
             measure(config.updates)
-    save_adapters(network, model, out)
-    tokenizer.save_pretrained(out)
-    told = work.events()
-    ends = {event["step"]: event for event in told if event["event"] == "held_out"}
-    seconds = max((event["seconds"] for event in told if event["event"] == "step"), default=0.0)
-    write_whole(out / "README.md", [set_card(model, asdict(config), told[0], list(ends.values()))])
-    shutil.rmtree(work.checkpoints, ignore_errors=True)
+    events = work.events()
+    ends = {event["step"]: event for event in events if event["event"] == "held_out"}
+    seconds = max((event["seconds"] for event in events if event["event"] == "step"), default=0.0)
+    work.end(network, tokenizer, model, set_card(model, asdict(config), events[0], list(ends.values())))
     return progress.say("finished", config.updates, seconds=seconds)
 
 
@@ -175,33 +170,28 @@ class _SetProgress(TuneProgress):
             figures = {ours: round(logs[name], 5) for name, ours in _FIGURES.items() if name in logs}
             self.say("step", step, phase=self.phase, **figures, **self.time(step, config.updates))
 
-    def may_stop(self, _state: Any) -> bool:
+    def reached(self, step: int) -> str:
         """Sets that were drawn are learned from to their last pass, for they are not saved."""
-        return self.phase == WARM_UP or _state.global_step % self._config.passes == 0
+        is_whole = self.phase == WARM_UP or step % self._config.passes == 0
+        return f"in its {self.phase}" if is_whole else ""
 
 
 def _warm_up(
-    network: Any,
-    tokenizer: Any,
-    tasks: Sequence[SetTask],
-    config: SetTuneConfig,
-    checkpoints: Path,
-    device: str,
+    network: Any, tokenizer: Any, tasks: Sequence[SetTask], config: SetTuneConfig, settings: dict[str, Any]
 ) -> SFTTrainer:
     drawn = _drawn(len(tasks), config.warmup_updates * config.questions * config.group, config.seed)
     rows = datasets.Dataset.from_dict(
         {
-            "prompt": [_turns(tasks[one].prompt, tokenizer) for one in drawn],
+            "prompt": [turns(tasks[one].prompt) for one in drawn],
             "completion": [[{"role": "assistant", "content": tasks[one].target}] for one in drawn],
         }
     )
     arguments = SFTConfig(
-        output_dir=str(checkpoints / WARM_UP),
         learning_rate=config.warmup_learning_rate,
         logging_steps=1,
         save_steps=SAVE_EVERY,
         max_length=None,
-        **_shared(config, device),
+        **settings,
     )
     return _QuietSft(model=network, args=arguments, train_dataset=rows, processing_class=tokenizer)
 
@@ -212,14 +202,11 @@ def _grpo(
     tasks: Sequence[SetTask],
     judge: SetJudge,
     config: SetTuneConfig,
-    checkpoints: Path,
-    device: str,
+    settings: dict[str, Any],
 ) -> GRPOTrainer:
     """The reference is trl's copy of the adapters as they are now."""
     drawn = _drawn(len(tasks), (config.updates - config.warmup_updates) * config.questions, config.seed)
-    rows = datasets.Dataset.from_dict(
-        {"prompt": [_turns(tasks[one].prompt, tokenizer) for one in drawn], "task": drawn}
-    )
+    rows = datasets.Dataset.from_dict({"prompt": [turns(tasks[one].prompt) for one in drawn], "task": drawn})
 
     def joint(
         completions: list[Any], task: list[int], log_metric: Callable[[str, float], None], **_: Any
@@ -233,7 +220,6 @@ def _grpo(
         return [judge.total(reward) for reward in rewards]
 
     arguments = GRPOConfig(
-        output_dir=str(checkpoints / GRPO),
         learning_rate=config.learning_rate,
         logging_steps=config.passes,
         save_steps=SAVE_EVERY * config.passes,
@@ -246,28 +232,11 @@ def _grpo(
         epsilon=config.clip_range,
         loss_type="grpo",
         shuffle_dataset=False,
-        **_shared(config, device),
+        **settings,
     )
     return _QuietGrpo(
         model=network, reward_funcs=joint, args=arguments, train_dataset=rows, processing_class=tokenizer
     )
-
-
-def _shared(config: SetTuneConfig, device: str) -> dict[str, Any]:
-    """Table 4's batch: one sequence at a time, a group a step."""
-    return {
-        "num_train_epochs": 1,
-        "per_device_train_batch_size": 1,
-        "gradient_accumulation_steps": config.questions * config.group,
-        "save_total_limit": 1,
-        "seed": config.seed,
-        "use_cpu": device == "cpu",
-        "bf16": device == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False),
-        "gradient_checkpointing": device == "cuda",
-        "dataloader_pin_memory": device == "cuda",
-        "disable_tqdm": True,
-        "report_to": "none",
-    }
 
 
 class _QuietSft(Quiet, SFTTrainer):  # type: ignore[misc]
@@ -282,10 +251,11 @@ def _replies(network: Any, tokenizer: Any, tasks: Sequence[SetTask]) -> list[str
     """What the model writes at temperature 0."""
     network.eval()
     replies: list[str] = []
-    for first in range(0, len(tasks), _AT_ONCE):
-        some = tasks[first : first + _AT_ONCE]
+    for some in batches(tasks, _AT_ONCE):
         inputs = tokenizer(
-            [_text(task, tokenizer) for task in some],
+            tokenizer.apply_chat_template(
+                [turns(task.prompt) for task in some], tokenize=False, add_generation_prompt=True
+            ),
             add_special_tokens=False,
             padding=True,
             padding_side="left",
@@ -304,42 +274,15 @@ def _replies(network: Any, tokenizer: Any, tasks: Sequence[SetTask]) -> list[str
 
 
 def _fitting(tasks: Sequence[SetTask], tokenizer: Any, network: Any) -> list[SetTask]:
-    """The tasks that the model's window holds with their reply. Raises BadRequest where the chat template
-    does not take them.
+    """The tasks, as they are served, that the model's window holds with their reply. Raises
+    BadRequest where the chat template does not take them.
     """
     window = int(
         getattr(network.config.get_text_config(), "max_position_embeddings", tokenizer.model_max_length)
     )
-    try:
-        lengths = [
-            len(tokenizer(_text(task, tokenizer), add_special_tokens=False)["input_ids"]) for task in tasks
-        ]
-    except Exception as error:  # a template is a program, and may raise anything
-        raise BadRequest(
-            f"the model's chat template does not take the questions{quoted(str(error))}; choose another model"
-        ) from error
+    tasks = [replace(task, prompt=served_prompt(task.prompt, tokenizer)) for task in tasks]
+    lengths = n_tokens([turns(task.prompt) for task in tasks], tokenizer, "questions")
     return [task for task, length in zip(tasks, lengths, strict=True) if length + task.room <= window]
-
-
-def _text(task: SetTask, tokenizer: Any) -> str:
-    return str(
-        tokenizer.apply_chat_template(
-            _turns(task.prompt, tokenizer), tokenize=False, add_generation_prompt=True
-        )
-    )
-
-
-def _turns(prompt: Sequence[Message], tokenizer: Any) -> list[dict[str, str]]:
-    """The prompt as the chat template takes it, as when the model is asked."""
-    turns, other = (
-        [{"role": message.role, "content": message.content} for message in messages]
-        for messages in (prompt, without_system(prompt))
-    )
-    try:
-        tokenizer.apply_chat_template(turns, tokenize=False)
-    except Exception:  # a template is a program, and may raise anything
-        return other
-    return turns
 
 
 def _drawn(n_tasks: int, n: int, seed: int) -> list[int]:
@@ -348,8 +291,3 @@ def _drawn(n_tasks: int, n: int, seed: int) -> list[int]:
     while len(drawn) < n:
         drawn += rng.sample(range(n_tasks), n_tasks)
     return drawn[:n]
-
-
-def _digest(tasks: Sequence[SetTask]) -> str:
-    text = "".join(f"{task.prompt}{task.target}{task.question.answers}" for task in tasks)
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()

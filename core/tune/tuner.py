@@ -7,23 +7,17 @@ tenth of the questions is held out, whole: the margin on their pairs is what the
 from __future__ import annotations
 
 import hashlib
-import shutil
-import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import datasets
 import torch
-from transformers import PrinterCallback
 from trl import DPOConfig
 
-from core.errors import BadRequest, Cancelled, quoted
-from core.llm.local import without_system
+from core.errors import BadRequest
 from core.llm.protocol import never
-from core.log.atomic import write_whole
 from core.train.sitting import SAVE_EVERY
 from core.tune.card import card
 from core.tune.config import TuneConfig
@@ -32,12 +26,17 @@ from core.tune.folder import (
     TuneEvent,
     TuneFolder,
     TuneProgress,
+    digest,
+    has_bfloat16,
     model_folder,
+    n_tokens,
     new_adapters,
     one_device,
     open_causal,
-    save_adapters,
+    served_prompt,
     step_of,
+    trainer_settings,
+    without_noise,
 )
 from core.tune.pairs import Preference, pair_lines
 
@@ -67,59 +66,44 @@ def tune(
         replace(pair, weight=config.weight_lambda) if pair.kind == "continue_over_stop" else pair
         for pair in pairs
     ]
-    work = TuneFolder(out, {"config": config.to_json(), "model": model, "pairs": _digest(pairs)}, "pairs")
+    work = TuneFolder(
+        out, {"config": config.to_json(), "model": model, "pairs": digest(pair_lines(pairs))}, "pairs"
+    )
     if work.finished is not None:
         return work.finished
-    half = place.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
-    tokenizer, network = open_causal(model_folder(model), torch.bfloat16 if half else torch.float32)
-    fitting = _fitting(_as_served(pairs, tokenizer), tokenizer, config.max_tokens)
+    dtype = torch.bfloat16 if has_bfloat16(place) else torch.float32
+    tokenizer, network = open_causal(model_folder(model), dtype)
+    fitting = _fitting(pairs, tokenizer, config.max_tokens)
     training, held_out = split_by_question(fitting)
     work.begin()
     saved = work.saved()
     work.keep(-1 if saved is None else step_of(saved))
     progress = _PairProgress(work, tell, cancelled)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # of transformers to trl
-        trainer = _trainer(
-            network,
-            tokenizer,
-            training,
-            held_out,
-            config,
-            work.checkpoints,
-            place.type,
-            half=half,
-            is_new=saved is None,
-        )
-        trainer.add_callback(progress)
+    settings = trainer_settings(place, work.checkpoints, config.seed, config.accumulate) | {
+        "activation_checkpointing": place.type == "cuda",
+        "eval_strategy": "epoch" if held_out else "no",
+        "eval_on_start": bool(held_out) and saved is None,
+    }
+    with without_noise():
+        trainer = _trainer(network, tokenizer, training, held_out, config, settings)
         if saved is None:
-            n_trained = sum(
-                parameter.numel() for parameter in trainer.model.parameters() if parameter.requires_grad
+            progress.begun(
+                trainer.model,
+                place,
+                n_pairs=len(training),
+                n_held_out=len(held_out),
+                n_too_long=len(pairs) - len(fitting),
+                kinds=dict(sorted(Counter(pair.kind for pair in training).items())),
             )
-            counts = {
-                "n_pairs": len(training),
-                "n_held_out": len(held_out),
-                "n_too_long": len(pairs) - len(fitting),
-            }
-            kinds = dict(sorted(Counter(pair.kind for pair in training).items()))
-            progress.say("started", 0, **counts, kinds=kinds, n_parameters=n_trained, device=str(place))
-        trainer.train(resume_from_checkpoint=None if saved is None else str(saved))
-    if progress.stopped:
-        raise Cancelled(
-            f"the tuning in {out} was stopped after {trainer.state.global_step} steps; the same command goes"
-            " on from there"
-        )
-    save_adapters(trainer.model, model, out)
-    tokenizer.save_pretrained(out)
+        progress.train(trainer, saved)
     outcome = summary(work.events())
-    write_whole(out / "README.md", [card(model, config, work.events()[0], outcome)])
-    shutil.rmtree(work.checkpoints, ignore_errors=True)
+    work.end(trainer.model, tokenizer, model, card(model, config, work.events()[0], outcome))
     return progress.say("finished", trainer.state.global_step, **outcome)
 
 
 def split_by_question(pairs: Sequence[Preference]) -> tuple[list[Preference], list[Preference]]:
-    """(pairs to train on, pairs held out): all pairs of a question on one side. Nothing is held out where
-    nothing would be left to train on.
+    """(pairs to train on, pairs held out): all pairs of a question on one side. Nothing is held out
+    where nothing would be left to train on.
     """
     held = [
         int(hashlib.sha256(pair.question.encode("utf-8", "replace")).hexdigest(), 16) % HELD_OUT == 0
@@ -133,9 +117,7 @@ def split_by_question(pairs: Sequence[Preference]) -> tuple[list[Preference], li
 
 
 def summary(events: Sequence[TuneEvent]) -> dict[str, Any]:
-    """What came of a tuning, from its events: pairs, seconds, and the pairs held out before and after; None
-    where none were.
-    """
+    """What came of a tuning, from its events; `held_out`: before and after, None where none were."""
     started, steps = events[0], [event for event in events if event["event"] == "step"]
     measured = [
         {name: event[name] for name in ("margin", "loss")} for event in events if event["event"] == "held_out"
@@ -171,39 +153,20 @@ def _trainer(
     training: Sequence[Preference],
     held_out: Sequence[Preference],
     config: TuneConfig,
-    checkpoints: Path,
-    device: str,
-    *,
-    half: bool,
-    is_new: bool,
+    settings: dict[str, Any],
 ) -> WeightedDpoTrainer:
-    """`is_new`: the pairs held out are looked at before the first step, too. What was too long was left out,
-    so nothing is cut.
-    """
-    datasets.disable_progress_bars()
+    """What was too long was left out, so nothing is cut."""
     arguments = DPOConfig(
-        output_dir=str(checkpoints),
         beta=config.beta,
         num_train_epochs=config.epochs,
         learning_rate=config.learning_rate,
-        per_device_train_batch_size=1,
         per_device_eval_batch_size=1,
-        gradient_accumulation_steps=config.accumulate,
         max_length=None,
-        eval_strategy="epoch" if held_out else "no",
-        eval_on_start=bool(held_out) and is_new,
         logging_steps=1,
         save_steps=SAVE_EVERY,
-        save_total_limit=1,
-        seed=config.seed,
-        use_cpu=device == "cpu",
-        bf16=half,
-        activation_checkpointing=device == "cuda",
-        dataloader_pin_memory=device == "cuda",
-        disable_tqdm=True,
-        report_to="none",
+        **settings,
     )
-    trainer = WeightedDpoTrainer(
+    return WeightedDpoTrainer(
         reference=config.reference,
         model=network,
         args=arguments,
@@ -213,45 +176,19 @@ def _trainer(
         processing_class=tokenizer,
         peft_config=new_adapters(network, config.rank, config.lora_alpha),
     )
-    trainer.remove_callback(PrinterCallback)  # stdout carries results only
-    return trainer
-
-
-def _as_served(pairs: Sequence[Preference], tokenizer: Any) -> list[Preference]:
-    """The pairs as the model's chat template takes them: where it knows no system, its words stand in the
-    first turn, as when the model is asked.
-    """
-    try:
-        _tokens(pairs[0], tokenizer)
-        return list(pairs)
-    except Exception:  # a template is a program, and may raise anything
-        return [replace(pair, prompt=tuple(without_system(pair.prompt))) for pair in pairs]
 
 
 def _fitting(pairs: Sequence[Preference], tokenizer: Any, most: int) -> list[Preference]:
-    """The pairs whose prompt and replies are short enough. Raises BadRequest where none is, or where the chat
-    template does not take them.
+    """The pairs, as they are served, whose prompt and replies are short enough. Raises BadRequest
+    where none is, or where the chat template does not take them.
     """
-    try:
-        fitting = [pair for pair in pairs if max(len(ids) for ids in _tokens(pair, tokenizer)) <= most]
-    except Exception as error:  # a template is a program, and may raise anything
-        raise BadRequest(
-            f"the model's chat template does not take the pairs{quoted(str(error))}; choose another model"
-        ) from error
+    pairs = [replace(pair, prompt=served_prompt(pair.prompt, tokenizer)) for pair in pairs]
+    rows = [pair.to_json() for pair in pairs]
+    lengths = [
+        n_tokens([row["prompt"] + row[reply] for row in rows], tokenizer, "pairs")
+        for reply in ("chosen", "rejected")
+    ]
+    fitting = [pair for pair, *of in zip(pairs, *lengths, strict=True) if max(of) <= most]
     if not fitting:
         raise BadRequest(f"none of the {len(pairs):,} pairs is within {most:,} tokens; raise --max-tokens")
     return fitting
-
-
-def _tokens(pair: Preference, tokenizer: Any) -> list[list[int]]:
-    row = pair.to_json()
-    return [
-        tokenizer.apply_chat_template(row["prompt"] + row[reply], tokenize=True, return_dict=True)[
-            "input_ids"
-        ]
-        for reply in ("chosen", "rejected")
-    ]
-
-
-def _digest(pairs: Sequence[Preference]) -> str:
-    return hashlib.sha256("".join(pair_lines(pairs)).encode("utf-8", "replace")).hexdigest()

@@ -216,16 +216,11 @@ def test_all_pairs_of_a_question_are_held_out_together() -> None:
 def test_a_template_without_system_gets_its_words_in_the_first_turn(tiny_model: Path) -> None:
     from transformers import AutoTokenizer
 
-    from core.tune.folder import PLAIN_TEMPLATE
-    from core.tune.tuner import _as_served
+    from core.tune.folder import PLAIN_TEMPLATE, served_prompt
 
     tokenizer = AutoTokenizer.from_pretrained(tiny_model)
-    pair = Preference(
-        "rewrite", "", (Message("system", "Be brief."), Message("user", "Search.")), "good", "bad"
-    )
+    prompt = (Message("system", "Be brief."), Message("user", "Search."))
     tokenizer.chat_template = PLAIN_TEMPLATE
-    assert _as_served([pair], tokenizer) == [pair]
+    assert served_prompt(prompt, tokenizer) == prompt
     tokenizer.chat_template = NO_SYSTEM
-    assert [one.prompt for one in _as_served([pair], tokenizer)] == [
-        (Message("user", "Be brief.\n\nSearch."),)
-    ]
+    assert served_prompt(prompt, tokenizer) == (Message("user", "Be brief.\n\nSearch."),)
