@@ -84,9 +84,7 @@ def whole(text: str, start: int, end: int) -> tuple[int, int] | None:
 
 
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
-    """Without loose marks at the ends. A point stays where it belongs to a number, a file's ending or an
-    initial.
-    """
+    """Without loose marks at the ends; a point stays that belongs to a number, file name or initial."""
     while start < end and text[start] in _LOOSE_LEFT:
         if (
             text[start] == "."
@@ -131,8 +129,8 @@ def _joined(text: str, at: int) -> bool:
 
 
 def _joins(before: str, mark: str, after: str) -> bool:
-    """Whether a mark between two characters belongs to the word that they are of: well-known, don't, 3.5,
-    os.path, a@b.
+    """Whether a mark between two characters belongs to the word that they are of: well-known,
+    don't, 3.5, os.path, a@b.
     """
     if not before.isalnum() or not after.isalnum():
         return False
@@ -169,8 +167,8 @@ def _lonely(text: str, start: int, end: int) -> tuple[int, str] | None:
 
 
 def _partner(text: str, mark: str) -> int | None:
-    """Where the other half of a bracket stands in what follows, or precedes read backward; not behind the end
-    of a line.
+    """Where the other half of a bracket stands in what follows, or precedes read backward; not
+    behind the end of a line.
     """
     depth = 1
     for at, character in enumerate(text):

@@ -8,27 +8,26 @@ nor on the hub, base/. Decides what a reader may say of itself (`ReaderSpec`). N
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+from safetensors.torch import save_file
 from torch import nn
 
 from core.answer.confidence import Knots, check_knots
 from core.answer.network import ReaderNetwork
-from core.encode.adapter import adapter_file, merge_adapter
+from core.encode.adapter import adapter_file
 from core.encode.checkpoint import (
     BaseName,
-    find_base,
-    load_weights,
+    adapted_encoder,
+    load_head,
     max_positions_of,
-    served_architecture,
+    read_settings,
     sha256_of,
+    write_settings,
 )
 from core.encode.packaged import MINILM, READER_VARIABLE, uses_mpnet
 from core.encode.tokens import FastTokenizer
@@ -76,8 +75,8 @@ class ReaderSpec(BaseModel):
 
 
 def shipped() -> Path:
-    """Folder of the reader that answers unless another one is named. Raises BadRequest where $QRAG_READER
-    asks for what there is not.
+    """Folder of the reader that answers unless another one is named. Raises BadRequest where
+    $QRAG_READER asks for what there is not.
     """
     wanted = os.environ.get(READER_VARIABLE, "")
     if wanted not in ("", "small", "large"):
@@ -87,25 +86,12 @@ def shipped() -> Path:
 
 def read_reader_spec(folder: Path) -> ReaderSpec:
     """Raises BadCheckpoint on a missing or invalid reader.json."""
-    try:
-        return ReaderSpec.model_validate_json((folder / SPEC_FILE).read_bytes())
-    except OSError as error:
-        raise BadCheckpoint(
-            f"{folder.name} holds no readable {SPEC_FILE} ({error.strerror}); name the folder of a reader"
-        ) from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise BadCheckpoint(
-            f"{SPEC_FILE} of {folder.name}: {'.'.join(map(str, first['loc']))} {first['msg']}; correct it or"
-            " train again"
-        ) from error
+    return read_settings(ReaderSpec, folder / SPEC_FILE, "reader")
 
 
 def write_reader_spec(folder: Path, spec: ReaderSpec) -> None:
     """Writes reader.json into an existing folder."""
-    (folder / SPEC_FILE).write_text(
-        json.dumps(spec.model_dump(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
-    )
+    write_settings(folder / SPEC_FILE, spec)
 
 
 def fingerprint_of(folder: Path, spec: ReaderSpec) -> str:
@@ -126,43 +112,20 @@ def save_heads(folder: Path, heads: Mapping[str, nn.Linear]) -> None:
 
 def load_heads(folder: Path, heads: Mapping[str, nn.Linear], name: str) -> None:
     """Inverse of `save_heads`, for a reader of that name. Raises BadCheckpoint."""
-    try:
-        tensors = load_file(folder / HEADS_FILE)
-        for key, head in heads.items():
-            head.load_state_dict({part: tensors[f"{key}.{part}"] for part in head.state_dict()})
-    except (OSError, SafetensorError, KeyError, RuntimeError) as error:
-        raise BadCheckpoint(
-            f"the weights of reader {name} can't be used ({str(error)[:200]}); train or download it again"
-        ) from error
+    load_head(nn.ModuleDict(heads), folder / HEADS_FILE, f"reader {name}")
 
 
 def load_network(folder: Path, spec: ReaderSpec) -> tuple[ReaderNetwork, FastTokenizer]:
     """The network in float32, in evaluation mode, with the adapter merged. Raises BadCheckpoint."""
-    base = find_base(spec.base, folder)
-    weights_file = base / "model.safetensors"
-    if not weights_file.is_file():
-        raise BadCheckpoint(f"the base encoder {base.name} has no {weights_file.name}; fetch it again")
-    if sha256_of(weights_file) != spec.base_sha256:
-        raise BadCheckpoint(
-            f"reader {spec.name} was trained on other weights of {spec.base} than the ones found; fetch that"
-            " base encoder again"
-        )
+    what = f"reader {spec.name}"
+    encoder, base = adapted_encoder(spec.base, folder, spec.base_sha256, folder / ADAPTER_FOLDER, what)
     tokenizer = FastTokenizer(base)
-    encoder = served_architecture(base)
     if spec.window > max_positions_of(encoder):
         raise BadCheckpoint(
             f"window {spec.window} of reader {spec.name} is above {max_positions_of(encoder)}, what its"
             f" encoder reads; correct {SPEC_FILE}"
         )
-    try:
-        load_weights(encoder, load_file(weights_file), f"{weights_file.name} of reader {spec.name}")
-        merge_adapter(encoder, folder / ADAPTER_FOLDER, f"of reader {spec.name}")
-        network = ReaderNetwork(encoder, spec.longest_answer, tokenizer.pad_id)
-    except (OSError, SafetensorError, KeyError, RuntimeError) as error:
-        raise BadCheckpoint(
-            f"the weights of reader {spec.name} can't be used ({str(error)[:200]}); train or download it"
-            " again"
-        ) from error
+    network = ReaderNetwork(encoder, spec.longest_answer, tokenizer.pad_id)
     load_heads(folder, network.heads, spec.name)
     network.eval().requires_grad_(False)
     return network, tokenizer

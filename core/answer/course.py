@@ -147,7 +147,6 @@ class ReadingCourse:
         }
 
     def draw(self, rng: Random, n: int) -> list[Lesson]:
-        """See `Course`."""
         names = rng.choices(list(SHARES), list(SHARES.values()), k=n)
         return [self._lesson(name, rng) for name in names]
 
@@ -169,13 +168,10 @@ class ReadingCourse:
         )
 
     def held_out_pairs(self) -> list[tuple[Lesson, list[str]]]:
-        """Each held-out question over its support, and its distracting passages: what support
-        is measured on.
-        """
+        """Each held-out question over its support, and its distracting passages, to measure support on."""
         return [(_over_support(one), _distractors(one)) for one in self._held_out]
 
     def describe(self) -> dict[str, Any]:
-        """See `Course`."""
         questions = {name: len(several) for name, several in self._train.items()} | {
             NATURAL: len(self._natural)
         }
@@ -221,8 +217,8 @@ class ReadingCourse:
         )
 
     def _lesson_of_story(self, source: str, story: BabiQuestion, rng: Random) -> Lesson:
-        """A story's deciding facts, perhaps among others and prose, in the order of the story; or only facts
-        that name nothing asked about.
+        """A story's deciding facts, perhaps among others and prose, in the order of the story; or
+        only facts that name nothing asked about.
         """
         named = set(story.question.rstrip("?").split()[2:]) - {"the", "is", "was"}
         others = [row for row in range(len(story.facts)) if row not in story.support]
@@ -291,8 +287,8 @@ def _lesson_of_example(example: Example, rng: Random) -> Lesson:
 
 
 def _lesson_of_document(one: QuestionInChunks, rng: Random) -> Lesson:
-    """A question about a document over the chunks that hold its quotes, over their surroundings, among chunks
-    like them, or over others only.
+    """A question about a document over the chunks that hold its quotes, over their surroundings,
+    among chunks like them, or over others only.
     """
     wanted = [_plain(answer) for answer in one.question.answers if _plain(answer) not in YES_OR_NO]
     others = [
@@ -327,8 +323,8 @@ def _lesson_of_document(one: QuestionInChunks, rng: Random) -> Lesson:
 
 
 def _over_nearest(one: QuestionInChunks) -> Lesson:
-    """A question over the chunks that BM25 ranks first, whatever they hold; without an answer where neither
-    its support nor its words are there.
+    """A question over the chunks that BM25 ranks first, whatever they hold; without an answer where
+    neither its support nor its words are there.
     """
     rows = sorted(one.nearest[:RETRIEVED_CHUNKS])
     texts = tuple(one.texts[row] for row in rows)

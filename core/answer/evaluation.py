@@ -31,9 +31,7 @@ def evaluate_answers(
     on_progress: Callable[[int, int], None],
     **about: Any,
 ) -> Iterator[AnswerRow]:
-    """A row per example that has an answer, in order. `evidence_of` gives chunk ids; `about`: fields of the
-    row that all share.
-    """
+    """A row an example that has an answer, in order. `evidence_of`: chunk ids; `about`: fields of all."""
     asked = [example for example in examples if example.answers]
     for done in range(0, len(asked), BATCH):
         batch = asked[done : done + BATCH]

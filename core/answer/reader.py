@@ -107,11 +107,9 @@ class ExtractiveReader:
         )
 
     def read(self, question: str, passages: Sequence[str]) -> Answer:
-        """See `Reader`."""
         return self.read_many([question], [passages])[0]
 
     def read_many(self, questions: Sequence[str], passages: Sequence[Sequence[str]]) -> list[Answer]:
-        """See `Reader`."""
         return [self.decide(reading) for reading in self.readings(questions, passages)]
 
     def support(self, statement: str, passage: str) -> float:
@@ -160,8 +158,8 @@ class ExtractiveReader:
 
 @dataclass(frozen=True, slots=True)
 class _Scored:
-    """One window's best answers as (log-odds, passage, start, end); a class has the passage -1 and its number
-    as start.
+    """One window's best answers as (log-odds, passage, start, end); a class has the passage -1 and
+    its number as start.
     """
 
     best: tuple[tuple[float, int, int, int], ...]

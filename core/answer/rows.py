@@ -42,9 +42,7 @@ class AnswerRow:
 
 
 def read_answers(path: Path) -> list[AnswerRow]:
-    """The rows of a file, gzipped if its name ends in .gz. Raises BadRequest, naming the line
-    that is none.
-    """
+    """The rows of a file, gzipped if its name ends in .gz. Raises BadRequest, naming the wrong line."""
     return read_lines(path, AnswerRow, "answer row", "study answers --rows")
 
 

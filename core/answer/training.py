@@ -73,9 +73,7 @@ class ReaderConfig(LowRankConfig):
 
 
 class ReaderTrainer:
-    """One training run; `run` is a generator of its events, and closing it stops between two updates. A
-    `Learner`.
-    """
+    """One training run, a `Learner`; closing `run`, a generator of its events, stops between two updates."""
 
     def __init__(
         self,
@@ -120,7 +118,6 @@ class ReaderTrainer:
         return self.sitting.run(self, self.config.updates, self.config.validate_every, **started)
 
     def step(self, update: int) -> TrainEvent:
-        """See `Learner`."""
         rng = Random(f"reader {self.config.seed} {update}")
         learned = [
             one
@@ -142,7 +139,6 @@ class ReaderTrainer:
         }
 
     def validate(self, *, is_last: bool) -> TrainEvent:
-        """See `Learner`."""
         candidate = self.sitting.new_candidate()
         self._save(candidate, self.spec)
         reader = ExtractiveReader(candidate, str(self.device))
@@ -165,7 +161,6 @@ class ReaderTrainer:
         )
 
     def tensors(self) -> dict[str, torch.Tensor]:
-        """See `Learner`."""
         return self.descent.state_dict()
 
     def _window(self, lesson: Lesson, rng: Random) -> tuple[Window, np.ndarray] | None:

@@ -69,9 +69,7 @@ def without_halves(text: str) -> str:
 def read_windows(
     tokenizer: FastTokenizer, question: str, passages: Sequence[str], window: int
 ) -> list[Window]:
-    """The rows of at most `window` tokens that hold all passages; none where there is no passage with a
-    token.
-    """
+    """Rows of at most `window` tokens that hold all passages; none where no passage has a token."""
     texts = _bounded(passages)
     [(asked, _), *told] = tokenizer.pieces([without_halves(question), *texts])
     asked = asked[:QUESTION_TOKENS]
@@ -101,9 +99,7 @@ def _bounded(passages: Sequence[str]) -> list[str]:
 
 
 def _pieces(whole: _Piece, most: int) -> Iterator[_Piece]:
-    """A passage, in overlapping pieces where it is longer than `most` tokens; nothing for
-    one without tokens.
-    """
+    """A passage, in overlapping pieces where longer than `most` tokens; nothing for one without tokens."""
     stride = most - min(OVERLAP, most // 4)
     for first in range(0, max(1, len(whole.ids) - (most - stride)), stride):
         if whole.ids:

@@ -12,7 +12,7 @@ import json
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from core.encode.bert import Encoder
 
+S = TypeVar("S", bound=BaseModel)
 SPEC_FILE = "qrag.json"
 WEIGHTS = {"state": "state.safetensors", "action": "action.safetensors"}
 """File of each complete tower; an adapter lies in the folder `state` or `action` instead."""
@@ -84,8 +85,8 @@ class RerankedDefaults(BaseModel):
 
 
 class CheckpointSpec(BaseModel):
-    """Everything about an agent but its weights. Q, thresholds and temperatures are in the checkpoint's own
-    scale.
+    """Everything about an agent but its weights. Q, thresholds and temperatures are in the
+    checkpoint's own scale.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -208,9 +209,7 @@ class CheckpointSpec(BaseModel):
         return self.max_chunk_tokens - 2
 
     def chunk_config(self, chunker: Chunker, max_tokens: int | None = None) -> ChunkConfig:
-        """The chunking this agent reads. Raises BadCheckpoint when `max_tokens` exceeds what its encoder
-        reads.
-        """
+        """The chunking this agent reads. Raises BadCheckpoint when `max_tokens` is above what it reads."""
         readable = self.readable_tokens
         wanted = self.chunk_tokens[chunker] if max_tokens is None else max_tokens
         if wanted > readable:
@@ -269,17 +268,23 @@ def find_checkpoint(name_or_dir: str | None) -> Path:
 
 def read_spec(folder: Path) -> CheckpointSpec:
     """Raises BadCheckpoint on a missing or invalid qrag.json."""
+    return read_settings(CheckpointSpec, folder / SPEC_FILE, "checkpoint")
+
+
+def read_settings(kind: type[S], path: Path, what: str) -> S:
+    """What a file in the folder of a checkpoint, or of `what` else, says of it. Raises BadCheckpoint."""
+    folder = path.parent.name
     try:
-        return CheckpointSpec.model_validate_json((folder / SPEC_FILE).read_bytes())
+        return kind.model_validate_json(path.read_bytes())
     except OSError as error:
         raise BadCheckpoint(
-            f"{folder.name} holds no readable {SPEC_FILE} ({error.strerror}); name a checkpoint folder"
+            f"{folder} holds no readable {path.name} ({error.strerror}); name the folder of a {what}"
         ) from error
     except ValidationError as error:
         first = error.errors()[0]
         raise BadCheckpoint(
-            f"{SPEC_FILE} of {folder.name}: {'.'.join(map(str, first['loc']))} {first['msg']}; correct it or"
-            " import the checkpoint again"
+            f"{path.name} of {folder}: {'.'.join(map(str, first['loc']))} {first['msg']}; correct it or make"
+            f" the {what} again"
         ) from error
 
 
@@ -296,14 +301,18 @@ def as_served(spec: CheckpointSpec) -> CheckpointSpec:
 
 def write_spec(folder: Path, spec: CheckpointSpec) -> None:
     """Writes qrag.json into an existing folder."""
-    (folder / SPEC_FILE).write_text(
-        json.dumps(spec.model_dump(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
-    )
+    write_settings(folder / SPEC_FILE, spec)
+
+
+def write_settings(path: Path, settings: BaseModel) -> None:
+    """Inverse of `read_settings`."""
+    text = json.dumps(settings.model_dump(), indent=2, ensure_ascii=False) + "\n"
+    path.write_text(text, encoding="utf-8")
 
 
 def find_base(base: str, folder: Path | None = None, *, weights: bool = True) -> Path:
-    """Directory of a base encoder, its weights perhaps left on the hub. Raises BadCheckpoint when it is
-    neither local nor reachable.
+    """Directory of a base encoder, its weights perhaps left on the hub. Raises BadCheckpoint when
+    it is neither local nor reachable.
     """
     if base == "." and folder is not None:
         return folder / "base"
@@ -338,8 +347,8 @@ def served_architecture(base: Path) -> Encoder:
 
 
 def architecture(base: Path) -> PreTrainedModel:
-    """The base encoder with untrained weights, without pooler. Raises BadCheckpoint where it needs code of
-    its own.
+    """The base encoder with untrained weights, without pooler. Raises BadCheckpoint where it needs
+    code of its own.
     """
     _base_config(base)
     from transformers import AutoConfig, AutoModel  # takes seconds, and what ships does without
@@ -378,8 +387,8 @@ def _base_config(base: Path) -> dict[str, Any]:
 
 
 def load_weights(model: Encoder, weights: dict[str, torch.Tensor], origin: str) -> None:
-    """Fills a tower in place. Raises BadCheckpoint on missing, unknown or misshapen weights: never a silent
-    random layer.
+    """Fills a tower in place. Raises BadCheckpoint on missing, unknown or misshapen weights: never
+    a silent random layer.
     """
     from core.encode.bert import PlainEncoder
 
@@ -405,6 +414,58 @@ def _short(error: Exception) -> str:
     return lines[-1].strip()[:200]
 
 
+def read_weights(path: Path, what: str) -> dict[str, torch.Tensor]:
+    """Tensors of a file that belongs to `what`. Raises BadCheckpoint."""
+    from safetensors.torch import load_file  # with torch
+
+    try:
+        weights: dict[str, torch.Tensor] = load_file(path)
+    except Exception as error:  # safetensors raises its own exception class from Rust
+        raise BadCheckpoint(
+            f"{path.name} of {what} is no readable safetensors file; import or download it again"
+        ) from error
+    return weights
+
+
+def load_head(head: torch.nn.Module, path: Path, what: str) -> None:
+    """Fills what stands on the encoder of `what`. Raises BadCheckpoint."""
+    weights = read_weights(path, what)
+    try:
+        head.load_state_dict({name: weights[name] for name in head.state_dict()})
+    except (KeyError, RuntimeError) as error:
+        raise BadCheckpoint(
+            f"{path.name} of {what} does not fit ({_short(error)}); train or download it again"
+        ) from error
+
+
+def adapted_encoder(
+    name: str, folder: Path, sha256: str | None, adapter: Path, what: str
+) -> tuple[Encoder, Path]:
+    """The base encoder of that name, or of the folder of `what`, with an adapter merged into it, in
+    float32; and where it lies. Raises BadCheckpoint.
+    """
+    from core.encode.adapter import merge_adapter  # with torch
+
+    base = find_base(name, folder)
+    weights = base / "model.safetensors"
+    if not weights.is_file():
+        raise BadCheckpoint(f"the base encoder {base.name} has no {weights.name}; fetch it again")
+    check_base(sha256_of(weights), sha256, name, what)
+    encoder = served_architecture(base)
+    load_weights(encoder, read_weights(weights, what), f"{weights.name} of {what}")
+    merge_adapter(encoder, adapter, f"of {what}")
+    return encoder, base
+
+
+def check_base(found: str, wanted: str | None, base: str, what: str) -> None:
+    """Raises BadCheckpoint where the base encoder's weights are not those that `what` was trained on."""
+    if wanted not in (None, found):
+        raise BadCheckpoint(
+            f"{what} was trained on other weights of {base} than the ones found; fetch that base encoder"
+            " again"
+        )
+
+
 def max_positions_of(model: Encoder) -> int:
     """Tokens the encoder reads at once; RoBERTa and MPNet count positions from the padding's."""
     from_padding = any(name in model.config.model_type for name in ("roberta", "mpnet"))
@@ -414,11 +475,9 @@ def max_positions_of(model: Encoder) -> int:
 
 def load_towers(folder: Path, spec: CheckpointSpec) -> Towers:
     """Both towers in float32, in evaluation mode. Raises BadCheckpoint."""
-    from safetensors.torch import load_file  # with torch
+    from core.encode.adapter import adapter_file, merge_adapter  # with torch
 
-    from core.encode.adapter import adapter_file, merge_adapter
-
-    base = find_base(spec.base, folder)
+    base, what = find_base(spec.base, folder), f"checkpoint {spec.name}"
     files = (
         {tower: folder / name for tower, name in WEIGHTS.items()}
         if spec.weights == "towers"
@@ -427,16 +486,10 @@ def load_towers(folder: Path, spec: CheckpointSpec) -> Towers:
     adapters = {tower: folder / tower for tower in WEIGHTS} if spec.weights == "adapters" else {}
     for path in [*files.values(), *map(adapter_file, adapters.values())]:
         if not path.is_file():
-            raise BadCheckpoint(
-                f"{path.name} is missing in checkpoint {spec.name}; import or download it again"
-            )
+            raise BadCheckpoint(f"{path.name} is missing in {what}; import or download it again")
     hashes = {tower: sha256_of(path) for tower, path in files.items()}
-    if spec.base_sha256 is not None and adapters and hashes["state"] != spec.base_sha256:
-        raise BadCheckpoint(
-            f"checkpoint {spec.name} was trained on other weights of {spec.base} than the ones found; fetch"
-            " that base encoder again"
-        )
     for tower, adapter in adapters.items():
+        check_base(hashes[tower], spec.base_sha256, spec.base, what)
         hashes[tower] = hashlib.sha256(
             (hashes[tower] + sha256_of(adapter_file(adapter))).encode()
         ).hexdigest()
@@ -445,17 +498,10 @@ def load_towers(folder: Path, spec: CheckpointSpec) -> Towers:
         if tower == "action" and hashes["action"] == hashes["state"]:
             towers[tower] = towers["state"]
             continue
-        try:
-            weights = load_file(path)
-        except Exception as error:  # safetensors raises its own exception class from Rust
-            raise BadCheckpoint(
-                f"{path.name} of checkpoint {spec.name} is no readable safetensors file; import or download"
-                " it again"
-            ) from error
         towers[tower] = served_architecture(base)
-        load_weights(towers[tower], weights, f"{path.name} of checkpoint {spec.name}")
+        load_weights(towers[tower], read_weights(path, what), f"{path.name} of {what}")
         if tower in adapters:
-            merge_adapter(towers[tower], adapters[tower], f"{tower} of checkpoint {spec.name}")
+            merge_adapter(towers[tower], adapters[tower], f"{tower} of {what}")
         towers[tower].eval().requires_grad_(False)
     # an agent from before there were these keeps its name
     newer = {

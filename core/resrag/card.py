@@ -8,8 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
+from core.encode.checkpoint import read_settings
 from core.errors import BadCheckpoint
 from core.resrag.features import NAMES
 
@@ -50,12 +51,7 @@ def policy_for(checkpoint: str) -> Path:
 
 def read_card(folder: Path) -> PolicyCard:
     """The card of a policy. Raises BadCheckpoint when the folder holds none, or one of another version."""
-    try:
-        card = PolicyCard.model_validate_json((folder / CARD_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValidationError, ValueError) as error:
-        raise BadCheckpoint(
-            f"{folder} holds no policy with a readable {CARD_FILE}; name the folder that train-resrag wrote"
-        ) from error
+    card = read_settings(PolicyCard, folder / CARD_FILE, "policy")
     if card.format != 1 or card.features != NAMES or not 1 <= card.hidden <= 4096:
         raise BadCheckpoint(
             f"the policy {card.name} in {folder} reads other features than this version has; train it anew"

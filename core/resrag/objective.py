@@ -51,9 +51,7 @@ def clipped_objective(
 
 
 def divergence(log_odds: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
-    """KL(pi || pi_ref) of eq. 21 between two policies over the same chunks, exactly: log-odds (N,), (N,) ->
-    ().
-    """
+    """KL(pi || pi_ref) of eq. 21 between policies over the same chunks: log-odds (N,), (N,) -> ()."""
     chance = torch.sigmoid(log_odds)
     taken = chance * (functional.logsigmoid(log_odds) - functional.logsigmoid(reference))
     left = (1 - chance) * (functional.logsigmoid(-log_odds) - functional.logsigmoid(-reference))

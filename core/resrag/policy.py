@@ -7,17 +7,16 @@ most as many as the budget. It may be smaller than the budget. Ships as a folder
 
 from __future__ import annotations
 
-import json
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import nn
 
-from core.errors import BadCheckpoint
+from core.batches import batches
+from core.encode.checkpoint import load_head, write_settings
 from core.resrag.card import CARD_FILE, WEIGHTS_FILE, PolicyCard, read_card
 from core.resrag.features import NAMES
 
@@ -26,8 +25,8 @@ _BLOCK = 65_536
 
 
 class EvidencePolicy(nn.Module):
-    """Features (N, F) -> log-odds (N,) of being taken. The features are standardised by buffers that training
-    sets once.
+    """Features (N, F) -> log-odds (N,) of being taken. The features are standardised by buffers
+    that training sets once.
     """
 
     mean: torch.Tensor
@@ -46,17 +45,13 @@ class EvidencePolicy(nn.Module):
         )
 
     def forward(self, features: torch.Tensor) -> torch.Tensor:
-        """See the class."""
         log_odds: torch.Tensor = self.layers((features - self.mean) / self.spread).squeeze(-1)
         return log_odds
 
     @torch.inference_mode()
     def chances(self, features: np.ndarray) -> np.ndarray:
         """(N, F) float32 -> (N,) float32, 0 to 1."""
-        parts = [
-            torch.sigmoid(self(torch.from_numpy(features[first : first + _BLOCK])))
-            for first in range(0, len(features), _BLOCK)
-        ]
+        parts = [torch.sigmoid(self(torch.from_numpy(some))) for some in batches(features, _BLOCK)]
         chances: np.ndarray = torch.cat(parts).numpy() if parts else np.zeros(0, np.float32)
         return chances
 
@@ -66,19 +61,12 @@ def save_policy(folder: Path, policy: EvidencePolicy, card: PolicyCard) -> None:
     save_file(
         {name: tensor.contiguous() for name, tensor in policy.state_dict().items()}, folder / WEIGHTS_FILE
     )
-    (folder / CARD_FILE).write_text(
-        json.dumps(card.model_dump(mode="json"), indent=2) + "\n", encoding="utf-8"
-    )
+    write_settings(folder / CARD_FILE, card)
 
 
 @lru_cache(maxsize=4)
 def load_policy(folder: Path) -> EvidencePolicy:
     """A policy, read once a process. Raises BadCheckpoint."""
     policy = EvidencePolicy(read_card(folder).hidden)
-    try:
-        policy.load_state_dict(load_file(folder / WEIGHTS_FILE))
-    except (OSError, SafetensorError, RuntimeError) as error:
-        raise BadCheckpoint(
-            f"{WEIGHTS_FILE} of {folder} can't be read or doesn't fit its card; fetch the policy again"
-        ) from error
+    load_head(policy, folder / WEIGHTS_FILE, f"policy {folder}")
     return policy.eval()

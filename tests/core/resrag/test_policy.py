@@ -51,11 +51,14 @@ def test_a_policy_is_served_as_it_was_saved(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        (lambda folder: (folder / CARD_FILE).unlink(), "no policy with a readable"),
-        (lambda folder: (folder / CARD_FILE).write_text("{}"), "no policy with a readable"),
+        (lambda folder: (folder / CARD_FILE).unlink(), r"holds no readable resrag\.json"),
+        (lambda folder: (folder / CARD_FILE).write_text("{}"), r"resrag\.json of .*: name Field required"),
         (lambda folder: _change(folder, features=["cosine"]), "other features"),
-        (lambda folder: _change(folder, hidden=6), "doesn't fit its card"),
-        (lambda folder: (folder / WEIGHTS_FILE).write_bytes(b"no tensors"), "can't be read"),
+        (lambda folder: _change(folder, hidden=6), r"head\.safetensors of policy .* does not fit"),
+        (
+            lambda folder: (folder / WEIGHTS_FILE).write_bytes(b"no tensors"),
+            "is no readable safetensors file",
+        ),
     ],
 )
 def test_damaged_policies(tmp_path: Path, damage: object, said: str) -> None:
