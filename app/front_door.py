@@ -51,8 +51,8 @@ class Addresses:
 
     @classmethod
     def of(cls, settings: Settings) -> Addresses:
-        """Any name does where visitors are strangers anyway: on a public server that others reach and that
-        was told none of its names.
+        """Any name does where visitors are strangers anyway: on a public server that others reach
+        and that was told none of its names.
         """
         only_these = not settings.public or _is_loopback(settings.host) or bool(settings.allow_hosts)
         return cls(
@@ -106,9 +106,7 @@ class Addresses:
 
 
 class OwnPages:
-    """Middleware that refuses what `Addresses` refuses, and tells browsers what they may do
-    with the answers.
-    """
+    """Middleware that refuses what `Addresses` refuses, and tells browsers what answers allow."""
 
     def __init__(self, app: Any, addresses: Addresses) -> None:
         self._app = app
@@ -171,8 +169,8 @@ async def without_cors(app: Any) -> AsyncIterator[None]:
 
 
 def _rules(addresses: Addresses) -> dict[str, str]:
-    """Headers of every answer. Gradio's pages are inline scripts, and evaluate what its listeners run in the
-    browser: `unsafe-inline`, `unsafe-eval`.
+    """Headers of every answer. Gradio's pages are inline scripts, and evaluate what its listeners
+    run in the browser: `unsafe-inline`, `unsafe-eval`.
     """
     policy = {
         "default-src": "'self'",

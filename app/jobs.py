@@ -27,9 +27,7 @@ class Finished(Generic[R]):
 
 
 def stream(work: Callable[[Callable[[P], None]], R], every: float = 0.2) -> Generator[P | Finished[R]]:
-    """Yields the latest progress at most once per `every` seconds, then `Finished`. Raises what the work
-    raises.
-    """
+    """The latest progress at most once in `every` seconds, then `Finished`. Raises what the work raises."""
     reports: queue.SimpleQueue[P] = queue.SimpleQueue()
     closed = threading.Event()
     outcome: list[R] = []

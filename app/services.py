@@ -107,8 +107,8 @@ class Services:
     def keep_run(
         self, trace: Trace, workspace: Workspace, agent: Agent, gold: tuple[int, ...], owner: str | None
     ) -> str:
-        """Logs a finished run that nobody has in view; returns its id. Raises LogError, BadRequest when its
-        visitor has logged too much today.
+        """Logs a finished run that nobody has in view; returns its id. Raises LogError, BadRequest
+        when its visitor has logged too much today.
         """
         self.library.allowance.log(owner, n_values([*trace.steps, trace.stopped]))
         run_id = log_trace(self.log, trace, workspace, agent.encoder, label=label_of(gold, ""), owner=owner)
@@ -126,8 +126,8 @@ class Services:
         parent: RunInView | None = None,
         fork_step: int | None = None,
     ) -> RunInView:
-        """Logs the start of a run and puts it in view; a child run keeps the first `fork_step` steps of its
-        parent. Raises BadRequest.
+        """Logs the start of a run and puts it in view; a child run keeps the first `fork_step`
+        steps of its parent. Raises BadRequest.
         """
         check_steps(documents.owner, started.config.step_budget)
         self._make_room(documents.owner)
@@ -196,8 +196,8 @@ class Services:
         return run
 
     def _make_room(self, owner: str | None) -> None:
-        """Closes a visitor's unfinished runs that were left for longest, so that one more is within bounds;
-        going on from them makes child runs.
+        """Closes a visitor's unfinished runs that were left for longest, so that one more is within
+        bounds; going on from them makes child runs.
         """
         check_known(owner)
         unfinished = [
@@ -210,9 +210,7 @@ class Services:
                 self.end_run(run, "cancelled")
 
     def add_event(self, run: RunInView, event: StepTaken | Stopped) -> RunInView:
-        """Logs one event and takes it into view. Raises BadRequest when its visitor has logged too much
-        today.
-        """
+        """Logs one event and takes it into view. Raises BadRequest past the visitor's bound of a day."""
         self.library.allowance.log(run.documents.owner, n_values([event]))
         self.log.record(run.run_id, event)
         if (
@@ -252,8 +250,8 @@ class Services:
         return load_reader(SMALL)
 
     def answer(self, run: RunInView) -> RunInView:
-        """The run with an answer from its evidence, which the log keeps beside it; as it is where it has none
-        to read. Raises LogError, BadCheckpoint.
+        """The run with an answer from its evidence, which the log keeps beside it; as it is where
+        it has none to read. Raises LogError, BadCheckpoint.
         """
         if (
             run.trace.stopped is None
@@ -271,8 +269,8 @@ class Services:
         return run
 
     def read(self, run: RunInView, chunk_ids: Collection[int]) -> EvidenceAnswer:
-        """What the reader says to a run's question from some chunks; of a set of RES-RAG, from the pages'
-        JSON-LD, too. Raises BadCheckpoint.
+        """What the reader says to a run's question from some chunks; of a set of RES-RAG, from the
+        pages' JSON-LD, too. Raises BadCheckpoint.
         """
         workspace = run.documents.workspace
         texts = {chunk_id: workspace[chunk_id].text for chunk_id in chunk_ids}
@@ -353,8 +351,8 @@ class Services:
 
     @contextmanager
     def driving(self, run: RunInView) -> Iterator[None]:
-        """Nobody else goes on with a run until the block ends. Raises BadRequest when somebody does, or has:
-        another page, say, or a call.
+        """Nobody else goes on with a run until the block ends. Raises BadRequest when somebody
+        does, or has: another page, say, or a call.
         """
         with self._leaving:
             known = self.library.runs.get(run.token)
@@ -370,8 +368,8 @@ class Services:
             self._driven.discard(run.token)
 
     def leave_run(self, token: str) -> None:
-        """Nobody goes on with a run: it ends, and leaves memory once enough others were left after it. One
-        that is driven is its driver's to leave.
+        """Nobody goes on with a run: it ends, and leaves memory once enough others were left after
+        it. One that is driven is its driver's to leave.
         """
         run = self.library.runs.get(token)
         if run is None or token in self._driven:
@@ -386,8 +384,8 @@ class Services:
             self._left = set(left[-MAX_LEFT_RUNS:])
 
     def release(self, tokens: Collection[str], in_use: Collection[str]) -> None:
-        """Forgets documents, runs and language models whose page is closed, but for those that others have
-        `in_use`; the log and the caches have them.
+        """Forgets documents, runs and language models whose page is closed, but for those that
+        others have `in_use`; the log and the caches have them.
         """
         self.language_models.release(set(tokens) - set(in_use))
         documents = {self.library.corpora.get(token) for token in tokens}
@@ -457,14 +455,12 @@ class Services:
         return self.log.whole
 
     def method_of(self, run_id: str, owner: str | None) -> str:
-        """The method of a logged run. Raises RunNotFound unless it is the visitor's own
-        or shared, LogError.
-        """
+        """The method of a logged run. Raises LogError, RunNotFound unless it is theirs or shared."""
         return self.own_log.get(run_id, owner).record.method
 
     def delete_run(self, run_id: str, owner: str | None) -> None:
-        """Removes a run from the log and from memory, where others may have it in view. Raises RunNotFound
-        unless it is `owner`'s, LogError.
+        """Removes a run from the log and from memory, where others may have it in view. Raises
+        RunNotFound unless it is `owner`'s, LogError.
         """
         self.own_log.delete(run_id, owner)
         self._forget_runs({run_id})

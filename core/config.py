@@ -44,9 +44,7 @@ MAX_TEMPERATURE = 1_000_000.0
 
 @cache
 def setting_help(config: type) -> dict[str, str]:
-    """What a config's class says under each of its settings, by the setting's name: the help of flags and
-    forms.
-    """
+    """What a config's class says under each setting, by the setting's name: help of flags and forms."""
     (body,) = (
         node.body
         for node in ast.parse(dedent(inspect.getsource(config))).body
@@ -70,8 +68,8 @@ def words(name: str) -> str:
 
 
 def check_numbers(settings: object, least: Mapping[str, int], above_0: Sequence[str] = ()) -> None:
-    """Raises BadRequest when a number among the settings is below the least it may be; any other must be
-    finite and not negative, and not 0 where it is named in `above_0`.
+    """Raises BadRequest when a number among the settings is below the least it may be; any other
+    must be finite and not negative, and not 0 where it is named in `above_0`.
     """
     for name, value in vars(settings).items():
         if name in least and value < least[name]:
@@ -112,8 +110,8 @@ class ChunkConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodeConfig:
-    """Everything that decides how one run goes, given checkpoint and documents. Temperature and threshold are
-    in units of Q.
+    """Everything that decides how one run goes, given checkpoint and documents. Temperature and
+    threshold are in units of Q.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")

@@ -19,6 +19,7 @@ from typing import Any
 from core.answer.evidence import EvidenceAnswer, answer_evidence
 from core.answer.natural import holding_chunks
 from core.answer.protocol import Reader
+from core.batches import batches
 from core.choice import Choice, choose, method_of
 from core.completeness import completeness
 from core.config import EpisodeConfig
@@ -75,8 +76,8 @@ class Encoders:
     """The checkpoints that documents may be opened under, loaded when one is."""
 
     def __init__(self, checkpoint: str | None, device: str | None) -> None:
-        """`checkpoint`: name or folder of the one for every document; None: each document has its own. Raises
-        BadCheckpoint.
+        """`checkpoint`: name or folder of the one for every document; None: each document has its
+        own. Raises BadCheckpoint.
         """
         self._device = device
         self._named = None if checkpoint is None else find_checkpoint(checkpoint)
@@ -224,8 +225,7 @@ class _Evaluation:
             for question in questions
         }
         rows: list[DocumentRow] = []
-        for first in range(0, len(questions), BATCH):
-            part = questions[first : first + BATCH]
+        for part in batches(questions, BATCH):
             done = {one.name: self._run(one, part, reader) for one in contestants}
             gold = self._gold_rows(part, places, relevant, reader) if GOLD in ran else []
             for i, question in enumerate(part):

@@ -22,9 +22,7 @@ ChosenBy = Literal["agent", "person"]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class StepScores:
-    """What every chunk was worth before one action. `positions` is before rounding to
-    the checkpoint's grid.
-    """
+    """What every chunk was worth before one action. `positions`: before rounding to the checkpoint's grid."""
 
     q_values: np.ndarray
     """(N,) float32, chosen and forbidden chunks included, before masking. For a baseline: its scores."""
@@ -52,8 +50,8 @@ class RunStarted:
 
 @dataclass(frozen=True, slots=True)
 class StepTaken:
-    """One action. At temperature 0 `probability` is 1 and `state_value` the largest available Q (the limits
-    of eq. 3 and 4).
+    """One action. At temperature 0 `probability` is 1 and `state_value` the largest available Q
+    (the limits of eq. 3 and 4).
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
@@ -92,8 +90,8 @@ class StepTaken:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """Last event of every run that was not cancelled. `chunk_id` and `q_value`: the best action that was not
-    taken, if any is left.
+    """Last event of every run that was not cancelled. `chunk_id` and `q_value`: the best action
+    that was not taken, if any is left.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
@@ -127,8 +125,8 @@ def event_to_json(event: Event) -> dict[str, Any]:
 
 
 def event_from_json(values: dict[str, Any]) -> Event:
-    """Inverse of `event_to_json`; fields that an older version didn't write have their defaults. Raises
-    ValueError on an unknown kind or field.
+    """Inverse of `event_to_json`; fields that an older version didn't write have their defaults.
+    Raises ValueError on an unknown kind or field.
     """
     return _EVENT.validate_python(values)
 

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 import plotly.graph_objects as go
 
+from core.batches import batches
 from core.events import Trace
 from core.studies.report import Chart, Line
 
@@ -163,8 +164,8 @@ def distribution_figure(values: np.ndarray, threshold: float | None, score_name:
 
 
 def parts_figure(trace: Trace) -> Drawing:
-    """Q of each choice split into what its content, its position, its words and the reranker contribute.
-    Raises ValueError where Q is of one part.
+    """Q of each choice split into what its content, its position, its words and the reranker
+    contribute. Raises ValueError where Q is of one part.
     """
     steps = [step for step in trace.steps if step.content_q is not None]
     if not steps:
@@ -207,9 +208,7 @@ def parts_figure(trace: Trace) -> Drawing:
 
 
 def line_colours(lines: Sequence[Line]) -> list[str]:
-    """A dashed curve has the colour of the line before it, whose target it is; a dashed straight
-    line is ink.
-    """
+    """A dashed curve has the colour of its target, the line before it; a dashed straight line is ink."""
     colours: list[str] = []
     n_solid = 0
     for line in lines:
@@ -300,8 +299,8 @@ def step_figure(
 
 
 def validation_figure(events: Events) -> go.Figure:
-    """Validation score, and thinner that of every task, whose names show on hover. Raises ValueError before
-    the first validation.
+    """Validation score, and thinner that of every task, whose names show on hover. Raises
+    ValueError before the first validation.
     """
     validated = [event for event in events if event["event"] == "validated"]
     if not validated:
@@ -326,8 +325,8 @@ def stops_figure(
     threshold: float,
     fact_f1: Sequence[float],
 ) -> go.Figure:
-    """How episodes stop at every threshold, stacked to 1, Fact F1 over it, and the threshold that is looked
-    at. Shares by name, from the lowest up.
+    """How episodes stop at every threshold, stacked to 1, Fact F1 over it, and the threshold that
+    is looked at. Shares by name, from the lowest up.
     """
     figure = _figure(280)
     for name, values in shares.items():
@@ -342,8 +341,8 @@ def stops_figure(
 
 
 def curves_figure(curves: Sequence[tuple[str, Sequence[float], float | None]]) -> go.Figure:
-    """Best Q by step for several runs: a line a run of (name, Q of each chosen chunk, Q that was refused in
-    the end), the refused one hollow.
+    """Best Q by step for several runs: a line a run of (name, Q of each chosen chunk, Q that was
+    refused in the end), the refused one hollow.
     """
     figure = _figure(300)
     for i, (name, chosen, refused) in enumerate(curves):
@@ -412,8 +411,7 @@ def _blocks(events: Events) -> list[Events]:
     updates = [event for event in events if event["event"] == "update"]
     if not updates:
         raise ValueError("there is no update yet")
-    size = block_of(len(updates))
-    return [updates[lo : lo + size] for lo in range(0, len(updates), size)]
+    return list(batches(updates, block_of(len(updates))))
 
 
 def _step_mean(block: Events, name: str, step: int) -> float | None:

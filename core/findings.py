@@ -33,9 +33,7 @@ def found_by(chosen: Chosen) -> dict[int, tuple[str, ...]]:
 
 @dataclass(frozen=True)
 class Sets:
-    """Every chunk that was found is in one of these. With a single method, all of its chunks
-    are in `by_one`.
-    """
+    """Every found chunk is in one of these. With a single method, all of its chunks are in `by_one`."""
 
     by_all: tuple[int, ...]
     by_some: tuple[int, ...]

@@ -20,6 +20,7 @@ from typing import Literal
 
 import numpy as np
 
+from core.batches import batches
 from core.bm25 import WORDS_FORMAT, word_index, words_of
 from core.config import ChunkConfig
 from core.encode.cache import EmbedProgress, VectorStore, embed_chunks
@@ -40,8 +41,8 @@ _TABLE_FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class OpenProgress:
-    """How far opening is, within one stage. Units: files while reading, characters while chunking, chunks
-    while embedding.
+    """How far opening is, within one stage. Units: files while reading, characters while chunking,
+    chunks while embedding.
     """
 
     stage: Stage
@@ -110,8 +111,7 @@ class Embedded:
         ranked = np.argsort(-shared, kind="stable")[:LIKELIEST_CHUNKS]
         wanted = ranked[(shared[ranked] > 0) & ~self.mask[ranked]]
         mask, store = self.mask.copy(), vector_store(self.encoder, part)
-        for first in range(0, len(wanted), _AT_ONCE):
-            ids = wanted[first : first + _AT_ONCE]
+        for ids in batches(wanted, _AT_ONCE):
             texts = [self.workspace[chunk_id].text for chunk_id in ids.tolist()]
             self.vectors[ids] = embed_chunks(self.encoder, texts, store)
             mask[ids] = True
@@ -152,8 +152,8 @@ def chunk_documents(
     on_progress: Progress | None = None,
     part: str = "",
 ) -> Workspace:
-    """The workspace of documents, cut as `chunk_configs` say, one a document; by default as the checkpoint
-    reads that kind of document.
+    """The workspace of documents, cut as `chunk_configs` say, one a document; by default as the
+    checkpoint reads that kind of document.
     """
     configs = chunk_configs or default_chunk_configs(documents, encoder)
     tables = tuple(
@@ -178,8 +178,8 @@ def index_workspace(
     part: str = "",
     on_part: OnPart | None = None,
 ) -> Opened:
-    """Embeds and indexes chunks that are already cut. `on_part` is called with what can be asked meanwhile,
-    each time that there is more of it.
+    """Embeds and indexes chunks that are already cut. `on_part` is called with what can be asked
+    meanwhile, each time that there is more of it.
     """
     n_missing = 0
 

@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from html import escape
 
+from core.batches import batches
 from core.figures import INK, LINE, line_colours
 from core.studies.report import Chart, Line
 
@@ -22,14 +23,12 @@ LEGEND_LINE = 16
 
 
 def svg(charts: Sequence[Chart]) -> str:
-    """The charts as panels, two a row. Raises ValueError when there are none, or a value can't stand on its
-    axis.
-    """
+    """The charts as panels, two a row. Raises ValueError for none, or a value that fits no axis."""
     if not charts:
         raise ValueError("there is no chart to draw")
     columns = min(COLUMNS, len(charts))
     heights = [HEIGHT + LEGEND_LINE * _n_legend(chart) for chart in charts]
-    row_heights = [max(heights[first : first + columns]) for first in range(0, len(charts), columns)]
+    row_heights = [max(row) for row in batches(heights, columns)]
     panels = []
     for i, chart in enumerate(charts):
         row, column = divmod(i, columns)
@@ -115,8 +114,8 @@ def _dashes(line: Line) -> str:
 
 
 class _Axis:
-    """From values to pixels, with round ticks. A logarithmic axis has its ticks at powers of ten. Raises
-    ValueError where it can't be.
+    """From values to pixels, with round ticks. A logarithmic axis has its ticks at powers of ten.
+    Raises ValueError where it can't be.
     """
 
     def __init__(self, values: Sequence[float], first: float, last: float, log: bool) -> None:

@@ -22,8 +22,8 @@ MODES: tuple[Mode, ...] = ("q", "dq", "rank", "p")
 
 
 class ChunkFacts(TypedDict):
-    """What there is to say about one chunk at one look. None: not known or not defined, such as the rank of a
-    chunk already chosen.
+    """What there is to say about one chunk at one look. None: not known or not defined, such as the
+    rank of a chunk already chosen.
     """
 
     text: str
@@ -40,8 +40,8 @@ class ChunkFacts(TypedDict):
 
 
 class StripSource(Protocol):
-    """The numbers of one run. A look is one pass over all chunks: that before every step, and the last one,
-    after which the agent stopped.
+    """The numbers of one run. A look is one pass over all chunks: that before every step, and the
+    last one, after which the agent stopped.
     """
 
     @property
@@ -51,8 +51,8 @@ class StripSource(Protocol):
     def n_looks(self) -> int: ...
 
     def values(self, look: int, mode: Mode) -> np.ndarray:
-        """(N,) numbers of 1-based `look`; NaN where there is none, as for the change at look 1. Asked for
-        often: worth keeping.
+        """(N,) numbers of 1-based `look`; NaN where there is none, as for the change at look 1.
+        Asked for often: worth keeping.
         """
         ...
 
@@ -61,8 +61,8 @@ class StripSource(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Tile:
-    """Chunks [first, last) in n entries; entry k covers the ids from first + k * (last - first) // n up to
-    where entry k + 1 begins.
+    """Chunks [first, last) in n entries; entry k covers the ids from first + k * (last - first) //
+    n up to where entry k + 1 begins.
     """
 
     first: int
@@ -94,8 +94,8 @@ def tile(values: np.ndarray, lo: float, hi: float, width: int, *, salience: np.n
 def fold_columns(
     values: np.ndarray, starts: np.ndarray, first: int, salience: np.ndarray | None = None
 ) -> Tile:
-    """Folds chunks from `first` on, values (n,), into columns that begin at `starts`, counted from `first`;
-    the first of them is 0.
+    """Folds chunks from `first` on, values (n,), into columns that begin at `starts`, counted from
+    `first`; the first of them is 0.
     """
     part = np.asarray(values, dtype=np.float32)
     telling = part if salience is None else np.asarray(salience, dtype=np.float32)
@@ -109,25 +109,23 @@ def fold_columns(
 
 
 def run_map(rows: Sequence[np.ndarray], width: int) -> np.ndarray:
-    """(R, W) float32: the greatest value per column for each row (N,); columns as in `tile` over the whole
-    range, W = min(width, N).
+    """(R, W) float32: the greatest value per column for each row (N,); columns as in `tile` over
+    the whole range, W = min(width, N).
     """
     starts = column_starts(len(rows[0]), width)
     return np.stack([np.fmax.reduceat(np.asarray(row, dtype=np.float32), starts) for row in rows])
 
 
 def salience(values: np.ndarray, mode: Mode) -> np.ndarray:
-    """(N,) what makes a chunk worth pointing at: much Q or probability, a small rank, a large change either
-    way.
-    """
+    """(N,) what makes a chunk worth pointing at: much Q or probability, a small rank, a large change."""
     if mode == "rank":
         return -values
     return np.abs(values) if mode == "dq" else values
 
 
 def best_chunks(telling: np.ndarray, offset: int, count: int) -> np.ndarray:
-    """(<= count,) ids by falling salience (N,), the first `offset` left out; equal ones in document order,
-    chunks without a value last.
+    """(<= count,) ids by falling salience (N,), the first `offset` left out; equal ones in document
+    order, chunks without a value last.
     """
     cost, end = -telling, offset + count
     ids = np.arange(len(cost))
@@ -139,8 +137,8 @@ def best_chunks(telling: np.ndarray, offset: int, count: int) -> np.ndarray:
 
 
 def column_starts(n_chunks: int, width: int) -> np.ndarray:
-    """(n,) first chunk of each of n = min(width, n_chunks) columns, counted from the first; in whole numbers,
-    so that none is ever empty.
+    """(n,) first chunk of each of n = min(width, n_chunks) columns, counted from the first; in
+    whole numbers, so that none is ever empty.
     """
     n_columns = min(width, n_chunks)
     return np.arange(n_columns, dtype=np.int64) * n_chunks // n_columns

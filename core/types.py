@@ -146,9 +146,7 @@ class Workspace:
 
 
 def workspace_of_chunks(chunks: Sequence[str], n_tokens: np.ndarray, title: str = "chunks") -> Workspace:
-    """A workspace whose chunks are the given strings, taken as they are; chunk i is chunks[i]. n_tokens:
-    (N,).
-    """
+    """A workspace whose chunks are the strings as they are; chunk i is chunks[i]. n_tokens: (N,)."""
     separator = "\n\n"
     lengths = np.array([len(chunk) for chunk in chunks], dtype=np.int64)
     start = (

@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).resolve().parents[1]
 
 FLOW = (
-    {"errors", "home", "later", "child"},
+    {"errors", "home", "later", "child", "batches"},
     {"config"},
     {"types", "events"},
     {"ingest", "encode", "bm25", "prose", "layout"},

@@ -12,7 +12,7 @@ import binascii
 import json
 import shlex
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import closing
 from dataclasses import asdict, replace
 from typing import Any, Literal, TypedDict, cast
@@ -49,6 +49,12 @@ Threshold = float | Literal["none"] | None
 Count = int | Literal["none"] | None
 Timings = dict[str, float]
 """Milliseconds by stage."""
+SETTINGS = (
+    *("step_budget", "temperature", "stop_threshold", "review_threshold"),
+    *("seed", "beam_width", "top_k_actions", "use_positions"),
+)
+"""Of an agent's run, by the names of the arguments."""
+SPARC_SETTINGS = ("width", "depth", "k", "first_round", "max_tokens", "max_calls", "temperature", "seed")
 
 
 class OpenReply(TypedDict):
@@ -251,20 +257,12 @@ class Operations:
             completeness (how likely the evidence holds all that the question needs, null where nothing is known of it)
             timings in milliseconds.
         """
+        settings = _given(locals(), SETTINGS)
         session = Session(
             corpus=document_id, forbidden=tuple(forbidden or ()), owner=self._owner(visitor, request)
         )
         config = self.explorer.usual_config(self.explorer.documents(session)).with_(
-            **_settings(
-                step_budget,
-                temperature,
-                stop_threshold,
-                review_threshold,
-                seed,
-                beam_width,
-                top_k_actions,
-                use_positions,
-            ),
+            **settings,
             forced=tuple(_pair(choice) for choice in forced or ()),
             forbidden=session.forbidden,
         )
@@ -308,7 +306,7 @@ class Operations:
         Returns:
             The run as run_agent gives it; stop_reason is null while it can go on.
         """
-        owner = self._owner(visitor, request)
+        changes, owner = _given(locals(), SETTINGS), self._owner(visitor, request)
         if bool(run_id) == bool(document_id):
             raise BadRequest(
                 f"{'both' if run_id else 'neither'} of run_id and document_id {'are' if run_id else 'is'} given; give the one to go on with"
@@ -323,16 +321,6 @@ class Operations:
             config = self.explorer.usual_config(self.explorer.documents(session))
         if forbidden is not None:
             session = replace(session, forbidden=tuple(forbidden))
-        changes = _settings(
-            step_budget,
-            temperature,
-            stop_threshold,
-            review_threshold,
-            seed,
-            beam_width,
-            top_k_actions,
-            use_positions,
-        )
         return self._advance(session, query, config.with_(**changes, forbidden=session.forbidden), 1)
 
     def run_sparc(
@@ -375,22 +363,11 @@ class Operations:
             run_id, status, text (the answer) with confidence, by (who decided) and citations (chunk ids), stop_reason, evidence (chunk ids), cost
             trace with every event of every branch, and timings in milliseconds.
         """
-        owner = self._owner(visitor, request)
+        settings, owner = _given(locals(), SPARC_SETTINGS), self._owner(visitor, request)
         documents = self.explorer.documents(Session(corpus=document_id, owner=owner))
         model = self.services.language_models.named(llm, owner)
-        settings: dict[str, Any] = {
-            "width": width,
-            "depth": depth,
-            "k": k,
-            "first_round": first_round or None,
-            "max_tokens": max_tokens,
-            "max_calls": max_calls,
-        }
-        settings |= {"temperature": temperature, "seed": seed}
         settings["strategies"] = self.sparc.strategies(documents) if strategies is None else tuple(strategies)
-        config = check_sparc_config(
-            SparcConfig(**{name: value for name, value in settings.items() if value is not None})
-        )
+        config = check_sparc_config(SparcConfig(**settings))
         run = self.sparc.run(documents, SparcOrder(query, config), model, self._while_wanted())
         self.services.log.flush()
         cost = run.trace.cost
@@ -506,18 +483,13 @@ class Operations:
         Returns:
             total (how many runs match), runs as runs list --json prints them, and timings in milliseconds.
         """
-        owner = self._owner(visitor, request)
-        began = time.perf_counter()
+        filters = _given(locals(), ("text", "method", "checkpoint", "document", "status", "hit"))
+        owner, began = self._owner(visitor, request), time.perf_counter()
         page = self.services.own_log.search(
             owner=owner,
-            text=text or None,
-            method=method or None,
-            checkpoint=checkpoint or None,
-            document=document or None,
-            status=status or None,
+            **filters,
             since=moment(since) if since else None,
             until=moment(until, end=True) if until else None,
-            hit=hit,
             limit=limit,
             offset=offset,
         )
@@ -644,28 +616,10 @@ def _body(values: dict[str, Any]) -> str:
     return word
 
 
-def _settings(
-    step_budget: int | None,
-    temperature: float | None,
-    stop_threshold: Threshold,
-    review_threshold: Threshold,
-    seed: int | None,
-    beam_width: int | None,
-    top_k_actions: Count,
-    use_positions: bool | None,
-) -> dict[str, Any]:
-    """The settings that a caller gave."""
-    values = {
-        "step_budget": step_budget,
-        "temperature": temperature,
-        "stop_threshold": stop_threshold,
-        "review_threshold": review_threshold,
-        "seed": seed,
-        "beam_width": beam_width,
-        "top_k_actions": top_k_actions,
-        "use_positions": use_positions,
-    }
-    return {name: None if value == "none" else value for name, value in values.items() if value is not None}
+def _given(arguments: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Of a call's arguments those that its caller gave; "none" is None."""
+    values = {name: arguments[name] for name in names if arguments[name] not in (None, "")}
+    return {name: None if value == "none" else value for name, value in values.items()}
 
 
 def _pair(choice: list[int]) -> tuple[int, int]:

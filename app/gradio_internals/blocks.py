@@ -38,8 +38,8 @@ class _NoServer:
 
 @contextmanager
 def _unserved() -> Iterator[None]:
-    """In this block, Gradio makes no web server of pages. It would make one when they begin and one when they
-    are complete, and `launch` makes its own.
+    """In this block, Gradio makes no web server of pages. It would make one when they begin and one
+    when they are complete, and `launch` makes its own.
     """
     kept = gradio_blocks.App
     gradio_blocks.App = _NoServer
@@ -50,8 +50,8 @@ def _unserved() -> Iterator[None]:
 
 
 class LeanBlocks(gr.Blocks):
-    """Pages whose handlers return or yield updates by component. They are served by `launch` alone: `app` is
-    None before.
+    """Pages whose handlers return or yield updates by component. They are served by `launch` alone:
+    `app` is None before.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -119,9 +119,7 @@ class LeanBlocks(gr.Blocks):
     async def _checked(
         self, block_fn: BlockFunction, inputs: list[Any], state: SessionState | None, explicit_call: bool
     ) -> list[Any]:
-        """What Gradio gives, which keeps to itself why it takes no value that looks like a file
-        and is none.
-        """
+        """What Gradio gives; it keeps to itself why it refuses a value that looks like a file."""
         try:
             return list(await super().preprocess_data(block_fn, inputs, state, explicit_call))
         except (gr.Error, ComponentProcessingError):

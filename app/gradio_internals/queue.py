@@ -69,9 +69,7 @@ class PageQueue(Queue):
         self.sleep_when_free, self.progress_update_sleep_when_free = LOOK_PAUSE, PROGRESS_PAUSE
 
     def get_events(self) -> tuple[list[Any], bool, str] | None:
-        """The next one to work on, out of any line that has room; none of a page that the line is working
-        for.
-        """
+        """The next one out of any line that has room; none of a page that the line is working for."""
         working = {
             (event.concurrency_id, event.session_hash)
             for events in self.active_jobs
@@ -148,8 +146,8 @@ class FairQueue(PageQueue):
 
 
 def queue_up(blocks: gr.Blocks, settings: Settings, max_size: int) -> gr.Blocks:
-    """`blocks.queue(max_size=...)` with these lines, fair ones in public mode, and without the server that it
-    makes for `launch` to make anew.
+    """`blocks.queue(max_size=...)` with these lines, fair ones in public mode, and without the
+    server that it makes for `launch` to make anew.
     """
     blocks.api_open = False  # open, it would answer calls that take no turn
     plain = blocks._queue

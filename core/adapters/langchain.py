@@ -11,9 +11,7 @@ from core.adapters.search import Search
 
 
 class QragRetriever(BaseRetriever):
-    """`QragRetriever(search=open_search(documents)).invoke("...")`; Q and place stand in each document's
-    metadata.
-    """
+    """`QragRetriever(search=open_search(documents)).invoke("...")`; metadata hold Q and place."""
 
     search: SkipValidation[Search]
     k: int | None = None

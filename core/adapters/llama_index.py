@@ -14,9 +14,7 @@ class QragRetriever(BaseRetriever):
     """`QragRetriever(open_search(documents)).retrieve("...")`, nodes in order of choice."""
 
     def __init__(self, search: Search, similarity_top_k: int | None = None, **more: Any) -> None:
-        """similarity_top_k: most nodes; None: as many as the search's configuration says. more: of
-        BaseRetriever.
-        """
+        """similarity_top_k: most nodes; None: the search's own number. more: of BaseRetriever."""
         self._search, self._top_k = search, similarity_top_k
         super().__init__(**more)
 

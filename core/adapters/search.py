@@ -43,9 +43,7 @@ class Search:
     config: EpisodeConfig
 
     def passages(self, query: str, k: int | None = None) -> list[Passage]:
-        """What the method keeps, at most `k`, by default as many as the configuration says. Raises
-        BadRequest.
-        """
+        """What the method keeps, at most `k`, by default the configuration's number. Raises BadRequest."""
         workspace, n = self.corpus.workspace, len(self.corpus)
         config = self.config.with_(step_budget=min(self.config.step_budget if k is None else k, n))
         trace = fold(self.retriever.retrieve(query, self.corpus, config))

@@ -67,8 +67,8 @@ def compare_traces(logged: Trace, fresh: Trace) -> ReplayReport:
 
 
 def compare_sparc(logged: SparcTrace, fresh: SparcTrace) -> ReplayReport:
-    """Compare queries, chunks found, answers and verdicts of all branches, the branch that was chosen, and
-    the end; scores of the chunks that both found.
+    """Compare queries, chunks found, answers and verdicts of all branches, the branch that was
+    chosen, and the end; scores of the chunks that both found.
     """
     different: str | None = None
     differences: list[float] = []
@@ -100,9 +100,7 @@ def compare_sparc(logged: SparcTrace, fresh: SparcTrace) -> ReplayReport:
 
 
 def _different_branch(number: int, old: SparcBranch, new: SparcBranch) -> str | None:
-    """The first thing that differs between a branch and the same one made again, as far as the logged one
-    went.
-    """
+    """The first difference between a branch and the same one made again, as far as the logged one went."""
     pairs = [
         ("searched for", old.query.query, new.query.query),
         ("searched with", old.query.strategy, new.query.strategy),

@@ -29,8 +29,8 @@ from core.types import Workspace
 
 
 def run_record(started: RunStarted, workspace: Workspace, encoder: DualEncoder, **more: Any) -> RunRecord:
-    """What the log must know when a run starts. `more`: fields of RunRecord such as owner, parent_run_id,
-    fork_step, label.
+    """What the log must know when a run starts. `more`: fields of RunRecord such as owner,
+    parent_run_id, fork_step, label.
     """
     configs = workspace.configs or (None,) * len(workspace.documents)
     return RunRecord(
@@ -57,8 +57,8 @@ def log_trace(
     answer: EvidenceAnswer | None = None,
     **more: Any,
 ) -> str:
-    """Logs a finished run with the answer from its evidence, if it was read; returns its id. `more`: as in
-    `run_record`.
+    """Logs a finished run with the answer from its evidence, if it was read; returns its id.
+    `more`: as in `run_record`.
     """
     record = run_record(trace.started, workspace, encoder, **more)
     log.start(record, workspace.documents, workspace.tables)
@@ -75,8 +75,8 @@ def log_trace(
 
 
 def set_detail(trace: Trace, workspace: Workspace) -> dict[str, Any]:
-    """What the log takes beside a set of RES-RAG: its action, and the JSON-LD that an answer model may read,
-    by document, since a logged document is its text alone.
+    """What the log takes beside a set of RES-RAG: its action, and the JSON-LD that an answer model
+    may read, by document, since a logged document is its text alone.
     """
     return {
         "action": action_json(action_of(trace.chosen, workspace.borders)),
@@ -85,8 +85,8 @@ def set_detail(trace: Trace, workspace: Workspace) -> dict[str, Any]:
 
 
 def logged_json_ld(run: LoggedRun) -> tuple[str, ...]:
-    """The JSON-LD that `set_detail` kept, by document; nothing where it is not of that shape: strangers bring
-    logs.
+    """The JSON-LD that `set_detail` kept, by document; nothing where it is not of that shape:
+    strangers bring logs.
     """
     told = run.details.get("set", {}).get("json_ld")
     n = len(run.record.document_hashes)
@@ -102,8 +102,8 @@ have all of it.
 
 
 def sparc_record(started: SparcStarted, workspace: Workspace, encoder: DualEncoder, **more: Any) -> RunRecord:
-    """What the log must know when a SPARC run starts; `encoder`: the agent's. The step budget is the most
-    chunks that its branches can retrieve.
+    """What the log must know when a SPARC run starts; `encoder`: the agent's. The step budget is
+    the most chunks that its branches can retrieve.
     """
     config = started.config
     budget = max(1, min(len(workspace), config.width * config.depth * config.k))
@@ -117,8 +117,8 @@ def sparc_record(started: SparcStarted, workspace: Workspace, encoder: DualEncod
 
 
 def sparc_detail(trace: SparcTrace) -> dict[str, Any]:
-    """The trace as the log takes it: of retrieved texts only the beginning where all of them are too much.
-    Where even that is, attaching it says so.
+    """The trace as the log takes it: of retrieved texts only the beginning where all of them are
+    too much. Where even that is, attaching it says so.
     """
     value = trace.to_json()
     for length in _TEXT_LENGTHS:
@@ -149,9 +149,7 @@ def log_sparc_end(
     status: FinalStatus,
     message: str | None = None,
 ) -> None:
-    """The last of a SPARC run: its evidence, its whole trace, its answer, and how it
-    ended. Raises LogError.
-    """
+    """The last of a SPARC run: evidence, whole trace, answer, and how it ended. Raises LogError."""
     for event in evidence_steps(trace):
         log.record(run_id, event)
     try:
@@ -192,9 +190,7 @@ def log_sparc(log: RunLog, trace: SparcTrace, workspace: Workspace, encoder: Dua
 
 
 def training_record(folder: Path) -> Training:
-    """A training's folder as the log keeps it, as far as it has come. Raises BadRequest when
-    it holds none.
-    """
+    """A training's folder as the log keeps it, as far as it has come. Raises BadRequest for no training."""
     told = read_training_file(folder)
     return Training(
         training_id=told["training_id"],

@@ -33,9 +33,7 @@ from core.types import Workspace
 
 
 def workspace_of_run(run: LoggedRun, documents: Sequence[LoggedDocument]) -> Workspace:
-    """The workspace that a logged run searched. Raises LogError when a text or its chunk borders were not
-    kept.
-    """
+    """The workspace that a logged run searched. Raises LogError where a text or its borders are missing."""
     tables = [document.table for document in documents if document.table is not None]
     if len(tables) < len(documents):
         raise LogError(
@@ -65,8 +63,8 @@ class Replay:
 
 
 def config_again(run: LoggedRun) -> EpisodeConfig:
-    """The configuration with which a run goes again as it went, from its first step: what it kept of its
-    parent is forced.
+    """The configuration with which a run goes again as it went, from its first step: what it kept
+    of its parent is forced.
     """
     config = EpisodeConfig.from_json(run.record.config)
     if not run.record.fork_step:

@@ -30,9 +30,7 @@ class Source:
 
 
 def of_export(run_id: str) -> Source:
-    """For somebody elsewhere, beside the file under which the run's JSON export is offered: a log
-    of its own.
-    """
+    """For somebody elsewhere, beside the file of the run's JSON export: a log of its own."""
     return Source(Path(f"run-{run_id[:8]}.duckdb"), Path(f"run-{run_id[:8]}.jsonl"))
 
 
@@ -46,9 +44,7 @@ def command_of(run: LoggedRun, source: Source) -> str:
 
 
 def python_of(run: LoggedRun, source: Source) -> str:
-    """A Python program that makes the run again, every setting spelled out to be changed; `trace` is what it
-    made.
-    """
+    """A Python program that makes the run again, every setting spelled out; `trace` is what it made."""
     record, config = run.record, config_again(run)
     usual = EpisodeConfig()
     changed = [

@@ -19,6 +19,7 @@ from typing import Any
 
 from core.answer.protocol import Reader
 from core.answer.reader import load_reader
+from core.batches import batches
 from core.cli.common import named_log, print_json, progress_printer, say
 from core.cli.flags import DATA_FOLDER, DEVICE, JSON_ALONE, add_cluster_flag, add_episode_flags
 from core.cli.trec import found_lines, line_file, relevant_lines, run_path
@@ -111,8 +112,8 @@ class Subject:
 
 
 def load_subject(method: str, checkpoint: str | None, device: str | None) -> Subject:
-    """A method by its name; those without an agent search the vectors of `vectors_of`. Raises BadCheckpoint,
-    BadRequest.
+    """A method by its name; those without an agent search the vectors of `vectors_of`. Raises
+    BadCheckpoint, BadRequest.
     """
     if not METHODS[method].trained:
         checkpoint = vectors_of(method, read_spec(find_checkpoint(checkpoint)).name)
@@ -185,7 +186,6 @@ class EpisodeEvaluation:
         reader: Reader | None,
         on_progress: Progress | None = None,
     ) -> Iterator[EpisodeRow]:
-        """See `evaluated`."""
         rows = evaluate(
             examples,
             self.setting,
@@ -205,15 +205,15 @@ def evaluated(
     args: argparse.Namespace,
     reader: Reader | None = None,
 ) -> Iterator[EpisodeRow]:
-    """A row an example, in order, with progress on stderr; with answers where there is a reader. In this
-    process, or on the cluster that the flags name. Raises BadRequest, BadCheckpoint.
+    """A row an example, in order, with progress on stderr; with answers where there is a reader. In
+    this process, or on the cluster that the flags name. Raises BadRequest, BadCheckpoint.
     """
     told = progress_printer(examples[0].task)
     if args.cluster is None:
         yield from how.rows(examples, subject, reader, told)
         return
     setup = (how, subject.named, subject.encoder.fingerprint, reader is not None)
-    parts = [examples[first : first + BATCH] for first in range(0, len(examples), BATCH)]
+    parts = list(batches(examples, BATCH))
     done, vectors, began = 0, dict[str, str](), time.perf_counter()
     for own_vectors, rows in in_order(task_results(BatchEvaluator, setup, "result", parts, args.cluster)):
         check_vectors({subject.encoder.spec.name: own_vectors}, vectors)
@@ -232,9 +232,7 @@ class BatchEvaluator:
 
     @cached_property
     def _models(self) -> tuple[Subject, Reader | None]:
-        """Loaded with the first batch: what fails while a worker is made, a cluster tells without its
-        sentence.
-        """
+        """Loaded with the first batch: a cluster loses the sentence of what fails before."""
         subject = load_subject(*self._named)
         if subject.encoder.fingerprint != self._fingerprint:
             raise BadRequest(
@@ -272,13 +270,11 @@ def episode_config(args: argparse.Namespace, subject: Subject, task: TaskSet) ->
 
 
 class OtherSide:
-    """The other side of a paired test: rows that were kept, or a checkpoint that is run on
-    the same examples.
-    """
+    """The other side of a paired test: kept rows, or a checkpoint that is run on the same examples."""
 
     def __init__(self, args: argparse.Namespace) -> None:
-        """Reads what --against names, if anything; rows and checkpoints that can't be used are told before
-        anything runs.
+        """Reads what --against names, if anything; rows and checkpoints that can't be used are told
+        before anything runs.
         """
         self.name: str | None = args.against
         path = Path(args.against) if args.against else None

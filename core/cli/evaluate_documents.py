@@ -141,9 +141,7 @@ class DocumentEvaluator:
 
     @cached_property
     def _reader(self) -> Reader:
-        """Loaded with the first document: what fails while a worker is made, a cluster tells without its
-        sentence.
-        """
+        """Loaded with the first document: a cluster loses the sentence of what fails before."""
         return load_reader(device=self._device)
 
     def result(self, document: AskedDocument) -> DocumentResult:

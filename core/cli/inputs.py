@@ -35,8 +35,8 @@ from core.types import Document, Workspace, workspace_of_chunks
 
 @dataclass(eq=False)
 class Question:
-    """One query over one workspace, indexed for each encoder that asks. `id` is its name in a file of
-    episodes, None otherwise.
+    """One query over one workspace, indexed for each encoder that asks. `id` is its name in a file
+    of episodes, None otherwise.
     """
 
     id: str | int | None
@@ -52,8 +52,8 @@ class Question:
     _corpora: dict[str, Corpus] = field(default_factory=dict)
 
     def corpus(self, encoder: DualEncoder) -> Corpus:
-        """The workspace under an encoder; embedded the first time it is asked for. A batch's chunks stay out
-        of the cache on disk.
+        """The workspace under an encoder; embedded the first time it is asked for. A batch's chunks
+        stay out of the cache on disk.
         """
         if encoder.fingerprint not in self._corpora:
             if self.id is not None:
@@ -66,8 +66,8 @@ class Question:
         return self._corpora[encoder.fingerprint]
 
     def _indexed(self, encoder: DualEncoder) -> Corpus:
-        """All chunks, or once the time is over those that are there by then, to which the run is bound: at
-        least a part that lies evenly, and the likeliest by the question's words.
+        """All chunks, or once the time is over those that are there by then, to which the run is
+        bound: at least a part that lies evenly, and the likeliest by the question's words.
         """
         began, show = time.perf_counter(), progress_printer()
         parts: list[Embedded] = []
@@ -177,8 +177,8 @@ def episode_seed(seed: int, episode_id: str | int) -> int:
 
 
 def read_files(paths: Sequence[Path]) -> list[tuple[str, Document]]:
-    """The documents of files that the person at the keyboard named, with names to show; their notices go to
-    stderr. Raises BadDocument.
+    """The documents of files that the person at the keyboard named, with names to show; their
+    notices go to stderr. Raises BadDocument.
     """
     documents: list[tuple[str, Document]] = []
     report = progress_printer()
@@ -207,9 +207,7 @@ def _read_file(path: Path, converter: Converter, on_part: OnPart) -> dict[str, D
 
 
 def config_of(args: argparse.Namespace, spec: CheckpointSpec, n_chunks: int) -> EpisodeConfig:
-    """Flags over the checkpoint's defaults; a default budget shrinks to a short document, a given one does
-    not.
-    """
+    """Flags over the checkpoint's defaults; for a short document only a default budget shrinks."""
     given = {
         name: getattr(args, name)
         for name in ("step_budget", "temperature")
@@ -263,9 +261,7 @@ def _check_chunks(values: Any, where: str) -> list[str]:
 
 
 def _read_episodes(path: Path) -> Iterator[dict[str, Any]]:
-    """The lines of the file, checked. Raises BadRequest at the first that is no episode, or when there is
-    none.
-    """
+    """The lines of the file. Raises BadRequest at the first that is no episode, or where there is none."""
     n_episodes = 0
     for number, line in enumerate(_read_text(path).split("\n"), start=1):
         if not line.strip():
@@ -287,8 +283,8 @@ def _read_episodes(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _label(values: dict[str, Any], where: str) -> dict[str, Any] | None:
-    """The optional fields `support` and `answers` of an episode. Raises BadRequest for one that is no list of
-    ids, or of texts.
+    """The optional fields `support` and `answers` of an episode. Raises BadRequest for one that is
+    no list of ids, or of texts.
     """
     label = {name: values[name] for name in ("support", "answers") if values.get(name) is not None}
     for name, kind in (("support", int), ("answers", str)):

@@ -197,8 +197,8 @@ def export_command(arguments: argparse.Namespace) -> int:
 
 
 def import_command(arguments: argparse.Namespace) -> int:
-    """Prints how many runs were new; through the inbox, and then without a number, when another process owns
-    the log.
+    """Prints how many runs were new; through the inbox, and then without a number, when another
+    process owns the log.
     """
     path = _log_path(arguments)
     try:
@@ -256,9 +256,7 @@ def _push_to_app(arguments: argparse.Namespace) -> int:
 
 
 def pull_command(arguments: argparse.Namespace) -> int:
-    """Prints how many runs were new to the log. Exit status 1 when a file of the data set could not be taken
-    in.
-    """
+    """Prints how many runs were new to the log. Exit status 1 when a file could not be taken in."""
     copy = LogCopy(connect(), check_repository(arguments.source))
     with ExperimentLog.open(arguments.log or default_log_path()) as log:
         pulled = copy.pull(log)

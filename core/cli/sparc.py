@@ -167,9 +167,7 @@ def _config(args: argparse.Namespace, encoder: DualEncoder) -> SparcConfig:
 def sparc_contestant(
     question: Question, encoder: DualEncoder, plain: DualEncoder, reader: Reader, llm: Llm | None
 ) -> Contestant:
-    """SPARC as one method of a comparison, with all strategies that the encoder serves; rules decide without
-    a language model.
-    """
+    """SPARC in a comparison, with all strategies that the encoder serves; rules decide without a model."""
     config = SparcConfig(strategies=_served(encoder))
     size = min(question.config.step_budget, MAX_K)
     retrievals = build_retrievals(config, encoder, plain, question.corpus)

@@ -254,7 +254,6 @@ class EmbeddedCorpus:
 
     @cached_property
     def borders(self) -> np.ndarray:
-        """See `Searchable`."""
         return np.concatenate([[0], np.cumsum([one.n_chunks for one in self._documents()])]).astype(np.int64)
 
     def title(self, chunk_id: int) -> str:
@@ -262,7 +261,6 @@ class EmbeddedCorpus:
         return self.titles[bisect_right(self.borders, chunk_id) - 1]
 
     def text(self, chunk_id: int) -> str:
-        """See `Searchable`."""
         number = bisect_right(self.parts.starts, chunk_id) - 1
         return self.parts.parts[number].text(chunk_id - int(self.parts.starts[number]))
 

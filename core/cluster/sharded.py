@@ -46,15 +46,12 @@ class LocalShards:
         self._shards = [Shard(setting) for setting in settings]
 
     def ask_all(self, name: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """See `Shards`."""
         return [getattr(shard, name)(*given) for shard, given in zip(self._shards, arguments, strict=True)]
 
     def ask(self, shard: int, name: str, *arguments: Any) -> Any:
-        """See `Shards`."""
         return getattr(self._shards[shard], name)(*arguments)
 
     def keep(self, arrays: Sequence[np.ndarray]) -> list[Any]:
-        """See `Shards`."""
         return list(arrays)
 
 
@@ -107,13 +104,11 @@ class ShardedIndex:
         return np.concatenate(self._shards.ask_all("q_values", [(view,) for view in look.views]))
 
     def q_value(self, state_vector: np.ndarray, chunk_id: int, position: float = 0.0) -> float:
-        """See `ChunkIndex`."""
         grid = on_grid(np.array([position]), self._setting.resolution)
         turned = turn(state_vector[None], -grid, halves=self._setting.halves, theta=self._setting.theta)[0]
         return float(self.vector(chunk_id) @ turned.astype(np.float32))
 
     def vector(self, chunk_id: int) -> np.ndarray:
-        """See `ChunkIndex`."""
         shard = bisect_right(self._borders, chunk_id) - 1
         row: np.ndarray = self._shards.ask(shard, "vector", chunk_id - int(self._borders[shard]))
         return row
@@ -139,9 +134,9 @@ class ShardedIndex:
         added: tuple[np.ndarray, np.ndarray] | None = None,
         left_out: Sequence[int] = (),
     ) -> LookView:
-        """What `best`, `tile` and `count` look at: products, plus `words` from `keep`, plus (ids, numbers)
-        that are `added`. state (D,), positions (N,) before rounding. Chunks that are `left_out` are none
-        of the best.
+        """What `best`, `tile` and `count` look at: products, plus `words` from `keep`, plus (ids,
+        numbers) that are `added`. state (D,), positions (N,) before rounding. Chunks that are
+        `left_out` are none of the best.
         """
         grid = on_grid(positions, self._setting.resolution)
         starts = np.flatnonzero(np.concatenate([[True], grid[1:] != grid[:-1]]))
@@ -166,8 +161,8 @@ class ShardedIndex:
         return LookView(views, words or [None] * len(views))
 
     def best(self, look: LookView, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """(ids, Q (float32)) of the k best available chunks, best first, equals in document order; then
-        others that tie with the best of their shard.
+        """(ids, Q (float32)) of the k best available chunks, best first, equals in document order;
+        then others that tie with the best of their shard.
         """
         answers = self._shards.ask_all(
             "best", [(view, words, k) for view, words in zip(look.views, look.words, strict=True)]

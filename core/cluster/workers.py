@@ -42,8 +42,8 @@ NODE_SECONDS = 3.0
 
 @contextmanager
 def joined_cluster(address: str | None) -> Iterator[None]:
-    """This process as a driver of the cluster at an address, unless it is one of some cluster already, or has
-    no address. Raises BadRequest.
+    """This process as a driver of the cluster at an address, unless it is one of some cluster
+    already, or has no address. Raises BadRequest.
     """
     if address is None:
         yield
@@ -91,8 +91,8 @@ def joined_cluster(address: str | None) -> Iterator[None]:
 
 
 def n_cores() -> int:
-    """Of all machines of the cluster that can be reached. Ray itself counts a lost one for some 17 seconds
-    more, and a worker that is wanted there waits for a core that nobody has.
+    """Of all machines of the cluster that can be reached. Ray itself counts a lost one for some 17
+    seconds more, and a worker that is wanted there waits for a core that nobody has.
     """
     import ray
 
@@ -174,8 +174,8 @@ def in_order(results: Iterable[tuple[int, _Result]]) -> Iterator[_Result]:
 
 
 def check_vectors(made: Mapping[str, str], known: dict[str, str]) -> None:
-    """Vectors' fingerprints by checkpoint: `made` by one worker, `known` of all so far. Raises BadRequest
-    where machines compute different vectors under one checkpoint.
+    """Vectors' fingerprints by checkpoint: `made` by one worker, `known` of all so far. Raises
+    BadRequest where machines compute different vectors under one checkpoint.
     """
     for checkpoint, vectors in made.items():
         if known.setdefault(checkpoint, vectors) != vectors:
@@ -209,7 +209,6 @@ class RayShards:
         return self._answer(shard, getattr(self._workers[shard], name).remote(*arguments))
 
     def keep(self, arrays: Sequence[np.ndarray]) -> list[Any]:
-        """See `Shards`."""
         import ray
 
         return [ray.put(array) for array in arrays]
@@ -244,8 +243,8 @@ class RayShards:
 def opened_index(
     parts: CorpusParts, spec: CheckpointSpec, address: str | None, n_shards: int | None = None
 ) -> Iterator[ShardedIndex]:
-    """The index of a corpus: in this process without an address, else in workers of that cluster, one a core.
-    `n_shards`: at most so many.
+    """The index of a corpus: in this process without an address, else in workers of that cluster,
+    one a core. `n_shards`: at most so many.
     """
     if address is None:
         settings = shard_settings(parts, spec, n_shards or 1)

@@ -101,8 +101,8 @@ def asking(llm: str, text: str = "") -> list[Node]:
 
 
 def cited(cited_answer: CitedAnswer | None) -> list[Node]:
-    """A language model's answer, sentence by sentence with the chunks it cites; what the reader does not find
-    there is marked.
+    """A language model's answer, sentence by sentence with the chunks it cites; what the reader
+    does not find there is marked.
     """
     if cited_answer is None:
         return []
@@ -183,9 +183,7 @@ def in_column(result: EvidenceAnswer | None, at: int, known_answer: str = "") ->
 
 
 def answer_place(chunk: Chunk, result: EvidenceAnswer | None) -> tuple[int, int] | None:
-    """Where in its document's text a chunk holds the answer; None where it doesn't, or the answer isn't
-    reliable.
-    """
+    """Where in its document's text a chunk holds the answer; None where it doesn't, or is not reliable."""
     if result is None or result.place is None or result.citations[0] != chunk.chunk_id or not result.reliable:
         return None
     start, end = result.place

@@ -97,9 +97,7 @@ class ShownComparison:
 
 
 def colours(finders: Mapping[int, Sequence[str]], taken_back: Iterable[int] = ()) -> dict[int, str]:
-    """A class a chunk: the steps' colours one after the other for what several found, hollow
-    for the others.
-    """
+    """A class a chunk: the steps' colours in turn for what several found, hollow for the others."""
     shared = [chunk_id for chunk_id, names in finders.items() if len(names) > 1]
     return {
         chunk_id: step_class(shared.index(chunk_id) + 1) if chunk_id in shared else HOLLOW
@@ -112,8 +110,8 @@ def columns(
     acts: Mapping[int, Sequence[Node]] | None = None,
     owed: Mapping[int, Sequence[Sequence[float]]] | None = None,
 ) -> Node:
-    """The columns side by side. By position of the column, `acts`: what can be done with it, `owed`: for each
-    of its choices Q without each of those before, where that is asked for.
+    """The columns side by side. By position of the column, `acts`: what can be done with it,
+    `owed`: for each of its choices Q without each of those before, where that is asked for.
     """
     cells = [
         _refusal(column)
@@ -289,8 +287,8 @@ def _shared_by(names: Sequence[str], n_columns: int) -> Node:
 
 
 def _picture(shown: ShownComparison, at: int, trace: Trace) -> Node:
-    """Where the method looked: a row of bars a look, each chosen chunk as a line in the look that chose it,
-    pins on top, support below.
+    """Where the method looked: a row of bars a look, each chosen chunk as a line in the look that
+    chose it, pins on top, support below.
     """
     seen, method = looks(trace), facts_of(trace.started.method)
     n, chosen, paint = trace.started.n_chunks, trace.chosen, shown.paint
@@ -480,8 +478,8 @@ def _overlaps(picks: Mapping[str, Sequence[int]]) -> Node:
 
 
 def support(shown: ShownComparison) -> list[Node]:
-    """On a labelled question: where each support chunk stood at every method's first look, and whether it was
-    chosen.
+    """On a labelled question: where each support chunk stood at every method's first look, and
+    whether it was chosen.
     """
     if not shown.support or not shown.answered:
         return []

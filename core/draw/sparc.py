@@ -121,9 +121,7 @@ def _totals(run: ShownSparc) -> Node:
 
 
 def rounds(run: ShownSparc | None, opened: int | None = None) -> list[Node]:
-    """Rounds from above down, their branches side by side. `opened`: chunk that is open in the reading
-    place.
-    """
+    """Rounds downwards, their branches side by side. `opened`: chunk that is open in the reading place."""
     if run is None:
         return [h("p.qx-empty", EMPTY)]
     trace = run.trace
@@ -232,8 +230,8 @@ def _wire(n: int, lead: int, *, into: bool) -> Node:
 
 
 def _look(branch: SparcBranch, run: ShownSparc) -> Node | None:
-    """Where along the documents a branch looked: the longer a mark, the higher the chunk stood; support is
-    dotted.
+    """Where along the documents a branch looked: the longer a mark, the higher the chunk stood;
+    support is dotted.
     """
     found, n = branch.chunks, run.trace.started.n_chunks
     if branch.retrieved is None:
@@ -545,8 +543,8 @@ def _costs(branch: SparcBranch) -> Node | None:
 
 
 def _merge(merged: Merged, one: SparcRound, run: ShownSparc, *, last: bool) -> Node:
-    """Who leads and why, what the merged note kept, and what it dropped and why. `last`: no other round came
-    after it.
+    """Who leads and why, what the merged note kept, and what it dropped and why. `last`: no other
+    round came after it.
     """
     wins = last and run.trace.chosen_branch is one.best and bool(run.trace.answer.strip())
     if len(one.branches) > 1:

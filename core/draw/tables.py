@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 from core.draw.nodes import Node, act, h
 from core.studies.report import Table, cell_text
 
+T = TypeVar("T")
 PAGE = 20
 """Rows of a table shown at once."""
 
@@ -23,6 +25,21 @@ def table(head: Sequence[str | tuple[str, str]], rows: Sequence[Node], label: st
     return h("div.qx-scroll", {"role": "region", "aria-label": label, "tabindex": "0"}, whole)
 
 
+def table_row(*cells: Node, on: bool = False) -> Node:
+    """A row of a table. on: it is the one that is shown elsewhere."""
+    return h("tr", {"class": "qx-on"} if on else None, *(h("td", cell) for cell in cells))
+
+
+def fields(pairs: Mapping[str, str]) -> list[Node]:
+    """What a `dl` holds: names and what they are."""
+    return [h(tag, words) for pair in pairs.items() for tag, words in zip(("dt", "dd"), pair, strict=True)]
+
+
+def on_page(rows: Sequence[T], page: int) -> Sequence[T]:
+    """Those that a page shows. page: from 0."""
+    return rows[page * PAGE : (page + 1) * PAGE]
+
+
 def pager(action: str, page: int, total: int) -> list[Node]:
     """Buttons to turn pages; nothing where one page holds all."""
     last = (total - 1) // PAGE
@@ -36,5 +53,5 @@ def pager(action: str, page: int, total: int) -> list[Node]:
 
 def report_table(report: Table) -> list[Node]:
     """A study's table."""
-    rows = [h("tr", *(h("td", cell_text(cell)) for cell in row)) for row in report.rows]
+    rows = [table_row(*map(cell_text, cells)) for cells in report.rows]
     return [table(report.columns, rows, report.title)]

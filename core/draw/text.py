@@ -5,7 +5,7 @@ It has the way to other pages, too.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -31,9 +31,7 @@ Page = tuple[int, int, int]
 def document_page(
     workspace: Workspace, page: Page, marked: int | None, mark: Callable[[int], tuple[list[str], Node | None]]
 ) -> Node:
-    """A page of a document, every chunk to be clicked. `mark` gives the classes of a chunk and what stands
-    before its text.
-    """
+    """A page of a document, every chunk to be clicked. `mark`: classes and badge of a chunk."""
     document, first, last = page
     prose = page_prose(workspace, page)
     table, base = workspace.tables[document], int(workspace.borders[document])
@@ -67,8 +65,8 @@ def document_page(
 
 
 def drawn(prose: Prose, start: int, end: int, mark: Span | None = None, news: str = "") -> list[Node]:
-    """A slice of a document's text. `mark`: the place of the answer in that text. `news`: names the answer,
-    which a pane then shows as it comes.
+    """A slice of a document's text. `mark`: the place of the answer in that text. `news`: names the
+    answer, which a pane then shows as it comes.
     """
     borders = sorted({start, end, *(place for place in mark or () if start < place < end)})
     nodes: list[Node] = []
@@ -112,6 +110,36 @@ def crumb(workspace: Workspace, centre: int, chunk_id: int) -> Node:
     words = " › ".join(path if path[:1] == (title,) else (title, *path))
     label = f"chunk {chunk.chunk_id:,} of {len(workspace):,} · {chunk.type} · {chunk.n_tokens} tokens"
     return h("div.qx-crumb", h("span", words), h("span.qx-mut", {"title": EXPLAIN["tokens"]}, label))
+
+
+def found_by(names: Sequence[str], words: str) -> Node:
+    """The badge of a chunk that these found."""
+    return h("span.qx-pin", {"title": f"Found by {', '.join(names)}"}, words)
+
+
+def reading_pane(
+    workspace: Workspace,
+    chunk_id: int,
+    anchor: int | None,
+    words: str,
+    gold: Collection[int],
+    pins: Mapping[int, tuple[str, Node]],
+    *actions: Node,
+) -> list[Node]:
+    """The page around a chunk, or around `anchor`, under `words` of the chunk and what can be done
+    with it. pins: class and badge of each chunk that was found.
+    """
+    centre = chunk_id if anchor is None else anchor
+    page = page_around(workspace, centre)
+
+    def mark(other: int) -> tuple[list[str], Node | None]:
+        kind, badge = pins.get(other, ("", None))
+        return ["qx-chosen", kind] * (other in pins) + ["qx-gold"] * (other in gold), badge
+
+    place = h("div", crumb(workspace, centre, chunk_id), h("div.qx-sm", words))
+    close = act("close", "", "Close")
+    turns = h("div.qx-read-actions", *turn_pages(workspace, page), *actions, close)
+    return [h("div.qx-read-head", place, turns), document_page(workspace, page, chunk_id, mark)]
 
 
 def page_around(workspace: Workspace, chunk_id: int) -> Page:

@@ -134,9 +134,7 @@ class _Embeddings(nn.Module):
 
 
 def embedding(n: int, width: int) -> nn.Embedding:
-    """Without the normal values of its constructor: for them the meta device loads torch's compiler, two
-    seconds.
-    """
+    """Without its constructor's normal values: for them the meta device loads torch's compiler, 2 s."""
     embedding: nn.Embedding = nn.Embedding.from_pretrained(torch.empty(n, width), freeze=False)  # type: ignore[no-untyped-call]
     return embedding
 

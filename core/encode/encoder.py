@@ -123,9 +123,7 @@ class DualEncoder:
 
     @property
     def max_state_chunks(self) -> int:
-        """Most chunks a state may hold: the query and each of them need a token and a separator within the
-        encoder's window.
-        """
+        """Most chunks of a state: the query and each take a token and a separator of the encoder's window."""
         return (self.max_positions - 1) // 2 - 1
 
     @MadeOnce

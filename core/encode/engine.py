@@ -81,9 +81,7 @@ class Engine(Protocol):
         """Tokens of a row of `n_tokens` after padding."""
 
     def run(self, batches: Iterable[Batch]) -> Iterator[tuple[list[int], np.ndarray]]:
-        """(places, (b, D) float32) of each batch, in order. Batches are drawn while earlier ones are
-        computed.
-        """
+        """(places, (b, D) float32) of each batch, in order, drawn while earlier ones are computed."""
 
 
 class TorchEngine:

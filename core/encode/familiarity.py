@@ -70,9 +70,7 @@ class Familiarity:
 
 
 def load_familiarity(folder: Path, tokenizer: FastTokenizer) -> Familiarity | None:
-    """What a checkpoint says it has read; None where it says nothing. Raises BadCheckpoint when it can't be
-    used.
-    """
+    """What a checkpoint says it has read; None where it doesn't. Raises BadCheckpoint for a wrong file."""
     path = folder / FAMILIARITY_FILE
     if not path.is_file():
         return None

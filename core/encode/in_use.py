@@ -31,9 +31,7 @@ class InUse(Generic[Model]):
         self._loading = threading.Lock()
 
     def get(self, folder: Path, device: torch.device) -> Model:
-        """The model of a folder on a device, never to be changed by whoever gets it. Raises what loading
-        raises.
-        """
+        """The model of a folder on a device, never to be changed. Raises what loading raises."""
         with self._loading:
             key = (folder.resolve(), device, _as_written(folder.resolve()))
             model = self._models.get(key)

@@ -80,7 +80,6 @@ class RerankerNetwork(nn.Module):
         nn.init.zeros_(self.head.bias)
 
     def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
-        """See the class."""
         logits: torch.Tensor = self.head(first_states(self.encoder, *inputs))[:, 0]
         return logits
 

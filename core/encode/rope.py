@@ -15,9 +15,7 @@ from core.later import torch
 
 
 def frequencies(dim: int, halves: int, theta: float) -> np.ndarray:
-    """(dim / halves / 2,) float64 angles per unit of position. Raises ValueError when the parts
-    are not even.
-    """
+    """(dim / halves / 2,) float64 angles per unit of position. Raises ValueError for parts that are odd."""
     part = dim // halves
     if part * halves != dim or part % 2:
         raise ValueError(f"dim={dim} can't be split into {halves} parts of even size")

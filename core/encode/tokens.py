@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from tokenizers import Tokenizer as RustTokenizer
 
+from core.batches import batches
 from core.errors import BadCheckpoint
 
 _BATCH = 4096
@@ -23,8 +24,8 @@ class FastTokenizer:
     """Wraps the `tokenizer.json` of a base encoder. Satisfies `core.ingest.Tokenizer`."""
 
     def __init__(self, directory: Path) -> None:
-        """Raises BadCheckpoint when the folder has no fast tokenizer with the special tokens a BERT-like
-        encoder needs.
+        """Raises BadCheckpoint when the folder has no fast tokenizer with the special tokens a
+        BERT-like encoder needs.
         """
         path = directory / "tokenizer.json"
         if not path.is_file():
@@ -61,15 +62,11 @@ class FastTokenizer:
 
     def ids(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text, special tokens left out."""
-        out: list[list[int]] = []
-        for lo in range(0, len(texts), _BATCH):
-            out += [
-                encoding.ids
-                for encoding in self._tokenizer.encode_batch_fast(
-                    list(texts[lo : lo + _BATCH]), add_special_tokens=False
-                )
-            ]
-        return out
+        return [
+            encoding.ids
+            for some in batches(texts, _BATCH)
+            for encoding in self._tokenizer.encode_batch_fast(list(some), add_special_tokens=False)
+        ]
 
     def pieces(self, texts: Sequence[str]) -> list[tuple[list[int], list[tuple[int, int]]]]:
         """(token ids, code point offsets) of each text, special tokens left out."""

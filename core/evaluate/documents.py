@@ -89,9 +89,7 @@ class DocumentRow:
 
 
 def read_document_rows(path: Path) -> list[DocumentRow]:
-    """The rows of a file, gzipped if its name ends in .gz. Raises BadRequest, naming the line
-    that is none.
-    """
+    """The rows of a file, gzipped if its name ends in .gz. Raises BadRequest, naming the wrong line."""
     return read_lines(path, DocumentRow, "row of a question about a document", "evaluate-documents --rows")
 
 
@@ -122,8 +120,8 @@ WITH_INTERVALS = ("passage_recall", "complete", "no_answer")
 
 
 def summarise_documents(rows: Sequence[DocumentRow]) -> dict[str, dict[str, dict[str, Any]]]:
-    """By method and kind, "all" kinds last: n, n_with_quotes, the mean of every metric, and the 95 %
-    intervals of some.
+    """By method and kind, "all" kinds last: n, n_with_quotes, the mean of every metric, and the 95
+    % intervals of some.
     """
     methods = dict.fromkeys(row.method for row in rows)
     summary: dict[str, dict[str, dict[str, Any]]] = {}

@@ -17,8 +17,8 @@ from core.evaluate.rows import read_lines
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=ConfigDict(extra="forbid", allow_inf_nan=False))
 class FrontierRow:
-    """One question through one method at every setting; the tuples after `settings` have a value for each of
-    these.
+    """One question through one method at every setting; the tuples after `settings` have a value
+    for each of these.
     """
 
     task: str
@@ -43,9 +43,7 @@ class FrontierRow:
 
 
 def read_frontier(path: Path) -> list[FrontierRow]:
-    """The rows of a file, gzipped if its name ends in .gz. Raises BadRequest, naming the line
-    that is none.
-    """
+    """The rows of a file, gzipped if its name ends in .gz. Raises BadRequest, naming the wrong line."""
     return read_lines(path, FrontierRow, "row of a frontier", "study frontier --rows")
 
 

@@ -40,15 +40,13 @@ def own_steps(row: EpisodeRow) -> int:
 
 
 def own_evidence(row: EpisodeRow) -> tuple[int, ...]:
-    """What the agent would hand on: its choices under its own threshold, without those that its review took
-    back.
-    """
+    """What the agent hands on: its choices under its own threshold, but those its review took back."""
     return row.chosen[: own_steps(row)] if row.kept is None else row.kept
 
 
 def completed_at(row: EpisodeRow) -> int | None:
-    """The first step after which all support is in (t_earliest of appendix B); None when that never happens
-    within the budget.
+    """The first step after which all support is in (t_earliest of appendix B); None when that never
+    happens within the budget.
     """
     missing = set(row.support)
     for step, chunk_id in enumerate(row.chosen, start=1):
@@ -64,8 +62,8 @@ def oracle_steps(row: EpisodeRow) -> int:
 
 
 def stop_class(row: EpisodeRow, threshold: float | None, step_budget: int | None = None) -> Stop:
-    """How stopping went. "never": all support is not in even without a threshold; the paper discards these
-    episodes.
+    """How stopping went. "never": all support is not in even without a threshold; the paper
+    discards these episodes.
     """
     earliest = completed_at(row)
     if earliest is None or (step_budget is not None and earliest > step_budget):

@@ -11,6 +11,7 @@ from itertools import takewhile
 
 import numpy as np
 
+from core.batches import batches
 from core.config import EpisodeConfig
 from core.encode.cache import embed_chunks
 from core.evaluate.corpora import ExampleCorpus
@@ -26,8 +27,8 @@ _BATCH = 64
 
 
 def choices_of(rows: Sequence[EpisodeRow], examples: Sequence[Example], agent: Agent) -> list[ExampleCorpus]:
-    """The examples of the rows, in which only chosen chunks have a vector of their own. Raises ValueError
-    unless examples and rows belong together.
+    """The examples of the rows, in which only chosen chunks have a vector of their own. Raises
+    ValueError unless examples and rows belong together.
     """
     texts: dict[str, int] = {}
     for row, example in zip(rows, examples, strict=True):
@@ -48,8 +49,8 @@ def choices_of(rows: Sequence[EpisodeRow], examples: Sequence[Example], agent: A
 def reviewed(
     rows: Sequence[EpisodeRow], corpora: Sequence[ExampleCorpus], agent: Agent, threshold: float | None
 ) -> list[EpisodeRow]:
-    """The rows with what a review at `threshold` keeps of the choices under their own stop threshold; None:
-    without one.
+    """The rows with what a review at `threshold` keeps of the choices under their own stop
+    threshold; None: without one.
     """
     if threshold is None:
         return [replace(row, kept=None) for row in rows]
@@ -101,11 +102,7 @@ _End = tuple[Episode, tuple[int, ...], Stopped]
 
 
 def _reviews(ends: Sequence[_End], agent: Agent) -> list[Stopped]:
-    return [
-        stopped
-        for first in range(0, len(ends), _BATCH)
-        for stopped in agent.review(ends[first : first + _BATCH])
-    ]
+    return [stopped for some in batches(ends, _BATCH) for stopped in agent.review(some)]
 
 
 def _without(row: EpisodeRow, taken_back: Sequence[int]) -> EpisodeRow:

@@ -81,9 +81,7 @@ class EpisodeRow:
 
     @property
     def key(self) -> tuple[str, str, int | None, int | None, int, str]:
-        """What two agents' rows must have in common to be compared: the same question over
-        the same chunks.
-        """
+        """What rows of two agents must share to be compared: the same question over the same chunks."""
         return self.task, self.split, self.length, self.chunk_tokens, self.seed, self.id
 
 
@@ -96,15 +94,13 @@ def row_line(row: DataclassInstance) -> str:
 
 
 def read_rows(path: Path) -> list[EpisodeRow]:
-    """The rows of a file, gzipped if its name ends in .gz. Raises BadRequest, naming the line
-    that is none.
-    """
+    """The rows of a file, gzipped if its name ends in .gz. Raises BadRequest, naming the wrong line."""
     return read_lines(path, EpisodeRow, "evaluation row", "evaluate --rows")
 
 
 def read_lines(path: Path, kind: type[T], what: str, made_by: str) -> list[T]:
-    """The objects of a file of JSON lines, gzipped if its name ends in .gz. `what` one is called and
-    `made_by` which command. Raises BadRequest.
+    """The objects of a file of JSON lines, gzipped if its name ends in .gz. `what` one is called
+    and `made_by` which command. Raises BadRequest.
     """
     try:
         with (

@@ -164,8 +164,8 @@ def _rows(
 
 
 def training_set(encoder: DualEncoder) -> str | None:
-    """Name of what the agent was trained on, as its checkpoint states it under `training.data`; None for an
-    untrained one.
+    """Name of what the agent was trained on, as its checkpoint states it under `training.data`;
+    None for an untrained one.
     """
     if not encoder.spec.trained:
         return None
@@ -209,9 +209,7 @@ def _best_available(event: StepTaken, taken: Sequence[int]) -> float:
 
 
 def _path(retriever: Retriever, corpus: ExampleCorpus, config: EpisodeConfig) -> _ChosenPath:
-    """One example through a baseline, which looks once and has no threshold of its own, or
-    through a planner.
-    """
+    """One example through a planner, or a baseline, which looks once and has no threshold of its own."""
     plans = isinstance(retriever, AgentRetriever)
     began = time.perf_counter()
     trace = fold(

@@ -134,9 +134,7 @@ class LogCopy:
             return None
 
     def push(self, log: ExperimentLog) -> Pushed:
-        """Bring the data set, which is made private if it is missing, up to the log. Raises HubError,
-        LogError.
-        """
+        """Bring the data set, made private where it is missing, up to the log. Raises HubError, LogError."""
         state = self._look(make=True)
         plan = _plan(log, self.repository, state.index)
         index = state.index
@@ -148,8 +146,8 @@ class LogCopy:
         return Pushed(plan.n_new, plan.n_gone)
 
     def pull(self, log: ExperimentLog) -> Pulled:
-        """Take in the data set's runs, but not those that were deleted from this log. Raises HubMissing,
-        HubError, LogError.
+        """Take in the data set's runs, but not those that were deleted from this log. Raises
+        HubMissing, HubError, LogError.
         """
         state = self._look(make=False)
         known, before = known_to_copy(log, self.repository), {run.run_id for run in ended_runs(log)}
@@ -202,8 +200,8 @@ class LogCopy:
             )
 
     def _send(self, log: ExperimentLog, state: _State, plan: _Plan, folder: Path) -> _Index:
-        """A commit for each file of runs; the last one also brings the tables and takes away what is stale.
-        The index as it is then.
+        """A commit for each file of runs; the last one also brings the tables and takes away what
+        is stale. The index as it is then.
         """
         index, commit = state.index, state.commit
         waiting: dict[str, Path] = {}

@@ -98,8 +98,8 @@ def check_hardware(name: str) -> str:
 
 
 def space_files(root: Path = ROOT) -> dict[str, Path]:
-    """Path in the Space -> file here, in order of path, without the README, which is made. Raises BadRequest
-    for a file above MAX_FILE_BYTES.
+    """Path in the Space -> file here, in order of path, without the README, which is made. Raises
+    BadRequest for a file above MAX_FILE_BYTES.
     """
     found = [root / name for name in FILES]
     for folder in FOLDERS:
@@ -119,9 +119,7 @@ def space_files(root: Path = ROOT) -> dict[str, Path]:
 
 
 def space_readme(hardware: str | None = None) -> str:
-    """Front matter and a short text. The version of Gradio is the installed one: with it the
-    app was tried.
-    """
+    """Front matter and a short text. The version of Gradio is the installed one, which was tried."""
     return _README.format(gradio=version("gradio"), hardware=hardware or SUGGESTED_HARDWARE)
 
 

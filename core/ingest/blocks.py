@@ -61,9 +61,7 @@ class Block:
 
 
 def parse_blocks(text: str) -> Iterator[Block]:
-    """Headings, tables and lists of a Markdown text, in order. Raises BadDocument behind
-    MAX_BLOCKS of them.
-    """
+    """Headings, tables and lists of a Markdown text, in order. Raises BadDocument beyond MAX_BLOCKS."""
     scanner = _Scanner(text)
     n_blocks = 0
     while scanner.position < len(text):
@@ -180,8 +178,8 @@ class _Scanner:
         return Block("table", start, end, parts=tuple(parts))
 
     def _may_begin_list(self, match: re.Match[str]) -> bool:
-        """An empty item begins no list, and inside a paragraph only a bullet or a 1 does: hard-wrapped
-        numbers stay text.
+        """An empty item begins no list, and inside a paragraph only a bullet or a 1 does:
+        hard-wrapped numbers stay text.
         """
         return match["content"] is not None and (self.paragraph < 0 or match["marker"][:-1] in ("", "1"))
 

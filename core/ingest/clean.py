@@ -150,9 +150,7 @@ def _drop_chrome(soup: BeautifulSoup) -> None:
 
 
 def _sizes(soup: BeautifulSoup) -> dict[int, _Size]:
-    """Sizes of all elements by id, each text counted once per level: the tree is at
-    most MAX_HTML_DEPTH deep.
-    """
+    """Sizes of all elements by id, each text counted once per level; MAX_HTML_DEPTH bounds the levels."""
     sizes: dict[int, _Size] = {id(soup): _Size()}
     for node in soup.descendants:
         if isinstance(node, Tag):
@@ -167,8 +165,8 @@ def _sizes(soup: BeautifulSoup) -> dict[int, _Size]:
 
 
 def _droppable_share(tag: Tag, size: _Size) -> float:
-    """Up to which share of the page's text an element is dropped: 1 where tag, role or attribute say that it
-    is no content, less where only its style or name do, 0 for content.
+    """Up to which share of the page's text an element is dropped: 1 where tag, role or attribute
+    say that it is no content, less where only its style or name do, 0 for content.
     """
     role = str(tag.get("role", "")).lower()
     if tag.name == "aside" or role == "complementary":
@@ -225,9 +223,7 @@ def _simplify(soup: BeautifulSoup) -> None:
 
 
 def _set_apart(soup: BeautifulSoup) -> None:
-    """A blank between neighbours that only the style sheet
-    kept apart: `<time>17:24</time><span>Ann</span>`.
-    """
+    """A blank between neighbours that only styles kept apart: `<time>17:24</time><span>Ann</span>`."""
     for tag in tags_named(soup, _APART):
         neighbour = tag.next_sibling
         if (

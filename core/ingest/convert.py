@@ -52,8 +52,8 @@ _TITLE_TAG = "{http://purl.org/dc/elements/1.1/}title"
 
 
 def convert(data: bytes, form: Format, name: str, on_page: OnPage | None = None) -> Converted:
-    """Markdown of a file. Raises BadDocument with the sentence to show when it is damaged, encrypted, too
-    large or without text.
+    """Markdown of a file. Raises BadDocument with the sentence to show when it is damaged,
+    encrypted, too large or without text.
     """
     if form == "html":
         return read_html(data.decode(), name)
@@ -85,8 +85,8 @@ def convert(data: bytes, form: Format, name: str, on_page: OnPage | None = None)
 
 
 def _tidied(converted: Converted, name: str) -> Converted:
-    """Without runs of blank lines, form feeds and glyphs that stand for nothing. Raises BadDocument when too
-    much is left.
+    """Without runs of blank lines, form feeds and glyphs that stand for nothing. Raises BadDocument
+    when too much is left.
     """
     markdown, n_unknown = _UNKNOWN_GLYPH.subn(
         "\ufffd", converted.markdown.replace("\f", "\n").replace("\0", " ")
@@ -127,8 +127,8 @@ def _pdf(data: bytes, name: str, on_page: OnPage | None) -> Converted:
 
 @contextmanager
 def _pages_told(n_pages: int, on_page: OnPage | None) -> Iterator[None]:
-    """Reports pages while the converter goes over a PDF twice: for tables, then, where there are none, for
-    running text.
+    """Reports pages while the converter goes over a PDF twice: for tables, then, where there are
+    none, for running text.
     """
     plain = PDFPageInterpreter.process_page
     n_read = 0
@@ -191,8 +191,8 @@ class _TextDocx(DocxConverter):  # type: ignore[misc]
 
 
 def _is_sound(xml: bytes, check: _XmlCheck) -> bool:
-    """Whether a part can be parsed. Raises DefusedXmlException when it has a document type, BadDocument when
-    it is too deep or too large.
+    """Whether a part can be parsed. Raises DefusedXmlException when it has a document type,
+    BadDocument when it is too deep or too large.
     """
     check.depth = 0
     try:
@@ -252,9 +252,7 @@ def _epub(data: bytes, name: str, on_page: OnPage | None) -> Converted:  # noqa:
 
 
 class _EachOnce:
-    """The converter of an e-book's chapters: each is read once, however often the list of
-    chapters names it.
-    """
+    """The converter of an e-book's chapters: each is read once, however often the list names it."""
 
     def __init__(self, chapters: HtmlConverter) -> None:
         self._chapters = chapters

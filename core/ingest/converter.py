@@ -49,8 +49,8 @@ def seconds_for(n_bytes: int) -> int:
 
 
 class Converter:
-    """Converts the files of one opening, one after another; close it to end its child, which starts when it
-    is needed first.
+    """Converts the files of one opening, one after another; close it to end its child, which starts
+    when it is needed first.
     """
 
     def __init__(self, spend: Spend = lambda _: None) -> None:
@@ -78,8 +78,8 @@ class Converter:
             end_child(child)
 
     def check_time(self, name: str) -> None:
-        """Raises BeyondBounds when this opening has been reading for too long, and what `spend` raises once
-        no time is left.
+        """Raises BeyondBounds when this opening has been reading for too long, and what `spend`
+        raises once no time is left.
         """
         self._spend(0.0)
         if time.monotonic() > self._deadline:
@@ -89,9 +89,7 @@ class Converter:
             )
 
     def read_page(self, html: str, name: str, waiting: Waiting | None = None) -> Converted:
-        """Markdown of a page, read in this process while what was read so is little. Raises as `convert`
-        does.
-        """
+        """Markdown of a page, read in this process while that stays short. Raises as `convert` does."""
         from core.ingest.html import (
             check_size,
             read_html,
@@ -109,8 +107,8 @@ class Converter:
             self._spend(time.monotonic() - began)
 
     def convert(self, data: bytes, form: Format, name: str, waiting: Waiting | None = None) -> Converted:
-        """Markdown of a file. Raises BadDocument; what `waiting` or `spend` raises passes through, and ends
-        the child.
+        """Markdown of a file. Raises BadDocument; what `waiting` or `spend` raises passes through,
+        and ends the child.
         """
         self.check_time(name)
         try:

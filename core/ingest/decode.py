@@ -114,9 +114,7 @@ def _decode_undeclared(data: bytes, name: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _guess(data: bytes) -> str | None:
-    """Western European where few bytes are beyond ASCII, as browsers assume; else what charset-normalizer
-    finds.
-    """
+    """Western European where few bytes are beyond ASCII, as in browsers; else charset-normalizer's guess."""
     beyond = sum(len(run) for run in _BEYOND_ASCII.findall(data))
     if beyond < _MAX_WESTERN_SHARE * len(data):
         return "cp1252"

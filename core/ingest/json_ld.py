@@ -136,9 +136,7 @@ def _refuse(constant: str) -> Any:
 
 
 def _plain(value: Any, depth: int = 0) -> Any:
-    """The value without lone surrogates, which no file or database takes. Raises ValueError when it is too
-    deep.
-    """
+    """The value without lone surrogates, which nothing stores. Raises ValueError when it is too deep."""
     if depth > MAX_JSON_LD_DEPTH:
         raise ValueError(f"nested deeper than {MAX_JSON_LD_DEPTH} levels")
     match value:

@@ -68,8 +68,8 @@ def read_document(
 def read_pasted(
     text: str, title: str = "Pasted text", converter: Converter | None = None, on_part: OnPart | None = None
 ) -> Document:
-    """A document from pasted text, HTML or Markdown when it clearly is. Raises BadDocument as `read_document`
-    does.
+    """A document from pasted text, HTML or Markdown when it clearly is. Raises BadDocument as
+    `read_document` does.
     """
     if converter is None:
         with Converter() as own:
@@ -84,8 +84,8 @@ def read_pasted(
 
 
 def form_of(data: bytes, path: str, name: str) -> Form:
-    """What has to be done to read a file. Raises BadDocument when it is empty, too large, or not what its
-    name says.
+    """What has to be done to read a file. Raises BadDocument when it is empty, too large, or not
+    what its name says.
     """
     if not data:
         raise BadDocument(f"{name} is empty; open a file that has text")
@@ -131,8 +131,8 @@ def _form_of_archive(entries: frozenset[str], named: str, name: str) -> Form:
 def read_one(
     data: bytes, path: str, name: str, form: Form, converter: Converter, on_part: OnPart | None
 ) -> Document:
-    """As `read_document`. `name` stands in sentences; the kind of a text, and a title where the document has
-    none, come from `path`.
+    """As `read_document`. `name` stands in sentences; the kind of a text, and a title where the
+    document has none, come from `path`.
     """
     stem = PurePath(file_name(path)).stem
     if form == "zip":
@@ -205,9 +205,7 @@ def _kind_of(text: str) -> DocumentKind:
 
 
 def _looks_like_html(text: str) -> bool:
-    """Whether a text of unknown kind begins as a page does, or as a piece of one: a tag first and several
-    closed.
-    """
+    """Whether a text of unknown kind begins as a page or a piece of one: a tag first, several closed."""
     head = text[:_SNIFFED]
     return _HTML_START.match(head) is not None or (
         head.lstrip().startswith("<") and len(_HTML_TAG.findall(head)) >= _MIN_CLOSING_TAGS

@@ -130,9 +130,7 @@ def tags_named(root: Tag, names: Collection[str]) -> list[Tag]:
 
 
 def hollow(tag: Tag) -> None:
-    """Leaves nothing of an element but an empty span; taking it out would cost a search
-    among its neighbours.
-    """
+    """Leaves an empty span of an element; taking it out would cost a search among its neighbours."""
     tag.clear()
     tag.attrs = {}
     tag.name = "span"

@@ -59,8 +59,8 @@ class Completion:
 
 
 class StructureRefused(Exception):
-    """The endpoint does not serve the structure that was asked for; it said so to the last of `n_attempts`
-    requests.
+    """The endpoint does not serve the structure that was asked for; it said so to the last of
+    `n_attempts` requests.
     """
 
     def __init__(self, n_attempts: int) -> None:
@@ -96,9 +96,7 @@ class Client(ABC):
         on_text: Callable[[str], None] | None = None,
         cancelled: Callable[[], bool] = never,
     ) -> Reply:
-        """See `core.llm.protocol.Llm`. Raises UnfitReply when two replies in a row hold no object of the
-        schema.
-        """
+        """See `core.llm.protocol.Llm`. Raises UnfitReply when two replies running hold no such object."""
         began = time.perf_counter()
         on_text = on_text or unheard
         structure: Structure | None = None
@@ -139,9 +137,7 @@ class Client(ABC):
         on_text: Callable[[str], None],
         cancelled: Callable[[], bool],
     ) -> Completion:
-        """The model's turn. Raises StructureRefused for a structure other than
-        text, LlmError, LlmCancelled.
-        """
+        """The model's turn. Raises LlmError, LlmCancelled, StructureRefused for a structure but text."""
 
     def _structured(
         self,
@@ -183,8 +179,8 @@ class Client(ABC):
         on_text: Callable[[str], None],
         cancelled: Callable[[], bool],
     ) -> tuple[Completion, Structure]:
-        """The reply under the best structure that is served. What was refused is remembered once something
-        else has worked.
+        """The reply under the best structure that is served. What was refused is remembered once
+        something else has worked.
         """
         refused: list[Structure] = []
         n_refused = 0
@@ -206,8 +202,8 @@ class Client(ABC):
         raise AssertionError("text is refused by nobody")
 
     def _noted(self, structure: Structure, alone: bool) -> Structure:
-        """What served. A reply with words around its object was not constrained, so the model is told the
-        schema in words from now on.
+        """What served. A reply with words around its object was not constrained, so the model is
+        told the schema in words from now on.
         """
         if alone or structure == "text":
             return structure
@@ -243,8 +239,8 @@ def with_words(messages: Sequence[Message], schema: type[BaseModel]) -> list[Mes
 
 
 def strict_schema(node: Any) -> Any:
-    """A JSON schema as servers want it that constrain strictly: every property required, no other allowed, no
-    defaults.
+    """A JSON schema as servers want it that constrain strictly: every property required, no other
+    allowed, no defaults.
     """
     if isinstance(node, list):
         return [strict_schema(item) for item in node]
@@ -260,8 +256,8 @@ def strict_schema(node: Any) -> Any:
 
 
 def find_object(done: Completion, schema: type[BaseModel]) -> tuple[BaseModel, bool]:
-    """The object in a completion, and whether it is all of the text. Raises _Unfit with what is wrong with
-    the best candidate.
+    """The object in a completion, and whether it is all of the text. Raises _Unfit with what is
+    wrong with the best candidate.
     """
     text = done.text.strip()
     why = f"it was cut off after {done.completion_tokens:,} tokens" if done.cut else "it holds no JSON object"

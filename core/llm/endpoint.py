@@ -54,9 +54,7 @@ class _FieldRefused(Exception):
 
 @dataclass
 class _Told:
-    """Passes text on, and remembers that it did: what was passed on can't be taken back
-    by another attempt.
-    """
+    """Passes text on, and remembers that it did: another attempt can't take it back."""
 
     on_text: Callable[[str], None]
     any: bool = False
@@ -67,9 +65,7 @@ class _Told:
 
 
 class EndpointLlm(Client):
-    """A client of one model at one address. Every call is a connection of its own, so calls may run side by
-    side.
-    """
+    """A client of one model at one address. Every call is a connection: calls may run side by side."""
 
     def __init__(
         self,

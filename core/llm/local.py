@@ -38,9 +38,7 @@ class LocalLlm(Client):
     """A loaded model. Calls from several threads take turns."""
 
     def __init__(self, source: str, device: str | None = None) -> None:
-        """`source`: a folder or a hub id; `device`: cuda where there is one by
-        default. Raises BadCheckpoint.
-        """
+        """`source`: folder or hub id; `device`: by default cuda where there is one. Raises BadCheckpoint."""
         super().__init__(Path(source).name if Path(source).is_dir() else source)
         folder = (
             Path(source)
@@ -188,9 +186,7 @@ class LocalLlm(Client):
 
 
 def load_causal(folder: Path, dtype: torch.dtype | str = "auto") -> tuple[Any, Any]:
-    """Tokenizer and model of a folder, on the CPU, without running its code or unpickling. Raises
-    BadCheckpoint.
-    """
+    """Tokenizer and model of a folder, on the CPU, without its code or pickles. Raises BadCheckpoint."""
     transformers_logging.disable_progress_bar()
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)

@@ -79,8 +79,8 @@ class Database:
         self._idle = threading.Condition()
 
     def write(self, work: Callable[[Connection], T]) -> T:
-        """`work` in one transaction: committed when this returns, without trace when it raises. For one
-        thread at a time.
+        """`work` in one transaction: committed when this returns, without trace when it raises. For
+        one thread at a time.
         """
         try:
             return self._transaction(work)
@@ -224,9 +224,7 @@ class Database:
 
 
 def attach_statement(path: Path, name: str, *, read_only: bool = False) -> str:
-    """SQL that attaches a file of this log's layout; small row groups keep checkpoints
-    short, see migrations.
-    """
+    """SQL that attaches a file of this log's layout; small row groups keep checkpoints short (migrations)."""
     return (
         f"ATTACH {literal(str(path))} AS {name} (TYPE duckdb,"
         f" {'READ_ONLY' if read_only else 'ROW_GROUP_SIZE 2048'})"

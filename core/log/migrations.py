@@ -52,9 +52,7 @@ def m001_runs(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def m002_chunk_tables(connection: duckdb.DuckDBPyConnection) -> None:
-    """The chunk borders a run saw, each table once, so that old runs can be drawn after a change of the
-    chunker.
-    """
+    """The chunk borders a run saw, each table once: old runs outlive a change of the chunker."""
     connection.execute("CREATE TABLE chunk_tables (sha256 VARCHAR PRIMARY KEY, columns BIGINT NOT NULL)")
     connection.execute("ALTER TABLE run_documents ADD COLUMN table_sha256 VARCHAR")
 
@@ -75,9 +73,7 @@ def m003_evaluations(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def m004_trainings(connection: duckdb.DuckDBPyConnection) -> None:
-    """Trainings: the whole configuration, and every event of their progress, from which the
-    curves are drawn.
-    """
+    """Trainings: the whole configuration, and all events of their progress, which curves are drawn from."""
     connection.execute(
         """
         CREATE TABLE trainings (
@@ -96,15 +92,15 @@ def m005_copied_runs(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def m006_withheld_texts(connection: duckdb.DuckDBPyConnection) -> None:
-    """Documents whose texts a run did not bring when it was imported: it must not show what somebody else's
-    run brought.
+    """Documents whose texts a run did not bring when it was imported: it must not show what
+    somebody else's run brought.
     """
     connection.execute("ALTER TABLE run_documents ADD COLUMN withheld BOOLEAN DEFAULT false")
 
 
 def m007_run_details(connection: duckdb.DuckDBPyConnection) -> None:
-    """What a run left beside its steps: its answer, the trace of its branches. A short one lies in the row,
-    where SQL reads it, a long one in `blobs`.
+    """What a run left beside its steps: its answer, the trace of its branches. A short one lies in
+    the row, where SQL reads it, a long one in `blobs`.
     """
     connection.execute(
         "CREATE TABLE run_details (run_id VARCHAR, name VARCHAR, value JSON, blob BIGINT, PRIMARY KEY"
@@ -146,8 +142,8 @@ MIGRATIONS: tuple[Migration, ...] = (
 
 
 def version_of(connection: duckdb.DuckDBPyConnection, path: Path) -> int:
-    """Migrations applied; 0 for a new file. Raises LogError when the file is no log, or a log of a newer
-    version of this program.
+    """Migrations applied; 0 for a new file. Raises LogError when the file is no log, or a log of a
+    newer version of this program.
     """
     tables = {
         name

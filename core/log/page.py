@@ -28,6 +28,7 @@ from core.draw.sparc import ShownSparc
 from core.draw.steps import decision, step_card, stop_card
 from core.draw.story import story_nodes
 from core.draw.strip import Part, colour_scale, slopes, strip_value
+from core.draw.tables import fields
 from core.draw.trail import gold_trail
 from core.draw.words import counted, review_words
 from core.encode.checkpoint import CheckpointSpec, as_served, find_checkpoint, read_spec, shipped_checkpoints
@@ -127,8 +128,8 @@ class LoggedView:
 
 
 def run_page(run: LoggedRun, documents: Sequence[LoggedDocument], *, with_text: bool = False) -> str:
-    """The page. `documents`: those of the run, in order. `with_text`: the chosen chunks' texts, those that
-    have room besides, and the documents with the chunks marked in them.
+    """The page. `documents`: those of the run, in order. `with_text`: the chosen chunks' texts,
+    those that have room besides, and the documents with the chunks marked in them.
     """
     view = view_of(run, documents, with_text)
     branches = _branches(run) if with_text else None  # nearly all that they say is text of documents
@@ -311,11 +312,6 @@ def _head(run: LoggedRun, documents: Sequence[LoggedDocument], support: Sequence
         if support
         else []
     )
-    settings = [
-        h(tag, words)
-        for pair in settings_of(run).items()
-        for tag, words in zip(("dt", "dd"), pair, strict=True)
-    ]
     titles = h("p", {"dir": "auto"}, ", ".join(document.title for document in documents))
     return h(
         "header",
@@ -323,7 +319,7 @@ def _head(run: LoggedRun, documents: Sequence[LoggedDocument], support: Sequence
         titles,
         h("p.qx-mut", facts),
         *hits,
-        h("dl", *settings),
+        h("dl", *fields(settings_of(run))),
     )
 
 
@@ -466,9 +462,7 @@ def _data(view: LoggedView) -> dict[str, Any]:
 
 
 def strip_data(view: LoggedView, rows: Sequence[int]) -> dict[str, Any]:
-    """A run as the script draws it in the strip. rows: of the packed numbers, one a look, as many as are
-    there.
-    """
+    """A run as the script draws it in the strip. rows: of the packed numbers, one a look."""
     trace, config, spec = view.trace, view.trace.started.config, view.spec
     rulers: list[Any] = [[] for _ in rows]
     if spec is not None and view.borders:
@@ -508,8 +502,8 @@ def strip_data(view: LoggedView, rows: Sequence[int]) -> dict[str, Any]:
 
 
 def _chart(trace: Trace) -> Node | None:
-    """Q of each choice, and of the one that was refused, against the threshold; scores of SPARC's branches
-    are on scales of their own.
+    """Q of each choice, and of the one that was refused, against the threshold; scores of SPARC's
+    branches are on scales of their own.
     """
     if trace.started.method == SPARC:
         return None
@@ -675,9 +669,7 @@ def _documents(trace: Trace, documents: Sequence[LoggedDocument], borders: Seque
 
 
 def _marked(text: str, chosen: Sequence[tuple[int, int]]) -> Iterator[Node]:
-    """The text with the chosen ranges, which are in order, as marks; of a long text only what
-    is around them.
-    """
+    """The text with the chosen ranges, in order, as marks; of a long text only what is around them."""
     whole = len(text) <= MAX_WHOLE
     at = 0
     for start, end in chosen:
@@ -695,14 +687,13 @@ def _marked(text: str, chosen: Sequence[tuple[int, int]]) -> Iterator[Node]:
 
 def _colophon(run: LoggedRun, documents: Sequence[LoggedDocument], with_text: bool) -> Node:
     record = run.record
-    facts = {
+    names = {
         "Run": record.run_id,
         "Weights": record.checkpoint_fingerprint,
         "Vectors": record.vectors,
         **{f"SHA-256 of document {i}": document.sha256 for i, document in enumerate(documents, start=1)},
     }
-    rows = [h(tag, words) for pair in facts.items() for tag, words in zip(("dt", "dd"), pair, strict=True)]
-    return about(rows, with_text)
+    return about(fields(names), with_text)
 
 
 def about(rows: Sequence[Node], with_text: bool) -> Node:

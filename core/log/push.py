@@ -26,6 +26,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, TypeAdapter, ValidationError
 
+from core.batches import batches
 from core.errors import BadRequest, LogError, quoted
 from core.log.export import finished_run, import_runs
 from core.log.mirror import ended_runs
@@ -97,8 +98,8 @@ class PushGate:
         self._lock = threading.Lock()
 
     def digest(self, operation: str, headers: Mapping[str, str]) -> str:
-        """SHA-256 that the body must have. Raises PushRefused unless the headers are signed, in time, and were
-        not there before.
+        """SHA-256 that the body must have. Raises PushRefused unless the headers are signed, in
+        time, and were not there before.
         """
         stamp, digest, signature = (
             headers.get(name, "") for name in (TIME_HEADER, DIGEST_HEADER, SIGNATURE_HEADER)
@@ -136,8 +137,8 @@ def missing_ids(log: RunReader, body: bytes) -> list[str]:
 
 
 def take_pushed(log: ExperimentLog, path: Path) -> bool:
-    """Takes in the one run of a file; False where its id is taken. Raises PushRefused for what is no run, and
-    LogError when the log can't be written.
+    """Takes in the one run of a file; False where its id is taken. Raises PushRefused for what is
+    no run, and LogError when the log can't be written.
     """
     n_runs = 0
 
@@ -192,8 +193,8 @@ class PushTarget:
         return {run_id for run_id in wanted if isinstance(run_id, str)} & {*run_ids}
 
     def push(self, run: FinishedRun) -> bool:
-        """False where it was there. Raises PushRefused for a run that is not taken, LogError for a push that
-        isn't.
+        """False where it was there. Raises PushRefused for a run that is not taken, LogError for a
+        push that isn't.
         """
         body = "".join(run_lines(run, set())).encode()
         if len(body) > MAX_PUSH_BYTES:
@@ -227,13 +228,12 @@ class PushTarget:
 
 
 def push_runs(log: RunReader, target: PushTarget) -> PushOutcome:
-    """Every run without an owner that has ended, oldest first, so that parents come before their children.
-    Raises LogError; what was taken by then stays.
+    """Every run without an owner that has ended, oldest first, so that parents come before their
+    children. Raises LogError; what was taken by then stays.
     """
     ids = [run.run_id for run in ended_runs(log) if run.owner is None]
     n_new, refused = 0, []
-    for first in range(0, len(ids), MAX_IDS):
-        asked = ids[first : first + MAX_IDS]
+    for asked in batches(ids, MAX_IDS):
         wanted = target.wanted(asked)
         for run_id in (run_id for run_id in asked if run_id in wanted):
             try:

@@ -125,9 +125,7 @@ class RunReader(ABC):
         return self.read(lambda con: _facets(con, owner))
 
     def curves(self, run_ids: Sequence[str], owner: str | None = None) -> dict[str, RunCurve]:
-        """Q along runs, without reading the Q of all chunks; ids that the reader may not open
-        are left out.
-        """
+        """Q along runs, without that of all chunks; ids that the reader may not open are left out."""
         ids = [storable(run_id) for run_id in run_ids]
         return self.read(lambda con: _curves(con, ids, owner))
 

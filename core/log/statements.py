@@ -13,6 +13,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
+from core.batches import batches
 from core.errors import LogError, RunNotFound
 from core.events import StepTaken, Stopped, event_to_json
 from core.log.blobs import encode_scores, encode_table, encode_text
@@ -35,8 +36,8 @@ def insert_run(
     created_at: datetime,
     withheld: Collection[str] = (),
 ) -> None:
-    """A run that has just started, with what its documents need. `withheld`: hashes of documents whose texts
-    it must not show.
+    """A run that has just started, with what its documents need. `withheld`: hashes of documents
+    whose texts it must not show.
     """
     values = {
         **{name: storable(value) for name, value in record.to_json().items() if isinstance(value, str)},
@@ -122,8 +123,8 @@ def insert_document(con: Connection, document: LoggedDocument) -> None:
 
 
 def insert_event(con: Connection, run_id: str, event: StepTaken | Stopped) -> None:
-    """One event with the Q-values of all chunks. A step that was copied from the parent already is left as it
-    stands.
+    """One event with the Q-values of all chunks. A step that was copied from the parent already is
+    left as it stands.
     """
     run = con.execute(
         "SELECT fork_step, n_chunks FROM runs WHERE run_id = ? AND status = 'running'", [run_id]
@@ -149,9 +150,7 @@ def insert_event(con: Connection, run_id: str, event: StepTaken | Stopped) -> No
 
 
 def attach_detail(con: Connection, run_id: str, name: DetailName, value: str, owner: str | None) -> None:
-    """JSON beside a run, instead of an earlier one of that name. A run that has ended takes nothing but
-    answers.
-    """
+    """JSON beside a run, in place of the one of that name. A run that has ended takes only answers."""
     run = con.execute(
         "SELECT status FROM runs WHERE run_id = ? AND owner IS NOT DISTINCT FROM ?", [storable(run_id), owner]
     ).fetchone()
@@ -205,8 +204,8 @@ def share_run(con: Connection, run_id: str, owner: str | None) -> None:
 
 
 def delete_run(con: Connection, run_id: str, owner: str | None) -> None:
-    """Remove a run, and the texts and tables that no other run needs. Its children keep the steps they share
-    with it.
+    """Remove a run, and the texts and tables that no other run needs. Its children keep the steps
+    they share with it.
     """
     deleted = con.execute(
         "DELETE FROM runs WHERE run_id = ? AND owner IS NOT DISTINCT FROM ?", [storable(run_id), owner]
@@ -217,8 +216,8 @@ def delete_run(con: Connection, run_id: str, owner: str | None) -> None:
 
 
 def drop_unused(con: Connection) -> None:
-    """Remove what belongs to no run: events, details, documents, chunk tables, and the blobs that nothing
-    refers to.
+    """Remove what belongs to no run: events, details, documents, chunk tables, and the blobs that
+    nothing refers to.
     """
     for table in ("events", "run_details", "run_documents"):
         con.execute(f"DELETE FROM {table} WHERE run_id NOT IN (SELECT run_id FROM runs)")
@@ -238,7 +237,7 @@ def drop_unused(con: Connection) -> None:
 def insert_blob(con: Connection, data: bytes) -> int:
     """The number under which the bytes are kept."""
     [(blob_id,)] = con.execute("SELECT coalesce(max(blob_id), 0) + 1 FROM blobs").fetchall()
-    parts = [data[start : start + PART_BYTES] for start in range(0, len(data), PART_BYTES)]
+    parts = list(batches(data, PART_BYTES))
     con.execute(
         "INSERT INTO blobs SELECT $id, unnest(range(len($parts::BLOB[]))), unnest($parts::BLOB[])",
         {"id": blob_id, "parts": parts},

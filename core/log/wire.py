@@ -67,8 +67,8 @@ class FinishedRun:
         return replace(self, record=replace(self.record, owner=owner))
 
     def without_text(self) -> FinishedRun:
-        """The run without document text, text of chunks, chunk tables, which hold headings, and details,
-        which quote; titles and the question stay.
+        """The run without document text, text of chunks, chunk tables, which hold headings, and
+        details, which quote; titles and the question stay.
         """
         documents = tuple(replace(document, text=None, table=None) for document in self.documents)
         events = tuple(
@@ -156,9 +156,7 @@ _Line: TypeAdapter[Any] = TypeAdapter(
 
 
 def run_lines(run: FinishedRun, texts_written: set[str], *, with_owner: bool = False) -> Iterator[str]:
-    """The lines of one run. Texts whose hash is in `texts_written` are left out, the others are
-    added to it.
-    """
+    """The lines of one run. Texts whose hash is in `texts_written` are left out, others are added to it."""
     references = [_reference(document) for document in run.documents]
     record = run.record.to_json()
     owner = record.pop("owner")
@@ -205,8 +203,8 @@ def _reference(document: LoggedDocument) -> dict[str, Any]:
 
 
 def read_runs(path: Path, *, keep_owner: bool = False) -> Iterator[FinishedRun]:
-    """The runs of a file, one after the other. Raises MalformedRuns, naming the line, at the first thing that
-    is not as it should be.
+    """The runs of a file, one after the other. Raises MalformedRuns, naming the line, at the first
+    thing that is not as it should be.
     """
     pending: list[Any] = []
     brought: set[str] = set()
@@ -242,8 +240,8 @@ def read_runs(path: Path, *, keep_owner: bool = False) -> Iterator[FinishedRun]:
 
 
 def check_lines(lines: Sequence[str]) -> None:
-    """Raises MalformedRuns unless the lines of one run, owner and all, can be read again: a log may hold what
-    a file must not.
+    """Raises MalformedRuns unless the lines of one run, owner and all, can be read again: a log may
+    hold what a file must not.
     """
     try:
         _finished([_Line.validate_json(line) for line in lines], True, set())

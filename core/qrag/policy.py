@@ -25,8 +25,8 @@ class ChosenAction:
 
 
 def candidates(q_values: np.ndarray, available: np.ndarray, top_k: int | None) -> np.ndarray:
-    """Ids of the available chunks, best first, equals in document order; only the `top_k` best if given.
-    q_values (N,), available (N,) bool.
+    """Ids of the available chunks, best first, equals in document order; only the `top_k` best if
+    given. q_values (N,), available (N,) bool.
     """
     ids = np.flatnonzero(available)
     if top_k is not None and top_k < len(ids):
@@ -55,8 +55,8 @@ def probabilities(
 
 
 def _scaled(q_values: np.ndarray, temperature: float) -> np.ndarray:
-    """(Q - largest Q) / temperature, float64; moving the largest to 0 first keeps tiny temperatures from
-    overflowing.
+    """(Q - largest Q) / temperature, float64; moving the largest to 0 first keeps tiny temperatures
+    from overflowing.
     """
     with np.errstate(over="ignore"):
         return (q_values.astype(np.float64) - float(q_values.max())) / temperature
@@ -65,8 +65,8 @@ def _scaled(q_values: np.ndarray, temperature: float) -> np.ndarray:
 def state_value(
     q_values: np.ndarray, available: np.ndarray, temperature: float, top_k: int | None = None
 ) -> float:
-    """V(s) = temperature * log sum exp(Q / temperature) over the candidates (eq. 4); its limit, the largest
-    Q, at temperature 0.
+    """V(s) = temperature * log sum exp(Q / temperature) over the candidates (eq. 4); its limit, the
+    largest Q, at temperature 0.
     """
     values = q_values[available] if top_k is None else q_values[candidates(q_values, available, top_k)]
     if temperature == 0:
@@ -90,9 +90,7 @@ def choose(
     top_k: int | None,
     rng: np.random.Generator,
 ) -> ChosenAction:
-    """Samples an action from the Boltzmann policy, or takes the best one at temperature 0. At least one chunk
-    must be available.
-    """
+    """Samples from the Boltzmann policy; the best one at temperature 0. A chunk must be available."""
     best, n_tied = greedy(q_values, available)
     value = state_value(q_values, available, temperature, top_k)
     if temperature == 0:

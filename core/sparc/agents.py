@@ -36,8 +36,8 @@ class Sources(Protocol):
     def worth(
         self, question: str, chunk_ids: Sequence[int], states: Sequence[Sequence[int]]
     ) -> np.ndarray | None:
-        """(len(states), len(chunk_ids)) Q of chunks, a row for each set of chunks that the trained agent has
-        before it; None without an agent.
+        """(len(states), len(chunk_ids)) Q of chunks, a row for each set of chunks that the trained
+        agent has before it; None without an agent.
         """
         ...
 
@@ -46,9 +46,7 @@ class Sources(Protocol):
         ...
 
     def left_to_find(self, question: str, memory: Sequence[int]) -> Remaining | None:
-        """What the agent would still take beside these chunks; None without an agent that knows
-        when to stop.
-        """
+        """What the agent would take beside these chunks; None without an agent that knows when to stop."""
         ...
 
 
@@ -129,9 +127,7 @@ class ContextManager(Protocol):
     def merge(
         self, question: str, best: BranchResult, others: Sequence[BranchResult], turn: Turn
     ) -> tuple[Note, tuple[Weighed, ...], Cost]:
-        """m^(t) from the best branch's memory and the others', and what it chose among, where that is
-        known.
-        """
+        """m^(t) from the memories of the best branch and the others, and what it chose among, where known."""
         ...
 
 

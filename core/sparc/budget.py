@@ -16,8 +16,8 @@ from core.sparc.events import Cost
 
 
 class OutOfBudget(Exception):
-    """No further call may be made. `reason` is the budget that is used up; `spent`: what a call had taken
-    that came to nothing for want of it.
+    """No further call may be made. `reason` is the budget that is used up; `spent`: what a call had
+    taken that came to nothing for want of it.
     """
 
     def __init__(self, reason: Literal["tokens", "calls"], spent: Spent = Spent()) -> None:  # noqa: B008 - frozen
@@ -37,9 +37,7 @@ class Budget:
         self._taken = Cost()
 
     def begin(self, most_tokens: int) -> int:
-        """Books a call; returns how many tokens its reply may have, at most `most_tokens`. Raises
-        OutOfBudget.
-        """
+        """Books a call; returns the most tokens of its reply, up to `most_tokens`. Raises OutOfBudget."""
         with self._lock:
             if self._max_calls is not None and self._calls >= self._max_calls:
                 raise OutOfBudget("calls")

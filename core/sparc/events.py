@@ -49,8 +49,8 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """A chunk that a merge had to choose among. `worth`: log-odds that it decides the answer, but for a
-    constant; `needed`: the agent keeps it whatever it is worth.
+    """A chunk that a merge had to choose among. `worth`: log-odds that it decides the answer, but
+    for a constant; `needed`: the agent keeps it whatever it is worth.
     """
 
     chunk_id: int
@@ -90,8 +90,8 @@ class SparcStarted:
 
 @dataclass(frozen=True, slots=True)
 class RoundStarted:
-    """The rewriter has spoken. In round 1 with `first_round="question"` every query is the plain question and
-    the cost is nothing.
+    """The rewriter has spoken. In round 1 with `first_round="question"` every query is the plain
+    question and the cost is nothing.
     """
 
     round: int
@@ -125,9 +125,7 @@ class NoteUpdated:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A branch's candidate a_k. `citations`: chunks it rests on. `confidence` None where
-    nobody measured it.
-    """
+    """A branch's candidate a_k. `citations`: chunks it rests on. `confidence`: None where not measured."""
 
     round: int
     branch: int
@@ -188,8 +186,8 @@ class BrokenOff:
 
 @dataclass(frozen=True, slots=True)
 class SparcStopped:
-    """Last event of every run that was not cancelled. `evidence`: chunks of the final note, then of the best
-    branch, none twice.
+    """Last event of every run that was not cancelled. `evidence`: chunks of the final note, then of
+    the best branch, none twice.
     """
 
     reason: EndReason

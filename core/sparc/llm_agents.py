@@ -111,8 +111,8 @@ def prompt(name: str, values: Mapping[str, str]) -> list[Message]:
 def ask(
     llm: Llm, messages: Sequence[Message], schema: type[_Schema], turn: Turn, temperature: float
 ) -> tuple[_Schema, Cost]:
-    """One call within the run's budget. Raises LlmError, LlmCancelled, and OutOfBudget, also where it was the
-    budget that cut the reply off.
+    """One call within the run's budget. Raises LlmError, LlmCancelled, and OutOfBudget, also where
+    it was the budget that cut the reply off.
     """
     most = turn.budget.begin(MAX_REPLY_TOKENS)
     sampling = Sampling(temperature=temperature, max_tokens=most, seed=turn.seed)
@@ -197,9 +197,7 @@ class LlmManager:
     def update(
         self, question: str, query: str, note: Note, hits: Sequence[Hit], turn: Turn
     ) -> tuple[Note, Cost]:
-        """The note rewritten; its chunks are the old ones and those that the model says it took something
-        from.
-        """
+        """The note rewritten; its chunks are the old ones and those that the model says it used."""
         values = {
             "question": quoted("question", question),
             "query": quoted("query", query),

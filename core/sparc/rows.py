@@ -85,9 +85,7 @@ class SparcRow:
 
 
 def read_sparc_rows(path: Path) -> list[SparcRow]:
-    """The rows of a file, gzipped if its name ends in .gz. Raises BadRequest, naming the line
-    that is none.
-    """
+    """The rows of a file, gzipped if its name ends in .gz. Raises BadRequest, naming the wrong line."""
     return read_lines(path, SparcRow, "SPARC row", "study sparc --rows")
 
 

@@ -118,8 +118,8 @@ def worth(question: str, chunk_ids: Sequence[int], sources: Sources) -> list[flo
 
 
 def coverage(question: str, text: str, sources: Sources) -> float:
-    """Share of the question's words that a text holds, each counting as its rarity; 0 where the question has
-    none.
+    """Share of the question's words that a text holds, each counting as its rarity; 0 where the
+    question has none.
     """
     asked = {word: sources.rarity(word) for word in words(question)}
     held = set(words(text))
@@ -149,8 +149,8 @@ class ReadEvidence:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the agent would add nothing, or, where nobody can tell, whether the chunks hold all that
-        the question names.
+        """Whether the agent would add nothing, or, where nobody can tell, whether the chunks hold
+        all that the question names.
         """
         return self.covered >= COVERED if self.left is None else self.left.q_value < self.left.threshold
 
@@ -176,8 +176,8 @@ class RuleManager:
         hits: Sequence[Hit],
         turn: Turn,
     ) -> tuple[Note, Cost]:
-        """The memory's chunks and the new ones, the best of both kept; an old one goes only where a better
-        one came.
+        """The memory's chunks and the new ones, the best of both kept; an old one goes only where a
+        better one came.
         """
         chunk_ids = [*note.chunk_ids, *(one.chunk_id for one in hits)]
         return self._note(question, chunk_ids, turn.sources)[0], Cost()
@@ -242,8 +242,8 @@ def _agreement(one: BranchResult, candidates: Sequence[BranchResult]) -> float:
 
 
 def _bearing(question: str, text: str, sources: Sources) -> str:
-    """The sentences of a chunk that share most with the question, in their order; its first one where none
-    shares anything.
+    """The sentences of a chunk that share most with the question, in their order; its first one
+    where none shares anything.
     """
     parts = list(sentences(text))
     scores = [coverage(question, part, sources) for part in parts]
@@ -267,8 +267,8 @@ class RuleRewriter:
         return tuple(wanted[i % len(wanted)] for i in range(task.width)), Cost()
 
     def _openings(self, task: RewriteTask) -> list[Rewrite]:
-        """One search a name of the question, with the words that belong to no name; none where it names fewer
-        than two things.
+        """One search a name of the question, with the words that belong to no name; none where it
+        names fewer than two things.
         """
         named = names(task.question)
         rest = [
@@ -286,8 +286,8 @@ class RuleRewriter:
         ]
 
     def _follow_ups(self, task: RewriteTask, sources: Sources) -> list[Rewrite]:
-        """Chunk by chunk, the best first: names that were not asked for, each with the words of the question
-        that the chunk doesn't hold.
+        """Chunk by chunk, the best first: names that were not asked for, each with the words of the
+        question that the chunk doesn't hold.
         """
         asked = plain(" ".join([task.question, *task.queries]))
         rewrites = []
@@ -314,8 +314,8 @@ def _lexical(task: RewriteTask) -> Strategy:
 
 
 class ReaderGenerator:
-    """The reader over the chunks that count, whole: it was trained on passages, and what is beside the point
-    distracts it.
+    """The reader over the chunks that count, whole: it was trained on passages, and what is beside
+    the point distracts it.
     """
 
     def __init__(self, reader: Reader) -> None:
@@ -364,7 +364,6 @@ class RuleEvaluator:
         note: Note,
         turn: Turn,
     ) -> tuple[Verdict, str, Cost]:
-        """See the class."""
         if not reading.answer:
             return (
                 "continue",

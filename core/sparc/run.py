@@ -69,9 +69,7 @@ def run_sparc(
     config: SparcConfig | None = None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Generator[SparcEvent, None, None]:
-    """The events of one run over `corpus`, which `retrievals` searches. Raises BadRequest
-    before the first.
-    """
+    """The events of one run over `corpus`, searched by `retrievals`. Raises BadRequest before the first."""
     question = check_query(question)
     config = check_sparc_config(config or SparcConfig())
     missing = [name for name in config.strategies if name not in retrievals.strategies]
@@ -211,8 +209,8 @@ class _Run:
         )
 
     def _broken_off(self, broken: BrokenOff, finished: Sequence[BranchResult] = ()) -> SparcStopped:
-        """The end by a spent budget or a failure: the last merged answer, or the best of what round 1 has
-        finished.
+        """The end by a spent budget or a failure: the last merged answer, or the best of what round
+        1 has finished.
         """
         if self.best is None and finished:
             self.best = min(
@@ -342,8 +340,8 @@ def _broken(
 
 
 def mean_overlap(hits: Sequence[Sequence[Hit]]) -> float | None:
-    """Mean pairwise Jaccard index of the branches' chunks (appendix B.2); None below two branches, or when
-    none found anything.
+    """Mean pairwise Jaccard index of the branches' chunks (appendix B.2); None below two branches,
+    or when none found anything.
     """
     sets = [[one.chunk_id for one in branch] for branch in hits]
     return mean(jaccard(a, b) for i, a in enumerate(sets) for b in sets[i + 1 :])

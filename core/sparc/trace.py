@@ -235,9 +235,7 @@ class SparcTrace:
         )
 
     def at_depth(self, depth: int) -> SparcTrace:
-        """The run as it would have been with a smaller depth. Raises ValueError below 1; the run itself where
-        it was no deeper.
-        """
+        """The run with a smaller depth, itself where it was no deeper. Raises ValueError below 1."""
         if depth < 1:
             raise ValueError(f"depth {depth} must be at least 1")
         config = replace(self.started.config, depth=min(depth, self.started.config.depth))
@@ -299,8 +297,8 @@ class SparcTrace:
 
 
 def extended(trace: SparcTrace | None, event: SparcEvent) -> SparcTrace:
-    """A trace after one more event; None is a run that has not begun. Raises ValueError for an event that
-    can't follow.
+    """A trace after one more event; None is a run that has not begun. Raises ValueError for an
+    event that can't follow.
     """
     if trace is not None:
         return trace.with_event(event)
@@ -310,8 +308,8 @@ def extended(trace: SparcTrace | None, event: SparcEvent) -> SparcTrace:
 
 
 def fold_sparc(events: Iterable[SparcEvent]) -> SparcTrace:
-    """The trace of a stream of events. Raises ValueError unless they begin with SparcStarted and each can
-    follow the last.
+    """The trace of a stream of events. Raises ValueError unless they begin with SparcStarted and
+    each can follow the last.
     """
     trace: SparcTrace | None = None
     for event in events:

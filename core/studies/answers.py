@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from core.answer.confidence import expected_calibration_error
 from core.answer.rows import AnswerRow, group_answers
 from core.metrics import RIGHT_FROM
-from core.statistics import interval, mean
-from core.studies.report import Report, Table, with_interval
+from core.statistics import mean
+from core.studies.report import Report, Table, mean_with_interval
 from core.tasks.babilong import name_length
 
 SURE = 0.7
@@ -45,10 +45,6 @@ def _name(row: AnswerRow) -> str:
     return row.task if row.length is None else f"{row.task} at {name_length(row.length)}"
 
 
-def _mean_with_interval(values: Sequence[float]) -> str | None:
-    return with_interval(mean(values), interval(values))
-
-
 def _scores(group: Sequence[AnswerRow]) -> tuple[str | int | float | None, ...]:
     return (
         _name(group[0]),
@@ -56,9 +52,9 @@ def _scores(group: Sequence[AnswerRow]) -> tuple[str | int | float | None, ...]:
         len(group),
         f"{mean(row.n_passages for row in group):.1f}",
         mean(row.support_found for row in group),
-        _mean_with_interval([row.em for row in group]),
-        _mean_with_interval([row.f1 for row in group]),
-        _mean_with_interval([row.accuracy for row in group]),
+        mean_with_interval([row.em for row in group]),
+        mean_with_interval([row.f1 for row in group]),
+        mean_with_interval([row.accuracy for row in group]),
         mean(float(row.empty) for row in group),
     )
 

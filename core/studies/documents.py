@@ -15,8 +15,8 @@ import numpy as np
 from core.completeness import LOW, JudgedQuestions, questions_by_size
 from core.errors import BadRequest
 from core.evaluate.documents import DOCUMENT_METRICS, DocumentRow
-from core.statistics import interval, mean, paired_test
-from core.studies.report import Cell, Report, Table, with_interval, with_p
+from core.statistics import mean, paired_test
+from core.studies.report import Cell, Report, Table, mean_with_interval, with_p
 
 CHOSEN = "auto"
 """The method that the others are tested against."""
@@ -102,7 +102,7 @@ def _told_complete(size: int, one: JudgedQuestions) -> Iterator[tuple[Cell, ...]
                 words,
                 int(part.sum()),
                 float(one.estimates[part].mean()),
-                with_interval(mean(complete), interval(complete)),
+                mean_with_interval(complete),
             )
 
 
@@ -123,7 +123,7 @@ def _method_row(kind: str, method: str, group: Sequence[DocumentRow]) -> tuple[C
     tests = [
         None if method == CHOSEN else _against(group, method, name) for name in ("passage_recall", "complete")
     ]
-    shown = (with_interval(mean(values), interval(values)) for values in (recall, complete))
+    shown = (mean_with_interval(values) for values in (recall, complete))
     return (kind, method, len(own), *shown, mean(several), *tests)
 
 

@@ -15,8 +15,8 @@ from itertools import pairwise
 from core.errors import BadRequest
 from core.evaluate.frontier import FrontierRow, group_frontier
 from core.resrag.action import RESRAG
-from core.statistics import interval, mean, paired_test
-from core.studies.report import Cell, Chart, Line, Report, Table, with_interval
+from core.statistics import mean, paired_test
+from core.studies.report import Cell, Chart, Line, Report, Table, mean_with_interval
 
 Group = tuple[FrontierRow, ...]
 _SIZED = (
@@ -125,7 +125,7 @@ def _sized(group: Group, place: int) -> tuple[Cell, ...]:
         max(row.chunks[place] for row in group),
         f"{_mean(group, 'tokens', place):.0f}",
         max(row.tokens[place] for row in group),
-        with_interval(mean(scores[0]), interval(scores[0])),
+        mean_with_interval(scores[0]),
         *(mean(values) for values in scores[1:]),
     )
 
@@ -139,8 +139,8 @@ def _others(group: Group, groups: Sequence[Group]) -> list[Group]:
 
 
 def _against(group: Group, other: Group) -> list[tuple[Cell, ...]]:
-    """RES-RAG at each budget that spends more than the one before, against the mixture of another method's
-    settings that spends as much.
+    """RES-RAG at each budget that spends more than the one before, against the mixture of another
+    method's settings that spends as much.
     """
     theirs = {row.id: row for row in other}
     common = [row for row in group if row.id in theirs]

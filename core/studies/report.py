@@ -6,9 +6,10 @@ Tables and charts as plain data, and their Markdown. How charts are drawn is dec
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from core.statistics import PairedTest
+from core.statistics import PairedTest, interval, mean
 
 Cell = str | int | float | None
 
@@ -95,6 +96,11 @@ def cell_text(cell: Cell) -> str:
     if cell is None:
         return "-"
     return f"{cell:.3f}" if isinstance(cell, float) else str(cell).replace("|", "\\|")
+
+
+def mean_with_interval(values: Sequence[float | None]) -> str | None:
+    """See `with_interval`."""
+    return with_interval(mean(values), interval(values))
 
 
 def with_interval(value: float | None, ends: tuple[float, float] | None) -> str | None:

@@ -12,8 +12,7 @@ from core.errors import BadRequest
 from core.evaluate.rows import EpisodeRow, group_rows
 from core.evaluate.summary import compare, summarise
 from core.retrievers import facts_of
-from core.statistics import interval, mean
-from core.studies.report import Cell, Report, Table, with_interval, with_p
+from core.studies.report import Cell, Report, Table, mean_with_interval, with_interval, with_p
 from core.studies.subjects import agent_name, conditions, subject_name, task_name
 
 COLUMNS = {
@@ -34,9 +33,7 @@ T.
 
 
 def scores(rows: Sequence[EpisodeRow]) -> Report:
-    """A line an evaluation. Methods without a threshold of their own have no values under it. Raises
-    BadRequest for no rows.
-    """
+    """A line an evaluation; under no threshold of its own no values. Raises BadRequest for no rows."""
     groups = group_rows(rows)
     if not groups:
         raise BadRequest("there are no rows to study; evaluate at least one example")
@@ -55,7 +52,7 @@ def scores(rows: Sequence[EpisodeRow]) -> Report:
                 task_name(row),
                 agent_name(row),
                 len(group),
-                with_interval(mean(complete), interval(complete)),
+                mean_with_interval(complete),
                 *shown.values(),
                 _against(group, groups),
             )

@@ -13,8 +13,8 @@ from core.errors import BadRequest
 from core.metrics import fact_recall
 from core.sparc.retriever import SPARC
 from core.sparc.rows import SparcRow, group_sparc
-from core.statistics import interval, mean, paired_test
-from core.studies.report import Cell, Chart, Line, Report, Table, with_interval, with_p
+from core.statistics import mean, paired_test
+from core.studies.report import Cell, Chart, Line, Report, Table, mean_with_interval, with_p
 
 Group = tuple[SparcRow, ...]
 
@@ -30,8 +30,8 @@ CORRECT = "accuracy"
 
 
 def sparc(rows: Sequence[SparcRow]) -> Report:
-    """All tables. The first method of each task is what the others are tested against. Raises BadRequest for
-    no rows.
+    """All tables. The first method of each task is what the others are tested against. Raises
+    BadRequest for no rows.
     """
     groups = group_sparc(rows)
     if not groups:
@@ -84,7 +84,7 @@ def _scores(groups: Sequence[Group]) -> Table:
                 row.width if is_sparc or row.method == "parallel" else None,
                 row.depth if is_sparc else None,
                 len(group),
-                *(with_interval(mean(values), interval(values)) for values in scores),
+                *(mean_with_interval(values) for values in scores),
                 None if group is first else _difference(group, first),
                 _shown(mean(float(len(one.evidence)) for one in group), 1),
                 _shown(mean(float(one.evidence_tokens) for one in group), 0),
@@ -136,7 +136,7 @@ def _grown(groups: Sequence[Group]) -> list[Table]:
                 _name(group),
                 group[0].width,
                 len(reached),
-                with_interval(mean(alone), interval(alone)),
+                mean_with_interval(alone),
             )
         )
     table = Table(
@@ -160,8 +160,8 @@ def _acceptance(groups: Sequence[Group]) -> Table | None:
                 _name(group),
                 group[0].width,
                 group[0].depth,
-                with_interval(mean(share), interval(share)),
-                with_interval(mean(wrong), interval(wrong)),
+                mean_with_interval(share),
+                mean_with_interval(wrong),
                 _shown(mean(float(row.rounds) for row in group), 2),
             )
         )
@@ -188,8 +188,8 @@ def _deepest(groups: Sequence[Group]) -> list[Group]:
 
 
 def _charts(groups: Sequence[Group]) -> list[Chart]:
-    """F1 and recall against what they cost: tokens where a language model was asked, else seconds (figures 3
-    and 5).
+    """F1 and recall against what they cost: tokens where a language model was asked, else seconds
+    (figures 3 and 5).
     """
     charts = []
     for task in dict.fromkeys(group[0].task for group in groups):

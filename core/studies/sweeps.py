@@ -12,19 +12,25 @@ import numpy as np
 
 from core.errors import BadRequest
 from core.evaluate.rows import EpisodeRow, group_rows
-from core.evaluate.summary import compare, summarise
+from core.evaluate.summary import Summary, compare, summarise
 from core.metrics import fact_em, fact_f1, fact_recall
-from core.statistics import interval, mean
-from core.studies.report import Cell, Chart, Line, Report, Table, with_interval, with_p
+from core.statistics import mean
+from core.studies.report import Cell, Chart, Line, Report, Table, mean_with_interval, with_interval, with_p
 from core.studies.subjects import agent_name, conditions, subject_name
 from core.tasks.babilong import name_length
 
 Group = tuple[EpisodeRow, ...]
+SCORES = {
+    "fact_f1": "Fact F1 (own threshold)",
+    "fact_f1_oracle_stop": "Fact F1 (oracle stop)",
+    "fact_em": "Fact EM",
+}
+"""Metrics and their columns."""
 
 
 def budget(rows: Sequence[EpisodeRow]) -> Report:
-    """Facts found with 1 ... T retrievals and no stop (Q-RAG table 6, retrieval part), read off rows of the
-    largest T.
+    """Facts found with 1 ... T retrievals and no stop (Q-RAG table 6, retrieval part), read off
+    rows of the largest T.
     """
     tables, charts, notes = [], [], []
     for group in _groups(rows):
@@ -41,7 +47,7 @@ def budget(rows: Sequence[EpisodeRow]) -> Report:
             lines.append(
                 (
                     n,
-                    *(with_interval(mean(values), interval(values)) for values in scores.values()),
+                    *(mean_with_interval(values) for values in scores.values()),
                     None if tokens is None else round(tokens),
                 )
             )
@@ -68,8 +74,8 @@ def budget(rows: Sequence[EpisodeRow]) -> Report:
 
 
 def planning(rows: Sequence[EpisodeRow]) -> Report:
-    """Plan Q-RAG against the greedy agent (appendix D): the same questions, a paired test of each beam
-    against a beam of one.
+    """Plan Q-RAG against the greedy agent (appendix D): the same questions, a paired test of each
+    beam against a beam of one.
     """
     lines: list[tuple[Cell, ...]] = []
     groups = _groups(rows)
@@ -83,15 +89,12 @@ def planning(rows: Sequence[EpisodeRow]) -> Report:
             and other[0].fingerprint == row.fingerprint
         ]
         test = compare(group, greedy[0]).tests["fact_f1"] if row.beam_width > 1 and greedy else None
-        scores = [
-            with_interval(summary.metrics[name], summary.intervals[name]) for name in ("fact_f1", "fact_em")
-        ]
         lines.append(
             (
                 subject_name(group),
                 row.beam_width,
                 len(group),
-                *scores,
+                *_scores(summary, "fact_f1", "fact_em"),
                 with_p(test),
                 round(summary.metrics["milliseconds"] or 0),
             )
@@ -110,35 +113,10 @@ def length(rows: Sequence[EpisodeRow]) -> Report:
     curves: dict[str, list[tuple[float, float | None]]] = {}
     for name, group, shortest in _by_length(rows):
         now, before = summarise(group), summarise(shortest)
-        scores = [
-            with_interval(now.metrics[metric], now.intervals[metric])
-            for metric in ("fact_f1", "fact_f1_oracle_stop", "fact_em")
-        ]
         loss = (before.metrics["fact_f1"] or 0.0) - (now.metrics["fact_f1"] or 0.0)
-        chunks = int(np.median([row.n_chunks for row in group]))
-        lines.append(
-            (
-                name,
-                name_length(group[0].length or 0),
-                chunks,
-                len(group),
-                group[0].step_budget,
-                *scores,
-                f"{100 * loss:+.1f}",
-            )
-        )
+        lines.append((*_haystack(name, group), *_scores(now, *SCORES), f"{100 * loss:+.1f}"))
         curves.setdefault(name, []).append((float(group[0].length or 0), now.metrics["fact_f1"]))
-    columns = (
-        "task",
-        "tokens",
-        "chunks",
-        "n",
-        "T",
-        "Fact F1 (own threshold)",
-        "Fact F1 (oracle stop)",
-        "Fact EM",
-        "points lost",
-    )
+    columns = ("task", "tokens", "chunks", "n", "T", *SCORES.values(), "points lost")
     return Report(
         "length",
         (Table("Length of the haystack", columns, tuple(lines)),),
@@ -156,27 +134,14 @@ def length(rows: Sequence[EpisodeRow]) -> Report:
 
 
 def timing(rows: Sequence[EpisodeRow]) -> Report:
-    """Milliseconds of a whole retrieval by length and method (figure 3 c), one question at a time, chunk
-    vectors being there.
-    """
+    """Milliseconds of a whole retrieval by length and method (figure 3 c), one question at a time."""
     lines: list[tuple[Cell, ...]] = []
     curves: dict[str, list[tuple[float, float | None]]] = {}
     for name, group, _ in _by_length(rows):
         middle, late = (
             float(np.quantile([row.milliseconds for row in group], share)) for share in (0.5, 0.9)
         )
-        chunks = int(np.median([row.n_chunks for row in group]))
-        lines.append(
-            (
-                name,
-                name_length(group[0].length or 0),
-                chunks,
-                len(group),
-                group[0].step_budget,
-                round(middle, 1),
-                round(late, 1),
-            )
-        )
+        lines.append((*_haystack(name, group), round(middle, 1), round(late, 1)))
         curves.setdefault(name, []).append((float(group[0].length or 0), middle))
     columns = ("task and method", "tokens", "chunks", "n", "T", "median ms", "90th percentile ms")
     chart = Chart(
@@ -201,35 +166,36 @@ def chunk_size(rows: Sequence[EpisodeRow]) -> Report:
     groups = sorted(_groups(rows), key=lambda group: (subject_name(group), group[0].chunk_tokens or 0))
     for group in groups:
         row, summary = group[0], summarise(group)
-        scores = [
-            with_interval(summary.metrics[metric], summary.intervals[metric])
-            for metric in ("fact_f1", "fact_f1_oracle_stop", "fact_em")
-        ]
-        chunks = int(np.median([row.n_chunks for row in group]))
-        tokens = round(summary.metrics["evidence_tokens"] or 0)
-        lines.append(
-            (subject_name(group), row.chunk_tokens or "as they are", chunks, len(group), *scores, tokens)
-        )
+        size, tokens = row.chunk_tokens or "as they are", round(summary.metrics["evidence_tokens"] or 0)
+        scores = _scores(summary, *SCORES)
+        lines.append((subject_name(group), size, _n_chunks(group), len(group), *scores, tokens))
         if row.chunk_tokens:
             curves.setdefault(subject_name(group), []).append(
                 (float(row.chunk_tokens), summary.metrics["fact_f1_oracle_stop"])
             )
-    columns = (
-        "task",
-        "tokens a chunk",
-        "chunks",
-        "n",
-        "Fact F1 (own threshold)",
-        "Fact F1 (oracle stop)",
-        "Fact EM",
-        "evidence tokens",
-    )
+    columns = ("task", "tokens a chunk", "chunks", "n", *SCORES.values(), "evidence tokens")
     return Report(
         "chunk-size",
         (Table("Chunk size", columns, tuple(lines)),),
         (Chart("Fact F1 by chunk size", "tokens a chunk", "Fact F1 (oracle stop)", _lines(curves)),),
         tuple(f"{subject_name(group)}: {conditions(group)}" for group in groups),
     )
+
+
+def _scores(summary: Summary, *names: str) -> list[str | None]:
+    """Metrics with their confidence intervals."""
+    return [with_interval(summary.metrics[name], summary.intervals[name]) for name in names]
+
+
+def _n_chunks(group: Group) -> int:
+    """Median."""
+    return int(np.median([row.n_chunks for row in group]))
+
+
+def _haystack(name: str, group: Group) -> tuple[Cell, ...]:
+    """A line's first cells: the subject, its length in tokens and chunks, questions and budget."""
+    row = group[0]
+    return name, name_length(row.length or 0), _n_chunks(group), len(group), row.step_budget
 
 
 def _groups(rows: Sequence[EpisodeRow]) -> list[Group]:

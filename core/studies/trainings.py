@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from core.batches import batches
 from core.errors import BadRequest
 from core.studies.report import Cell, Chart, Line, Report, Table
 
@@ -49,8 +50,8 @@ def trainings_in(path: Path) -> list[Path]:
 
 
 def read_training(path: Path) -> list[dict[str, Any]]:
-    """The events of a training, from its folder or a copy of its progress.jsonl, which may be gzipped. Raises
-    BadRequest when it hasn't begun or is none.
+    """The events of a training, from its folder or a copy of its progress.jsonl, which may be
+    gzipped. Raises BadRequest when it hasn't begun or is none.
     """
     file = path / "progress.jsonl" if path.is_dir() else path
     try:
@@ -70,9 +71,7 @@ def read_training(path: Path) -> list[dict[str, Any]]:
 
 
 def curves(trainings: Sequence[Events]) -> Report:
-    """Learning curves (Q-RAG figure 6): return by time, validation by update, Q against its target,
-    exploration.
-    """
+    """Learning curves (Q-RAG figure 6): return by time, validation by update, Q and target, exploration."""
     lines: list[tuple[Cell, ...]] = []
     return_lines, score_lines, q_lines, entropy_lines = [], [], [], []
     for name, events in zip(_names(trainings), trainings, strict=True):
@@ -128,8 +127,8 @@ def curves(trainings: Sequence[Events]) -> Report:
 
 
 def ablations(trainings: Sequence[Events]) -> Report:
-    """What each part of the method brings (table 3), on the validation examples; mean and standard deviation
-    over seeds.
+    """What each part of the method brings (table 3), on the validation examples; mean and standard
+    deviation over seeds.
     """
     by_variant: dict[str, list[Events]] = {}
     for name, events in zip(_variants(trainings), trainings, strict=True):
@@ -162,8 +161,8 @@ def ablations(trainings: Sequence[Events]) -> Report:
 
 
 def sweep(trainings: Sequence[Events], setting: str, symbol: str) -> Report:
-    """Validation score by one setting (figure 3 a, b); mean and standard deviation over what else differs,
-    such as seeds.
+    """Validation score by one setting (figure 3 a, b); mean and standard deviation over what else
+    differs, such as seeds.
     """
     by_value: dict[float, list[float]] = {}
     for events in trainings:
@@ -202,8 +201,8 @@ def _validated(events: Events) -> list[dict[str, Any]]:
 
 
 def _variants(trainings: Sequence[Events], left_out: Sequence[str] = ()) -> list[str]:
-    """What sets each training apart from most of them, seed and `left_out` aside; a setting that an older
-    version did not know counts as its own value.
+    """What sets each training apart from most of them, seed and `left_out` aside; a setting that an
+    older version did not know counts as its own value.
     """
     configs = [
         {name: value for name, value in events[0]["config"].items() if name not in ("seed", *left_out)}
@@ -234,8 +233,8 @@ def _words(name: str, value: Any) -> str:
 
 
 def _names(trainings: Sequence[Events]) -> list[str]:
-    """Distinct names: the data, then what sets a training apart if that is soon said, then the seed, then a
-    number.
+    """Distinct names: the data, then what sets a training apart if that is soon said, then the
+    seed, then a number.
     """
     names = [f"{events[0]['config'].get('data', 'training')}" for events in trainings]
     if len(set(names)) < len(names):
@@ -260,7 +259,7 @@ def _names(trainings: Sequence[Events]) -> list[str]:
 
 def _smoothed(values: Sequence[float]) -> tuple[float, ...]:
     """Means of consecutive blocks."""
-    return tuple(float(np.mean(values[lo : lo + SMOOTHING])) for lo in range(0, len(values), SMOOTHING))
+    return tuple(float(np.mean(block)) for block in batches(values, SMOOTHING))
 
 
 def _spread(scores: Sequence[float]) -> str:

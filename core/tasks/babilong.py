@@ -82,9 +82,7 @@ def compose(
 def compose_chunks(
     task: str, question: BabiQuestion, noise: Noise, n_chunks: int, rng: Random, example_id: str
 ) -> Example:
-    """One question over `n_chunks` chunks (more when the story alone has more): the short haystacks of
-    training.
-    """
+    """One question over `n_chunks` chunks, or as many as the story has: the short haystacks of training."""
     chunks = weave(question.facts, noise, max(0, n_chunks - len(question.facts)), rng)
     return _example(task, question, chunks, example_id)
 
@@ -103,8 +101,8 @@ def compose_all(
     tokenizer: Tokenizer,
     n: int | None,
 ) -> Composed:
-    """The first `n` questions that fit, None for all, drawn in an order of the seed. Each example depends on
-    (seed, question) only.
+    """The first `n` questions that fit, None for all, drawn in an order of the seed. Each example
+    depends on (seed, question) only.
     """
     order = list(range(len(questions)))
     Random(f"{task} {seed}").shuffle(order)

@@ -61,8 +61,8 @@ class DocumentQuestion:
 
 
 def read_document_questions(path: Path) -> list[DocumentQuestion]:
-    """All questions of a file of JSON lines, plain or gzipped. Raises BadRequest for the first line that
-    can't be used.
+    """All questions of a file of JSON lines, plain or gzipped. Raises BadRequest for the first line
+    that can't be used.
     """
     questions: list[DocumentQuestion] = []
     known: set[str] = set()
@@ -135,15 +135,13 @@ class QuoteFinder:
 
 
 def _letters(text: str) -> str:
-    """What of a text is compared. Letter by letter, so that the same letter has the same form wherever it
-    stands.
-    """
+    """What of a text is compared. Letter by letter, so that a letter has one form wherever it stands."""
     return "".join(character.lower() for character in text if character.isalnum())
 
 
 def places_of(question: DocumentQuestion, finder: QuoteFinder) -> tuple[TextPlace, ...]:
-    """Where the quotes of a question stand, in their order. Raises BadRequest as `QuoteFinder.find`, with the
-    id of the question.
+    """Where the quotes of a question stand, in their order. Raises BadRequest as
+    `QuoteFinder.find`, with the id of the question.
     """
     try:
         return tuple(map(finder.find, question.quotes))
@@ -157,8 +155,8 @@ def placed(
     name: str,
     on_fault: Callable[[BadRequest], None] = lambda _: None,
 ) -> list[tuple[DocumentQuestion, tuple[TextPlace, ...]]]:
-    """The questions whose quotes stand exactly once in the text of the document of that name, and where.
-    `on_fault` hears of the others.
+    """The questions whose quotes stand exactly once in the text of the document of that name, and
+    where. `on_fault` hears of the others.
     """
     finder = QuoteFinder(text, name)
     there = []
@@ -192,8 +190,8 @@ def cut_whole(documents: Sequence[Document], tokenizer: Tokenizer) -> Workspace:
 
 
 def standing_once(text: str, start: int, end: int, finder: QuoteFinder) -> str:
-    """A passage with as many of the letters behind it as it takes to stand once, punctuation aside; the
-    passage alone where that takes more than MOST_BEHIND.
+    """A passage with as many of the letters behind it as it takes to stand once, punctuation aside;
+    the passage alone where that takes more than MOST_BEHIND.
     """
     for longer in range(end, min(end + MOST_BEHIND, len(text)) + 1):
         with suppress(BadRequest):
@@ -214,8 +212,8 @@ class DocumentFolder:
     """Documents by name: files of a folder, under their names or where a `documents.tsv` says."""
 
     def __init__(self, folder: Path, questions: Path) -> None:
-        """`documents.tsv` may lie in the folder, in its `natural`, or beside the file of questions. Raises
-        BadRequest when there is no such folder.
+        """`documents.tsv` may lie in the folder, in its `natural`, or beside the file of questions.
+        Raises BadRequest when there is no such folder.
         """
         if not folder.is_dir():
             raise BadRequest(f"{folder} is no folder; name the one that holds the documents")
@@ -260,8 +258,8 @@ class DocumentFolder:
 def each_document(
     questions: Iterable[DocumentQuestion], documents: Documents, tokenizer: Tokenizer
 ) -> Iterator[tuple[Workspace, list[tuple[DocumentQuestion, tuple[TextPlace, ...]]]]]:
-    """Document by document: its chunks, and the questions whose quotes stand there exactly once, with the
-    places of those. Raises BadRequest, BadDocument.
+    """Document by document: its chunks, and the questions whose quotes stand there exactly once,
+    with the places of those. Raises BadRequest, BadDocument.
     """
     for name, own in by_document(questions).items():
         document = documents.read(name)

@@ -72,9 +72,7 @@ class Noise:
 
 @dataclass(frozen=True, eq=False)
 class Woven(Sequence[str]):
-    """A question's own texts among noise; the noise is read from row `start` on and begins again after its
-    end.
-    """
+    """A question's own texts among noise, which is read from row `start` on and begins again at its end."""
 
     noise: Noise
     start: int
@@ -88,8 +86,8 @@ class Woven(Sequence[str]):
 
     @property
     def noise_rows(self) -> np.ndarray:
-        """(N,) int64 row of the noise that each chunk is; -1 for the own texts. Made anew each time: kept for
-        hundreds of haystacks it would fill memory.
+        """(N,) int64 row of the noise that each chunk is; -1 for the own texts. Made anew each
+        time: kept for hundreds of haystacks it would fill memory.
         """
         rows = np.full(len(self), -1, dtype=np.int64)
         is_noise = np.ones(len(self), dtype=bool)
@@ -112,8 +110,8 @@ class Woven(Sequence[str]):
 
 
 def weave(own: Sequence[str], noise: Noise, n_noise: int, rng: Random, start: int | None = None) -> Woven:
-    """Own texts, in their order, at uniformly random places among `n_noise` chunks of noise from row `start`
-    on, a random one if None.
+    """Own texts, in their order, at uniformly random places among `n_noise` chunks of noise from
+    row `start` on, a random one if None.
     """
     places = sorted(rng.sample(range(len(own) + n_noise), len(own)))
     return Woven(
@@ -124,8 +122,8 @@ def weave(own: Sequence[str], noise: Noise, n_noise: int, rng: Random, start: in
 def weave_to_length(
     own: Sequence[str], n_own_tokens: int, noise: Noise, token_budget: int, rng: Random
 ) -> Woven | None:
-    """Own texts among as much noise as fits in a budget of tokens, from a random row on; None when they alone
-    exceed it.
+    """Own texts among as much noise as fits in a budget of tokens, from a random row on; None when
+    they alone exceed it.
     """
     if n_own_tokens > token_budget:
         return None

@@ -133,8 +133,8 @@ def find_deeds(noise: Noise, people: frozenset[str]) -> Noise:
 
 
 def find_calls(noise: Noise, people: frozenset[str]) -> Noise:
-    """The sentences of a few words that name one of `people`, as talk is full of: beside a long text's other
-    sentences they look like facts about them.
+    """The sentences of a few words that name one of `people`, as talk is full of: beside a long
+    text's other sentences they look like facts about them.
     """
     pattern = re.compile(rf"\b{_any_of(people)}\b")
     rows = [
@@ -148,9 +148,7 @@ def find_calls(noise: Noise, people: frozenset[str]) -> Noise:
 def rename_people(
     noise: Noise, people: frozenset[str], cast: Sequence[str], rng: Random, tokenizer: Tokenizer
 ) -> Noise:
-    """The same sentences with each mention of `people`, title and all, replaced by a name drawn from the
-    `cast`.
-    """
+    """The same sentences, each mention of `people`, title and all, a name drawn from the `cast`."""
     pattern = re.compile(rf"\b{_TITLE}{_any_of(people)}\b")
     texts = tuple(pattern.sub(lambda _: rng.choice(cast), text) for text in noise.texts)
     return Noise(noise.name, texts, np.array(tokenizer.count(texts), dtype=np.int32))
@@ -200,8 +198,8 @@ def _collect(
 
 
 def cut_prose(text: str, tokenizer: Tokenizer, max_tokens: int | None) -> tuple[list[str], np.ndarray]:
-    """Chunks of one text, line breaks within paragraphs joined, and their (N,) int32 token counts; see
-    `read_noise`.
+    """Chunks of one text, line breaks within paragraphs joined, and their (N,) int32 token counts;
+    see `read_noise`.
     """
     text = "\n\n".join(" ".join(paragraph.split()) for paragraph in _EMPTY_LINES.split(text))
     spans = spans_array(iter_sentences(text))

@@ -29,9 +29,7 @@ MAX_SUPPORT = 32
 
 
 def read_own_questions(path: Path) -> list[Example]:
-    """All questions of a JSONL file, plain or gzipped. Raises BadRequest for the first line that can't be
-    used.
-    """
+    """All questions of a JSONL file, plain or gzipped. Raises BadRequest for the first wrong line."""
     examples: list[Example] = []
     for where, record in json_lines(path, max_bytes=MAX_FILE_BYTES, max_line_bytes=MAX_LINE_BYTES):
         if len(examples) == MAX_QUESTIONS:
@@ -84,9 +82,7 @@ def _example(record: dict[str, Any], where: str, row: int) -> Example:
 
 
 def checked_support(support: object, n_chunks: int, where: str) -> tuple[int, ...]:
-    """Support ids, ascending. Raises BadRequest unless they are one to MAX_SUPPORT different indices of
-    chunks.
-    """
+    """Support ids, ascending. Raises BadRequest unless they are 1 to MAX_SUPPORT different chunks."""
     if not isinstance(support, list) or not all(type(chunk_id) is int for chunk_id in support):
         raise BadRequest(f'{where} needs "support", a list of whole numbers; put it right')
     outside = [chunk_id for chunk_id in support if not 0 <= chunk_id < n_chunks]

@@ -127,9 +127,7 @@ of this.
 
 
 class _Drawer:
-    """Draws labels and values of one use, a label never twice, and those of the hay apart from those asked
-    for.
-    """
+    """Draws labels and values of one use, a label never twice; the hay's differ from those asked for."""
 
     def __init__(self, rng: Random, use: Use, *, hay: bool = False) -> None:
         self.rng = rng
@@ -190,8 +188,8 @@ def hay_of(
 
 @dataclass(frozen=True, slots=True)
 class _NeedleQuestion:
-    """A question, the needles it needs in random order and those that only distract, which of them are asked
-    for, and their values.
+    """A question, the needles it needs in random order and those that only distract, which of them
+    are asked for, and their values.
     """
 
     question: str

@@ -51,9 +51,7 @@ def list_samples() -> tuple[Sample, ...]:
 
 
 def read_sample(path: Path) -> Sample:
-    """A document with its sidecar, generated ones too. Raises OSError when one of the two
-    files is missing.
-    """
+    """A document with its sidecar, generated ones too. Raises OSError where either is missing."""
     values = json.loads(path.with_suffix(".questions.json").read_text(encoding="utf-8"))
     questions = (
         SampleQuestion(**{**question, "support": tuple(question["support"])})
@@ -63,8 +61,8 @@ def read_sample(path: Path) -> Sample:
 
 
 def span_chunks(workspace: Workspace, document: int, spans: Iterable[TextRange]) -> tuple[int, ...]:
-    """Ids of the chunks that hold a part of any span of one document, ascending; a span across a border
-    counts on both sides.
+    """Ids of the chunks that hold a part of any span of one document, ascending; a span across a
+    border counts on both sides.
     """
     return tuple(
         sorted(

@@ -87,9 +87,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class StoryQuestion:
-    """A question about the end of the story; `support` are rows of `Story.facts` in the order of the
-    reasoning.
-    """
+    """A question about the end of the story; `support`: rows of `Story.facts` in order of reasoning."""
 
     question: str
     answer: str
@@ -224,8 +222,8 @@ def _simulate(rng: Random, cast: Sequence[str], things: Sequence[str], n_facts: 
 
 
 def _ends(n: int) -> list[float]:
-    """Fractions of the story after which n people or objects rest: spread out, more of them late than early,
-    the last at the end.
+    """Fractions of the story after which n people or objects rest: spread out, more of them late
+    than early, the last at the end.
     """
     return [((i + 1) / n) ** 0.6 for i in range(n)]
 

@@ -53,8 +53,8 @@ class Played:
 
 
 class _Table:
-    """The examples of a part as padded tensors: which row of the distinct texts each chunk is, what is free,
-    what is support, what words add.
+    """The examples of a part as padded tensors: which row of the distinct texts each chunk is, what
+    is free, what is support, what words add.
     """
 
     def __init__(self, examples: Sequence[Example], device: torch.device) -> None:
@@ -106,17 +106,15 @@ class Scorer:
         return torch.from_numpy(out).to(self._frequencies.device)
 
     def phases(self, positions: torch.Tensor) -> torch.Tensor | None:
-        """(..., D / 2) complex unit numbers that turn vectors at positions (...,); None where nothing is
-        turned.
-        """
+        """(..., D / 2) complex unit numbers that turn vectors at positions (...,); None: nothing turns."""
         if self.spec.position_kind == "none":
             return None
         angles = positions.unsqueeze(-1) * self._frequencies
         return torch.polar(torch.ones_like(angles), angles)
 
     def turn(self, vectors: torch.Tensor, phases: torch.Tensor | None) -> torch.Tensor:
-        """R_p v: vectors (..., D), phases as above. A pair of components is one complex number, which makes
-        turning one product.
+        """R_p v: vectors (..., D), phases as above. A pair of components is one complex number,
+        which makes turning one product.
         """
         if phases is None:
             return vectors
@@ -233,8 +231,8 @@ class _Part:
 
 
 def collect(part: _Part, alpha: float, generator: torch.Generator) -> _Way:
-    """Plays the episodes in lockstep, each by the exploring policy, or along its support where that is what
-    is learned.
+    """Plays the episodes in lockstep, each by the exploring policy, or along its support where that
+    is what is learned.
     """
     towers, config, table = part.towers, part.config, part.table
     candidates = functional.embedding(table.rows, part.chunks)
@@ -285,8 +283,8 @@ def collect(part: _Part, alpha: float, generator: torch.Generator) -> _Way:
 
 @torch.no_grad()
 def targets(part: _Part, way: _Way, alpha: float) -> tuple[torch.Tensor, torch.Tensor]:
-    """((T + 1, B) values of the states by the target towers, the first left out, (T, B) returns); zeros where
-    nothing is learned from rewards.
+    """((T + 1, B) values of the states by the target towers, the first left out, (T, B) returns);
+    zeros where nothing is learned from rewards.
     """
     towers, config, n_steps = part.towers, part.config, len(way.states)
     values = torch.zeros((n_steps + 1, len(part.examples)), device=towers.device)
@@ -362,8 +360,8 @@ def _start(example: Example, config: TrainConfig, generator: torch.Generator) ->
 
 
 def _twins(example: Example) -> list[int]:
-    """The chunks of an example's own, but for its support, that share most words with that: what an agent
-    takes by mistake.
+    """The chunks of an example's own, but for its support, that share most words with that: what an
+    agent takes by mistake.
     """
     wanted = {word for row in example.support for word in example.chunks[row].split()}
     others = [row for row in example.own_ids if row not in example.support]
@@ -430,8 +428,8 @@ def _best(scores: torch.Tensor, top_k: int | None) -> torch.return_types.topk:
 def _ranking_loss(
     scores: torch.Tensor, wanted: torch.Tensor, free: torch.Tensor, running: torch.Tensor, temperature: float
 ) -> torch.Tensor:
-    """Sum over the running states with support left of -log (probability that the policy at `temperature`
-    takes some of it).
+    """Sum over the running states with support left of -log (probability that the policy at
+    `temperature` takes some of it).
     """
     logits = scores / temperature
     of_wanted = torch.logsumexp(logits.masked_fill(~wanted, _MASKED), 1)

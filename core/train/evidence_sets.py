@@ -163,8 +163,8 @@ class AnswerScores:
 
 
 class SetTrainer:
-    """One training run; `run` is a generator of its events, and closing it stops between two updates. A
-    `Learner`.
+    """One training run; `run` is a generator of its events, and closing it stops between two
+    updates. A `Learner`.
     """
 
     def __init__(
@@ -207,7 +207,6 @@ class SetTrainer:
         return self.sitting.run(self, self.config.updates, self.config.validate_every, **started)
 
     def step(self, update: int) -> TrainEvent:
-        """See `Learner`."""
         rng = Random(f"evidence sets {self.config.seed} {update}")
         drawn = [
             (question, rng.choice(BUDGETS))
@@ -329,7 +328,6 @@ class SetTrainer:
         )
 
     def tensors(self) -> dict[str, torch.Tensor]:
-        """See `Learner`."""
         adam = {f"adam.{name}.{key}": value for name, key, value in self._adam()}
         policies = {"policy": self.policy, "reference": self.reference}
         return adam | {

@@ -78,7 +78,6 @@ class GeneralMixture:
         Random("order of validation").shuffle(self._held)
 
     def draw(self, rng: Random, n: int) -> list[Example]:
-        """See `Mixture`."""
         drawn = rng.sample(self._train, n)
         own = [
             [*one.support, *rng.sample(one.distractors, min(DISTRACTORS, len(one.distractors)))]
@@ -91,12 +90,10 @@ class GeneralMixture:
         ]
 
     def validation(self, n: int) -> list[Example]:
-        """See `Mixture`."""
         rng = Random("places of validation")
         return [_example(one, [*one.support, *one.distractors], rng) for one in self._held[:n]]
 
     def describe(self) -> dict[str, Any]:
-        """See `Mixture`."""
         documents = {one.question.document for one in self._train}
         return {
             "questions": len(self._train),
@@ -124,8 +121,8 @@ def _questions_with_texts(
     tokenizer: FastTokenizer,
     plain: DualEncoder,
 ) -> Iterator[_QuestionTexts]:
-    """Every question that has an answer; one whose quotes are not found is left out. Documents are read one
-    after the other, and embedded unless they were before.
+    """Every question that has an answer; one whose quotes are not found is left out. Documents are
+    read one after the other, and embedded unless they were before.
     """
     answerable = [question for question in questions if question.quotes]
     for workspace, placed in each_document(answerable, documents, tokenizer):

@@ -68,18 +68,15 @@ class MultiHopMixture:
         rng.shuffle(self._validation)
 
     def draw(self, rng: Random, n: int) -> list[Example]:
-        """See `Mixture`."""
         names = rng.choices(
             [*self._shares, BRIDGES], [*self._shares.values(), BRIDGE_SHARE if self._links else 0.0], k=n
         )
         return mixed_up([_hardened(self._ask(name, rng), self._pool, rng) for name in names], rng)
 
     def validation(self, n: int) -> list[Example]:
-        """See `Mixture`."""
         return self._validation[:n]
 
     def describe(self) -> dict[str, Any]:
-        """See `Mixture`."""
         questions = {name: len(examples) for name, examples in self._train.items()} | {
             BRIDGES: len(self._links)
         }
@@ -118,8 +115,8 @@ def _support_titles(examples: Iterable[Example]) -> set[str]:
 
 
 def mixed_up(examples: Sequence[Example], rng: Random) -> list[Example]:
-    """Each example among paragraphs of the others as well, all in random order; a paragraph that it has
-    already doesn't join.
+    """Each example among paragraphs of the others as well, all in random order; a paragraph that it
+    has already doesn't join.
     """
     out = []
     for example in examples:

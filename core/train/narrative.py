@@ -86,7 +86,6 @@ class NarrativeMixture:
             self._test_keys |= story_keys(read_babi(babi_folder(data), task, "test"))
 
     def draw(self, rng: Random, n: int) -> list[Example]:
-        """See `Mixture`."""
         windows = {cut: _window(noise, rng, WINDOW[cut]) for cut, noise in self._noises.items()}
         for cut in NAMED:
             windows[cut] = self._rename(windows[cut], rng)
@@ -103,7 +102,6 @@ class NarrativeMixture:
         ]
 
     def describe(self) -> dict[str, Any]:
-        """See `Mixture`."""
         return {
             "shares": dict(self._shares),
             "noise": {

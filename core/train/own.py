@@ -36,13 +36,10 @@ class OwnMixture:
         self._validation, self._train = examples[:kept], examples[kept:]
 
     def draw(self, rng: Random, n: int) -> list[Example]:
-        """See `Mixture`."""
         return [rng.choice(self._train) for _ in range(n)]
 
     def validation(self, n: int) -> list[Example]:
-        """See `Mixture`."""
         return self._validation[:n]
 
     def describe(self) -> dict[str, Any]:
-        """See `Mixture`."""
         return {"file": self._file, "questions": len(self._train), "validation": len(self._validation)}

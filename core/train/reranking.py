@@ -224,7 +224,6 @@ class RerankTrainer:
         yield from self.sitting.run(self, self.config.updates, self.config.validate_every, **started)
 
     def step(self, update: int) -> TrainEvent:
-        """See `Learner`."""
         rng = Random(f"reranker {self.config.seed} {update}")
         drawn = [
             self._drawn(one, rng)
@@ -250,7 +249,6 @@ class RerankTrainer:
         }
 
     def validate(self, *, is_last: bool) -> TrainEvent:
-        """See `Learner`."""
         candidate = self.sitting.new_candidate()
         shutil.copytree(
             self.agent,
@@ -284,7 +282,6 @@ class RerankTrainer:
         return scores | self.sitting.offer(candidate, score, error, is_last=is_last, last_file=SPEC_FILE)
 
     def tensors(self) -> dict[str, torch.Tensor]:
-        """See `Learner`."""
         return self.descent.state_dict()
 
     def _drawn(self, one: Candidates, rng: Random) -> list[tuple[str, str]]:

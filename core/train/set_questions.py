@@ -84,8 +84,8 @@ class SetQuestion:
 def set_questions(
     name: str, part: Literal["train", "test"], n: int, tokenizer: Tokenizer, data: Path | None = None
 ) -> list[SetQuestion]:
-    """At most n answered questions of a set by name, drawn at random, the same at every call. Raises
-    BadRequest where it isn't there.
+    """At most n answered questions of a set by name, drawn at random, the same at every call.
+    Raises BadRequest where it isn't there.
     """
     files = {
         one: file
@@ -199,9 +199,7 @@ def indexed(
     encoder: DualEncoder,
     on_progress: Callable[[EmbedProgress], None] | None = None,
 ) -> Iterator[tuple[SetQuestion, Corpus]]:
-    """Each question with its corpus; every distinct text is embedded once and all corpora
-    share one matrix.
-    """
+    """Each question with its corpus; every distinct text is embedded once, all share one matrix."""
     workspaces = {id(question.workspace): question.workspace for question in questions}
     texts = {key: workspace.texts() for key, workspace in workspaces.items()}
     rows = {

@@ -75,8 +75,8 @@ class TrainableTowers:
         seed: int,
         dropout: float = 0.0,
     ) -> None:
-        """`base`: folder of the base encoder. `dropout`: of the online towers. Raises BadCheckpoint when the
-        base can't be used.
+        """`base`: folder of the base encoder. `dropout`: of the online towers. Raises BadCheckpoint
+        when the base can't be used.
         """
         self.spec = spec
         self.device = device
@@ -170,8 +170,8 @@ class TrainableTowers:
                 load_adapter(folder / name, low_rank_changes(tower), origin)
 
     def save(self, folder: Path) -> None:
-        """Writes the towers into a checkpoint folder: adapters, or complete towers where whole matrices were
-        trained.
+        """Writes the towers into a checkpoint folder: adapters, or complete towers where whole
+        matrices were trained.
         """
         for name, tower in self.online.items():
             if self._rank:
@@ -180,8 +180,8 @@ class TrainableTowers:
                 save_file(_complete(tower), folder / WEIGHTS[name])
 
     def _twin(self, name: str, pristine: PreTrainedModel, dtype: torch.dtype) -> PreTrainedModel:
-        """A target that equals the online tower. Made anew: copies of a parametrized layer share its entry
-        among the weights formed once.
+        """A target that equals the online tower. Made anew: copies of a parametrized layer share
+        its entry among the weights formed once.
         """
         tower = (
             trainable_tower(copy.deepcopy(pristine), self._rank, dtype).to(self.device).requires_grad_(False)
@@ -235,8 +235,8 @@ def base_encoder(base: Path) -> PreTrainedModel:
 
 
 def trainable_tower(tower: PreTrainedModel, rank: int, dtype: torch.dtype) -> PreTrainedModel:
-    """Freezes a float32 tower but for the changes it adds to the linear layers; everything is computed in
-    `dtype`.
+    """Freezes a float32 tower but for the changes it adds to the linear layers; everything is
+    computed in `dtype`.
     """
     tower.eval().requires_grad_(False)
     for layer in adaptable_layers(tower).values():
@@ -280,9 +280,7 @@ def low_rank_changes(tower: PreTrainedModel) -> dict[str, LowRankChange]:
 
 @torch.no_grad()
 def _complete(tower: PreTrainedModel) -> dict[str, torch.Tensor]:
-    """All weights of a tower with its changes added, under the names of the base encoder,
-    in half precision.
-    """
+    """All weights of a tower with its changes added, by the base encoder's names, in half precision."""
     out: dict[str, torch.Tensor] = {}
     for name, value in tower.state_dict().items():
         if ".parametrizations." not in name:

@@ -19,6 +19,7 @@ import torch
 
 from core.answer.protocol import Reader
 from core.answer.reader import load_reader
+from core.batches import batches
 from core.encode.cache import VectorStore
 from core.encode.checkpoint import (
     SPEC_FILE,
@@ -53,15 +54,13 @@ WORD_SAMPLE = 120
 
 
 class Trainer:
-    """One training run. `run` is a generator of its events; closing it stops the training between two
-    updates.
-    """
+    """One training run. `run` is a generator of its events; closing it stops between two updates."""
 
     def __init__(
         self, plan: Plan, folder: Path, device: str | None = None, reader: Reader | None = None
     ) -> None:
-        """reader: whose answers pay for choices where the objective is `answers`; the one that ships by
-        default. Raises BadCheckpoint, and BadRequest when `folder` holds another training.
+        """reader: whose answers pay for choices where the objective is `answers`; the one that
+        ships by default. Raises BadCheckpoint, and BadRequest when `folder` holds another training.
         """
         self.config, self.mixture, self.folder = plan.config, plan.mixture, folder
         self.device = find_device(device)
@@ -190,8 +189,8 @@ class Trainer:
 
 
 def _adapters_of(agent: str, spec: CheckpointSpec) -> Path:
-    """Folder of a trained agent's adapters. Raises BadCheckpoint when it has none, or they belong to another
-    encoder.
+    """Folder of a trained agent's adapters. Raises BadCheckpoint when it has none, or they belong
+    to another encoder.
     """
     folder = find_checkpoint(agent)
     start = read_spec(folder)
@@ -216,8 +215,7 @@ def familiarity_with(
 
 def _split(examples: Sequence[Example], n_parts: int) -> list[Sequence[Example]]:
     """Parts of nearly equal size, in order."""
-    size = -(-len(examples) // n_parts)
-    return [examples[lo : lo + size] for lo in range(0, len(examples), size)]
+    return list(batches(examples, -(-len(examples) // n_parts)))
 
 
 def _measure(parts: Sequence[Played]) -> TrainEvent:
@@ -247,8 +245,8 @@ def _measure(parts: Sequence[Played]) -> TrainEvent:
 
 
 def _validation_scores(rows: Sequence[EpisodeRow], values: Sequence[float]) -> TrainEvent:
-    """`score`, which decides which agent is best unless answers do: the mean of `values`, Fact F1 with an
-    oracle stop. Beside it, by task.
+    """`score`, which decides which agent is best unless answers do: the mean of `values`, Fact F1
+    with an oracle stop. Beside it, by task.
     """
     by_task: dict[str, list[EpisodeRow]] = {}
     for row in rows:

@@ -101,8 +101,8 @@ def diagnose(
 
 
 def n_found_by(agent: Agent, corpus: Corpus, trace: Trace, gold: Sequence[int]) -> int:
-    """Support chunks that another agent would find with its own stop and review, in as many steps as its own
-    budget.
+    """Support chunks that another agent would find with its own stop and review, in as many steps
+    as its own budget.
     """
     config = agent.spec.episode_config(
         step_budget=min(agent.spec.step_budget, len(corpus)), forbidden=trace.started.config.forbidden
@@ -114,21 +114,32 @@ def n_found_by(agent: Agent, corpus: Corpus, trace: Trace, gold: Sequence[int]) 
     return len({*gold} & {*found.picks})
 
 
+def steps_tried(trace: Trace, n_chunks: int) -> int:
+    """Steps that going on is tried to; 0 where it is not: the run is that long, or the agent planned."""
+    config = trace.started.config
+    most = min(MOST_STEPS, n_chunks - len(config.forbidden))
+    return most if config.beam_width == 1 and len(trace.steps) < most else 0
+
+
+def are_words_tried(n_chunks: int) -> bool:
+    """Whether BM25 is tried."""
+    return n_chunks <= MOST_CHUNKS
+
+
 def _before_review(trace: Trace, gold: Sequence[int]) -> list[Remedy]:
     """What the run holds without its review."""
     return [Remedy("keep", 0, len({*gold} & {*trace.chosen}))] if trace.taken_back else []
 
 
 def _longer(agent: Agent, corpus: Corpus, trace: Trace, gold: Sequence[int]) -> list[Remedy]:
-    """The fewest steps in which the run, going on and stopping nowhere, holds the most support; an agent that
-    planned is not gone on with.
-    """
-    config = trace.started.config
-    most = min(MOST_STEPS, len(corpus) - len(config.forbidden))
-    if config.beam_width > 1 or len(trace.steps) >= most:
+    """The fewest steps in which the run, going on and stopping nowhere, holds the most support."""
+    most = steps_tried(trace, len(corpus))
+    if not most:
         return []
     chosen = list(trace.chosen)
-    goes_on = config.with_(step_budget=most, stop_threshold=None, review_threshold=None, forced=())
+    goes_on = trace.started.config.with_(
+        step_budget=most, stop_threshold=None, review_threshold=None, forced=()
+    )
     for event in agent.run(trace.started.query, corpus, goes_on, trace.chosen):
         if isinstance(event, StepTaken):
             chosen.append(event.chunk_id)
@@ -139,7 +150,7 @@ def _longer(agent: Agent, corpus: Corpus, trace: Trace, gold: Sequence[int]) -> 
 
 def _by_words(corpus: Corpus, trace: Trace, chunk_id: int, gold: Sequence[int]) -> list[Remedy]:
     """Where BM25 has the chunk, if that is within as many chunks as the run might have taken."""
-    if len(corpus) > MOST_CHUNKS:
+    if not are_words_tried(len(corpus)):
         return []
     scores = corpus.words.scores(words_of(trace.started.query))
     order = np.argsort(-scores, kind="stable")

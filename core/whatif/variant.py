@@ -70,8 +70,8 @@ class Change:
 
 @dataclass(frozen=True, eq=False)
 class Variant:
-    """A corpus with one change: a `Searchable` whose chunk ids are its own, `original` leads back to those of
-    the corpus.
+    """A corpus with one change: a `Searchable` whose chunk ids are its own, `original` leads back
+    to those of the corpus.
     """
 
     corpus: Corpus
@@ -84,7 +84,6 @@ class Variant:
 
     @property
     def borders(self) -> np.ndarray:
-        """See `Searchable`."""
         borders = self.corpus.borders
         return borders - (borders > self.change.chunk_id) if self.change.text is None else borders
 
@@ -92,19 +91,16 @@ class Variant:
         return len(self.index)
 
     def text(self, chunk_id: int) -> str:
-        """See `Searchable`."""
         original = self.original(chunk_id)
         if original == self.change.chunk_id and self.change.text is not None:
             return self.change.text
         return self.corpus.text(original)
 
     def texts(self) -> Sequence[str]:
-        """See `Searchable`."""
         return [self.text(chunk_id) for chunk_id in range(len(self))]
 
     @property
     def words(self) -> WordIndex:
-        """See `Searchable`."""
         return word_index(self, self.texts)
 
     def original(self, chunk_id: int) -> int:
@@ -232,8 +228,8 @@ def _q_value(trace: Trace, look: int, chunk_id: int | None) -> float | None:
 
 
 def try_out(encoder: DualEncoder, before: Trace, corpus: Corpus, change: Change) -> TryOut:
-    """Makes an agent's run again, with its settings, over its documents with one chunk changed. Raises
-    BadRequest.
+    """Makes an agent's run again, with its settings, over its documents with one chunk changed.
+    Raises BadRequest.
     """
     began = time.perf_counter()
     variant = vary(corpus, encoder, change)

@@ -253,8 +253,8 @@ class Comparisons:
             self._idle["cutting"].set()
 
     def try_out(self, compared: Compared, change: Change) -> list[tuple[ShownColumn, TryOut]]:
-        """Every column whose method looks again after each choice, made again with one chunk changed; none of
-        them is logged. Raises BadRequest.
+        """Every column whose method looks again after each choice, made again with one chunk
+        changed; none of them is logged. Raises BadRequest.
         """
         columns = [
             column
@@ -282,8 +282,8 @@ class Comparisons:
         return columns
 
     def page(self, compared: Compared, folder: Path) -> Path:
-        """The columns as one page that stands alone, written into an empty folder; those that refused say why
-        behind the others. Raises BadRequest, LogError.
+        """The columns as one page that stands alone, written into an empty folder; those that
+        refused say why behind the others. Raises BadRequest, LogError.
         """
         columns = self.shown_columns(compared)
         runs = [column.run for column in columns if column.run is not None]
@@ -526,9 +526,7 @@ class _Comparison:
             self.services.end_run(self.run, status, message)
 
     def _open(self, name: str, agent: Agent) -> OpenDocuments:
-        """The same chunks under an agent's vectors; those that this visitor has open already are not opened
-        twice.
-        """
+        """The same chunks under an agent's vectors; what this visitor has open is not opened twice."""
 
         def embedding(progress: OpenProgress) -> None:
             self.report(

@@ -35,7 +35,7 @@ from app.pages.sparc.actions import SparcRuns
 from app.pages.widgets.asking import known_questions
 from app.pages.widgets.notices import notice, notice_in, passing, passing_in
 from app.pages.widgets.text import open_documents, size_of
-from app.pages.widgets.work import Work, in_line
+from app.pages.widgets.work import Update, Work, in_line
 from app.services import Services
 from app.session import Session
 from core.config import EpisodeConfig
@@ -45,7 +45,6 @@ from core.resrag.action import SETS
 from core.sparc.retriever import SPARC
 from core.whatif.variant import MAX_TEXT, Change
 
-Update = dict[Any, Any]
 C = TypeVar("C", ColumnRef, CutRow)
 
 SHOW_TRIED = (
@@ -69,8 +68,8 @@ class CompareTab(CompareLayout):
     def __init__(
         self, services: Services, session: gr.State, explored: gr.Textbox, sparc: SparcRuns | None = None
     ) -> None:
-        """session, explored: the visitor's place in Explore, and the question there. sparc: what SPARC's
-        column is made with; one of its own by default.
+        """session, explored: the visitor's place in Explore, and the question there. sparc: what
+        SPARC's column is made with; one of its own by default.
         """
         self.services, self.comparisons = services, Comparisons(services, sparc)
         super().__init__(self.comparisons)
@@ -146,8 +145,8 @@ class CompareTab(CompareLayout):
         size: str,
         k: float,
     ) -> Update:
-        """What is open in Explore now; its question too, unless it is the one that was taken over before; and
-        a run that was opened here from there.
+        """What is open in Explore now; its question too, unless it is the one that was taken over
+        before; and a run that was opened here from there.
         """
         taken = self.asking.take_over(session, explored, compared.seen, question)
         if taken is None:
@@ -199,9 +198,7 @@ class CompareTab(CompareLayout):
         return tuple(chunk_id for chunk_id in session.forbidden if chunk_id not in compared.lifted)
 
     def _settings(self, session: Session, compared: Compared) -> EpisodeConfig | None:
-        """Those of the run that was opened from Explore, as long as its documents are open there under its
-        agent.
-        """
+        """Those of the run from Explore, as long as its documents are open there under its agent."""
         taken = compared.taken
         return taken.config if taken is not None and taken.corpus == session.corpus else None
 
@@ -288,8 +285,8 @@ class CompareTab(CompareLayout):
         do: Callable[[Callable[[Comparing[C]], None]], tuple[C, ...]],
         show: Callable[[tuple[C, ...]], Update],
     ) -> Iterator[Update]:
-        """Progress while `do` works, and what there is by then whenever there is more of it. An error becomes
-        a sentence, what was there stays.
+        """Progress while `do` works, and what there is by then whenever there is more of it. An
+        error becomes a sentence, what was there stays.
         """
         n_shown = 0
 

@@ -18,7 +18,7 @@ from core.config import EpisodeConfig
 from core.draw import comparison
 from core.draw.comparison import MOST_NAMED, MethodColumn, ShownComparison
 from core.draw.nodes import Node, act, h
-from core.draw.text import crumb, document_page, page_around, turn_pages
+from core.draw.text import found_by, reading_pane
 from core.draw.words import counted, duration
 from core.resrag.action import SETS
 from core.sparc.retriever import SPARC
@@ -264,8 +264,8 @@ def heading(compared: Compared, columns: Sequence[ShownColumn], workspace: Works
 
 
 def support(columns: Sequence[ShownColumn]) -> list[Node]:
-    """On a labelled question: where each support chunk stood at every method's first look, and whether it was
-    chosen.
+    """On a labelled question: where each support chunk stood at every method's first look, and
+    whether it was chosen.
     """
     return comparison.support(shown_comparison(columns))
 
@@ -280,32 +280,16 @@ def reading(compared: Compared, columns: Sequence[ShownColumn], workspace: Works
     if compared.chunk_id is None:
         return []
     shown = shown_comparison(columns)
-    found, paint = shown.finders, shown.paint
-    centre = compared.chunk_id if compared.anchor is None else compared.anchor
-    page = page_around(workspace, centre)
-
-    def mark(chunk_id: int) -> tuple[list[str], Node | None]:
-        classes = ["qx-gold"] * (chunk_id in shown.support)
-        if chunk_id not in found:
-            return classes, None
-        names = found[chunk_id]
-        return ["qx-chosen", paint[chunk_id], *classes], h(
-            "span.qx-pin", {"title": f"Found by {', '.join(names)}"}, f"{len(names)}×"
-        )
-
+    pins = {
+        chunk_id: (shown.paint[chunk_id], found_by(names, f"{len(names)}×"))
+        for chunk_id, names in shown.finders.items()
+    }
     change = act(
         "change",
         compared.chunk_id,
         "Change this chunk",
         title="Edit its text or leave it out, and ask the agents again",
     )
-    names = found.get(compared.chunk_id, ())
-    told = f"Found by {', '.join(names)}." if names else "No method found it."
-    return [
-        h(
-            "div.qx-read-head",
-            h("div", crumb(workspace, centre, compared.chunk_id), h("div.qx-sm", told)),
-            h("div.qx-read-actions", *turn_pages(workspace, page), change, act("close", "", "Close")),
-        ),
-        document_page(workspace, page, compared.chunk_id, mark),
-    ]
+    names = shown.finders.get(compared.chunk_id, ())
+    words = f"Found by {', '.join(names)}." if names else "No method found it."
+    return reading_pane(workspace, compared.chunk_id, compared.anchor, words, shown.support, pins, change)

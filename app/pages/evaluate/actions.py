@@ -152,8 +152,8 @@ class Evaluations:
         return self._idle.wait(seconds)
 
     def run(self, order: EvaluationOrder, report: Callable[[Measuring], None]) -> list[str]:
-        """Ids of the evaluations in the log, one an agent. Raises BadRequest; `report` may raise Cancelled:
-        rows so far are kept.
+        """Ids of the evaluations in the log, one an agent. Raises BadRequest; `report` may raise
+        Cancelled: rows so far are kept.
         """
         _check(order, self.services.settings)
         self._idle.clear()
@@ -242,8 +242,8 @@ class Evaluations:
         return keep(cancelled=False)
 
     def all(self, owner: str | None = None) -> list[EvaluationEntry]:
-        """A visitor's evaluations in the log, newest first; those of this process where another owns the log.
-        Raises LogError.
+        """A visitor's evaluations in the log, newest first; those of this process where another
+        owns the log. Raises LogError.
         """
         if not self.services.log_notice:
             return list_evaluations(self.services.own_log, owner)
@@ -287,8 +287,8 @@ class Evaluations:
         return reliability(self.get(evaluation_id, owner).rows)
 
     def make_default(self, evaluation_id: str, threshold: float) -> str:
-        """Writes the threshold into the agent's qrag.json; what was done, in a sentence. Raises BadRequest
-        unless the agent was trained here in local mode.
+        """Writes the threshold into the agent's qrag.json; what was done, in a sentence. Raises
+        BadRequest unless the agent was trained here in local mode.
         """
         self.services.agents.check_local_defaults()
         row = self.get(evaluation_id).rows[0]
@@ -322,8 +322,8 @@ class Evaluations:
         return f"{row.checkpoint} now stops below Q = {threshold:.3f}, here and on the command line."
 
     def use_for_now(self, evaluation_id: str, threshold: float) -> str:
-        """The threshold of Explore and of evaluations until the app is closed; what was done, in a sentence.
-        Raises BadRequest in public mode.
+        """The threshold of Explore and of evaluations until the app is closed; what was done, in a
+        sentence. Raises BadRequest in public mode.
         """
         self.services.agents.check_local_defaults()
         name = self.get(evaluation_id).rows[0].checkpoint
@@ -334,9 +334,7 @@ class Evaluations:
         )
 
     def example(self, evaluation_id: str, position: int, owner: str | None = None) -> Example:
-        """The example of a row, loaded again. Raises BadRequest when it can't be found or is another one by
-        now.
-        """
+        """The example of a row, loaded again. Raises BadRequest when it is gone, or another one by now."""
         row = self.get(evaluation_id, owner).rows[position]
         task = self._task_of(evaluation_id, row, owner)
         example = next((example for example in task.examples if example.id == row.id), None)
@@ -429,8 +427,8 @@ def open_episode(explorer: Explorer, session: Session, episode: ShownEpisode, re
 
 
 def available_tasks(settings: Settings) -> list[str]:
-    """Names of the tasks whose data are on this machine; the project's own stories always are, and a person's
-    own questions in local mode.
+    """Names of the tasks whose data are on this machine; the project's own stories always are, and
+    a person's own questions in local mode.
     """
     own = [] if settings.public else [OWN]
     try:
@@ -455,8 +453,8 @@ def at_threshold(rows: Sequence[EpisodeRow], threshold: float) -> Stops:
 
 
 def stop_curve(rows: Sequence[EpisodeRow]) -> StopCurve:
-    """`at_threshold` over the whole range of the rows' best Q, its ends rounded outwards to multiples of
-    0.05. Raises BadRequest.
+    """`at_threshold` over the whole range of the rows' best Q, its ends rounded outwards to
+    multiples of 0.05. Raises BadRequest.
     """
     check_greedy(rows)
     pooled = [q for row in rows for q in row.best_q]
@@ -504,8 +502,8 @@ def _has_length(task: str) -> bool:
 
 
 def _keep_questions(file: Path) -> Path:
-    """A copy that stays when the upload is gone, by the hash of what is in it. Raises BadRequest when there
-    is no room.
+    """A copy that stays when the upload is gone, by the hash of what is in it. Raises BadRequest
+    when there is no room.
     """
     try:
         with file.open("rb") as opened:

@@ -26,12 +26,12 @@ from app.pages.evaluate.actions import (
 from app.pages.evaluate.layout import NOBODY, EvaluateLayout
 from app.pages.widgets.figures import drawn
 from app.pages.widgets.notices import notice, notice_in
-from app.pages.widgets.work import QUIET, in_line
+from app.pages.widgets.work import QUIET, Update, in_line
 from app.services import Services
 from app.session import Session
 from app.visitors import newcomer
 from core.draw.nodes import Node
-from core.draw.tables import report_table
+from core.draw.tables import on_page, report_table
 from core.errors import BadRequest, UserError
 from core.evaluate.outcomes import FAILURES, Stop
 from core.evaluate.rows import EpisodeRow
@@ -39,14 +39,10 @@ from core.figures import card_figure, stops_figure
 from core.log import new_run_id
 from core.tasks.catalog import PARTS, TASKS
 
-Update = dict[Any, Any]
-
 
 @dataclass(frozen=True)
 class EvaluatePlace:
-    """What of the log is on the page; ids and numbers come from a browser and are checked where they are
-    used.
-    """
+    """What of the log is on the page; ids and numbers come from a browser: checked where they are used."""
 
     owner: str | None = None
     """Whose evaluations: the visitor's who has the page open; None in local mode."""
@@ -120,8 +116,8 @@ class EvaluateTab(EvaluateLayout):
     # Handlers; each returns or yields updates by component
 
     def _shown(self, looking: EvaluatePlace, session: Session, threshold: float) -> Update:
-        """The list as the log has it now, the agents that there are now, and figures: those that came while
-        the tab was hidden were not drawn.
+        """The list as the log has it now, the agents that there are now, and figures: those that
+        came while the tab was hidden were not drawn.
         """
         looking = replace(looking, owner=session.owner)
         agents = list(self.services.agents.checkpoints)
@@ -134,9 +130,7 @@ class EvaluateTab(EvaluateLayout):
         }
 
     def _figures(self, looking: EvaluatePlace, threshold: float) -> Update:
-        """Of the evaluation in view; none without one, and none where no threshold can be read
-        off its rows.
-        """
+        """Of the evaluation in view; none without one, or where its rows give no threshold."""
         if not looking.first:
             return {}
         try:
@@ -285,10 +279,9 @@ class EvaluateTab(EvaluateLayout):
         """A page of the log's evaluations."""
         try:
             entries = self.evaluations.all(looking.owner)
-            first = looking.page * view.PAGE
-            shown = entries[first : first + view.PAGE]
             scores = {
-                entry.evaluation_id: view.mean_f1(self._rows(looking, entry.evaluation_id)) for entry in shown
+                entry.evaluation_id: view.mean_f1(self._rows(looking, entry.evaluation_id))
+                for entry in on_page(entries, looking.page)
             }
         except UserError as error:
             return {self.list_notice: notice(str(error))}
@@ -375,8 +368,8 @@ class EvaluateTab(EvaluateLayout):
         }
 
     def _episodes(self, looking: EvaluatePlace) -> Iterator[Update]:
-        """The failure browser; the texts of an open episode come after its numbers, since its task may have
-        to be loaded.
+        """The failure browser; the texts of an open episode come after its numbers, since its task
+        may have to be loaded.
         """
         try:
             rows = self._rows(looking, looking.first)

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from app.pages.evaluate.actions import LONG, Measuring, StopCurve, Stops
 from app.pages.widgets.notices import notice
 from core.draw.nodes import Node, act, h
-from core.draw.tables import pager, table
+from core.draw.tables import on_page, pager, table, table_row
 from core.draw.words import duration, shorten
 from core.evaluate.outcomes import Failure, completed_at, failure_class, own_evidence, own_steps
 from core.evaluate.rows import EpisodeRow
@@ -27,8 +27,6 @@ from core.tasks.example import Example
 
 MOST_EXPORTED = 2_000
 """Rows that go through the page as one file."""
-PAGE = 20
-"""Rows of a table shown at once."""
 TOKENS_A_SECOND = 4e5
 """At which a haystack is read and counted twice, on a machine with two cores."""
 
@@ -177,7 +175,7 @@ def evaluation_list(
     )
     rows = [
         _evaluation_row(entry, scores.get(entry.evaluation_id), first, second)
-        for entry in entries[page * PAGE : (page + 1) * PAGE]
+        for entry in on_page(entries, page)
     ]
     return [table(head, rows, "Evaluations"), *pager("evaluations-page", page, len(entries))]
 
@@ -205,7 +203,7 @@ def _evaluation_row(entry: EvaluationEntry, score: float | None, first: str, sec
         str(config.get("split", "")),
         f"{entry.created_at.astimezone():%Y-%m-%d %H:%M}",
     ]
-    return h("tr", {"class": "qx-on"} if key in (first, second) else None, *(h("td", cell) for cell in cells))
+    return table_row(*cells, on=key in (first, second))
 
 
 def _toggle(action: str, key: str, label: str, pressed: bool, sentence: str) -> Node:
@@ -441,8 +439,8 @@ def failure_table(
     page: int,
     questions: Mapping[str, str] | None = None,
 ) -> list[Node]:
-    """A page of episodes; `others` are the rows of a second agent, by the key of their question. `questions`:
-    what was asked, by the row's id, as far as that is known.
+    """A page of episodes; `others` are the rows of a second agent, by the key of their question.
+    `questions`: what was asked, by the row's id, as far as that is known.
     """
     if not positions:
         return [h("p.qx-empty", "No episode is of this class.")]
@@ -458,7 +456,7 @@ def failure_table(
     if others:
         head.append(("B chose", "The same question through the second agent"))
     lines = []
-    for position in positions[page * PAGE : (page + 1) * PAGE]:
+    for position in on_page(positions, page):
         row = rows[position]
         other = others.get(row.key)
         name = h(
@@ -480,9 +478,7 @@ def failure_table(
         ]
         if others:
             cells.append("not asked" if other is None else _choices(other))
-        lines.append(
-            h("tr", {"class": "qx-on"} if position == opened else None, *(h("td", cell) for cell in cells))
-        )
+        lines.append(table_row(*cells, on=position == opened))
     return [table(head, lines, "Episodes"), *pager("episodes-page", page, len(positions))]
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from app.pages.evidence.actions import SetInView
 from app.pages.evidence.view import chance_of, pressed
 from core.draw.nodes import Node, h
-from core.draw.tables import PAGE, pager
+from core.draw.tables import PAGE, on_page, pager
 from core.draw.words import counted, shorten
 from core.prose import plain
 from core.resrag.sets import DocumentSet
@@ -88,7 +88,7 @@ def documents(view: SetInView | None, shown: Shown) -> list[Node]:
         legend,
         choice,
     )
-    lines = [_document(view, one, shown) for one in rows[page * PAGE : (page + 1) * PAGE]]
+    lines = [_document(view, one, shown) for one in on_page(rows, page)]
     nothing = h("p.qx-empty", "Nothing is taken of any document.")
     return [head, *(lines or [nothing]), *pager("docs-page", page, len(rows))]
 

@@ -32,13 +32,12 @@ from app.pages.explore.actions import open_in_explore
 from app.pages.widgets.asking import known_questions
 from app.pages.widgets.notices import notice, passing, passing_in, progress
 from app.pages.widgets.text import open_documents
-from app.pages.widgets.work import in_line
+from app.pages.widgets.work import Update, in_line
 from app.services import Services
 from app.session import Session
 from core.errors import BadRequest, UserError
 from core.log import new_run_id
 
-Update = dict[Any, Any]
 _MOST_PAGES = 1_000_000
 
 
@@ -77,8 +76,8 @@ class EvidenceTab(EvidenceLayout):
     """Built once; handlers are methods."""
 
     def __init__(self, services: Services, session: gr.State, explored: gr.Textbox, page: gr.HTML) -> None:
-        """session, explored, page: the visitor's place in Explore, the question there, and the component that
-        keeps the run's id in the address.
+        """session, explored, page: the visitor's place in Explore, the question there, and the
+        component that keeps the run's id in the address.
         """
         super().__init__(services, session)
         self.services, self.sets = services, EvidenceSets(services)

@@ -13,7 +13,7 @@ from app.pages.widgets.asking import settings_toggle
 from app.pages.widgets.notices import notice
 from core.draw.answers import BY_READER, CONFIDENCE, shortened
 from core.draw.nodes import Node, act, h
-from core.draw.text import crumb, document_page, page_around, turn_pages
+from core.draw.text import reading_pane
 from core.draw.words import counted
 from core.retrievers import notice_of
 from core.story import sure, verdict_on
@@ -160,35 +160,17 @@ def reading(view: SetInView, chunk_id: int | None, anchor: int | None, in_explor
     """The text around the open chunk, what is taken marked with its chance."""
     if chunk_id is None:
         return []
-    workspace = view.run.documents.workspace
-    centre = chunk_id if anchor is None else anchor
-    page = page_around(workspace, centre)
-
-    def mark(other: int) -> tuple[list[str], Node | None]:
-        classes = ["qx-gold"] * (other in view.run.gold)
-        if other not in view.taken:
-            return classes, None
-        badge = h("span.qx-pin.qx-c8", "✓" if view.by_model else chance_of(view, other))
-        return ["qx-chosen", "qx-c8", *classes], badge
-
+    pins: dict[int, tuple[str, Node]] = {
+        other: ("qx-c8", h("span.qx-pin.qx-c8", "✓" if view.by_model else chance_of(view, other)))
+        for other in view.taken
+    }
     state = "taken" if chunk_id in view.taken else "not taken"
     words = f"Chance {chance_of(view, chunk_id)}, {state} at a budget of {view.budget}."
     if view.by_model:
         words = f"By the language model: {chance_of(view, chunk_id)}."
     explore = act("explore", chunk_id, "Open in Explore", title="This chunk in the reading pane of Explore")
-    return [
-        h(
-            "div.qx-read-head",
-            h("div", crumb(workspace, centre, chunk_id), h("div.qx-sm", words)),
-            h(
-                "div.qx-read-actions",
-                *turn_pages(workspace, page),
-                explore if in_explore else None,
-                act("close", "", "Close"),
-            ),
-        ),
-        document_page(workspace, page, chunk_id, mark),
-    ]
+    workspace = view.run.documents.workspace
+    return reading_pane(workspace, chunk_id, anchor, words, view.run.gold, pins, *[explore] * in_explore)
 
 
 def changes(view: SetInView | None, question: str, same_documents: bool, by_model: bool) -> list[Node]:

@@ -22,9 +22,10 @@ from app.pages.experiments.layout import ANY, FORMATS, MATCHING, OPENED, OUTCOME
 from app.pages.widgets.figures import drawn
 from app.pages.widgets.notices import notice, notice_in, preparing, progress
 from app.pages.widgets.text import size_of
-from app.pages.widgets.work import QUIET, in_line
+from app.pages.widgets.work import QUIET, Update, in_line
 from app.services import Services
 from app.session import Session
+from core.draw.tables import PAGE
 from core.draw.words import counted
 from core.errors import BadRequest
 from core.figures import counts_figure, curves_figure
@@ -33,7 +34,6 @@ from core.log import new_run_id
 from core.log.records import moment
 from core.log.sql import EXAMPLES, SqlResult
 
-Update = dict[Any, Any]
 _ID = re.compile(r"[0-9a-f]{32}")
 _MOST_PAGES = 1_000_000
 _HIDES = "() => ({__type__: 'update', visible: false})"
@@ -43,9 +43,7 @@ _ADDRESS = re.compile(r"https?://[\w.:\[\]-]+")
 
 @dataclass(frozen=True)
 class ExperimentsPlace:
-    """What of the log is on the page; ids and numbers come from a browser and are checked where they are
-    used.
-    """
+    """What of the log is on the page; ids and numbers come from a browser: checked where they are used."""
 
     filters: RunFilters = field(default_factory=RunFilters)
     columns: tuple[str, ...] = view.USUAL_COLUMNS
@@ -235,7 +233,7 @@ class ExperimentsTab(ExperimentsLayout):
             case "toggle" if chosen:
                 return self._select(session, looking, [chosen])
             case "select-page":
-                rows = self.experiments.page(looking.filters, looking.page, view.PAGE, session.owner).rows
+                rows = self.experiments.page(looking.filters, looking.page, PAGE, session.owner).rows
                 return self._select(
                     session, looking, [row.run_id for row in rows if row.run_id not in looking.selected]
                 )
@@ -359,10 +357,10 @@ class ExperimentsTab(ExperimentsLayout):
 
     def _listing(self, session: Session, looking: ExperimentsPlace) -> Update:
         number = min(looking.page, _MOST_PAGES)
-        page = self.experiments.page(looking.filters, number, view.PAGE, session.owner)
+        page = self.experiments.page(looking.filters, number, PAGE, session.owner)
         if number and not page.rows:  # what stood there is deleted
-            number = max(0, (page.total - 1) // view.PAGE)
-            page = self.experiments.page(looking.filters, number, view.PAGE, session.owner)
+            number = max(0, (page.total - 1) // PAGE)
+            page = self.experiments.page(looking.filters, number, PAGE, session.owner)
         shown = view.run_list(
             page,
             number,

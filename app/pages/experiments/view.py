@@ -16,7 +16,7 @@ from core.again.replay import Replay
 from core.answer.evidence import EvidenceAnswer
 from core.draw.answers import shortened, verdict_line
 from core.draw.nodes import Node, act, h
-from core.draw.tables import pager, table
+from core.draw.tables import PAGE, fields, on_page, pager, table, table_row
 from core.draw.words import EXPLAIN, counted, duration, shorten, shorten_between, step_class, two_ends
 from core.events import StepTaken
 from core.log import LoggedRun, RunPage, RunRow
@@ -31,8 +31,6 @@ from core.story import verdict_on
 
 COMPARED_WITHIN = timedelta(minutes=3)
 """Between the beginnings of two columns of one comparison."""
-PAGE = 20
-"""Rows of a table shown at once: as many as `training_view.pager` turns."""
 SHARING = (
     "Whoever has the link can then open this run: the question, the whole text of its documents, every choice"
     " and its numbers, and the answer. Your other runs stay yours. It can't be taken back but by deleting the"
@@ -190,8 +188,8 @@ def run_list(
 
 
 def compared_before(rows: Sequence[RunRow]) -> list[bool]:
-    """Of each row, whether it belongs to the comparison of the row above: the same question to the same
-    documents, by another method or agent, within COMPARED_WITHIN.
+    """Of each row, whether it belongs to the comparison of the row above: the same question to the
+    same documents, by another method or agent, within COMPARED_WITHIN.
     """
     belongs: list[bool] = []
     ways: set[tuple[str, str]] = set()
@@ -253,8 +251,8 @@ def _in_a_line(question: str) -> list[Node]:
 
 
 def run_head(run: LoggedRun, asking: str) -> list[Node]:
-    """What was asked of what, and what can be done with the run; `asking`: "share" or "delete" while that
-    waits for its second click.
+    """What was asked of what, and what can be done with the run; `asking`: "share" or "delete"
+    while that waits for its second click.
     """
     record = run.record
     facts = (
@@ -311,8 +309,8 @@ def _question(run: LoggedRun, asking: str) -> list[Node]:
 
 
 def sharing(run_id: str, address: str, *, asks: bool) -> list[Node]:
-    """Beside a run in Explore: the question before a visitor shares it, or where it is found from now on.
-    `address`: of the app, without a slash.
+    """Beside a run in Explore: the question before a visitor shares it, or where it is found from
+    now on. `address`: of the app, without a slash.
     """
     if asks:
         return notice(
@@ -345,11 +343,6 @@ def opens_in(run: LoggedRun) -> str:
 def run_steps(run: LoggedRun) -> list[Node]:
     """Settings, every choice, and why the run stopped."""
     support = support_of(run)
-    settings = [
-        h(tag, None, words)
-        for pair in settings_of(run).items()
-        for tag, words in zip(("dt", "dd"), pair, strict=True)
-    ]
     cards = [_step(step, support, run) for step in run.trace.steps]
     family: list[Node] = []
     if run.record.parent_run_id:
@@ -362,7 +355,7 @@ def run_steps(run: LoggedRun) -> list[Node]:
         else ""
     )
     return [
-        h("dl.qx-fields.qx-sm", *settings),
+        h("dl.qx-fields.qx-sm", *fields(settings_of(run))),
         h("ol.qx-found", *cards),
         h("p.qx-stop", h("strong", stop_sentence(run)), found),
         *_answered(run),
@@ -541,7 +534,7 @@ def curve_table(charted: Charted) -> list[Node]:
             *values,
             "" if curve.refused is None else f"{curve.refused:.3f}",
         ]
-        rows.append(h("tr", *(h("td", cell) for cell in cells)))
+        rows.append(table_row(*cells))
     return [table(head, rows, "Best Q by step")]
 
 
@@ -549,7 +542,7 @@ def count_table(charted: Charted) -> list[Node]:
     """The numbers of the chart: outcomes by method and agent."""
     kinds = ("hit", "miss", "not labelled")
     rows = [
-        h("tr", h("td", name), *(h("td", f"{counts.get(kind, 0):,}") for kind in kinds))
+        table_row(name, *(f"{counts.get(kind, 0):,}" for kind in kinds))
         for name, counts in charted.counts.items()
     ]
     return [table(["method and agent", *kinds], rows, "Outcomes")]
@@ -569,7 +562,7 @@ def sql_result(result: SqlResult, page: int) -> list[Node]:
     )
     rows = [
         h("tr", *(h("td.qx-mut", "NULL") if cell is None else h("td", _cut(cell, 120)) for cell in row))
-        for row in result.rows[page * PAGE : (page + 1) * PAGE]
+        for row in on_page(result.rows, page)
     ]
     return [
         h("p.qx-mut.qx-sm", {"role": "status"}, words),

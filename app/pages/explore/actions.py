@@ -61,9 +61,7 @@ class Explorer:
         return documents
 
     def usual_config(self, documents: OpenDocuments) -> EpisodeConfig:
-        """What a run over documents begins with: the agent's defaults, its budget no more than there are
-        chunks.
-        """
+        """How a run over documents begins: the agent's defaults, its budget at most their chunks."""
         spec = self.services.agents.served(documents.agent.spec)
         return spec.episode_config(step_budget=min(spec.step_budget, documents.n_searched))
 
@@ -101,8 +99,8 @@ class Explorer:
         return self._fresh(session, opened)
 
     def open_again(self, session: Session, name: str) -> Session:
-        """A fresh session over documents that a page of this visitor has open, by `OpenDocuments.name`.
-        Raises BadRequest.
+        """A fresh session over documents that a page of this visitor has open, by
+        `OpenDocuments.name`. Raises BadRequest.
         """
         for known in self.services.library.corpora.all():
             if known.name == name and known.owner == session.owner:
@@ -148,9 +146,7 @@ class Explorer:
         return lambda part: on_progress.can_ask(self._fresh(session, part))
 
     def attach(self, run_id: str, on_progress: Progress | None = None, owner: str | None = None) -> Session:
-        """A visitor's session at the end of a logged run. Raises RunNotFound unless it is
-        theirs or shared.
-        """
+        """A visitor's session at the end of a logged run. Raises RunNotFound unless it's theirs or shared."""
         run = self.services.attach(run_id, on_progress, owner)
         steps = len(run.trace.steps)
         return Session(
@@ -167,8 +163,8 @@ class Explorer:
     def advance(
         self, session: Session, query: str, config: EpisodeConfig, steps: int | None
     ) -> Generator[Session]:
-        """Takes `steps` more steps (None: until the end); one session per event. Closing the iterator cancels
-        the run.
+        """Takes `steps` more steps (None: until the end); one session per event. Closing the
+        iterator cancels the run.
         """
         query = check_query(query)
         documents, run, config = self._advanced(session, query, config)
@@ -242,8 +238,8 @@ class Explorer:
     def forbid(
         self, session: Session, query: str, config: EpisodeConfig, chunk_id: int
     ) -> Generator[Session]:
-        """The agent may never choose a chunk; where it has, the run forks before that and shows what it
-        chooses instead.
+        """The agent may never choose a chunk; where it has, the run forks before that and shows
+        what it chooses instead.
         """
         if not 0 <= chunk_id < len(self.documents(session).corpus):
             raise BadRequest(f"chunk {chunk_id} does not exist; choose one of the document's chunks")
@@ -316,8 +312,8 @@ class Explorer:
     def _drive(
         self, session: Session, run: RunInView, config: EpisodeConfig, steps: int | None
     ) -> Generator[Session]:
-        """Takes events from the agent into the run, `steps` of them or all; a run that is left early by the
-        person is closed as cancelled.
+        """Takes events from the agent into the run, `steps` of them or all; a run that is left
+        early by the person is closed as cancelled.
         """
         documents = run.documents
         prefix = run.trace.chosen

@@ -14,7 +14,7 @@ from core.completeness import LOW, completeness_by_size
 from core.draw.nodes import Node, h
 from core.draw.words import counted, tenths
 from core.story import verdict_on
-from core.whatif.diagnosis import MOST_CHUNKS, MOST_STEPS, Diagnosis, Remedy
+from core.whatif.diagnosis import MOST_STEPS, Diagnosis, Remedy, are_words_tried, steps_tried
 
 MOST_BUTTONS = 3
 GENERAL = "general"
@@ -129,13 +129,10 @@ def _cause(finding: Diagnosis, run: RunInView) -> str:
 
 
 def _in_vain(run: RunInView) -> str:
-    """What core.whatif.diagnosis has tried, where none of it found more."""
-    config, tried = run.config, []
-    most = min(MOST_STEPS, run.n_chunks - len(config.forbidden))
-    if config.beam_width == 1 and len(run.trace.steps) < most:
-        tried.append(f"{most} steps")
-    if run.n_chunks <= MOST_CHUNKS:
-        tried.append(f"the first {counted(config.step_budget, 'chunk')} of BM25")
+    """What was tried, where none of it found more."""
+    tried = [f"{most} steps"] if (most := steps_tried(run.trace, run.n_chunks)) else []
+    if are_words_tried(run.n_chunks):
+        tried.append(f"the first {counted(run.config.step_budget, 'chunk')} of BM25")
     return f" Tried without finding it: {' and '.join(tried)}." if tried else ""
 
 

@@ -113,9 +113,7 @@ def open_content(
     chunker: str = "",
     max_tokens: float | None = None,
 ) -> Session:
-    """The bytes of one file; `name` tells its kind where the bytes don't, and is
-    shown. Raises BadDocument.
-    """
+    """The bytes of one file; `name` is shown, and tells the kind where they don't. Raises BadDocument."""
     began = time.perf_counter()
     with _converter(explorer, session) as converter:
         documents = list(
@@ -289,8 +287,8 @@ def find_chunk(workspace: Workspace, wanted: str, after: int | None) -> tuple[in
 
 
 def _find(text: str, sought: str, start: int) -> int:
-    """Where a folded text occurs next, whatever its case, or -1. Piece by piece, so that a long text is not
-    copied whole and others get their turn.
+    """Where a folded text occurs next, whatever its case, or -1. Piece by piece, so that a long
+    text is not copied whole and others get their turn.
     """
     for begin in range(start, len(text), _PIECE):
         found = _folded(text[begin : begin + _PIECE + len(sought) - 1]).find(sought)
@@ -300,8 +298,8 @@ def _find(text: str, sought: str, start: int) -> int:
 
 
 def _folded(text: str) -> str:
-    """In lower case and of the same length, so that places stay places; a final sigma is any sigma, since a
-    piece may end inside a word.
+    """In lower case and of the same length, so that places stay places; a final sigma is any sigma,
+    since a piece may end inside a word.
     """
     lower = text.lower()
     if len(lower) != len(text):

@@ -17,7 +17,7 @@ from pydantic import SecretStr
 from app.components.tree import packs, tree
 from app.language_models import LanguageModels
 from app.pages.widgets.notices import notice, notice_in
-from app.pages.widgets.work import QUIET, in_line
+from app.pages.widgets.work import QUIET, Update, in_line
 from app.services import Services
 from app.session import Session
 from core.draw.nodes import Node, h
@@ -25,8 +25,6 @@ from core.llm.address import EXAMPLE
 from core.llm.endpoint import EndpointLlm
 from core.llm.probe import Probe, probe
 from core.llm.protocol import Llm, Structure
-
-Update = dict[Any, Any]
 
 ENDPOINT, LOCAL = "endpoint", "local"
 _STRUCTURES: dict[Structure, str] = {
@@ -44,9 +42,7 @@ class LlmPanel:
     """Built once inside the Blocks that is being made; handlers are methods."""
 
     def __init__(self, services: Services, session: gr.State, place: str = "llm") -> None:
-        """`place`: what the panel's elements are named after, `qx-PLACE-...`; each panel of a page has its
-        own.
-        """
+        """`place`: names the panel's elements, `qx-PLACE-...`; each panel of a page has its own."""
         self.models, self.session = services.language_models, session
         self.changed = gr.State(0)
         """Goes up when another model was given, or forgotten."""
@@ -127,9 +123,7 @@ class LlmPanel:
     # Handlers; each returns or yields updates by component
 
     def _test(self, session: Session, changed: int, *fields: str | None) -> Iterator[Update]:
-        """One tiny call of what the fields say, or, where they are empty, of the model that would be asked
-        now.
-        """
+        """One tiny call of what the fields say, or, where empty, of the model that would be asked."""
         if any(fields[1:]):
             yield from self._save(session, changed, *fields)
         llm = self.models.get(session)

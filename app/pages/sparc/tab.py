@@ -20,7 +20,7 @@ from app.pages.sparc.layout import SparcLayout
 from app.pages.widgets.asking import known_questions
 from app.pages.widgets.notices import notice, notice_in, passing, passing_in, progress
 from app.pages.widgets.text import open_documents
-from app.pages.widgets.work import in_line
+from app.pages.widgets.work import Update, in_line
 from app.services import Services
 from app.session import Session
 from core.draw import sparc as drawn
@@ -30,8 +30,6 @@ from core.log import new_run_id
 from core.opening import OpenProgress
 from core.sparc.events import SparcConfig
 from core.sparc.naming import STRATEGY_NAMES
-
-Update = dict[Any, Any]
 
 
 @dataclass(frozen=True)
@@ -73,8 +71,8 @@ class SparcTab(SparcLayout):
     def __init__(
         self, services: Services, runs: SparcRuns, session: gr.State, explored: gr.Textbox, page: gr.HTML
     ) -> None:
-        """session, explored, page: the visitor's place in Explore, the question there, and the component that
-        keeps the run's id in the address.
+        """session, explored, page: the visitor's place in Explore, the question there, and the
+        component that keeps the run's id in the address.
         """
         super().__init__(services, session)
         self.services, self.runs = services, runs
@@ -127,8 +125,8 @@ class SparcTab(SparcLayout):
     def _shown(
         self, session: Session, explored: str, place: SparcPlace, question: str, *controls: Any
     ) -> Update:
-        """What is open in Explore now, its question too, unless it is the one that was taken over before; and
-        who decides.
+        """What is open in Explore now, its question too, unless it is the one that was taken over
+        before; and who decides.
         """
         taken = self.asking.take_over(session, explored, place.seen, question)
         if taken is None:
@@ -184,9 +182,7 @@ class SparcTab(SparcLayout):
         return self.runs.view(place.run_id, session.owner) if place.run_id else None
 
     def _run(self, session: Session, place: SparcPlace, *controls: Any) -> Iterator[Update]:
-        """The run as it grows. An error becomes a sentence beside the buttons; what was there
-        by then stays.
-        """
+        """The run as it grows. An error becomes a sentence beside the buttons; what was shown stays."""
         documents, order = open_in_explore(self.services, session), read_order(controls)
         yield self.asking.begun()
         llm, gone = self.services.language_models.get(session), Event()

@@ -13,7 +13,7 @@ from app.pages.widgets.asking import settings_toggle
 from app.pages.widgets.notices import notice
 from core.draw.nodes import Node, act, h
 from core.draw.sparc import finders_of
-from core.draw.text import crumb, document_page, page_around, turn_pages
+from core.draw.text import found_by, reading_pane
 from core.draw.words import counted, duration, step_class
 from core.sparc.events import SparcConfig
 from core.sparc.naming import STRATEGY_NAMES
@@ -22,8 +22,8 @@ from core.sparc.naming import STRATEGY_NAMES
 
 
 def settings_line(config: SparcConfig | None, llm: str) -> list[Node]:
-    """What is set, as one sentence that opens the settings. `config`: None while a setting is empty; `llm`:
-    name of the language model that will be asked, empty without one.
+    """What is set, as one sentence that opens the settings. `config`: None while a setting is
+    empty; `llm`: name of the language model that will be asked, empty without one.
     """
     decides = f"{llm} decides" if llm else "no language model: rules and the reader decide"
     if config is None:
@@ -110,12 +110,11 @@ def _branches(n: int) -> str:
 def reading(
     run: SparcRun | None, chunk_id: int | None, anchor: int | None, *, in_explore: bool = False
 ) -> list[Node]:
-    """The text around the open chunk; what branches found carries the first that did. `in_explore`: its
-    documents are open there, too.
+    """The text around the open chunk; what branches found carries the first that did. `in_explore`:
+    its documents are open there, too.
     """
     if run is None or chunk_id is None:
         return []
-    close = act("close", "", "Close")
     workspace, finders = run.workspace, finders_of(run.trace)
     names = finders.get(chunk_id, [])
     told = "No branch found it."
@@ -127,31 +126,12 @@ def reading(
             "p.qx-mut.qx-sm",
             "The document's text was not kept with this run, so only the chunk can be shown.",
         )
-        head = h("div.qx-read-head", h("strong", f"chunk {chunk_id:,}"), h("div.qx-read-actions", close))
+        close = h("div.qx-read-actions", act("close", "", "Close"))
+        head = h("div.qx-read-head", h("strong", f"chunk {chunk_id:,}"), close)
         return [head, h("p.qx-sm", told), h("p.qx-quote", {"dir": "auto"}, text) if text else words]
-    centre = chunk_id if anchor is None else anchor
-    page = page_around(workspace, centre)
-
-    def mark(other: int) -> tuple[list[str], Node | None]:
-        classes = ["qx-gold"] * (other in run.gold)
-        if other not in finders:
-            return classes, None
-        first = finders[other][0]
-        paint = step_class(int(first.partition(".")[2]))
-        return ["qx-chosen", paint, *classes], h(
-            "span.qx-pin", {"title": f"Found by {', '.join(finders[other])}"}, first
-        )
-
-    actions = [*turn_pages(workspace, page)]
-    if in_explore:
-        actions.append(
-            act("explore", chunk_id, "Show in Explore", title="Opens this chunk in Explore's reading pane")
-        )
-    return [
-        h(
-            "div.qx-read-head",
-            h("div", crumb(workspace, centre, chunk_id), h("div.qx-sm", told)),
-            h("div.qx-read-actions", *actions, close),
-        ),
-        document_page(workspace, page, chunk_id, mark),
-    ]
+    pins = {
+        other: (step_class(int(first.partition(".")[2])), found_by([first, *more], first))
+        for other, (first, *more) in finders.items()
+    }
+    explore = act("explore", chunk_id, "Show in Explore", title="Opens this chunk in Explore's reading pane")
+    return reading_pane(workspace, chunk_id, anchor, told, run.gold, pins, *[explore] * in_explore)

@@ -193,9 +193,7 @@ class Trainings:
         self._spawn(_desk(name), list(training.arguments))
 
     def stop(self, name: str) -> None:
-        """Asks the child to stop; the best agent so far stays. Raises BadRequest when nothing of that name
-        runs.
-        """
+        """Asks the child to stop; the best agent so far stays. Raises BadRequest when none runs."""
         training, desk = self.get(name), _desk(name)
         if not training.can_stop:
             raise BadRequest(f"training {name!r} is {training.state}, so there is nothing to stop")
@@ -242,9 +240,7 @@ class Trainings:
         )
 
     def seconds_an_update(self, config: TrainConfig, base: str) -> float | None:
-        """What an update of such a training took here before, validation included; None where none was
-        measured.
-        """
+        """Seconds an update of such a training took here, validation included; None where not measured."""
         base = "." if Path(base).is_dir() else base
         for training in self.all():
             alike = all(training.config.get(name) == getattr(config, name) for name in ("data", *_PACE))
@@ -313,8 +309,8 @@ def _note_end(child: subprocess.Popen[bytes], desk: Path, lock: int) -> None:
 
 
 def startable_agents() -> dict[str, str]:
-    """What `--start-from` takes, by name, for the agents that can be trained further: those whose weights are
-    adapters.
+    """What `--start-from` takes, by name, for the agents that can be trained further: those whose
+    weights are adapters.
     """
     found = {name: name for name in shipped_checkpoints()} | {
         folder.name: str(folder) for folder in own_agents()
@@ -328,8 +324,8 @@ def startable_agents() -> dict[str, str]:
 
 
 def shipped_seconds_an_update(config: TrainConfig) -> float | None:
-    """What an update of the agent that ships took where it was trained; None where none was trained on such
-    data, or its episodes, steps, rank or objective differ.
+    """What an update of the agent that ships took where it was trained; None where none was trained
+    on such data, or its episodes, steps, rank or objective differ.
     """
     name = "multi-hop" if config.data in _LIKE_MULTI_HOP else config.data
     if name not in shipped_checkpoints():
@@ -375,8 +371,8 @@ def recipe_config(data: str) -> TrainConfig:
 
 
 def checked_base(text: str) -> str:
-    """The base encoder that a person named, empty for the usual one. Raises BadRequest unless it is a hub id
-    or a folder that is there.
+    """The base encoder that a person named, empty for the usual one. Raises BadRequest unless it is
+    a hub id or a folder that is there.
     """
     base = text.strip()
     if not base:
@@ -390,8 +386,8 @@ def checked_base(text: str) -> str:
 
 
 def command(order: Order, folder: Path, log: Path, questions: Path | None = None) -> list[str]:
-    """What stands behind `python -m core`: every setting by its flag, so that new defaults change nothing on
-    resuming.
+    """What stands behind `python -m core`: every setting by its flag, so that new defaults change
+    nothing on resuming.
     """
     source = [f"--questions={questions}"] if questions is not None else [f"--data={order.config.data}"]
     arguments = ["train", f"--out={folder}", f"--log={log}", *source, f"--base={order.base}"]

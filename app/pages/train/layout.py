@@ -13,6 +13,7 @@ import gradio as gr
 from app.components.tree import tree
 from app.pages.train import view
 from app.pages.train.actions import MAX_NAME, available_data, example_questions, recipe_config
+from core.batches import batches
 from core.config import setting_help
 from core.encode.packaged import MINILM
 from core.tasks.own_questions import MAX_FILE_BYTES
@@ -198,9 +199,9 @@ class TrainLayout:
             with gr.Column(
                 visible=False, elem_classes="qx-figures", elem_id="qx-train-figures"
             ) as self.curves:
-                for first in range(0, len(FIGURES), 3):
+                for names in batches(FIGURES, 3):
                     with gr.Row(elem_classes="qx-split"):
-                        for name in FIGURES[first : first + 3]:
+                        for name in names:
                             with gr.Column(elem_classes="qx-card", min_width=260) as self.cards[name]:
                                 self.figures[name] = (
                                     tree(elem_id=f"qx-train-{name}-title"),

@@ -27,13 +27,11 @@ from app.pages.train.actions import (
 from app.pages.train.layout import FROM_BASE, TrainLayout, config_values
 from app.pages.widgets.figures import drawn
 from app.pages.widgets.notices import notice_in
-from app.pages.widgets.work import QUIET, in_line
+from app.pages.widgets.work import QUIET, Update, in_line
 from app.services import Services
 from core.errors import BadRequest, UserError
 from core.figures import step_figure, update_figure, validation_figure
 from core.train.config import TrainConfig
-
-Update = dict[Any, Any]
 
 
 class TrainTab(TrainLayout):
@@ -79,8 +77,8 @@ class TrainTab(TrainLayout):
         self._detail = detail
 
     def on_show(self, show: Callable[..., Any]) -> None:
-        """`show`: the listener of the tab's being opened; a reload or a restart finds what runs and what has
-        ended.
+        """`show`: the listener of the tab's being opened; a reload or a restart finds what runs and
+        what has ended.
         """
         show(
             packs(self._shown),

@@ -13,7 +13,7 @@ from typing import Any
 from app.pages.train.actions import ShownTraining, State
 from app.pages.widgets.notices import notice
 from core.draw.nodes import Node, act, h
-from core.draw.tables import PAGE, pager, table
+from core.draw.tables import on_page, pager, table, table_row
 from core.draw.words import counted, duration
 from core.figures import block_of
 
@@ -122,8 +122,8 @@ def format_help(example: str) -> list[Node]:
 
 
 def estimate(seconds_an_update: float | None, shipped: float | None, updates: int) -> list[Node]:
-    """How long it will take, as far as that was measured. seconds_an_update: of a training like it on this
-    machine; `shipped`: of the agent that ships, elsewhere.
+    """How long it will take, as far as that was measured. seconds_an_update: of a training like it
+    on this machine; `shipped`: of the agent that ships, elsewhere.
     """
     if seconds_an_update is not None:
         words = (
@@ -155,10 +155,7 @@ def training_list(trainings: Sequence[ShownTraining], chosen: str, page: int) ->
             )
         ]
     head = ("agent", "state", "data", "updates", "validation", "begun")
-    rows = [
-        _training_row(training, training.name == chosen)
-        for training in trainings[page * PAGE : (page + 1) * PAGE]
-    ]
+    rows = [_training_row(training, training.name == chosen) for training in on_page(trainings, page)]
     return [table(head, rows, "Trainings"), *pager("trainings-page", page, len(trainings))]
 
 
@@ -179,7 +176,7 @@ def _training_row(training: ShownTraining, is_chosen: bool) -> Node:
         "" if kept is None else f"{kept['score']:.3f}",
         "" if training.created_at is None else f"{training.created_at.astimezone():%Y-%m-%d %H:%M}",
     ]
-    return h("tr", {"class": "qx-on"} if is_chosen else None, *(h("td", cell) for cell in cells))
+    return table_row(*cells, on=is_chosen)
 
 
 def header(training: ShownTraining | None) -> list[Node]:
@@ -398,6 +395,6 @@ def update_table(training: ShownTraining, page: int) -> list[Node]:
                 )
             ),
         )
-        for event in updates[page * PAGE : (page + 1) * PAGE]
+        for event in on_page(updates, page)
     ]
     return [table(head, rows, "Updates"), *pager("updates-page", page, len(updates))]

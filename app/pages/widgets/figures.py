@@ -13,9 +13,7 @@ from core.figures import Drawing
 
 
 def drawn(draw: Callable[[], go.Figure | Drawing]) -> PlotData | None:
-    """The figure as the page takes it, or none: a figure that fails must not take the page with it. The
-    server's log says why.
-    """
+    """The figure, or none: one that fails must not take the page along. The server's log says why."""
     try:
         return PlotData(type="plotly", plot=to_json(draw(), validate=False))
     except Exception:

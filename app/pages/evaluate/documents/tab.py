@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import gradio as gr
 
@@ -21,12 +20,11 @@ from app.pages.evaluate.documents.actions import (
     evaluate_marked,
 )
 from app.pages.widgets.notices import notice, notice_in
-from app.pages.widgets.work import QUIET, Work, cancel_button, in_line
+from app.pages.widgets.work import QUIET, Update, Work, cancel_button, in_line
 from app.services import Services
 from app.session import Session
 from core.log import new_run_id
 
-Update = dict[Any, Any]
 _WORDS = """### Whole documents
 Questions whose evidence is quoted word for word, through any methods. Drop the documents and one `.jsonl` file, a question a line:
 `{"id": "1", "document": "manual.md", "kind": "single", "question": "…", "answer": "…", "support": ["a passage of manual.md"]}`. Kinds: single, bridge,

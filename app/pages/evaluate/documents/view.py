@@ -11,7 +11,7 @@ from app.pages.evaluate.documents.actions import DocumentsProgress
 from app.pages.widgets.notices import notice, progress
 from core.draw.answers import UNRELIABLE
 from core.draw.nodes import Node, h
-from core.draw.tables import PAGE, pager, report_table, table
+from core.draw.tables import PAGE, on_page, pager, report_table, table
 from core.draw.words import counted
 from core.evaluate.documents import DocumentRow
 from core.evaluate.rows import row_line
@@ -88,7 +88,7 @@ def questions(state: DocumentsProgress, page: int) -> list[Node]:
     by_question: dict[str, dict[str, DocumentRow]] = {}
     for row in state.rows:
         by_question.setdefault(row.id, {})[row.method] = row
-    shown = state.questions[page * PAGE : (page + 1) * PAGE]
+    shown = on_page(state.questions, page)
     names = list(dict.fromkeys(row.method for row in state.rows))
     lines = [
         h(
