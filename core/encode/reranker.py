@@ -16,19 +16,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import nn
 
-from core.encode.adapter import adapter_file, merge_adapter
-from core.encode.checkpoint import (
-    CheckpointSpec,
-    find_base,
-    load_weights,
-    max_positions_of,
-    served_architecture,
-    sha256_of,
-)
+from core.encode.adapter import adapter_file
+from core.encode.checkpoint import CheckpointSpec, adapted_encoder, load_head, max_positions_of, sha256_of
 from core.encode.engine import Batch, Engine, TorchEngine, openvino_engine
 from core.encode.forward import batches_by_length, last_states, padded, reads_segments
 from core.encode.tokens import FastTokenizer
@@ -101,24 +93,11 @@ class Reranker:
         dtype: torch.dtype,
     ) -> None:
         """`folder` is the agent's. Raises BadCheckpoint."""
-        base = find_base(spec.rerank_base or spec.base, folder)
-        encoder = served_architecture(base)
-        weights_file = base / "model.safetensors"
-        try:
-            if spec.rerank_base_sha256 is not None and sha256_of(weights_file) != spec.rerank_base_sha256:
-                raise BadCheckpoint(
-                    f"the reranker of {spec.name} was trained on other weights of {spec.rerank_base} than the"
-                    " ones found; fetch that base encoder again"
-                )
-            load_weights(encoder, load_file(weights_file), f"the base encoder {base.name}")
-            merge_adapter(encoder, folder / RERANKER_FOLDER, f"reranker of checkpoint {spec.name}")
-            network = RerankerNetwork(encoder)
-            load_head(network, folder / RERANKER_FOLDER)
-        except (OSError, SafetensorError, KeyError, RuntimeError) as error:
-            raise BadCheckpoint(
-                f"the reranker of checkpoint {spec.name} can't be used ({str(error)[:200]}); train or"
-                " download it again"
-            ) from error
+        own, what = folder / RERANKER_FOLDER, f"the reranker of checkpoint {spec.name}"
+        base_name = spec.rerank_base or spec.base
+        encoder, base = adapted_encoder(base_name, folder, spec.rerank_base_sha256, own, what)
+        network = RerankerNetwork(encoder)
+        load_head(network.head, own / HEAD_FILE, what)
         network.eval().requires_grad_(False)
         self._head, self._segments = network.head, reads_segments(encoder)
         self._window = min(WINDOW, max_positions_of(encoder))
@@ -164,11 +143,6 @@ def save_head(network: RerankerNetwork, folder: Path) -> None:
         {name: value.detach().cpu().contiguous() for name, value in network.head.state_dict().items()},
         folder / HEAD_FILE,
     )
-
-
-def load_head(network: RerankerNetwork, folder: Path) -> None:
-    """Inverse of `save_head`. Raises what reading and fitting raise."""
-    network.head.load_state_dict(load_file(folder / HEAD_FILE))
 
 
 def hash_of(folder: Path, spec: CheckpointSpec) -> str:

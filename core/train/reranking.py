@@ -37,6 +37,7 @@ from core.encode.checkpoint import (
     CheckpointSpec,
     RerankedDefaults,
     find_base,
+    load_head,
     read_spec,
     sha256_of,
     write_spec,
@@ -44,11 +45,11 @@ from core.encode.checkpoint import (
 from core.encode.encoder import DualEncoder, fast_dtype, find_device
 from core.encode.forward import SERVED_WIDTH_STEP, padded_width, reads_segments
 from core.encode.reranker import (
+    HEAD_FILE,
     RERANKER_FOLDER,
     Reranker,
     RerankerNetwork,
     hash_of,
-    load_head,
     padded_pairs,
     pair,
     save_head,
@@ -324,10 +325,9 @@ class RerankTrainer:
         network = RerankerNetwork(encoder)
         base = self.spec.rerank_base or self.spec.base
         if self._goes_on:
-            load_adapter(
-                self.agent / RERANKER_FOLDER, low_rank_changes(encoder), f"the reranker of {self.spec.name}"
-            )
-            load_head(network, self.agent / RERANKER_FOLDER)
+            own, what = self.agent / RERANKER_FOLDER, f"the reranker of {self.spec.name}"
+            load_adapter(own, low_rank_changes(encoder), what)
+            load_head(network.head, own / HEAD_FILE, what)
             return network.to(self.device)
         for folder in (SMALL, LARGE):
             reader = read_reader_spec(folder)

@@ -173,7 +173,10 @@ def test_a_pair_is_cut_to_the_window(folder: Path) -> None:
 def test_a_reranker_that_can_t_be_used_is_one_sentence(folder: Path, tmp_path: Path) -> None:
     broken = Path(shutil.copytree(folder, tmp_path / "broken"))
     (broken / RERANKER_FOLDER / HEAD_FILE).write_bytes(b"nothing")
-    with pytest.raises(BadCheckpoint, match=r"the reranker of checkpoint .* can't be used"):
+    with pytest.raises(
+        BadCheckpoint,
+        match=r"head\.safetensors of the reranker of checkpoint .* is no readable safetensors file",
+    ):
         _ = DualEncoder(broken, "cpu").reranker
     (broken / RERANKER_FOLDER / HEAD_FILE).unlink()
     with pytest.raises(BadCheckpoint, match=r"head\.safetensors of the reranker is missing"):
