@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from playwright.sync_api import Browser, BrowserContext, Page
+from playwright.sync_api import Browser, BrowserContext, Page, Route
 
 _COUNT = r"""() => {
   const due = window.qxDue = new Map();
@@ -87,3 +87,12 @@ def settle(page: Page, seconds: float = 30) -> None:
     """Returns when a page has come to rest for three frames; fails with what goes on after `seconds`."""
     moving = page.evaluate(_REST, 1000 * seconds)
     assert not moving, f"after {seconds} s the page is not at rest: {moving}"
+
+
+def release(page: Page, held: list[Route]) -> None:
+    """Lets what a page sends on its way, in the order in which it was sent."""
+    assert held
+    for route in held:
+        route.continue_()
+    held.clear()
+    page.unroute_all()

@@ -75,21 +75,30 @@ export function page(element, props, watch) {
   });
   let touched = false; // whoever has begun to use the page is not written over
   for (const name of ["pointerdown", "keydown"]) addEventListener(name, () => (touched = true), { once: true });
-  /** @param {string} title @param {string} words @param {number} tries */
-  function typeAgain(title, words, tries) { // what is opened brings its own question, which may come after its title
-    if (touched || !tries) return;
-    const box = question();
-    if (openTitle() === title && box) {
+  // What is opened brings its own question, which may come after its title. Ends once there are no words to keep.
+  /** @param {string} title @param {() => string} words @param {number} tries */
+  function typeAgain(title, words, tries) {
+    const [box, kept] = [question(), words()];
+    if (!kept || !tries) return;
+    if (box && openTitle() && (!title || openTitle() === title)) {
       tries = Math.min(tries, 8);
-      if (box.value !== words) {
-        box.value = words;
+      if (box.value !== kept) {
+        box.value = kept;
         box.dispatchEvent(new Event("input", { bubbles: true }));
       }
     }
     setTimeout(() => typeAgain(title, words, tries - 1), 250);
   }
   const [where, title, words] = JSON.parse(sessionStorage.getItem(TYPED) || "[]");
-  if (where === location.search && words) typeAgain(title, words, 240);
+  if (where === location.search && words) typeAgain(title, () => (touched ? "" : words), 240);
+  let early = ""; // asked before the first document was there
+  document.addEventListener("input", (event) => {
+    const box = question();
+    if (!event.isTrusted || !box || event.target !== box) return;
+    const begins = !early;
+    early = openTitle() ? "" : box.value;
+    if (begins) typeAgain("", () => early, 240);
+  });
 
   /** @param {string} selector */
   const inView = (selector) => [...document.querySelectorAll(selector)].filter((part) => part.offsetParent !== null); // keys belong to the tab that is open

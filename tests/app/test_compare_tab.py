@@ -48,7 +48,7 @@ from core.whatif.variant import Change
 from tests.app.conftest import RunningApp, wait_ready
 from tests.app.explore_page import set_number, show_figures
 from tests.conftest import OpenPage
-from tests.settled import new_context, settle
+from tests.settled import new_context, release, settle
 
 QUERY = "where was the apple before the hallway ?"
 EVERY = ("qrag:tiny", "hybrid", "topk", "bm25", "threshold", "multistep")
@@ -590,15 +590,6 @@ def show_methods(page: Page) -> Locator:
     """Opens the settings over the page."""
     page.locator("#qx-compare-set .qx-set-line").click()
     return page.locator("#qx-compare-methods")
-
-
-def release(page: Page, held: list[Route]) -> None:
-    """Lets what a page sends on its way, in the order in which it was sent."""
-    assert held
-    for route in held:
-        route.continue_()
-    held.clear()
-    page.unroute_all()
 
 
 def test_what_somebody_asks_while_a_tab_or_a_document_is_opened_stays(

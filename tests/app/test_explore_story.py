@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from tests.app.axe import grave_faults_in_both
 from tests.app.conftest import RunningApp, wait_ready
 from tests.app.explore_page import CARDS, chosen, run, run_id, set_number, show_figures, show_settings
-from tests.settled import frames_asked_for, new_context, settle
+from tests.conftest import OpenPage
+from tests.settled import frames_asked_for, new_context, release, settle
 
 WIDE, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
 QUESTION = "Where was the blanket before the chapel?"
@@ -286,6 +287,17 @@ def test_a_run_is_shared_beside_its_buttons_and_comes_back(ran: Page) -> None:
     expect(ran.locator(ANSWER)).to_have_text("stable", timeout=60_000)
     expect(ran.locator("#qx-story .qx-right")).to_be_visible()
     assert ran.locator("#qx-story").inner_text() == told
+
+
+def test_what_is_asked_before_a_document_is_there_stays(running_app: RunningApp, open_page: OpenPage) -> None:
+    page = open_page("about:blank")
+    held: list[Route] = []
+    page.route("**/queue/join*", lambda route: held.append(route))
+    page.goto(running_app.url)
+    page.locator("#qx-question textarea").fill("Where is Ruth?")
+    release(page, held)
+    wait_ready(page)
+    expect(page.locator("#qx-question textarea")).to_have_value("Where is Ruth?")
 
 
 def test_a_reload_keeps_what_was_typed(page: Page) -> None:
