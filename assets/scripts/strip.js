@@ -218,8 +218,8 @@ export function strip(element, props, trigger, watch, server) {
       announce();
       trigger("select", { chunk_id: chunk });
     },
-    look(look) {
-      if (look >= 1 && look <= view.value.n_looks && look !== view.value.look) trigger("look", { look });
+    look(look) { // also the one that is shown: another may be on its way
+      if (look >= 1 && look <= view.value.n_looks) trigger("look", { look });
     },
     mode(mode) {
       view.mode = mode;

@@ -289,6 +289,17 @@ def test_a_run_is_shared_beside_its_buttons_and_comes_back(ran: Page) -> None:
     assert ran.locator("#qx-story").inner_text() == told
 
 
+def test_who_walks_on_before_a_step_is_shown_gets_the_last_one_asked_for(ran: Page) -> None:
+    held: list[Route] = []
+    for steps in ("#qx-strip [data-part=looks] button", "#qx-story [data-act=look]"):
+        ran.route("**/queue/join*", lambda route: held.append(route))
+        for step in (0, 2):  # the third is shown while the first is on its way
+            ran.locator(steps).nth(step).click()
+        release(ran, held)
+        settle(ran)
+        expect(ran.locator("#qx-strip [data-part=what]")).to_contain_text("step 3")
+
+
 def test_what_is_asked_before_a_document_is_there_stays(running_app: RunningApp, open_page: OpenPage) -> None:
     page = open_page("about:blank")
     held: list[Route] = []

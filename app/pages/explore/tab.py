@@ -220,10 +220,12 @@ class ExploreTab(ExploreLayout):
             shares = packs(self._on_share, passing_in(self.sharing))
             panel.select(shares, [self.session, self.sharing], self.sharing, **QUIET)
         for panel in (
-            *(self.story, self.diagnosis, self.steps, self.answer, self.cited, self.evidence),
+            *(self.diagnosis, self.steps, self.answer, self.cited, self.evidence),
             *(self.trail, self.reading_view, self.asking.line),
         ):
             panel.select(packs(self._on_tree), inputs, **quick)
+        # who walks on before the last step asked for is shown
+        self.story.select(packs(self._on_tree), inputs, trigger_mode="multiple", **quick)
         self.near.select(packs(self._on_near), self.session, **quick)
         for event in (self.strip.select, self.strip.look):
             event(packs(self._on_strip), inputs, trigger_mode="multiple", **quick)
