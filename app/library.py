@@ -34,12 +34,22 @@ class Library:
         self.corpora: Recent[OpenDocuments] = Recent(MAX_CORPORA_BYTES, lambda documents: documents.n_bytes)
         self.runs: Recent[RunInView] = Recent(MAX_RUNS_BYTES, lambda run: run.n_bytes)
         self.allowance = Allowance()
-        self._ours: set[str] = set()
+        self._ours: dict[str, str] = {}
 
-    def ours(self, document: Document) -> Document:
-        """The document, one that the project made: whoever opens it reads and fills the common caches."""
-        self._ours.add(document.sha256)
+    def ours(self, document: Document, origin: str) -> Document:
+        """The document, one that the project made: whoever opens it reads and fills the common caches.
+        `origin` says which.
+        """
+        self._ours[document.sha256] = origin
         return document
+
+    def name_of(self, documents: OpenDocuments) -> str:
+        """What a page's address calls documents: their name, behind the origin where the project made them.
+        The name is gone with the page, the origin is not.
+        """
+        hashes = [document.sha256 for document in documents.workspace.documents]
+        origin = self._ours.get(hashes[0]) if len(hashes) == 1 else None
+        return f"{origin}.{documents.name}" if origin else documents.name
 
     def cache_part(self, hashes: Iterable[str], owner: str | None) -> str:
         """The part of the caches for a visitor's documents, by their hashes: one of their own, or the common
@@ -47,7 +57,7 @@ class Library:
 
         From a common one a visitor would see whether somebody else has opened a text before.
         """
-        return "" if owner is None or self._ours.issuperset(hashes) else owner
+        return "" if owner is None or set(hashes) <= self._ours.keys() else owner
 
     def open(
         self,

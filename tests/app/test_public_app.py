@@ -166,6 +166,25 @@ def test_a_reload_finds_the_document_that_was_open_and_nobody_else_does(
     assert "doc=" not in b.url, "what it names is not on this page"
 
 
+def test_what_the_project_can_make_again_is_opened_by_its_address(
+    public_app: RunningApp, open_page: OpenPage
+) -> None:
+    for name, title in (
+        ("beacon-handbook.md", "The Beacon Handbook of Tern Rock"),
+        ("story-10000", "Generated story, 10,000 tokens"),
+    ):
+        page = open_page(f"{public_app.url}/?doc={name}.{'0' * 16}")  # a page that nobody has open
+        wait_ready(page)
+        expect(page.locator("#qx-header .qx-doc-title")).to_have_text(title)
+        expect(page.locator("#qx-notice")).to_be_empty()
+        expect(page).to_have_url(re.compile(rf"doc={name}\.(?!0000)[0-9a-f]{{16}}$"))
+        page.locator("#qx-question textarea").fill("Who?")
+        settle(page)
+        page.reload()
+        wait_ready(page)
+        expect(page.locator("#qx-question textarea")).to_have_value("Who?", timeout=20_000)
+
+
 def test_two_browsers_share_what_its_owner_shares_and_nothing_else(
     public_app: RunningApp, open_page: OpenPage
 ) -> None:

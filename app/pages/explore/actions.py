@@ -99,11 +99,12 @@ class Explorer:
         return self._fresh(session, opened)
 
     def open_again(self, session: Session, name: str) -> Session:
-        """A fresh session over documents that a page of this visitor has open, by
-        `OpenDocuments.name`. Raises BadRequest.
+        """A fresh session over documents that a page of this visitor has open, by `Library.name_of`.
+        Raises BadRequest.
         """
-        for known in self.services.library.corpora.all():
-            if known.name == name and known.owner == session.owner:
+        library = self.services.library
+        for known in library.corpora.all():
+            if known.owner == session.owner and library.name_of(known) == name:
                 return self._fresh(session, known)
         raise BadRequest(
             "the document that was open here is closed by now; open it again, its vectors are kept"

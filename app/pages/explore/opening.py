@@ -27,6 +27,8 @@ from core.types import Document, Workspace
 from core.whatif.cuts import chunks_of
 
 GENERATED_LENGTHS = (10_000, 100_000, 1_000_000, 10_000_000)
+_STORY = "story-"
+"""Before the length of a generated story, in an address."""
 _PIECE = 1_000_000
 """Characters that are searched without a pause."""
 MAX_FILES = 50
@@ -61,7 +63,7 @@ def open_sample(
         )
 
     document = explorer.services.library.ours(
-        replace(read_document(sample.path.read_bytes(), sample.path.name), title=sample.title)
+        replace(read_document(sample.path.read_bytes(), sample.path.name), title=sample.title), key
     )
     with _ONE_SAMPLE:
         return _open(explorer, session, [document], began, agent, report, chunker, max_tokens, label)
@@ -167,9 +169,25 @@ def open_generated(
         return tuple(_labelled(q, workspace, q.support) for q in narrative.questions)
 
     document = explorer.services.library.ours(
-        Document(f"Generated story, {length:,} tokens", narrative.text, "text")
+        Document(f"Generated story, {length:,} tokens", narrative.text, "text"), f"{_STORY}{length}"
     )
     return _open(explorer, session, [document], began, agent, report, chunker, max_tokens, label)
+
+
+def open_named(explorer: Explorer, session: Session, name: str, agent: str, report: Progress) -> Session:
+    """What a page's address names: documents that are open, or what the project can make again.
+    Raises BadRequest.
+    """
+    try:
+        return explorer.open_again(session, name)
+    except BadRequest:
+        origin = name.rpartition(".")[0]
+        length = origin.removeprefix(_STORY)
+        if origin in (sample.key for sample in list_samples()):
+            return open_sample(explorer, session, origin, agent, report)
+        if length != origin and length in map(str, GENERATED_LENGTHS):
+            return open_generated(explorer, session, int(length), agent, report)
+        raise
 
 
 def _converter(explorer: Explorer, session: Session) -> Converter:

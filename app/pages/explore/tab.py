@@ -274,6 +274,7 @@ class ExploreTab(ExploreLayout):
         session = replace(session, owner=owner, llm=new_token())
         run_id, doc = (str(request.query_params.get(key, ""))[:64] for key in ("run", "doc"))
         refused: list[Node] = []
+        default = self.services.agents.default_checkpoint
         yield {self.session: session, self.strip: strip_loading("A document is being opened…")}
         if run_id:
             method = self._method_of(run_id, owner)
@@ -284,7 +285,9 @@ class ExploreTab(ExploreLayout):
         shown = (
             self._attaching(session, run_id)
             if run_id
-            else self._opening(session, lambda _: self.explorer.open_again(session, doc))
+            else self._opening(
+                session, lambda report: opening.open_named(self.explorer, session, doc, default, report)
+            )
             if doc
             else ()
         )
@@ -297,9 +300,7 @@ class ExploreTab(ExploreLayout):
         refused = refused or passing(self.services.log_notice)
         for update in self._opening(
             session,
-            lambda report: opening.open_sample(
-                self.explorer, session, sample.key, self.services.agents.default_checkpoint, report
-            ),
+            lambda report: opening.open_sample(self.explorer, session, sample.key, default, report),
         ):
             opened = {self.page: NOTHING} if self.header in update else {}
             yield update | opened | ({self.asking.notice: refused} if refused else {})
@@ -1063,13 +1064,18 @@ class ExploreTab(ExploreLayout):
         }
         return {self.session: session, **shown, self.reading_notice: []}
 
+    def _address(self, documents: OpenDocuments | None, run: RunInView | None) -> str | None:
+        if run:
+            return f"run={run.run_id}"
+        return f"doc={self.services.library.name_of(documents)}" if documents else None
+
     def _view(self, session: Session, query: str, config: EpisodeConfig | None) -> Update:
         """Every panel for a session."""
         documents, run = self.services.library.corpora.get(session.corpus), self.explorer.run_of(session)
         session = self.own.at(session, run.trace.started.query if run else query)
         return {
             self.session: session,
-            self.page: f"run={run.run_id}" if run else f"doc={documents.name}" if documents else None,
+            self.page: self._address(documents, run),
             self.header: present.document_header(documents),
             self.asking.status: present.standing_at(run, session),
             self.sharing: [],
