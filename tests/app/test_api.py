@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import gradio as gr
+import httpx
 import pytest
 from gradio_client import Client
 from gradio_client.exceptions import AppError
@@ -322,6 +323,13 @@ def test_the_endpoints_are_these_functions_and_say_what_they_take(tiny_app: Runn
     assert run["stop_threshold"]["type"] == {
         "anyOf": [{"type": "number"}, {"const": "none"}, {"type": "null"}]
     }
+
+
+def test_every_button_of_the_page_starts_something(tiny_app: RunningApp) -> None:
+    """One that was made while events were wired would stand on the page and do nothing."""
+    config = httpx.get(f"{tiny_app.url}/config").json()
+    start = {target for event in config["dependencies"] for target, _ in event["targets"]}
+    assert not [one for one in config["components"] if one["type"] == "button" and one["id"] not in start]
 
 
 def test_a_whole_way_over_http(tiny_app: RunningApp) -> None:

@@ -171,7 +171,7 @@ class ExperimentsTab(ExperimentsLayout):
             js=_HIDES,
             api_visibility="private",
         )
-        ready = {self.export: gr.Button(interactive=True)}
+        ready = {self.export: gr.update(interactive=True)}  # a component made here would stand on the page
         export = packs(self._export, notice_in(self.export_notice, ready))
         self.export.click(export, [*place, self.scope, self.form, self.with_text], self._outputs, **slow)
         take_in = packs(self._import, notice_in(self.import_notice, {self.upload: None}))
