@@ -68,7 +68,7 @@ class ExploreLayout:
     def _build_document(self) -> None:
         """What is open, in the line of the tabs; the panel that changes it opens over the page."""
         with gr.Row(elem_id="qx-document"):
-            self.header = tree(present.document_header(None), elem_id="qx-header")
+            self.header = tree(present.document_header(None, "Opening a document…"), elem_id="qx-header")
             self.change = gr.Button("Change document", elem_id="qx-change-button", min_width=60)
         with gr.Column(visible=False, elem_id="qx-change", elem_classes="qx-card") as self.change_panel:
             samples = [(f"{sample.title}: {sample.description}", sample.key) for sample in list_samples()]

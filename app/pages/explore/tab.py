@@ -298,12 +298,20 @@ class ExploreTab(ExploreLayout):
             refused = update.get(self.asking.notice) or refused
         sample = list_samples()[0]
         refused = refused or passing(self.services.log_notice)
+        is_open = False
         for update in self._opening(
             session,
             lambda report: opening.open_sample(self.explorer, session, sample.key, default, report),
         ):
+            is_open |= self.header in update
             opened = {self.page: NOTHING} if self.header in update else {}
             yield update | opened | ({self.asking.notice: refused} if refused else {})
+        if not is_open:
+            yield self._nothing_open()
+
+    def _nothing_open(self) -> Update:
+        """Where the page had said that a document is being opened."""
+        return {self.header: present.document_header(None), self.strip: None}
 
     def _method_of(self, run_id: str, owner: str | None) -> str:
         """Of a logged run; empty for one that can't be opened, which attaching says."""
@@ -887,7 +895,7 @@ class ExploreTab(ExploreLayout):
         return (
             {**self._shown(session, controls), **update}
             if session.corpus
-            else {**update, self.session: session}
+            else {**update, **self._nothing_open(), self.session: session}
         )
 
     def _settled(self, session: Session) -> Update:

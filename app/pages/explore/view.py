@@ -42,10 +42,10 @@ ONE_SEARCH = (
 """Told of documents that are open under it."""
 
 
-def document_header(documents: OpenDocuments | None) -> list[Node]:
-    """Title, size, chunking and state of what is open."""
+def document_header(documents: OpenDocuments | None, none: str = "No document open") -> list[Node]:
+    """Title, size, chunking and state of what is open. `none`: what is said where nothing is."""
     if documents is None:
-        return [h("div.qx-row", h("strong", "No document open"))]
+        return [h("div.qx-row", h("strong", none))]
     workspace = documents.workspace
     titles = [document.title for document in workspace.documents]
     title = titles[0] if len(titles) == 1 else f"{titles[0]} and {len(titles) - 1} more"
