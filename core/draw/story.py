@@ -44,7 +44,8 @@ def _choice(part: StoryPart, n_chunks: int, look: int) -> Node:
         _words(part),
         h("span.qx-part-foot", {"title": RANKS}, *_rise(part.ranks, n_chunks)),
     )
-    return h("li", {"class": f"qx-told {step_class(part.step)}" + (" qx-on" if shown else "")}, button)
+    classes = ["qx-told", step_class(part.step), "qx-on" * bool(shown), "qx-taken-back" * part.taken_back]
+    return h("li", {"class": " ".join(filter(None, classes))}, button)
 
 
 def _missed(part: StoryPart) -> Node:

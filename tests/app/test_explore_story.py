@@ -107,6 +107,19 @@ def test_one_click_tells_the_story_above_the_fold(ran: Page) -> None:
     assert run_id(ran)
 
 
+def test_a_long_story_leaves_the_answer_above_the_fold(page: Page) -> None:
+    set_number(page, "#qx-budget", 12)
+    page.locator("#qx-stops input").uncheck()
+    run(page, n_steps=12)
+    answer = page.locator(ANSWER)
+    expect(answer).to_have_text("stable", timeout=60_000)
+    settle(page)
+    set_number(page, "#qx-budget", 6)
+    page.locator("#qx-stops input").check()
+    assert end_of(answer) <= WIDE["height"]
+    expect(page.locator("#qx-story .qx-taken-back")).to_have_count(9)
+
+
 def test_figures_are_drawn_for_those_who_come_near_them(ran: Page) -> None:
     expect(ran.locator("#qx-decision")).to_have_count(0)
     show_figures(ran)
@@ -305,6 +318,7 @@ def test_what_is_asked_before_a_document_is_there_stays(running_app: RunningApp,
     held: list[Route] = []
     page.route("**/queue/join*", lambda route: held.append(route))
     page.goto(running_app.url)
+    expect(page.locator("#qx-header")).to_have_text("Opening a document…")
     page.locator("#qx-question textarea").fill("Where is Ruth?")
     release(page, held)
     wait_ready(page)

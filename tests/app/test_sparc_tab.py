@@ -533,7 +533,7 @@ def test_without_a_language_model_from_the_question_to_the_log_and_back(
     page = sparc_page(open_page, tiny_app.url)
     line = page.locator("#qx-sparc-set")
     expect(line).to_contain_text("up to 2 rounds · 6 chunks a branch".replace(" · ", ""))
-    expect(line).to_contain_text("no language model: rules and the reader decide")
+    expect(line).to_contain_text("no language model: rules and reader decide")
     run_to_the_end(page, "complete")
     expect(page.locator("#qx-sparc-costs")).to_contain_text("No language model acts here: rules and reader")
     expect(page.locator("#qx-sparc-final h3")).to_be_visible()

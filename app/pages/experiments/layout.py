@@ -37,7 +37,7 @@ class ExperimentsLayout:
     def __init__(self, services: Services) -> None:
         with gr.Column(elem_classes="qx-card", elem_id="qx-runs"):
             gr.Markdown(
-                "### Runs in the log\nEvery run of Explore and Compare, and of the command line with --log,"
+                "### Runs in the log\nEvery run of the other pages, and of the command line with --log,"
                 " with Q of all chunks at every step."
             )
             self._build_filters()

@@ -25,7 +25,7 @@ def settings_line(config: SparcConfig | None, llm: str) -> list[Node]:
     """What is set, as one sentence that opens the settings. `config`: None while a setting is
     empty; `llm`: name of the language model that will be asked, empty without one.
     """
-    decides = f"{llm} decides" if llm else "no language model: rules and the reader decide"
+    decides = f"{llm} decides" if llm else "no language model: rules and reader decide"
     if config is None:
         return [settings_toggle("qx-sparc-settings", h("span", "a setting is empty"), [decides])]
     words = [
@@ -69,7 +69,9 @@ def standing_at(run: SparcRun | None) -> list[Node]:
         if cost.milliseconds < 90_000
         else duration(cost.milliseconds / 1000)
     )
-    facts = f"{took} · {counted(read, 'chunk')} read · {counted(cost.calls, 'call')}"
+    facts = f"{took} · {counted(read, 'chunk')} read" + (
+        f" · {counted(cost.calls, 'call')}" if cost.calls else ""
+    )
     sentence = (
         "Time of all agents and retrievals added up (branches work side by side, so the clock shows less),"
         f" chunks that branches read, calls of a language model. Their tokens: {cost.prompt_tokens:,} read,"
