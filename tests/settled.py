@@ -90,9 +90,12 @@ def settle(page: Page, seconds: float = 30) -> None:
 
 
 def release(page: Page, held: list[Route]) -> None:
-    """Lets what a page sends on its way, in the order in which it was sent."""
+    """Lets what a page sends on its way, in the order in which it was sent: each once the server has the one
+    before it, since connections overtake one another.
+    """
     assert held
     for route in held:
-        route.continue_()
+        with page.expect_event("requestfinished", lambda request, sent=route.request: request == sent):
+            route.continue_()
     held.clear()
     page.unroute_all()
