@@ -63,6 +63,8 @@ SHARES: dict[str, float] = {
     STATEMENTS: 1,
 }
 """How often each source is drawn, as weights."""
+MORE_SHARE = 5.0
+"""The same for each further file of questions."""
 ALONE, AMONG = 0.5, 0.3
 """Shares of questions over their support alone and over support among distracting passages; the rest is asked
 over distracting passages only.
@@ -113,12 +115,15 @@ class Course(Protocol):
 class ReadingCourse:
     """The course of the reader that ships; a `Course`."""
 
-    name = "reading"
-
-    def __init__(self, data: Path | None, tokenizer: FastTokenizer) -> None:
-        """Raises BadRequest when the data sets aren't there."""
+    def __init__(self, data: Path | None, tokenizer: FastTokenizer, more: Sequence[Path] = ()) -> None:
+        """`more`: further files of questions, see `read_qa`. Raises BadRequest when one of them or the data
+        sets aren't there.
+        """
         self._tokenizer = tokenizer
+        self.name = " and ".join(["reading", *(path.name for path in more)])
+        self._shares = SHARES | {path.name: MORE_SHARE for path in more}
         examples = {name: _answerable(*named, data) for name, named in SETS.items()}
+        examples |= {path.name: _answerable(path, "train", data) for path in more}
         held = {_plain(one.question) for several in examples.values() for one in several if _is_held_out(one)}
         self._train = {
             name: [one for one in several if _plain(one.question) not in held]
@@ -147,7 +152,7 @@ class ReadingCourse:
         }
 
     def draw(self, rng: Random, n: int) -> list[Lesson]:
-        names = rng.choices(list(SHARES), list(SHARES.values()), k=n)
+        names = rng.choices(list(self._shares), list(self._shares.values()), k=n)
         return [self._lesson(name, rng) for name in names]
 
     def validation(self, n: int) -> list[Lesson]:
@@ -177,7 +182,7 @@ class ReadingCourse:
         }
         held = len(self._held_out) + len(self._natural_held)
         return {
-            "shares": SHARES,
+            "shares": self._shares,
             "questions": questions,
             "held_out": held,
             "test_stories_left_out": len(self._test_keys),
@@ -191,7 +196,7 @@ class ReadingCourse:
         if name != STATEMENTS:
             return _lesson_of_example(rng.choice(self._train[name]), rng)
         while True:
-            example = rng.choice(self._train[rng.choice(list(SETS))])
+            example = rng.choice(self._train[rng.choice(list(self._train))])
             lesson = _over_support(example)
             if lesson.label is None and (
                 made := statement_lesson(
@@ -259,7 +264,7 @@ class ReadingCourse:
         return _lesson_of_example(replace(example, task="needles", chunks=tuple(example.chunks)), rng)
 
 
-def _answerable(name: str, part: str, data: Path | None) -> list[Example]:
+def _answerable(name: str | Path, part: str, data: Path | None) -> list[Example]:
     """The questions whose answer stands in their support. Raises BadRequest where none does."""
     examples = [one for one in read_qa(name, part, data) if has_answer(_over_support(one))]
     if not examples:

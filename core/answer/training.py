@@ -45,8 +45,8 @@ from core.train.descent import LEAST, HeadedDescent, LowRankConfig, low_rank_enc
 from core.train.sitting import Sitting, TrainEvent
 from core.train.towers import low_rank_changes
 
-_BATCH_TOKENS = {"cpu": 2_048, "cuda": 65_536}
-"""Padded tokens whose gradients are computed at once."""
+_BATCH_TOKENS = {"cpu": 2_048, "cuda": 8_192}
+"""Padded tokens whose gradients are computed at once: the large base keeps 1 MB of each on a GPU."""
 
 
 @dataclass(frozen=True, kw_only=True)

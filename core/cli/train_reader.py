@@ -8,6 +8,7 @@ Ctrl-C stops between two updates; the best reader so far is in the folder.
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from core.answer.course import ReadingCourse
@@ -38,6 +39,14 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="train this reader further instead of beginning with the base encoder",
     )
+    add(
+        "--more",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="train on the questions of this file too, as evaluate takes them; may be given again",
+    )
     add_settings(parser, ReaderConfig)
     parser.set_defaults(func=run_train_reader)
 
@@ -47,7 +56,7 @@ def run_train_reader(args: argparse.Namespace) -> int:
     let_interrupt()
     name = name_of(args, "reader")
     config = ReaderConfig(**settings_of(args, ReaderConfig))
-    course = ReadingCourse(args.data_folder, FastTokenizer(find_base(args.base)))
+    course = ReadingCourse(args.data_folder, FastTokenizer(find_base(args.base)), args.more)
     trainer = ReaderTrainer(config, course, args.out, name=name, base=args.base, device=args.device)
     return run_training(
         args, trainer.run(), _line, "reader", config.updates, lambda best: f"validation F1 {best}"

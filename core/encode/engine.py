@@ -55,7 +55,8 @@ Batch = tuple[list[int], tuple[np.ndarray, ...]]
 PassOf = Callable[["Encoder"], "Pass"]
 """What is computed with an encoder, (B, D) float32 of such arrays."""
 
-_TORCH_TOKENS = {"cpu": 4_096, "cuda": 131_072}
+_TORCH_TOKENS = {"cpu": 4_096, "cuda": 16_384}
+"""On a GPU few enough for a small one: 131,072 took up to 65 GB, since memory of every width is kept."""
 _OPENVINO_TOKENS = 1_024
 """Padded tokens a batch: several are under way at once."""
 _OPENVINO_WIDTH_STEP = 4

@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from core.answer.course import NATURAL, SETS, SHARES, ReadingCourse
+from core.answer.course import MORE_SHARE, NATURAL, SETS, SHARES, ReadingCourse
 from core.answer.lesson import occurrences
 from core.encode.tokens import FastTokenizer
 from core.errors import BadRequest
@@ -119,6 +119,34 @@ def test_what_is_said_of_it(course: ReadingCourse) -> None:
         DOCUMENTS
     )
     json.dumps(told)
+
+
+def test_a_file_of_more_questions_is_drawn_from_and_held_out_as_the_sets_are(
+    course_data: Path,
+    tokenizer: FastTokenizer,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "mine.jsonl"
+    records = [
+        {
+            "question": f"Who keeps lighthouse {n}?",
+            "answer": f"Keeper {n}",
+            "chunks": [{"title": f"Lighthouse {n}", "text": f"It is kept by Keeper {n}."}],
+            "support": [0],
+        }
+        for n in range(60)
+    ]
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    course = ReadingCourse(course_data, tokenizer, [path])
+    assert course.name == "reading and mine.jsonl"
+    told = course.describe()
+    assert told["shares"] == SHARES | {"mine.jsonl": MORE_SHARE}
+    drawn = [lesson for lesson in course.draw(Random(0), 400) if lesson.source == "mine"]
+    assert 0 < told["questions"]["mine.jsonl"] < len(records)
+    assert 10 < len(drawn) < 120
+    held = {lesson.question for lesson in course.validation(2_000) if lesson.source == "mine"}
+    assert len(held) == len(records) - told["questions"]["mine.jsonl"]
+    assert not held & {lesson.question for lesson in drawn}
 
 
 def test_sets_whose_answers_stand_nowhere(data: Path, tokenizer: FastTokenizer) -> None:  # noqa: F811
