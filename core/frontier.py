@@ -151,7 +151,11 @@ def _sets(
 ) -> list[tuple[int, ...]]:
     if isinstance(method, EvidenceSet):
         features, budgets = seen(method.encoder), [min(size, len(corpus)) for size in SIZES]
-        return [tuple(most_probable_set(method.policy.chances(features.with_budget(n)), n)) for n in budgets]
+        policy = method.policy
+        return [
+            tuple(most_probable_set(policy.chances(features.with_budget(n)), n, policy.least_chance))
+            for n in budgets
+        ]
     if isinstance(method, Threshold):
         trace = fold(
             method.retrieve(question, corpus, EpisodeConfig(step_budget=1, stop_threshold=min(THRESHOLDS)))

@@ -8,11 +8,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from core.encode.checkpoint import read_settings
 from core.errors import BadCheckpoint
 from core.resrag.features import NAMES
+from core.resrag.sets import LEAST_CHANCE
 
 _SHIPPED = Path(__file__).resolve().parents[2] / "assets" / "resrag"
 """A folder a policy, by the name of the checkpoint whose vectors it reads."""
@@ -34,6 +35,8 @@ class PolicyCard(BaseModel):
     """Width of both hidden layers."""
     encoder: str
     """Checkpoint whose vectors it was trained on, and is served with."""
+    least_chance: float = Field(LEAST_CHANCE, ge=0, lt=1)
+    """Above which a chunk is taken."""
     training: dict[str, Any] | None = None
     scores: dict[str, Any] | None = None
 

@@ -1,8 +1,8 @@
 """The light policy of RES-RAG.
 
 A small network that gives every chunk a chance of being taken, and the set that follows from the chances.
-Decides what the most probable set is: the chunks that are likelier taken than not, the likeliest first, at
-most as many as the budget. It may be smaller than the budget. Ships as a folder of a card and safetensors.
+Decides what the set is: the chunks above the policy's least chance, the likeliest first, at most as many as
+the budget. It may be smaller than the budget. Ships as a folder of a card and safetensors.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from core.batches import batches
 from core.encode.checkpoint import load_head, write_settings
 from core.resrag.card import CARD_FILE, WEIGHTS_FILE, PolicyCard, read_card
 from core.resrag.features import NAMES
+from core.resrag.sets import LEAST_CHANCE
 
 _BLOCK = 65_536
 """Chunks whose chances are computed at once."""
@@ -32,8 +33,10 @@ class EvidencePolicy(nn.Module):
     mean: torch.Tensor
     spread: torch.Tensor
 
-    def __init__(self, hidden: int, n_features: int = len(NAMES)) -> None:
+    def __init__(self, hidden: int, n_features: int = len(NAMES), least_chance: float = LEAST_CHANCE) -> None:
+        """least_chance: see `PolicyCard`."""
         super().__init__()
+        self.least_chance = least_chance
         self.register_buffer("mean", torch.zeros(n_features))
         self.register_buffer("spread", torch.ones(n_features))
         self.layers = nn.Sequential(
@@ -67,6 +70,7 @@ def save_policy(folder: Path, policy: EvidencePolicy, card: PolicyCard) -> None:
 @lru_cache(maxsize=4)
 def load_policy(folder: Path) -> EvidencePolicy:
     """A policy, read once a process. Raises BadCheckpoint."""
-    policy = EvidencePolicy(read_card(folder).hidden)
+    card = read_card(folder)
+    policy = EvidencePolicy(card.hidden, least_chance=card.least_chance)
     load_head(policy, folder / WEIGHTS_FILE, f"policy {folder}")
     return policy.eval()

@@ -14,7 +14,7 @@ from core.methods.protocol import Method, check, one_look_events
 from core.resrag.action import RESRAG
 from core.resrag.card import policy_for
 from core.resrag.features import QuestionFeatures, look
-from core.resrag.sets import LEAST_CHANCE, most_probable_set
+from core.resrag.sets import most_probable_set
 
 if TYPE_CHECKING:
     from core.resrag.policy import EvidencePolicy
@@ -34,8 +34,8 @@ class EvidenceSet:
     """RES-RAG's light policy: the most probable set of chunks over all documents, at most as many as the
     budget, see `core.resrag`.
 
-    `config.stop_threshold` is the chance above which a chunk is taken, by default that of being likelier
-    taken than not; the run's own configuration says so. A set may be empty.
+    `config.stop_threshold` is the chance above which a chunk is taken, by default the policy's own; the run's
+    configuration says it. A set may be empty.
     """
 
     name = RESRAG
@@ -59,7 +59,7 @@ class EvidenceSet:
         """Those of `retrieve`, from a look at the question that was taken already; `started`: its beginning
         by `time.perf_counter`.
         """
-        least = LEAST_CHANCE if config.stop_threshold is None else config.stop_threshold
+        least = self.policy.least_chance if config.stop_threshold is None else config.stop_threshold
         config = config.with_(stop_threshold=least)
         chances = self.policy.chances(seen.with_budget(config.step_budget))
         taken = most_probable_set(chances, config.step_budget, least, config.forbidden)

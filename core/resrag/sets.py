@@ -24,7 +24,7 @@ from core.resrag.reward import (
 from core.types import Workspace
 
 LEAST_CHANCE = 0.5
-"""From which a chunk belongs to the most probable set."""
+"""From which a chunk belongs to the most probable set, unless a policy has its own."""
 
 
 def most_probable_set(

@@ -123,7 +123,7 @@ def test_the_sentence_says_what_was_taken_and_what_it_answers() -> None:
     assert "Reading it…" in words(view.sentence(set_of((3,))))
     assert "from" not in words(view.sentence(set_of((1,), sizes=(4,), json_ld=("",), said="Bo")))
     nothing = words(view.sentence(set_of((), said="")))
-    assert "No chunk of 13 is likelier taken than not." in nothing
+    assert "No chunk of 13 has a chance above one half." in nothing
     assert "The likeliest has a chance of below 1 %." in nothing
     handbook = list_samples()[1]
     assert f"Open {handbook.title} in Explore" in nothing

@@ -25,7 +25,10 @@ def test_rows_hold_what_each_policy_serves(
     encoder, reader = agents["none"].encoder, LastWord()
     questions = [seen.asked for seen in where_is_the_milk(4, encoder)]
     torch.manual_seed(0)
-    sets = {name: EvidenceSet(encoder, EvidencePolicy(8)) for name in ("joint-0", "joint-1")}
+    least = {"joint-0": 0.5, "joint-1": 0.45}
+    sets = {
+        name: EvidenceSet(encoder, EvidencePolicy(8, least_chance=chance)) for name, chance in least.items()
+    }
     methods: Methods = [*plain_methods(encoder), *sets.items()]
     rows = {(row.method, row.policy, row.id): row for row in frontier_rows(questions, reader, methods, print)}
     assert len(rows) == len(questions) * 5

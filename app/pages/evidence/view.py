@@ -55,7 +55,7 @@ def sentence(view: SetInView | None) -> list[Node]:
         h("strong", counted(view.tokens, "token")),
     ]
     if not view.taken:
-        parts = [h("strong", "No chunk"), f" of {run.n_chunks:,} is likelier taken than not"]
+        parts = [h("strong", "No chunk"), f" of {run.n_chunks:,} has a chance above {_least(view)}"]
     elif run.gold:
         kind = "qx-good" if view.n_support_found == len(run.gold) else "qx-warn"
         parts += [
@@ -108,12 +108,15 @@ def _judged(view: SetInView) -> list[Node]:
     return []
 
 
+def _least(view: SetInView) -> str:
+    return "one half" if view.least == 0.5 else f"{view.least:.2f}"
+
+
 def budget_words(view: SetInView | None) -> list[Node]:
     """What the budget did to the set."""
     if view is None:
         return [h("p.qx-sm.qx-mut", "Chunks at most, over all documents together")]
     n, budget = len(view.taken), min(view.budget, view.run.n_chunks)
-    least = "one half" if view.least == 0.5 else f"{view.least:.2f}"
     asked = view.run.config.step_budget
     if view.by_model:
         words = (
@@ -124,7 +127,7 @@ def budget_words(view: SetInView | None) -> list[Node]:
         left = f". {cut[0].upper()}{cut[1:]}" if (cut := notice_of(view.run.trace)) else ""
         return [h("p.qx-sm.qx-mut", {"role": "status"}, f"{words}{left}.")]
     words = (
-        f"takes {n}: no other is above {least}"
+        f"takes {n}: no other is above {_least(view)}"
         if n < budget
         else f"takes {n}, as many as there are chunks"
         if budget == view.run.n_chunks

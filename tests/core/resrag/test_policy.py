@@ -41,11 +41,12 @@ def test_a_policy_is_served_as_it_was_saved(tmp_path: Path) -> None:
     torch.manual_seed(1)
     policy = EvidencePolicy(5)
     policy.spread.fill_(2.0)
-    save_policy(tmp_path, policy, PolicyCard(name="five", hidden=5, encoder="base"))
+    save_policy(tmp_path, policy, PolicyCard(name="five", hidden=5, encoder="base", least_chance=0.2))
     features = np.random.default_rng(0).normal(size=(7, len(NAMES))).astype(np.float32)
     assert (load_policy(tmp_path).chances(features) == policy.chances(features)).all()
     assert read_card(tmp_path).name == "five"
     assert policy.chances(features[:0]).shape == (0,)
+    assert load_policy(tmp_path).least_chance == 0.2
 
 
 @pytest.mark.parametrize(
