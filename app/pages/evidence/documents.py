@@ -127,7 +127,7 @@ def _document(view: SetInView, one: DocumentSet, shown: Shown) -> Node:
     cells = [
         h("div.qx-set-title", title, about),
         h("div.qx-set-strip", *_strip(view, one, chances, first)),
-        h("div.qx-set-sorted", *_sorted(one, chances)),
+        h("div.qx-set-sorted", *_sorted(one, chances, view.least)),
         h("div.qx-set-took.qx-sm", *told),
     ]
     texts = _texts(view, one, chances, first) if is_open else None
@@ -185,10 +185,10 @@ def _strip(view: SetInView, one: DocumentSet, chances: np.ndarray, first: int) -
         for chunk_id in view.run.gold
         if 0 <= chunk_id - first < one.n_chunks
     ]
-    return [_picture(bars, words), *rings, *hits]
+    return [_picture(bars, words, view.least), *rings, *hits]
 
 
-def _sorted(one: DocumentSet, chances: np.ndarray) -> list[Node]:
+def _sorted(one: DocumentSet, chances: np.ndarray, least: float) -> list[Node]:
     if not one.n_chunks:
         return []
     n_ranks = min(one.n_chunks, max(2 * math.ceil(one.root) + 2, 8, len(one.taken)))
@@ -213,7 +213,7 @@ def _sorted(one: DocumentSet, chances: np.ndarray) -> list[Node]:
     side = " qx-left" * (at > 50)
     words = f"The same sorted; {label} may be taken without cost, {len(one.taken)} are"
     return [
-        _picture(bars, words),
+        _picture(bars, words, least),
         h("span", {"class": f"qx-set-root{side}", "--x": f"{at:.2f}%"}, h("span", label)),
     ]
 
@@ -223,9 +223,9 @@ def _bar(centre: float, width: float, chance: float) -> str:
     return f"M{centre - width / 2:.1f} {HEIGHT}V{top:.1f}h{width:.1f}V{HEIGHT}Z"
 
 
-def _picture(bars: dict[str, list[str]], words: str) -> Node:
-    half = HEIGHT - (HEIGHT - 2) / 2
-    paths = [h("path.qx-half", {"d": f"M0 {half:.1f}H1000"})]
+def _picture(bars: dict[str, list[str]], words: str, least: float) -> Node:
+    """Bars, and a line at the chance above which a chunk is taken."""
+    paths = [h("path.qx-half", {"d": f"M0 {HEIGHT - least * (HEIGHT - 2):.1f}H1000"})]
     paths += [h("path", {"class": kind, "d": "".join(shapes)}) for kind, shapes in bars.items() if shapes]
     attributes = {"viewBox": f"0 0 1000 {HEIGHT}", "preserveAspectRatio": "none", "height": str(HEIGHT)}
     return h("svg", {**attributes, "role": "img", "aria-label": words}, *paths)
