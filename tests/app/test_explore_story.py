@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, Route, expect
+from playwright.sync_api import Browser, Locator, Page, Request, Route, expect
 
 from tests.app.axe import grave_faults_in_both
 from tests.app.conftest import RunningApp, wait_ready
@@ -311,6 +311,28 @@ def test_who_walks_on_before_a_step_is_shown_gets_the_last_one_asked_for(ran: Pa
         release(ran, held)
         settle(ran)
         expect(ran.locator("#qx-strip [data-part=what]")).to_contain_text("step 3")
+
+
+def test_many_clicks_on_run_are_two_runs(page: Page) -> None:
+    """The one that is answered, and the last: each run more draws the whole page again."""
+    held: list[Route] = []
+    sent: list[object] = []
+
+    def note(request: Request) -> None:
+        if "/queue/join" in request.url:
+            sent.append(request.post_data_json["trigger_id"])
+
+    page.route("**/queue/join*", lambda route: held.append(route))
+    page.on("request", note)
+    with page.expect_request("**/queue/join*"):
+        page.locator("#qx-run").click()
+    for _ in range(8):
+        page.locator("#qx-run").click()
+    release(page, held)
+    expect(page.locator(CARDS)).to_have_count(3, timeout=60_000)
+    settle(page)
+    page.remove_listener("request", note)
+    assert sent.count(sent[0]) == 2
 
 
 def test_what_is_asked_before_a_document_is_there_stays(running_app: RunningApp, open_page: OpenPage) -> None:

@@ -181,9 +181,11 @@ class ExploreTab(ExploreLayout):
         inputs = [self.session, *controls]
         self.back.click(packs(self._back), inputs, **runs)
         self.reset.click(packs(self._reset), inputs, **runs)
+        # of many clicks on Run, the one that is answered and the last: another run each would fill the page
+        whole = {**runs, "trigger_mode": "always_last"}
         return [
-            self.asking.run.click(packs(self._run), inputs, **runs),
-            self.controls.query.submit(packs(self._run), inputs, **runs),
+            self.asking.run.click(packs(self._run), inputs, **whole),
+            self.controls.query.submit(packs(self._run), inputs, **whole),
             self.step.click(packs(self._step), inputs, **runs),
             self.asking.standing.select(packs(self._on_standing), inputs, **runs),
             self.reading.select(packs(self._on_reading), inputs, **runs),
