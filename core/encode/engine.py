@@ -56,7 +56,7 @@ PassOf = Callable[["Encoder"], "Pass"]
 """What is computed with an encoder, (B, D) float32 of such arrays."""
 
 _TORCH_TOKENS = {"cpu": 4_096, "cuda": 16_384}
-"""On a GPU few enough for a small one: 131,072 took up to 65 GB, since memory of every width is kept."""
+"""On a GPU few enough for a small one: with 131,072 a process held up to 65 GB."""
 _OPENVINO_TOKENS = 1_024
 """Padded tokens a batch: several are under way at once."""
 _OPENVINO_WIDTH_STEP = 4
