@@ -92,7 +92,7 @@ def settle(page: Page, seconds: float = 30) -> None:
 def release(page: Page, held: list[Route]) -> None:
     """Lets what a page sends on its way, in the order in which it was sent: each once the server has the one
     before it, since connections overtake one another. Nothing is held from then on, though requests still
-    pass by: one that comes just when that ends is never sent.
+    pass by: once, after that had been ended here, the request for a stream was never answered.
     """
     assert held
     for route in held:
