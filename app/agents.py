@@ -72,13 +72,13 @@ class Agents:
         """Folders of the checkpoints that a visitor may choose, by name: the default first, then those that
         ship, then those trained here.
         """
-        found = dict(self._given_checkpoints)
+        folders = dict(self._given_checkpoints)
         for folder in own_agents():
             try:
-                found.setdefault(read_spec(folder).name, folder)
+                folders.setdefault(read_spec(folder).name, folder)
             except BadCheckpoint as error:
                 _logger.warning("left out of the agents: %s", error)
-        return found
+        return folders
 
     def is_own(self, name: str) -> bool:
         """Whether the agent of that name was trained here, so that its defaults are the person's to set."""
@@ -127,7 +127,7 @@ class Agents:
         """
         if spec.trained:
             return ""
-        trained = {name: known for name in self._given_checkpoints if (known := self.spec(name)).trained}
+        trained = {name: other for name in self._given_checkpoints if (other := self.spec(name)).trained}
         return choose(documents[0], trained).checkpoint if trained else ""
 
     def spec(self, name: str) -> CheckpointSpec:
@@ -144,13 +144,13 @@ class Agents:
         # written last, when a training keeps a better agent
         changed_at = (folders[name] / SPEC_FILE).stat().st_mtime_ns
         with self._loading:
-            known = self._agents.get(name)
-            if known is None or known[0] != changed_at:
-                known = self._agents[name] = (changed_at, Agent(DualEncoder(folders[name])))
+            entry = self._agents.get(name)
+            if entry is None or entry[0] != changed_at:
+                entry = self._agents[name] = (changed_at, Agent(DualEncoder(folders[name])))
                 threading.Thread(
-                    target=_warm_up, args=[known[1].encoder], name=f"warm-up of {name}", daemon=True
+                    target=_warm_up, args=[entry[1].encoder], name=f"warm-up of {name}", daemon=True
                 ).start()
-            return known[1]
+            return entry[1]
 
 
 def _warm_up(encoder: DualEncoder) -> None:

@@ -89,7 +89,7 @@ class OpenDocuments:
 
     def label_of(self, question: str) -> Labelled | None:
         """What came with them about a question."""
-        return next((known for known in self.questions if known.question == question), None)
+        return next((label for label in self.questions if label.question == question), None)
 
     @property
     def n_bytes(self) -> int:
@@ -165,8 +165,8 @@ class RunInView:
         took and, as `steps`, the run.
         """
         timings = {**self.documents.milliseconds, "steps": self.trace.milliseconds}
-        told = trace_json(self.trace, timings=timings, answer=self.answer, completeness=self.completeness)
-        return {"run_id": self.run_id, **told}
+        values = trace_json(self.trace, timings=timings, answer=self.answer, completeness=self.completeness)
+        return {"run_id": self.run_id, **values}
 
     @cached_property
     def completeness(self) -> float | None:

@@ -119,14 +119,14 @@ class Library:
         """The same chunks under an agent's vectors; those that their visitor has open already are not opened
         twice. Raises BadRequest as `open`.
         """
-        for known in (documents, *self.corpora.all()):
+        for candidate in (documents, *self.corpora.all()):
             if (
-                not known.searched
-                and known.workspace is documents.workspace
-                and known.agent is agent
-                and known.owner == documents.owner
+                not candidate.searched
+                and candidate.workspace is documents.workspace
+                and candidate.agent is agent
+                and candidate.owner == documents.owner
             ):
-                return known
+                return candidate
         return self.reopen(documents.workspace, agent, on_progress, documents.questions, documents.owner)
 
     def with_likeliest(self, documents: OpenDocuments, query: str) -> OpenDocuments:
@@ -154,13 +154,13 @@ class Library:
         """
         if on_part is None:
             return None
-        told = 0.0
+        last_share = 0.0
 
         def register(part: Embedded) -> None:
-            nonlocal told
-            if told and part.share < told + 0.1:
+            nonlocal last_share
+            if last_share and part.share < last_share + 0.1:
                 return
-            told, questions = part.share, label(part.workspace)
+            last_share, questions = part.share, label(part.workspace)
             opened = Opened(part.corpus())
             on_part(self._register(opened, agent, questions, owner, token, part.ranges))
 
@@ -189,9 +189,9 @@ class Library:
             searched=searched,
         )
         if owner is not None:
-            theirs = [known for known in self.corpora.all() if known.owner == owner and known.token != token]
-            for known in theirs[: max(0, len(theirs) - DOCUMENTS_OPEN + 1)]:
-                self.close(known)
+            theirs = [other for other in self.corpora.all() if other.owner == owner and other.token != token]
+            for other in theirs[: max(0, len(theirs) - DOCUMENTS_OPEN + 1)]:
+                self.close(other)
         self.corpora.put(documents.token, documents)
         return documents
 

@@ -161,9 +161,9 @@ class Services:
 
     def label_of(self, documents: OpenDocuments, question: str) -> Labelled | None:
         """What is known of a question: what came with the documents, else what their visitor marked."""
-        known = documents.label_of(question)
-        if known is not None:
-            return known
+        label = documents.label_of(question)
+        if label is not None:
+            return label
         try:
             marked = self.marked(documents, question)
         except UserError:  # the log is another's, or damaged: that is said where something is marked
@@ -260,11 +260,11 @@ class Services:
             or run.trace.started.method == SPARC
         ):  # SPARC answers by itself
             return run
-        told = self.read(run, run.trace.evidence)
-        run = replace(run, answer=told)
+        reading = self.read(run, run.trace.evidence)
+        run = replace(run, answer=reading)
         self.library.runs.put(run.token, run)
         if self.log.whole is not None:  # a finished run has left for the inbox and takes nothing any more
-            self.log.attach(run.run_id, "answer", told.to_json(), run.owner)
+            self.log.attach(run.run_id, "answer", reading.to_json(), run.owner)
             self._unread.set()
         return run
 
@@ -291,24 +291,28 @@ class Services:
 
         Raises BadCheckpoint.
         """
-        documents, found = run.documents, run.diagnosis
-        if found is None or documents.owner is not None or documents.workspace.n_tokens > MAX_TRIED_TOKENS:
+        documents, diagnosis = run.documents, run.diagnosis
+        if (
+            diagnosis is None
+            or documents.owner is not None
+            or documents.workspace.n_tokens > MAX_TRIED_TOKENS
+        ):
             return run
-        remedies = {remedy.way: remedy for remedy in found.remedies}
+        remedies = {remedy.way: remedy for remedy in diagnosis.remedies}
         if name := documents.trained:
             other = self.library.under(documents, self.agents.load(name))
             n_found = n_found_by(other.agent, other.corpus, run.trace, run.gold)
-            if n_found > found.n_found:
+            if n_found > diagnosis.n_found:
                 remedies["agent"] = Remedy("agent", name, n_found)
         if run.label is not None:
             about = run.trace, run.gold, run.label.spans
-            cut = cut_that_helps(found, documents.agent, documents.corpus, *about)
+            cut = cut_that_helps(diagnosis, documents.agent, documents.corpus, *about)
             if cut is not None:
                 remedies["cut"] = cut
-        if len(remedies) == len(found.remedies):
+        if len(remedies) == len(diagnosis.remedies):
             return run
         most_first = sorted(remedies.values(), key=lambda remedy: -remedy.n_found)
-        return self._diagnosed(run, replace(found, remedies=tuple(most_first)))
+        return self._diagnosed(run, replace(diagnosis, remedies=tuple(most_first)))
 
     def _diagnosed(self, run: RunInView, diagnosis: Diagnosis | None) -> RunInView:
         if diagnosis is None:
@@ -333,7 +337,7 @@ class Services:
             return False
 
         chunks = sorted(run.evidence_texts().items())
-        told = cited_answer(
+        cited = cited_answer(
             run.trace.started.query,
             chunks,
             llm,
@@ -342,10 +346,10 @@ class Services:
             on_text=pieces.append,
             cancelled=is_over,
         )
-        run = replace(self.library.runs.get(run.token) or run, cited=told)
+        run = replace(self.library.runs.get(run.token) or run, cited=cited)
         self.library.runs.put(run.token, run)
         if self.log.whole is not None and not run.others:
-            self.log.attach(run.run_id, "cited", told.to_json(), run.owner)
+            self.log.attach(run.run_id, "cited", cited.to_json(), run.owner)
             self._unread.set()
         return run
 
@@ -355,8 +359,8 @@ class Services:
         does, or has: another page, say, or a call.
         """
         with self._leaving:
-            known = self.library.runs.get(run.token)
-            if run.token in self._driven or (known is not None and known is not run):
+            current = self.library.runs.get(run.token)
+            if run.token in self._driven or (current is not None and current is not run):
                 raise BadRequest(
                     "this run goes on elsewhere, on another page or by a call; wait for it, then load this"
                     " page again"
@@ -378,7 +382,7 @@ class Services:
             self.end_run(run, "cancelled")
         with self._leaving:
             self._left.add(token)
-            left = [known.token for known in self.library.runs.all() if known.token in self._left]
+            left = [other.token for other in self.library.runs.all() if other.token in self._left]
             for used_long_ago in left[: max(0, len(left) - MAX_LEFT_RUNS)]:
                 self.library.runs.drop(used_long_ago)
             self._left = set(left[-MAX_LEFT_RUNS:])
@@ -423,8 +427,10 @@ class Services:
         logged = self.own_log.get(run_id, owner)
         workspace = workspace_of_run(logged, self.own_log.documents(run_id, owner))
         gold, others = support_of(logged), logged.record.owner != owner
-        known = gold and (others or not was_marked(logged))  # what is marked may be marked otherwise by now
-        questions = (Labelled(logged.record.query, known_answer_of(logged), 0, gold),) if known else ()
+        is_known = gold and (
+            others or not was_marked(logged)
+        )  # what is marked may be marked otherwise by now
+        questions = (Labelled(logged.record.query, known_answer_of(logged), 0, gold),) if is_known else ()
         documents = self.library.reopen(
             workspace, self.agents.load(logged.record.checkpoint), on_progress, questions, owner
         )

@@ -93,16 +93,17 @@ def sign_in(users: Sequence[tuple[str, SecretStr]], guesses: Guesses) -> Callabl
     """Whether a name and a password belong together. What is made raises HTTPException for who guessed wrong
     too often of late.
     """
-    known = dict(users)
+    passwords = dict(users)
 
     def fits(name: str, password: str) -> bool:
         who = (name[:_LONGEST_NAME], caller.get())
         if pause := guesses.wait(*who):
             detail = f"too many wrong passwords for this name; try again in {ceil(pause)} seconds"
             raise HTTPException(400, detail)  # of any other status Gradio's page says nothing
-        secret = known.get(name, SecretStr(""))
+        secret = passwords.get(name, SecretStr(""))
         right = (
-            secrets.compare_digest(secret.get_secret_value().encode(), password.encode()) and name in known
+            secrets.compare_digest(secret.get_secret_value().encode(), password.encode())
+            and name in passwords
         )
         guesses.forget(*who) if right else guesses.count(*who)
         return right

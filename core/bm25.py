@@ -102,10 +102,10 @@ class WordIndex:
 
     def scores(self, words: Iterable[str]) -> np.ndarray:
         """(N,) float32: BM25 of all texts for some words; a word that stands twice counts twice."""
-        known = [] if self._index is None else [word for word in words if word in self._index.vocab_dict]
-        if self._index is None or not known:
+        vocabulary = [] if self._index is None else [word for word in words if word in self._index.vocab_dict]
+        if self._index is None or not vocabulary:
             return np.zeros(self._n, np.float32)
-        scores: np.ndarray = self._index.get_scores(known).astype(np.float32)
+        scores: np.ndarray = self._index.get_scores(vocabulary).astype(np.float32)
         return scores
 
     def shares(self, words: Iterable[str]) -> np.ndarray:

@@ -67,10 +67,10 @@ def completeness_by_size(spec: CheckpointSpec, trace: Trace) -> dict[int, float]
         and not config.searched
         and not trace.taken_back
     )
-    found = lead(first.q_values) if is_own_search and first is not None else None
-    if found is None:
+    own_lead = lead(first.q_values) if is_own_search and first is not None else None
+    if own_lead is None:
         return {}
-    return {size: confidence(found, curve) for size, curve in sorted(spec.lead_curves.items())}
+    return {size: confidence(own_lead, curve) for size, curve in sorted(spec.lead_curves.items())}
 
 
 def completeness(spec: CheckpointSpec, trace: Trace) -> float | None:
@@ -138,27 +138,27 @@ def questions_by_size(rows: Iterable[DocumentRow], agent: str) -> dict[int, Judg
         for row in rows
         if (row.ran, row.checkpoint) == (QRAG.name, agent) and row.covered and not row.stops
     }
-    found: dict[int, JudgedQuestions] = {}
+    by_size: dict[int, JudgedQuestions] = {}
     for size in SIZES:
-        known = [
+        judged = [
             (row, row_lead, is_complete)
             for row in own.values()
             if (row_lead := lead(row.scores)) is not None
             and (is_complete := _complete_with(row, size)) is not None
         ]
-        if len(known) < _FEWEST_ROWS:
+        if len(judged) < _FEWEST_ROWS:
             continue
-        leads = np.array([row_lead for _, row_lead, _ in known]).clip(0, 1)
-        complete = np.array([is_complete for _, _, is_complete in known])
-        names = sorted({row.document for row, _, _ in known})
-        fold = np.array([names.index(row.document) % _FOLDS for row, _, _ in known])
-        said = np.zeros(len(known))
+        leads = np.array([row_lead for _, row_lead, _ in judged]).clip(0, 1)
+        complete = np.array([is_complete for _, _, is_complete in judged])
+        names = sorted({row.document for row, _, _ in judged})
+        fold = np.array([names.index(row.document) % _FOLDS for row, _, _ in judged])
+        said = np.zeros(len(judged))
         for number in np.unique(fold):
             others = fold != number
             curve = fit_confidence(leads[others].tolist(), complete[others].tolist())
             said[~others] = [confidence(value, curve) for value in leads[~others]]
-        found[size] = JudgedQuestions(leads, complete, said)
-    return found
+        by_size[size] = JudgedQuestions(leads, complete, said)
+    return by_size
 
 
 def with_curves(

@@ -50,7 +50,7 @@ def setting_help(config: type) -> dict[str, str]:
         for node in ast.parse(dedent(inspect.getsource(config))).body
         if isinstance(node, ast.ClassDef)
     )
-    told = dict(setting_help(config.__base__)) if is_dataclass(config.__base__) else {}
+    helps = dict(setting_help(config.__base__)) if is_dataclass(config.__base__) else {}
     for setting, said in pairwise(body):
         is_text = (
             isinstance(said, ast.Expr)
@@ -58,8 +58,8 @@ def setting_help(config: type) -> dict[str, str]:
             and isinstance(said.value.value, str)
         )
         if isinstance(setting, ast.AnnAssign) and isinstance(setting.target, ast.Name) and is_text:
-            told[setting.target.id] = " ".join(str(ast.literal_eval(said.value)).split())  # type: ignore[attr-defined]
-    return told
+            helps[setting.target.id] = " ".join(str(ast.literal_eval(said.value)).split())  # type: ignore[attr-defined]
+    return helps
 
 
 def words(name: str) -> str:

@@ -229,12 +229,12 @@ class _Evaluation:
             done = {one.name: self._run(one, part, reader) for one in contestants}
             gold = self._gold_rows(part, places, relevant, reader) if GOLD in ran else []
             for i, question in enumerate(part):
-                found = places[question.id]
+                spans = places[question.id]
                 for name, method in ran.items():
                     if name == GOLD:
                         rows.append(gold[i])
                     elif (ran_well := done[method][i]) is not None:
-                        rows.append(self._row(question, found, name, method, k, *ran_well))
+                        rows.append(self._row(question, spans, name, method, k, *ran_well))
         return DocumentResult(tuple(rows), relevant, self.choice, tuple(self.notices), self._vectors)
 
     def _contestant(self, name: str, config: EpisodeConfig) -> Contestant:
@@ -371,8 +371,8 @@ def _covered_quotes(places: Sequence[TextPlace], evidence: Sequence[tuple[int, i
         )
         return n if n <= len(evidence) else None
 
-    found = tuple(map(found_at, places))
-    return {"covered": tuple(at is not None for at in found), "found_at": found}
+    steps = tuple(map(found_at, places))
+    return {"covered": tuple(at is not None for at in steps), "found_at": steps}
 
 
 def _answer_fields(question: DocumentQuestion, answer: EvidenceAnswer) -> dict[str, Any]:

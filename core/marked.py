@@ -119,7 +119,7 @@ def take_in_questions(
     others are left out. Those of the same document and words are replaced. Raises BadRequest.
     """
     by_name = {document.title: document for document in opened}
-    known = {(one.sha256, one.question): one for one in list_questions(log, owner)}
+    by_words = {(one.sha256, one.question): one for one in list_questions(log, owner)}
     finders: dict[str, QuoteFinder] = {}
     kept, left_out = [], []
     for read in read_document_questions(path):
@@ -133,7 +133,7 @@ def take_in_questions(
         except BadRequest as fault:
             left_out.append(str(fault))
             continue
-        fresh = known.get((document.sha256, read.question)) or new_question(
+        fresh = by_words.get((document.sha256, read.question)) or new_question(
             document.title, document.sha256, read.question
         )
         marks = tuple(Mark(start, end, document.text[start:end], True) for start, end in places)

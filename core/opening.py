@@ -198,7 +198,7 @@ def index_workspace(
     partly = (
         None
         if on_part is None
-        else lambda vectors, known: on_part(Embedded(workspace, encoder, vectors, known))
+        else lambda vectors, ranges: on_part(Embedded(workspace, encoder, vectors, ranges))
     )
     vectors = embed_chunks(encoder, workspace.texts(), store, report, partly)
     embedded = time.perf_counter()

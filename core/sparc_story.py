@@ -156,7 +156,7 @@ def _part(trace: SparcTrace, one: SparcRound, gold: Sequence[int]) -> RoundPart:
     cited = best.answered.citations if best.answered is not None else ()
     shown = next((i for i in cited if i in trace.pool), next((c.chunk_id for c in best.chunks), None))
     answer = best.answered.answer if best.answered is not None else ""
-    found = {
+    part = {
         chunk.chunk_id
         for before in trace.rounds[: one.number]
         for branch in before.branches
@@ -171,7 +171,7 @@ def _part(trace: SparcTrace, one: SparcRound, gold: Sequence[int]) -> RoundPart:
         asked_anew(trace.started.question, best.query.query),
         excerpt(trace.text(shown), answer) if shown is not None else Excerpt("nothing", "", ""),
         _answers(one),
-        len(found & {*gold}),
+        len(part & {*gold}),
         n_kept,
         len(all_fates) - n_kept,
     )

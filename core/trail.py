@@ -55,15 +55,15 @@ class Trail:
         >>> Trail(7, (Standing(5, 0.2), Standing(2, 0.4), Standing(9, 0.1))).loss
         Loss(step=2, before=Standing(rank=2, q_value=0.4), after=Standing(rank=9, q_value=0.1))
         """
-        known = [
+        standings = [
             (look, standing) for look, standing in enumerate(self.standings, start=1) if standing is not None
         ]
-        if self.found_at is not None or not known:
+        if self.found_at is not None or not standings:
             return None
-        nearest = min(range(len(known)), key=lambda i: (known[i][1].rank, -i))
-        if nearest == len(known) - 1:
+        nearest = min(range(len(standings)), key=lambda i: (standings[i][1].rank, -i))
+        if nearest == len(standings) - 1:
             return None
-        (step, before), (_, after) = known[nearest], known[nearest + 1]
+        (step, before), (_, after) = standings[nearest], standings[nearest + 1]
         return Loss(step, before, after)
 
 
@@ -84,9 +84,9 @@ def gold_trails(trace: Trace, gold: Sequence[int]) -> tuple[Trail, ...]:
                 if scores is None or not available[chunk_id]
                 else _standing(scores.q_values, available, chunk_id)
             )
-    found = {chunk_id: step for step, chunk_id in enumerate(chosen, start=1)}
+    step_of = {chunk_id: step for step, chunk_id in enumerate(chosen, start=1)}
     return tuple(
-        Trail(chunk_id, tuple(row), found.get(chunk_id))
+        Trail(chunk_id, tuple(row), step_of.get(chunk_id))
         for chunk_id, row in zip(gold, standings, strict=True)
     )
 

@@ -52,15 +52,15 @@ class PushDoor:
         digest = self._gate.digest(scope["path"], Headers(scope=scope))
         log = self._services.own_log
         with tempfile.NamedTemporaryFile(suffix=".jsonl") as file:
-            n_bytes, found = 0, hashlib.sha256()
+            n_bytes, body_hash = 0, hashlib.sha256()
             async for part in _body(receive):
                 n_bytes += len(part)
                 if n_bytes > MAX_PUSH_BYTES:
                     most = f"{MAX_PUSH_BYTES:,} bytes"
                     raise PushRefused(413, f"a pushed run has more than {most}; move it in a file")
-                found.update(part)
+                body_hash.update(part)
                 file.write(part)
-            if found.hexdigest() != digest:
+            if body_hash.hexdigest() != digest:
                 raise PushRefused(401, "the body is not the one that was signed; push it again")
             file.flush()
             path = Path(file.name)

@@ -71,10 +71,10 @@ def server_functions(find: Find) -> list[Question]:
     """The five questions a browser may ask; each takes one list."""
 
     def source(token: object) -> StripSource:
-        found = find(token) if isinstance(token, str) else None
-        if found is None:
+        strip_source = find(token) if isinstance(token, str) else None
+        if strip_source is None:
             raise BadRequest(GONE)
-        return found
+        return strip_source
 
     def tiles(request: Any) -> Answer:
         """[token, look, mode, lo, hi, width] -> a tile, its arrays packed."""

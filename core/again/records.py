@@ -88,10 +88,10 @@ def logged_json_ld(run: LoggedRun) -> tuple[str, ...]:
     """The JSON-LD that `set_detail` kept, by document; nothing where it is not of that shape:
     strangers bring logs.
     """
-    told = run.details.get("set", {}).get("json_ld")
+    json_ld = run.details.get("set", {}).get("json_ld")
     n = len(run.record.document_hashes)
-    if isinstance(told, list) and len(told) == n and all(isinstance(text, str) for text in told):
-        return tuple(text[:MAX_OF_DOCUMENT] for text in told)
+    if isinstance(json_ld, list) and len(json_ld) == n and all(isinstance(text, str) for text in json_ld):
+        return tuple(text[:MAX_OF_DOCUMENT] for text in json_ld)
     return ()
 
 
@@ -191,11 +191,11 @@ def log_sparc(log: RunLog, trace: SparcTrace, workspace: Workspace, encoder: Dua
 
 def training_record(folder: Path) -> Training:
     """A training's folder as the log keeps it, as far as it has come. Raises BadRequest for no training."""
-    told = read_training_file(folder)
+    record = read_training_file(folder)
     return Training(
-        training_id=told["training_id"],
-        created_at=datetime.fromisoformat(told["created_at"]),
+        training_id=record["training_id"],
+        created_at=datetime.fromisoformat(record["created_at"]),
         folder=folder.name,
-        config=told["config"],
+        config=record["config"],
         events=tuple(read_progress(folder)),
     )

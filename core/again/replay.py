@@ -164,9 +164,9 @@ def _searched_again(logged: SparcTrace, event: SparcEvent, retrievals: Retrieval
         return event
     query = logged.rounds[event.round - 1].branches[event.branch - 1].query
     before = logged.rounds[event.round - 2].merged if event.round > 1 else None
-    known = before.note.chunk_ids if before is not None else ()
+    memory = before.note.chunk_ids if before is not None else ()
     return replace(
-        event, found=retrievals.search(query.strategy, query.query, logged.started.config.k, known)
+        event, found=retrievals.search(query.strategy, query.query, logged.started.config.k, memory)
     )
 
 

@@ -31,14 +31,14 @@ def agreement(statement: str, passage: str) -> float:
     ...     "It opened in 1907.", "It opened in 1889.")
     (1.0, 0.3333333333333333)
     """
-    found = {stem(word) for word in _WORD.findall(passage.lower())}
+    stems = {stem(word) for word in _WORD.findall(passage.lower())}
     total = hits = 0.0
     for word in _WORD.findall(statement):
         if word.lower() in _LITTLE:
             continue
         weight = NAME_WEIGHT if word[0].isupper() or word[0].isdigit() else 1.0
         total += weight
-        hits += weight * (stem(word.lower()) in found)
+        hits += weight * (stem(word.lower()) in stems)
     return hits / total if total else 0.0
 
 

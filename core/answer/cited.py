@@ -102,10 +102,10 @@ class CitedAnswer:
         are brought by strangers.
         """
         try:
-            told = TypeAdapter(cls).validate_json(json.dumps(values), strict=True)
+            answer = TypeAdapter(cls).validate_json(json.dumps(values), strict=True)
         except ValueError:
             return None
-        return told if set(told.chunk_ids) <= set(chunk_ids) else None
+        return answer if set(answer.chunk_ids) <= set(chunk_ids) else None
 
 
 def cited_answer(
@@ -183,11 +183,11 @@ def checked(
     sentences: list[CitedSentence] = []
     refused: list[int] = []
     for statement, numbers in cited_sentences(text):
-        known = [number for number in numbers if 1 <= number <= len(chunks)]
-        refused += [number for number in numbers if number not in known]
+        in_range = [number for number in numbers if 1 <= number <= len(chunks)]
+        refused += [number for number in numbers if number not in in_range]
         sentences.append(
             CitedSentence(
-                statement, tuple(_citation(statement, *chunks[number - 1], reader) for number in known)
+                statement, tuple(_citation(statement, *chunks[number - 1], reader) for number in in_range)
             )
         )
     return tuple(sentences), tuple(dict.fromkeys(refused))
@@ -205,17 +205,17 @@ def cited_sentences(text: str) -> list[tuple[str, tuple[int, ...]]]:
     >>> cited_sentences("Anna hid it. [2] It lay there [1, 3-4].")
     [('Anna hid it.', (2,)), ('It lay there.', (1, 3, 4))]
     """
-    found: list[tuple[str, tuple[int, ...]]] = []
+    sentences: list[tuple[str, tuple[int, ...]]] = []
     for start, end in split_sentences(text):
         sentence = text[start:end]
         leading = re.match(rf"(?:{_CITATION.pattern}\s*)+", sentence)
-        if leading is not None and found:
-            found[-1] = (found[-1][0], _once((*found[-1][1], *_numbers(leading.group()))))
+        if leading is not None and sentences:
+            sentences[-1] = (sentences[-1][0], _once((*sentences[-1][1], *_numbers(leading.group()))))
             sentence = sentence[leading.end() :]
         statement = re.sub(r"\s+([.,;:!?])", r"\1", " ".join(_CITATION.sub(" ", sentence).split()))
         if re.search(r"\w", statement):
-            found.append((statement, _once(_numbers(sentence))))
-    return found
+            sentences.append((statement, _once(_numbers(sentence))))
+    return sentences
 
 
 def _numbers(text: str) -> Iterator[int]:

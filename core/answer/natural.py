@@ -153,12 +153,12 @@ def training_questions(data: Path | None) -> tuple[list[DocumentQuestion], Docum
     folder = data_folder(data)
     path = folder / "natural" / "train.jsonl.gz"
     questions = read_document_questions(path)
-    known = {question.document for question in questions}
+    names = {question.document for question in questions}
     own = [
         question
         for file in sorted(OWN_QUESTIONS.glob("*.jsonl.gz"))
         for question in read_document_questions(file)
     ]
-    return [*questions, *(question for question in own if question.document in known)], DocumentFolder(
+    return [*questions, *(question for question in own if question.document in names)], DocumentFolder(
         folder, path
     )

@@ -134,14 +134,14 @@ class ExtractiveReader:
     def readings(self, questions: Sequence[str], passages: Sequence[Sequence[str]]) -> list[Reading]:
         """What the reader thinks of each question, all windows in common batches."""
         windows = [
-            read_windows(self.tokenizer, question, told, self.spec.window)
-            for question, told in zip(questions, passages, strict=True)
+            read_windows(self.tokenizer, question, texts, self.spec.window)
+            for question, texts in zip(questions, passages, strict=True)
         ]
         rows = [window for several in windows for window in several]
-        found = iter(self._candidates(rows))
+        candidates = iter(self._candidates(rows))
         return [
-            _pooled([next(found) for _ in several], told) if several else Reading((), -np.inf)
-            for several, told in zip(windows, passages, strict=True)
+            _pooled([next(candidates) for _ in several], texts) if several else Reading((), -np.inf)
+            for several, texts in zip(windows, passages, strict=True)
         ]
 
     def _candidates(self, rows: Sequence[Window]) -> list[_Scored]:

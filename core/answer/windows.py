@@ -71,14 +71,14 @@ def read_windows(
 ) -> list[Window]:
     """Rows of at most `window` tokens that hold all passages; none where no passage has a token."""
     texts = _bounded(passages)
-    [(asked, _), *told] = tokenizer.pieces([without_halves(question), *texts])
+    [(asked, _), *pieces] = tokenizer.pieces([without_halves(question), *texts])
     asked = asked[:QUESTION_TOKENS]
     room = window - len(asked) - 2
     rows: list[list[_Piece]] = [[]]
     left = room
     for piece in (
         piece
-        for passage, (ids, spans) in enumerate(told)
+        for passage, (ids, spans) in enumerate(pieces)
         for piece in _pieces(_Piece(passage, ids, spans), room - 1)
     ):
         if len(piece.ids) + 1 > left:
@@ -120,8 +120,8 @@ def _window(
         ]
         columns.append((NOWHERE, 0, 0, False, False))
         ids += [*piece.ids, tokenizer.sep_id]
-    told, starts, ends, begins, stops = (np.array(column) for column in zip(*columns, strict=True))
-    return Window(ids, n_question, told, starts, ends, begins, stops)
+    token_ids, starts, ends, begins, stops = (np.array(column) for column in zip(*columns, strict=True))
+    return Window(ids, n_question, token_ids, starts, ends, begins, stops)
 
 
 def _splits(text: str, at: int) -> bool:

@@ -208,9 +208,9 @@ def evaluated(
     """A row an example, in order, with progress on stderr; with answers where there is a reader. In
     this process, or on the cluster that the flags name. Raises BadRequest, BadCheckpoint.
     """
-    told = progress_printer(examples[0].task)
+    report = progress_printer(examples[0].task)
     if args.cluster is None:
-        yield from how.rows(examples, subject, reader, told)
+        yield from how.rows(examples, subject, reader, report)
         return
     setup = (how, subject.named, subject.encoder.fingerprint, reader is not None)
     parts = list(batches(examples, BATCH))
@@ -220,7 +220,7 @@ def evaluated(
         yield from rows
         done += len(rows)
         left = (time.perf_counter() - began) / done * (len(examples) - done)
-        told(EvaluationProgress("retrieving", done, len(examples), left))
+        report(EvaluationProgress("retrieving", done, len(examples), left))
 
 
 class BatchEvaluator:

@@ -81,7 +81,7 @@ def add_settings(
     """A flag for each number and each choice among the settings of a config, by its name. What its class says
     under a setting is the help.
     """
-    told, kinds = setting_help(config), get_type_hints(config)
+    helps, kinds = setting_help(config), get_type_hints(config)
     for setting in fields(config):
         kind = kinds[setting.name]
         if setting.name in without or not (kind in (int, float) or get_origin(kind) is Literal):
@@ -91,7 +91,7 @@ def add_settings(
             if get_origin(kind) is Literal
             else {"type": kind, "metavar": "X" if kind is float else "N"}
         )
-        said = told.get(setting.name, words(setting.name)).rstrip(".").replace("%", "%%")
+        said = helps.get(setting.name, words(setting.name)).rstrip(".").replace("%", "%%")
         if with_defaults:
             taken["default"], said = setting.default, f"{said} (default {setting.default})"
         parser.add_argument(f"--{setting.name.replace('_', '-')}", help=said, **taken)

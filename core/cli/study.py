@@ -102,7 +102,7 @@ def run_study(args: argparse.Namespace) -> int:
         raise BadRequest(f"{args.figure.name} is no .svg file, the only kind of figure drawn; name one")
     study = STUDIES[args.name]
     if args.cluster is not None and not isinstance(study, RowStudy):
-        spread = ", ".join(name for name, known in STUDIES.items() if isinstance(known, RowStudy))
+        spread = ", ".join(name for name, candidate in STUDIES.items() if isinstance(candidate, RowStudy))
         raise BadRequest(f"the study {args.name} runs in this process; leave --cluster out, or name {spread}")
     match study:
         case TrainingStudy():

@@ -148,8 +148,8 @@ def _trace_corpus(args: argparse.Namespace) -> int:
             named = {} if query_id is None else {"id": query_id}
             print_json({**named, **result, "documents": {str(key): name for key, name in titles.items()}})
             if query_id is not None:
-                found = (titles[chunk_id] for chunk_id in trace.picks)
-                keep_found("".join(document_lines(query_id, found, encoder.spec.name)))
+                names = (titles[chunk_id] for chunk_id in trace.picks)
+                keep_found("".join(document_lines(query_id, names, encoder.spec.name)))
     return 0
 
 

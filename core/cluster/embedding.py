@@ -267,13 +267,13 @@ def embed_corpus(
         encoder.dim,
         planned_parts(source, part_bytes),
     )
-    known = read_plan(out)
-    if known is not None and known != plan:
+    before = read_plan(out)
+    if before is not None and before != plan:
         raise BadRequest(
             f"{out / HEADER} is of other documents or another encoder; name another --out, or remove the"
             " folder"
         )
-    if known is None:
+    if before is None:
         plan.save(out)
     missing = [number for number in range(len(plan.parts)) if not part_folder(out, number).is_dir()]
     n_before = len(plan.parts) - len(missing)

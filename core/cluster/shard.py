@@ -81,18 +81,18 @@ class Shard:
 
     def q_values(self, view: ShardView) -> np.ndarray:
         """(n,) float32: products with all chunks."""
-        known = self._views.pop(view.key, None)
-        if known is None:
-            known = np.empty(self._n_chunks, np.float32)
+        q_values = self._views.pop(view.key, None)
+        if q_values is None:
+            q_values = np.empty(self._n_chunks, np.float32)
             lengths = np.diff(view.starts, append=self._n_chunks)
             positions = np.repeat(view.positions, lengths)
             for first, block in self._blocks():
                 last = first + len(block)
-                known[first:last] = block.q_values(view.state, positions[first:last])
-        self._views[view.key] = known
+                q_values[first:last] = block.q_values(view.state, positions[first:last])
+        self._views[view.key] = q_values
         while len(self._views) > _VIEWS:
             self._views.popitem(last=False)
-        return known
+        return q_values
 
     def best(self, view: ShardView, words: np.ndarray | None, k: int) -> tuple[np.ndarray, np.ndarray]:
         """(ids, Q) of the k best available chunks, best first, equals in document order; then those as good

@@ -173,15 +173,15 @@ def in_order(results: Iterable[tuple[int, _Result]]) -> Iterator[_Result]:
             turn += 1
 
 
-def check_vectors(made: Mapping[str, str], known: dict[str, str]) -> None:
-    """Vectors' fingerprints by checkpoint: `made` by one worker, `known` of all so far. Raises
+def check_vectors(made: Mapping[str, str], by_name: dict[str, str]) -> None:
+    """Vectors' fingerprints by checkpoint: `made` by one worker, `by_name` of all so far. Raises
     BadRequest where machines compute different vectors under one checkpoint.
     """
     for checkpoint, vectors in made.items():
-        if known.setdefault(checkpoint, vectors) != vectors:
+        if by_name.setdefault(checkpoint, vectors) != vectors:
             raise BadRequest(
                 f"{checkpoint} makes vectors {vectors} on one machine of the cluster and"
-                f" {known[checkpoint]} on another; use the same engine (QRAG_ENGINE) everywhere"
+                f" {by_name[checkpoint]} on another; use the same engine (QRAG_ENGINE) everywhere"
             )
 
 

@@ -327,10 +327,10 @@ def _picture(shown: ShownComparison, at: int, trace: Trace) -> Node:
         "aria-label": words,
     }
     again = method.looks_again and len(seen) > 1
-    told = f"{counted(len(seen), 'look')}, a row each · " if again else ""
+    rows_in_words = f"{counted(len(seen), 'look')}, a row each · " if again else ""
     scale = "its branches score only what they retrieve"
     if seen:
-        scale = f"{told}{method.score_name} " + f"{lo:.2f} to {hi:.2f}".replace("-", "−")
+        scale = f"{rows_in_words}{method.score_name} " + f"{lo:.2f} to {hi:.2f}".replace("-", "−")
     return h(
         "div.qx-picture",
         h("div.qx-pins", *(_pin(at, i, place, pins[i], paint[i]) for place, i in enumerate(chosen, start=1))),

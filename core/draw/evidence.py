@@ -46,7 +46,7 @@ def evidence_rows(
 
 def _passages(workspace: Workspace, chunk_ids: Sequence[int]) -> list[Passage]:
     """Each chunk in its paragraph; those whose paragraphs meet together."""
-    found: list[Passage] = []
+    passages: list[Passage] = []
     for chunk_id in chunk_ids:
         chunk = workspace[chunk_id]
         text = workspace.documents[chunk.document].text
@@ -54,12 +54,12 @@ def _passages(workspace: Workspace, chunk_ids: Sequence[int]) -> list[Passage]:
         behind = text[chunk.end : chunk.end + CONTEXT]
         start = chunk.start - len(_last_words(before.rpartition("\n\n")[2], whole=len(before) < CONTEXT))
         end = chunk.end + len(_first_words(behind.partition("\n\n")[0], whole=len(behind) < CONTEXT))
-        if found and found[-1][0] == chunk.document and start <= found[-1][2]:
-            document, first, last, ids = found.pop()
-            found.append((document, first, max(last, end), [*ids, chunk_id]))
+        if passages and passages[-1][0] == chunk.document and start <= passages[-1][2]:
+            document, first, last, ids = passages.pop()
+            passages.append((document, first, max(last, end), [*ids, chunk_id]))
         else:
-            found.append((chunk.document, start, end, [chunk_id]))
-    return found
+            passages.append((chunk.document, start, end, [chunk_id]))
+    return passages
 
 
 def _last_words(text: str, *, whole: bool) -> str:

@@ -97,19 +97,19 @@ def _totals(run: ShownSparc) -> Node:
     """Running totals against the budgets."""
     trace, cost, config = run.trace, run.trace.cost, run.trace.started.config
     tokens = cost.prompt_tokens + cost.completion_tokens
-    told = [(f"{len(trace.rounds)}", f" of {counted(config.depth, 'round')}")]
+    totals = [(f"{len(trace.rounds)}", f" of {counted(config.depth, 'round')}")]
     if config.max_calls is not None:
-        told.append((f"{cost.calls:,}", f" of {config.max_calls:,} calls"))
+        totals.append((f"{cost.calls:,}", f" of {config.max_calls:,} calls"))
     if tokens or config.max_tokens is not None:
         most = "" if config.max_tokens is None else f" of {config.max_tokens:,}"
-        told.append((f"{tokens:,}", f"{most} tokens"))
-    told.append((f"{len(trace.pool):,}", " different chunks read"))
-    told.append((f"{len(trace.note.chunk_ids)}", " in the note"))
+        totals.append((f"{tokens:,}", f"{most} tokens"))
+    totals.append((f"{len(trace.pool):,}", " different chunks read"))
+    totals.append((f"{len(trace.note.chunk_ids)}", " in the note"))
     legend = h("span.qx-legend", h("span.qx-legend-chosen"), "found")
     gold = [h("span.qx-legend", h("span.qx-legend-gold"), "support")] if run.gold else []
     return h(
         "span.qx-totals.qx-sm.qx-mut",
-        *(h("span", h("strong", value), words) for value, words in told),
+        *(h("span", h("strong", value), words) for value, words in totals),
         legend,
         *gold,
         h(
@@ -194,9 +194,9 @@ def _round_facts(one: SparcRound, leader: str) -> list[Node]:
             else "the question rewritten",
         )
     ]
-    found = [chunk.chunk_id for branch in one.branches for chunk in branch.chunks]
-    if found:
-        facts.append(h("span", f"{len(found)} found, {len(set(found))} different"))
+    chunk_ids = [chunk.chunk_id for branch in one.branches for chunk in branch.chunks]
+    if chunk_ids:
+        facts.append(h("span", f"{len(chunk_ids)} found, {len(set(chunk_ids))} different"))
     if one.merged is not None and one.merged.overlap is not None:
         overlap = {"class": "qx-kv", "title": OVERLAP, "tabindex": "0"}
         facts.append(h("span", overlap, f"overlap {one.merged.overlap:.2f}"))
@@ -233,20 +233,22 @@ def _look(branch: SparcBranch, run: ShownSparc) -> Node | None:
     """Where along the documents a branch looked: the longer a mark, the higher the chunk stood;
     support is dotted.
     """
-    found, n = branch.chunks, run.trace.started.n_chunks
+    chunks, n = branch.chunks, run.trace.started.n_chunks
     if branch.retrieved is None:
         return None
     borders = [] if run.workspace is None else [int(first) for first in run.workspace.borders[1:-1]]
     strokes = [_stroke(i, n, 1.0, "qx-border") for i in borders]
     strokes += [_stroke(i, n, 1.0, "qx-look-gold") for i in run.gold if i < n]
     strokes += [
-        _stroke(chunk.chunk_id, n, 1 - place / max(len(found), 1) / 1.5, "qx-stem", str(chunk.chunk_id))
-        for place, chunk in enumerate(found)
+        _stroke(chunk.chunk_id, n, 1 - place / max(len(chunks), 1) / 1.5, "qx-stem", str(chunk.chunk_id))
+        for place, chunk in enumerate(chunks)
         if chunk.chunk_id < n
     ]
-    told = f"Found along the document: chunks {', '.join(f'{chunk.chunk_id:,}' for chunk in found) or 'none'}"
+    label = (
+        f"Found along the document: chunks {', '.join(f'{chunk.chunk_id:,}' for chunk in chunks) or 'none'}"
+    )
     view = {"viewBox": f"0 0 1000 {_ROW}", "preserveAspectRatio": "none", "height": str(_ROW)}
-    return h("div.qx-look", h("svg", {**view, "role": "img", "aria-label": told}, *strokes))
+    return h("div.qx-look", h("svg", {**view, "role": "img", "aria-label": label}, *strokes))
 
 
 def _stroke(chunk_id: int, n: int, height: float, kind: str, same: str = "") -> Node:
@@ -319,7 +321,7 @@ def _some(rows: Sequence[Node], label: str, kind: str, most: int) -> Node:
 def _chunk(chunk: Hit, branch: SparcBranch, run: ShownSparc, before: Sequence[str], opened: bool) -> Node:
     is_gold = chunk.chunk_id in run.gold
     sign, taken = _taken(chunk.chunk_id, branch)
-    told = (
+    title = (
         f"chunk {chunk.chunk_id:,}"
         + ", support" * is_gold
         + (f", {taken}" if taken else "")
@@ -330,9 +332,9 @@ def _chunk(chunk: Hit, branch: SparcBranch, run: ShownSparc, before: Sequence[st
         "data-act": "open",
         "data-arg": str(chunk.chunk_id),
         "data-same": str(chunk.chunk_id),
-        "aria-label": told,
+        "aria-label": title,
         "aria-pressed": str(opened).lower(),
-        "title": f"{told}: {shorten(plain(chunk.text), 240)}",
+        "title": f"{title}: {shorten(plain(chunk.text), 240)}",
     }
     words = h("span.qx-chunk-text", {"dir": "auto"}, shorten(one_line(chunk.text), 160))
     tick = h("span.qx-found-at", "✓ ") if is_gold else None
@@ -361,8 +363,10 @@ def _note(branch: SparcBranch) -> Node | None:
         words = "note unchanged" if branch.noted.after.text.strip() else "note empty"
         return h("p.qx-sm.qx-mut", words)
     lines = [*_sentences(added, "+", "added", "qx-added"), *_sentences(removed, "−", "removed", "qx-removed")]
-    told = f"note: {counted(len(added), 'sentence')} added" + (f", {len(removed)} removed" if removed else "")
-    return h("details.qx-sm.qx-cost", h("summary", told), h("ul.qx-difference", *lines))
+    summary = f"note: {counted(len(added), 'sentence')} added" + (
+        f", {len(removed)} removed" if removed else ""
+    )
+    return h("details.qx-sm.qx-cost", h("summary", summary), h("ul.qx-difference", *lines))
 
 
 def _sentences(sentences: Sequence[str], sign: str, word: str, kind: str) -> Iterator[Node]:
@@ -561,8 +565,8 @@ def _merge(merged: Merged, one: SparcRound, run: ShownSparc, *, last: bool) -> N
     cost = None
     if merged.cost.calls:
         cost = h("p.qx-sm.qx-mut", f"context manager {cost_words(merged.cost)}")
-    told = fates(run.trace, one.number)
-    kept, dropped = [fate for fate in told if fate.stays], [fate for fate in told if not fate.stays]
+    fate_of = fates(run.trace, one.number)
+    kept, dropped = [fate for fate in fate_of if fate.stays], [fate for fate in fate_of if not fate.stays]
     return h(
         "div",
         {"class": f"qx-merge {step_class(merged.best_branch)}", "id": f"qx-merge-{one.number}"},
@@ -643,8 +647,8 @@ def final(run: ShownSparc | None) -> list[Node]:
             )
         )
     head = h("h3", "What the answer rests on" if answer else "What was found")
-    told = f"{counted(len(items), 'chunk')} in document order{support}"
-    facts = h("span.qx-sm.qx-mut", told)
+    caption = f"{counted(len(items), 'chunk')} in document order{support}"
+    facts = h("span.qx-sm.qx-mut", caption)
     return [h("div.qx-row", head, facts), h("ol.qx-rests-on", *items)]
 
 
@@ -652,15 +656,15 @@ def costs(run: ShownSparc | None) -> list[Node]:
     """A bar a branch: how long it worked, and the tokens of its calls."""
     if run is None or run.status == "running":
         return []
-    told = [
+    totals = [
         (branch_name(one.number, branch.number), branch, one.best is branch)
         for one in run.trace.rounds
         for branch in one.branches
         if branch.retrieved is not None
     ]
-    longest = max((branch.cost.milliseconds for _, branch, _ in told), default=0.0)
+    longest = max((branch.cost.milliseconds for _, branch, _ in totals), default=0.0)
     rows: list[Node] = []
-    for name, branch, best in told:
+    for name, branch, best in totals:
         cost = branch.cost
         share = 100 * cost.milliseconds / longest if longest else 0.0
         label = f"{name} {STRATEGY_NAMES[branch.query.strategy]}"
@@ -687,9 +691,9 @@ def agents_words(trace: SparcTrace) -> str:
 
 def finders_of(trace: SparcTrace) -> dict[int, list[str]]:
     """By chunk, the branches that found it."""
-    found: dict[int, list[str]] = {}
+    finders: dict[int, list[str]] = {}
     for one in trace.rounds:
         for branch in one.branches:
             for chunk in branch.chunks:
-                found.setdefault(chunk.chunk_id, []).append(branch_name(one.number, branch.number))
-    return found
+                finders.setdefault(chunk.chunk_id, []).append(branch_name(one.number, branch.number))
+    return finders

@@ -61,18 +61,18 @@ def fate(trail: Trail, trace: Trace) -> str:
     """What became of a support chunk, in words."""
     if trail.found_at is not None:
         return f"found at step {trail.found_at}"
-    known = [standing for standing in trail.standings if standing is not None]
-    if not known:
+    standings = [standing for standing in trail.standings if standing is not None]
+    if not standings:
         return "forbidden" if trail.chunk_id in trace.started.config.forbidden else "its ranks were not kept"
     if trail.loss is not None:
         return (
             f"lost by choice {trail.loss.step}: rank {trail.loss.before.rank:,} before it,"
             f" {trail.loss.after.rank:,} after it"
         )
-    rank = f"rank {known[-1].rank:,}"
+    rank = f"rank {standings[-1].rank:,}"
     match trace.stopped and trace.stopped.reason:
         case "threshold":
-            return f"not reached: {rank}, Q {known[-1].q_value:.2f}, where the agent stopped"
+            return f"not reached: {rank}, Q {standings[-1].q_value:.2f}, where the agent stopped"
         case "budget" | "exhausted":
             return f"not reached: {rank} before the last choice"
     return f"{rank} so far"

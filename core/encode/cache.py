@@ -75,16 +75,16 @@ class VectorStore:
         when the file can't be read.
         """
         vectors = np.zeros((len(keys), self.dim), dtype=self.dtype)
-        found = np.zeros(len(keys), dtype=bool)
+        is_stored = np.zeros(len(keys), dtype=bool)
         with self._lock:
             if not self.path.exists():
-                return found, vectors
+                return is_stored, vectors
             try:
                 with self.path.open("rb") as file:
                     fcntl.flock(file, fcntl.LOCK_SH)  # a block that somebody is writing must not look damaged
                     self._scan(file)
                     if not self._rows:
-                        return found, vectors
+                        return is_stored, vectors
                     mapped = np.memmap(file, dtype=np.uint8, mode="r")
             except OSError as error:
                 raise UserError(
@@ -102,8 +102,8 @@ class VectorStore:
                 block = self._block(mapped, offset)
                 if block is not None:
                     vectors[targets] = block[rows]
-                    found[targets] = True
-        return found, vectors
+                    is_stored[targets] = True
+        return is_stored, vectors
 
     def append(self, keys: np.ndarray, vectors: np.ndarray) -> None:
         """Writes one block: (n,) keys and (n, D) vectors. Raises UserError when the disk is full or
@@ -209,20 +209,20 @@ def embed_chunks(
     """
     dtype = np.dtype(encoder.spec.vectors)
     keys = text_keys(texts)
-    found, vectors = (
+    is_stored, vectors = (
         store.read(keys)
         if store is not None
         else (np.zeros(len(texts), bool), np.zeros((len(texts), encoder.dim), dtype))
     )
     missing: dict[bytes, list[int]] = {}
-    for i in np.flatnonzero(~found).tolist():
+    for i in np.flatnonzero(~is_stored).tolist():
         missing.setdefault(keys[i].tobytes(), []).append(i)
     places = list(missing.values())
     is_long = sum(len(texts[rows[0]]) for rows in places) > PART_CHARACTERS
     if is_long:
         places = [places[i] for i in spread(len(places)).tolist()]
     n_first = LEAST_STRETCH if is_long and on_part is not None else 0
-    n_cached, started, done = int(found.sum()), time.monotonic(), 0
+    n_cached, started, done = int(is_stored.sum()), time.monotonic(), 0
     last = n_even = 0
     pending: list[tuple[np.ndarray, np.ndarray]] = []
     weights = np.array([len(texts[rows[0]]) for rows in places])  # time goes with characters, not with chunks
@@ -259,9 +259,9 @@ def embed_chunks(
             report(done, characters)
             is_even = last + 1 == done  # else longer ones are done and shorter ones between them not
             if on_part is not None and is_even and LEAST_STRETCH <= done - n_even < len(places) - n_even:
-                found[[row for rows in places[n_even:done] for row in rows]] = True
+                is_stored[[row for rows in places[n_even:done] for row in rows]] = True
                 n_even = done
-                on_part(vectors, found.copy())
+                on_part(vectors, is_stored.copy())
     finally:
         keep()
     return vectors

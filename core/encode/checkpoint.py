@@ -458,9 +458,9 @@ def adapted_encoder(
     return encoder, base
 
 
-def check_base(found: str, wanted: str | None, base: str, what: str) -> None:
+def check_base(fingerprint: str, wanted: str | None, base: str, what: str) -> None:
     """Raises BadCheckpoint where the base encoder's weights are not those that `what` was trained on."""
-    if wanted not in (None, found):
+    if wanted not in (None, fingerprint):
         raise BadCheckpoint(
             f"{what} was trained on other weights of {base} than the ones found; fetch that base encoder"
             " again"

@@ -46,16 +46,16 @@ def uses_mpnet() -> bool:
 
 
 def _parts() -> list[Path]:
-    found: list[Path] = []
+    parts: list[Path] = []
     for name in _PARTS:
         try:
             listed = files(name) or ()
         except PackageNotFoundError:
             continue
-        found += [
+        parts += [
             path for one in listed if ".zip." in one.name and (path := Path(str(one.locate()))).is_file()
         ]
-    return found
+    return parts
 
 
 def _joined() -> Path:

@@ -150,16 +150,18 @@ class LogCopy:
         HubMissing, HubError, LogError.
         """
         state = self._look(make=False)
-        known, before = known_to_copy(log, self.repository), {run.run_id for run in ended_runs(log)}
+        copied_ids, before = known_to_copy(log, self.repository), {run.run_id for run in ended_runs(log)}
         damaged = []
         n_new = 0
         with _scratch() as folder:
             for name, run_ids in sorted(state.index.shards.items()):
-                if known.issuperset(run_ids):
+                if copied_ids.issuperset(run_ids):
                     continue
                 path = self._download(name, state.commit, folder)
                 try:
-                    n_new += take_in_shard(log, path, shared=set(state.index.shared), deleted=known - before)
+                    n_new += take_in_shard(
+                        log, path, shared=set(state.index.shared), deleted=copied_ids - before
+                    )
                 except MalformedRuns as error:
                     damaged.append(f"{name} of {self.repository} could not be taken in: {error}")
                     continue
@@ -275,9 +277,9 @@ def _scratch() -> Iterator[Path]:
 
 def _plan(log: ExperimentLog, repository: str, index: _Index) -> _Plan:
     ended = ended_runs(log)
-    here, there, known = {run.run_id for run in ended}, index.run_ids, known_to_copy(log, repository)
-    strangers = there - here - known
-    deleted = (there & known) - here
+    here, there, copied_ids = {run.run_id for run in ended}, index.run_ids, known_to_copy(log, repository)
+    strangers = there - here - copied_ids
+    deleted = (there & copied_ids) - here
     stale = [
         name
         for name, run_ids in index.shards.items()

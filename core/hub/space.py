@@ -82,17 +82,17 @@ def check_hardware(name: str) -> str:
     """The name, if a Space of this app can run on it. Raises BadRequest."""
     from huggingface_hub import SpaceHardware
 
-    known = [str(kind.value) for kind in SpaceHardware]
+    kinds = [str(kind.value) for kind in SpaceHardware]
     if name.startswith("zero"):
         raise BadRequest(
             f"hardware {name!r} is ZeroGPU, which stops at torch 2.11 and forks a process for each call, so"
             " models and documents would not stay in memory; choose a dedicated GPU such as"
             f" {SUGGESTED_HARDWARE}, or cpu-basic"
         )
-    if name not in known:
+    if name not in kinds:
         raise BadRequest(
             f"hardware {name[:60]!r} does not exist; choose among"
-            f" {', '.join(kind for kind in known if not kind.startswith('zero'))}"
+            f" {', '.join(kind for kind in kinds if not kind.startswith('zero'))}"
         )
     return name
 
@@ -101,14 +101,14 @@ def space_files(root: Path = ROOT) -> dict[str, Path]:
     """Path in the Space -> file here, in order of path, without the README, which is made. Raises
     BadRequest for a file above MAX_FILE_BYTES.
     """
-    found = [root / name for name in FILES]
+    paths = [root / name for name in FILES]
     for folder in FOLDERS:
-        found += [
+        paths += [
             path
             for path in (root / folder).rglob("*")
             if path.suffix in KINDS and _belongs(path.relative_to(root)) and path.is_file()
         ]
-    files = {path.relative_to(root).as_posix(): path for path in found}
+    files = {path.relative_to(root).as_posix(): path for path in paths}
     for name, path in files.items():
         if path.stat().st_size > MAX_FILE_BYTES:
             raise BadRequest(

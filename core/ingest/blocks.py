@@ -199,13 +199,13 @@ class _Scanner:
     def _skip_fence(self, fence: str) -> None:
         self.paragraph = -1
         closing = re.compile(rf"^ {{0,3}}{re.escape(fence[0])}{{{len(fence)},}}[ \t]*$", re.MULTILINE)
-        found = closing.search(self.text, self.position)
-        self.position = found.end() + 1 if found else len(self.text)
+        end = closing.search(self.text, self.position)
+        self.position = end.end() + 1 if end else len(self.text)
 
     def _skip_raw(self, position: int) -> None:
         self.paragraph = -1
-        found = _RAW_END.search(self.text, position)
-        end = self.text.find("\n", found.end()) if found else -1
+        match = _RAW_END.search(self.text, position)
+        end = self.text.find("\n", match.end()) if match else -1
         self.position = end + 1 if end >= 0 else len(self.text)
 
     def _skip_front_matter(self) -> None:

@@ -57,8 +57,8 @@ def decode(data: bytes, name: str, *, is_html: bool = False) -> tuple[str, tuple
     declared = (
         (_XML_ENCODING.match(data) or _HTML_ENCODING.search(data, 0, _DECLARED_BYTES)) if is_html else None
     )
-    known = _known(declared[1].decode("ascii")) if declared else None
-    return _replacing(data, known, name) if known else _decode_undeclared(data, name)
+    named = _codec_of(declared[1].decode("ascii")) if declared else None
+    return _replacing(data, named, name) if named else _decode_undeclared(data, name)
 
 
 def normalise(text: str, name: str) -> str:
@@ -82,7 +82,7 @@ def _check_is_text(data: bytes, name: str) -> None:
         raise BadDocument(f"{name} is binary, not text (it has a NUL byte at {data.index(0):,}); {_REMEDY}")
 
 
-def _known(declared: str) -> str | None:
+def _codec_of(declared: str) -> str | None:
     """Python's name of an encoding that a page may declare; None sends the page to UTF-8."""
     if not _SAFE_ENCODING.fullmatch(declared.replace("_", "-")):
         return None

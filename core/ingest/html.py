@@ -61,8 +61,8 @@ def read_html(html: str, name: str) -> Converted:
 
 def _title(soup: BeautifulSoup) -> str:
     for name in ("title", "h1"):
-        found = next((tag for tag in tags_named(soup, (name,)) if tag.find_parent("svg") is None), None)
-        if found is not None and (text := " ".join(found.get_text(" ").split())):
+        title_tag = next((tag for tag in tags_named(soup, (name,)) if tag.find_parent("svg") is None), None)
+        if title_tag is not None and (text := " ".join(title_tag.get_text(" ").split())):
             return text
     return ""
 

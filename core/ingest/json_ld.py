@@ -80,15 +80,15 @@ def json_ld_types(values: Sequence[Any], most: int = 3) -> tuple[str, ...]:
     >>> json_ld_types([{"@graph": [{"@type": ["Article", "NewsArticle"]}]}, {"@type": "FAQPage"}])
     ('Article', 'NewsArticle', 'FAQPage')
     """
-    found: dict[str, None] = {}
+    types: dict[str, None] = {}
     for item in _objects(values):
         named = item.get("@type")
         for name in named if isinstance(named, list) else [named]:
             if isinstance(name, str) and name.strip():
-                found[" ".join(name.split())[:_LONGEST_TYPE]] = None
-        if len(found) >= most:
+                types[" ".join(name.split())[:_LONGEST_TYPE]] = None
+        if len(types) >= most:
             break
-    return tuple(found)[:most]
+    return tuple(types)[:most]
 
 
 def _objects(values: Sequence[Any]) -> Iterator[dict[str, Any]]:

@@ -107,7 +107,7 @@ def _slabs(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Parts of at most MAX_UNIT_CHARACTERS, cut at the last line break or blank where there is one."""
     while end - start > MAX_UNIT_CHARACTERS:
         limit = start + MAX_UNIT_CHARACTERS
-        border = next((found for blank in "\n " if (found := text.rfind(blank, start, limit)) > start), limit)
+        border = next((cut for blank in "\n " if (cut := text.rfind(blank, start, limit)) > start), limit)
         yield from trimmed(text, start, border)
         start = border
     yield from trimmed(text, start, end)

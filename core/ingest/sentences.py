@@ -110,8 +110,8 @@ def _is_end(text: str, start: int, match: re.Match[str]) -> bool:
         return False
     if match["stop"] != "." or match.end("stop") < match.start("gap"):
         return True
-    found = _WORD_BEFORE.search(text, max(start, match.start() - 24), match.start())
-    return found is None or not _is_abbreviation(found.group(), found.start() == start, following)
+    word = _WORD_BEFORE.search(text, max(start, match.start() - 24), match.start())
+    return word is None or not _is_abbreviation(word.group(), word.start() == start, following)
 
 
 def _is_abbreviation(word: str, is_first: bool, following: str) -> bool:

@@ -94,15 +94,15 @@ class _ClosingSoup(BeautifulSoup):
             super().endData(containerClass)
 
     def _close(self, closed: frozenset[str], borders: frozenset[str]) -> None:
-        found = None
+        open_name = None
         for tag in reversed(self.tagStack[-_LOOK_BACK:]):
             if tag.name in borders:
                 break
             if tag.name in closed:
-                found = tag.name
+                open_name = tag.name
                 break
-        if found is not None:
-            self.handle_endtag(found)
+        if open_name is not None:
+            self.handle_endtag(open_name)
 
 
 def parse_html(html: str) -> tuple[BeautifulSoup, bool]:

@@ -38,12 +38,12 @@ def main() -> None:
             converted.markdown.encode("utf-8", "surrogatepass"),
             json.dumps(converted.json_ld).encode(),
         )
-        told = {
+        reply = {
             "title": converted.title[:_TITLE_CHARACTERS],
             "notices": converted.notices,
             "markdown": len(markdown),
         }
-        send_frame(answers, told, markdown + json_ld)
+        send_frame(answers, reply, markdown + json_ld)
 
     serve(job, MAX_CONVERSION_BYTES)
 

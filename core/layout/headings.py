@@ -22,12 +22,12 @@ def heading_groups(workspace: Workspace) -> tuple[tuple[str, ...], np.ndarray]:
     level has several headings.
     """
     for depth in range(_DEEPEST):
-        known: dict[str, int] = {"": -1}
+        numbers: dict[str, int] = {"": -1}
         groups = np.concatenate(
             [
                 np.array(
                     [
-                        known.setdefault(path[depth] if depth < len(path) else "", len(known) - 1)
+                        numbers.setdefault(path[depth] if depth < len(path) else "", len(numbers) - 1)
                         for path in table.heading_paths
                     ],
                     dtype=np.int64,
@@ -35,7 +35,7 @@ def heading_groups(workspace: Workspace) -> tuple[tuple[str, ...], np.ndarray]:
                 for table in workspace.tables
             ]
         )
-        names = [name for name in known if name]
+        names = [name for name in numbers if name]
         if len(names) > 1:
             sizes = np.bincount(groups[groups >= 0], minlength=len(names))
             named = np.sort(np.argsort(-sizes, kind="stable")[:MOST_NAMED])

@@ -148,13 +148,13 @@ class Reach:
         """What to connect to, best first. Raises LlmError for a host inside, where that is not allowed, and
         OSError when the name is not known.
         """
-        found = look_up(address.host, address.port, type=socket.SOCK_STREAM)
-        if not self.private and not all(is_open(str(place[0])) for *_, place in found):
+        addresses = look_up(address.host, address.port, type=socket.SOCK_STREAM)
+        if not self.private and not all(is_open(str(place[0])) for *_, place in addresses):
             raise LlmError(
                 f"{address.netloc} leads into a private network, which this server does not enter; choose a"
                 " host of the open internet"
             )
-        return [(family, place) for family, *_, place in found]
+        return [(family, place) for family, *_, place in addresses]
 
 
 ANYWHERE = Reach()

@@ -187,9 +187,9 @@ class Client(ABC):
         for structure in self._structures:
             if structure in self._refused:
                 continue
-            told = messages if structure == "json_schema" else with_words(messages, schema)
+            prompt = messages if structure == "json_schema" else with_words(messages, schema)
             try:
-                done = self._complete(told, sampling, structure, schema, on_text, cancelled)
+                done = self._complete(prompt, sampling, structure, schema, on_text, cancelled)
             except StructureRefused as refusal:
                 refused.append(structure)
                 n_refused += refusal.n_attempts

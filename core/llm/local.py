@@ -120,8 +120,8 @@ class LocalLlm(Client):
     def _prompt(self, messages: Sequence[Message]) -> list[int]:
         """Token ids of a conversation that it is the model's turn in."""
         if self._tokenizer.chat_template is None:
-            told = "\n\n".join(f"{message.role}: {message.content}" for message in messages)
-            return list(self._tokenizer(f"{told}\n\nassistant:")["input_ids"])
+            prompt = "\n\n".join(f"{message.role}: {message.content}" for message in messages)
+            return list(self._tokenizer(f"{prompt}\n\nassistant:")["input_ids"])
         failure = ""
         for turns in (messages, without_system(messages)):  # some templates know no system
             try:
@@ -190,7 +190,7 @@ def load_causal(folder: Path, dtype: torch.dtype | str = "auto") -> tuple[Any, A
     transformers_logging.disable_progress_bar()
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-        model, found = AutoModelForCausalLM.from_pretrained(
+        model, loading = AutoModelForCausalLM.from_pretrained(
             folder, dtype=dtype, use_safetensors=True, trust_remote_code=False, output_loading_info=True
         )
     except Exception as error:  # whatever a hostile or foreign folder provokes
@@ -198,7 +198,7 @@ def load_causal(folder: Path, dtype: torch.dtype | str = "auto") -> tuple[Any, A
             f"{folder.name} is no language model that transformers loads{quoted(str(error))}; choose"
             " another one"
         ) from error
-    missing = sorted(found["missing_keys"])
+    missing = sorted(loading["missing_keys"])
     if missing:  # they would be random
         raise BadCheckpoint(
             f"{folder.name} lacks {len(missing):,} of its weights, {missing[0]} first; fetch it again"

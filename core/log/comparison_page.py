@@ -195,11 +195,11 @@ def _reading_data(shown: ShownComparison, first: LoggedView) -> dict[str, Any]:
     pins = [
         {
             "chunk_id": chunk_id,
-            "name": f"{len(found)}×",
+            "name": f"{len(finders)}×",
             "kind": shown.paint[chunk_id],
-            "said": f"Found by {', '.join(found)}.",
+            "said": f"Found by {', '.join(finders)}.",
         }
-        for chunk_id, found in shown.finders.items()
+        for chunk_id, finders in shown.finders.items()
     ]
     return {
         "n_chunks": first.run.record.n_chunks,
@@ -218,7 +218,7 @@ def _colour(kind: str) -> str:
 def _about(
     names: Sequence[str], runs: Sequence[LoggedRun], documents: Sequence[LoggedDocument], with_text: bool
 ) -> Node:
-    told = [
+    pairs = [
         (
             name,
             [
@@ -229,6 +229,6 @@ def _about(
         )
         for name, run in zip(names, runs, strict=True)
     ]
-    told += [(f"SHA-256 of document {i}", [one.sha256]) for i, one in enumerate(documents, start=1)]
-    rows = [part for name, facts in told for part in (h("dt", name), h("dd", " · ".join(facts)))]
+    pairs += [(f"SHA-256 of document {i}", [one.sha256]) for i, one in enumerate(documents, start=1)]
+    rows = [part for name, facts in pairs for part in (h("dt", name), h("dd", " · ".join(facts)))]
     return about(rows, with_text)

@@ -152,8 +152,8 @@ def _ended(log: RunReader, run_ids: Sequence[str] | None, owner: str | None) -> 
     if run_ids is None:
         return log.read(lambda con: _ids(con, f"{MINE} AND status <> 'running'", {"owner": owner}))
     wanted = {"owner": owner, "ids": [storable(run_id) for run_id in run_ids]}
-    found = log.read(lambda con: _ids(con, f"{VISIBLE} AND list_contains($ids::VARCHAR[], run_id)", wanted))
-    missing = set(run_ids) - set(found)
+    ids = log.read(lambda con: _ids(con, f"{VISIBLE} AND list_contains($ids::VARCHAR[], run_id)", wanted))
+    missing = set(run_ids) - set(ids)
     if missing:
         raise RunNotFound(f"there is no run {min(missing)[:64]!r} that you may open; check the id")
     running = log.read(
@@ -163,7 +163,7 @@ def _ended(log: RunReader, run_ids: Sequence[str] | None, owner: str | None) -> 
     )
     if running:
         raise LogError(f"run {running[0]} is still going on; export it when it has ended")
-    return found
+    return ids
 
 
 def is_comparison(log: RunReader, run_ids: Sequence[str], owner: str | None) -> bool:

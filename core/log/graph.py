@@ -34,8 +34,12 @@ def graphml_of(run: FinishedRun) -> bytes:
     borders = borders_of(run.documents, run.record.n_chunks)
 
     def node(name: str, kind: str, **values: Any) -> str:
-        known = {key: _legal(value) if isinstance(value, str) else value for key, value in values.items()}
-        graph.add_node(name, kind=kind, **{key: value for key, value in known.items() if value is not None})
+        attributes = {
+            key: _legal(value) if isinstance(value, str) else value for key, value in values.items()
+        }
+        graph.add_node(
+            name, kind=kind, **{key: value for key, value in attributes.items() if value is not None}
+        )
         return name
 
     def chunk(chunk_id: int, text: str | None = None) -> str:
@@ -60,9 +64,9 @@ def graphml_of(run: FinishedRun) -> bytes:
                 verdict=judged.verdict if judged else None,
             )
             graph.add_edge(before, name, kind="asks")
-            for rank, found in enumerate(branch.chunks, start=1):
+            for rank, hit in enumerate(branch.chunks, start=1):
                 graph.add_edge(
-                    name, chunk(found.chunk_id, found.text), kind="finds", rank=rank, score=float(found.score)
+                    name, chunk(hit.chunk_id, hit.text), kind="finds", rank=rank, score=float(hit.score)
                 )
         if one.merged is None:
             continue

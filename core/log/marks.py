@@ -149,9 +149,9 @@ def _keep(con: Connection, questions: Sequence[MarkedQuestion], owner: str | Non
 
 
 def _run_over(con: Connection, sha256: str, owner: str | None) -> str | None:
-    found: Any = con.execute(
+    row: Any = con.execute(
         f"SELECT run_id FROM runs JOIN run_documents USING (run_id) WHERE sha256 = $sha256 AND {MINE} ORDER BY"
         " created_at DESC LIMIT 1",
         {"sha256": storable(sha256), "owner": owner},
     ).fetchone()
-    return None if found is None else str(found[0])
+    return None if row is None else str(row[0])

@@ -203,8 +203,8 @@ def _insert_evaluation(con: Connection, evaluation: Evaluation) -> bool:
 
 def _insert_training(con: Connection, training: Training) -> bool:
     key = [training.training_id]
-    known = con.execute("SELECT owner FROM trainings WHERE training_id = ?", key).fetchone()
-    if known is None:
+    row = con.execute("SELECT owner FROM trainings WHERE training_id = ?", key).fetchone()
+    if row is None:
         values = [
             training.owner,
             training.created_at.astimezone(UTC).replace(tzinfo=None),
@@ -212,7 +212,7 @@ def _insert_training(con: Connection, training: Training) -> bool:
             json_text(training.config),
         ]
         con.execute("INSERT INTO trainings VALUES (?, ?, ?, ?, ?)", [*key, *values])
-    elif known != (training.owner,):
+    elif row != (training.owner,):
         raise RunNotFound(f"training {training.training_id} is another's; log it under an id of its own")
     [(n,)] = con.execute("SELECT count(*) FROM training_events WHERE training_id = ?", key).fetchall()
     for position, event in enumerate(training.events[n:], start=n):
@@ -220,7 +220,7 @@ def _insert_training(con: Connection, training: Training) -> bool:
             "INSERT INTO training_events VALUES (?, ?, ?, ?)",
             [*key, position, str(event.get("event", "")), json_text(event)],
         )
-    return known is None or len(training.events) > n
+    return row is None or len(training.events) > n
 
 
 def _list_evaluations(con: Connection, owner: str | None) -> list[EvaluationEntry]:

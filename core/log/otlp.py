@@ -127,11 +127,11 @@ class Sender:
             due, run = item
             self._closing.wait(max(0.0, due - time.monotonic()))
             try:
-                found = run()
+                logged = run()
             except LogError:  # deleted meanwhile, or a visitor's
                 continue
             try:
-                self._receiver.send(spans_of(found))
+                self._receiver.send(spans_of(logged))
                 self._failing = False
             except Exception as error:  # whatever it is, the next run is sent all the same
                 self._failed(str(error))
@@ -209,8 +209,8 @@ _RESOURCE = {"service.name": PROJECT, "openinference.project.name": PROJECT}
 
 
 def _pair(name: str, value: str | float) -> dict[str, Any]:
-    told = {"stringValue": _whole(value)} if isinstance(value, str) else {"doubleValue": value}
-    return {"key": name, "value": told}
+    typed = {"stringValue": _whole(value)} if isinstance(value, str) else {"doubleValue": value}
+    return {"key": name, "value": typed}
 
 
 def _whole(text: str) -> str:

@@ -172,7 +172,7 @@ def _row(values: tuple[Any, ...]) -> RunRow:
         shared,
         *more,
     ) = values
-    seed, stop_reason, n_support, n_found, answer, known, preview = more
+    seed, stop_reason, n_support, n_found, answer, known_answer, preview = more
     return RunRow(
         run_id=run_id,
         created_at=_utc(created_at),
@@ -192,7 +192,7 @@ def _row(values: tuple[Any, ...]) -> RunRow:
         n_support=n_support,
         n_found=None if n_support is None else n_found,
         answer=_reliable_text(answer),
-        known_answer=known or "",
+        known_answer=known_answer or "",
         preview=preview,
     )
 
@@ -280,10 +280,10 @@ def _fetch_run(con: Connection, run_id: str, owner: str | None) -> LoggedRun:
 
 
 def _fetch_documents(con: Connection, run_id: str, owner: str | None) -> tuple[LoggedDocument, ...]:
-    found = con.execute(
+    fetched = con.execute(
         f"SELECT 1 FROM runs WHERE run_id = $run_id AND {VISIBLE}", {"run_id": run_id, "owner": owner}
     ).fetchone()
-    if found is None:
+    if fetched is None:
         raise RunNotFound(
             f"there is no run {run_id[:64]!r} that you may open; check the id, or ask its owner to share it"
         )

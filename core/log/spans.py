@@ -119,7 +119,7 @@ def _steps(run: FinishedRun, root: str, start: int) -> Iterator[TraceSpan]:
         if not isinstance(step, StepTaken):
             continue
         end = start + int(step.milliseconds * _NANOSECONDS)
-        told = {
+        metadata = {
             "step": step.step,
             "chosen_before": list(before),
             "chosen_by": step.chosen_by,
@@ -128,7 +128,7 @@ def _steps(run: FinishedRun, root: str, start: int) -> Iterator[TraceSpan]:
             "position": step.position,
         }
         hits = [Hit(step.chunk_id, step.q_value, step.text)]
-        attributes = _retriever(run, run.record.query, hits, borders) | {_METADATA: _json(told)}
+        attributes = _retriever(run, run.record.query, hits, borders) | {_METADATA: _json(metadata)}
         yield TraceSpan(_span_id(run, f"step {step.step}"), root, f"step {step.step}", start, end, attributes)
         before.append(step.chunk_id)
         start = end

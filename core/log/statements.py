@@ -107,16 +107,14 @@ def insert_finished(con: Connection, run: FinishedRun) -> bool:
 
 def insert_document(con: Connection, document: LoggedDocument) -> None:
     """The text by its hash, unless it is there. A text that is no valid Unicode is not kept."""
-    known = con.execute(
-        "SELECT text IS NOT NULL FROM documents WHERE sha256 = ?", [document.sha256]
-    ).fetchone()
-    if known == (True,) or (known is not None and document.text is None):
+    row = con.execute("SELECT text IS NOT NULL FROM documents WHERE sha256 = ?", [document.sha256]).fetchone()
+    if row == (True,) or (row is not None and document.text is None):
         return
     try:
         text = None if document.text is None else insert_blob(con, encode_text(document.text))
     except UnicodeEncodeError:
         text = None
-    if known is None:
+    if row is None:
         con.execute("INSERT INTO documents VALUES (?, ?, ?)", [document.sha256, document.kind, text])
     else:
         con.execute("UPDATE documents SET text = ? WHERE sha256 = ?", [text, document.sha256])

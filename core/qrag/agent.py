@@ -284,15 +284,17 @@ class Agent:
         reranker = self.encoder.reranker
         if reranker is None:
             return None
-        known = self._reranks.get(episode)
-        if known is None:
+        reranked = self._reranks.get(episode)
+        if reranked is None:
             n_searched = episode.config.n_searched(len(episode.corpus))  # those without Q come last
             best = np.argsort(-q_values, kind="stable")[: min(self.spec.rerank_pool, n_searched)]
             odds = reranker.log_odds(
                 episode.query, [episode.corpus.text(chunk_id) for chunk_id in best.tolist()]
             )
-            known = self._reranks.keep(episode, Reranked(best, rerank_parts(odds, self.spec.rerank_weight)))
-        return known
+            reranked = self._reranks.keep(
+                episode, Reranked(best, rerank_parts(odds, self.spec.rerank_weight))
+            )
+        return reranked
 
     def _state_parts(self, episode: Episode, chosen: Sequence[int]) -> tuple[str, list[str]]:
         if not self.spec.reads_choices:

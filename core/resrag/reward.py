@@ -123,8 +123,8 @@ def document_f1(taken: Collection[int], labelled: Collection[int]) -> float:
     >>> document_f1([1, 1, 2], [2, 3]), document_f1([], []), document_f1([], [1])
     (0.5, 1.0, 0.0)
     """
-    found, wanted = set(taken), set(labelled)
-    return 2 * len(found & wanted) / (len(found) + len(wanted)) if found or wanted else 1.0
+    chosen, wanted = set(taken), set(labelled)
+    return 2 * len(chosen & wanted) / (len(chosen) + len(wanted)) if chosen or wanted else 1.0
 
 
 def retrieval_consistency(action: Action, labels: Action) -> float:

@@ -224,17 +224,17 @@ def action_schema(shown: Shown) -> type[BaseModel]:
 
 
 def _list_of(numbers: Sequence[int]) -> Any:
-    known = frozenset(numbers)
+    valid = frozenset(numbers)
 
     def is_shown(number: int) -> int:
-        if number not in known:
+        if number not in valid:
             raise ValueError(f"{str(number)[:20]} is the number of no chunk that was shown")
         return number
 
     one = Annotated[
         StrictInt, AfterValidator(is_shown), WithJsonSchema({"type": "integer", "enum": list(numbers)})
     ]
-    return Annotated[list[one], Field(max_length=len(known)), AfterValidator(_once)]
+    return Annotated[list[one], Field(max_length=len(valid)), AfterValidator(_once)]
 
 
 def _once(numbers: list[int]) -> list[int]:

@@ -175,8 +175,8 @@ def run_baseline(
 
 
 def _vanilla(bench: _Bench) -> BaselineTrace:
-    found, spent = bench.search(bench.orders[0], bench.question)
-    ids = [one.chunk_id for one in found]
+    hits, spent = bench.search(bench.orders[0], bench.question)
+    ids = [one.chunk_id for one in hits]
     reading, cost = bench.answer(ids)
     step = BaselineStep(
         bench.question,
@@ -194,8 +194,8 @@ def _attempt(bench: _Bench, number: int) -> tuple[list[int], SupportedAnswer, Ba
     strategy's.
     """
     strategy = bench.orders[0] if bench.llm else bench.orders[number % len(bench.orders)]
-    found, spent = bench.search(strategy, bench.question)
-    ids = [one.chunk_id for one in found]
+    hits, spent = bench.search(strategy, bench.question)
+    ids = [one.chunk_id for one in hits]
     reading, cost = bench.answer(ids, replace(bench.turn, temperature=SAMPLED, seed=bench.turn.seed + number))
     step = BaselineStep(
         bench.question,
@@ -253,8 +253,8 @@ def _ircot(bench: _Bench) -> BaselineTrace:
     lexical: Strategy = "bm25" if "bm25" in bench.config.strategies else bench.orders[0]
     ids, thoughts, steps, query = list[int](), list[str](), list[BaselineStep](), bench.question
     for _ in range(THOUGHTS):
-        found, spent = bench.search(lexical, query)
-        ids = _piled(ids, found)
+        hits, spent = bench.search(lexical, query)
+        ids = _piled(ids, hits)
         thought, cost = (
             _rule_thought(bench, ids, thoughts)
             if bench.llm is None
@@ -264,7 +264,7 @@ def _ircot(bench: _Bench) -> BaselineTrace:
             BaselineStep(
                 query,
                 lexical,
-                tuple(one.chunk_id for one in found),
+                tuple(one.chunk_id for one in hits),
                 thought.thought,
                 None,
                 cost + Cost(milliseconds=spent),
@@ -311,8 +311,8 @@ def _iter_retgen(bench: _Bench) -> BaselineTrace:
     reading = SupportedAnswer("", None, ())
     ids = list[int]()
     for _ in range(ITERATIONS):
-        found, spent = bench.search(bench.orders[0], query)
-        ids = [one.chunk_id for one in found]
+        hits, spent = bench.search(bench.orders[0], query)
+        ids = [one.chunk_id for one in hits]
         reading, cost = bench.answer(ids)
         steps.append(
             BaselineStep(

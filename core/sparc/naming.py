@@ -47,7 +47,7 @@ def end_sentence(trace: SparcTrace) -> str:
 
 def sparc_settings(config: SparcConfig) -> dict[str, str]:
     """The settings that decided how a run went, in words."""
-    told = {
+    settings = {
         "Width": f"{config.width}",
         "Depth": f"{config.depth}",
         "Chunks of a branch": f"{config.k}",
@@ -58,4 +58,4 @@ def sparc_settings(config: SparcConfig) -> dict[str, str]:
         "Temperature": f"{config.temperature:g}",
         "Seed": f"{config.seed}",
     }
-    return {name: words for name, words in told.items() if words}
+    return {name: words for name, words in settings.items() if words}

@@ -156,14 +156,14 @@ class Retrievals:
             return None
         key = (question, frozenset(chunk_ids))
         with self._looking:
-            known = self._needs.get(key)
-        if known is None:
-            known = self._taken_of(self._agent, question, chunk_ids, self._agent.spec.stop_threshold)
+            needed = self._needs.get(key)
+        if needed is None:
+            needed = self._taken_of(self._agent, question, chunk_ids, self._agent.spec.stop_threshold)
             with self._looking:
-                self._needs[key] = known
+                self._needs[key] = needed
                 while len(self._needs) > NEEDS:
                     del self._needs[next(iter(self._needs))]
-        return known
+        return needed
 
     def _taken_of(
         self, agent: Agent, question: str, chunk_ids: Sequence[int], threshold: float

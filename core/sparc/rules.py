@@ -189,11 +189,11 @@ class RuleManager:
         to its chunks, the share of the other branches that answer the same, the share of the question's words
         that its chunks hold, and the reader's confidence.
         """
-        found = [evidence(question, one.note.chunk_ids, turn.sources) for one in candidates]
+        evidence_of = [evidence(question, one.note.chunk_ids, turn.sources) for one in candidates]
         agreeing = [_agreement(one, candidates) for one in candidates]
         scores = [
             bool(one.answer) * (1.0 + held.is_complete + agreed + held.covered + (one.confidence or 0.0))
-            for one, held, agreed in zip(candidates, found, agreeing, strict=True)
+            for one, held, agreed in zip(candidates, evidence_of, agreeing, strict=True)
         ]
         best = max(range(len(candidates)), key=scores.__getitem__)
         if not candidates[best].answer:
@@ -202,8 +202,10 @@ class RuleManager:
                 "rules: no branch has an answer, the first is as good as any",
                 Cost(),
             )
-        complete = "the agent would add nothing" if found[best].is_complete else "something is left to find"
-        held = f"its chunks hold {100 * found[best].covered:.0f} % of what is asked"
+        complete = (
+            "the agent would add nothing" if evidence_of[best].is_complete else "something is left to find"
+        )
+        held = f"its chunks hold {100 * evidence_of[best].covered:.0f} % of what is asked"
         reason = (
             f"rules: {complete}, {held}, {100 * agreeing[best]:.0f} % of the other branches agree, the reader"
             f" is {100 * (candidates[best].confidence or 0.0):.0f} % sure"

@@ -275,14 +275,14 @@ class _Branches:
         owner, turn, agents, branch = self.owner, self.turn, self.owner.agents, query.branch
         question, before = owner.question, owner.note
         began = time.perf_counter()
-        found = owner.retrievals.search(query.strategy, query.query, owner.config.k, before.chunk_ids)
-        self.hits[i] = found
-        say(Retrieved(self.round, branch, found, 1000 * (time.perf_counter() - began)))
+        hits = owner.retrievals.search(query.strategy, query.query, owner.config.k, before.chunk_ids)
+        self.hits[i] = hits
+        say(Retrieved(self.round, branch, hits, 1000 * (time.perf_counter() - began)))
         at_work: AgentName = "context manager"
         try:
             self._go_on()
             began = time.perf_counter()
-            note, cost = agents.manager.update(question, query.query, before, found, turn)
+            note, cost = agents.manager.update(question, query.query, before, hits, turn)
             say(NoteUpdated(self.round, branch, before, note, _timed(cost, began)))
             self._go_on()
             at_work, began = "answer generator", time.perf_counter()

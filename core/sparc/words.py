@@ -86,7 +86,7 @@ def names(text: str) -> list[str]:
     >>> names("The poet Emily Bronte was born in Thornton. She lived in the West Riding of Yorkshire.")
     ['Emily Bronte', 'Thornton', 'West Riding of Yorkshire']
     """
-    found: dict[str, None] = {}
+    names_in_order: dict[str, None] = {}
     for match in _NAME.finditer(text):
         name = match.group().rstrip(" .,-'’")
         first, _, rest = name.partition(" ")
@@ -94,8 +94,8 @@ def names(text: str) -> list[str]:
             name = rest
             first, _, rest = name.partition(" ")
         if len(name) > 2 and name.lower() not in _EMPTY:
-            found.setdefault(name)
-    return list(found)
+            names_in_order.setdefault(name)
+    return list(names_in_order)
 
 
 def title(chunk: str) -> str:

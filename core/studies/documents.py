@@ -58,7 +58,7 @@ def documents(rows: Sequence[DocumentRow], kinds: Sequence[str] = (NOVELS, MANUA
         ("all", list(rows))
     ]
     methods = tuple(dict.fromkeys(row.method for row in rows))
-    found = [_method_row(kind, method, group) for kind, group in groups if group for method in methods]
+    passage_rows = [_method_row(kind, method, group) for kind, group in groups if group for method in methods]
     answered = [_answered(kind, method, group) for kind, group in groups if group for method in methods]
     first = rows[0]
     stops = "agents free to stop" if first.stops else "no stop"
@@ -70,7 +70,7 @@ def documents(rows: Sequence[DocumentRow], kinds: Sequence[str] = (NOVELS, MANUA
         f"{len({row.document for row in rows})} documents, at most {max(row.k for row in rows)} chunks a"
         f" question, {stops}{chosen}."
     )
-    tables = [Table("Found", _FOUND, tuple(found)), Table("Answered", _ANSWERED, tuple(answered))]
+    tables = [Table("Found", _FOUND, tuple(passage_rows)), Table("Answered", _ANSWERED, tuple(answered))]
     chosen_rows = [row for row in rows if row.method == CHOSEN]
     by_size = {
         agent: questions_by_size(chosen_rows, agent)
@@ -138,7 +138,9 @@ def _against(group: Sequence[DocumentRow], method: str, metric: str) -> str | No
 
 def _answered(kind: str, method: str, group: Sequence[DocumentRow]) -> tuple[Cell, ...]:
     own = [row for row in group if row.method == method]
-    asked, hopeless = ([row for row in own if bool(row.covered) is known] for known in (True, False))
+    asked, hopeless = (
+        [row for row in own if bool(row.covered) is has_quotes] for has_quotes in (True, False)
+    )
     of_asked = (
         mean(DOCUMENT_METRICS[name](row) for row in asked)
         for name in ("answer_f1", "answer_em", "no_answer", "reliable", "reliable_right")

@@ -148,11 +148,11 @@ def _against(group: Group, other: Group) -> list[tuple[Cell, ...]]:
     spent = 0.0
     for place, budget in enumerate(group[0].settings):
         tokens = _mean(group, "tokens", place)
-        found = mixture([_mean(other, "tokens", at) for at in range(len(other[0].settings))], tokens)
-        if found is None or tokens <= spent:
+        mix = mixture([_mean(other, "tokens", at) for at in range(len(other[0].settings))], tokens)
+        if mix is None or tokens <= spent:
             continue
         spent = tokens
-        low, high, share = found
+        low, high, share = mix
         tests = []
         for what in ("f1", "recall"):
             mixed = [

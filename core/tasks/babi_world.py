@@ -273,9 +273,9 @@ def tell_babi(
     if task == "qa4" and n_facts is not None:
         raise ValueError(f"n_facts={n_facts} can't be had: qa4 tells two facts; leave n_facts out")
     while True:
-        told = _tell_relation(rng) if task == "qa4" else _Teller(task, rng).tell(n_facts)
-        if told is not None and not (forbidden and story_key(told.facts, told.question) in forbidden):
-            return told
+        story = _tell_relation(rng) if task == "qa4" else _Teller(task, rng).tell(n_facts)
+        if story is not None and not (forbidden and story_key(story.facts, story.question) in forbidden):
+            return story
 
 
 def _tell_relation(rng: Random) -> BabiQuestion:
@@ -385,12 +385,12 @@ class _Teller:
                 subjects = [[one] for thing in self._recent(world.touched) if (one := world.where_is(thing))]
             case "qa3":
                 subjects = [
-                    found for thing in self._recent(world.touched) if (found := world.all_where_was(thing))
+                    answer for thing in self._recent(world.touched) if (answer := world.all_where_was(thing))
                 ]
             case _:
                 gifts = {world.facts[row].target: [row] for row in world.gifts}
                 subjects = [
-                    found for thing in self._recent(gifts) if (found := world.who_gave(gifts[thing][0]))
+                    answer for thing in self._recent(gifts) if (answer := world.who_gave(gifts[thing][0]))
                 ]
         if not subjects:
             return None
@@ -400,7 +400,7 @@ class _Teller:
 
     def _recent(self, rows: dict[str, list[int]]) -> list[str]:
         """The names whose last row is recent."""
-        return [name for name, told in rows.items() if told[-1] >= len(self.texts) - RECENT]
+        return [name for name, places in rows.items() if places[-1] >= len(self.texts) - RECENT]
 
 
 def story_key(facts: Iterable[str], question: str) -> str:

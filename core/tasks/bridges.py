@@ -98,13 +98,13 @@ def ask(link: Link, texts: Sequence[str], rng: Random) -> Example:
     kind = _class_of(sentences[0]) if sentences else ""
     hidden = f"this {kind}" if kind else rng.choice(("it", "this one"))
     before, after = link.sentence[: link.start].split(), link.sentence[link.start + len(link.name) :].split()
-    told = [*before[-rng.randint(3, MOST_WORDS) :], hidden, *after[: rng.randint(3, MOST_WORDS)]]
+    parts = [*before[-rng.randint(3, MOST_WORDS) :], hidden, *after[: rng.randint(3, MOST_WORDS)]]
     title = plain_title(texts[link.source].partition(": ")[0])
     if title not in link.sentence and rng.random() < NAME_CHANCE:
-        told = [f"{title}:", *told]
+        parts = [f"{title}:", *parts]
     about = rng.choice(sentences).replace(link.name, "") if sentences else ""
     words = [word for word in about.split() if word not in link.name.split() and rng.random() < KEPT_WORDS]
-    question = " ".join([*told, *words[:MOST_WORDS]])
+    question = " ".join([*parts, *words[:MOST_WORDS]])
     return Example(
         f"bridge-{link.source}-{link.target}",
         TASK,
@@ -128,8 +128,8 @@ def plain_title(title: str) -> str:
 def _mentions(body: str, by_prefix: dict[str, list[str]]) -> Iterator[tuple[str, int, str]]:
     """(sentence, place in it, title) of each title that a text names."""
     spans: list[tuple[int, int]] = []
-    for found in _CAPITAL.finditer(body):
-        place = found.start()
+    for match in _CAPITAL.finditer(body):
+        place = match.start()
         for name in by_prefix.get(body[place : place + _PREFIX], ()):
             if body.startswith(name, place) and not body[place + len(name) : place + len(name) + 1].isalnum():
                 # only where something is named: cutting is the slow part
@@ -142,5 +142,5 @@ def _class_of(sentence: str) -> str:
     """What a first sentence says its subject is, at most two words: "was an American film director" gives
     "film director".
     """
-    found = _CLASS.search(sentence)
-    return " ".join(_END_OF_CLASS.sub("", found.group(1)).split()[-2:]) if found else ""
+    match = _CLASS.search(sentence)
+    return " ".join(_END_OF_CLASS.sub("", match.group(1)).split()[-2:]) if match else ""

@@ -65,12 +65,12 @@ def read_document_questions(path: Path) -> list[DocumentQuestion]:
     that can't be used.
     """
     questions: list[DocumentQuestion] = []
-    known: set[str] = set()
+    ids: set[str] = set()
     for where, record in json_lines(path, max_bytes=MAX_QUESTIONS_BYTES, max_line_bytes=MAX_LINE_BYTES):
         question = _question(record, where)
-        if question.id in known:
+        if question.id in ids:
             raise BadRequest(f"{where}: the id {question.id!r} stands twice; give each question its own")
-        known.add(question.id)
+        ids.add(question.id)
         questions.append(question)
     if not questions:
         raise BadRequest(
@@ -102,8 +102,8 @@ def _question(record: dict[str, Any], where: str) -> DocumentQuestion:
         question = check_query(record["question"])
     except BadRequest as error:
         raise BadRequest(f"{where}: {error}") from None
-    known = tuple(answer for answer in accepted if answer.strip())
-    return DocumentQuestion(record["id"], record["document"], kind, question, known, tuple(quotes))
+    non_empty = tuple(answer for answer in accepted if answer.strip())
+    return DocumentQuestion(record["id"], record["document"], kind, question, non_empty, tuple(quotes))
 
 
 class QuoteFinder:

@@ -126,9 +126,9 @@ def _pack_with_prose(rng: Random, story: GeneratedStory, tokenizer: Tokenizer) -
         before = list(compose_paragraph(rng))
         before = before[len(before) - int(rng.random() * (PROSE_AROUND + 1)) :]
         at += range(len(sentences) + len(before), len(sentences) + len(before) + len(facts))
-        told = [*before, *facts, *islice(compose_paragraph(rng), PROSE_AROUND)]
-        sentences += told
-        group += [number] * len(told)
+        paragraph = [*before, *facts, *islice(compose_paragraph(rng), PROSE_AROUND)]
+        sentences += paragraph
+        group += [number] * len(paragraph)
     return _packed(sentences, group, at, tokenizer)
 
 

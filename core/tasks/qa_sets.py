@@ -345,10 +345,10 @@ class DistractorPool:
 
     def _near(self, example: Example) -> list[int]:
         """Rows by falling BM25 score, those that share no word left out."""
-        known = [word for word in words_of(example.question) if word in self._index.vocab_dict]
-        if not known:
+        words = [word for word in words_of(example.question) if word in self._index.vocab_dict]
+        if not words:
             return []
-        scores = self._index.get_scores(known)
+        scores = self._index.get_scores(words)
         rows = np.argsort(-scores, kind="stable")
         near: list[int] = rows[scores[rows] > 0].tolist()
         return near

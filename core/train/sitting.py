@@ -101,13 +101,13 @@ class Sitting:
                 raise BadRequest(
                     f"{path} can't be read, so the training can't go on from it; {remedy}"
                 ) from error
-        told = [
+        events = [
             event
             for event in read_progress(self.folder)
             if self.update and event.get("update", 0) <= self.update and event["event"] != "finished"
         ]
         (self.folder / PROGRESS_FILE).write_text(
-            "".join(json.dumps(event) + "\n" for event in told), encoding="utf-8"
+            "".join(json.dumps(event) + "\n" for event in events), encoding="utf-8"
         )
 
     def run(
@@ -185,10 +185,10 @@ class Sitting:
         os.replace(partial, self.folder / RESUME_FILE)
 
     def _tell(self, event: str, **values: Any) -> TrainEvent:
-        told: TrainEvent = {"event": event, **values}
+        line: TrainEvent = {"event": event, **values}
         with (self.folder / PROGRESS_FILE).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(told) + "\n")
-        return told
+            file.write(json.dumps(line) + "\n")
+        return line
 
 
 def read_training_file(folder: Path) -> dict[str, Any]:

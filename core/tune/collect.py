@@ -137,10 +137,10 @@ class Collector:
 
     def pairs(self) -> tuple[list[Preference], CollectReport]:
         """All pairs, bounded, each once, and what they were made of."""
-        found = dict.fromkeys([*self._stop_pairs(), *self._rewrite_pairs()])
+        pairs = dict.fromkeys([*self._stop_pairs(), *self._rewrite_pairs()])
         kept = [
             pair
-            for pair in found
+            for pair in pairs
             if len(next(pair_lines([pair])).encode("utf-8", "replace")) <= MAX_LINE_BYTES
         ][:MAX_PAIRS]
         kinds: Counter[str] = Counter(pair.kind for pair in kept)
@@ -149,7 +149,7 @@ class Collector:
             _sorted(self._skipped),
             _sorted(self._decisions),
             _sorted(kinds),
-            len(found) - len(kept),
+            len(pairs) - len(kept),
         )
 
     def _add_trace(self, run: LoggedRun, label: Label) -> None:
@@ -184,12 +184,12 @@ class Collector:
             for query in one.started.queries
         ]
         reply = json.dumps(WantedQueries(queries=queries).model_dump(exclude_unset=True), ensure_ascii=False)
-        found = {
+        rewrites = {
             chunk.chunk_id for branch in one.branches if branch.retrieved for chunk in branch.retrieved.found
         }
         state = self._rewrites.setdefault((prompt, *corpus), _Rewrites(task.question))
         if len(state.recalls) < MAX_REWRITES_OF_A_STATE:
-            state.recalls.setdefault(reply, fact_recall(found, support))
+            state.recalls.setdefault(reply, fact_recall(rewrites, support))
         self._decisions["rewrites"] += 1
         self._characters += _length(prompt) + len(reply)
 

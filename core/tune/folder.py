@@ -138,10 +138,10 @@ class TuneProgress(TrainerCallback):  # type: ignore[misc]
 
     def say(self, event: str, step: int, **values: Any) -> TuneEvent:
         """One event."""
-        told: TuneEvent = {"event": event, "step": step, **values}
-        self._work.add(told)
-        self._tell(told)
-        return told
+        line: TuneEvent = {"event": event, "step": step, **values}
+        self._work.add(line)
+        self._tell(line)
+        return line
 
     def reached(self, step: int) -> str:
         """How far it is; empty where it can't be gone on from there."""

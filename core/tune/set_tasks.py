@@ -163,14 +163,14 @@ class SetJudge:
         f1 = self._scores.of(
             [(task.question, ids) for task, ids in zip(tasks, sets, strict=True) if ids is not None]
         )
-        found = [(task.question, ids or []) for task, ids in zip(tasks, sets, strict=True)]
-        kept = [(asked, ids) for (asked, _), ids in zip(found, sets, strict=True) if ids is not None]
+        answers = [(task.question, ids or []) for task, ids in zip(tasks, sets, strict=True)]
+        kept = [(asked, ids) for (asked, _), ids in zip(answers, sets, strict=True) if ids is not None]
         figures = {
             "valid": len(kept) / len(tasks),
             "reward": mean(self.total(reward) for reward in self.rewards(tasks, replies)),
             "answer_f1": sum(value or 0.0 for value in f1) / len(tasks),
-            "support_f1": mean(fact_f1(ids, asked.support) for asked, ids in found),
-            "support_recall": mean(fact_recall(ids, asked.support) for asked, ids in found),
+            "support_f1": mean(fact_f1(ids, asked.support) for asked, ids in answers),
+            "support_recall": mean(fact_recall(ids, asked.support) for asked, ids in answers),
             "chunks": mean(len(ids) for _, ids in kept),
             "tokens": mean(float(token_counts(asked.workspace)[ids].sum()) for asked, ids in kept),
         }

@@ -102,8 +102,8 @@ def compare(
         size = len(trace.evidence) if size is None else size
         # A method of one look tells its time without its index, but with a chunk only; a beam has paths that
         # are in no event.
-        told = 0.0 if config.beam_width > 1 else trace.milliseconds
-        yield Column(one.name, trace, told or spent.milliseconds)
+        milliseconds = 0.0 if config.beam_width > 1 else trace.milliseconds
+        yield Column(one.name, trace, milliseconds or spent.milliseconds)
 
 
 class _Stopwatch:
@@ -193,14 +193,14 @@ def comparison_csv(
     for name, trace in answered:
         for step in trace.steps:
             chunk = workspace[step.chunk_id]
-            known = int(step.chunk_id in support) if support else ""
+            is_support = int(step.chunk_id in support) if support else ""
             numbers = (
                 step.step,
                 step.chunk_id,
                 step.q_value,
                 chunk.n_tokens,
                 len(finders.get(step.chunk_id, ())),
-                known,
+                is_support,
             )
             writer.writerow((_inert(query), _inert(name), *numbers, _inert(chunk.text)))
     return out.getvalue()

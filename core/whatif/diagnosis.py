@@ -107,11 +107,11 @@ def n_found_by(agent: Agent, corpus: Corpus, trace: Trace, gold: Sequence[int]) 
     config = agent.spec.episode_config(
         step_budget=min(agent.spec.step_budget, len(corpus)), forbidden=trace.started.config.forbidden
     )
-    found = Trace(trace.started)
+    other = Trace(trace.started)
     for event in agent.run(trace.started.query, corpus, config):
         if event.event != "run_started":
-            found = found.with_event(event)
-    return len({*gold} & {*found.picks})
+            other = other.with_event(event)
+    return len({*gold} & {*other.picks})
 
 
 def steps_tried(trace: Trace, n_chunks: int) -> int:

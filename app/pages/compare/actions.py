@@ -304,17 +304,17 @@ class Comparisons:
 
     def influence(self, run: RunInView) -> Influence:
         """What an agent's choices owe to those before; asked of the agent once a run."""
-        known = self._influences.get(run.token)
-        if known is None:
-            known = leave_one_out(
+        influence = self._influences.get(run.token)
+        if influence is None:
+            influence = leave_one_out(
                 run.documents.agent,
                 run.trace.started.query,
                 run.documents.corpus,
                 run.config,
                 run.trace.chosen,
             )
-            self._influences.put(run.token, known)
-        return known
+            self._influences.put(run.token, influence)
+        return influence
 
     def workspace(self, compared: Compared) -> Workspace:
         """What was searched. Raises BadRequest when it is not open any more."""
@@ -330,12 +330,12 @@ class Comparisons:
         self, documents: OpenDocuments, order: ComparisonOrder, llm: Llm | None
     ) -> list[tuple[Contestant, Agent]]:
         """Each with the agent under whose vectors the documents have to be open."""
-        known = self.methods()
-        outside = [key for key in order.methods if key not in known]
+        names = self.methods()
+        outside = [key for key in order.methods if key not in names]
         if outside:
             raise BadRequest(
                 f"method {outside[0].removeprefix(AGENT)[:80]!r} is not on offer; choose among"
-                f" {', '.join(known)}"
+                f" {', '.join(names)}"
             )
         if not order.methods:
             raise BadRequest("no method is chosen; choose two or more to compare")
@@ -351,7 +351,7 @@ class Comparisons:
                 " for all"
             )
         name = documents.agent.spec.name
-        keys = sorted(dict.fromkeys(order.methods), key=lambda key: (key != AGENT + name, known.index(key)))
+        keys = sorted(dict.fromkeys(order.methods), key=lambda key: (key != AGENT + name, names.index(key)))
         return [
             (
                 self._branches(documents, order, llm)

@@ -239,9 +239,9 @@ def heading(compared: Compared, columns: Sequence[ShownColumn], workspace: Works
         else f"{counted(order.k, 'chunk')} each"
     )
     support = next((column.run.gold for column in columns if column.run), ())
-    told = [column.column for column in columns]
-    record = json.dumps(comparison_json(query, told, workspace, support), ensure_ascii=False, indent=1)
-    sheet = comparison_csv(query, told, workspace, support)
+    methods = [column.column for column in columns]
+    record = json.dumps(comparison_json(query, methods, workspace, support), ensure_ascii=False, indent=1)
+    sheet = comparison_csv(query, methods, workspace, support)
     return [
         h(
             "div.qx-row",

@@ -253,16 +253,16 @@ class Evaluations:
 
     def get(self, evaluation_id: str, owner: str | None = None) -> Evaluation:
         """One evaluation of a visitor with its rows. Raises RunNotFound, LogError."""
-        found = self._recent.get(evaluation_id)
-        if found is None or found.owner != owner:
+        shown = self._recent.get(evaluation_id)
+        if shown is None or shown.owner != owner:
             if self.services.log_notice:
                 raise BadRequest(
                     f"evaluation {evaluation_id[:8]} is not in memory any more, and"
                     f" {self.services.log_notice}"
                 )
-            found = read_evaluation(self.services.own_log, evaluation_id, owner)
-            self._recent.put(evaluation_id, found)
-        return found
+            shown = read_evaluation(self.services.own_log, evaluation_id, owner)
+            self._recent.put(evaluation_id, shown)
+        return shown
 
     def summary(self, evaluation_id: str, owner: str | None = None) -> Summary:
         """Means and intervals; the intervals of 500 rows take a second, so they are made once."""
@@ -416,10 +416,10 @@ def open_episode(explorer: Explorer, session: Session, episode: ShownEpisode, re
     agent = explorer.services.agents.load(episode.agent)
     texts = episode.example.chunks[:]
     workspace = workspace_of_chunks(texts, agent.encoder.tokenizer.count(texts), episode.title)
-    known = Labelled(
+    label = Labelled(
         episode.example.question, next(iter(episode.example.answers), ""), 0, episode.example.support
     )
-    opened = explorer.services.library.reopen(workspace, agent, report, (known,), session.owner)
+    opened = explorer.services.library.reopen(workspace, agent, report, (label,), session.owner)
     explorer.leave(session)
     return Session(
         corpus=opened.token, agent_chosen=session.agent_chosen, owner=session.owner, llm=session.llm
@@ -466,10 +466,10 @@ def stop_curve(rows: Sequence[EpisodeRow]) -> StopCurve:
 
 def failures(rows: Sequence[EpisodeRow]) -> dict[Failure, list[int]]:
     """Positions of the rows of each class, every class named."""
-    found: dict[Failure, list[int]] = {name: [] for name in FAILURES}
+    positions: dict[Failure, list[int]] = {name: [] for name in FAILURES}
     for position, row in enumerate(rows):
-        found[failure_class(row)].append(position)
-    return found
+        positions[failure_class(row)].append(position)
+    return positions
 
 
 def _check(order: EvaluationOrder, settings: Settings) -> None:

@@ -189,8 +189,8 @@ class EvaluateTab(EvaluateLayout):
         return {**self.work.free(), **self._listed(looking), self.notice: notice(words, "info")}
 
     def _on_task(self, task: str) -> Update:
-        known = TASKS.get(task)
-        length, parted = (known.length, known.has_training_part) if known else (None, False)
+        task_spec = TASKS.get(task)
+        length, parted = (task_spec.length, task_spec.has_training_part) if task_spec else (None, False)
         return {
             self.length: gr.Dropdown(
                 value=length,
@@ -379,10 +379,10 @@ class EvaluateTab(EvaluateLayout):
         except UserError as error:
             yield {self.episode_notice: notice(str(error))}
             return
-        found = failures(rows)
+        kinds = failures(rows)
         positions = [
             position
-            for name, found_here in found.items()
+            for name, found_here in kinds.items()
             if looking.kind in ("", name)
             for position in found_here
         ]
@@ -396,7 +396,7 @@ class EvaluateTab(EvaluateLayout):
 
         listed = {
             self.looking: looking,
-            self.filter: view.failure_filter(found, looking.kind),
+            self.filter: view.failure_filter(kinds, looking.kind),
             self.failures: table({}),
             self.episode_notice: [],
         }

@@ -143,12 +143,12 @@ def measuring(now: Measuring) -> list[Node]:
         "progress",
         {"value": now.done, "max": now.total, "aria-label": words} if now.total else {"aria-label": words},
     )
-    found = [
+    bars = [
         number(f"{METRIC_WORDS[name][0]} so far", _short(name, value), METRIC_WORDS[name][1])
         for name, value in now.means
     ]
     nodes: list[Node] = [h("div.qx-progress", {"role": "status"}, h("span", words + counted), bar)]
-    return [*nodes, h("div.qx-numbers", *found)] if found else nodes
+    return [*nodes, h("div.qx-numbers", *bars)] if bars else nodes
 
 
 def evaluation_list(
@@ -287,8 +287,8 @@ def score_table(first: Summary, second: Summary | None, comparison: Comparison |
                 "" if test is None else _difference(test),
                 "" if test is None else f"{test.p_value:.3g}",
             ]
-        told = h("th", {"scope": "row", "title": sentence, "tabindex": "0"}, label)
-        rows.append(h("tr", told, *(h("td", cell) for cell in cells)))
+        header = h("th", {"scope": "row", "title": sentence, "tabindex": "0"}, label)
+        rows.append(h("tr", header, *(h("td", cell) for cell in cells)))
     every = h(
         "details.qx-sm",
         {"open": second is not None},
@@ -527,10 +527,10 @@ def episode(row: EpisodeRow, other: EpisodeRow | None, example: Example | None, 
     nodes.append(h("div.qx-beside", *columns))
     missed = [chunk_id for chunk_id in row.support if chunk_id not in own_evidence(row)]
     if missed:
-        found = [
+        facts = [
             _quote(example, chunk_id, f"chunk {chunk_id:,}, {_when(row, chunk_id)}") for chunk_id in missed
         ]
-        nodes.append(h("div", h("h4", "Support that A's evidence lacks"), *found))
+        nodes.append(h("div", h("h4", "Support that A's evidence lacks"), *facts))
     return nodes
 
 

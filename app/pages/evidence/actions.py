@@ -265,8 +265,8 @@ class EvidenceSets:
             json_ld=self._written(run),
             types=tuple(json_ld_types(document.json_ld, MAX_TYPES) for document in workspace.documents),
         )
-        known = run.answer if view.is_logged else self._answers.get(_key(view))
-        return replace(view, answer=known)
+        answer = run.answer if view.is_logged else self._answers.get(_key(view))
+        return replace(view, answer=answer)
 
     def answered(self, view: SetInView) -> SetInView:
         """The set with what the reader says of it. Raises BadCheckpoint."""

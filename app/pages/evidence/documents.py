@@ -119,7 +119,7 @@ def _document(view: SetInView, one: DocumentSet, shown: Shown) -> Node:
         ),
         *_types(view, one.document),
     )
-    told = (
+    facts = (
         [h("strong", f"{n}"), f" chunk{'s' * (n > 1)}", h("span.qx-set-cost", counted(one.n_tokens, "token"))]
         if n
         else ["none"]
@@ -128,7 +128,7 @@ def _document(view: SetInView, one: DocumentSet, shown: Shown) -> Node:
         h("div.qx-set-title", title, about),
         h("div.qx-set-strip", *_strip(view, one, chances, first)),
         h("div.qx-set-sorted", *_sorted(one, chances, view.least)),
-        h("div.qx-set-took.qx-sm", *told),
+        h("div.qx-set-took.qx-sm", *facts),
     ]
     texts = _texts(view, one, chances, first) if is_open else None
     kinds = "qx-set-row" + " qx-set-open" * is_open + " qx-beyond" * one.is_beyond + " qx-set-none" * (not n)
@@ -245,13 +245,13 @@ def _texts(view: SetInView, one: DocumentSet, chances: np.ndarray, first: int) -
     if len(one.taken) > _SHOWN:
         lines.append(h("li.qx-mut", f"and {len(one.taken) - _SHOWN} more, see the action"))
     lines += [_text(view, chunk_id, first, False) for chunk_id in following]
-    told = view.json_ld[one.document]
+    json_ld = view.json_ld[one.document]
     beside = None
-    if told:
+    if json_ld:
         beside = h(
             "details.qx-sm.qx-set-ld",
             h("summary", "JSON-LD of the page, read with the set"),
-            h("pre.qx-pre", {"tabindex": "0"}, told),
+            h("pre.qx-pre", {"tabindex": "0"}, json_ld),
         )
     return h("div.qx-set-texts", h("ul.qx-set-list", *lines), beside)
 

@@ -24,9 +24,9 @@ def reward(view: SetInView | None) -> list[Node]:
     """The reward of the set as a bar that adds up, for a question whose answer and support are known."""
     if view is None:
         return []
-    told = view.reward
+    terms = view.reward
     head = h("h3", "Reward of this set")
-    if told is None:
+    if terms is None:
         words = "It takes a question whose answer and support are known: choose one of the known questions."
         if view.answer is None and view.run.gold:
             words = "The set is being read…"
@@ -37,8 +37,8 @@ def reward(view: SetInView | None) -> list[Node]:
             head,
             h("span.qx-sm.qx-mut", "what training would give it (RES-RAG eq. 14); brown takes away"),
         ),
-        _waterfall(told),
-        h("table.qx-terms", h("tbody", *_terms(told))),
+        _waterfall(terms),
+        h("table.qx-terms", h("tbody", *_terms(terms))),
     ]
 
 

@@ -105,21 +105,21 @@ class Experiments:
 
     def all_ids(self, filters: RunFilters, owner: str | None) -> list[str]:
         """Every run that has ended and fits. Raises BadRequest when there is none, or too many."""
-        found: dict[str, None] = {}
+        ids: dict[str, None] = {}
         for offset in range(0, MAX_EXPORTED + 1, MAX_PAGE):
             page: dict[str, Any] = {**filters.values(), "limit": MAX_PAGE, "offset": offset}
             rows = self.services.own_log.search(owner=owner, **page).rows
-            found |= {row.run_id: None for row in rows if row.status != "running"}
+            ids |= {row.run_id: None for row in rows if row.status != "running"}
             if len(rows) < MAX_PAGE:
                 break
-        if len(found) > MAX_EXPORTED:
+        if len(ids) > MAX_EXPORTED:
             raise BadRequest(
                 f"more than {MAX_EXPORTED:,} runs match; narrow the filters, or use: python -m core runs"
                 " export"
             )
-        if not found:
+        if not ids:
             raise BadRequest("no run that has ended matches; change the filters")
-        return list(found)
+        return list(ids)
 
     def run(self, run_id: str, owner: str | None) -> LoggedRun:
         """One run. Raises RunNotFound unless it is the visitor's own or shared."""
@@ -135,13 +135,13 @@ class Experiments:
             row.run_id: row
             for row in self.services.own_log.search(owner=owner, run_ids=run_ids, limit=MAX_PAGE).rows
         }
-        known = [rows[run_id] for run_id in run_ids if run_id in rows]
-        curves = self.services.own_log.curves([row.run_id for row in known[:MAX_CURVES]], owner)
+        chosen = [rows[run_id] for run_id in run_ids if run_id in rows]
+        curves = self.services.own_log.curves([row.run_id for row in chosen[:MAX_CURVES]], owner)
         counted: dict[str, Counter[str]] = {}
-        for row in known:
+        for row in chosen:
             outcome = "not labelled" if row.hit is None else "hit" if row.hit else "miss"
             counted.setdefault(f"{facts_of(row.method).label} {row.checkpoint}", Counter())[outcome] += 1
-        drawn = tuple((row, curves[row.run_id]) for row in known[:MAX_CURVES] if row.run_id in curves)
+        drawn = tuple((row, curves[row.run_id]) for row in chosen[:MAX_CURVES] if row.run_id in curves)
         return Charted(drawn, {name: dict(counts) for name, counts in counted.items()})
 
     def replay(self, run_id: str, owner: str | None, report: Progress) -> Replay:

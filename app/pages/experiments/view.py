@@ -349,7 +349,7 @@ def run_steps(run: LoggedRun) -> list[Node]:
         family.append(h("span", "Continued from ", _link(run.record.parent_run_id)))
     if run.children:
         family.append(h("span", "Continued in ", *(_link(child) for child in run.children[:20])))
-    found = (
+    hits = (
         f" {len({*support} & {*run.trace.evidence})} of {len(support)} support chunks found."
         if support
         else ""
@@ -357,7 +357,7 @@ def run_steps(run: LoggedRun) -> list[Node]:
     return [
         h("dl.qx-fields.qx-sm", *fields(settings_of(run))),
         h("ol.qx-found", *cards),
-        h("p.qx-stop", h("strong", stop_sentence(run)), found),
+        h("p.qx-stop", h("strong", stop_sentence(run)), hits),
         *_answered(run),
         *([h("div.qx-row.qx-sm.qx-mut", *family)] if family else []),
     ]
@@ -369,9 +369,9 @@ def _answered(run: LoggedRun) -> list[Node]:
     result = EvidenceAnswer.from_json(run.details.get("answer", {}), texts)
     if result is None:
         return []
-    known = known_answer_of(run)
+    accepted = known_answer_of(run)
     said = shortened(result.reliable_text) or "No reliable answer"
-    verdict = verdict_line(verdict_on(result.reliable_text, known), known, "span")
+    verdict = verdict_line(verdict_on(result.reliable_text, accepted), accepted, "span")
     return [h("p.qx-row", h("span.qx-mut", "Answer"), h("strong", said), verdict)]
 
 

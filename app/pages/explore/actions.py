@@ -92,9 +92,9 @@ class Explorer:
     ) -> Session:
         """A fresh session over other documents. `spent`: milliseconds of the stages before."""
         agent, session = self.services.agents.load(agent_name), replace(session, forbidden=())
-        told = self._tells(session, on_progress)
+        on_part = self._tells(session, on_progress)
         opened = self.services.library.open(
-            documents, agent, configs, on_progress, label, session.owner, spent, told
+            documents, agent, configs, on_progress, label, session.owner, spent, on_part
         )
         return self._fresh(session, opened)
 
@@ -103,9 +103,9 @@ class Explorer:
         Raises BadRequest.
         """
         library = self.services.library
-        for known in library.corpora.all():
-            if known.owner == session.owner and library.name_of(known) == name:
-                return self._fresh(session, known)
+        for documents in library.corpora.all():
+            if documents.owner == session.owner and library.name_of(documents) == name:
+                return self._fresh(session, documents)
         raise BadRequest(
             "the document that was open here is closed by now; open it again, its vectors are kept"
         )
@@ -121,9 +121,9 @@ class Explorer:
         return self._reopened(session, self.documents(session).agent, on_progress)
 
     def _reopened(self, session: Session, agent: Agent, on_progress: Progress | None) -> Session:
-        now, told = self.documents(session), self._tells(session, on_progress)
+        now, on_part = self.documents(session), self._tells(session, on_progress)
         opened = self.services.library.reopen(
-            now.workspace, agent, on_progress, now.questions, session.owner, told
+            now.workspace, agent, on_progress, now.questions, session.owner, on_part
         )
         return self._fresh(session, opened)
 

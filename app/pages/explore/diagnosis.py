@@ -25,12 +25,12 @@ def diagnosis(run: RunInView | None, session: Session) -> list[Node]:
     """The sentence below the story of a run that failed; nothing for any other, and before its end."""
     if run is None or run.trace.stopped is None or session.cursor != len(run.trace.steps):
         return []
-    found = run.diagnosis
-    if found is not None:
+    result = run.diagnosis
+    if result is not None:
         return _said(
             "Why it failed: ",
-            _cause(found, run) + ("" if found.remedies else _in_vain(run)),
-            [_button(remedy, found, run) for remedy in found.remedies[:MOST_BUTTONS]],
+            _cause(result, run) + ("" if result.remedies else _in_vain(run)),
+            [_button(remedy, result, run) for remedy in result.remedies[:MOST_BUTTONS]],
         )
     if run.gold and {*run.gold} <= {*run.trace.picks}:
         return _reading_failed(run, session)
@@ -75,14 +75,14 @@ def _no_answer(run: RunInView, session: Session) -> list[Node]:
     if answer is None or answer.reliable_text:
         return []
     best = max((step.q_value for step in run.trace.steps), default=None)
-    found = "is not sure enough of anything" if answer.text else "finds no answer"
+    verdict = "is not sure enough of anything" if answer.text else "finds no answer"
     worth = "" if best is None else f" The best choice was worth Q {best:.2f}."
     buttons = [_do("compare", "", "Compare", "with BM25 and the other methods")]
     if run.trace.stopped is not None and run.trace.stopped.reason == "threshold":
         buttons.insert(0, _do("longer", MOST_STEPS, f"Allow {MOST_STEPS} steps", "without an early stop"))
     return _said(
         "No reliable answer: ",
-        f"the reader {found} in {counted(len(run.trace.picks), 'chunk')}.{worth}",
+        f"the reader {verdict} in {counted(len(run.trace.picks), 'chunk')}.{worth}",
         buttons,
     )
 

@@ -20,7 +20,7 @@ def mark_buttons(chunk_id: int, session: Session, *, short: bool = False) -> lis
     without words, where there is no room.
     """
     marked = dict(session.marks).get(chunk_id)
-    told = (
+    buttons = (
         (BELONGS, "✓" if short else "Belongs", True, "This chunk belongs to the answer"),
         (DOES_NOT, "✗" if short else "Doesn't", False, "This chunk doesn't belong to the answer"),
     )
@@ -32,7 +32,7 @@ def mark_buttons(chunk_id: int, session: Session, *, short: bool = False) -> lis
             title=f"{title}; your questions are listed below",
             **{"aria-pressed": str(marked is value).lower(), "aria-label": f"{title}: chunk {chunk_id:,}"},
         )
-        for action, words, value, title in told
+        for action, words, value, title in buttons
     ]
 
 
@@ -53,7 +53,7 @@ def own_questions(questions: Sequence[MarkedQuestion], open_hashes: Sequence[str
 
 def _line(question: MarkedQuestion, open_hashes: Sequence[str]) -> Node:
     rejected = len(question.marks) - len(question.support)
-    told = [
+    facts = [
         question.document,
         counted(len(question.support), "passage") if question.support else "no passage yet",
         *([f"{rejected} that don't belong"] if rejected else []),
@@ -71,7 +71,7 @@ def _line(question: MarkedQuestion, open_hashes: Sequence[str]) -> Node:
         h(
             "div.qx-grow",
             h("strong", {"dir": "auto"}, question.question),
-            h("p.qx-mut.qx-sm", {"dir": "auto"}, " · ".join(told)),
+            h("p.qx-mut.qx-sm", {"dir": "auto"}, " · ".join(facts)),
         ),
         *buttons,
     )

@@ -61,7 +61,7 @@ class OwnQuestions:
 
     def __init__(self, services: Services) -> None:
         self.services = services
-        self._known: dict[tuple[str | None, str, str], tuple[tuple[int, bool], ...]] = {}
+        self._marks: dict[tuple[str | None, str, str], tuple[tuple[int, bool], ...]] = {}
         with gr.Accordion("Questions of my own", open=False, elem_classes="qx-card", elem_id="qx-own"):
             self.list = tree(view.own_questions((), ()), elem_id="qx-own-list")
             self.editing = gr.State("")
@@ -163,12 +163,12 @@ class OwnQuestions:
         if documents is None or documents.owner != session.owner:
             return replace(session, marks=())
         key = session.owner, session.corpus, query.strip()
-        if key not in self._known:
+        if key not in self._marks:
             try:
                 self._remember(key, _chunks_of(documents, self.services.marked(documents, query.strip())))
             except UserError:  # the log is another's, or damaged: that is said where something is marked
                 return replace(session, marks=())
-        return replace(session, marks=self._known.get(key, ()))
+        return replace(session, marks=self._marks.get(key, ()))
 
     def mark(self, session: Session, query: str, chunk_id: int, belongs: bool) -> Session:
         """A chunk marked for a question, or the same mark taken back. Raises BadRequest, LogError."""
@@ -177,16 +177,16 @@ class OwnQuestions:
         query = check_query(query)
         chunk = documents.workspace[chunk_id]
         document = documents.workspace.documents[chunk.document]
-        known = next(
+        question = next(
             (one for one in self.services.marked(documents, query) if one.sha256 == document.sha256),
             new_question(document.title, document.sha256, query),
         )
-        marked = known.with_mark(Mark(chunk.start, chunk.end, chunk.text, belongs))
+        marked = question.with_mark(Mark(chunk.start, chunk.end, chunk.text, belongs))
         if marked.marks or marked.answer:
             keep_questions(self.services.own_log, [marked], session.owner)
         else:
             delete_question(self.services.own_log, marked.question_id, session.owner)
-        self._known.clear()
+        self._marks.clear()
         return self.at(session, query)
 
     def listed(self, session: Session) -> Update:
@@ -206,37 +206,37 @@ class OwnQuestions:
         return documents.workspace.documents if documents is not None and theirs else ()
 
     def _remember(self, key: tuple[str | None, str, str], marks: tuple[tuple[int, bool], ...]) -> None:
-        if len(self._known) >= _KEPT:
-            self._known.clear()
-        self._known[key] = marks
+        if len(self._marks) >= _KEPT:
+            self._marks.clear()
+        self._marks[key] = marks
 
     # Handlers; each returns updates by component
 
     def _on_list(self, session: Session, event: gr.EventData) -> Update:
         action, question_id = clicked(event)
         log = self.services.own_log
-        found = next(
+        question = next(
             (one for one in list_questions(log, session.owner) if one.question_id == question_id), None
         )
-        if found is None:
+        if question is None:
             return self.listed(session)
         if action == "own-delete":
             delete_question(log, question_id, session.owner)
-            self._known.clear()
+            self._marks.clear()
             return {**self._changed(session), self.editor: gr.Column(visible=False), self.notice: []}
         if action == "own-ask":
-            return {self.query: found.question}
+            return {self.query: question.question}
         if action == "own-edit":
-            label = gr.Textbox(found.answer, label=f"Answer to: {found.question[:120]}")
+            label = gr.Textbox(question.answer, label=f"Answer to: {question.question[:120]}")
             return {self.editing: question_id, self.editor: gr.Column(visible=True), self.answer: label}
         return {}
 
     def _on_save(self, session: Session, question_id: str, answer: str) -> Update:
         log = self.services.own_log
-        found = [one for one in list_questions(log, session.owner) if one.question_id == question_id]
+        questions = [one for one in list_questions(log, session.owner) if one.question_id == question_id]
         if len(answer) > MAX_ANSWER:
             raise BadRequest(f"the answer has {len(answer):,} characters, more than {MAX_ANSWER}; cut it")
-        keep_questions(log, [replace(one, answer=answer.strip()) for one in found], session.owner)
+        keep_questions(log, [replace(one, answer=answer.strip()) for one in questions], session.owner)
         return {**self._changed(session), self.editor: gr.Column(visible=False), self.notice: []}
 
     def _on_export(self, session: Session) -> Update:
@@ -251,7 +251,7 @@ class OwnQuestions:
         n, left_out = take_in_questions(
             self.services.own_log, Path(path), session.owner, self._opened(session)
         )
-        self._known.clear()
+        self._marks.clear()
         return {**self._changed(session), self.notice: view.taken_in(n, left_out)}
 
     def training_file(self, session: Session, folder: Path) -> Path:
@@ -281,10 +281,10 @@ def check_enough(file: Path) -> None:
 
 def _chunks_of(documents: OpenDocuments, marked: Sequence[MarkedQuestion]) -> tuple[tuple[int, bool], ...]:
     """Which chunks are marked, however the documents are cut now."""
-    workspace, found = documents.workspace, dict[int, bool]()
+    workspace, belongs = documents.workspace, dict[int, bool]()
     place = {document.sha256: i for i, document in enumerate(workspace.documents)}
     for one in marked:
         for mark in one.marks:
             for chunk_id in workspace.overlapping(place[one.sha256], mark.start, mark.end):
-                found[chunk_id] = mark.belongs
-    return tuple(found.items())
+                belongs[chunk_id] = mark.belongs
+    return tuple(belongs.items())

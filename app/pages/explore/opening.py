@@ -220,8 +220,8 @@ def _open_beside(
     if beside is None:
         return _open(explorer, session, documents, began, agent, report, chunker, max_tokens)
     before = beside.workspace.documents
-    known = {document.sha256 for document in before}
-    new = [document for document in documents if document.sha256 not in known]
+    hashes = {document.sha256 for document in before}
+    new = [document for document in documents if document.sha256 not in hashes]
     if not new:
         raise BadDocument("all of that is open already; choose something else to add")
 
@@ -295,9 +295,9 @@ def find_chunk(workspace: Workspace, wanted: str, after: int | None) -> tuple[in
         index = (document + turn) % count
         text = workspace.documents[index].text
         start = int(workspace.tables[index].end[row]) if turn == 0 and row >= 0 else 0
-        found = _find(text, sought, start)
-        if found >= 0:
-            chunks = workspace.overlapping(index, found, found + len(sought))
+        start_of_match = _find(text, sought, start)
+        if start_of_match >= 0:
+            chunks = workspace.overlapping(index, start_of_match, start_of_match + len(sought))
             if chunks:
                 again = " from the top again" if turn == count else ""
                 return chunks[0], f"Found in chunk {chunks[0]:,}{again}." if again else ""
@@ -309,9 +309,9 @@ def _find(text: str, sought: str, start: int) -> int:
     text is not copied whole and others get their turn.
     """
     for begin in range(start, len(text), _PIECE):
-        found = _folded(text[begin : begin + _PIECE + len(sought) - 1]).find(sought)
-        if found >= 0:
-            return begin + found
+        at = _folded(text[begin : begin + _PIECE + len(sought) - 1]).find(sought)
+        if at >= 0:
+            return begin + at
     return -1
 
 

@@ -18,8 +18,8 @@ def story(run: RunInView | None, session: Session) -> list[Node]:
     """The line of the steps that are in view, and whole once their run has ended and was read."""
     if run is None or (not session.cursor and run.trace.stopped is None):
         return [h("p.qx-empty", INVITATION)]
-    told = run.answer if session.cursor == len(run.trace.steps) else None
+    answer = run.answer if session.cursor == len(run.trace.steps) else None
     texts, trace = run.documents.workspace, first_steps(run.trace, session.cursor)
-    shown = story_of(trace, lambda chunk_id: texts[chunk_id].text, run.gold, told, run.known_answer)
+    shown = story_of(trace, lambda chunk_id: texts[chunk_id].text, run.gold, answer, run.known_answer)
     tokens = sum(texts[chunk_id].n_tokens for chunk_id in trace.picks)
     return story_nodes(shown, look=session.look, n_looks=run.trace.n_looks, tokens=tokens)

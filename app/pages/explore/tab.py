@@ -342,10 +342,10 @@ class ExploreTab(ExploreLayout):
         assert run is not None
         query, config = run.trace.started.query, run.config
         shown = {**self._view(session, query, config), **self._figures(run, session)}
-        told = (
+        to_read = (
             {} if run.trace.stopped is None else {self.read: (run.token, "", new_run_id())}
         )  # what it lacks is looked into again
-        return {**shown, **self._control_values(run.spec, config), self.controls.query: query, **told}
+        return {**shown, **self._control_values(run.spec, config), self.controls.query: query, **to_read}
 
     def _open_sample(
         self, session: Session, key: str, agent: str, chunker: str, max_tokens: float | None
@@ -521,7 +521,9 @@ class ExploreTab(ExploreLayout):
         documents = self.explorer.documents(session)
         spec = self.services.agents.served(documents.agent.spec)
         query = (
-            max(documents.questions, key=lambda known: known.hops).question if documents.questions else ""
+            max(documents.questions, key=lambda labelled: labelled.hops).question
+            if documents.questions
+            else ""
         )  # the first of the most hops
         config = self.explorer.usual_config(documents)
         return {
@@ -688,19 +690,23 @@ class ExploreTab(ExploreLayout):
 
     def _show_episode(self, session: Session, evaluation_id: str, position: int) -> Iterator[Update]:
         """The example of an evaluation's row, opened and run as it was, with the agent's own threshold."""
-        found: list[ShownEpisode] = []
+        episodes: list[ShownEpisode] = []
 
         def work(report: Progress) -> Session:
             report(OpenProgress("reading", 0, 1))
-            found.append(self.evaluations.episode(evaluation_id, position, session.owner))
-            return open_episode(self.explorer, session, found[0], report)
+            episodes.append(self.evaluations.episode(evaluation_id, position, session.owner))
+            return open_episode(self.explorer, session, episodes[0], report)
 
         for update in self._opening(session, work):
             session = update.get(self.session, session)
             yield update
-        if not found or self.explorer.services.library.corpora.get(session.corpus) is None or session.opening:
+        if (
+            not episodes
+            or self.explorer.services.library.corpora.get(session.corpus) is None
+            or session.opening
+        ):
             return
-        query, config = found[0].example.question, found[0].config
+        query, config = episodes[0].example.question, episodes[0].config
         spec = self.explorer.documents(session).agent.spec
         yield self._control_values(spec, config)
         yield from self._acting(

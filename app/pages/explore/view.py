@@ -328,17 +328,17 @@ def evidence(run: RunInView | None, session: Session) -> list[Node]:
         if chunk_id not in shown.taken_back
     }
     chunks = [workspace[chunk_id] for chunk_id in sorted(chosen)]
-    found = (
+    counts = (
         f" · {len({*run.gold} & {*chosen})} of {counted(len(run.gold), 'support chunk')} found"
         if run.gold
         else ""
     )
-    found += f" · {counted(len(shown.taken_back), 'chunk')} taken back" if shown.taken_back else ""
+    counts += f" · {counted(len(shown.taken_back), 'chunk')} taken back" if shown.taken_back else ""
     tokens = sum(chunk.n_tokens for chunk in chunks)
     body = "\n\n".join(chunk.text for chunk in chunks)
     head = h(
         "div.qx-row.qx-sm.qx-evidence-head",
-        h("span.qx-mut", f"{len(chunks)} chunk{'s' if len(chunks) > 1 else ''} · {tokens:,} tokens{found}"),
+        h("span.qx-mut", f"{len(chunks)} chunk{'s' if len(chunks) > 1 else ''} · {tokens:,} tokens{counts}"),
         _likely(run, shown),
         h("span.qx-grow"),
         h("div.qx-evidence-acts", *_acts(run, body)),

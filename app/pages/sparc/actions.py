@@ -161,9 +161,9 @@ class SparcRuns:
         LogError; BadRequest for a run of another method.
         """
         check_known(owner)
-        known = self._runs.get(run_id)
-        if known is not None and known.owner == owner:
-            return known
+        view = self._runs.get(run_id)
+        if view is not None and view.owner == owner:
+            return view
         log = self.services.own_log
         run = from_log(log.get(run_id, owner), log, owner)
         return self.keep(run) if run.status != "running" else run
@@ -180,9 +180,9 @@ class SparcRuns:
 
     def _prepared(self, documents: OpenDocuments, config: SparcConfig, report: Report) -> Retrievals:
         """What searches the documents; dense retrieval has them opened under the untrained encoder, too."""
-        known = self._retrievals.setdefault(documents, {})
+        by_config = self._retrievals.setdefault(documents, {})
         kind = (asks_agent(documents.agent.encoder, config), "dense" in config.strategies)
-        if kind not in known:
+        if kind not in by_config:
             own, plain = documents.agent.encoder, self.services.agents.load(PLAIN).encoder
 
             def corpus_of(encoder: DualEncoder) -> Corpus:
@@ -190,8 +190,8 @@ class SparcRuns:
                     return documents.corpus
                 return self.services.library.under(documents, self.services.agents.load(PLAIN), report).corpus
 
-            known[kind] = build_retrievals(config, own, plain, corpus_of)
-        return known[kind]
+            by_config[kind] = build_retrievals(config, own, plain, corpus_of)
+        return by_config[kind]
 
 
 def from_log(logged: LoggedRun, log: RunReader, owner: str | None) -> SparcRun:

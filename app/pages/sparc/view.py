@@ -119,9 +119,9 @@ def reading(
         return []
     workspace, finders = run.workspace, finders_of(run.trace)
     names = finders.get(chunk_id, [])
-    told = "No branch found it."
+    found_by = "No branch found it."
     if names:
-        told = f"Found by {'branch' if len(names) == 1 else 'branches'} {', '.join(names)}."
+        found_by = f"Found by {'branch' if len(names) == 1 else 'branches'} {', '.join(names)}."
     if workspace is None:
         text = run.texts.get(chunk_id, "")
         words = h(
@@ -130,10 +130,10 @@ def reading(
         )
         close = h("div.qx-read-actions", act("close", "", "Close"))
         head = h("div.qx-read-head", h("strong", f"chunk {chunk_id:,}"), close)
-        return [head, h("p.qx-sm", told), h("p.qx-quote", {"dir": "auto"}, text) if text else words]
+        return [head, h("p.qx-sm", found_by), h("p.qx-quote", {"dir": "auto"}, text) if text else words]
     pins = {
         other: (step_class(int(first.partition(".")[2])), found_by([first, *more], first))
         for other, (first, *more) in finders.items()
     }
     explore = act("explore", chunk_id, "Show in Explore", title="Opens this chunk in Explore's reading pane")
-    return reading_pane(workspace, chunk_id, anchor, told, run.gold, pins, *[explore] * in_explore)
+    return reading_pane(workspace, chunk_id, anchor, found_by, run.gold, pins, *[explore] * in_explore)

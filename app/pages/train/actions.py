@@ -220,18 +220,18 @@ class Trainings:
         order = _order(desk)
         if order is None and not (folder / CONFIG_FILE).exists():
             raise BadRequest(f"there is no training {name!r}; choose one of the list")
-        told: dict[str, Any] = {}
+        record: dict[str, Any] = {}
         with suppress(BadRequest):
-            told = read_training_file(folder)
+            record = read_training_file(folder)
         events = self._events(folder)
         state, message = _state(folder, desk, order is not None, events)
-        created = told.get("created_at") or (order or {}).get("created_at")
+        created = record.get("created_at") or (order or {}).get("created_at")
         return ShownTraining(
             name=name,
             folder=folder,
             state=state,
-            config=dict(told.get("config", {})),
-            base=str(told.get("spec", {}).get("base", "")),
+            config=dict(record.get("config", {})),
+            base=str(record.get("spec", {}).get("base", "")),
             created_at=datetime.fromisoformat(created) if created else None,
             events=events,
             message=message,
@@ -253,10 +253,10 @@ class Trainings:
         """Events so far, parsed again only when there are more."""
         path = folder / PROGRESS_FILE
         try:
-            found = path.stat()
+            stat = path.stat()
         except OSError:
             return ()
-        stamp = (found.st_size, found.st_mtime_ns)
+        stamp = (stat.st_size, stat.st_mtime_ns)
         if self._read.get(path, (None, ()))[0] != stamp:
             with suppress(ValueError):  # half a line of an unclean end: what was read before stays
                 self._read[path] = (stamp, tuple(read_progress(folder)))
@@ -312,11 +312,11 @@ def startable_agents() -> dict[str, str]:
     """What `--start-from` takes, by name, for the agents that can be trained further: those whose
     weights are adapters.
     """
-    found = {name: name for name in shipped_checkpoints()} | {
+    folders = {name: name for name in shipped_checkpoints()} | {
         folder.name: str(folder) for folder in own_agents()
     }
     startable = {}
-    for name, start in found.items():
+    for name, start in folders.items():
         with suppress(BadCheckpoint):
             if read_spec(find_checkpoint(start)).weights == "adapters":
                 startable[name] = start

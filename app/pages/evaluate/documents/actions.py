@@ -164,12 +164,12 @@ def _evaluate(
         following,
         llm,
     ):
-        known = dict.fromkeys(row.id for row in judged.rows)
+        ids = dict.fromkeys(row.id for row in judged.rows)
         faults.extend(judged.notices)
         state = replace(
             state,
             n_done=state.n_done + 1,
-            questions=state.questions + tuple(by_id[name] for name in known),
+            questions=state.questions + tuple(by_id[name] for name in ids),
             rows=state.rows + judged.rows,
             left_out=tuple(faults),
         )
@@ -183,15 +183,17 @@ def _samples(folder: Path) -> tuple[Path, list[Path]]:
     for sample in list_samples():
         text = read_document(sample.path.read_bytes(), sample.key).text
         finder = QuoteFinder(text, sample.key)
-        for known in sample.questions:
-            places = [find_quote(text, quote) for quote in known.support]
+        for labelled in sample.questions:
+            places = [find_quote(text, quote) for quote in labelled.support]
             quotes = [standing_once(text, place.start, place.end, finder) for place in places]
             record = {
-                "id": f"{sample.key} {known.id}",
+                "id": f"{sample.key} {labelled.id}",
                 "document": sample.key,
                 "kind": "single" if len(quotes) == 1 else "bridge",
             }
-            records.append(record | {"question": known.question, "answer": known.answer, "support": quotes})
+            records.append(
+                record | {"question": labelled.question, "answer": labelled.answer, "support": quotes}
+            )
     asked = folder / "questions.jsonl"
     asked.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
     return asked, [sample.path for sample in list_samples()]

@@ -50,7 +50,7 @@ def methods(state: DocumentsProgress) -> list[Node]:
     """A line a method, over all documents so far."""
     if not state.rows:
         return notice("No question could be asked.") + _left_out(state) if state.ended else []
-    found, answered = documents(state.rows, kinds=()).tables
+    passages, answers = documents(state.rows, kinds=()).tables
     done = h(
         "p.qx-mut",
         f"{counted(len(state.questions), 'question')} about {state.n_done:,} of"
@@ -70,7 +70,7 @@ def methods(state: DocumentsProgress) -> list[Node]:
                 h("span.qx-mut.qx-sm", " These tables are shown once; the log keeps no runs of them."),
             )
         ]
-    return [done, *report_table(_of_all(found)), *report_table(_of_all(answered)), *keep, *_left_out(state)]
+    return [done, *report_table(_of_all(passages)), *report_table(_of_all(answers)), *keep, *_left_out(state)]
 
 
 def _of_all(report: Table) -> Table:
@@ -100,8 +100,8 @@ def questions(state: DocumentsProgress, page: int) -> list[Node]:
         )
         for place, one in enumerate(shown, page * PAGE)
     ]
-    found = [(method_label(name), "Of the needed passages, how many its chunks hold") for name in names]
-    head: list[str | tuple[str, str]] = ["Question", "Document", *found, f"Answer, {names[0]}"]
+    columns = [(method_label(name), "Of the needed passages, how many its chunks hold") for name in names]
+    head: list[str | tuple[str, str]] = ["Question", "Document", *columns, f"Answer, {names[0]}"]
     return [table(head, lines, "Questions one by one"), *pager("questions-page", page, len(state.questions))]
 
 
