@@ -69,9 +69,7 @@ class Agents:
 
     @property
     def checkpoints(self) -> dict[str, Path]:
-        """Folders of the checkpoints that a visitor may choose, by name: the default first, then those that
-        ship, then those trained here.
-        """
+        """Folders of the checkpoints on offer, by name: the default, those that ship, those trained here."""
         folders = dict(self._given_checkpoints)
         for folder in own_agents():
             try:
@@ -91,9 +89,7 @@ class Agents:
         return spec if threshold is None else spec.model_copy(update={"stop_threshold": threshold})
 
     def use_threshold(self, name: str, threshold: float | None) -> None:
-        """The stop threshold that an agent begins with until the app is closed; None: its own. Raises
-        BadRequest in public mode.
-        """
+        """The stop threshold an agent begins with until the app closes; None: its own. Raises BadRequest."""
         self.check_local_defaults()
         self._thresholds.pop(name, None)
         if threshold is not None:
@@ -113,18 +109,14 @@ class Agents:
         return next(iter(self.checkpoints))
 
     def choice_for(self, documents: Sequence[Document]) -> Choice:
-        """What answers questions about documents where nobody chose it, by the first of them; the agent named
-        at the start, if any.
-        """
+        """What answers questions about documents where nobody chose; the agent named at the start, if any."""
         specs = {name: as_served(read_spec(folder)) for name, folder in self.checkpoints.items()}
         if self.settings.checkpoint is not None:
             return Choice(self.default_checkpoint, method_of(specs[self.default_checkpoint]))
         return choose(documents[0], specs)
 
     def trained_for(self, documents: Sequence[Document], spec: CheckpointSpec) -> str:
-        """The trained agent, of those that ship, for documents that are opened under another one; empty where
-        that one is trained, too.
-        """
+        """The trained agent that ships and suits documents opened under an untrained one; else empty."""
         if spec.trained:
             return ""
         trained = {name: other for name in self._given_checkpoints if (other := self.spec(name)).trained}

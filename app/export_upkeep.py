@@ -28,9 +28,7 @@ _logger = logging.getLogger(__name__)
 
 
 def copy_named(repository: str) -> LogCopy:
-    """The copy in a data set, OWNER/NAME. Raises BadRequest, HubError for a name or a lack of a token that no
-    trying again would mend.
-    """
+    """The copy in a data set, OWNER/NAME. Raises BadRequest, HubError for what no trying again would mend."""
     return LogCopy(connect(), check_repository(repository))
 
 
@@ -63,9 +61,7 @@ class ExportUpkeep:
         return self._restored.wait(seconds)
 
     def close(self) -> None:
-        """A last look, if it takes no longer than CLOSE_PATIENCE. To be called before the log is closed, when
-        no run goes on any more.
-        """
+        """A last look of at most CLOSE_PATIENCE; call it before the log is closed, when all runs ended."""
         self._closing.set()
         self._thread.join(CLOSE_PATIENCE)
         if self._thread.is_alive():

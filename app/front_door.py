@@ -51,9 +51,7 @@ class Addresses:
 
     @classmethod
     def of(cls, settings: Settings) -> Addresses:
-        """Any name does where visitors are strangers anyway: on a public server that others reach
-        and that was told none of its names.
-        """
+        """Of a public server that was given no name, any: its visitors are strangers anyway."""
         only_these = not settings.public or _is_loopback(settings.host) or bool(settings.allow_hosts)
         return cls(
             settings.host,

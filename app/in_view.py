@@ -161,9 +161,7 @@ class RunInView:
         return self.trace.started.config
 
     def to_json(self) -> dict[str, Any]:
-        """Its id, its trace and its answer as plain JSON values; the timings say what opening the documents
-        took and, as `steps`, the run.
-        """
+        """Id, trace and answer as plain JSON values; timings: what opening took and, as `steps`, the run."""
         timings = {**self.documents.milliseconds, "steps": self.trace.milliseconds}
         values = trace_json(self.trace, timings=timings, answer=self.answer, completeness=self.completeness)
         return {"run_id": self.run_id, **values}
@@ -195,9 +193,7 @@ class RunInView:
         return self.scores(look).q_values
 
     def scale(self) -> tuple[float, float]:
-        """Ends of the colour scale, the same for the whole run: where Q of this checkpoint usually lies, else
-        what the first look saw.
-        """
+        """Ends of the colour scale: where the checkpoint's Q usually lies, else what the first look saw."""
         return colour_scale(self.q_values(1), self.spec)
 
     def unavailable(self, look: int) -> tuple[int, ...]:

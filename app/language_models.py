@@ -66,9 +66,7 @@ class Metered:
         on_text: Callable[[str], None] | None = None,
         cancelled: Callable[[], bool] = never,
     ) -> Reply:
-        """See `Llm`. What was reserved for a call that is cancelled stays counted: how much the model wrote
-        by then, nobody knows.
-        """
+        """See `Llm`. A cancelled call counts as reserved: nobody knows how much was written by then."""
         most = estimated_tokens(sum(len(message.content) for message in messages)) + sampling.max_tokens
         hour = self._allowance.reserve(self._owner, most)
         try:
@@ -146,9 +144,7 @@ class LanguageModels:
         return self.default
 
     def give(self, session: Session, address: str, model: str, key: SecretStr) -> None:
-        """Takes a model at an endpoint; an empty key means the one given before for the same host. Asks
-        nothing. Raises BadRequest.
-        """
+        """Takes a model at an endpoint; no key: the host's last one. Asks nothing. Raises BadRequest."""
         self._check(session)
         before = self._connections.get(session.llm)
         if not key.get_secret_value().strip() and before is not None and isinstance(before.llm, EndpointLlm):

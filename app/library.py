@@ -37,9 +37,7 @@ class Library:
         self._ours: dict[str, str] = {}
 
     def ours(self, document: Document, origin: str) -> Document:
-        """The document, one that the project made: whoever opens it reads and fills the common caches.
-        `origin` says which.
-        """
+        """The document as one that the project made, `origin`: it reads and fills the common caches."""
         self._ours[document.sha256] = origin
         return document
 
@@ -149,9 +147,7 @@ class Library:
         owner: str | None,
         on_part: Callable[[OpenDocuments], None] | None,
     ) -> OnPart | None:
-        """Registers what is embedded, for others to ask: each time that it is a tenth more, since the vectors
-        are copied.
-        """
+        """Registers what is embedded each time it is a tenth more, since the vectors are copied."""
         if on_part is None:
             return None
         last_share = 0.0

@@ -11,9 +11,7 @@ V = TypeVar("V")
 
 
 class Recent(Generic[V]):
-    """A thread-safe map that forgets what was not used for longest once its items weigh too much; the newest
-    one always stays.
-    """
+    """A thread-safe map that drops the least recently used beyond a total weight; the newest always stays."""
 
     def __init__(self, most: int, weigh: Callable[[V], int]) -> None:
         """most: bytes of all items together."""

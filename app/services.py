@@ -107,9 +107,7 @@ class Services:
     def keep_run(
         self, trace: Trace, workspace: Workspace, agent: Agent, gold: tuple[int, ...], owner: str | None
     ) -> str:
-        """Logs a finished run that nobody has in view; returns its id. Raises LogError, BadRequest
-        when its visitor has logged too much today.
-        """
+        """Logs a finished run that nobody has in view; returns its id. Raises LogError, BadRequest."""
         self.library.allowance.log(owner, n_values([*trace.steps, trace.stopped]))
         run_id = log_trace(self.log, trace, workspace, agent.encoder, label=label_of(gold, ""), owner=owner)
         self._unread.set()
@@ -196,9 +194,7 @@ class Services:
         return run
 
     def _make_room(self, owner: str | None) -> None:
-        """Closes a visitor's unfinished runs that were left for longest, so that one more is within
-        bounds; going on from them makes child runs.
-        """
+        """Closes a visitor's runs that were left longest, so that one more fits; going on makes children."""
         check_known(owner)
         unfinished = [
             run
@@ -269,9 +265,7 @@ class Services:
         return run
 
     def read(self, run: RunInView, chunk_ids: Collection[int]) -> EvidenceAnswer:
-        """What the reader says to a run's question from some chunks; of a set of RES-RAG, from the
-        pages' JSON-LD, too. Raises BadCheckpoint.
-        """
+        """What the reader says from some chunks; for RES-RAG also from JSON-LD. Raises BadCheckpoint."""
         workspace = run.documents.workspace
         texts = {chunk_id: workspace[chunk_id].text for chunk_id in chunk_ids}
         metadata = [metadata_lines(workspace.documents)] if run.trace.started.method in SETS else []
@@ -355,9 +349,7 @@ class Services:
 
     @contextmanager
     def driving(self, run: RunInView) -> Iterator[None]:
-        """Nobody else goes on with a run until the block ends. Raises BadRequest when somebody
-        does, or has: another page, say, or a call.
-        """
+        """Nobody else goes on with a run until the block ends. Raises BadRequest when someone does or has."""
         with self._leaving:
             current = self.library.runs.get(run.token)
             if run.token in self._driven or (current is not None and current is not run):
@@ -465,9 +457,7 @@ class Services:
         return self.own_log.get(run_id, owner).record.method
 
     def delete_run(self, run_id: str, owner: str | None) -> None:
-        """Removes a run from the log and from memory, where others may have it in view. Raises
-        RunNotFound unless it is `owner`'s, LogError.
-        """
+        """Removes a run from log and memory. Raises RunNotFound unless it is `owner`'s, LogError."""
         self.own_log.delete(run_id, owner)
         self._forget_runs({run_id})
 

@@ -90,9 +90,7 @@ class Guesses:
 
 
 def sign_in(users: Sequence[tuple[str, SecretStr]], guesses: Guesses) -> Callable[[str, str], bool]:
-    """Whether a name and a password belong together. What is made raises HTTPException for who guessed wrong
-    too often of late.
-    """
+    """Whether name and password belong together. Raises HTTPException after many wrong guesses."""
     passwords = dict(users)
 
     def fits(name: str, password: str) -> bool:

@@ -67,9 +67,7 @@ the second input.
 
 
 def owner_of(settings: Settings, key: str) -> str | None:
-    """What the log calls the visitor who holds `key`, 128 random bits as 32 hex digits; None in local mode.
-    Raises BadRequest for another key.
-    """
+    """The visitor's name in the log by `key`, 32 hex digits; None in local mode. Raises BadRequest."""
     if not settings.public:
         return None
     if not re.fullmatch(r"[0-9a-f]{32}", key):
@@ -115,9 +113,7 @@ def n_values(events: Iterable[StepTaken | Stopped | None]) -> int:
 
 
 class Allowance:
-    """What visitors have read and logged today, and how long reading their files took. One per process, for
-    any thread.
-    """
+    """What visitors read and logged today, and how long reading took. One per process, for any thread."""
 
     def __init__(self, today: Callable[[], date] = lambda: datetime.now(UTC).date()) -> None:
         self._today = today
@@ -127,9 +123,7 @@ class Allowance:
         self._lock = threading.Lock()
 
     def read(self, owner: str | None, n_tokens: int) -> None:
-        """Counts tokens that are about to be embedded. Raises BadRequest, and counts nothing, when they are
-        more than the day has left.
-        """
+        """Counts tokens about to be embedded. Raises BadRequest, counting nothing, when the day has fewer."""
         self._spend(
             "read",
             owner,
@@ -158,9 +152,7 @@ class Allowance:
         )
 
     def take_time(self, owner: str | None, seconds: float) -> None:
-        """Counts time that went by while a visitor's files were read or a map of them was made. Raises
-        BadRequest once it is more than the day has.
-        """
+        """Counts time spent on a visitor's files or map. Raises BadRequest beyond the day's."""
         check_known(owner)
         if owner is None:
             return
@@ -182,9 +174,7 @@ class Allowance:
     def _spend(
         self, what: Literal["read", "logged"], owner: str | None, n: int, most: int, refusal: str
     ) -> None:
-        """Counts n of a visitor's day. Raises BadRequest with the `refusal`, which may name what is {left},
-        when that is more than there is.
-        """
+        """Counts n of a visitor's day. Raises BadRequest with `refusal`, which may name what is {left}."""
         check_known(owner)
         if owner is None:
             return
@@ -196,9 +186,7 @@ class Allowance:
             self._used[what][owner] += n
 
     def metered(self, owner: str | None, n_characters: int, report: Progress | None) -> Progress | None:
-        """`report`, which counts what of a text has to be embedded before that begins, and raises BadRequest
-        when it is too much.
-        """
+        """`report`, which first counts what must be embedded. Raises BadRequest when it is too much."""
         check_known(owner)
         if owner is None:
             return report
@@ -217,9 +205,7 @@ class Allowance:
 
 
 class LlmAllowance:
-    """What the language model of whoever runs the app has read and written for visitors this hour. One per
-    process, for any thread.
-    """
+    """What the app's own language model read and wrote for visitors this hour. One a process, thread-safe."""
 
     def __init__(self, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._now = now

@@ -109,9 +109,7 @@ class WordIndex:
         return scores
 
     def shares(self, words: Iterable[str]) -> np.ndarray:
-        """(N,) float32 between 0 and 1: the scores, divided by the largest of them; 0 where no text holds any
-        of the words.
-        """
+        """(N,) float32 from 0 to 1: scores divided by the largest; 0 where no text holds any of the words."""
         scores = self.scores(words)
         largest = scores.max(initial=0.0)
         shares: np.ndarray = scores / largest if largest > 0 else scores
@@ -131,9 +129,7 @@ _building = threading.Lock()
 
 
 def word_index(owner: object, texts: Callable[[], Sequence[str]], path: Path | None = None) -> WordIndex:
-    """The index of the texts that belong to `owner`, built when it is first asked for and kept as long as the
-    owner, in the file `path` for longer.
-    """
+    """The index of `owner`'s texts, made when first asked for, kept with the owner and in the file `path`."""
     with _building:  # branches search side by side
         if owner not in _indexes:
             given = texts()

@@ -83,9 +83,7 @@ def completeness(spec: CheckpointSpec, trace: Trace) -> float | None:
 
 @dataclass(frozen=True, eq=False)
 class JudgedQuestions:
-    """Questions with their lead, whether their evidence was complete, and what curves of other documents say
-    of it.
-    """
+    """Questions with their lead, whether their evidence was complete, and what others' curves say."""
 
     leads: np.ndarray
     """(B,) float64."""
@@ -130,9 +128,7 @@ class JudgedQuestions:
 
 
 def questions_by_size(rows: Iterable[DocumentRow], agent: str) -> dict[int, JudgedQuestions]:
-    """By number of chunks, an agent's rows of answerable questions without a stop; sizes of which there are
-    too few rows are left out.
-    """
+    """An agent's answerable rows without a stop, by number of chunks; sizes with too few are left out."""
     own = {
         row.id: row
         for row in rows
@@ -173,9 +169,7 @@ def with_curves(
 
 
 def _complete_with(row: DocumentRow, size: int) -> bool | None:
-    """Whether the first chunks of a row, so many or all of a short document, covered all quotes; None where
-    the row does not tell.
-    """
+    """Whether a row's first chunks, at most so many, covered all quotes; None where it does not tell."""
     size = min(size, row.n_chunks)
     if row.found_at:
         return None if row.k < size else all(at is not None and at <= size for at in row.found_at)

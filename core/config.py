@@ -110,9 +110,7 @@ class ChunkConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodeConfig:
-    """Everything that decides how one run goes, given checkpoint and documents. Temperature and
-    threshold are in units of Q.
-    """
+    """What decides a run, given checkpoint and documents. Temperature and threshold are in units of Q."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 

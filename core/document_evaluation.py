@@ -76,9 +76,7 @@ class Encoders:
     """The checkpoints that documents may be opened under, loaded when one is."""
 
     def __init__(self, checkpoint: str | None, device: str | None) -> None:
-        """`checkpoint`: name or folder of the one for every document; None: each document has its
-        own. Raises BadCheckpoint.
-        """
+        """`checkpoint`: of every document, a name or folder; None: each has its own. Raises BadCheckpoint."""
         self._device = device
         self._named = None if checkpoint is None else find_checkpoint(checkpoint)
         self._folders = {name: find_checkpoint(name) for name in shipped_checkpoints()}

@@ -50,9 +50,7 @@ class RunStarted:
 
 @dataclass(frozen=True, slots=True)
 class StepTaken:
-    """One action. At temperature 0 `probability` is 1 and `state_value` the largest available Q
-    (the limits of eq. 3 and 4).
-    """
+    """One action. At temperature 0 (limits of eq. 3, 4) `probability` is 1, `state_value` the largest Q."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 

@@ -299,9 +299,7 @@ def step_figure(
 
 
 def validation_figure(events: Events) -> go.Figure:
-    """Validation score, and thinner that of every task, whose names show on hover. Raises
-    ValueError before the first validation.
-    """
+    """Validation score; thinner each task's, named on hover. Raises ValueError before any validation."""
     validated = [event for event in events if event["event"] == "validated"]
     if not validated:
         raise ValueError("there is no validation yet")

@@ -79,9 +79,7 @@ def plain_methods(encoder: DualEncoder) -> Methods:
 
 
 def set_methods(policies: Sequence[Path], device: str | None = None) -> Methods:
-    """RES-RAG under each policy, over the vectors that it was trained on. Raises BadCheckpoint where a folder
-    holds none.
-    """
+    """RES-RAG under each policy, over its training's vectors. Raises BadCheckpoint where one is missing."""
     cards = {folder: read_card(folder) for folder in policies}
     return [
         (card.name, EvidenceSet(load_encoder(card.encoder, device), load_policy(folder)))

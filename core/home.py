@@ -58,9 +58,7 @@ def keep_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
 
 
 def kept_arrays(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of `keep_arrays`; none where there is no such file, or it is damaged (the archive carries
-    checksums).
-    """
+    """The arrays of `keep_arrays`; none for a missing or damaged file (the archive carries checksums)."""
     try:
         with np.load(path, allow_pickle=False) as stored:
             return dict(stored)

@@ -30,9 +30,7 @@ _SHORT_RUN = 4
 
 
 class ChunkIndex:
-    """Vectors of N chunks. The one resident copy is float32, whatever was stored: half-precision products are
-    slow on CPUs.
-    """
+    """Vectors of N chunks, resident once, in float32: half-precision products are slow on CPUs."""
 
     def __init__(
         self,
@@ -44,9 +42,7 @@ class ChunkIndex:
         device: torch.device | str = "cpu",
         rows: np.ndarray | None = None,
     ) -> None:
-        """`vectors`: (R, D) float16 or float32. `rows`: (N,) integers, the row of each chunk's vector;
-        without it chunk i has row i.
-        """
+        """`vectors`: (R, D) float16 or float32. `rows`: (N,) integers, each chunk's row; default: its own."""
         tensor = (
             vectors if isinstance(vectors, torch.Tensor) else torch.from_numpy(np.ascontiguousarray(vectors))
         )

@@ -99,9 +99,7 @@ def plain_answer(text: str) -> str:
 
 
 def answer_em(answer: str, accepted: Collection[str]) -> float:
-    """1 when the answer is one of the accepted ones, compared as SQuAD does. Raises ValueError when none is
-    accepted.
-    """
+    """1 when the answer equals an accepted one as SQuAD compares. Raises ValueError when none is accepted."""
     return max(float(plain_answer(answer) == plain_answer(one)) for one in _not_empty(accepted))
 
 

@@ -41,9 +41,7 @@ _TABLE_FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class OpenProgress:
-    """How far opening is, within one stage. Units: files while reading, characters while chunking,
-    chunks while embedding.
-    """
+    """How far a stage of opening is. Units: files read, characters chunked, chunks embedded."""
 
     stage: Stage
     done: int
@@ -152,9 +150,7 @@ def chunk_documents(
     on_progress: Progress | None = None,
     part: str = "",
 ) -> Workspace:
-    """The workspace of documents, cut as `chunk_configs` say, one a document; by default as the
-    checkpoint reads that kind of document.
-    """
+    """The workspace of documents, cut by `chunk_configs`, one each; by default as the checkpoint reads."""
     configs = chunk_configs or default_chunk_configs(documents, encoder)
     tables = tuple(
         chunk_table(document, config, encoder, on_progress, part)

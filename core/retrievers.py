@@ -71,9 +71,7 @@ def build_retriever(name: str, agent: DualEncoder, plain: DualEncoder) -> tuple[
 
 
 def retrieve_all(retriever: Retriever, episodes: Sequence[Episode]) -> list[Trace]:
-    """Complete runs, in order; an agent that doesn't plan embeds the states of all of them together. Raises
-    BadRequest.
-    """
+    """Complete runs, in order; an unplanned agent embeds the states of all together. Raises BadRequest."""
     if not isinstance(retriever, AgentRetriever) or any(
         episode.config.beam_width > 1 for episode in episodes
     ):

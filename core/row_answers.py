@@ -24,9 +24,7 @@ BATCH = 32
 def with_answers(
     rows: Iterable[EpisodeRow], examples: Iterable[Example], reader: Reader
 ) -> Iterator[EpisodeRow]:
-    """The rows in order, with answer EM and F1 where the example knows its answer. `examples`: a row's own at
-    its place.
-    """
+    """The rows in order, with answer EM and F1 where the answer is known. `examples`: each row's own."""
     pairs = zip(rows, examples, strict=True)
     while batch := list(islice(pairs, BATCH)):
         asked = [(row, example) for row, example in batch if example.answers]

@@ -192,9 +192,7 @@ def excerpt(text: str, mark: str, most: int = EXCERPT) -> Excerpt:
 
 
 def one_line(text: str) -> str:
-    """A chunk as one line to read: its headings, table rules and list marks left out; as it is where nothing
-    else is in it.
-    """
+    """A chunk as one line without headings, table rules and list marks; as it is where that leaves none."""
     return " ".join(plain(text).replace("|", " ").replace("•", " ").split())
 
 

@@ -22,9 +22,7 @@ MODES: tuple[Mode, ...] = ("q", "dq", "rank", "p")
 
 
 class ChunkFacts(TypedDict):
-    """What there is to say about one chunk at one look. None: not known or not defined, such as the
-    rank of a chunk already chosen.
-    """
+    """What there is to say of a chunk at one look. None: unknown or undefined, as the rank of one chosen."""
 
     text: str
     title: str
@@ -40,9 +38,7 @@ class ChunkFacts(TypedDict):
 
 
 class StripSource(Protocol):
-    """The numbers of one run. A look is one pass over all chunks: that before every step, and the
-    last one, after which the agent stopped.
-    """
+    """A run's numbers. A look is a pass over all chunks: before every step, and the last, which stopped."""
 
     @property
     def n_chunks(self) -> int: ...
@@ -51,9 +47,7 @@ class StripSource(Protocol):
     def n_looks(self) -> int: ...
 
     def values(self, look: int, mode: Mode) -> np.ndarray:
-        """(N,) numbers of 1-based `look`; NaN where there is none, as for the change at look 1.
-        Asked for often: worth keeping.
-        """
+        """(N,) numbers of 1-based `look`; NaN where there is none, as of change at look 1. Worth keeping."""
         ...
 
     def describe(self, chunk_id: int, look: int) -> ChunkFacts: ...
@@ -61,9 +55,7 @@ class StripSource(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Tile:
-    """Chunks [first, last) in n entries; entry k covers the ids from first + k * (last - first) //
-    n up to where entry k + 1 begins.
-    """
+    """Chunks [first, last) in n entries: k covers ids from first + k * (last - first) // n up to k + 1's."""
 
     first: int
     last: int
@@ -94,9 +86,7 @@ def tile(values: np.ndarray, lo: float, hi: float, width: int, *, salience: np.n
 def fold_columns(
     values: np.ndarray, starts: np.ndarray, first: int, salience: np.ndarray | None = None
 ) -> Tile:
-    """Folds chunks from `first` on, values (n,), into columns that begin at `starts`, counted from
-    `first`; the first of them is 0.
-    """
+    """Folds values (n,) of chunks from `first` on into columns at `starts`, counted from `first`, 0 first."""
     part = np.asarray(values, dtype=np.float32)
     telling = part if salience is None else np.asarray(salience, dtype=np.float32)
     return Tile(
@@ -109,9 +99,7 @@ def fold_columns(
 
 
 def run_map(rows: Sequence[np.ndarray], width: int) -> np.ndarray:
-    """(R, W) float32: the greatest value per column for each row (N,); columns as in `tile` over
-    the whole range, W = min(width, N).
-    """
+    """(R, W) float32: greatest value a column of each row (N,); W = min(width, N) columns as in `tile`."""
     starts = column_starts(len(rows[0]), width)
     return np.stack([np.fmax.reduceat(np.asarray(row, dtype=np.float32), starts) for row in rows])
 
@@ -124,9 +112,7 @@ def salience(values: np.ndarray, mode: Mode) -> np.ndarray:
 
 
 def best_chunks(telling: np.ndarray, offset: int, count: int) -> np.ndarray:
-    """(<= count,) ids by falling salience (N,), the first `offset` left out; equal ones in document
-    order, chunks without a value last.
-    """
+    """(<= count,) ids by falling salience (N,) from `offset` on; equals in order, those without last."""
     cost, end = -telling, offset + count
     ids = np.arange(len(cost))
     if end < len(cost):
@@ -137,9 +123,7 @@ def best_chunks(telling: np.ndarray, offset: int, count: int) -> np.ndarray:
 
 
 def column_starts(n_chunks: int, width: int) -> np.ndarray:
-    """(n,) first chunk of each of n = min(width, n_chunks) columns, counted from the first; in
-    whole numbers, so that none is ever empty.
-    """
+    """(n,) first chunk of n = min(width, n_chunks) columns; whole numbers, so that none is empty."""
     n_columns = min(width, n_chunks)
     return np.arange(n_columns, dtype=np.int64) * n_chunks // n_columns
 

@@ -68,9 +68,7 @@ class Trail:
 
 
 def gold_trails(trace: Trace, gold: Sequence[int]) -> tuple[Trail, ...]:
-    """The trail of each support chunk, in the order of `gold`, over all looks of a run that looked anew
-    before each choice.
-    """
+    """Each support chunk's trail, in `gold`'s order, over a run that looked before each choice."""
     chosen = trace.chosen
     standings: list[list[Standing | None]] = [[] for _ in gold]
     for look in range(1, trace.n_looks + 1):

@@ -38,9 +38,7 @@ MAX_UPLOAD_BYTES = 4 * MAX_FILE_BYTES
 
 
 def register(operations: Operations) -> None:
-    """Offers the operations over HTTP and, where it is on, MCP; inside a `gr.Blocks`. They wait in the same
-    lines as the page's buttons.
-    """
+    """Offers the operations over HTTP and, where it is on, MCP, in the same lines as the page's buttons."""
     offered: tuple[tuple[Callable[..., Any], str, int], ...] = (
         (operations.open_document, "open", 2),
         (operations.run_agent, "agent", RUNS_AT_ONCE),
@@ -61,9 +59,7 @@ def register(operations: Operations) -> None:
 
 
 def call_at_hand() -> Callable[[], bool]:
-    """Whether the caller whom this thread works for has hung up, to be asked from any thread. Leans on
-    Gradio's private queue (6.31).
-    """
+    """Whether this thread's caller has hung up, for any thread. Leans on Gradio's private queue (6.31)."""
     blocks, event_id = LocalContext.blocks.get(None), LocalContext.event_id.get(None)
     event = None if blocks is None or event_id is None else blocks._queue.event_ids_to_events.get(event_id)
     return lambda: event is not None and not event.alive
@@ -162,9 +158,7 @@ def server_options(settings: Settings, services: Services | None = None) -> dict
 
 
 def answer_in_json(blocks: gr.Blocks) -> None:
-    """Makes the tools of a running MCP server answer in JSON; Gradio sends Python's way of writing a
-    dictionary, which only Python reads.
-    """
+    """Has the MCP server's tools answer in JSON; Gradio writes dictionaries as only Python reads them."""
     server = blocks.mcp_server_obj
     if server is not None:
         text = server.types.TextContent

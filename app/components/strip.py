@@ -106,9 +106,7 @@ def server_functions(find: Find) -> list[Question]:
         return {"n_rows": rows.shape[0], "n_columns": rows.shape[1], "cells": packed(rows)}
 
     def points(request: Any) -> Answer:
-        """[token, look, mode] -> the values of the map's points, packed, and of which chunks they are:
-        nothing where they are of all.
-        """
+        """[token, look, mode] -> values of the map's points, packed, and their chunks; none named: all."""
         token, look, mode = fields(request, 3)
         run = source(token)
         values = run.values(whole("look", look, 1, run.n_looks), mode_of(mode)).astype(np.float32)

@@ -43,9 +43,7 @@ def packed(value: Any) -> str:
 
 
 def tree(value: list[Node] | None = None, **kwargs: Any) -> gr.HTML:
-    """A component that shows a packed list of nodes. (No subclass of gr.HTML: Gradio writes stub files beside
-    those.)
-    """
+    """Shows a packed list of nodes. No subclass of gr.HTML: Gradio writes stub files beside those."""
     return gr.HTML(
         packed(value or []),
         html_template='<div class="qx-tree"></div>',

@@ -50,9 +50,7 @@ def _unserved() -> Iterator[None]:
 
 
 class LeanBlocks(gr.Blocks):
-    """Pages whose handlers return or yield updates by component. They are served by `launch` alone:
-    `app` is None before.
-    """
+    """Pages whose handlers return or yield updates by component; `app` is None before `launch`."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         with _unserved():

@@ -65,9 +65,7 @@ class Sessions(StateHolder):
         return super().__getitem__(session_id)
 
     def page_closed(self, session_id: str) -> None:
-        """Lets go of what a page had open, a while later: loading it again closes it, too. Anybody can close
-        a page that never was.
-        """
+        """Lets go of what a page had open, but later: a reload closes it, too. Anybody may close any page."""
         if session_id not in self.session_data:
             return
         timer = threading.Timer(CLOSED_SECONDS, self._let_go, [session_id, datetime.now()])

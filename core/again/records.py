@@ -57,9 +57,7 @@ def log_trace(
     answer: EvidenceAnswer | None = None,
     **more: Any,
 ) -> str:
-    """Logs a finished run with the answer from its evidence, if it was read; returns its id.
-    `more`: as in `run_record`.
-    """
+    """Logs a finished run, with its answer if it was read; returns its id. `more`: as in `run_record`."""
     record = run_record(trace.started, workspace, encoder, **more)
     log.start(record, workspace.documents, workspace.tables)
     for step in trace.steps:
@@ -85,9 +83,7 @@ def set_detail(trace: Trace, workspace: Workspace) -> dict[str, Any]:
 
 
 def logged_json_ld(run: LoggedRun) -> tuple[str, ...]:
-    """The JSON-LD that `set_detail` kept, by document; nothing where it is not of that shape:
-    strangers bring logs.
-    """
+    """The JSON-LD that `set_detail` kept, by document; nothing where a stranger's log has another shape."""
     json_ld = run.details.get("set", {}).get("json_ld")
     n = len(run.record.document_hashes)
     if isinstance(json_ld, list) and len(json_ld) == n and all(isinstance(text, str) for text in json_ld):

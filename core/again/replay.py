@@ -63,9 +63,7 @@ class Replay:
 
 
 def config_again(run: LoggedRun) -> EpisodeConfig:
-    """The configuration with which a run goes again as it went, from its first step: what it kept
-    of its parent is forced.
-    """
+    """The configuration that repeats a run from its first step: what it kept of its parent is forced."""
     config = EpisodeConfig.from_json(run.record.config)
     if not run.record.fork_step:
         return config

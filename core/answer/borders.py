@@ -129,9 +129,7 @@ def _joined(text: str, at: int) -> bool:
 
 
 def _joins(before: str, mark: str, after: str) -> bool:
-    """Whether a mark between two characters belongs to the word that they are of: well-known,
-    don't, 3.5, os.path, a@b.
-    """
+    """Whether a mark between two characters belongs to their word: well-known, don't, 3.5, os.path, a@b."""
     if not before.isalnum() or not after.isalnum():
         return False
     digits = before.isdigit() and after.isdigit()
@@ -167,9 +165,7 @@ def _lonely(text: str, start: int, end: int) -> tuple[int, str] | None:
 
 
 def _partner(text: str, mark: str) -> int | None:
-    """Where the other half of a bracket stands in what follows, or precedes read backward; not
-    behind the end of a line.
-    """
+    """Where the other half of a bracket follows, or precedes read backward; not behind the end of a line."""
     depth = 1
     for at, character in enumerate(text):
         if character == "\n":

@@ -75,9 +75,7 @@ class ReaderSpec(BaseModel):
 
 
 def shipped() -> Path:
-    """Folder of the reader that answers unless another one is named. Raises BadRequest where
-    $QRAG_READER asks for what there is not.
-    """
+    """Folder of the reader that answers unless another is named. Raises BadRequest for a bad $QRAG_READER."""
     wanted = os.environ.get(READER_VARIABLE, "")
     if wanted not in ("", "small", "large"):
         raise BadRequest(f"{READER_VARIABLE}={wanted!r} is no reader; choose small or large, or leave it out")

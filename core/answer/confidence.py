@@ -20,9 +20,7 @@ _BINS = 10
 
 
 def check_knots(knots: Knots) -> Knots:
-    """Raises ValueError unless there are points within the unit square, strictly rising in probability and
-    never falling in share.
-    """
+    """Raises ValueError unless in the unit square, probability rises strictly and share never falls."""
     if not knots:
         raise ValueError("must have a point")
     for (p, share), (next_p, next_share) in pairwise(knots):

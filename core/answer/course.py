@@ -116,9 +116,7 @@ class ReadingCourse:
     """The course of the reader that ships; a `Course`."""
 
     def __init__(self, data: Path | None, tokenizer: FastTokenizer, more: Sequence[Path] = ()) -> None:
-        """`more`: further files of questions, see `read_qa`. Raises BadRequest when one of them or the data
-        sets aren't there.
-        """
+        """`more`: further files of questions, see `read_qa`. Raises BadRequest when something isn't there."""
         self._tokenizer = tokenizer
         self.name = " and ".join(["reading", *(path.name for path in more)])
         self._shares = SHARES | {path.name: MORE_SHARE for path in more}
@@ -222,9 +220,7 @@ class ReadingCourse:
         )
 
     def _lesson_of_story(self, source: str, story: BabiQuestion, rng: Random) -> Lesson:
-        """A story's deciding facts, perhaps among others and prose, in the order of the story; or
-        only facts that name nothing asked about.
-        """
+        """A story's deciding facts in order, perhaps among others; or facts that name nothing asked about."""
         named = set(story.question.rstrip("?").split()[2:]) - {"the", "is", "was"}
         others = [row for row in range(len(story.facts)) if row not in story.support]
         if rng.random() < RETRIEVED:
@@ -328,9 +324,7 @@ def _lesson_of_document(one: QuestionInChunks, rng: Random) -> Lesson:
 
 
 def _over_nearest(one: QuestionInChunks) -> Lesson:
-    """A question over the chunks that BM25 ranks first, whatever they hold; without an answer where
-    neither its support nor its words are there.
-    """
+    """A question over BM25's first chunks; no answer where neither support nor its words are there."""
     rows = sorted(one.nearest[:RETRIEVED_CHUNKS])
     texts = tuple(one.texts[row] for row in rows)
     wanted = [_plain(answer) for answer in one.question.answers if _plain(answer) not in YES_OR_NO]

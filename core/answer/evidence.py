@@ -60,9 +60,7 @@ class EvidenceAnswer:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any], texts: Mapping[int, str]) -> EvidenceAnswer | None:
-        """Inverse of `to_json`, for an answer from chunks with these texts; None for anything else: logs are
-        brought by strangers.
-        """
+        """Inverse of `to_json` for an answer from chunks of these texts, else None: strangers bring logs."""
         text, confidence, by, cited, span = (
             values.get(name) for name in ("text", "confidence", "by", "citations", "span")
         )

@@ -68,9 +68,7 @@ def has_answer(lesson: Lesson) -> bool:
 
 
 def gold_answers(lesson: Lesson, window: Window, longest: int) -> np.ndarray | None:
-    """(T * longest + len(CLASSES),) bool like a row of `Logits.flat`, the window unpadded; None where nothing
-    in it is right.
-    """
+    """(T * longest + len(CLASSES),) bool like a row of `Logits.flat`, unpadded; None where none is right."""
     n = len(window.ids)
     gold = np.zeros(n * longest + len(CLASSES), dtype=bool)
     if lesson.label is not None:

@@ -61,9 +61,7 @@ class QuestionInChunks:
 def questions_in_chunks(
     questions: Iterable[DocumentQuestion], documents: DocumentFolder, tokenizer: Tokenizer
 ) -> Iterator[QuestionInChunks]:
-    """Document by document; a question whose quotes do not stand there exactly once is left out. Raises
-    BadRequest, BadDocument.
-    """
+    """A document's questions whose quotes stand there exactly once. Raises BadRequest, BadDocument."""
     for workspace, placed in each_document(questions, documents, tokenizer):
         table, texts = workspace.tables[0], workspace.texts()
         words = WordIndex(texts)

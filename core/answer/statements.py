@@ -58,9 +58,7 @@ def as_statement(question: str, answer: str) -> str:
 
 
 def statement_lesson(lesson: Lesson, distractors: Sequence[str], rng: Random) -> Lesson | None:
-    """A statement about a lesson's passages, or about distractors; None where none could be made. `lesson`
-    has an answer that is a span.
-    """
+    """A statement about passages or distractors; None where none works. `lesson`'s answer is a span."""
     kind = rng.random()
     about = _sentence(lesson, rng) if rng.random() < SENTENCE_SHARE else None
     right = lesson.answers[0] if about is None else _thing(about, rng)

@@ -131,9 +131,7 @@ def _fit(outcomes: Sequence[_Outcome]) -> Knots:
 
 
 def _cross_fitted_error(kinds: Sequence[Sequence[_Outcome]]) -> float | None:
-    """Calibration error where each half of the answers is judged by the line fitted on the other; `kinds`:
-    those that share a line.
-    """
+    """Calibration error, each half judged by the line fitted on the other; `kinds` that share a line."""
     confidences, right = [], []
     for outcomes in kinds:
         for judged, fitted in ((outcomes[::2], outcomes[1::2]), (outcomes[1::2], outcomes[::2])):

@@ -31,9 +31,7 @@ class Told(Protocol):
 
 @contextmanager
 def named_log(named: str | None) -> Iterator[RunLog | None]:
-    """The log that --log names, "" for the usual one: this process owns it, or leaves finished runs in its
-    inbox. None without the flag.
-    """
+    """The log of --log, "" for the usual: owned by this process, or its inbox. None without the flag."""
     if named is None:
         yield None
         return

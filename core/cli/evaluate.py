@@ -112,9 +112,7 @@ class Subject:
 
 
 def load_subject(method: str, checkpoint: str | None, device: str | None) -> Subject:
-    """A method by its name; those without an agent search the vectors of `vectors_of`. Raises
-    BadCheckpoint, BadRequest.
-    """
+    """A method by name; one without an agent searches `vectors_of`. Raises BadCheckpoint, BadRequest."""
     if not METHODS[method].trained:
         checkpoint = vectors_of(method, read_spec(find_checkpoint(checkpoint)).name)
     agent = load_encoder(checkpoint, device)
@@ -273,9 +271,7 @@ class OtherSide:
     """The other side of a paired test: kept rows, or a checkpoint that is run on the same examples."""
 
     def __init__(self, args: argparse.Namespace) -> None:
-        """Reads what --against names, if anything; rows and checkpoints that can't be used are told
-        before anything runs.
-        """
+        """Reads what --against names; refuses unusable rows and checkpoints before anything runs."""
         self.name: str | None = args.against
         path = Path(args.against) if args.against else None
         self._rows = read_rows(path) if path is not None and path.is_file() else None

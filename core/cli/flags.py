@@ -78,9 +78,7 @@ def add_settings(
     with_defaults: bool = True,
     without: Collection[str] = (),
 ) -> None:
-    """A flag for each number and each choice among the settings of a config, by its name. What its class says
-    under a setting is the help.
-    """
+    """A flag for each number and choice of a config, by its name; the words under a setting are its help."""
     helps, kinds = setting_help(config), get_type_hints(config)
     for setting in fields(config):
         kind = kinds[setting.name]
@@ -134,9 +132,7 @@ def add_episode_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def add_llm_flags(parser: argparse.ArgumentParser) -> None:
-    """Which language model to ask, if any. Its key comes from the environment alone: flags are seen by
-    everyone on the machine.
-    """
+    """Which language model to ask, if any. Its key comes from the environment: everyone can see flags."""
     add = parser.add_argument
     add(
         "--llm-url",

@@ -35,9 +35,7 @@ from core.types import Document, Workspace, workspace_of_chunks
 
 @dataclass(eq=False)
 class Question:
-    """One query over one workspace, indexed for each encoder that asks. `id` is its name in a file
-    of episodes, None otherwise.
-    """
+    """One query over one workspace, indexed for each encoder that asks. `id`: its name among episodes."""
 
     id: str | int | None
     query: str
@@ -52,9 +50,7 @@ class Question:
     _corpora: dict[str, Corpus] = field(default_factory=dict)
 
     def corpus(self, encoder: DualEncoder) -> Corpus:
-        """The workspace under an encoder; embedded the first time it is asked for. A batch's chunks
-        stay out of the cache on disk.
-        """
+        """The workspace under an encoder, embedded when first asked for; a batch's is not cached on disk."""
         if encoder.fingerprint not in self._corpora:
             if self.id is not None:
                 began = time.perf_counter()
@@ -177,9 +173,7 @@ def episode_seed(seed: int, episode_id: str | int) -> int:
 
 
 def read_files(paths: Sequence[Path]) -> list[tuple[str, Document]]:
-    """The documents of files that the person at the keyboard named, with names to show; their
-    notices go to stderr. Raises BadDocument.
-    """
+    """Documents of files named at the keyboard, with names to show; notices to stderr. Raises BadDocument."""
     documents: list[tuple[str, Document]] = []
     report = progress_printer()
     with Converter() as converter:
@@ -283,9 +277,7 @@ def _read_episodes(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _label(values: dict[str, Any], where: str) -> dict[str, Any] | None:
-    """The optional fields `support` and `answers` of an episode. Raises BadRequest for one that is
-    no list of ids, or of texts.
-    """
+    """An episode's optional `support` and `answers`. Raises BadRequest unless lists of ids, of texts."""
     label = {name: values[name] for name in ("support", "answers") if values.get(name) is not None}
     for name, kind in (("support", int), ("answers", str)):
         if not isinstance(label.get(name, []), list) or any(

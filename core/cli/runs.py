@@ -197,9 +197,7 @@ def export_command(arguments: argparse.Namespace) -> int:
 
 
 def import_command(arguments: argparse.Namespace) -> int:
-    """Prints how many runs were new; through the inbox, and then without a number, when another
-    process owns the log.
-    """
+    """Prints how many runs were new; no number through the inbox, when another process owns the log."""
     path = _log_path(arguments)
     try:
         with ExperimentLog.open(path) as log:

@@ -29,9 +29,7 @@ from core.train.sitting import TrainEvent
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
-    """The flags of `train-resrag`: every setting of `SetTrainConfig` and `RewardConfig` by its name, but for
-    the bounds of the reward.
-    """
+    """Flags of `train-resrag`: settings of `SetTrainConfig` and `RewardConfig`, but the reward's bounds."""
     add_training_flags(parser, "policy")
     parser.add_argument(
         "--encoder",

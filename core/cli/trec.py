@@ -15,9 +15,7 @@ from core.errors import BadRequest
 
 
 def run_path(path: Path | None, name: str, names: Sequence[str]) -> Path | None:
-    """Of one method or task among several: FILE-NAME, without folders and endings of a name that is a path;
-    FILE where there is but one.
-    """
+    """One of several runs: FILE-NAME, a path's name without folders and endings; FILE for a single one."""
     if path is None or len(names) == 1:
         return path
     return path.with_name(f"{path.stem}-{Path(name).stem}{path.suffix}")
@@ -49,9 +47,7 @@ def _word(name: str) -> str:
 
 @contextmanager
 def line_file(path: Path | None) -> Iterator[Callable[[str], object]]:
-    """A function that writes whole lines at once, so that a killed evaluation leaves what it measured. Raises
-    BadRequest.
-    """
+    """Writes whole lines at once, so that a killed evaluation leaves what it measured. Raises BadRequest."""
     if path is None:
         yield lambda _: None
         return

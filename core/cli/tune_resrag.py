@@ -21,9 +21,7 @@ from core.tune.set_tasks import SetTuneConfig
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
-    """The flags of `tune-resrag`: every setting of `SetTuneConfig` and `RewardConfig` by its name, but for
-    the bounds of the reward.
-    """
+    """Flags of `tune-resrag`: settings of `SetTuneConfig` and `RewardConfig`, but for the reward's bounds."""
     add = parser.add_argument
     add_tuning_flags(parser, "an instruction-tuned causal language model")
     add(

@@ -24,9 +24,7 @@ FEWEST = 4
 
 
 class ShardedAgent(Agent):
-    """An agent over corpora whose index is a `ShardedIndex`. What the words of the last question add is
-    computed and sent once.
-    """
+    """An agent over corpora in a `ShardedIndex`. What a question's words add is computed and sent once."""
 
     def __init__(self, encoder: DualEncoder) -> None:
         super().__init__(encoder)

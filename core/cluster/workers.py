@@ -243,9 +243,7 @@ class RayShards:
 def opened_index(
     parts: CorpusParts, spec: CheckpointSpec, address: str | None, n_shards: int | None = None
 ) -> Iterator[ShardedIndex]:
-    """The index of a corpus: in this process without an address, else in workers of that cluster,
-    one a core. `n_shards`: at most so many.
-    """
+    """A corpus's index: here without an address, else in that cluster, a shard a core, `n_shards` at most."""
     if address is None:
         settings = shard_settings(parts, spec, n_shards or 1)
         yield ShardedIndex(parts, settings, LocalShards(settings))

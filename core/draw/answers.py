@@ -101,9 +101,7 @@ def asking(llm: str, text: str = "") -> list[Node]:
 
 
 def cited(cited_answer: CitedAnswer | None) -> list[Node]:
-    """A language model's answer, sentence by sentence with the chunks it cites; what the reader
-    does not find there is marked.
-    """
+    """A language model's answer by sentence with the chunks cited; what the reader lacks there is marked."""
     if cited_answer is None:
         return []
     sentences = [_sentence(sentence) for sentence in cited_answer.sentences]
@@ -155,9 +153,7 @@ def _citation(one: Citation) -> Node:
 
 
 def in_column(result: EvidenceAnswer | None, at: int, known_answer: str = "") -> Node | None:
-    """The row "answer" of a column of Compare, the `at`-th; None where nothing was answered.
-    `known_answer`: empty where nobody knows it.
-    """
+    """The `at`-th Compare column's answer; None where there is none. `known_answer`: empty if unknown."""
     if result is None:
         return None
     sure = None

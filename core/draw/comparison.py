@@ -287,9 +287,7 @@ def _shared_by(names: Sequence[str], n_columns: int) -> Node:
 
 
 def _picture(shown: ShownComparison, at: int, trace: Trace) -> Node:
-    """Where the method looked: a row of bars a look, each chosen chunk as a line in the look that
-    chose it, pins on top, support below.
-    """
+    """Where the method looked: a row of bars a look, its choice as a line, pins on top, support below."""
     seen, method = looks(trace), facts_of(trace.started.method)
     n, chosen, paint = trace.started.n_chunks, trace.chosen, shown.paint
     if not seen and not chosen:
@@ -478,9 +476,7 @@ def _overlaps(picks: Mapping[str, Sequence[int]]) -> Node:
 
 
 def support(shown: ShownComparison) -> list[Node]:
-    """On a labelled question: where each support chunk stood at every method's first look, and
-    whether it was chosen.
-    """
+    """On a labelled question: where each support chunk stood at each method's first look, and if chosen."""
     if not shown.support or not shown.answered:
         return []
     rows = []

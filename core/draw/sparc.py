@@ -230,9 +230,7 @@ def _wire(n: int, lead: int, *, into: bool) -> Node:
 
 
 def _look(branch: SparcBranch, run: ShownSparc) -> Node | None:
-    """Where along the documents a branch looked: the longer a mark, the higher the chunk stood;
-    support is dotted.
-    """
+    """Where a branch looked along the documents: the higher a chunk stood, the longer; support dotted."""
     chunks, n = branch.chunks, run.trace.started.n_chunks
     if branch.retrieved is None:
         return None
@@ -547,9 +545,7 @@ def _costs(branch: SparcBranch) -> Node | None:
 
 
 def _merge(merged: Merged, one: SparcRound, run: ShownSparc, *, last: bool) -> Node:
-    """Who leads and why, what the merged note kept, and what it dropped and why. `last`: no other
-    round came after it.
-    """
+    """Who leads and why, what the merged note kept and dropped, and why. `last`: no round came after."""
     wins = last and run.trace.chosen_branch is one.best and bool(run.trace.answer.strip())
     if len(one.branches) > 1:
         leads = f"Branch {branch_name(one.number, merged.best_branch)} {'wins' if wins else 'leads'}"

@@ -24,9 +24,7 @@ def gold_trail(trace: Trace, gold: Sequence[int]) -> list[Node]:
 
 
 def trail_table(trace: Trace, gold: Sequence[int], name: str) -> Node:
-    """A row a support chunk, under a name that no other table of the page has. Its cells can be clicked: they
-    open it.
-    """
+    """A row a support chunk, under a name of this table alone. Cells can be clicked: they open the chunk."""
     n_steps = len(trace.steps)
     looks = [
         (str(look), RANK) if look <= n_steps else ("end", "Rank when the agent stopped")

@@ -31,9 +31,7 @@ _PREFIX = "base_model.model."
 
 
 class LowRankChange(nn.Module):
-    """Parametrization of a weight (out, in): W -> W + alpha / rank * B A. B starts at zero, so training
-    starts from the base.
-    """
+    """Parametrization of a weight (out, in): W -> W + alpha / rank * B A. B starts at zero, W unchanged."""
 
     def __init__(self, n_out: int, n_in: int, rank: int) -> None:
         super().__init__()
@@ -83,9 +81,7 @@ def adapter_file(folder: Path) -> Path:
 
 @torch.no_grad()
 def load_adapter(folder: Path, changes: Mapping[str, LowRankChange], origin: str) -> None:
-    """Inverse of `save_adapter`: training goes on from it. Raises BadCheckpoint on an adapter of another
-    rank, factor or encoder.
-    """
+    """Inverse of `save_adapter`. Raises BadCheckpoint on an adapter of another rank, factor or encoder."""
     weights, factor = _read(folder, origin)
     for name, change in changes.items():
         a = weights.pop(f"{_PREFIX}{name}.lora_A.weight", None)
@@ -107,9 +103,7 @@ def load_adapter(folder: Path, changes: Mapping[str, LowRankChange], origin: str
 
 @torch.no_grad()
 def merge_adapter(model: Encoder, folder: Path, origin: str) -> None:
-    """Adds an adapter to the weights of a float32 tower in place. Raises BadCheckpoint on anything that does
-    not fit.
-    """
+    """Adds an adapter to a float32 tower in place. Raises BadCheckpoint on anything that does not fit."""
     weights, factor = _read(folder, origin)
     layers = adaptable_layers(model)
     for name in sorted({key.removeprefix(_PREFIX).rpartition(".lora_")[0] for key in weights}):

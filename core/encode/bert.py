@@ -68,9 +68,7 @@ class Hidden(NamedTuple):
 
 
 class PlainEncoder(nn.Module):
-    """An encoder in torch alone. It has no weights until some are assigned
-    (`core.encode.checkpoint.load_weights`).
-    """
+    """An encoder in torch alone, without weights until `core.encode.checkpoint.load_weights` assigns them."""
 
     def __init__(
         self, config: BertSettings, embeddings: Callable[[Any], nn.Module], layers: Callable[[Any], nn.Module]

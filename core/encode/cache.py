@@ -71,9 +71,7 @@ class VectorStore:
         self._scanned = 0
 
     def read(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(found (N,) bool, vectors (N, D) of the store's dtype; rows not found are zero). Raises UserError
-        when the file can't be read.
-        """
+        """(which keys are stored (N,) bool, vectors (N, D), zeros for the others). Raises UserError."""
         vectors = np.zeros((len(keys), self.dim), dtype=self.dtype)
         is_stored = np.zeros(len(keys), dtype=bool)
         with self._lock:
@@ -106,9 +104,7 @@ class VectorStore:
         return is_stored, vectors
 
     def append(self, keys: np.ndarray, vectors: np.ndarray) -> None:
-        """Writes one block: (n,) keys and (n, D) vectors. Raises UserError when the disk is full or
-        read-only; what was stored stays.
-        """
+        """Writes (n,) keys, (n, D) vectors as one block. Raises UserError on a full or read-only disk."""
         rows = np.ascontiguousarray(vectors, dtype=self.dtype).tobytes()
         packed = np.ascontiguousarray(keys).tobytes()
         header = _HEADER.pack(_MAGIC, len(keys), self.dim, zlib.crc32(packed), zlib.crc32(rows))
@@ -160,9 +156,7 @@ class VectorStore:
                 self._scanned = end
 
     def _take_block(self, mapped: mmap.mmap, start: int) -> int | None:
-        """Enters the block at `start` and returns its end; None where header or keys are damaged, or the
-        block is not all there.
-        """
+        """Enters the block at `start` and returns its end; None where it is damaged or cut short."""
         keys_start = start + _HEADER.size
         if keys_start > len(mapped):
             return None

@@ -85,9 +85,7 @@ class RerankedDefaults(BaseModel):
 
 
 class CheckpointSpec(BaseModel):
-    """Everything about an agent but its weights. Q, thresholds and temperatures are in the
-    checkpoint's own scale.
-    """
+    """All of an agent but its weights. Q, thresholds and temperatures are in the checkpoint's own scale."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -311,9 +309,7 @@ def write_settings(path: Path, settings: BaseModel) -> None:
 
 
 def find_base(base: str, folder: Path | None = None, *, weights: bool = True) -> Path:
-    """Directory of a base encoder, its weights perhaps left on the hub. Raises BadCheckpoint when
-    it is neither local nor reachable.
-    """
+    """Directory of a base encoder, its weights perhaps on the hub. Raises BadCheckpoint if out of reach."""
     if base == "." and folder is not None:
         return folder / "base"
     if Path(base).is_dir():
@@ -347,9 +343,7 @@ def served_architecture(base: Path) -> Encoder:
 
 
 def architecture(base: Path) -> PreTrainedModel:
-    """The base encoder with untrained weights, without pooler. Raises BadCheckpoint where it needs
-    code of its own.
-    """
+    """The base encoder untrained, without pooler. Raises BadCheckpoint where it needs code of its own."""
     _base_config(base)
     from transformers import AutoConfig, AutoModel  # takes seconds, and what ships does without
     from transformers.utils import logging as transformers_logging
@@ -387,9 +381,7 @@ def _base_config(base: Path) -> dict[str, Any]:
 
 
 def load_weights(model: Encoder, weights: dict[str, torch.Tensor], origin: str) -> None:
-    """Fills a tower in place. Raises BadCheckpoint on missing, unknown or misshapen weights: never
-    a silent random layer.
-    """
+    """Fills a tower in place. Raises BadCheckpoint on missing, unknown or misshapen weights."""
     from core.encode.bert import PlainEncoder
 
     own = {

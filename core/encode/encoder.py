@@ -51,9 +51,7 @@ _DEVICES = ("cpu", "cuda")
 
 @cache
 def processor_has_bfloat16() -> bool:
-    """Whether bfloat16 matrix products are hardware instructions here (AVX512-BF16 or AMX); emulated ones are
-    slower than float32.
-    """
+    """Whether bfloat16 products are hardware instructions (AVX512-BF16, AMX): emulated, they are slow."""
     try:
         flags = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace")
     except OSError:
@@ -128,9 +126,7 @@ class DualEncoder:
 
     @MadeOnce
     def reranker(self) -> Reranker | None:
-        """What reads the best chunks of a first look, loaded when it is first asked for; None for an agent
-        without one. Raises BadCheckpoint.
-        """
+        """What reads the best chunks of a first look, loaded when needed, if any. Raises BadCheckpoint."""
         if not self.spec.rerank_weight:
             return None
         from core.encode.reranker import Reranker  # what ships does without
@@ -138,9 +134,7 @@ class DualEncoder:
         return Reranker(self._folder, self.spec, self.tokenizer, self.device, self.dtype)
 
     def warm_up(self) -> None:
-        """Makes what a first step would wait for: the pass of states, and the reranker with its own. Raises
-        BadCheckpoint.
-        """
+        """Makes what a first step waits for: the passes of states and reranker. Raises BadCheckpoint."""
         self.encode_states([self.state_tokens("?", [])])
         if self.reranker is not None:
             self.reranker.log_odds("?", ["."])

@@ -74,9 +74,7 @@ def last_states(
 
 
 def batches_by_length(lengths: Sequence[int], token_budget: int) -> Iterator[list[int]]:
-    """Indices of rows, longest first, in batches of at most `token_budget` tokens after padding (a longer row
-    is a batch of its own).
-    """
+    """Rows, longest first, in batches of `token_budget` padded tokens; a longer row stands alone."""
     order = sorted(range(len(lengths)), key=lambda i: lengths[i], reverse=True)
     lo = 0
     while lo < len(order):
@@ -124,9 +122,7 @@ def padded_rows(
 def pooled_vectors(
     tower: Encoder, spec: CheckpointSpec, tokens: torch.Tensor, mask: torch.Tensor
 ) -> torch.Tensor:
-    """(B, D) float32: the masked mean of the last hidden states, special tokens included, scaled and perhaps
-    normalised.
-    """
+    """(B, D) float32: masked mean of last hidden states, special tokens too, scaled, perhaps normalised."""
     hidden = tower(input_ids=tokens, attention_mask=mask).last_hidden_state
     weights = mask.unsqueeze(-1).to(torch.float32)
     pooled: torch.Tensor = (hidden.to(torch.float32) * weights).sum(1) / weights.sum(1) * spec.scale

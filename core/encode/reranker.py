@@ -146,9 +146,7 @@ def save_head(network: RerankerNetwork, folder: Path) -> None:
 
 
 def hash_of(folder: Path, spec: CheckpointSpec) -> str:
-    """Hash of the weights of an agent's reranker; "" for an agent without one. Raises BadCheckpoint where a
-    file is missing.
-    """
+    """Hash of an agent's reranker weights; "" without one. Raises BadCheckpoint where a file is missing."""
     if not spec.rerank_weight:
         return ""
     files = [adapter_file(folder / RERANKER_FOLDER), folder / RERANKER_FOLDER / HEAD_FILE]

@@ -24,9 +24,7 @@ class FastTokenizer:
     """Wraps the `tokenizer.json` of a base encoder. Satisfies `core.ingest.Tokenizer`."""
 
     def __init__(self, directory: Path) -> None:
-        """Raises BadCheckpoint when the folder has no fast tokenizer with the special tokens a
-        BERT-like encoder needs.
-        """
+        """Raises BadCheckpoint without a fast tokenizer that has a BERT-like encoder's special tokens."""
         path = directory / "tokenizer.json"
         if not path.is_file():
             raise BadCheckpoint(

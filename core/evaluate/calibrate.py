@@ -77,9 +77,7 @@ class Calibration:
 
 
 def calibrate(rows: Sequence[EpisodeRow]) -> Calibration:
-    """Defaults for the one agent whose rows these are. Raises BadRequest for rows of several, of baselines or
-    of planned paths.
-    """
+    """Defaults for the one agent of these rows. Raises BadRequest for several, baselines or planned paths."""
     groups = group_rows(rows)
     if not groups:
         raise BadRequest("there are no rows to calibrate from; evaluate at least one example")

@@ -120,9 +120,7 @@ WITH_INTERVALS = ("passage_recall", "complete", "no_answer")
 
 
 def summarise_documents(rows: Sequence[DocumentRow]) -> dict[str, dict[str, dict[str, Any]]]:
-    """By method and kind, "all" kinds last: n, n_with_quotes, the mean of every metric, and the 95
-    % intervals of some.
-    """
+    """By method and kind, "all" last: n, n_with_quotes, the mean of every metric, some 95 % intervals."""
     methods = dict.fromkeys(row.method for row in rows)
     summary: dict[str, dict[str, dict[str, Any]]] = {}
     for method in methods:

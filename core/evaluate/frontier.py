@@ -17,9 +17,7 @@ from core.evaluate.rows import read_lines
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=ConfigDict(extra="forbid", allow_inf_nan=False))
 class FrontierRow:
-    """One question through one method at every setting; the tuples after `settings` have a value
-    for each of these.
-    """
+    """One question through one method at every setting; tuples after `settings` have a value for each."""
 
     task: str
     id: str

@@ -45,9 +45,7 @@ def own_evidence(row: EpisodeRow) -> tuple[int, ...]:
 
 
 def completed_at(row: EpisodeRow) -> int | None:
-    """The first step after which all support is in (t_earliest of appendix B); None when that never
-    happens within the budget.
-    """
+    """First step with all support in (t_earliest of appendix B); None when the budget never brings it."""
     missing = set(row.support)
     for step, chunk_id in enumerate(row.chosen, start=1):
         missing.discard(chunk_id)
@@ -62,9 +60,7 @@ def oracle_steps(row: EpisodeRow) -> int:
 
 
 def stop_class(row: EpisodeRow, threshold: float | None, step_budget: int | None = None) -> Stop:
-    """How stopping went. "never": all support is not in even without a threshold; the paper
-    discards these episodes.
-    """
+    """How stopping went. "never": support stays out even without a threshold; the paper discards these."""
     earliest = completed_at(row)
     if earliest is None or (step_budget is not None and earliest > step_budget):
         return "never"

@@ -27,9 +27,7 @@ _BATCH = 64
 
 
 def choices_of(rows: Sequence[EpisodeRow], examples: Sequence[Example], agent: Agent) -> list[ExampleCorpus]:
-    """The examples of the rows, in which only chosen chunks have a vector of their own. Raises
-    ValueError unless examples and rows belong together.
-    """
+    """The rows' examples; only chosen chunks have own vectors. Raises ValueError unless they match."""
     texts: dict[str, int] = {}
     for row, example in zip(rows, examples, strict=True):
         if (row.id, row.n_chunks, row.support) != (example.id, len(example.chunks), example.support):
@@ -49,9 +47,7 @@ def choices_of(rows: Sequence[EpisodeRow], examples: Sequence[Example], agent: A
 def reviewed(
     rows: Sequence[EpisodeRow], corpora: Sequence[ExampleCorpus], agent: Agent, threshold: float | None
 ) -> list[EpisodeRow]:
-    """The rows with what a review at `threshold` keeps of the choices under their own stop
-    threshold; None: without one.
-    """
+    """The rows with what a review at `threshold` keeps under their own stop threshold; None: no review."""
     if threshold is None:
         return [replace(row, kept=None) for row in rows]
     stops = _reviews([_end(row, corpus, threshold) for row, corpus in zip(rows, corpora, strict=True)], agent)

@@ -164,9 +164,7 @@ def _rows(
 
 
 def training_set(encoder: DualEncoder) -> str | None:
-    """Name of what the agent was trained on, as its checkpoint states it under `training.data`;
-    None for an untrained one.
-    """
+    """What the agent was trained on, by its checkpoint's `training.data`; None for an untrained one."""
     if not encoder.spec.trained:
         return None
     return str((encoder.spec.training or {}).get("data", "not stated"))

@@ -110,9 +110,7 @@ class Comparison:
 
 
 def compare(first: Sequence[EpisodeRow], second: Sequence[EpisodeRow]) -> Comparison:
-    """Paired tests over the same questions. Raises BadRequest when there are none, or when a question stands
-    twice on one side.
-    """
+    """Paired tests over the same questions. Raises BadRequest for none, or one twice on a side."""
     ours, theirs = _by_key(first), _by_key(second)
     common = [key for key in ours if key in theirs]
     if not common:

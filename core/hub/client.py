@@ -36,9 +36,7 @@ class Hub:
 
     @contextmanager
     def asked_to(self, do: str) -> Iterator[None]:
-        """Around calls of `api` and nothing else: whatever they raise becomes a HubError that says what could
-        not be done.
-        """
+        """Around calls of `api` alone: whatever they raise becomes a HubError that says what was wanted."""
         try:
             yield
         except UserError:

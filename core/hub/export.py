@@ -146,9 +146,7 @@ class LogCopy:
         return Pushed(plan.n_new, plan.n_gone)
 
     def pull(self, log: ExperimentLog) -> Pulled:
-        """Take in the data set's runs, but not those that were deleted from this log. Raises
-        HubMissing, HubError, LogError.
-        """
+        """Takes in the data set's runs but those deleted here. Raises HubMissing, HubError, LogError."""
         state = self._look(make=False)
         copied_ids, before = known_to_copy(log, self.repository), {run.run_id for run in ended_runs(log)}
         damaged = []

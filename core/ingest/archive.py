@@ -120,9 +120,7 @@ class Archive:
                 yield piece
 
     def repacked(self, is_wanted: Callable[[str], bool]) -> dict[str, bytes]:
-        """The wanted entries by name; of entries with one name the last, as libraries read it. Raises as
-        `read` does.
-        """
+        """The wanted entries by name, the last of equal ones, as libraries read it. Raises as `read` does."""
         return {info.filename: self.read(info) for info in self.entries if is_wanted(info.filename)}
 
 

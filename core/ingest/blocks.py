@@ -178,9 +178,7 @@ class _Scanner:
         return Block("table", start, end, parts=tuple(parts))
 
     def _may_begin_list(self, match: re.Match[str]) -> bool:
-        """An empty item begins no list, and inside a paragraph only a bullet or a 1 does:
-        hard-wrapped numbers stay text.
-        """
+        """No empty item, and inside a paragraph only a bullet or a 1: hard-wrapped numbers stay text."""
         return match["content"] is not None and (self.paragraph < 0 or match["marker"][:-1] in ("", "1"))
 
     def _list(self, first: re.Match[str]) -> Block:

@@ -52,9 +52,7 @@ _TITLE_TAG = "{http://purl.org/dc/elements/1.1/}title"
 
 
 def convert(data: bytes, form: Format, name: str, on_page: OnPage | None = None) -> Converted:
-    """Markdown of a file. Raises BadDocument with the sentence to show when it is damaged,
-    encrypted, too large or without text.
-    """
+    """Markdown of a file. Raises BadDocument when it is damaged, encrypted, too large or without text."""
     if form == "html":
         return read_html(data.decode(), name)
     try:
@@ -85,9 +83,7 @@ def convert(data: bytes, form: Format, name: str, on_page: OnPage | None = None)
 
 
 def _tidied(converted: Converted, name: str) -> Converted:
-    """Without runs of blank lines, form feeds and glyphs that stand for nothing. Raises BadDocument
-    when too much is left.
-    """
+    """Without runs of blank lines, form feeds, meaningless glyphs. Raises BadDocument if too much is left."""
     markdown, n_unknown = _UNKNOWN_GLYPH.subn(
         "\ufffd", converted.markdown.replace("\f", "\n").replace("\0", " ")
     )
@@ -127,9 +123,7 @@ def _pdf(data: bytes, name: str, on_page: OnPage | None) -> Converted:
 
 @contextmanager
 def _pages_told(n_pages: int, on_page: OnPage | None) -> Iterator[None]:
-    """Reports pages while the converter goes over a PDF twice: for tables, then, where there are
-    none, for running text.
-    """
+    """Reports pages while the converter goes over a PDF, first for tables, then, without any, for text."""
     plain = PDFPageInterpreter.process_page
     n_read = 0
 

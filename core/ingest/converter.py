@@ -49,9 +49,7 @@ def seconds_for(n_bytes: int) -> int:
 
 
 class Converter:
-    """Converts the files of one opening, one after another; close it to end its child, which starts
-    when it is needed first.
-    """
+    """Converts one opening's files one by one; close it to end its child, which starts when first needed."""
 
     def __init__(self, spend: Spend = lambda _: None) -> None:
         """`spend` hears of all time that goes by while files are read here."""
@@ -78,9 +76,7 @@ class Converter:
             end_child(child)
 
     def check_time(self, name: str) -> None:
-        """Raises BeyondBounds when this opening has been reading for too long, and what `spend`
-        raises once no time is left.
-        """
+        """Raises BeyondBounds when this opening has read for too long, and what `spend` raises."""
         self._spend(0.0)
         if time.monotonic() > self._deadline:
             raise BeyondBounds(
@@ -107,9 +103,7 @@ class Converter:
             self._spend(time.monotonic() - began)
 
     def convert(self, data: bytes, form: Format, name: str, waiting: Waiting | None = None) -> Converted:
-        """Markdown of a file. Raises BadDocument; what `waiting` or `spend` raises passes through,
-        and ends the child.
-        """
+        """Markdown of a file. Raises BadDocument; what `waiting` or `spend` raises ends the child, too."""
         self.check_time(name)
         try:
             head, payload = self._answer(data, form, name, waiting or (lambda *_: None))

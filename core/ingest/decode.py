@@ -62,9 +62,7 @@ def decode(data: bytes, name: str, *, is_html: bool = False) -> tuple[str, tuple
 
 
 def normalise(text: str, name: str) -> str:
-    """Line ends as `\\n`, lone surrogates and control characters replaced. Raises BadDocument when it is
-    mostly control characters.
-    """
+    """Line ends as `\\n`, lone surrogates and controls replaced. Raises BadDocument if mostly controls."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     if "\0" in text:
         raise BadDocument(f"{name} contains NUL characters and is no text file; {_REMEDY}")

@@ -28,9 +28,7 @@ def clip(title: str) -> str:
 
 
 def printable(name: str) -> str:
-    """A name on one line, without characters that control a terminal or turn the direction of writing; those
-    are escaped.
-    """
+    """A name on one line; characters that control a terminal or the writing direction are escaped."""
     escaped = "".join(
         character if character.isprintable() else ascii(character)[1:-1]
         for character in name[: 4 * MAX_TITLE_CHARACTERS]

@@ -83,9 +83,7 @@ def _greedy(counts: np.ndarray, group: np.ndarray, max_tokens: int) -> np.ndarra
 
 
 def _cut(units: Units, text: str, cut: Cut, which: np.ndarray) -> tuple[Units, np.ndarray]:
-    """The units with those in the mask `which` replaced by their parts, and for each the row it was before,
-    -1 for a part.
-    """
+    """Units with those of the mask `which` in parts, and the row each was before, -1 for a part."""
     spans, groups, origins = [], [], []
     rows = np.arange(len(units))
     at = 0
@@ -149,9 +147,7 @@ class _Counter:
         self.on_progress = on_progress
 
     def count(self, spans: np.ndarray, begin: float = 0.0, finish: float = 0.0) -> np.ndarray:
-        """(U,) int64 token counts. Reports progress from `begin` to `finish`, shares of the whole work, where
-        they differ.
-        """
+        """(U,) int64 token counts. Where they differ, reports shares from `begin` to `finish` of the work."""
         counts = np.zeros(len(spans), dtype=np.int64)
         total = 0
         for row in range(0, len(spans), BATCH_UNITS):
@@ -189,9 +185,7 @@ class _Counter:
         return cut
 
     def _pieces(self, start: int, end: int, max_tokens: int, budget: int) -> Iterator[tuple[int, int]]:
-        """A piece may count more alone than inside its sentence: then it is cut again with half the budget,
-        at last by characters.
-        """
+        """What counts more alone than in its sentence is cut at half the budget, at last by characters."""
         part = self.text[start:end]
         borders = (
             _plan(part, self.tokenizer.spans(part), budget) if budget else [0, len(part) // 2, len(part)]
@@ -220,9 +214,7 @@ def _plan(part: str, tokens: np.ndarray, budget: int) -> list[int]:
 
 
 def _border_quality(part: str, tokens: np.ndarray, i: int) -> int:
-    """How well a cut before token `i` reads: after a line break 4, a clause 3, a blank 2, else 1; inside a
-    character or its accents 0.
-    """
+    """How well a cut before token `i` reads: line 4, clause 3, blank 2, else 1; inside a character 0."""
     before, after = int(tokens[i - 1, 1]), int(tokens[i, 0])
     gap = part[before:after]
     if "\n" in gap:

@@ -84,9 +84,7 @@ def read_pasted(
 
 
 def form_of(data: bytes, path: str, name: str) -> Form:
-    """What has to be done to read a file. Raises BadDocument when it is empty, too large, or not
-    what its name says.
-    """
+    """What it takes to read a file. Raises BadDocument when empty, too large, or not what its name says."""
     if not data:
         raise BadDocument(f"{name} is empty; open a file that has text")
     if len(data) > MAX_FILE_BYTES:
@@ -131,9 +129,7 @@ def _form_of_archive(entries: frozenset[str], named: str, name: str) -> Form:
 def read_one(
     data: bytes, path: str, name: str, form: Form, converter: Converter, on_part: OnPart | None
 ) -> Document:
-    """As `read_document`. `name` stands in sentences; the kind of a text, and a title where the
-    document has none, come from `path`.
-    """
+    """As `read_document`. `name`: for sentences; `path`: the kind of a text, and a title where none is."""
     stem = PurePath(file_name(path)).stem
     if form == "zip":
         raise BadDocument(f"{name} is an archive; unpack it and open a document of it")

@@ -22,9 +22,7 @@ from core.types import CHUNK_TYPES, ChunkType
 
 
 class Layout:
-    """Units of a text, and for each group of them the type and heading path of its chunks. Grows while blocks
-    are read.
-    """
+    """Units of a text, and type and heading path of each group's chunks. Grows while blocks are read."""
 
     def __init__(self) -> None:
         self._spans = array("q")

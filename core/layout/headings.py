@@ -18,9 +18,7 @@ _DEEPEST = 3
 
 
 def heading_groups(workspace: Workspace) -> tuple[tuple[str, ...], np.ndarray]:
-    """(names in document order, (N,) uint8 which of them each chunk belongs to or UNNAMED); no names where no
-    level has several headings.
-    """
+    """(names in order, (N,) uint8 which each chunk has or UNNAMED); none where no level has several."""
     for depth in range(_DEEPEST):
         numbers: dict[str, int] = {"": -1}
         groups = np.concatenate(

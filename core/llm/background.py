@@ -30,9 +30,7 @@ class _Ended:
 def from_thread(
     work: Callable[[Callable[[T], None]], None], cancelled: Callable[[], bool], seconds: float
 ) -> Generator[T]:
-    """What `work` puts, as it comes. Raises what `work` raises, LlmCancelled, and TimeoutError when it takes
-    longer than `seconds`.
-    """
+    """What `work` puts, as it comes. Raises as `work` does, LlmCancelled, TimeoutError after `seconds`."""
     items: queue.SimpleQueue[T | _Ended] = queue.SimpleQueue()
 
     def run() -> None:

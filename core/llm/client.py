@@ -59,9 +59,7 @@ class Completion:
 
 
 class StructureRefused(Exception):
-    """The endpoint does not serve the structure that was asked for; it said so to the last of
-    `n_attempts` requests.
-    """
+    """The endpoint does not serve the structure asked for: its word on the last of `n_attempts` requests."""
 
     def __init__(self, n_attempts: int) -> None:
         super().__init__(n_attempts)
@@ -179,9 +177,7 @@ class Client(ABC):
         on_text: Callable[[str], None],
         cancelled: Callable[[], bool],
     ) -> tuple[Completion, Structure]:
-        """The reply under the best structure that is served. What was refused is remembered once
-        something else has worked.
-        """
+        """The reply under the best structure served. A refusal is remembered once something else works."""
         refused: list[Structure] = []
         n_refused = 0
         for structure in self._structures:
@@ -202,9 +198,7 @@ class Client(ABC):
         raise AssertionError("text is refused by nobody")
 
     def _noted(self, structure: Structure, alone: bool) -> Structure:
-        """What served. A reply with words around its object was not constrained, so the model is
-        told the schema in words from now on.
-        """
+        """What served. Words around the object: not constrained, so words tell the schema from now on."""
         if alone or structure == "text":
             return structure
         self._refused.add(structure)
@@ -239,9 +233,7 @@ def with_words(messages: Sequence[Message], schema: type[BaseModel]) -> list[Mes
 
 
 def strict_schema(node: Any) -> Any:
-    """A JSON schema as servers want it that constrain strictly: every property required, no other
-    allowed, no defaults.
-    """
+    """A JSON schema for servers that constrain strictly: every property required, no other, no defaults."""
     if isinstance(node, list):
         return [strict_schema(item) for item in node]
     if not isinstance(node, dict):
@@ -256,9 +248,7 @@ def strict_schema(node: Any) -> Any:
 
 
 def find_object(done: Completion, schema: type[BaseModel]) -> tuple[BaseModel, bool]:
-    """The object in a completion, and whether it is all of the text. Raises _Unfit with what is
-    wrong with the best candidate.
-    """
+    """The object in a completion, and whether it is all. Raises _Unfit with the best candidate's fault."""
     text = done.text.strip()
     why = f"it was cut off after {done.completion_tokens:,} tokens" if done.cut else "it holds no JSON object"
     for start, end in _objects(text):

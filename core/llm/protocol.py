@@ -21,9 +21,7 @@ CountedBy = Literal["endpoint", "tokenizer", "estimate"]
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What a call had cost when it failed, as far as anybody knows: of requests that brought no reply, nobody
-    counted tokens.
-    """
+    """What a call had cost when it failed; of requests without a reply nobody counted tokens."""
 
     n_attempts: int = 0
     prompt_tokens: int = 0

@@ -8,9 +8,7 @@ from pathlib import Path
 
 
 def write_whole(path: Path, lines: Iterable[str] | bytes) -> None:
-    """Write lines, or bytes as they are, beside `path`, make sure they are on the disk, and put them in its
-    place. Raises OSError.
-    """
+    """Writes lines or bytes beside `path`, syncs them and moves them into its place. Raises OSError."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("wb") as file:

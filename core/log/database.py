@@ -79,9 +79,7 @@ class Database:
         self._idle = threading.Condition()
 
     def write(self, work: Callable[[Connection], T]) -> T:
-        """`work` in one transaction: committed when this returns, without trace when it raises. For
-        one thread at a time.
-        """
+        """`work` in one transaction: committed on return, undone when it raises. One thread at a time."""
         try:
             return self._transaction(work)
         except duckdb.FatalException:

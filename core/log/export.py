@@ -142,9 +142,7 @@ def import_file(
 
 
 def _taken_over(run: FinishedRun, owner: str | None) -> FinishedRun:
-    """The run as `owner`'s. A visitor's counts as finished now: that is from when it is kept, and a file
-    could name any time.
-    """
+    """The run as `owner`'s. A visitor's is kept from now on, whenever the file says it ended."""
     return run.owned_by(owner) if owner is None else replace(run.owned_by(owner), finished_at=now())
 
 

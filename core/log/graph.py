@@ -19,9 +19,7 @@ QUESTION, ANSWER = "question", "answer"
 
 
 def graphml_of(run: FinishedRun) -> bytes:
-    """The graph of a SPARC run, for Gephi, yEd, Cytoscape or networkx. Raises LogError for a run without its
-    branches.
-    """
+    """A SPARC run's graph for Gephi, yEd, Cytoscape or networkx. Raises LogError without branches."""
     import networkx  # half a second, and only this needs it
 
     trace = sparc_trace_of(run)

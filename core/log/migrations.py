@@ -92,9 +92,7 @@ def m005_copied_runs(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def m006_withheld_texts(connection: duckdb.DuckDBPyConnection) -> None:
-    """Documents whose texts a run did not bring when it was imported: it must not show what
-    somebody else's run brought.
-    """
+    """Documents whose texts a run did not bring on import: it must not show what another's run brought."""
     connection.execute("ALTER TABLE run_documents ADD COLUMN withheld BOOLEAN DEFAULT false")
 
 
@@ -142,9 +140,7 @@ MIGRATIONS: tuple[Migration, ...] = (
 
 
 def version_of(connection: duckdb.DuckDBPyConnection, path: Path) -> int:
-    """Migrations applied; 0 for a new file. Raises LogError when the file is no log, or a log of a
-    newer version of this program.
-    """
+    """Migrations applied; 0 for a new file. Raises LogError for no log, or a newer version's."""
     tables = {
         name
         for (name,) in connection.execute(

@@ -102,9 +102,7 @@ class Sender:
         self._thread.start()
 
     def offer(self, run: Callable[[], FinishedRun]) -> None:
-        """A run that has ended, to be read when it is sent; returns at once. `run` raises LogError for one
-        that is not to be sent.
-        """
+        """A run that has ended, read when sent; returns at once. `run` raises LogError to stay out."""
         try:
             self._waiting.put_nowait((time.monotonic() + self._wait, run))
         except queue.Full:

@@ -41,9 +41,7 @@ class RunLog(Protocol):
         """End a run. Raises LogError when it can't be written."""
 
     def keep(self, measurement: Evaluation | Training) -> None:
-        """Keep an evaluation, once, or a training, or the events by which it has grown. Raises LogError when
-        it can't be written.
-        """
+        """Keeps an evaluation, a training or its new events, once. Raises LogError when it can't."""
 
     def flush(self) -> None:
         """Wait until everything is written. Raises the first LogError since the last flush."""

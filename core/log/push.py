@@ -98,9 +98,7 @@ class PushGate:
         self._lock = threading.Lock()
 
     def digest(self, operation: str, headers: Mapping[str, str]) -> str:
-        """SHA-256 that the body must have. Raises PushRefused unless the headers are signed, in
-        time, and were not there before.
-        """
+        """The body's SHA-256. Raises PushRefused unless the headers are signed, in time and new."""
         stamp, digest, signature = (
             headers.get(name, "") for name in (TIME_HEADER, DIGEST_HEADER, SIGNATURE_HEADER)
         )
@@ -193,9 +191,7 @@ class PushTarget:
         return {run_id for run_id in wanted if isinstance(run_id, str)} & {*run_ids}
 
     def push(self, run: FinishedRun) -> bool:
-        """False where it was there. Raises PushRefused for a run that is not taken, LogError for a
-        push that isn't.
-        """
+        """False where it was there. Raises PushRefused for a run not taken, LogError for a failed push."""
         body = "".join(run_lines(run, set())).encode()
         if len(body) > MAX_PUSH_BYTES:
             raise PushRefused(

@@ -64,9 +64,7 @@ def _ago(seconds: float) -> str:
 
 
 def open_reader(path: Path) -> LogReader:
-    """A view of the log at `path`. Raises LogError when there is none, when it is damaged, or when its owner
-    has made no snapshot yet.
-    """
+    """A view of the log at `path`. Raises LogError when missing, damaged or without a snapshot yet."""
     path = Path(path).absolute()
     if not path.exists():
         raise LogError(

@@ -132,9 +132,7 @@ class LoggedDocument:
 
 @dataclass(frozen=True)
 class LoggedRun:
-    """One run as the log holds it. Events carry `StepScores` with positions None: they follow from choices,
-    config and chunk borders.
-    """
+    """A run as the log holds it. `StepScores` without positions: choices, config and borders give them."""
 
     record: RunRecord
     status: Status
@@ -252,9 +250,7 @@ class RunPage:
 
 
 def detail_json(name: str, value: Mapping[str, Any]) -> str:
-    """A detail as the log keeps it. Raises LogError for an unknown name and for what is no JSON object of at
-    most MAX_DETAIL_BYTES.
-    """
+    """A detail as the log keeps it. Raises LogError unless named, a JSON object, at most MAX_DETAIL_BYTES."""
     if name not in get_args(DetailName):
         raise LogError(
             f"detail {name[:40]!r} of a run is unknown; choose one of {', '.join(get_args(DetailName))}"

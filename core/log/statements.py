@@ -36,9 +36,7 @@ def insert_run(
     created_at: datetime,
     withheld: Collection[str] = (),
 ) -> None:
-    """A run that has just started, with what its documents need. `withheld`: hashes of documents
-    whose texts it must not show.
-    """
+    """A run that has just started. `withheld`: hashes of documents whose texts it must not show."""
     values = {
         **{name: storable(value) for name, value in record.to_json().items() if isinstance(value, str)},
         **{name: json_text(getattr(record, name)) for name in ("config", "chunking")},
@@ -121,9 +119,7 @@ def insert_document(con: Connection, document: LoggedDocument) -> None:
 
 
 def insert_event(con: Connection, run_id: str, event: StepTaken | Stopped) -> None:
-    """One event with the Q-values of all chunks. A step that was copied from the parent already is
-    left as it stands.
-    """
+    """One event with the Q-values of all chunks. A step copied from the parent already stays as it is."""
     run = con.execute(
         "SELECT fork_step, n_chunks FROM runs WHERE run_id = ? AND status = 'running'", [run_id]
     ).fetchone()
@@ -202,9 +198,7 @@ def share_run(con: Connection, run_id: str, owner: str | None) -> None:
 
 
 def delete_run(con: Connection, run_id: str, owner: str | None) -> None:
-    """Remove a run, and the texts and tables that no other run needs. Its children keep the steps
-    they share with it.
-    """
+    """Removes a run, and texts and tables no other run needs. Its children keep the steps they share."""
     deleted = con.execute(
         "DELETE FROM runs WHERE run_id = ? AND owner IS NOT DISTINCT FROM ?", [storable(run_id), owner]
     ).fetchone()
@@ -214,9 +208,7 @@ def delete_run(con: Connection, run_id: str, owner: str | None) -> None:
 
 
 def drop_unused(con: Connection) -> None:
-    """Remove what belongs to no run: events, details, documents, chunk tables, and the blobs that
-    nothing refers to.
-    """
+    """Removes events, details, documents and chunk tables of no run, and blobs nothing refers to."""
     for table in ("events", "run_details", "run_documents"):
         con.execute(f"DELETE FROM {table} WHERE run_id NOT IN (SELECT run_id FROM runs)")
     con.execute("DELETE FROM documents WHERE sha256 NOT IN (SELECT sha256 FROM run_documents)")

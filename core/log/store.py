@@ -173,9 +173,7 @@ class ExperimentLog(RunReader):
         self.write(lambda con: insert(con, measurement))
 
     def flush(self) -> None:
-        """Wait until everything queued is committed. Raises the first LogError since the last flush; the log
-        goes on all the same.
-        """
+        """Waits until all that was queued is committed. Raises the first LogError since the last flush."""
         self._settle()
         failure = self._writer.take_failure()
         if failure is not None:
@@ -187,22 +185,16 @@ class ExperimentLog(RunReader):
         return self._database.read(work)
 
     def write(self, work: Callable[[Connection], T]) -> T:
-        """`work` in a transaction behind everything queued before; its result, or what it raised. Raises
-        LogError when it can't be written.
-        """
+        """`work` in a transaction behind what was queued; its result, or what it raised. Raises LogError."""
         result: T = self._writer.call(work)
         return result
 
     def share(self, run_id: str, owner: str | None) -> None:
-        """Let anyone who has its id open the run: its question, documents, choices and numbers. Raises
-        RunNotFound unless it is `owner`'s.
-        """
+        """Lets anyone with its id open the run, its documents and numbers. Raises RunNotFound."""
         self._writer.call(lambda con: statements.share_run(con, run_id, owner))
 
     def delete(self, run_id: str, owner: str | None) -> None:
-        """Remove a run of `owner`, here and from the snapshot, which is dropped. Raises RunNotFound unless it
-        is `owner`'s.
-        """
+        """Removes a run of `owner`, and the snapshot. Raises RunNotFound unless it is `owner`'s."""
         self._writer.call(lambda con: statements.delete_run(con, run_id, owner))
         self.drop_snapshot()
 
@@ -231,9 +223,7 @@ class ExperimentLog(RunReader):
         return target
 
     def insert_finished(self, run: FinishedRun) -> bool:
-        """Take in a whole run in one transaction; False, and nothing changed, when its id is taken. Waits for
-        the commit.
-        """
+        """Takes in a whole run in one transaction, and waits; False, unchanged, when its id is taken."""
         return bool(self._writer.call(lambda con: statements.insert_finished(con, run)))
 
     def import_inbox(self) -> int:

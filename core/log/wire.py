@@ -203,9 +203,7 @@ def _reference(document: LoggedDocument) -> dict[str, Any]:
 
 
 def read_runs(path: Path, *, keep_owner: bool = False) -> Iterator[FinishedRun]:
-    """The runs of a file, one after the other. Raises MalformedRuns, naming the line, at the first
-    thing that is not as it should be.
-    """
+    """The runs of a file, one by one. Raises MalformedRuns, naming the line, at the first fault."""
     pending: list[Any] = []
     brought: set[str] = set()
     number = 0
@@ -240,9 +238,7 @@ def read_runs(path: Path, *, keep_owner: bool = False) -> Iterator[FinishedRun]:
 
 
 def check_lines(lines: Sequence[str]) -> None:
-    """Raises MalformedRuns unless the lines of one run, owner and all, can be read again: a log may
-    hold what a file must not.
-    """
+    """Raises MalformedRuns unless a run's lines can be read again: a log may hold what a file must not."""
     try:
         _finished([_Line.validate_json(line) for line in lines], True, set())
     except (LogError, ValueError, TypeError) as error:

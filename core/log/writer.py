@@ -30,9 +30,7 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class QueuedWork:
-    """Something to do in a transaction. With a future, its caller waits for the outcome; without, a failure
-    breaks the run.
-    """
+    """Work for a transaction. With a future its caller waits; without, a failure breaks the run."""
 
     apply: Callable[[Connection], Any]
     run_id: str | None = None

@@ -103,9 +103,7 @@ def one_look_events(
     started: float,
     stop_at: int | None = None,
 ) -> Iterator[Event]:
-    """The events of a method that scored once: `ranked` in order; `stop_at` is the best chunk it rejected by
-    its threshold.
-    """
+    """Events of a method that scored once: `ranked` in order; `stop_at`: the best chunk it rejected."""
     yield RunStarted(query, method, checkpoint, len(corpus), config)
     looked = StepScores(scores, None)
     milliseconds = 1000 * (time.perf_counter() - started)

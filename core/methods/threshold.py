@@ -40,9 +40,7 @@ class Threshold:
     """Most chunks kept: a page, a log and a reader have room for them. `cut_short` tells when it cuts."""
 
     def __init__(self, encoder: DualEncoder) -> None:
-        """The default threshold is the encoder's calibrated one; RES-RAG's 0.4 holds for another encoder and
-        is the fall-back.
-        """
+        """By default the encoder's calibrated threshold, else RES-RAG's 0.4, made for another encoder."""
         self.encoder = encoder
         self.threshold = (
             encoder.spec.cosine_threshold

@@ -84,9 +84,7 @@ class _Review:
         self.goes_on = self.episode.config.review_threshold is not None and len(self.remaining) > 1
 
     def take_back(self) -> None:
-        """Lets go of the choice that is worth least, if that is too little; with one left, or nothing to let
-        go of, the review is over.
-        """
+        """Lets go of the choice worth least if that is too little; the last one left stays."""
         threshold, least = (
             self.episode.config.review_threshold,
             min(self.remaining, key=self.worth.__getitem__),
@@ -131,9 +129,7 @@ class Agent:
             yield event
 
     def run_batch(self, episodes: Sequence[Episode]) -> Iterator[tuple[int, Event]]:
-        """(index into `episodes`, event): every episode's own events in order, interleaved by step. Raises
-        BadRequest before the first.
-        """
+        """(index into `episodes`, event): each one's in order, interleaved. Raises BadRequest at once."""
         for episode in episodes:
             self.check(episode.query, episode.corpus, episode.config)
         running = {i: _Running(episode, list(episode.prefix)) for i, episode in enumerate(episodes)}
@@ -278,9 +274,7 @@ class Agent:
         return part
 
     def _reranked(self, episode: Episode, q_values: np.ndarray) -> Reranked | None:
-        """What the reranker adds to Q of the best chunks by `q_values`, the rest of Q. It is the same in
-        every state, as those are.
-        """
+        """What the reranker adds to the best chunks by `q_values`, the rest of Q; the same in every state."""
         reranker = self.encoder.reranker
         if reranker is None:
             return None

@@ -41,9 +41,7 @@ class _Path:
 
 
 def plan(agent: Agent, query: str, corpus: Searchable, config: EpisodeConfig) -> Generator[Event]:
-    """The events of the best path, steps coming once the search is over. Raises BadRequest before the first
-    event.
-    """
+    """Events of the best path, steps after the search. Raises BadRequest before the first event."""
     agent.check(query, corpus, config)
     yield RunStarted(query, agent.name, agent.spec.name, len(corpus), config)
     episode = Episode(query, corpus, config)

@@ -25,9 +25,7 @@ class ChosenAction:
 
 
 def candidates(q_values: np.ndarray, available: np.ndarray, top_k: int | None) -> np.ndarray:
-    """Ids of the available chunks, best first, equals in document order; only the `top_k` best if
-    given. q_values (N,), available (N,) bool.
-    """
+    """Ids of available chunks, best first, equals in order; the `top_k` best if given. Both (N,)."""
     ids = np.flatnonzero(available)
     if top_k is not None and top_k < len(ids):
         kth = np.partition(q_values[ids], len(ids) - top_k)[len(ids) - top_k]
@@ -55,9 +53,7 @@ def probabilities(
 
 
 def _scaled(q_values: np.ndarray, temperature: float) -> np.ndarray:
-    """(Q - largest Q) / temperature, float64; moving the largest to 0 first keeps tiny temperatures
-    from overflowing.
-    """
+    """(Q - largest Q) / temperature, float64; the largest moves to 0 first, so that none overflows."""
     with np.errstate(over="ignore"):
         return (q_values.astype(np.float64) - float(q_values.max())) / temperature
 
@@ -65,9 +61,7 @@ def _scaled(q_values: np.ndarray, temperature: float) -> np.ndarray:
 def state_value(
     q_values: np.ndarray, available: np.ndarray, temperature: float, top_k: int | None = None
 ) -> float:
-    """V(s) = temperature * log sum exp(Q / temperature) over the candidates (eq. 4); its limit, the
-    largest Q, at temperature 0.
-    """
+    """V(s) = temperature * log sum exp(Q / temperature) over the candidates (eq. 4); the largest Q at 0."""
     values = q_values[available] if top_k is None else q_values[candidates(q_values, available, top_k)]
     if temperature == 0:
         return float(values.max())

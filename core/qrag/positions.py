@@ -29,9 +29,7 @@ class Interval:
 def chunk_positions(
     spec: CheckpointSpec, borders: np.ndarray, chosen: Sequence[int], *, use_positions: bool = True
 ) -> np.ndarray:
-    """(N,) float64 positions of all chunks when `chosen` (ids, any order) are selected; zeros where nothing
-    is turned.
-    """
+    """(N,) float64 positions of all chunks with `chosen` (ids, any order) selected; zeros without turning."""
     n = int(borders[-1])
     if spec.position_kind == "none" or not use_positions:
         return np.zeros(n)
@@ -46,9 +44,7 @@ def chunk_positions(
 def intervals(
     spec: CheckpointSpec, borders: np.ndarray, chosen: Sequence[int], *, use_positions: bool = True
 ) -> list[Interval]:
-    """The ruler: every non-empty interval with its range of rho; empty for checkpoints without relative
-    positions.
-    """
+    """The ruler: every non-empty interval and its range of rho; empty without relative positions."""
     if spec.position_kind != "relative" or not use_positions:
         return []
     out = []
@@ -59,9 +55,7 @@ def intervals(
 
 
 def _bounds(spec: CheckpointSpec, borders: np.ndarray, chosen: Sequence[int]) -> list[tuple[int, int, int]]:
-    """(lo, hi, j) of every non-empty interval: j chosen chunks lie before it, and its first chunk is the j-th
-    of them (but for j = 0).
-    """
+    """(lo, hi, j) of each non-empty interval: j chosen chunks lie before; it begins with the j-th (j > 0)."""
     edges = (
         [0, int(borders[-1])] if spec.position_scope == "workspace" else [int(border) for border in borders]
     )

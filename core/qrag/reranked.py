@@ -45,9 +45,7 @@ def rerank_parts(log_odds: np.ndarray, weight: float) -> np.ndarray:
 
 
 class Reranks:
-    """Parts by corpus, question and what of it was searched: every step of an episode asks for the same.
-    Thread-safe.
-    """
+    """Parts by corpus, question and what was searched: the same at all of an episode's steps. Thread-safe."""
 
     def __init__(self) -> None:
         self._by_corpus: WeakKeyDictionary[Searchable, OrderedDict[object, Reranked]] = WeakKeyDictionary()

@@ -37,9 +37,7 @@ MULTISTEP = Method(
 
 
 class AgentRetriever:
-    """A Q-RAG agent, planning where the beam is wider than one. With the untrained encoder: multi-step
-    retrieval without fine-tuning.
-    """
+    """A Q-RAG agent, planning with a beam above one; with the untrained encoder, multi-step untrained."""
 
     def __init__(self, agent: Agent) -> None:
         self.agent, self.name = agent, agent.name

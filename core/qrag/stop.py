@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 
 
 def stop_of(look: Look, n_chosen: int, threshold: float | None) -> Stopped | None:
-    """The end before the next choice, None where the episode goes on. Without a threshold it goes on as long
-    as there are chunks.
-    """
+    """The end before the next choice, None to go on; without a threshold as long as chunks last."""
     q_values = look.scores.q_values
     if not look.available.any():
         return Stopped("exhausted", n_chosen, milliseconds=look.milliseconds, scores=look.scores)

@@ -155,9 +155,7 @@ def _standardised(values: np.ndarray) -> np.ndarray:
 
 
 def _ranks(values: np.ndarray, group: np.ndarray | None = None) -> np.ndarray:
-    """(N,) logarithm of each place among all, or within its group (N,) ascending; the best has 0, equals in
-    order.
-    """
+    """(N,) logarithm of each place, overall or in its ascending group (N,); best 0, equals in order."""
     order = (
         np.argsort(-values, kind="stable")
         if group is None

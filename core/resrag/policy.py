@@ -26,9 +26,7 @@ _BLOCK = 65_536
 
 
 class EvidencePolicy(nn.Module):
-    """Features (N, F) -> log-odds (N,) of being taken. The features are standardised by buffers
-    that training sets once.
-    """
+    """Features (N, F) -> log-odds (N,) of being taken; standardised by buffers that training sets once."""
 
     mean: torch.Tensor
     spread: torch.Tensor

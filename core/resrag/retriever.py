@@ -56,9 +56,7 @@ class EvidenceSet:
     def events(
         self, query: str, corpus: Searchable, config: EpisodeConfig, seen: QuestionFeatures, started: float
     ) -> Iterator[Event]:
-        """Those of `retrieve`, from a look at the question that was taken already; `started`: its beginning
-        by `time.perf_counter`.
-        """
+        """Those of `retrieve` from a look already taken; `started`: its beginning by `time.perf_counter`."""
         least = self.policy.least_chance if config.stop_threshold is None else config.stop_threshold
         config = config.with_(stop_threshold=least)
         chances = self.policy.chances(seen.with_budget(config.step_budget))

@@ -82,9 +82,7 @@ class LlmEvidenceSet:
         """What the model said last."""
 
     def retrieve(self, query: str, corpus: Searchable, config: EpisodeConfig) -> Iterator[Event]:
-        """See `Retriever`. Raises BadRequest where the model can't be asked or writes no
-        action, LlmCancelled.
-        """
+        """See `Retriever`. Raises BadRequest (model unreachable, or no action written), LlmCancelled."""
         check(query, corpus, config)
         if self.llm is None:
             raise BadRequest(

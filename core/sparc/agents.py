@@ -36,9 +36,7 @@ class Sources(Protocol):
     def worth(
         self, question: str, chunk_ids: Sequence[int], states: Sequence[Sequence[int]]
     ) -> np.ndarray | None:
-        """(len(states), len(chunk_ids)) Q of chunks, a row for each set of chunks that the trained
-        agent has before it; None without an agent.
-        """
+        """(len(states), len(chunk_ids)) Q after each set of chunks; None without a trained agent."""
         ...
 
     def needed(self, question: str, chunk_ids: Sequence[int]) -> tuple[int, ...] | None:

@@ -190,9 +190,7 @@ def _vanilla(bench: _Bench) -> BaselineTrace:
 
 
 def _attempt(bench: _Bench, number: int) -> tuple[list[int], SupportedAnswer, BaselineStep]:
-    """The number-th answer, from 0: a model's next sample over the same chunks, or the reader's over the next
-    strategy's.
-    """
+    """The number-th answer, from 0: a model's next sample, or the reader's over another strategy's chunks."""
     strategy = bench.orders[0] if bench.llm else bench.orders[number % len(bench.orders)]
     hits, spent = bench.search(strategy, bench.question)
     ids = [one.chunk_id for one in hits]

@@ -35,9 +35,7 @@ def build_retrievals(
     plain: DualEncoder,
     corpus_of: Callable[[DualEncoder], Searchable],
 ) -> Retrievals:
-    """What runs of a configuration search. `plain`: the untrained encoder; `corpus_of`: the chunks with the
-    vectors of an encoder.
-    """
+    """What a configuration's runs search. `plain`: untrained; `corpus_of`: the chunks under an encoder."""
     dense = "dense" in config.strategies
     return Retrievals(
         corpus_of(encoder),

@@ -57,9 +57,7 @@ def evaluate_sparc(
     ground: Ground,
     on_progress: Callable[[int, int], None] = lambda *_: None,
 ) -> Iterator[SparcRow]:
-    """Rows, variation by variation, all questions each. Raises ValueError for a question without support or
-    answer.
-    """
+    """Rows, all questions a variation. Raises ValueError for a question without support or answer."""
     unlabelled = next((example.id for example in examples if not (example.support and example.answers)), None)
     if unlabelled is not None:
         raise ValueError(

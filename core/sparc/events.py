@@ -90,9 +90,7 @@ class SparcStarted:
 
 @dataclass(frozen=True, slots=True)
 class RoundStarted:
-    """The rewriter has spoken. In round 1 with `first_round="question"` every query is the plain
-    question and the cost is nothing.
-    """
+    """The rewriter's queries. In round 1 with `first_round="question"` all are the question, at no cost."""
 
     round: int
     queries: tuple[BranchQuery, ...]
@@ -186,9 +184,7 @@ class BrokenOff:
 
 @dataclass(frozen=True, slots=True)
 class SparcStopped:
-    """Last event of every run that was not cancelled. `evidence`: chunks of the final note, then of
-    the best branch, none twice.
-    """
+    """Last event of a run not cancelled. `evidence`: the final note's chunks, then the best branch's."""
 
     reason: EndReason
     answer: str

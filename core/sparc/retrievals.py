@@ -53,9 +53,7 @@ class Retrievals:
         plain: DualEncoder | None = None,
         plain_corpus: Searchable | None = None,
     ) -> None:
-        """`corpus` holds the agent's vectors where there is an agent; `plain_corpus` the same chunks under
-        the untrained encoder `plain`.
-        """
+        """`corpus`: under the agent's vectors, if any; `plain_corpus`: under the untrained `plain`."""
         self._corpus, self._plain_corpus = corpus, plain_corpus
         self._agent = Agent(agent) if agent is not None else None
         self._dense = TopK(plain) if plain is not None and plain_corpus is not None else None
@@ -86,9 +84,7 @@ class Retrievals:
                 self._plain_corpus.index.prepare_top_k()
 
     def search(self, strategy: Strategy, query: str, k: int, memory: Sequence[int] = ()) -> tuple[Hit, ...]:
-        """At most k chunks, best first. `memory`: the memory's chunks, best first, which only qrag starts
-        from. Raises BadRequest.
-        """
+        """At most k chunks, best first. `memory`: chunks that only qrag starts from. Raises BadRequest."""
         query = query.strip()[:MAX_QUERY_CHARACTERS]
         k = min(k, len(self._corpus))
         if strategy not in self.strategies:
@@ -139,9 +135,7 @@ class Retrievals:
     def worth(
         self, question: str, chunk_ids: Sequence[int], states: Sequence[Sequence[int]]
     ) -> np.ndarray | None:
-        """(len(states), len(chunk_ids)) Q of chunks, a row for each set of chunks that the agent has before
-        it; None without an agent.
-        """
+        """(len(states), len(chunk_ids)) Q after each set of chunks; None without an agent."""
         if self._agent is None:
             return None
         return np.stack([row[list(chunk_ids)] for row in self._q_values(self._agent, question, states)])
@@ -198,9 +192,7 @@ class Retrievals:
         return Remaining(best, float(row[best]), self._agent.spec.stop_threshold)
 
     def _q_values(self, agent: Agent, question: str, states: Sequence[Sequence[int]]) -> list[np.ndarray]:
-        """(N,) Q of all chunks for each state. The last ones are kept: branches and rounds ask about the same
-        few states.
-        """
+        """(N,) Q of all chunks a state. The last are kept: branches and rounds ask about the same ones."""
         keys = [(question, tuple(state)) for state in states]
         with self._looking:
             rows = {key: self._looks[key] for key in keys if key in self._looks}

@@ -37,9 +37,7 @@ SPARC = SPARC_METHOD.name
 
 
 class SparcRetriever:
-    """A `Retriever` for one corpus, the one that `retrievals` searches; forbidden and forced chunks are not
-    its business.
-    """
+    """A `Retriever` for the corpus that `retrievals` searches; forbidden and forced chunks don't count."""
 
     name = SPARC
 
@@ -63,9 +61,7 @@ class SparcRetriever:
         self._retrievals().prepare()
 
     def retrieve(self, query: str, corpus: Searchable, config: EpisodeConfig) -> Iterator[Event]:
-        """See `Retriever`. Raises BadRequest at the end of a run that failed, with why; its evidence by then
-        has come out before.
-        """
+        """See `Retriever`. Raises BadRequest, with why, after the evidence of a run that failed."""
         settings = replace(
             self._config, k=min(config.step_budget, MAX_K), seed=config.seed or self._config.seed
         )

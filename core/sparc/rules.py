@@ -118,9 +118,7 @@ def worth(question: str, chunk_ids: Sequence[int], sources: Sources) -> list[flo
 
 
 def coverage(question: str, text: str, sources: Sources) -> float:
-    """Share of the question's words that a text holds, each counting as its rarity; 0 where the
-    question has none.
-    """
+    """Share of the question's words that a text holds, weighted by rarity; 0 where the question has none."""
     asked = {word: sources.rarity(word) for word in words(question)}
     held = set(words(text))
     total = sum(asked.values())
@@ -149,9 +147,7 @@ class ReadEvidence:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the agent would add nothing, or, where nobody can tell, whether the chunks hold
-        all that the question names.
-        """
+        """Whether the agent would add nothing, or else the chunks hold all that the question names."""
         return self.covered >= COVERED if self.left is None else self.left.q_value < self.left.threshold
 
 
@@ -176,9 +172,7 @@ class RuleManager:
         hits: Sequence[Hit],
         turn: Turn,
     ) -> tuple[Note, Cost]:
-        """The memory's chunks and the new ones, the best of both kept; an old one goes only where a
-        better one came.
-        """
+        """The best of the memory's chunks and the new ones; an old one goes only where a better came."""
         chunk_ids = [*note.chunk_ids, *(one.chunk_id for one in hits)]
         return self._note(question, chunk_ids, turn.sources)[0], Cost()
 
@@ -244,9 +238,7 @@ def _agreement(one: BranchResult, candidates: Sequence[BranchResult]) -> float:
 
 
 def _bearing(question: str, text: str, sources: Sources) -> str:
-    """The sentences of a chunk that share most with the question, in their order; its first one
-    where none shares anything.
-    """
+    """A chunk's sentences that share most with the question, in order; the first where none shares any."""
     parts = list(sentences(text))
     scores = [coverage(question, part, sources) for part in parts]
     best = sorted(sorted(range(len(parts)), key=lambda i: -scores[i])[:SENTENCES])
@@ -269,9 +261,7 @@ class RuleRewriter:
         return tuple(wanted[i % len(wanted)] for i in range(task.width)), Cost()
 
     def _openings(self, task: RewriteTask) -> list[Rewrite]:
-        """One search a name of the question, with the words that belong to no name; none where it
-        names fewer than two things.
-        """
+        """A search a name, with the question's words that belong to none; none for fewer than two names."""
         named = names(task.question)
         rest = [
             word
@@ -316,9 +306,7 @@ def _lexical(task: RewriteTask) -> Strategy:
 
 
 class ReaderGenerator:
-    """The reader over the chunks that count, whole: it was trained on passages, and what is beside
-    the point distracts it.
-    """
+    """The reader over whole chunks that count: it was trained on passages, and others distract it."""
 
     def __init__(self, reader: Reader) -> None:
         self.reader = reader

@@ -209,9 +209,7 @@ class _Run:
         )
 
     def _broken_off(self, broken: BrokenOff, finished: Sequence[BranchResult] = ()) -> SparcStopped:
-        """The end by a spent budget or a failure: the last merged answer, or the best of what round
-        1 has finished.
-        """
+        """The end by spent budget or failure: the last merged answer, or the best that round 1 finished."""
         if self.best is None and finished:
             self.best = min(
                 finished,
@@ -340,8 +338,6 @@ def _broken(
 
 
 def mean_overlap(hits: Sequence[Sequence[Hit]]) -> float | None:
-    """Mean pairwise Jaccard index of the branches' chunks (appendix B.2); None below two branches,
-    or when none found anything.
-    """
+    """Mean pairwise Jaccard index of branches' chunks (appendix B.2); None below two, or without finds."""
     sets = [[one.chunk_id for one in branch] for branch in hits]
     return mean(jaccard(a, b) for i, a in enumerate(sets) for b in sets[i + 1 :])

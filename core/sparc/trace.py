@@ -297,9 +297,7 @@ class SparcTrace:
 
 
 def extended(trace: SparcTrace | None, event: SparcEvent) -> SparcTrace:
-    """A trace after one more event; None is a run that has not begun. Raises ValueError for an
-    event that can't follow.
-    """
+    """A trace after one more event; None: a run not begun. Raises ValueError for one that can't follow."""
     if trace is not None:
         return trace.with_event(event)
     if not isinstance(event, SparcStarted):
@@ -308,9 +306,7 @@ def extended(trace: SparcTrace | None, event: SparcEvent) -> SparcTrace:
 
 
 def fold_sparc(events: Iterable[SparcEvent]) -> SparcTrace:
-    """The trace of a stream of events. Raises ValueError unless they begin with SparcStarted and
-    each can follow the last.
-    """
+    """The trace of events. Raises ValueError unless SparcStarted begins and each can follow the last."""
     trace: SparcTrace | None = None
     for event in events:
         trace = extended(trace, event)

@@ -120,9 +120,7 @@ def plain(text: str) -> str:
 
 
 def mentions(text: str, name: str) -> bool:
-    """Whether a text (as `plain` gives it) holds a name as a phrase. Names of fewer than three characters
-    count for nothing.
-    """
+    """Whether a text (as of `plain`) holds a name as a phrase. Names below three characters don't count."""
     phrase = plain(name)
     return len(phrase) > 4 and phrase in text
 

@@ -30,9 +30,7 @@ CORRECT = "accuracy"
 
 
 def sparc(rows: Sequence[SparcRow]) -> Report:
-    """All tables. The first method of each task is what the others are tested against. Raises
-    BadRequest for no rows.
-    """
+    """All tables; others are tested against a task's first method. Raises BadRequest for no rows."""
     groups = group_sparc(rows)
     if not groups:
         raise BadRequest("there are no rows to study; evaluate at least one question")
@@ -188,9 +186,7 @@ def _deepest(groups: Sequence[Group]) -> list[Group]:
 
 
 def _charts(groups: Sequence[Group]) -> list[Chart]:
-    """F1 and recall against what they cost: tokens where a language model was asked, else seconds
-    (figures 3 and 5).
-    """
+    """F1 and recall against cost: a language model's tokens, else seconds (figures 3 and 5)."""
     charts = []
     for task in dict.fromkeys(group[0].task for group in groups):
         own = [group for group in groups if group[0].task == task]

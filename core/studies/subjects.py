@@ -14,9 +14,7 @@ from core.tasks.babilong import name_length
 
 
 def check_greedy(rows: Sequence[EpisodeRow]) -> None:
-    """Raises BadRequest for no rows, and for rows that no threshold can be read off: baselines, and planned
-    paths.
-    """
+    """Raises BadRequest for no rows, and those that give no threshold: baselines and planned paths."""
     if not rows:
         raise BadRequest("there are no rows to study; evaluate at least one example")
     if any(row.beam_width > 1 or not row.best_q for row in rows):

@@ -29,9 +29,7 @@ SCORES = {
 
 
 def budget(rows: Sequence[EpisodeRow]) -> Report:
-    """Facts found with 1 ... T retrievals and no stop (Q-RAG table 6, retrieval part), read off
-    rows of the largest T.
-    """
+    """Facts found with 1 ... T retrievals and no stop (Q-RAG table 6), read off rows of the largest T."""
     tables, charts, notes = [], [], []
     for group in _groups(rows):
         most, name = max(row.step_budget for row in group), subject_name(group)
@@ -74,9 +72,7 @@ def budget(rows: Sequence[EpisodeRow]) -> Report:
 
 
 def planning(rows: Sequence[EpisodeRow]) -> Report:
-    """Plan Q-RAG against the greedy agent (appendix D): the same questions, a paired test of each
-    beam against a beam of one.
-    """
+    """Plan Q-RAG against the greedy agent (appendix D): paired tests of each beam against a beam of one."""
     lines: list[tuple[Cell, ...]] = []
     groups = _groups(rows)
     for group in groups:

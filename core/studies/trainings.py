@@ -127,9 +127,7 @@ def curves(trainings: Sequence[Events]) -> Report:
 
 
 def ablations(trainings: Sequence[Events]) -> Report:
-    """What each part of the method brings (table 3), on the validation examples; mean and standard
-    deviation over seeds.
-    """
+    """What each part brings (table 3), on validation examples: mean and standard deviation over seeds."""
     by_variant: dict[str, list[Events]] = {}
     for name, events in zip(_variants(trainings), trainings, strict=True):
         by_variant.setdefault(name, []).append(events)
@@ -161,9 +159,7 @@ def ablations(trainings: Sequence[Events]) -> Report:
 
 
 def sweep(trainings: Sequence[Events], setting: str, symbol: str) -> Report:
-    """Validation score by one setting (figure 3 a, b); mean and standard deviation over what else
-    differs, such as seeds.
-    """
+    """Validation score by one setting (figure 3 a, b): mean and deviation over the rest, such as seeds."""
     by_value: dict[float, list[float]] = {}
     for events in trainings:
         by_value.setdefault(float(events[0]["config"][setting]), []).append(
@@ -233,9 +229,7 @@ def _words(name: str, value: Any) -> str:
 
 
 def _names(trainings: Sequence[Events]) -> list[str]:
-    """Distinct names: the data, then what sets a training apart if that is soon said, then the
-    seed, then a number.
-    """
+    """Distinct names: the data, a short difference from the others, then the seed, then a number."""
     names = [f"{events[0]['config'].get('data', 'training')}" for events in trainings]
     if len(set(names)) < len(names):
         variants = [

@@ -151,9 +151,7 @@ class World:
         return WorldQuestion(f"Where is the {thing}?", self.facts[arrival].target, (last, arrival))
 
     def where_was(self, thing: str, back: int) -> WorldQuestion | None:
-        """qa3's question about the place an object was at `back` places before its last; None where bAbI
-        wouldn't ask it.
-        """
+        """qa3's question for the place `back` before an object's last; None where bAbI wouldn't ask."""
         journey = self.journey.get(thing, [])
         at = len(journey) - 1 - back
         if at < 1 or journey[at][0] in (place for place, _ in journey[at + 1 :]):
@@ -176,9 +174,7 @@ class World:
         ]
 
     def who_gave(self, row: int) -> list[WorldQuestion]:
-        """qa5's five questions about one giving, those left out that a later giving or another object would
-        answer differently.
-        """
+        """qa5's five questions about a giving, but those with another answer by a later or other one."""
         gift = self.facts[row]
         giver, thing, receiver = gift.actor, gift.target, gift.receiver
         questions = (

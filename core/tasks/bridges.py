@@ -90,9 +90,7 @@ def find_links(texts: Sequence[str], forbidden: Collection[str] = ()) -> list[Li
 
 
 def ask(link: Link, texts: Sequence[str], rng: Random) -> Example:
-    """A question whose support are the two paragraphs of the link, which are its only chunks; the answer is
-    the hidden name.
-    """
+    """A question supported by the link's two paragraphs, its only chunks; the answer is the hidden name."""
     target_text = texts[link.target].partition(": ")[2]
     sentences = [target_text[start:end] for start, end in split_sentences(target_text)]
     kind = _class_of(sentences[0]) if sentences else ""
@@ -139,8 +137,6 @@ def _mentions(body: str, by_prefix: dict[str, list[str]]) -> Iterator[tuple[str,
 
 
 def _class_of(sentence: str) -> str:
-    """What a first sentence says its subject is, at most two words: "was an American film director" gives
-    "film director".
-    """
+    """What a first sentence says its subject is, at most two words: "was an American film director"."""
     match = _CLASS.search(sentence)
     return " ".join(_END_OF_CLASS.sub("", match.group(1)).split()[-2:]) if match else ""

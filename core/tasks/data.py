@@ -19,9 +19,7 @@ VARIABLE = "QRAG_DATA"
 
 
 def data_folder(named: Path | None = None) -> Path:
-    """`named`, else `$QRAG_DATA`, else `shared/data` beside the repository. Raises BadRequest when that is no
-    folder.
-    """
+    """`named`, else `$QRAG_DATA`, else `shared/data` beside the repository. Raises BadRequest if missing."""
     folder = named or Path(
         os.environ.get(VARIABLE) or Path(__file__).resolve().parents[3] / "shared" / "data"
     )
@@ -75,9 +73,7 @@ def _json_object(line: bytes, where: str) -> dict[str, Any]:
 
 
 def is_text(value: object) -> bool:
-    """Whether a value of a record is a text that can be encoded: JSON allows halves of characters, tokenizers
-    don't.
-    """
+    """Whether a record's value is a text to encode: JSON allows halves of characters, tokenizers don't."""
     if not isinstance(value, str):
         return False
     try:

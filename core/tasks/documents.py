@@ -61,9 +61,7 @@ class DocumentQuestion:
 
 
 def read_document_questions(path: Path) -> list[DocumentQuestion]:
-    """All questions of a file of JSON lines, plain or gzipped. Raises BadRequest for the first line
-    that can't be used.
-    """
+    """All questions of JSON lines, plain or gzipped. Raises BadRequest for the first bad line."""
     questions: list[DocumentQuestion] = []
     ids: set[str] = set()
     for where, record in json_lines(path, max_bytes=MAX_QUESTIONS_BYTES, max_line_bytes=MAX_LINE_BYTES):
@@ -140,9 +138,7 @@ def _letters(text: str) -> str:
 
 
 def places_of(question: DocumentQuestion, finder: QuoteFinder) -> tuple[TextPlace, ...]:
-    """Where the quotes of a question stand, in their order. Raises BadRequest as
-    `QuoteFinder.find`, with the id of the question.
-    """
+    """Where a question's quotes stand, in order. Raises BadRequest as `QuoteFinder.find`, naming it."""
     try:
         return tuple(map(finder.find, question.quotes))
     except BadRequest as error:
@@ -155,9 +151,7 @@ def placed(
     name: str,
     on_fault: Callable[[BadRequest], None] = lambda _: None,
 ) -> list[tuple[DocumentQuestion, tuple[TextPlace, ...]]]:
-    """The questions whose quotes stand exactly once in the text of the document of that name, and
-    where. `on_fault` hears of the others.
-    """
+    """Questions whose quotes stand exactly once in the named document, and where; `on_fault`: the others."""
     finder = QuoteFinder(text, name)
     there = []
     for question in questions:

@@ -110,9 +110,7 @@ class Woven(Sequence[str]):
 
 
 def weave(own: Sequence[str], noise: Noise, n_noise: int, rng: Random, start: int | None = None) -> Woven:
-    """Own texts, in their order, at uniformly random places among `n_noise` chunks of noise from
-    row `start` on, a random one if None.
-    """
+    """Own texts, in order, at random places among `n_noise` chunks from row `start` on, random if None."""
     places = sorted(rng.sample(range(len(own) + n_noise), len(own)))
     return Woven(
         noise, rng.randrange(len(noise.texts)) if start is None else start, n_noise, tuple(own), tuple(places)
@@ -122,9 +120,7 @@ def weave(own: Sequence[str], noise: Noise, n_noise: int, rng: Random, start: in
 def weave_to_length(
     own: Sequence[str], n_own_tokens: int, noise: Noise, token_budget: int, rng: Random
 ) -> Woven | None:
-    """Own texts among as much noise as fits in a budget of tokens, from a random row on; None when
-    they alone exceed it.
-    """
+    """Own texts among noise up to a token budget, from a random row on; None when they alone exceed it."""
     if n_own_tokens > token_budget:
         return None
     start = rng.randrange(len(noise.texts))

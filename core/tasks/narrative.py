@@ -42,9 +42,7 @@ class TextRange:
 
 @dataclass(frozen=True, slots=True)
 class NarrativeQuestion:
-    """A question about the end of the story; `support` holds the deciding fact sentences in the order of the
-    reasoning.
-    """
+    """A question about a story's end; `support`: deciding facts in the order of the reasoning."""
 
     question: str
     answer: str
@@ -136,9 +134,7 @@ def _weave(rng: Random, page: _Page, facts: Sequence[Fact], n_tokens: int) -> It
 
 
 def _fitting(sentences: Sequence[str], n_tokens: int) -> list[str]:
-    """The first sentences, as many as come nearest to `n_tokens` tokens without a sentence that overshoots by
-    more than half.
-    """
+    """The first sentences that come nearest to `n_tokens`, none overshooting by more than half."""
     kept, left = [], float(n_tokens)
     for sentence in sentences:
         length = count_tokens(sentence)

@@ -198,9 +198,7 @@ def _collect(
 
 
 def cut_prose(text: str, tokenizer: Tokenizer, max_tokens: int | None) -> tuple[list[str], np.ndarray]:
-    """Chunks of one text, line breaks within paragraphs joined, and their (N,) int32 token counts;
-    see `read_noise`.
-    """
+    """Chunks of one text, line breaks in paragraphs joined, and (N,) int32 token counts; see `read_noise`."""
     text = "\n\n".join(" ".join(paragraph.split()) for paragraph in _EMPTY_LINES.split(text))
     spans = spans_array(iter_sentences(text))
     alone = np.arange(len(spans), dtype=np.int32)

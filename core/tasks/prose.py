@@ -70,9 +70,7 @@ def compose_title(rng: Random) -> str:
 
 
 def compose_paragraph(rng: Random) -> Iterator[str]:
-    """The sentences of one paragraph, four to eight: an opening, then others on the same subject about the
-    same person.
-    """
+    """A paragraph of four to eight sentences: an opening, then others on one subject and one person."""
     subject = int(rng.random() * len(SUBJECTS))
     person = {
         "who": f"the {pick(rng, LEXICON['nature'])} {pick(rng, LEXICON['role'])}",

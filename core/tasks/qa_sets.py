@@ -307,9 +307,7 @@ def _answers(value: object) -> tuple[str, ...]:
 
 
 class DistractorPool:
-    """The paragraphs of many questions, from which each can borrow what looks like its own: harder training
-    than its own ten.
-    """
+    """Paragraphs of many questions, to borrow from what looks like one's own: harder than one's own ten."""
 
     def __init__(self, examples: Iterable[Example]) -> None:
         self.texts = list(dict.fromkeys(text for example in examples for text in example.chunks))

@@ -188,9 +188,7 @@ def hay_of(
 
 @dataclass(frozen=True, slots=True)
 class _NeedleQuestion:
-    """A question, the needles it needs in random order and those that only distract, which of them
-    are asked for, and their values.
-    """
+    """A question: needles it needs in random order, distractors, which are asked for, and their values."""
 
     question: str
     needles: tuple[str, ...]

@@ -61,9 +61,7 @@ def read_sample(path: Path) -> Sample:
 
 
 def span_chunks(workspace: Workspace, document: int, spans: Iterable[TextRange]) -> tuple[int, ...]:
-    """Ids of the chunks that hold a part of any span of one document, ascending; a span across a
-    border counts on both sides.
-    """
+    """Ids of chunks that hold a part of any span of a document, ascending; a border-crosser counts twice."""
     return tuple(
         sorted(
             {chunk_id for span in spans for chunk_id in workspace.overlapping(document, span.start, span.end)}

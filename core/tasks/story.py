@@ -222,9 +222,7 @@ def _simulate(rng: Random, cast: Sequence[str], things: Sequence[str], n_facts: 
 
 
 def _ends(n: int) -> list[float]:
-    """Fractions of the story after which n people or objects rest: spread out, more of them late
-    than early, the last at the end.
-    """
+    """Fractions of the story after which n things rest: spread out, later ones denser, the last at 1."""
     return [((i + 1) / n) ** 0.6 for i in range(n)]
 
 

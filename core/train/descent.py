@@ -134,9 +134,7 @@ class HeadedDescent(Descent):
 
 
 def low_rank_encoder(base: Path, config: LowRankConfig, device: torch.device) -> PreTrainedModel:
-    """A base encoder from its folder whose LoRA learns; torch's generator goes on from the seed. Raises
-    BadCheckpoint.
-    """
+    """A folder's base encoder with a LoRA to learn, drawn on with torch's generator. Raises BadCheckpoint."""
     torch.manual_seed(config.seed)
     encoder = trainable_tower(base_encoder(base), config.rank, fast_dtype(device))
     if device.type == "cpu":  # see TrainableTowers

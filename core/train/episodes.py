@@ -53,9 +53,7 @@ class Played:
 
 
 class _Table:
-    """The examples of a part as padded tensors: which row of the distinct texts each chunk is, what
-    is free, what is support, what words add.
-    """
+    """A part's examples, padded: each chunk's row of text, what is free, what is support, what words add."""
 
     def __init__(self, examples: Sequence[Example], device: torch.device) -> None:
         self.examples = examples
@@ -113,9 +111,7 @@ class Scorer:
         return torch.polar(torch.ones_like(angles), angles)
 
     def turn(self, vectors: torch.Tensor, phases: torch.Tensor | None) -> torch.Tensor:
-        """R_p v: vectors (..., D), phases as above. A pair of components is one complex number,
-        which makes turning one product.
-        """
+        """R_p v: vectors (..., D), phases as above. Component pairs are complex: turning is one product."""
         if phases is None:
             return vectors
         pairs = torch.view_as_complex(vectors.reshape(*vectors.shape[:-1], -1, 2))
@@ -231,9 +227,7 @@ class _Part:
 
 
 def collect(part: _Part, alpha: float, generator: torch.Generator) -> _Way:
-    """Plays the episodes in lockstep, each by the exploring policy, or along its support where that
-    is what is learned.
-    """
+    """Plays episodes in lockstep by the exploring policy, or along their support where that is learned."""
     towers, config, table = part.towers, part.config, part.table
     candidates = functional.embedding(table.rows, part.chunks)
     chosen = [[] if part.supervised else _start(example, config, generator) for example in part.examples]
@@ -283,9 +277,7 @@ def collect(part: _Part, alpha: float, generator: torch.Generator) -> _Way:
 
 @torch.no_grad()
 def targets(part: _Part, way: _Way, alpha: float) -> tuple[torch.Tensor, torch.Tensor]:
-    """((T + 1, B) values of the states by the target towers, the first left out, (T, B) returns);
-    zeros where nothing is learned from rewards.
-    """
+    """((T + 1, B) state values by the target towers, the first left out, (T, B) returns); zeros if unused."""
     towers, config, n_steps = part.towers, part.config, len(way.states)
     values = torch.zeros((n_steps + 1, len(part.examples)), device=towers.device)
     if part.supervised:
@@ -360,9 +352,7 @@ def _start(example: Example, config: TrainConfig, generator: torch.Generator) ->
 
 
 def _twins(example: Example) -> list[int]:
-    """The chunks of an example's own, but for its support, that share most words with that: what an
-    agent takes by mistake.
-    """
+    """An example's own chunks beside its support that share most words with it: what an agent mistakes."""
     wanted = {word for row in example.support for word in example.chunks[row].split()}
     others = [row for row in example.own_ids if row not in example.support]
     return sorted(
@@ -428,9 +418,7 @@ def _best(scores: torch.Tensor, top_k: int | None) -> torch.return_types.topk:
 def _ranking_loss(
     scores: torch.Tensor, wanted: torch.Tensor, free: torch.Tensor, running: torch.Tensor, temperature: float
 ) -> torch.Tensor:
-    """Sum over the running states with support left of -log (probability that the policy at
-    `temperature` takes some of it).
-    """
+    """Sum over running states with support left of -log p, p: that the policy at `temperature` takes some."""
     logits = scores / temperature
     of_wanted = torch.logsumexp(logits.masked_fill(~wanted, _MASKED), 1)
     of_free = torch.logsumexp(logits.masked_fill(~free, _MASKED), 1)

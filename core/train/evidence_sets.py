@@ -163,9 +163,7 @@ class AnswerScores:
 
 
 class SetTrainer:
-    """One training run; `run` is a generator of its events, and closing it stops between two
-    updates. A `Learner`.
-    """
+    """One training; `run` generates its events, and closing it stops between two updates. A `Learner`."""
 
     def __init__(
         self,

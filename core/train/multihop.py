@@ -115,9 +115,7 @@ def _support_titles(examples: Iterable[Example]) -> set[str]:
 
 
 def mixed_up(examples: Sequence[Example], rng: Random) -> list[Example]:
-    """Each example among paragraphs of the others as well, all in random order; a paragraph that it
-    has already doesn't join.
-    """
+    """Each example with others' paragraphs added, in random order; one it already has doesn't join."""
     out = []
     for example in examples:
         own = set(example.chunks)

@@ -66,9 +66,7 @@ class PaidByAnswers:
         return paid
 
     def f1(self, states: Sequence[tuple[Example, Sequence[int]]]) -> list[float]:
-        """F1 of the reader's answer from each set of chunks, read in document order. Raises BadRequest for a
-        question without an answer.
-        """
+        """F1 of the answer from each set of chunks, in order. Raises BadRequest without a known answer."""
         keys = []
         new: dict[_State, Example] = {}
         for example, ids in states:

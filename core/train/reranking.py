@@ -116,9 +116,7 @@ class Candidates:
 def candidates_of(
     encoder: DualEncoder, questions: Iterable[DocumentQuestion], documents: DocumentFolder
 ) -> Iterator[Candidates]:
-    """Document by document; a question whose quotes are not found is left out. Chunks that hold a part of a
-    quote only are no candidates.
-    """
+    """Each document's questions whose quotes are found. Chunks with part of a quote are no candidates."""
     answerable = [question for question in questions if question.quotes]
     for workspace, placed in each_document(answerable, documents, encoder.tokenizer):
         texts = workspace.texts()
@@ -155,9 +153,7 @@ def recall_by_weight(
 
 
 class RerankTrainer:
-    """One training run; `run` is a generator of its events, and closing it stops between two updates. A
-    `Learner`.
-    """
+    """One training; `run` generates its events, and closing it stops between two updates. A `Learner`."""
 
     def __init__(
         self,

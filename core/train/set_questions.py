@@ -84,9 +84,7 @@ class SetQuestion:
 def set_questions(
     name: str, part: Literal["train", "test"], n: int, tokenizer: Tokenizer, data: Path | None = None
 ) -> list[SetQuestion]:
-    """At most n answered questions of a set by name, drawn at random, the same at every call.
-    Raises BadRequest where it isn't there.
-    """
+    """At most n answered questions of a named set, random but the same each call. Raises BadRequest."""
     files = {
         one: file
         for one, source in SETS.items()

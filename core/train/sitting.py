@@ -53,14 +53,10 @@ class Learner(Protocol):
 
 
 class Sitting:
-    """One training run in its folder. `run` is a generator of events; closing it stops the training between
-    two updates.
-    """
+    """One training in its folder. `run` generates events; closing it stops between two updates."""
 
     def __init__(self, folder: Path, wanted: dict[str, Any]) -> None:
-        """`wanted`: what is asked for, plain JSON values. Raises BadRequest when the folder holds another
-        training, or anything else.
-        """
+        """`wanted`: plain JSON values. Raises BadRequest when the folder holds anything but this training."""
         self.folder = folder
         self.update = 0
         """The next update, 0-based."""
@@ -113,9 +109,7 @@ class Sitting:
     def run(
         self, learner: Learner, updates: int, validate_every: int, **started: Any
     ) -> Generator[TrainEvent]:
-        """Trains to the end, or until closed; yields each event after it was written. `started`: what the
-        first event says.
-        """
+        """Trains to the end or until closed; each event comes once written. `started`: the first event's."""
         if self.update == 0:
             yield self._tell("started", **started)
             yield self._tell("validated", update=0, **learner.validate(is_last=False))
@@ -192,9 +186,7 @@ class Sitting:
 
 
 def read_training_file(folder: Path) -> dict[str, Any]:
-    """What was asked for: training_id, created_at, config, spec, data. Raises BadRequest when the folder
-    holds no training.
-    """
+    """training_id, created_at, config, spec, data. Raises BadRequest when the folder holds no training."""
     try:
         values: dict[str, Any] = json.loads((folder / CONFIG_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

@@ -75,9 +75,7 @@ class TrainableTowers:
         seed: int,
         dropout: float = 0.0,
     ) -> None:
-        """`base`: folder of the base encoder. `dropout`: of the online towers. Raises BadCheckpoint
-        when the base can't be used.
-        """
+        """`base`: the encoder's folder. `dropout`: of the online towers. Raises BadCheckpoint."""
         self.spec = spec
         self.device = device
         self.tokenizer = FastTokenizer(base)
@@ -170,9 +168,7 @@ class TrainableTowers:
                 load_adapter(folder / name, low_rank_changes(tower), origin)
 
     def save(self, folder: Path) -> None:
-        """Writes the towers into a checkpoint folder: adapters, or complete towers where whole
-        matrices were trained.
-        """
+        """Writes the towers into a checkpoint folder: adapters, or whole towers where those were trained."""
         for name, tower in self.online.items():
             if self._rank:
                 save_adapter(folder / name, low_rank_changes(tower), self.spec.base)
@@ -180,9 +176,7 @@ class TrainableTowers:
                 save_file(_complete(tower), folder / WEIGHTS[name])
 
     def _twin(self, name: str, pristine: PreTrainedModel, dtype: torch.dtype) -> PreTrainedModel:
-        """A target that equals the online tower. Made anew: copies of a parametrized layer share
-        its entry among the weights formed once.
-        """
+        """A target like the online tower; made anew, since copies of a parametrized layer share weights."""
         tower = (
             trainable_tower(copy.deepcopy(pristine), self._rank, dtype).to(self.device).requires_grad_(False)
         )
@@ -235,9 +229,7 @@ def base_encoder(base: Path) -> PreTrainedModel:
 
 
 def trainable_tower(tower: PreTrainedModel, rank: int, dtype: torch.dtype) -> PreTrainedModel:
-    """Freezes a float32 tower but for the changes it adds to the linear layers; everything is
-    computed in `dtype`.
-    """
+    """Freezes a float32 tower but for what is added to linear layers; all is computed in `dtype`."""
     tower.eval().requires_grad_(False)
     for layer in adaptable_layers(tower).values():
         n_out, n_in = layer.weight.shape

@@ -189,9 +189,7 @@ class Trainer:
 
 
 def _adapters_of(agent: str, spec: CheckpointSpec) -> Path:
-    """Folder of a trained agent's adapters. Raises BadCheckpoint when it has none, or they belong
-    to another encoder.
-    """
+    """Folder of a trained agent's adapters. Raises BadCheckpoint without any, or for another encoder's."""
     folder = find_checkpoint(agent)
     start = read_spec(folder)
     if start.weights != "adapters" or start.base_sha256 != spec.base_sha256:
@@ -245,9 +243,7 @@ def _measure(parts: Sequence[Played]) -> TrainEvent:
 
 
 def _validation_scores(rows: Sequence[EpisodeRow], values: Sequence[float]) -> TrainEvent:
-    """`score`, which decides which agent is best unless answers do: the mean of `values`, Fact F1
-    with an oracle stop. Beside it, by task.
-    """
+    """`score`, which picks the best unless answers do: mean Fact F1 of `values`, oracle stop; and by task."""
     by_task: dict[str, list[EpisodeRow]] = {}
     for row in rows:
         by_task.setdefault(row.task, []).append(row)

@@ -55,9 +55,7 @@ class Quiet:
 
 
 class WeightedDpoTrainer(Quiet, DPOTrainer):  # type: ignore[misc]
-    """DPO whose loss is w * -log sigmoid(beta * margin), with the margin relative to the untuned model, or
-    without `reference` as it is.
-    """
+    """DPO with loss w * -log sigmoid(beta * margin) against the untuned model, or not without `reference`."""
 
     def __init__(self, *, reference: bool, **kwargs: Any) -> None:
         super().__init__(**kwargs)

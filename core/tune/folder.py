@@ -51,9 +51,7 @@ class TuneFolder:
     """The files of one tuning."""
 
     def __init__(self, folder: Path, wanted: dict[str, Any], learned: str) -> None:
-        """learned: from what, in the plural. Raises BadRequest when the folder holds something
-        else; writes nothing yet.
-        """
+        """learned: from what, in the plural. Raises BadRequest for another's folder; writes nothing."""
         self.folder, self._wanted = folder, wanted
         self.checkpoints = folder / CHECKPOINTS
         config = folder / CONFIG_FILE
@@ -245,9 +243,7 @@ def trainer_settings(place: torch.device, out: Path, seed: int, n_together: int)
 
 
 def served_prompt(prompt: Sequence[Message], tokenizer: Any) -> tuple[Message, ...]:
-    """The prompt as the chat template takes it: where it knows no system, its words stand in the
-    first turn, as when the model is asked.
-    """
+    """The prompt as the chat template takes it: without a system role its words open the first turn."""
     try:
         tokenizer.apply_chat_template(turns(prompt), tokenize=False)
     except Exception:  # a template is a program, and may raise anything

@@ -102,9 +102,7 @@ def tune(
 
 
 def split_by_question(pairs: Sequence[Preference]) -> tuple[list[Preference], list[Preference]]:
-    """(pairs to train on, pairs held out): all pairs of a question on one side. Nothing is held out
-    where nothing would be left to train on.
-    """
+    """(pairs to train on, held out), a question's on one side; none held out if nothing would be left."""
     held = [
         int(hashlib.sha256(pair.question.encode("utf-8", "replace")).hexdigest(), 16) % HELD_OUT == 0
         for pair in pairs

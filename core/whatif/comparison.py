@@ -81,9 +81,7 @@ def contestant(method: str, agent: DualEncoder, plain: DualEncoder, config: Epis
 def compare(
     query: str, contestants: Iterable[Contestant], corpus_of: CorpusOf, on_event: OnEvent = lambda *_: None
 ) -> Iterator[Column]:
-    """A column a contestant, each as soon as it is there; `on_event` hears every event, and may raise to end
-    it all.
-    """
+    """A column a contestant as soon as it is there; `on_event` hears all, and may raise to end it."""
     size: int | None = None
     for one in contestants:
         config = (
@@ -142,9 +140,7 @@ def columns_json(columns: Iterable[Column], workspace: Workspace) -> dict[str, A
 def comparison_json(
     query: str, columns: Sequence[Column], workspace: Workspace, support: Sequence[int] = ()
 ) -> dict[str, Any]:
-    """All of a comparison as plain JSON values: `methods` as in `compare --json`, then who found what, and
-    the support where it is known.
-    """
+    """All of it as JSON values: `methods` as in `compare --json`, who found what, the support if known."""
     answered = {column.name: column.trace for column in columns if column.trace is not None}
     chosen = {name: trace.picks for name, trace in answered.items()}
     kinds = sets(chosen)

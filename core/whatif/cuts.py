@@ -116,9 +116,7 @@ def chunks_of(workspace: Workspace, spans: Sequence[TextSpan]) -> tuple[int, ...
 
 
 def share_found(workspace: Workspace, chosen: Sequence[int], spans: Sequence[TextSpan]) -> float | None:
-    """Share of the characters of `spans`, blanks not counted and none twice, that lie in chosen chunks; None
-    where there are none.
-    """
+    """Share of `spans`' characters, blanks aside, none twice, in chosen chunks; None where there are none."""
     wanted = _characters(workspace, spans)
     return len(wanted & _characters(workspace, spans_of(workspace, chosen))) / len(wanted) if wanted else None
 

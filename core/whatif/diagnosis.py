@@ -101,9 +101,7 @@ def diagnose(
 
 
 def n_found_by(agent: Agent, corpus: Corpus, trace: Trace, gold: Sequence[int]) -> int:
-    """Support chunks that another agent would find with its own stop and review, in as many steps
-    as its own budget.
-    """
+    """Support chunks that another agent would find with its own stop and review, within its own budget."""
     config = agent.spec.episode_config(
         step_budget=min(agent.spec.step_budget, len(corpus)), forbidden=trace.started.config.forbidden
     )

@@ -76,9 +76,7 @@ def _holds(other: Workspace, missed: Sequence[TextSpan], workspace: Workspace, b
 def _n_found(
     agent: Agent, other: Corpus, corpus: Corpus, trace: Trace, gold: Sequence[int], spans: Sequence[TextSpan]
 ) -> int:
-    """Support chunks whose share of the support is found in the other cut, by a run as it was but for what a
-    person chose or forbade.
-    """
+    """How much of the support the other cut finds, by the run as it was without a person's choices."""
     config = trace.started.config
     config = config.with_(step_budget=min(config.step_budget, len(other)), forced=(), forbidden=())
     kept = fold(agent.run(trace.started.query, other, config)).picks

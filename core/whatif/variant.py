@@ -70,9 +70,7 @@ class Change:
 
 @dataclass(frozen=True, eq=False)
 class Variant:
-    """A corpus with one change: a `Searchable` whose chunk ids are its own, `original` leads back
-    to those of the corpus.
-    """
+    """A corpus with one change: a `Searchable` with own chunk ids; `original` leads back to the corpus's."""
 
     corpus: Corpus
     change: Change
@@ -228,9 +226,7 @@ def _q_value(trace: Trace, look: int, chunk_id: int | None) -> float | None:
 
 
 def try_out(encoder: DualEncoder, before: Trace, corpus: Corpus, change: Change) -> TryOut:
-    """Makes an agent's run again, with its settings, over its documents with one chunk changed.
-    Raises BadRequest.
-    """
+    """An agent's run again, same settings, with one chunk changed. Raises BadRequest."""
     began = time.perf_counter()
     variant = vary(corpus, encoder, change)
     retriever = AgentRetriever(Agent(encoder, before.started.method))

@@ -264,9 +264,7 @@ def heading(compared: Compared, columns: Sequence[ShownColumn], workspace: Works
 
 
 def support(columns: Sequence[ShownColumn]) -> list[Node]:
-    """On a labelled question: where each support chunk stood at every method's first look, and
-    whether it was chosen.
-    """
+    """On a labelled question: where each support chunk stood at each method's first look, and if chosen."""
     return comparison.support(shown_comparison(columns))
 
 

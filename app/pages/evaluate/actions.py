@@ -152,9 +152,7 @@ class Evaluations:
         return self._idle.wait(seconds)
 
     def run(self, order: EvaluationOrder, report: Callable[[Measuring], None]) -> list[str]:
-        """Ids of the evaluations in the log, one an agent. Raises BadRequest; `report` may raise
-        Cancelled: rows so far are kept.
-        """
+        """Ids of the logged evaluations, one an agent. Raises BadRequest; if cancelled, rows so far stay."""
         _check(order, self.services.settings)
         self._idle.clear()
         try:
@@ -427,9 +425,7 @@ def open_episode(explorer: Explorer, session: Session, episode: ShownEpisode, re
 
 
 def available_tasks(settings: Settings) -> list[str]:
-    """Names of the tasks whose data are on this machine; the project's own stories always are, and
-    a person's own questions in local mode.
-    """
+    """Tasks whose data are here; the project's stories always are, a person's questions in local mode."""
     own = [] if settings.public else [OWN]
     try:
         data_folder()
@@ -453,9 +449,7 @@ def at_threshold(rows: Sequence[EpisodeRow], threshold: float) -> Stops:
 
 
 def stop_curve(rows: Sequence[EpisodeRow]) -> StopCurve:
-    """`at_threshold` over the whole range of the rows' best Q, its ends rounded outwards to
-    multiples of 0.05. Raises BadRequest.
-    """
+    """`at_threshold` over the rows' best Q, its ends rounded outwards to 0.05. Raises BadRequest."""
     check_greedy(rows)
     pooled = [q for row in rows for q in row.best_q]
     lo, hi = np.floor(min(pooled) / 0.05) * 0.05, np.ceil(max(pooled) / 0.05) * 0.05
@@ -502,9 +496,7 @@ def _has_length(task: str) -> bool:
 
 
 def _keep_questions(file: Path) -> Path:
-    """A copy that stays when the upload is gone, by the hash of what is in it. Raises BadRequest
-    when there is no room.
-    """
+    """A copy that outlasts the upload, named by its content's hash. Raises BadRequest without room for it."""
     try:
         with file.open("rb") as opened:
             digest = hashlib.file_digest(opened, "sha256").hexdigest()[:16]

@@ -368,9 +368,7 @@ class EvaluateTab(EvaluateLayout):
         }
 
     def _episodes(self, looking: EvaluatePlace) -> Iterator[Update]:
-        """The failure browser; the texts of an open episode come after its numbers, since its task
-        may have to be loaded.
-        """
+        """The failure browser; an open episode's texts come later, since its task may have to be loaded."""
         try:
             rows = self._rows(looking, looking.first)
             others: dict[tuple[object, ...], EpisodeRow] = (

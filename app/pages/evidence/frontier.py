@@ -36,9 +36,7 @@ _SETTING = {THRESHOLD.name: "cosine", RESRAG: "budget", QRAG.name: "stop at Q", 
 
 
 def frontier(curves: Sequence[Curve], task: str, measure: str, budget: int) -> list[Node]:
-    """A line a method over the mean tokens of its evidence; the ring is RES-RAG at the budget that is set.
-    Nothing without curves.
-    """
+    """A line a method over mean tokens; the ring: RES-RAG at the budget that is set. Empty without curves."""
     tasks = list(dict.fromkeys(curve.task for curve in curves))
     if not tasks:
         return []

@@ -145,9 +145,7 @@ class Experiments:
         return Charted(drawn, {name: dict(counts) for name, counts in counted.items()})
 
     def replay(self, run_id: str, owner: str | None, report: Progress) -> Replay:
-        """A run made again. Raises RunNotFound, LogError when its texts were not kept, BadRequest for an
-        agent that is not on offer.
-        """
+        """A run made again. Raises RunNotFound, LogError (no texts kept), BadRequest (agent not on offer)."""
         check_known(owner)
         run = self.run(run_id, owner)
         encoder = self.services.agents.load(run.record.checkpoint).encoder
@@ -175,9 +173,7 @@ class Experiments:
     def export(
         self, run_ids: Sequence[str], form: ExportFormat, with_text: bool, owner: str | None, folder: Path
     ) -> Path:
-        """The file to download, written into an empty folder; pages of one comparison are one page. Raises
-        LogError, RunNotFound.
-        """
+        """The download in an empty folder; pages of one comparison are one. Raises LogError, RunNotFound."""
         log = self.services.own_log
         together = form == "html" and is_comparison(log, run_ids, owner)
         name = f"run-{run_ids[0][:8]}" if len(run_ids) == 1 else f"runs-{len(run_ids)}"
@@ -188,9 +184,7 @@ class Experiments:
         return files if one_file else Path(shutil.make_archive(f"{target}-{form}", "zip", files))
 
     def take_in(self, path: Path, owner: str | None) -> int:
-        """How many new runs an exported JSON file brought. Raises MalformedRuns, BadRequest for a file that
-        is too long or a day's bound.
-        """
+        """How many new runs a file brought. Raises MalformedRuns, BadRequest (too long, a day's bound)."""
         size = path.stat().st_size
         if size > MAX_IMPORT_BYTES:
             raise BadRequest(
@@ -209,9 +203,7 @@ class Experiments:
             raise MalformedRuns(str(error).replace(str(path), path.name)) from error
 
     def query(self, sql: str) -> SqlResult:
-        """The answer to a person's own SQL. Raises BadRequest in public mode, and with what is wrong with the
-        query.
-        """
+        """The answer to a person's own SQL. Raises BadRequest, also in public mode."""
         if self.services.settings.public:
             raise BadRequest("SQL sees everybody's runs, so it is for an app of one's own; use the filters")
         return query_log(self.services.own_log, sql)

@@ -251,9 +251,7 @@ def _in_a_line(question: str) -> list[Node]:
 
 
 def run_head(run: LoggedRun, asking: str) -> list[Node]:
-    """What was asked of what, and what can be done with the run; `asking`: "share" or "delete"
-    while that waits for its second click.
-    """
+    """What was asked of what, and what to do with the run; `asking`: "share" or "delete", half confirmed."""
     record = run.record
     facts = (
         f"{facts_of(record.method).label} · {record.checkpoint} · {counted(record.n_chunks, 'chunk')} ·"

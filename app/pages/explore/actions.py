@@ -99,9 +99,7 @@ class Explorer:
         return self._fresh(session, opened)
 
     def open_again(self, session: Session, name: str) -> Session:
-        """A fresh session over documents that a page of this visitor has open, by `Library.name_of`.
-        Raises BadRequest.
-        """
+        """A fresh session over documents of this visitor, by `Library.name_of`. Raises BadRequest."""
         library = self.services.library
         for documents in library.corpora.all():
             if documents.owner == session.owner and library.name_of(documents) == name:
@@ -164,9 +162,7 @@ class Explorer:
     def advance(
         self, session: Session, query: str, config: EpisodeConfig, steps: int | None
     ) -> Generator[Session]:
-        """Takes `steps` more steps (None: until the end); one session per event. Closing the
-        iterator cancels the run.
-        """
+        """Takes `steps` more steps (None: to the end), a session an event. Closing it cancels the run."""
         query = check_query(query)
         documents, run, config = self._advanced(session, query, config)
         config.check_against(len(documents.corpus))
@@ -239,9 +235,7 @@ class Explorer:
     def forbid(
         self, session: Session, query: str, config: EpisodeConfig, chunk_id: int
     ) -> Generator[Session]:
-        """The agent may never choose a chunk; where it has, the run forks before that and shows
-        what it chooses instead.
-        """
+        """Forbids a chunk; a run that chose it forks before that and shows what comes instead."""
         if not 0 <= chunk_id < len(self.documents(session).corpus):
             raise BadRequest(f"chunk {chunk_id} does not exist; choose one of the document's chunks")
         session = replace(session, forbidden=tuple(sorted({*session.forbidden, chunk_id})))
@@ -313,9 +307,7 @@ class Explorer:
     def _drive(
         self, session: Session, run: RunInView, config: EpisodeConfig, steps: int | None
     ) -> Generator[Session]:
-        """Takes events from the agent into the run, `steps` of them or all; a run that is left
-        early by the person is closed as cancelled.
-        """
+        """Takes events from the agent into the run, `steps` or all; left early, it is closed as cancelled."""
         documents = run.documents
         prefix = run.trace.chosen
         if config.beam_width > 1:

@@ -175,9 +175,7 @@ def open_generated(
 
 
 def open_named(explorer: Explorer, session: Session, name: str, agent: str, report: Progress) -> Session:
-    """What a page's address names: documents that are open, or what the project can make again.
-    Raises BadRequest.
-    """
+    """What a page's address names: open documents, or what the project makes. Raises BadRequest."""
     try:
         return explorer.open_again(session, name)
     except BadRequest:
@@ -316,9 +314,7 @@ def _find(text: str, sought: str, start: int) -> int:
 
 
 def _folded(text: str) -> str:
-    """In lower case and of the same length, so that places stay places; a final sigma is any sigma,
-    since a piece may end inside a word.
-    """
+    """In lower case, of the same length; a final sigma is any sigma, since a piece may end inside a word."""
     lower = text.lower()
     if len(lower) != len(text):
         lower = "".join(character.lower()[0] for character in text)

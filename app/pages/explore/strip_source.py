@@ -69,17 +69,13 @@ class RunStrip:
 
 
 def shown_temperature(run: RunInView) -> float:
-    """The temperature at which probabilities are shown: the run's own, or the checkpoint's while the run is
-    greedy.
-    """
+    """Temperature of the probabilities: the run's own, or the checkpoint's while the run is greedy."""
     return run.config.temperature or run.spec.shown_temperature
 
 
 @lru_cache(maxsize=24)
 def _ranks(scores: StepScores, unavailable: tuple[int, ...]) -> np.ndarray:
-    """(N,) place among the available chunks, 1 is best, equals in document order; NaN for chosen and
-    forbidden ones, and those without Q.
-    """
+    """(N,) place among the available chunks, 1 is best, equals in document order; NaN for all others."""
     q_values = scores.q_values.copy()
     q_values[list(unavailable)] = -np.inf
     ranks = np.empty(len(q_values), np.float32)

@@ -194,9 +194,7 @@ class ExploreTab(ExploreLayout):
         ]
 
     def _wire_answers(self, quick: dict[str, Any], runs: dict[str, Any]) -> list[gr.events.Dependency]:
-        """What is made of a run that has ended, beside the line of those who step, and shown within it;
-        returns what Cancel ends.
-        """
+        """What is made of a run that has ended, beside the line of those who step; what Cancel ends."""
         inputs = [self.session, *self.controls.list()]
         cites = self.cite.click(packs(self._cite), inputs, **{**quick, **in_line("cite")})
         reads = self.ended.change(self._read, [self.session, self.ended], self.read, **in_line("answer", 1))
@@ -323,9 +321,7 @@ class ExploreTab(ExploreLayout):
             return ""
 
     def _attaching(self, session: Session, run_id: str, kept: int | None = None) -> Iterator[Update]:
-        """A logged run with its documents, and the controls as they were; with `kept`, as Back leaves it
-        after that many steps.
-        """
+        """A logged run and its controls; with `kept`, as Back leaves it after that many steps."""
 
         def work(report: Progress) -> Session:
             attached = replace(self.explorer.attach(run_id, report, session.owner), llm=session.llm)
@@ -475,9 +471,7 @@ class ExploreTab(ExploreLayout):
             self._again.discard(token)
 
     def _underway(self, item: Underway, token: str, *, first: bool) -> Update:
-        """What can be asked of documents that are embedded, and how far they are; the page of them where it
-        is the first time.
-        """
+        """What can be asked while documents are embedded, and how far they are."""
         session = replace(item.session, filling=token)
         bar = part_progress(item.progress, self.explorer.documents(session), token in self._again)
         shown = {self.asking.progress: bar, self.asking.cancel: gr.update(interactive=True)}
@@ -515,9 +509,7 @@ class ExploreTab(ExploreLayout):
         }
 
     def _opened(self, session: Session) -> Update:
-        """Everything that changes with the documents: known questions, controls at the agent's defaults,
-        empty views.
-        """
+        """What changes with the documents: known questions, controls at their defaults, empty views."""
         documents = self.explorer.documents(session)
         spec = self.services.agents.served(documents.agent.spec)
         query = (
@@ -586,9 +578,7 @@ class ExploreTab(ExploreLayout):
         }
 
     def _on_agent(self, session: Session, agent: str, *controls: Any) -> Iterator[Update]:
-        """Another agent was chosen, or the list was only passed with the Tab key: that must not cost the run
-        in view.
-        """
+        """Another agent; a list only passed with the Tab key must not cost the run in view."""
         documents = self.services.library.corpora.get(session.corpus)
         if documents is not None and documents.agent.spec.name == agent:
             yield {}
@@ -648,9 +638,7 @@ class ExploreTab(ExploreLayout):
         session: Session,
         chunk_id: int | None = None,
     ) -> Iterator[Update]:
-        """Runs with other settings, which the controls show from then on; with `chunk_id`, takes that chunk
-        as the next.
-        """
+        """Runs with other settings, which the controls then show; with `chunk_id` takes that next."""
         values = dict(zip(vars(self.controls), controls, strict=True))
         changes = changed(values["budget"] or 1)
         values |= changes
@@ -811,9 +799,7 @@ class ExploreTab(ExploreLayout):
         return ended[0], "", ended[1]
 
     def _show_answer(self, session: Session, read: tuple[str, str, str]) -> Update:
-        """The answer, unless another run is in view by now. In the line of those who step, so that nothing of
-        the page overtakes it.
-        """
+        """The answer, unless another run is in view. In line with steps, which must not overtake it."""
         run, (token, error, _) = self.explorer.run_of(session), read
         if run is None or run.token != token:
             return {}
@@ -849,9 +835,7 @@ class ExploreTab(ExploreLayout):
         )
 
     def _cite(self, session: Session, *_: Any) -> Iterator[Update]:
-        """A language model's answer as it is written. Without a model, or when none comes, a sentence in its
-        place.
-        """
+        """A language model's answer as it is written, or a sentence that says why none comes."""
         run, llm = self.explorer.run_of(session), self.services.language_models.get(session)
         if run is None or run.trace.stopped is None:
             return

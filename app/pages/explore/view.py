@@ -122,9 +122,7 @@ def agent_note(spec: CheckpointSpec) -> str:
 
 
 def settings_line(spec: CheckpointSpec, config: EpisodeConfig, trained: str = "") -> list[Node]:
-    """What is set, as one sentence that opens the settings. `trained`: name of an agent that has learned
-    something, to be had instead.
-    """
+    """What is set, as a sentence that opens the settings. `trained`: an agent to have instead."""
     words = [f"up to {counted(config.step_budget, 'step')}", f"temperature {config.temperature:g}"]
     if config.temperature:
         words.append(f"seed {config.seed}")
@@ -194,9 +192,7 @@ def first_steps(trace: Trace, cursor: int) -> Trace:
 
 
 def steps(run: RunInView | None, session: Session, without: Sequence[float] = ()) -> list[Node]:
-    """One card a step, and the decision. `without`: Q of the choice that is looked at without each choice
-    before it, where that was asked for.
-    """
+    """A card a step, and the decision. `without`: Q of the choice looked at without each before it."""
     if run is None:
         return [
             h(

@@ -107,9 +107,7 @@ class SparcRuns:
         return True
 
     def strategies(self, documents: OpenDocuments) -> tuple[Strategy, ...]:
-        """Ways to search open documents: the agent's is not among them where there is none but the untrained
-        encoder.
-        """
+        """Ways to search open documents; the agent's only where it is trained."""
         return tuple(name for name in STRATEGIES if name != "qrag" or documents.agent.spec.name != PLAIN)
 
     def run(
@@ -266,9 +264,7 @@ class _Recorder:
     def drive(
         self, events: Generator[SparcEvent, None, None], report: Callable[[SparcRun], None]
     ) -> SparcRun:
-        """All events of a run. Raises what `report` raises, and what is no failure of an agent; the run is in
-        the log then, too.
-        """
+        """All events of a run. Raises what `report` and the program raise; the run is then logged, too."""
         try:
             with closing(events):
                 for event in events:

@@ -125,9 +125,7 @@ class SparcTab(SparcLayout):
     def _shown(
         self, session: Session, explored: str, place: SparcPlace, question: str, *controls: Any
     ) -> Update:
-        """What is open in Explore now, its question too, unless it is the one that was taken over
-        before; and who decides.
-        """
+        """What is open in Explore, its question unless it was taken over before, and who decides."""
         taken = self.asking.take_over(session, explored, place.seen, question)
         if taken is None:
             return {

@@ -112,16 +112,14 @@ def _branches(n: int) -> str:
 def reading(
     run: SparcRun | None, chunk_id: int | None, anchor: int | None, *, in_explore: bool = False
 ) -> list[Node]:
-    """The text around the open chunk; what branches found carries the first that did. `in_explore`:
-    its documents are open there, too.
-    """
+    """The text around the open chunk, finds marked. `in_explore`: its documents are open there, too."""
     if run is None or chunk_id is None:
         return []
     workspace, finders = run.workspace, finders_of(run.trace)
     names = finders.get(chunk_id, [])
-    found_by = "No branch found it."
+    sentence = "No branch found it."
     if names:
-        found_by = f"Found by {'branch' if len(names) == 1 else 'branches'} {', '.join(names)}."
+        sentence = f"Found by {'branch' if len(names) == 1 else 'branches'} {', '.join(names)}."
     if workspace is None:
         text = run.texts.get(chunk_id, "")
         words = h(
@@ -130,10 +128,10 @@ def reading(
         )
         close = h("div.qx-read-actions", act("close", "", "Close"))
         head = h("div.qx-read-head", h("strong", f"chunk {chunk_id:,}"), close)
-        return [head, h("p.qx-sm", found_by), h("p.qx-quote", {"dir": "auto"}, text) if text else words]
+        return [head, h("p.qx-sm", sentence), h("p.qx-quote", {"dir": "auto"}, text) if text else words]
     pins = {
         other: (step_class(int(first.partition(".")[2])), found_by([first, *more], first))
         for other, (first, *more) in finders.items()
     }
     explore = act("explore", chunk_id, "Show in Explore", title="Opens this chunk in Explore's reading pane")
-    return reading_pane(workspace, chunk_id, anchor, found_by, run.gold, pins, *[explore] * in_explore)
+    return reading_pane(workspace, chunk_id, anchor, sentence, run.gold, pins, *[explore] * in_explore)

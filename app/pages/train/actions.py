@@ -309,9 +309,7 @@ def _note_end(child: subprocess.Popen[bytes], desk: Path, lock: int) -> None:
 
 
 def startable_agents() -> dict[str, str]:
-    """What `--start-from` takes, by name, for the agents that can be trained further: those whose
-    weights are adapters.
-    """
+    """What `--start-from` takes, by name: agents to train further, whose weights are adapters."""
     folders = {name: name for name in shipped_checkpoints()} | {
         folder.name: str(folder) for folder in own_agents()
     }
@@ -386,9 +384,7 @@ def checked_base(text: str) -> str:
 
 
 def command(order: Order, folder: Path, log: Path, questions: Path | None = None) -> list[str]:
-    """What stands behind `python -m core`: every setting by its flag, so that new defaults change
-    nothing on resuming.
-    """
+    """What stands behind `python -m core`: every setting as a flag, so new defaults change no resuming."""
     source = [f"--questions={questions}"] if questions is not None else [f"--data={order.config.data}"]
     arguments = ["train", f"--out={folder}", f"--log={log}", *source, f"--base={order.base}"]
     for field in fields(TrainConfig):

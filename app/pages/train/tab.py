@@ -77,9 +77,7 @@ class TrainTab(TrainLayout):
         self._detail = detail
 
     def on_show(self, show: Callable[..., Any]) -> None:
-        """`show`: the listener of the tab's being opened; a reload or a restart finds what runs and
-        what has ended.
-        """
+        """`show`: listens for the tab's opening; a reload or restart finds what runs and what ended."""
         show(
             packs(self._shown),
             [self.chosen, self.pages, self.data, self.base, *self.settings.values()],
