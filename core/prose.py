@@ -24,13 +24,15 @@ _LEAST_LINE = 40
 
 _FENCE = re.compile(r"(?m)^(?:```|~~~)[^\n]*\n?")
 _LINES = re.compile(
-    r"(?m)^(?:(?P<level>#{1,6}[ \t]+)(?P<title>\S[^\n]*)|(?P<rule>\|[-:| ]+\|(?:\n|\Z))|(?P<indent>["
-    r" \t]*)(?P<item>[-*+])(?=[ \t]+\S))"
+    r"(?m)^(?:(?P<level>#{1,6}[ \t]+)(?P<title>\S[^\n]*)|(?P<rule>\|[-:| ]+\|(?:\n|\Z))|(?P<row>\|[^"
+    r"\n]*\|)[ \t]*$|(?P<indent>[ \t]*)(?P<item>[-*+])(?=[ \t]+\S))"
 )
+_BORDER = re.compile(r"[ \t]{0,200}(?<!\\)\|[ \t]*")
+"""Of cells in a row of a table. None lies in the address of a link, where it has to be written otherwise."""
 _MARKS = re.compile(
     r"""(?P<escape>\\)(?=[!-/:-@\[-`{-~])
       | (?P<ticks>(?<!`)`{1,2}(?!`))(?P<code>[^`\n]{1,300})(?P=ticks)(?!`)
-      | !?\[(?P<label>[^\[\]\n]{0,300})\]\((?P<address>[^()\s]{0,1000})(?:[ ]"[^"\n]{0,200}")?\)
+      | !?\[(?P<label>[^\[\]\n]{0,300})\]\((?P<address>[^()\s|]{0,1000})(?:[ ]"[^"\n|]{0,200}")?\)
       | (?P<stars>\*\*|(?<!\w)__)(?=[^\s*_])(?P<strong>(?:[^\n]|\n(?!\s)){1,600}?)(?<=\S)(?P=stars)
       | \$(?=\S)(?P<math>[^$\n]{0,200}?[\\^_{][^$\n]{0,200}?)(?<=\S)\$(?![\w$])
       | (?<![\w*])\*(?=[^\s*])(?P<em>[^\n*]{1,400}?)(?<=\S)\*(?![\w*])
@@ -114,6 +116,11 @@ class Prose:
                     self._styled.append((line.start("title"), line.end(), Element("strong")))
                 elif line["rule"]:
                     self._instead[line.start()] = (line.end(), "")
+                elif line["row"]:
+                    row, row_end = line.span("row")
+                    for border in _BORDER.finditer(text, row, row_end):
+                        is_outer = border.start() == row or border.end() == row_end
+                        self._instead[border.start()] = (border.end(), "" if is_outer else " · ")
                 else:
                     self._instead[line.start("item")] = (line.end("item"), "•")
         at, marks = start, _MARKS if kind in ("markdown", "html") else _LEANING

@@ -133,4 +133,16 @@ def _passage(
         parts += drawn(prose, at, end)
     if text[end : end + 1] not in ("\n", ""):
         parts.append(" …")
-    return h("li.qx-passage", h("p.qx-quote", {"dir": "auto"}, *parts), h("div.qx-margin.qx-sm", *margin))
+    return h(
+        "li.qx-passage",
+        h("p.qx-quote", {"dir": "auto"}, *map(_closed_up, parts)),
+        h("div.qx-margin.qx-sm", *margin),
+    )
+
+
+def _closed_up(node: Node) -> Node:
+    """Without blank lines, which take the room of evidence."""
+    if isinstance(node, str):
+        return re.sub(r"\n\s+", "\n", node)
+    tag, attributes, children = node
+    return [tag, attributes, [_closed_up(child) for child in children]]

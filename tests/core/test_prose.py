@@ -25,7 +25,8 @@ def read(text: str, kind: DocumentKind = "markdown") -> str:
         ("The **principal _keeper_** trims `the_lamp`.", "The principal keeper trims the_lamp."),
         ('See [the *log*](https://x.example/a_b_c "why") and ![a chart](c.png).', "See the log and a chart."),
         ("## Crew\n\n- one\n* two", "Crew\n\n• one\n• two"),
-        ("| a | b |\n|---|---|\n| **c** | d |", "| a | b |\n| c | d |"),
+        ("| a | b |\n|---|---|\n| **c** | d |", "a · b\nc · d"),
+        ('| a | [x](y "z") `p\\|q` |\n||', "a · x p\\|q\n"),
         (
             "3 * 4 * 5, snake_case_name, 2**8, \\*so\\*, __init__",
             "3 * 4 * 5, snake_case_name, 2**8, *so*, init",
@@ -111,16 +112,25 @@ def test_slices_together_read_as_the_whole(pieces: list[str], data: st.DataObjec
         parts = [words.text for first, last in pairwise(borders) for words in prose.words(first, last)]
         assert "".join(parts) == whole
         left = iter(text)
-        assert all(character in "• " or character in left for character in whole), (text, whole)
+        assert all(character in "•· " or character in left for character in whole), (text, whole)
 
 
-@pytest.mark.parametrize("unit", ["**a ", "_a ", "[", "[a](", "`a ", "$a_", "\\", "# ", "*a*b", "- ", "a\n"])
+@pytest.mark.parametrize(
+    "unit", ["**a ", "_a ", "[", "[a](", "`a ", "$a_", "\\", "# ", "*a*b", "- ", "a\n", "| "]
+)
 def test_hostile_repetitions_take_no_time(unit: str) -> None:
     text = unit * (200_000 // len(unit))
     began = time.process_time()
     words = Prose(text, 0, len(text), "markdown").words(0, len(text))
     assert time.process_time() - began < 5
     assert len("".join(one.text for one in words)) >= len(text) - MAX_PARSED
+
+
+def test_blanks_of_a_row_take_no_time() -> None:
+    text = "|" + " " * (MAX_PARSED - 3) + "x|"
+    began = time.process_time()
+    assert plain(text) == "x"
+    assert time.process_time() - began < 5
 
 
 def test_a_card_leaves_out_headings() -> None:
