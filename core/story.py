@@ -80,6 +80,18 @@ class StoryAnswer:
     """Against the known answer; None where nobody knows it."""
     known_answer: str
     """Empty where nobody knows it."""
+    denies: bool = False
+    """Whether it says with confidence that the evidence holds no answer."""
+
+    @property
+    def nothing(self) -> str:
+        """What is said in the place of an answer."""
+        return "no answer in the evidence" if self.denies else "no reliable answer"
+
+    @property
+    def sureness(self) -> float | None:
+        """How sure it is of what it says; None where it says nothing."""
+        return self.confidence if self.text or self.denies else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +133,7 @@ def story_of(
     evidence, once it was. known_answer: the known answer.
     """
     query = trace.started.query
-    missed = (
-        [chunk_id for chunk_id in gold if chunk_id not in trace.chosen] if trace.stopped is not None else []
-    )
+    missed = missed_support(trace, gold)
     trails = {trail.chunk_id: trail for trail in gold_trails(trace, [*trace.chosen, *missed])}
     spoken: set[str] = set()
     asked = content_words(query)
@@ -173,6 +183,11 @@ def end_sentence(trace: Trace) -> str:
     return f"Stopped by its {stopped.reason}."
 
 
+def missed_support(trace: Trace, gold: Sequence[int]) -> list[int]:
+    """What a run never chose of it; nothing before its end."""
+    return [] if trace.stopped is None else [chunk_id for chunk_id in gold if chunk_id not in trace.chosen]
+
+
 def excerpt(text: str, mark: str, most: int = EXCERPT) -> Excerpt:
     """Words of a text around `mark`, or its beginning where it holds none; whole words, in one line.
 
@@ -198,9 +213,9 @@ def one_line(text: str) -> str:
 
 def answer_words(answer: StoryAnswer) -> str:
     """An answer with how sure it is, and whether it is right: "stable, 97 % sure, right"."""
-    words = [answer.text or "no reliable answer"]
-    if answer.text and answer.confidence is not None:
-        words.append(sure(answer.confidence))
+    words = [answer.text or answer.nothing]
+    if answer.sureness is not None:
+        words.append(sure(answer.sureness))
     if answer.verdict is not None and answer.text:
         words.append(answer.verdict)
     if answer.verdict not in (None, "right"):
@@ -247,6 +262,7 @@ def _answer(reading: EvidenceAnswer, known_answer: str) -> StoryAnswer:
         cited if text else reading.passage,
         verdict_on(text, known_answer),
         known_answer,
+        denies=reading.reliable and not text,
     )
 
 

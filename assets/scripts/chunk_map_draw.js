@@ -1,6 +1,6 @@
 // The picture of the map: density of the chunks that have no point, points with the strip's colours, the agent's path, and who is nearest to a place.
 
-import { drawHead, ring } from "./strip_marks.js";
+import { drawHead, ring, ringSupport } from "./strip_marks.js";
 import { brush, line, surface } from "./strip_surface.js";
 
 const SIDE = 65535; // of the places
@@ -177,7 +177,7 @@ export function drawChunkMap(canvas, size, view, map, picture, colours) {
   const s = surface(canvas, size.height);
   s.ctx.drawImage(picture, 0, 0, size.width, size.height);
   const at = (/** @type {number} */ chunk) => placeOf(size, map.places, chunk);
-  for (const chunk of value.gold) ring(s, at(chunk)[0], at(chunk)[1], 5, colours.good);
+  for (const chunk of value.gold) ringSupport(s, value, chunk, at(chunk)[0], at(chunk)[1], 5, colours);
   s.ctx.lineWidth = 2;
   for (const chunk of value.forbidden) {
     const [x, y] = at(chunk);

@@ -1,6 +1,6 @@
 // The two pictures of the numbers themselves: the overview of the whole document and the lens on the zoomed range.
 
-import { drawMarks, drawOverviewFlags, drawOverviewStems, drawPins, drawPointers, drawStems, ring } from "./strip_marks.js";
+import { drawMarks, drawOverviewFlags, drawOverviewStems, drawPins, drawPointers, drawStems, ringSupport } from "./strip_marks.js";
 import { entryStart, extent, shown, ticks, whole } from "./strip_numbers.js";
 import { brush, clipped, crisp, label, LENS, LENS_HEIGHT, line, OVERVIEW_HEIGHT, placer, surface, text } from "./strip_surface.js";
 
@@ -70,7 +70,7 @@ export function drawOverview(canvas, view, colours) {
   drawUnsearched(s, view, at, 0, s.height, colours);
   drawOverviewStems(s, view, at, colours); // below the bars: a line must not hide the height it points to
   if (seen) clipped(s, s.left, 0, s.right - s.left, s.height, () => drawBars(s, seen.overview, at, seen.scale, 4, s.height - 5, colours, seen.masked));
-  for (const chunk of value.gold) ring(s, at(chunk + 0.5), s.height - 7, 3, colours.good);
+  for (const chunk of value.gold) ringSupport(s, value, chunk, at(chunk + 0.5), s.height - 7, 3, colours);
   for (const { first_chunk } of value.documents.slice(1)) line(s, crisp(s, at(first_chunk)), 0, crisp(s, at(first_chunk)), s.height, colours.mut, [2, 2]);
   const [x1, x2] = [at(view.lo), at(view.hi)];
   s.ctx.globalAlpha = 0.72;

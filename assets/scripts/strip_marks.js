@@ -68,6 +68,15 @@ export function ring(s, x, y, radius, colour) {
   s.ctx.lineWidth = 1;
 }
 
+// What belongs to the answer: missed where a run has ended without it.
+/** @param {Surface} s @param {StripValue} value @param {number} chunk @param {number} x @param {number} y @param {number} radius @param {Colours} colours */
+export function ringSupport(s, value, chunk, x, y, radius, colours) {
+  const missed = value.missed.includes(chunk);
+  if (missed) s.ctx.setLineDash([3, 2]);
+  ring(s, x, y, missed ? radius + 1 : radius, missed ? colours.warn : colours.good);
+  s.ctx.setLineDash([]);
+}
+
 /** @param {Surface} s @param {number} x @param {number} y @param {number} radius @param {string} colour */
 function disc(s, x, y, radius, colour) {
   s.ctx.fillStyle = colour;
@@ -98,7 +107,7 @@ export function drawOverviewFlags(s, view, at, colours) {
 export function drawMarks(s, view, at, colours) {
   const y = LENS.pins + LENS.plot + LENS.marks / 2 + 1;
   const inside = (/** @type {number} */ chunk) => chunk + 1 > view.lo && chunk < view.hi;
-  for (const chunk of view.value.gold.filter(inside)) ring(s, at(chunk + 0.5), y, 4, colours.good);
+  for (const chunk of view.value.gold.filter(inside)) ringSupport(s, view.value, chunk, at(chunk + 0.5), y, 4, colours);
   s.ctx.lineWidth = 2;
   for (const chunk of view.value.forbidden.filter(inside)) {
     const x = at(chunk + 0.5);
@@ -193,6 +202,8 @@ export function drawMap(canvas, view, colours) {
     ring(s, x, (pin.step - 0.5) * pitch, Math.min(6, pitch / 2 - 2), colours.panel);
     ring(s, x, (pin.step - 0.5) * pitch, Math.min(5, pitch / 2 - 3), colours.pin(pin));
   }
+  const last = Math.max(1, value.chosen.length);
+  for (const chunk of value.missed) ringSupport(s, value, chunk, at(chunk + 0.5), (last - 0.5) * pitch, Math.min(4, pitch / 2 - 4), colours);
   s.ctx.strokeStyle = colours.acc;
   s.ctx.lineWidth = 2;
   s.ctx.strokeRect(s.left, (value.look - 1) * pitch + 1, s.right - s.left, pitch - 2);

@@ -87,6 +87,7 @@ export function fillLegends(part, value, { mode, scale }) {
 export function fillKey(key, value) {
   const items = [];
   if (value.gold.length) items.push(["○", "good", "support"]);
+  if (value.missed.length) items.push(["◌", "warn", "missed"]);
   if (value.searched.length) items.push(["▨", "mut", "not searched"]);
   if (value.forbidden.length) items.push(["×", "warn", "forbidden"]);
   if (value.marks.some(([, belongs]) => belongs)) items.push(["•", "good", "marked: belongs"]);
@@ -112,7 +113,7 @@ function factsOf(view, facts) {
   const pin = view.value.chosen.find((one) => one.chunk_id === facts.chunk_id);
   const notes = [];
   if (pin) notes.push(`chosen at step ${pin.step}` + (pin.by === "person" ? " by you" : ""));
-  if (view.value.gold.includes(facts.chunk_id)) notes.push("support");
+  if (view.value.gold.includes(facts.chunk_id)) notes.push(view.value.missed.includes(facts.chunk_id) ? "missed support" : "support");
   if (view.value.forbidden.includes(facts.chunk_id)) notes.push("forbidden");
   for (const [chunk, belongs] of view.value.marks) if (chunk === facts.chunk_id) notes.push(belongs ? "marked: belongs" : "marked: doesn't belong");
   return { numbers, notes, step: pin ? pin.step : null };

@@ -13,7 +13,7 @@ interface Slope { lo: number; hi: number; rho_lo: number; rho_hi: number }
 interface Part { title: string; first_chunk: number }
 interface StripValue {
   token: string; n_chunks: number; n_looks: number; look: number; scale: { lo: number; hi: number }; threshold: number | null;
-  chosen: Pin[]; gold: number[]; forbidden: number[]; marks: [number, boolean][]; searched: number[][]; documents: Part[];
+  chosen: Pin[]; gold: number[]; missed: number[]; forbidden: number[]; marks: [number, boolean][]; searched: number[][]; documents: Part[];
   intervals: Slope[]; stopped: boolean; modes: Mode[]; score_name: string; score_sentence: string; probability_name: string; zero: number;
   chunk_map: { of: string; least: number } | null;
 }

@@ -27,18 +27,19 @@ def question_part(query: str) -> Node:
     return h("li.qx-asked", h("div.qx-part", part_head("Asked"), words))
 
 
-def answer_part(answer: StoryAnswer, none: str = "No reliable answer", why: str = UNRELIABLE) -> Node:
-    """What the run ends in. `none`: what is said where there is no answer; `why`: on hover."""
+def answer_part(answer: StoryAnswer, none: str = "", why: str = UNRELIABLE) -> Node:
+    """What the run ends in. `none`: what is said instead where there is no answer; `why`: on hover."""
     kind = {"right": "qx-right", "wrong": "qx-wrong", "no answer": "qx-wrong", None: ""}[answer.verdict]
     sign = {"right": "✓", "wrong": "✗"}.get(answer.verdict or "", "=" if answer.text else "–")
     foot: list[Node] = []
-    if answer.text and answer.confidence is not None:
-        foot.append(h("span", {"title": CONFIDENCE}, sure(answer.confidence)))
+    if answer.sureness is not None:
+        foot.append(h("span", {"title": CONFIDENCE}, sure(answer.sureness)))
     if answer.text and answer.verdict is not None:
         foot += [" · ", h("strong", answer.verdict)]
     if answer.verdict not in (None, "right"):
         foot.append(h("span.qx-known-answer", f"known: {answer.known_answer}"))
-    words = h("span.qx-part-words", {"title": why}, none)
+    why = "" if answer.denies else why
+    words = h("span.qx-part-words", {"title": why}, none or answer.nothing.capitalize())
     if answer.text:
         words = h("span.qx-part-answer", {"dir": "auto"}, shortened(answer.text))
     inner = [

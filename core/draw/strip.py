@@ -66,6 +66,7 @@ def strip_value(
     threshold: float | None = None,
     chosen: Sequence[Pin] = (),
     gold: Sequence[int] = (),
+    missed: Sequence[int] = (),
     forbidden: Sequence[int] = (),
     marks: Sequence[tuple[int, bool]] = (),
     searched: Sequence[tuple[int, int]] = (),
@@ -82,6 +83,7 @@ def strip_value(
     """What the strip shows. `look` is 1-based; `intervals` are those of that look; `scale` holds for the
     whole run. searched: ranges of the chunks that have values, empty for all; the others are hatched.
 
+    missed: chunks of `gold` that a run which has ended never chose.
     marks: chunks that a person marked, and whether each belongs to the answer. stopped: the last look is the
     one after which the agent stopped, so no chunk was chosen at it. zero: where bars begin, in units of the
     score.
@@ -97,6 +99,7 @@ def strip_value(
         "threshold": threshold,
         "chosen": list(chosen),
         "gold": list(gold),
+        "missed": list(missed),
         "forbidden": list(forbidden),
         "marks": [list(mark) for mark in marks],
         "searched": [list(part) for part in searched],

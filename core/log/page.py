@@ -44,7 +44,7 @@ from core.retrievers import facts_of
 from core.sparc.naming import end_sentence, sparc_settings
 from core.sparc.retriever import SPARC
 from core.sparc.trace import SparcTrace
-from core.story import story_of
+from core.story import missed_support, story_of
 from core.studies.report import Chart, Line
 from core.svg import svg
 from core.tiles import MODES, run_map
@@ -483,6 +483,7 @@ def strip_data(view: LoggedView, rows: Sequence[int]) -> dict[str, Any]:
         threshold=config.stop_threshold if facts_of(view.run.record.method).looks_again else None,
         chosen=[{"step": one.step, "chunk_id": one.chunk_id, "by": one.chosen_by} for one in trace.steps],
         gold=view.support,
+        missed=missed_support(trace, view.support),
         forbidden=config.forbidden,
         searched=config.searched,
         documents=view.first_chunks,

@@ -72,6 +72,11 @@ def test_what_was_missed_and_not_answered_is_told() -> None:
     )
 
 
+def test_to_be_sure_that_there_is_no_answer_is_told_apart_from_being_unsure() -> None:
+    story = story_of(traced(), TEXTS.__getitem__, [], EvidenceAnswer("", 0.76, "reader", (), None), "")
+    assert "; answer: no answer in the evidence, 76 % sure." in story.sentence()
+
+
 def test_while_a_run_goes_on_nothing_is_missed_and_nothing_has_ended() -> None:
     story = story_of(traced(steps=1), TEXTS.__getitem__, [3], None, "the attic")
     assert (story.missed, story.answer, story.end) == ((), None, "")
