@@ -540,6 +540,11 @@ def test_without_a_language_model_from_the_question_to_the_log_and_back(
     expect(page.get_by_role("list", name="Story of the run").locator("li.qx-told").first).to_contain_text(
         "round 1"
     )
+    page.locator("#qx-sparc-form").get_by_text("Share").click()
+    page.locator("#qx-sparc-form [data-act=page]").click()
+    expect(page.locator("#qx-sparc-sharing-page")).to_be_visible(timeout=20_000)
+    page.keyboard.press("Escape")
+    expect(page.locator("#qx-sparc-sharing-page")).to_be_hidden()
     lanes = page.locator("#qx-sparc-rounds .qx-round").first.locator(".qx-branch")
     expect(lanes).to_have_count(2)
     expect(

@@ -34,7 +34,7 @@ from app.pages.explore.actions import open_in_explore
 from app.pages.sparc.actions import SparcRuns
 from app.pages.widgets.asking import known_questions
 from app.pages.widgets.notices import notice, notice_in, passing, passing_in
-from app.pages.widgets.text import open_documents, size_of
+from app.pages.widgets.text import file_button, open_documents
 from app.pages.widgets.work import Update, Work, in_line
 from app.services import Services
 from app.session import Session
@@ -351,10 +351,7 @@ class CompareTab(CompareLayout):
             return
         with TemporaryDirectory(prefix="qrag-page-") as folder:
             file = self.comparisons.page(compared, Path(folder))
-            button = gr.DownloadButton(
-                f"Download {file.name} · {size_of(file)}", value=str(file), visible=True
-            )
-            yield {self.page: button, self.result_notice: []}
+            yield {self.page: file_button(file), self.result_notice: []}
 
     def _on_click(self, compared: Compared, event: gr.EventData) -> Update:
         """Clicks in any of the trees; arguments come from a browser: out of bounds, nothing happens."""

@@ -21,7 +21,7 @@ from app.pages.experiments.actions import MAX_SELECTED, Experiments, RunFilters
 from app.pages.experiments.layout import ANY, FORMATS, MATCHING, OPENED, OUTCOMES, SELECTED, ExperimentsLayout
 from app.pages.widgets.figures import drawn
 from app.pages.widgets.notices import notice, notice_in, preparing, progress
-from app.pages.widgets.text import size_of
+from app.pages.widgets.text import file_button
 from app.pages.widgets.work import QUIET, Update, in_line
 from app.services import Services
 from app.session import Session
@@ -303,10 +303,9 @@ class ExperimentsTab(ExperimentsLayout):
             file = self.experiments.export(
                 run_ids, FORMATS[form], bool(with_text), session.owner, Path(folder)
             )
-            label = f"Download {file.name} · {size_of(file)}"
             yield {
                 self.export: gr.Button(interactive=True),
-                self.download: gr.DownloadButton(label, value=str(file), visible=True),
+                self.download: file_button(file),
                 self.export_notice: notice(f"{counted(len(run_ids), 'run')} in the file.", "info"),
             }
 

@@ -12,6 +12,7 @@ from datetime import timedelta
 
 from app.pages.experiments.actions import MAX_CURVES, Charted, Snippet
 from app.pages.widgets.notices import notice
+from app.pages.widgets.sharing import page_button
 from core.again.replay import Replay
 from core.answer.evidence import EvidenceAnswer
 from core.draw.answers import shortened, verdict_line
@@ -319,11 +320,11 @@ def sharing(run_id: str, address: str, *, asks: bool) -> list[Node]:
         "span",
         "The address of this run: ",
         link,
-        ". To send it as one file that opens without this app, export an HTML page in Experiments.",
+        ". Somebody without this app can read it as one page.",
     )
     copy = act("copy-link", f"?run={run_id}", "Copy link")
     close = h("button.qx-btn.qx-close", {"data-act": "keep", "data-arg": "", "aria-label": "Close"}, "×")
-    return [h("div.qx-notice.qx-info", {"role": "status"}, words, copy, close)]
+    return [h("div.qx-notice.qx-info", {"role": "status"}, words, copy, page_button(), close)]
 
 
 def has_branches(run: LoggedRun) -> bool:

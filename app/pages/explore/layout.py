@@ -20,6 +20,7 @@ from app.pages.explore import view as present
 from app.pages.explore.chunk_map import ChunkMaps
 from app.pages.explore.marks import OwnQuestions
 from app.pages.widgets.asking import Asking
+from app.pages.widgets.sharing import Sharing
 from app.services import Services
 from app.session import Session
 from core.config import CHUNKERS, MAX_BEAM_WIDTH
@@ -150,7 +151,7 @@ class ExploreLayout:
                 ids={"progress": "opening"},
                 beside=self._build_moves,
             )
-            self.sharing = tree(elem_id="qx-sharing", elem_classes="qx-over")
+            self.sharing = Sharing("qx")
             with gr.Column(elem_id="qx-settings", elem_classes="qx-pop"), gr.Row(elem_classes="qx-sliders"):
                 self.agent = gr.Dropdown(
                     list(services.agents.checkpoints),

@@ -36,6 +36,11 @@ def mark_buttons(chunk_id: int, session: Session, *, short: bool = False) -> lis
     ]
 
 
+def heading(n: int) -> str:
+    """Of the card, which is closed until somebody looks for what was marked."""
+    return f"Questions of my own · {n:,}" if n else "Questions of my own"
+
+
 def own_questions(questions: Sequence[MarkedQuestion], open_hashes: Sequence[str]) -> list[Node]:
     """The list, newest first."""
     if not questions:

@@ -62,7 +62,7 @@ class OwnQuestions:
     def __init__(self, services: Services) -> None:
         self.services = services
         self._marks: dict[tuple[str | None, str, str], tuple[tuple[int, bool], ...]] = {}
-        with gr.Accordion("Questions of my own", open=False, elem_classes="qx-card", elem_id="qx-own"):
+        with gr.Accordion(view.heading(0), open=False, elem_classes="qx-card", elem_id="qx-own") as self.card:
             self.list = tree(view.own_questions((), ()), elem_id="qx-own-list")
             self.editing = gr.State("")
             """Id of the question that is edited."""
@@ -93,6 +93,8 @@ class OwnQuestions:
                     "Import JSONL", file_types=[".jsonl", ".gz"], elem_id="qx-own-upload", min_width=120
                 )
             self.notice = tree(elem_id="qx-own-notice")
+        self.shown = [self.card, self.list]
+        """What `listed` fills."""
         self.changed: gr.State = gr.State("")
         """Another one whenever marks or answers changed in this card."""
         self.to_evaluate: gr.State = gr.State(None)
@@ -105,21 +107,21 @@ class OwnQuestions:
         self.list.select(
             packs(self._on_list, refusal),
             session,
-            [self.list, self.editing, self.editor, self.answer, query, self.notice, self.changed],
+            [*self.shown, self.editing, self.editor, self.answer, query, self.notice, self.changed],
             **QUIET,
         ).success(None, js=_TO_RUN, api_visibility="private")
         gr.on(
             [self.save.click, self.answer.submit],
             packs(self._on_save, refusal),
             [session, self.editing, self.answer],
-            [self.list, self.editor, self.notice, self.changed],
+            [*self.shown, self.editor, self.notice, self.changed],
             **QUIET,
         )
         self.evaluate.click(
             lambda now: (now.owner, now.corpus, new_run_id()), session, self.to_evaluate, **QUIET
         )
         self.export.click(packs(self._on_export, refusal), session, self.notice, **QUIET)
-        taken_in = [self.list, self.notice, self.changed]
+        taken_in = [*self.shown, self.notice, self.changed]
         self.upload.upload(packs(self._on_upload, refusal), [session, self.upload], taken_in, **QUIET)
 
     def to_train(
@@ -195,7 +197,10 @@ class OwnQuestions:
             questions = list_questions(self.services.own_log, session.owner)
         except UserError as error:
             return {self.list: notice(str(error), "info")}
-        return {self.list: view.own_questions(questions, [one.sha256 for one in self._opened(session)])}
+        return {
+            self.card: gr.Accordion(label=view.heading(len(questions))),
+            self.list: view.own_questions(questions, [one.sha256 for one in self._opened(session)]),
+        }
 
     def _changed(self, session: Session) -> Update:
         return {**self.listed(session), self.changed: new_run_id()}

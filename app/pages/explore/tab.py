@@ -36,6 +36,7 @@ from app.pages.explore.strip_source import RunStrip
 from app.pages.widgets.asking import known_questions
 from app.pages.widgets.figures import drawn
 from app.pages.widgets.notices import notice, notice_in, passing, passing_in, preparing, progress
+from app.pages.widgets.sharing import PAGE
 from app.pages.widgets.work import QUIET, in_line, wire_cancel
 from app.services import Services
 from app.session import Session
@@ -55,6 +56,7 @@ from core.log import new_run_id
 from core.opening import OpenProgress, Progress
 from core.resrag.action import SETS
 from core.sparc.retriever import SPARC
+from core.story import missed_support
 from core.tasks.samples import list_samples
 from core.tiles import MODES
 
@@ -121,13 +123,13 @@ class ExploreTab(ExploreLayout):
     def _wire(self) -> None:
         self._panels = [
             *(self.session, self.page, self.header, self.change_panel, self.change_notice),
-            *(*self.asking.parts, self.sharing, self.strip, self.story, self.diagnosis),
+            *(*self.asking.parts, self.sharing.said, self.strip, self.story, self.diagnosis),
             *(self.chunker, self.max_tokens, self.agent, self.step, self.back, self.reset),
             *(self.steps, self.reading_view, self.reading, self.reading_notice, self.evidence),
             *(self.near, self.figures, self.decision, self.best, self.distribution_title),
             *(self.distribution, self.parts_card, self.parts, self.trail_card, self.trail),
             *(self.answer, self.cite, self.cited, self.to_compare, self.to_sparc, self.to_sets),
-            *(self.ended, self.wanted, self.read, self.filled, self.own.list),
+            *(self.ended, self.wanted, self.read, self.filled, *self.own.shown),
             *(*self.openers, *self.controls.list()[1:]),
         ]
         quick: dict[str, Any] = {"outputs": self._panels, **QUIET}
@@ -216,9 +218,10 @@ class ExploreTab(ExploreLayout):
     def _wire_looking(self, quick: dict[str, Any]) -> None:
         """Where a person looks, and where the run is found from now on."""
         inputs = [self.session, *self.controls.list()]
-        for panel in (self.asking.status, self.sharing):
-            shares = packs(self._on_share, passing_in(self.sharing))
-            panel.select(shares, [self.session, self.sharing], self.sharing, **QUIET)
+        sharing = [self.sharing.said, self.sharing.file]
+        for panel in (self.asking.status, self.sharing.said):
+            shares = packs(self._on_share, passing_in(self.sharing.said))
+            panel.select(shares, [self.session, self.sharing.said], sharing, **QUIET)
         for panel in (
             *(self.diagnosis, self.steps, self.answer, self.cited, self.evidence),
             *(self.trail, self.reading_view, self.asking.line),
@@ -918,14 +921,20 @@ class ExploreTab(ExploreLayout):
 
     def _on_share(
         self, session: Session, shown: str | None, event: gr.EventData, request: gr.Request
-    ) -> Update:
+    ) -> Iterator[Update]:
         """Where the run in view is found from now on, until it is asked for again; in public mode for others,
-        too, once its owner has said so again. `shown`: what stands there, packed.
+        too, once its owner has said so again; and the run as a page. `shown`: what stands there, packed.
         """
         run, (action, argument) = self.explorer.run_of(session), clicked(event)
+        if run is not None and action == PAGE:
+            yield from self.sharing.written(
+                lambda folder: self.experiments.export([run.run_id], "html", True, session.owner, folder)
+            )
+            return
         is_open = '"keep"' in (shown or "")
         if run is None or action not in ("share", "share-now") or (action == "share" and is_open):
-            return {self.sharing: []}
+            yield {self.sharing.said: []}
+            return
         if action == "share-now" and argument == run.run_id:
             self.experiments.share(run.run_id, session.owner)
         shared = (
@@ -933,7 +942,11 @@ class ExploreTab(ExploreLayout):
             or not self.services.settings.public
             or self.experiments.run(run.run_id, session.owner).shared
         )
-        return {self.sharing: sharing(run.run_id, str(request.headers.get("origin", "")), asks=not shared)}
+        address = str(request.headers.get("origin", ""))
+        yield {
+            self.sharing.said: sharing(run.run_id, address, asks=not shared),
+            self.sharing.file: gr.DownloadButton(visible=False),
+        }
 
     def _on_reading(self, session: Session, event: gr.EventData, *controls: Any) -> Iterator[Update]:
         action, argument = clicked(event)
@@ -1078,7 +1091,7 @@ class ExploreTab(ExploreLayout):
             self.page: self._address(documents, run),
             self.header: present.document_header(documents),
             self.asking.status: present.standing_at(run, session),
-            self.sharing: [],
+            self.sharing.said: [],
             self.asking.notice: [],
             self.reading_notice: [],
             self.asking.standing: [
@@ -1178,6 +1191,7 @@ def _strip(run: RunInView | None, session: Session) -> dict[str, Any] | None:
             for step in trace.steps[: session.cursor]
         ],
         gold=run.gold,
+        missed=missed_support(trace, run.gold) if at_end else (),
         forbidden=session.forbidden,
         marks=session.marks,
         searched=run.config.searched,

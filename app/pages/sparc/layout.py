@@ -15,6 +15,7 @@ from app.components.tree import tree
 from app.pages.sparc import view
 from app.pages.sparc.llm_panel import LlmPanel
 from app.pages.widgets.asking import Asking
+from app.pages.widgets.sharing import Sharing
 from app.pages.widgets.text import open_documents
 from app.services import Services
 from core.draw import sparc as drawn
@@ -54,6 +55,7 @@ class SparcLayout:
         self.header = tree(open_documents(None), elem_id="qx-sparc-header", elem_classes="qx-open-here")
         with gr.Column(elem_classes="qx-card qx-ask", elem_id="qx-sparc-form"):
             self._build_form(services, session)
+            self.sharing = Sharing("qx-sparc")
         with gr.Column(elem_classes="qx-card qx-story-card"):
             self.story = tree(sparc_line.story(None), elem_id="qx-sparc-story")
         with gr.Column(elem_classes="qx-card", elem_id="qx-sparc-run"):

@@ -13,12 +13,14 @@ from typing import Any
 import gradio as gr
 
 from app.components.tree import clicked, packs
+from app.pages.experiments.actions import Experiments
 from app.pages.explore.actions import open_in_explore
 from app.pages.sparc import view
 from app.pages.sparc.actions import SparcOrder, SparcRun, SparcRuns
 from app.pages.sparc.layout import SparcLayout
 from app.pages.widgets.asking import known_questions
 from app.pages.widgets.notices import notice, notice_in, passing, passing_in, progress
+from app.pages.widgets.sharing import PAGE
 from app.pages.widgets.text import open_documents
 from app.pages.widgets.work import Update, in_line
 from app.services import Services
@@ -75,7 +77,7 @@ class SparcTab(SparcLayout):
         component that keeps the run's id in the address.
         """
         super().__init__(services, session)
-        self.services, self.runs = services, runs
+        self.services, self.runs, self.experiments = services, runs, Experiments(services)
         self.session, self.explored, self.page = session, explored, page
         self.place = gr.State(SparcPlace())
         self.wanted: gr.State = gr.State(None)
@@ -100,6 +102,8 @@ class SparcTab(SparcLayout):
         wanted = packs(self._on_wanted, refusal)
         self.wanted.change(wanted, [*place, self.wanted], self._outputs, **quick)
         self.asking.wire_known(self.session)
+        shares = packs(self._on_share, passing_in(self.sharing.said))
+        self.asking.status.select(shares, place, [self.sharing.said, self.sharing.file], **quick)
         for panel in (self.story, self.rounds, self.reading, self.final):
             panel.select(packs(self._on_click, refusal), place, self._outputs, **quick)
         named = packs(lambda session, *controls: self._line(session, controls))
@@ -257,6 +261,13 @@ class SparcTab(SparcLayout):
             case "explore" if self.asking.has_open(session, run.workspace):
                 return {self.to_explore: ("chunk", chunk_id, new_run_id())}
         return {}
+
+    def _on_share(self, session: Session, place: SparcPlace, event: gr.EventData) -> Iterator[Update]:
+        """The run in view as a page."""
+        if place.run_id and clicked(event)[0] == PAGE:
+            yield from self.sharing.written(
+                lambda folder: self.experiments.export([place.run_id], "html", True, session.owner, folder)
+            )
 
     # Views
 

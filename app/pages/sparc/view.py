@@ -11,6 +11,7 @@ import json
 from app.pages.sparc.actions import SparcRun
 from app.pages.widgets.asking import settings_toggle
 from app.pages.widgets.notices import notice
+from app.pages.widgets.sharing import page_button
 from core.draw.nodes import Node, act, h
 from core.draw.sparc import finders_of
 from core.draw.text import found_by, reading_pane
@@ -97,6 +98,7 @@ def _share(run: SparcRun) -> Node:
         name = f"sparc-{run.run_id[:8]}.json"
         attributes = {"class": "qx-menu-row", "data-act": "download", "data-arg": record, "data-name": name}
         rows.append(h("button", attributes, "Download trace"))
+        rows.append(page_button("qx-menu-row"))
     return h("details.qx-menu", h("summary.qx-btn", "Share ▾"), h("div.qx-menu-panel", *rows))
 
 

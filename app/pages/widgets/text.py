@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import gradio as gr
+
 from app.in_view import OpenDocuments
 from core.draw.nodes import Node, h
 from core.draw.words import counted
@@ -25,6 +27,11 @@ def open_documents(documents: OpenDocuments | None, awaits: bool = True) -> list
             h("span.qx-mut.qx-sm", {"title": "What is open in Explore"}, size),
         )
     ]
+
+
+def file_button(file: Path) -> gr.DownloadButton:
+    """What a handler says of a button whose file is ready."""
+    return gr.DownloadButton(f"Download {file.name} · {size_of(file)}", value=str(file), visible=True)
 
 
 def size_of(path: Path) -> str:

@@ -1,0 +1,47 @@
+"""A run to be handed on.
+
+What opens below the line where a run stands: its address, and the run as one page once that is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import gradio as gr
+
+from app.components.tree import tree
+from app.pages.widgets.notices import passing
+from app.pages.widgets.text import file_button
+from app.pages.widgets.work import Update
+from core.draw.nodes import Node, h
+
+PAGE = "page"
+"""What the button for a page asks for."""
+
+
+class Sharing:
+    """Builds the components inside the card that is being made. prefix: of their ids."""
+
+    def __init__(self, prefix: str) -> None:
+        with gr.Column(elem_classes="qx-over"):
+            self.said = tree(elem_id=f"{prefix}-sharing")
+            self.file = gr.DownloadButton(
+                visible=False, variant="primary", elem_id=f"{prefix}-sharing-page", min_width=130
+            )
+
+    def written(self, write: Callable[[Path], Path]) -> Iterator[Update]:
+        """The page to download. `write`: makes it in a folder. Gradio keeps a copy of what a handler hands
+        out, so the folder goes at once.
+        """
+        with TemporaryDirectory(prefix="qrag-page-") as folder:
+            file = write(Path(folder))
+            words = "The run as one file, live without a network: send it to anybody."
+            yield {self.said: passing(words, "info"), self.file: file_button(file)}
+
+
+def page_button(kind: str = "qx-btn") -> Node:
+    """Asks for the page. `kind`: its class."""
+    title = "The run as one file, live without a network"
+    return h(f"button.{kind}", {"data-act": PAGE, "data-arg": "", "title": title}, "Page (HTML)")
