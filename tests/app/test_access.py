@@ -20,7 +20,7 @@ from tests.settled import new_context, settle
 TABS = ("Explore", "Compare", "SPARC", "Experiments", "Evaluate", "Train")
 WIDE, PHONE = {"width": 1440, "height": 900}, {"width": 360, "height": 740}
 
-CUT_OFF = """() => [...document.querySelectorAll("button, input, textarea, canvas, svg, h3, p, label")]
+CUT_OFF = """() => [...document.querySelectorAll("button, input, textarea, canvas, svg, h3, p, label, .qx-notice")]
   .filter((part) => part.checkVisibility() && !part.closest(".qx-scroll, .qx-strip-scroll, .qx-strip-seg, .qx-read, .qx-pre, .qx-unseen, #js-plotly-tester"))
   .filter((part) => part.getBoundingClientRect().width > 1)
   .map((part) => [part.id || part.className.baseVal || part.className || part.tagName, part.textContent.slice(0, 40), part.getBoundingClientRect()])
@@ -30,6 +30,9 @@ CUT_OFF = """() => [...document.querySelectorAll("button, input, textarea, canva
 reached.
 """
 
+BARS = """() => [...document.querySelectorAll(".gr-accordion")].filter((part) => part.checkVisibility())
+  .filter((part) => part.scrollWidth > part.clientWidth && getComputedStyle(part).overflowX !== "visible").map((part) => part.id)"""
+"""Parts that open and have a bar to scroll by, though nothing in them is hidden."""
 COLOURS = """(canvas) => {
   const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
   return new Set(new Uint32Array(data.buffer)).size;
@@ -64,6 +67,8 @@ def page(tiny_app: RunningApp, browser: Browser) -> Iterator[Page]:
     expect(page.locator("#qx-compare-run")).to_be_enabled(timeout=60_000)
     page.locator("#qx-compare-columns .qx-found .qx-link").nth(1).click()
     expect(page.locator("#qx-compare-reading .qx-crumb")).to_be_visible(timeout=30_000)
+    page.locator("#qx-compare-question textarea").fill("And what else was there?")
+    expect(page.locator("#qx-compare-standing .qx-notice")).to_be_visible(timeout=20_000)
 
     show(page, "SPARC")
     expect(page.locator("#qx-sparc-question textarea")).not_to_have_value("", timeout=30_000)
@@ -110,6 +115,10 @@ def test_axe_finds_nothing_grave(page: Page, tab: str, scheme: str) -> None:
     page.set_viewport_size(WIDE)  # type: ignore[arg-type]
     show(page, tab)
     assert grave_faults(page) == []
+    assert page.evaluate("getComputedStyle(document.documentElement).colorScheme") == {"light": "normal"}.get(
+        scheme, scheme
+    )
+    assert page.evaluate(BARS) == []
 
 
 @pytest.mark.parametrize("tab", TABS)

@@ -295,6 +295,15 @@ def test_a_run_is_shared_beside_its_buttons_and_comes_back(ran: Page) -> None:
         expect(notice).to_be_visible(timeout=20_000)
         ran.locator(closes).click()
         expect(notice).to_have_count(0, timeout=20_000)
+    share.click()
+    ran.locator("#qx-sharing [data-act=page]").click()
+    file = ran.locator("#qx-sharing-page")
+    expect(file).to_be_visible(timeout=20_000)
+    with ran.expect_download() as page_of_it:
+        file.click()
+    kept = Path(page_of_it.value.path()).read_text(encoding="utf-8")
+    assert "default-src 'none'" in kept
+    assert "Ruth travelled to the stable" in kept
     ran.reload()
     wait_ready(ran)
     expect(ran.locator(ANSWER)).to_have_text("stable", timeout=60_000)
@@ -364,14 +373,18 @@ def test_a_failed_question_says_why_and_what_helps_and_a_sample_brings_its_agent
     why = page.locator("#qx-diagnosis")
     expect(why).to_contain_text(
         re.compile(
-            r"Why it failed: chunk \d+ belongs to the answer. It lies one chunk past chunk \d+, which was chosen"
+            r"(Why it failed|What it missed): chunk \d+ belongs to the answer. It lies one chunk past chunk \d+, which was chosen"
         ),
         timeout=60_000,
     )
     expect(page.locator("#qx-story .qx-miss")).to_have_count(1)
+    is_right = page.locator("#qx-story .qx-right").count() == 1
+    assert why.inner_text().startswith("What it missed" if is_right else "Why it failed")
+    expect(page.locator("#qx-strip [data-part=key]")).to_contain_text("missed")
     expect(page.locator("#qx-evidence .qx-missed")).to_have_count(1)
     expect(page.locator(CARDS).filter(has_text="Time needed")).to_have_count(1)
-    assert "|" not in page.locator("#qx-steps").inner_text(), "rules of a table are no words"
+    for part in ("#qx-steps", "#qx-evidence"):
+        assert "|" not in page.locator(part).inner_text(), "rules of a table are no words"
     expect(page.locator("#qx-answer .qx-judged")).to_be_visible()
     telling = page.locator("#qx-evidence mark")
     assert in_sight(telling if telling.count() else page.locator("#qx-evidence .qx-marked"))
@@ -396,6 +409,8 @@ def test_a_failed_question_says_why_and_what_helps_and_a_sample_brings_its_agent
             assert box is not None
             assert card is not None
             assert box["x"] + box["width"] <= card["x"] + card["width"] <= width, "an end is cut"
+        cut = "head => head.scrollWidth > head.clientWidth"
+        assert not page.locator("#qx-story .qx-miss .qx-part-head > span:last-child").evaluate(cut), width
     page.set_viewport_size(WIDE)  # type: ignore[arg-type]
     expect(why.get_by_role("button", name="Take chunk")).to_contain_text("found 2 → 3 of 3")
     page.set_viewport_size(PHONE)  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ from app.session import Session
 from core.completeness import LOW, completeness_by_size
 from core.draw.nodes import Node, h
 from core.draw.words import counted, tenths
-from core.story import verdict_on
+from core.story import Verdict, verdict_on
 from core.whatif.diagnosis import MOST_STEPS, Diagnosis, Remedy, are_words_tried, steps_tried
 
 MOST_BUTTONS = 3
@@ -28,7 +28,7 @@ def diagnosis(run: RunInView | None, session: Session) -> list[Node]:
     result = run.diagnosis
     if result is not None:
         return _said(
-            "Why it failed: ",
+            "What it missed: " if _verdict(run, session) == "right" else "Why it failed: ",
             _cause(result, run) + ("" if result.remedies else _in_vain(run)),
             [_button(remedy, result, run) for remedy in result.remedies[:MOST_BUTTONS]],
         )
@@ -87,9 +87,13 @@ def _no_answer(run: RunInView, session: Session) -> list[Node]:
     )
 
 
-def _reading_failed(run: RunInView, session: Session) -> list[Node]:
+def _verdict(run: RunInView, session: Session) -> Verdict | None:
     answer = answer_in_view(run, session)
-    verdict = None if answer is None else verdict_on(answer.reliable_text, run.known_answer)
+    return None if answer is None else verdict_on(answer.reliable_text, run.known_answer)
+
+
+def _reading_failed(run: RunInView, session: Session) -> list[Node]:
+    verdict = _verdict(run, session)
     if verdict in (None, "right"):
         return []
     what = (

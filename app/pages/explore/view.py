@@ -141,7 +141,7 @@ def settings_line(spec: CheckpointSpec, config: EpisodeConfig, trained: str = ""
         "span",
         h("strong", spec.name),
         " ",
-        h("span", {"class": None if spec.trained else "qx-untrained"}, agent_words(spec)),
+        h("span", {"class": "qx-set-learned" if spec.trained else "qx-untrained"}, agent_words(spec)),
     )
     toggle = settings_toggle("qx-settings", agent, words)
     return [toggle] + (

@@ -20,6 +20,7 @@ from app.pages.widgets.work import QUIET, Work, cancel_button, in_line
 from app.recent import Recent
 from app.session import Session
 from core.draw.nodes import Node, h
+from core.draw.words import counted
 from core.types import Workspace
 
 _UNLESS_TYPED = """(now, offer) => {
@@ -29,6 +30,7 @@ _UNLESS_TYPED = """(now, offer) => {
 """Offers a question, as [what stood in the box when the tab was opened, what Explore asks], unless somebody
 typed another one meanwhile.
 """
+_BLANK = "\N{NO-BREAK SPACE}"
 SECONDS_BETWEEN_LOOKS = 1.0
 """For a document that is being opened."""
 
@@ -211,4 +213,5 @@ def question_label(labelled: Labelled) -> str:
     """A known question in the list, with its hops where they are known."""
     if not labelled.hops:
         return labelled.question
-    return f"{labelled.question}  ·  {labelled.hops} hop{'s' if labelled.hops > 1 else ''}"
+    hops = counted(labelled.hops, "hop").replace(" ", _BLANK)
+    return f"{labelled.question}  ·{_BLANK}{hops}"
