@@ -44,7 +44,7 @@ export function page(element, props, watch) {
       closed = menu.querySelector("summary");
     }
     const share = document.querySelector('[data-act="share"]'); // closes by itself what it has opened
-    for (const close of document.querySelectorAll('#qx-sharing [data-act="keep"], #qx-sharing .qx-notice:not([hidden]) [data-dismiss]')) {
+    for (const close of document.querySelectorAll('.qx-over [data-act="keep"], .qx-over .qx-notice:not([hidden]) [data-dismiss]')) {
       if (share?.contains(target) || close.closest(".qx-notice")?.contains(target)) continue;
       close.click();
       closed = share;
