@@ -72,7 +72,7 @@ def open_sample(
 def open_files(
     explorer: Explorer,
     session: Session,
-    paths: Sequence[Path],
+    paths: Sequence[Path | str] | None,
     agent: str,
     report: Progress,
     chunker: str = "",
@@ -87,7 +87,7 @@ def open_files(
         raise BadDocument(f"{len(paths)} files are more than {MAX_FILES}; open fewer at once")
     documents: list[Document] = []
     with _converter(explorer, session) as converter:
-        for done, path in enumerate(paths):
+        for done, path in enumerate(map(Path, paths)):
             report(OpenProgress("reading", done, len(paths)))
             size = path.stat().st_size
             if size > MAX_FILE_BYTES:

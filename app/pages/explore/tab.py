@@ -5,7 +5,6 @@ Which component starts which action, and what is shown then.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -18,7 +17,6 @@ from app.components.page import NOTHING
 from app.components.strip import strip_loading
 from app.components.tree import clicked, packs
 from app.in_view import OpenDocuments, RunInView
-from app.jobs import Finished, stream
 from app.language_models import new_token
 from app.pages.compare.actions import FromExplore
 from app.pages.evaluate.actions import Evaluations, ShownEpisode, open_episode
@@ -29,13 +27,15 @@ from app.pages.explore import opening
 from app.pages.explore import story as story_view
 from app.pages.explore import view as present
 from app.pages.explore.actions import RUNS_AT_ONCE, Explorer
+from app.pages.explore.answers import Answers
+from app.pages.explore.documents import Openings
 from app.pages.explore.layout import MAX_BUDGET, ExploreLayout
 from app.pages.explore.mark_view import BELONGS, DOES_NOT
-from app.pages.explore.part import Underway, likeliest_first, opening_of, part_progress, part_standing
+from app.pages.explore.part import likeliest_first, part_standing
 from app.pages.explore.strip_source import RunStrip
 from app.pages.widgets.asking import known_questions
 from app.pages.widgets.figures import drawn
-from app.pages.widgets.notices import notice, notice_in, passing, passing_in, preparing, progress
+from app.pages.widgets.notices import notice, notice_in, passing, passing_in
 from app.pages.widgets.sharing import PAGE
 from app.pages.widgets.work import QUIET, in_line, wire_cancel
 from app.services import Services
@@ -89,10 +89,6 @@ class ExploreTab(ExploreLayout):
         super().__init__(services, self._find_strip)
         self.services, self.evaluations = services, evaluations
         self.explorer, self.experiments = Explorer(services), Experiments(services)
-        self._wanted_openings: set[str] = set()
-        """Documents that are being opened for pages that still wait for them."""
-        self._again: set[str] = set()
-        """Those of them at whose end the run in view is to be made again, over all of them."""
         self.session = gr.State(
             Session(owner=newcomer(services.settings)), delete_callback=self.explorer.leave
         )
@@ -110,14 +106,10 @@ class ExploreTab(ExploreLayout):
         """(run id, number) when the run of the page's address is one of SPARC."""
         self.to_sets: gr.State = gr.State(None)
         """The same for an evidence set."""
-        self.ended: gr.State = gr.State(None)
-        """(token, number) of a run that has ended and whose evidence is still to be read."""
-        self.read: gr.State = gr.State(("", "", ""))
-        """(token, why there is no answer or nothing, number) of the run that was read."""
-        self.looked: gr.State = gr.State("")
-        """Token of the run that was looked into."""
         self.filled: gr.State = gr.State(None)
         """(name of the opening, whether to run again) when all is there of what could be asked in part."""
+        self.openings = Openings(self, self.explorer, self.session, self.filled, self._opened)
+        self.answers = Answers(self, self.explorer, self.session)
         self._wire()
 
     def _wire(self) -> None:
@@ -129,53 +121,26 @@ class ExploreTab(ExploreLayout):
             *(self.near, self.figures, self.decision, self.best, self.distribution_title),
             *(self.distribution, self.parts_card, self.parts, self.trail_card, self.trail),
             *(self.answer, self.cite, self.cited, self.to_compare, self.to_sparc, self.to_sets),
-            *(self.ended, self.wanted, self.read, self.filled, *self.own.shown),
+            *(self.answers.ended, self.wanted, self.answers.read, self.filled, *self.own.shown),
             *(*self.openers, *self.controls.list()[1:]),
         ]
         quick: dict[str, Any] = {"outputs": self._panels, **QUIET}
         runs = {**quick, **in_line("agent", RUNS_AT_ONCE), "trigger_mode": "multiple"}
-        cancelled = [*self._wire_openings(quick), *self._wire_runs(runs), *self._wire_answers(quick, runs)]
+        opens = {**quick, **in_line("open", 2)}
         inputs = [self.session, *self.controls.list()]
+        other = [self.session, self.agent, *self.controls.list()]
+        cancelled = [
+            *self.openings.wire(opens),
+            self.agent.input(packs(self._on_agent), other, **opens),
+            *self._wire_runs(runs),
+            *self.answers.wire(inputs, quick, runs),
+        ]
         settled = packs(self._settled), self.session
         wire_cancel(self.asking.cancel, cancelled, packs(self._cancelled), inputs, settled=settled, **quick)
         self._wire_looking(quick)
         self._wire_controls()
         self.own.wire(self.session, self.controls.query)
         self.own.changed.change(packs(self._counted_anew), inputs, **quick)
-
-    def _wire_openings(self, quick: dict[str, Any]) -> list[gr.events.Dependency]:
-        """What opens documents; returns what Cancel ends."""
-        opens = {**quick, **in_line("open", 2)}
-        chunking = [self.agent, self.chunker, self.max_tokens]
-
-        def closes(button: gr.Button) -> gr.events.Dependency:
-            """An open panel would lie over progress, Cancel and errors."""
-            return button.click(lambda: gr.Column(visible=False), None, self.change_panel, **QUIET)
-
-        closes(self.keep)
-        self.change.click(
-            packs(lambda: {self.change_panel: gr.Column(visible=True), self.change_notice: []}),
-            None,
-            [self.change_panel, self.change_notice],
-            **QUIET,
-        )
-        self.asking.progress.select(self._on_progress, self.session, None, api_visibility="private")
-        ways = (
-            (self.open_sample, self._open_sample, self.sample),
-            (self.open_files, self._open_files, self.files),
-            (self.add_files, self._add_files, self.files),
-            (self.open_pasted, self._open_pasted, self.pasted),
-            (self.add_pasted, self._add_pasted, self.pasted),
-            (self.open_generated, self._open_generated, self.length),
-        )
-        other = [self.session, self.agent, *self.controls.list()]
-        return [
-            *(
-                closes(button).then(packs(handler), [self.session, source, *chunking], **opens)
-                for button, handler, source in ways
-            ),
-            self.agent.input(packs(self._on_agent), other, **opens),
-        ]
 
     def _wire_runs(self, runs: dict[str, Any]) -> list[gr.events.Dependency]:
         """What goes on with a run, one event after another; returns what Cancel ends."""
@@ -194,26 +159,6 @@ class ExploreTab(ExploreLayout):
             self.wanted.change(packs(self._on_wanted), [self.session, self.wanted, *controls], **runs),
             self.filled.change(packs(self._on_filled), [self.session, self.filled, *controls], **runs),
         ]
-
-    def _wire_answers(self, quick: dict[str, Any], runs: dict[str, Any]) -> list[gr.events.Dependency]:
-        """What is made of a run that has ended, beside the line of those who step; what Cancel ends."""
-        inputs = [self.session, *self.controls.list()]
-        cites = self.cite.click(packs(self._cite), inputs, **{**quick, **in_line("cite")})
-        reads = self.ended.change(self._read, [self.session, self.ended], self.read, **in_line("answer", 1))
-        reads.success(
-            packs(self._show_answer),
-            [self.session, self.read],
-            **{**runs, "outputs": [self.answer, self.story, self.evidence, self.cite]},
-        )
-        looks_into = {"outputs": self.looked, **in_line("diagnosis", 1)}
-        shows = {**runs, "outputs": self.diagnosis}
-        looked = [self.session, self.looked]
-        looks = self.read.change(self._diagnose, [self.session, self.read], **looks_into)
-        tries = looks.success(packs(self._show_diagnosis), looked, **shows).then(
-            self._try_embedding, looked, **looks_into
-        )
-        tries.success(packs(self._show_diagnosis), looked, **shows)
-        return [cites, reads, looks, tries]
 
     def _wire_looking(self, quick: dict[str, Any]) -> None:
         """Where a person looks, and where the run is found from now on."""
@@ -288,7 +233,7 @@ class ExploreTab(ExploreLayout):
         shown = (
             self._attaching(session, run_id)
             if run_id
-            else self._opening(
+            else self.openings.run(
                 session, lambda report: opening.open_named(self.explorer, session, doc, default, report)
             )
             if doc
@@ -302,7 +247,7 @@ class ExploreTab(ExploreLayout):
         sample = list_samples()[0]
         refused = refused or passing(self.services.log_notice)
         is_open = False
-        for update in self._opening(
+        for update in self.openings.run(
             session,
             lambda report: opening.open_sample(self.explorer, session, sample.key, default, report),
         ):
@@ -332,7 +277,7 @@ class ExploreTab(ExploreLayout):
                 attached = self.explorer.back(attached)
             return attached
 
-        for update in self._opening(session, work):
+        for update in self.openings.run(session, work):
             yield {**update, **self._attached(update[self.session])} if self.header in update else update
 
     def _attached(self, session: Session) -> Update:
@@ -341,151 +286,8 @@ class ExploreTab(ExploreLayout):
         assert run is not None
         query, config = run.trace.started.query, run.config
         shown = {**self._view(session, query, config), **self._figures(run, session)}
-        to_read = (
-            {} if run.trace.stopped is None else {self.read: (run.token, "", new_run_id())}
-        )  # what it lacks is looked into again
-        return {**shown, **self._control_values(run.spec, config), self.controls.query: query, **to_read}
-
-    def _open_sample(
-        self, session: Session, key: str, agent: str, chunker: str, max_tokens: float | None
-    ) -> Iterator[Update]:
-        own = replace(session, agent_chosen=False)  # a sample comes with the agent that it was written for
-        yield from self._opening(
-            session,
-            lambda report: opening.open_sample(self.explorer, own, key, agent, report, chunker, max_tokens),
-            from_panel=True,
-        )
-
-    def _open_files(
-        self,
-        session: Session,
-        paths: list[str] | None,
-        agent: str,
-        chunker: str,
-        max_tokens: float | None,
-        beside: OpenDocuments | None = None,
-    ) -> Iterator[Update]:
-        files = [Path(path) for path in paths or []]
-        yield from self._opening(
-            session,
-            lambda report: opening.open_files(
-                self.explorer, session, files, agent, report, chunker, max_tokens, beside
-            ),
-            from_panel=True,
-        )
-
-    def _open_pasted(
-        self,
-        session: Session,
-        text: str,
-        agent: str,
-        chunker: str,
-        max_tokens: float | None,
-        beside: OpenDocuments | None = None,
-    ) -> Iterator[Update]:
-        yield from self._opening(
-            session,
-            lambda report: opening.open_pasted(
-                self.explorer, session, text, agent, report, chunker, max_tokens, beside
-            ),
-            from_panel=True,
-        )
-
-    def _add_files(
-        self, session: Session, paths: list[str] | None, agent: str, chunker: str, max_tokens: float | None
-    ) -> Iterator[Update]:
-        yield from self._open_files(
-            session, paths, agent, chunker, max_tokens, self.services.library.corpora.get(session.corpus)
-        )
-
-    def _add_pasted(
-        self, session: Session, text: str, agent: str, chunker: str, max_tokens: float | None
-    ) -> Iterator[Update]:
-        yield from self._open_pasted(
-            session, text, agent, chunker, max_tokens, self.services.library.corpora.get(session.corpus)
-        )
-
-    def _open_generated(
-        self, session: Session, length: int, agent: str, chunker: str, max_tokens: float | None
-    ) -> Iterator[Update]:
-        yield from self._opening(
-            session,
-            lambda report: opening.open_generated(
-                self.explorer, session, length, agent, report, chunker, max_tokens
-            ),
-            from_panel=True,
-        )
-
-    def _opening(
-        self, session: Session, work: Callable[[Progress], Session], *, from_panel: bool = False
-    ) -> Iterator[Update]:
-        """Progress while `work` opens documents, then the fresh page. What was open stays when it fails or is
-        cancelled. `from_panel`: the panel that changes the document shows the error, too.
-        """
-
-        def failed(words: str) -> Update:
-            if from_panel:
-                return {self.change_panel: gr.Column(visible=True), self.change_notice: notice(words)}
-            return {self.asking.notice: passing(words)}
-
-        settled = {self.session: replace(session, opening=""), self.asking.progress: [], **self._busy(False)}
-        token, asked = new_run_id(), False
-        self._wanted_openings.discard(session.filling)  # the page is to show something else
-        self._wanted_openings.add(token)
-        try:
-            yield {
-                self.session: replace(session, opening=token),
-                self.asking.progress: preparing(),
-                self.asking.notice: [],
-                self.change_notice: [],
-                **self._busy(True),
-            }
-            with closing(stream(opening_of(work))) as items:
-                for item in items:
-                    if token not in self._wanted_openings:
-                        yield {
-                            self.asking.progress: [],
-                            **self._busy(False),
-                        }  # what comes late must not undo what Cancel has shown
-                    elif isinstance(item, Finished):
-                        shown = (
-                            {self.asking.progress: [], self.filled: (token, token in self._again)}
-                            if asked
-                            else self._opened(item.result)
-                        )
-                        yield {**shown, **self._busy(False)}
-                    elif isinstance(item, Underway):
-                        if not asked:
-                            self._again.add(token)
-                        yield self._underway(item, token, first=not asked)
-                        asked, settled = True, {self.asking.progress: [], **self._busy(False)}
-                    else:
-                        yield {self.asking.progress: progress(item)}
-        except UserError as error:
-            yield {**settled, **failed(str(error))}
-        except Exception:
-            logging.getLogger(__name__).exception("documents could not be opened")
-            words = (
-                "something failed while opening; what was open is still there, and the server's log says why"
-            )
-            yield {**settled, **failed(words)}
-        finally:
-            self._wanted_openings.discard(token)
-            self._again.discard(token)
-
-    def _underway(self, item: Underway, token: str, *, first: bool) -> Update:
-        """What can be asked while documents are embedded, and how far they are."""
-        session = replace(item.session, filling=token)
-        bar = part_progress(item.progress, self.explorer.documents(session), token in self._again)
-        shown = {self.asking.progress: bar, self.asking.cancel: gr.update(interactive=True)}
-        ready = gr.update(interactive=True)
-        opened = {**self._opened(session), self.asking.run: ready, self.step: ready} if first else {}
-        return {**opened, **shown}
-
-    def _on_progress(self, session: Session, event: gr.EventData) -> None:
-        """Whether the run in view is made again at the end, which the next progress shows."""
-        if clicked(event)[0] == "at-end" and session.filling in self._wanted_openings:
-            self._again ^= {session.filling}
+        lacks = self.answers.look_again(run)
+        return {**shown, **self._control_values(run.spec, config), self.controls.query: query, **lacks}
 
     def _on_filled(
         self, session: Session, filled: tuple[str, bool] | None, *controls: Any
@@ -500,16 +302,6 @@ class ExploreTab(ExploreLayout):
         yield {**self._shown(session, controls), self.header: present.document_header(documents)}
         if filled[1] and run is not None and run.ended and is_preview_of(run, str(controls[0] or "")):
             yield from self._again_from_the_start(session, controls)
-
-    def _busy(self, opening_documents: bool) -> Update:
-        """Nothing runs over documents that are about to be replaced."""
-        ready = gr.update(interactive=not opening_documents)
-        return {
-            self.asking.cancel: gr.update(interactive=opening_documents),
-            self.asking.run: ready,
-            self.step: ready,
-            **dict.fromkeys(self.openers, ready),
-        }
 
     def _opened(self, session: Session) -> Update:
         """What changes with the documents: known questions, controls at their defaults, empty views."""
@@ -594,7 +386,7 @@ class ExploreTab(ExploreLayout):
         def work(report: Progress) -> Session:
             return self.explorer.change_agent(session, agent, report)
 
-        for update in self._opening(session, work):
+        for update in self.openings.run(session, work):
             if self.controls.query in update:
                 update[self.controls.query] = query
             yield update
@@ -628,7 +420,7 @@ class ExploreTab(ExploreLayout):
             case ("asked", Path() as path, str(question), _):
                 yield from self._asked(session, path, question)
             case ("sample", str(key), _):
-                yield from self._open_sample(session, key, "", "", None)
+                yield from self.openings.sample(session, key)
             case ("chunk", int(chunk_id), _):
                 yield self._navigated(session, controls, "open", str(chunk_id))
             case ("continue", str(run_id), int(kept), _):
@@ -664,7 +456,7 @@ class ExploreTab(ExploreLayout):
         """The open documents in chunks of another size, and the same question with the same settings."""
         as_set = self.controls.list()
         recut: Session | None = None
-        for update in self._opening(
+        for update in self.openings.run(
             session, lambda report: opening.open_recut(self.explorer, session, max_tokens, report)
         ):
             recut = update[self.session] if self.header in update else recut
@@ -688,7 +480,7 @@ class ExploreTab(ExploreLayout):
             episodes.append(self.evaluations.episode(evaluation_id, position, session.owner))
             return open_episode(self.explorer, session, episodes[0], report)
 
-        for update in self._opening(session, work):
+        for update in self.openings.run(session, work):
             session = update.get(self.session, session)
             yield update
         if (
@@ -717,7 +509,7 @@ class ExploreTab(ExploreLayout):
             return opening.open_files(self.explorer, own, [path], "", report)
 
         opened: Session | None = None
-        for update in self._opening(session, work):
+        for update in self.openings.run(session, work):
             if self.header in update:
                 opened, update[self.controls.query] = update[self.session], question
             yield update
@@ -774,7 +566,7 @@ class ExploreTab(ExploreLayout):
             run = self.explorer.run_of(session)
             yield {
                 **self._figures(run, session),
-                **self._to_read(run),
+                **self.answers.to_read(run),
                 self.asking.cancel: gr.update(interactive=False),
             }
             self.services.log.flush()
@@ -782,97 +574,6 @@ class ExploreTab(ExploreLayout):
             yield {
                 notice or self.asking.notice: passing(str(error)),
                 self.asking.status: present.standing_at(self.explorer.run_of(session), session),
-                self.asking.cancel: gr.update(interactive=False),
-            }
-
-    def _to_read(self, run: RunInView | None) -> Update:
-        """Asks for the answer that a run ends in; nothing while a run goes on, or was read before."""
-        if run is None or run.trace.stopped is None or run.answer is not None:
-            return {}
-        return {self.answer: answer_view.working(), self.ended: (run.token, new_run_id())}
-
-    def _read(self, session: Session, ended: tuple[str, str]) -> tuple[str, str, str]:
-        """Has the evidence of a run read, which takes a moment: not in the line of those who step."""
-        run = self.explorer.run_of(replace(session, run=ended[0]))
-        try:
-            if run is not None:
-                self.services.answer(run)
-        except UserError as error:
-            return ended[0], f"no answer was read: {error}", ended[1]
-        return ended[0], "", ended[1]
-
-    def _show_answer(self, session: Session, read: tuple[str, str, str]) -> Update:
-        """The answer, unless another run is in view. In line with steps, which must not overtake it."""
-        run, (token, error, _) = self.explorer.run_of(session), read
-        if run is None or run.token != token:
-            return {}
-        if error:
-            return {self.answer: notice(error)}
-        answer = present.answer_in_view(run, session)
-        return {
-            self.answer: answer_view.answer(answer, run.evidence_texts(), run.known_answer),
-            self.story: story_view.story(run, session),
-            self.evidence: present.evidence(run, session),
-            self.cite: gr.update(visible=answer is not None),
-        }
-
-    def _diagnose(self, session: Session, read: tuple[str, str, str]) -> str:
-        """Looks into a run that lacks support: runs of its own, so beside the line of those who step."""
-        run = self.explorer.run_of(replace(session, run=read[0]))
-        if run is not None:
-            self.services.diagnose(run)
-        return read[0]
-
-    def _try_embedding(self, session: Session, token: str) -> str:
-        run = self.explorer.run_of(replace(session, run=token))
-        if run is not None:
-            self.services.try_embedding(run)
-        return token
-
-    def _show_diagnosis(self, session: Session, token: str) -> Update:
-        run = self.explorer.run_of(session)
-        return (
-            {}
-            if run is None or run.token != token
-            else {self.diagnosis: diagnosis_view.diagnosis(run, session)}
-        )
-
-    def _cite(self, session: Session, *_: Any) -> Iterator[Update]:
-        """A language model's answer as it is written, or a sentence that says why none comes."""
-        run, llm = self.explorer.run_of(session), self.services.language_models.get(session)
-        if run is None or run.trace.stopped is None:
-            return
-        if llm is None:
-            words = "no language model is set; give one in the SPARC tab, under Language model"
-            yield {self.cited: [*notice(words, "info"), *answer_view.cited(run.cited)]}
-            return
-
-        def work(report: Callable[[str], None]) -> RunInView:
-            return self.services.cite(run, llm, report)
-
-        yield {self.cited: answer_view.asking(llm.name), self.asking.cancel: gr.update(interactive=True)}
-        try:
-            with closing(stream(work)) as items:
-                for item in items:
-                    written = (
-                        answer_view.cited(item.result.cited)
-                        if isinstance(item, Finished)
-                        else answer_view.asking(llm.name, item)
-                    )
-                    yield {self.cited: written}
-            yield {self.asking.cancel: gr.update(interactive=False)}
-        except UserError as error:
-            yield {
-                self.cited: [*notice(f"no answer came: {error}"), *answer_view.cited(run.cited)],
-                self.asking.cancel: gr.update(interactive=False),
-            }
-        except Exception:
-            logging.getLogger(__name__).exception("a language model could not be asked")
-            words = (
-                "something failed while asking; what was there by then is kept, and the server's log says why"
-            )
-            yield {
-                self.cited: [*notice(words), *answer_view.cited(run.cited)],
                 self.asking.cancel: gr.update(interactive=False),
             }
 
@@ -884,9 +585,8 @@ class ExploreTab(ExploreLayout):
 
     def _cancelled(self, session: Session, *controls: Any) -> Update:
         words = passing("Cancelled; what was done so far is kept.", "info")
-        update = {self.asking.progress: [], self.asking.notice: words, **self._busy(False)}
-        self._wanted_openings -= {session.opening, session.filling}
-        session = replace(session, opening="", filling="")
+        update = {self.asking.progress: [], self.asking.notice: words, **self.openings.busy(False)}
+        session = self.openings.cancel(session)
         return (
             {**self._shown(session, controls), **update}
             if session.corpus
@@ -895,11 +595,8 @@ class ExploreTab(ExploreLayout):
 
     def _settled(self, session: Session) -> Update:
         """Nothing is opened, unless something else is by now."""
-        return (
-            {}
-            if session.opening or session.filling in self._wanted_openings
-            else {self.asking.progress: [], **self._busy(False)}
-        )
+        opens = session.opening or self.openings.is_filling(session)
+        return {} if opens else self.openings.free()
 
     def _on_tree(self, session: Session, event: gr.EventData, *controls: Any) -> Update:
         run, (action, argument) = self.explorer.run_of(session), clicked(event)
@@ -966,7 +663,9 @@ class ExploreTab(ExploreLayout):
         if action == "again":
             yield from self._again_from_the_start(session, controls)
         elif action == "rest":
-            yield from self._opening(session, lambda report: self.explorer.embed_the_rest(session, report))
+            yield from self.openings.run(
+                session, lambda report: self.explorer.embed_the_rest(session, report)
+            )
         else:
             yield self._navigated(session, controls, action, argument)
 
@@ -1026,9 +725,8 @@ class ExploreTab(ExploreLayout):
         if run is None:
             return self._shown(session, controls)
         again = self.services.relabel(run)
-        lacks = again is not run and run.trace.stopped is not None
-        shown = self._shown(session, controls)
-        return {**shown, self.read: (run.token, "", new_run_id())} if lacks else shown
+        lacks = self.answers.look_again(run) if again is not run else {}
+        return {**self._shown(session, controls), **lacks}
 
     def _find(self, session: Session, wanted: str) -> Update:
         chunk_id, words = opening.find_chunk(

@@ -214,7 +214,7 @@ class SparcTab(SparcLayout):
                 going,
                 done,
                 "running",
-                lambda: self._settled(session, place),
+                lambda words: {**self._settled(session, place), self.asking.notice: passing(words)},
             )
         finally:
             gone.set()

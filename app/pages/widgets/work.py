@@ -85,10 +85,10 @@ class Work:
         going: Callable[[Any], Update],
         done: Callable[[R], Iterable[Update]],
         doing: str,
-        settled: Callable[[], Update] | None = None,
+        failed: Callable[[str], Update] | None = None,
     ) -> Iterator[Update]:
-        """What the page shows while `task` is at work: `going` of each report, `done` of its result. What it
-        raises becomes a sentence, beside the page as it is `settled`. doing: what it does, as "comparing".
+        """What the page shows while `task` is at work: `going` of each report, `done` of its result, `failed`
+        of the sentence that its error becomes, a notice by default. doing: what it does, as "comparing".
         """
         try:
             with closing(stream(task)) as items:
@@ -104,7 +104,7 @@ class Work:
                 words = (
                     f"something failed while {doing}; what is shown is kept, and the server's log says why"
                 )
-            yield {**(settled or self.free)(), self.notice: passing(words)}
+            yield failed(words) if failed else {**self.free(), self.notice: passing(words)}
 
     def wire_cancel(
         self,

@@ -1,0 +1,190 @@
+"""Documents on their way to the page.
+
+What opens them, their progress, and what can be asked while they are embedded. What was open stays until the
+new documents are there, and whenever they fail or are cancelled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import gradio as gr
+
+from app.components.tree import clicked, packs
+from app.pages.explore import opening
+from app.pages.explore.actions import Explorer
+from app.pages.explore.layout import ExploreLayout
+from app.pages.explore.part import Underway, opening_of, part_progress
+from app.pages.widgets.notices import notice, passing, preparing, progress
+from app.pages.widgets.work import QUIET
+from app.session import Session
+from core.log import new_run_id
+from core.opening import OpenProgress, Progress
+
+Update = dict[Any, Any]
+
+
+class Openings:
+    """Handlers of the panel that changes the documents, and what other handlers open documents with."""
+
+    def __init__(
+        self,
+        page: ExploreLayout,
+        explorer: Explorer,
+        session: gr.State,
+        filled: gr.State,
+        opened: Callable[[Session], Update],
+    ) -> None:
+        """filled: hears when all is there of what could be asked in part. opened: the page of a session."""
+        self._page, self._explorer, self._session, self._filled = page, explorer, session, filled
+        self._opened = opened
+        self._wanted: set[str] = set()
+        """Documents that are being opened for pages that still wait for them."""
+        self._again: set[str] = set()
+        """Those of them at whose end the run in view is to be made again, over all of them."""
+
+    def wire(self, opens: dict[str, Any]) -> list[gr.events.Dependency]:
+        """Returns what Cancel ends. opens: outputs and line of what opens documents."""
+        page = self._page
+        chunking = [page.agent, page.chunker, page.max_tokens]
+        self._closes_panel(page.keep)
+        page.change.click(
+            packs(lambda: {page.change_panel: gr.Column(visible=True), page.change_notice: []}),
+            None,
+            [page.change_panel, page.change_notice],
+            **QUIET,
+        )
+        page.asking.progress.select(self._on_progress, self._session, None, api_visibility="private")
+        ways = (
+            (page.open_sample, page.sample, self._opener(_open_sample)),
+            (page.open_files, page.files, self._opener(opening.open_files)),
+            (page.add_files, page.files, self._opener(opening.open_files, adds=True)),
+            (page.open_pasted, page.pasted, self._opener(opening.open_pasted)),
+            (page.add_pasted, page.pasted, self._opener(opening.open_pasted, adds=True)),
+            (page.open_generated, page.length, self._opener(opening.open_generated)),
+        )
+        return [
+            self._closes_panel(button).then(handler, [self._session, source, *chunking], **opens)
+            for button, source, handler in ways
+        ]
+
+    def _closes_panel(self, button: gr.Button) -> gr.events.Dependency:
+        """An open panel would lie over progress, Cancel and errors."""
+        return button.click(lambda: gr.Column(visible=False), None, self._page.change_panel, **QUIET)
+
+    def _opener(self, way: Callable[..., Session], *, adds: bool = False) -> Callable[..., Any]:
+        """The handler of a button. adds: behind the documents that are open."""
+
+        def handler(
+            session: Session, source: Any, agent: str, chunker: str, max_tokens: float | None
+        ) -> Iterator[Update]:
+            open_now = self._explorer.services.library.corpora.get(session.corpus)
+            beside = {"beside": open_now} if adds else {}
+            yield from self.run(
+                session,
+                lambda report: way(
+                    self._explorer, session, source, agent, report, chunker, max_tokens, **beside
+                ),
+                from_panel=True,
+            )
+
+        return packs(handler)
+
+    def run(
+        self, session: Session, work: Callable[[Progress], Session], *, from_panel: bool = False
+    ) -> Iterator[Update]:
+        """Progress while `work` opens documents, then the fresh page. from_panel: it shows errors, too."""
+        asking, token, can_ask = self._page.asking, new_run_id(), False
+
+        def going(item: OpenProgress | Underway) -> Update:
+            nonlocal can_ask
+            if token not in self._wanted:
+                return self.free()  # what comes late must not undo what Cancel has shown
+            if not isinstance(item, Underway):
+                return {asking.progress: progress(item)}
+            first, can_ask = not can_ask, True
+            if first:
+                self._again.add(token)
+            return self._underway(item, token, first=first)
+
+        def done(opened: Session) -> Iterable[Update]:
+            if token not in self._wanted:
+                yield self.free()
+            elif can_ask:
+                yield {**self.free(), self._filled: (token, token in self._again)}
+            else:
+                yield {**self._opened(opened), **self.busy(False)}
+
+        def failed(words: str) -> Update:
+            settled = {**self.free(), **({} if can_ask else {self._session: replace(session, opening="")})}
+            if from_panel:
+                panel = gr.Column(visible=True)
+                return {**settled, self._page.change_panel: panel, self._page.change_notice: notice(words)}
+            return {**settled, asking.notice: passing(words)}
+
+        self._wanted.discard(session.filling)  # the page is to show something else
+        self._wanted.add(token)
+        try:
+            yield {
+                self._session: replace(session, opening=token),
+                asking.progress: preparing(),
+                asking.notice: [],
+                self._page.change_notice: [],
+                **self.busy(True),
+            }
+            yield from asking.work.follow(opening_of(work), going, done, "opening documents", failed)
+        finally:
+            self._wanted.discard(token)
+            self._again.discard(token)
+
+    def sample(self, session: Session, key: str) -> Iterator[Update]:
+        """A sample, as from the panel."""
+        yield from self.run(
+            session,
+            lambda report: _open_sample(self._explorer, session, key, "", report),
+            from_panel=True,
+        )
+
+    def _underway(self, item: Underway, token: str, *, first: bool) -> Update:
+        """What can be asked while documents are embedded, and how far they are."""
+        page, session = self._page, replace(item.session, filling=token)
+        bar = part_progress(item.progress, self._explorer.documents(session), token in self._again)
+        shown = {page.asking.progress: bar, page.asking.cancel: gr.update(interactive=True)}
+        ready = gr.update(interactive=True)
+        opened = {**self._opened(session), page.asking.run: ready, page.step: ready} if first else {}
+        return {**opened, **shown}
+
+    def _on_progress(self, session: Session, event: gr.EventData) -> None:
+        """Whether the run in view is made again at the end, which the next progress shows."""
+        if clicked(event)[0] == "at-end" and self.is_filling(session):
+            self._again ^= {session.filling}
+
+    def is_filling(self, session: Session) -> bool:
+        """Whether the rest of what can be asked in part is on its way."""
+        return session.filling in self._wanted
+
+    def cancel(self, session: Session) -> Session:
+        """The session of a page that waits for nothing any more."""
+        self._wanted -= {session.opening, session.filling}
+        return replace(session, opening="", filling="")
+
+    def busy(self, opening_documents: bool) -> Update:
+        """Nothing runs over documents that are about to be replaced."""
+        asking, ready = self._page.asking, gr.update(interactive=not opening_documents)
+        return {
+            asking.cancel: gr.update(interactive=opening_documents),
+            asking.run: ready,
+            self._page.step: ready,
+            **dict.fromkeys(self._page.openers, ready),
+        }
+
+    def free(self) -> Update:
+        """Nothing is opened."""
+        return {self._page.asking.progress: [], **self.busy(False)}
+
+
+def _open_sample(explorer: Explorer, session: Session, *how: Any) -> Session:
+    """A sample comes with the agent that it was written for."""
+    return opening.open_sample(explorer, replace(session, agent_chosen=False), *how)
