@@ -34,8 +34,8 @@ from core.config import EpisodeConfig
 from core.errors import BadRequest, Cancelled
 from core.log import LoggedRun
 from core.log.branches import sparc_trace_of
-from core.log.export import finished_run
 from core.log.records import Status, moment
+from core.log.transfer import finished_run
 from core.log.wire import run_lines
 from core.qrag.retriever import QRAG
 from core.retrievers import facts_of

@@ -18,9 +18,9 @@ from typing import Any, get_args
 from core.cli.common import progress_printer, say
 from core.cli.flags import DEVICE, LOG_FILE
 from core.errors import BadRequest, LogError
+from core.export.runs import FORMATS, export_runs
 from core.hub.client import check_repository, connect
 from core.hub.export import LogCopy
-from core.log.export import FORMATS, export_runs, import_runs, send_runs
 from core.log.inbox import inbox_of
 from core.log.lock import LogOwned
 from core.log.otlp import HEADERS_VARIABLE, Receiver
@@ -28,6 +28,7 @@ from core.log.push import TOKEN_VARIABLE, PushTarget, push_runs
 from core.log.reader import LogReader, open_reader
 from core.log.records import RunRow, Status, moment, new_run_id
 from core.log.store import ExperimentLog, default_log_path
+from core.log.transfer import import_runs, send_runs
 from core.log.wire import read_runs
 
 

@@ -1,8 +1,8 @@
 """Several runs of one question as a page that stands alone.
 
-What the Compare tab shows of them, by the same views (core.draw.comparison), with a strip that shows the steps
-of any one column, and chunks to be read in their place. Decides what gives way where room is scarce: the
-later steps of the strip, of all columns alike.
+What the Compare tab shows of them, by the same views (core.draw.comparison), with a strip that shows the
+steps of any one column, and chunks to be read in their place. Decides what gives way where room is scarce:
+the later steps of the strip, of all columns alike.
 """
 
 from __future__ import annotations
@@ -16,21 +16,19 @@ from core.draw import comparison
 from core.draw.comparison import HOLLOW, MethodColumn, ShownComparison
 from core.draw.nodes import Node, act, h, html_of
 from core.draw.words import counted
-from core.log.live import NUMBERS_ROOM, PAGE_ROOM, SCRIPT, STYLE, TEXTS_ROOM, packed_texts, packed_together
-from core.log.page import (
-    LoggedView,
+from core.export.frame import (
     about,
     framed,
     reading_card,
     rounded_sentence,
-    settings_of,
     strip_card,
-    strip_data,
     texts_sentence,
     tree,
-    view_of,
     walk_bar,
 )
+from core.export.live import NUMBERS_ROOM, PAGE_ROOM, SCRIPT, STYLE, TEXTS_ROOM, packed_texts, packed_together
+from core.export.logged import LoggedView, strip_data, view_of
+from core.export.words import settings_of
 from core.log.records import LoggedDocument, LoggedRun, RunRecord, known_answer_of
 from core.retrievers import facts_of
 

@@ -131,7 +131,7 @@ def packed_texts(
     count = len(order)
     while too_many - fits > max(1, fits // 50):  # about as many as there is room for
         content = packed(count)
-        # Texts compress alike, so sizes tell how many have room: one try closely below that, one closely above.
+        # texts compress alike: sizes tell how many have room, one try is closely below that, one above
         likely = count * room / len(content)
         if len(content) <= room:
             fits, text, count = count, content, int(1.01 * likely)

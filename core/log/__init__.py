@@ -1,12 +1,11 @@
 """The experiment log.
 
 One DuckDB file, one owner process, every run with the Q-values of all chunks. `open_log` to record runs,
-`open_reader` to look at them from another process, `export_runs` and `import_runs` to move them; evaluations
+`open_reader` to look at them from another process, `core.export` and `import_runs` to move them; evaluations
 and trainings come and go whole (`keep`). Callers pass an owner and nothing else: who may see what is decided
 here, in SQL.
 """
 
-from core.log.export import FORMATS, ExportFormat, export_runs, import_runs, send_runs
 from core.log.inbox import InboxLog
 from core.log.lock import LogOwned
 from core.log.measurements import (
@@ -37,15 +36,14 @@ from core.log.records import (
 )
 from core.log.retention import expire
 from core.log.store import ExperimentLog, default_log_path, open_log
+from core.log.transfer import import_runs, send_runs
 from core.log.wire import MalformedRuns
 
 __all__ = [
-    "FORMATS",
     "DetailName",
     "Evaluation",
     "EvaluationEntry",
     "ExperimentLog",
-    "ExportFormat",
     "FinalStatus",
     "InboxLog",
     "LogOwned",
@@ -64,7 +62,6 @@ __all__ = [
     "default_log_path",
     "delete_measurement",
     "expire",
-    "export_runs",
     "import_runs",
     "list_evaluations",
     "list_trainings",

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from core.errors import LogError
 from core.log.database import Connection, literal
-from core.log.export import TABLES, finished_run, import_file
 from core.log.queries import RunReader
 from core.log.store import ExperimentLog
+from core.log.transfer import TABLES, finished_run, import_file
 from core.log.wire import check_lines, run_lines
 
 SHARD_BYTES = 8 << 20

@@ -28,10 +28,10 @@ from pydantic import Field, SecretStr, TypeAdapter, ValidationError
 
 from core.batches import batches
 from core.errors import BadRequest, LogError, quoted
-from core.log.export import finished_run, import_runs
 from core.log.mirror import ended_runs
 from core.log.queries import RunReader
 from core.log.store import ExperimentLog
+from core.log.transfer import finished_run, import_runs
 from core.log.wire import FinishedRun, MalformedRuns, run_lines
 
 TOKEN_VARIABLE = "QRAG_PUSH_TOKEN"

@@ -21,7 +21,6 @@ from core.events import Event, RunStarted
 from core.home import home
 from core.log import statements
 from core.log.database import Connection, Database, explain
-from core.log.export import finished_run, import_file
 from core.log.inbox import InboxLog, inbox_of
 from core.log.lock import LogOwned, lock_as_owner, unlock
 from core.log.measurements import PATTERNS, Evaluation, Training, insert, take_in
@@ -30,6 +29,7 @@ from core.log.otlp import Receiver, Sender
 from core.log.protocol import RunLog
 from core.log.queries import RunReader
 from core.log.records import DetailName, FinalStatus, RunRecord, detail_json, logged_documents, now
+from core.log.transfer import finished_run, import_file
 from core.log.wire import FinishedRun, MalformedRuns
 from core.log.writer import QueuedWork, Writer
 from core.types import ChunkTable, Document

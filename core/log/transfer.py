@@ -1,10 +1,8 @@
-"""Runs out of the log and into another.
+"""Whole runs out of the log and into another.
 
-JSON (lines, lossless), CSV and Parquet (a table of runs and a table of steps), HTML (a page a run, or one of
-several runs of one question), OpenInference (a line a run, for tools that show traces), GraphML (a graph a
-SPARC run). Only JSON carries the Q-values of all chunks and comes back in. Who may export what is decided by
-the queries, as for every reader.
-CSV cells that a spreadsheet would run as formulas are disarmed with an apostrophe.
+What every export is made of, the tables of runs and steps, and what an exported file brings. Who may export
+what is decided by the queries, as for every reader. CSV cells that a spreadsheet would run as formulas are
+disarmed with an apostrophe.
 """
 
 from __future__ import annotations
@@ -13,28 +11,17 @@ import csv
 import io
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Protocol
 
 from core.errors import LogError, RunNotFound
 from core.log.atomic import write_whole
-from core.log.comparison_page import MAX_COLUMNS, comparison_page
 from core.log.database import Connection, literal, storable
-from core.log.graph import graphml_of
-from core.log.otlp import Receiver, json_line
-from core.log.page import run_page
+from core.log.otlp import Receiver
 from core.log.queries import MINE, VISIBLE, RunReader
 from core.log.records import now
 from core.log.spans import spans_of
-from core.log.wire import FinishedRun, read_runs, run_lines
-
-ExportFormat = Literal["json", "csv", "parquet", "html", "openinference", "graphml"]
-FORMATS: tuple[ExportFormat, ...] = get_args(ExportFormat)
-LINES: dict[str, str] = {"json": ".jsonl", "openinference": ".otlp.jsonl"}
-"""Formats that are one file for all runs, and how its name ends."""
-FILES: dict[str, str] = {"html": ".html", "graphml": ".graphml"}
-"""Formats that are a file a run, and how its name ends."""
+from core.log.wire import FinishedRun, read_runs
 
 TABLES = {
     "runs": (
@@ -64,50 +51,6 @@ class RunSink(Protocol):
 
     def insert_finished(self, run: FinishedRun) -> bool:
         """False when the run's id is taken."""
-
-
-def export_runs(
-    log: RunReader,
-    run_ids: Sequence[str] | None,
-    format: ExportFormat,
-    target: Path,
-    *,
-    include_text: bool = True,
-    owner: str | None = None,
-) -> Path:
-    """Write runs that have ended, all of `owner`'s if `run_ids` is None, to `target`; returns the file (json,
-    openinference) or the folder (csv, parquet, html, graphml) written.
-
-    `target` is a folder, which is made, or for lines and for the page or graph of one run also a file; several
-    runs of one question over the same chunks become one page where it is a file. Without text, texts of documents and chunks stay behind, and headings; a graph is of nothing else, so it needs them.
-    Raises RunNotFound for an id that `owner` may not open, LogError for a run that goes on or a disk that is
-    full.
-    """
-    if format not in FORMATS:
-        raise LogError(f"format={format!r} is unknown; choose one of {', '.join(FORMATS)}")
-    ids = _ended(log, run_ids, owner)
-    target = Path(target)
-    try:
-        if format in LINES:
-            file = target if target.suffix and not target.is_dir() else target / f"runs{LINES[format]}"
-            file.parent.mkdir(parents=True, exist_ok=True)
-            runs = _runs(log, ids, include_text, owner)
-            write_whole(file, _json_lines(runs) if format == "json" else map(json_line, map(spans_of, runs)))
-            return file
-        if format in FILES:
-            return _write_files(log, ids, target, format, include_text, owner)
-        target.mkdir(parents=True, exist_ok=True)
-        for name in TABLES:
-            file = target / f"{name}.{format}"
-            log.read(
-                partial(_write_table, name=name, ids=ids, owner=owner, include_text=include_text, target=file)
-            )
-    except OSError as error:
-        raise LogError(
-            f"the export to {target} could not be written ({error.strerror}); choose a folder with room that"
-            " you can write to"
-        ) from error
-    return target
 
 
 def import_runs(
@@ -146,7 +89,18 @@ def _taken_over(run: FinishedRun, owner: str | None) -> FinishedRun:
     return run.owned_by(owner) if owner is None else replace(run.owned_by(owner), finished_at=now())
 
 
-def _ended(log: RunReader, run_ids: Sequence[str] | None, owner: str | None) -> list[str]:
+def is_one_question(log: RunReader, run_ids: Sequence[str], owner: str | None) -> bool:
+    """Whether all runs are of one question over the same chunks."""
+    asked = f"""
+        SELECT DISTINCT query, n_chunks, chunking::VARCHAR,
+            (SELECT to_json(list(sha256 ORDER BY position))::VARCHAR FROM run_documents d WHERE d.run_id = r.run_id)
+        FROM runs r WHERE {VISIBLE} AND list_contains($ids::VARCHAR[], run_id)"""
+    values = {"owner": owner, "ids": [storable(run_id) for run_id in run_ids]}
+    return len(log.read(lambda con: con.execute(asked, values).fetchall())) == 1
+
+
+def ended_ids(log: RunReader, run_ids: Sequence[str] | None, owner: str | None) -> list[str]:
+    """Of the runs named, or of all that are `owner`'s, newest first. Raises RunNotFound, LogError."""
     if run_ids is None:
         return log.read(lambda con: _ids(con, f"{MINE} AND status <> 'running'", {"owner": owner}))
     wanted = {"owner": owner, "ids": [storable(run_id) for run_id in run_ids]}
@@ -162,18 +116,6 @@ def _ended(log: RunReader, run_ids: Sequence[str] | None, owner: str | None) -> 
     if running:
         raise LogError(f"run {running[0]} is still going on; export it when it has ended")
     return ids
-
-
-def is_comparison(log: RunReader, run_ids: Sequence[str], owner: str | None) -> bool:
-    """Whether runs fit on one page as columns: several, of one question over the same chunks."""
-    if not 1 < len(set(run_ids)) <= MAX_COLUMNS:
-        return False
-    asked = f"""
-        SELECT DISTINCT query, n_chunks, chunking::VARCHAR,
-            (SELECT to_json(list(sha256 ORDER BY position))::VARCHAR FROM run_documents d WHERE d.run_id = r.run_id)
-        FROM runs r WHERE {VISIBLE} AND list_contains($ids::VARCHAR[], run_id)"""
-    values = {"owner": owner, "ids": [storable(run_id) for run_id in run_ids]}
-    return len(log.read(lambda con: con.execute(asked, values).fetchall())) == 1
 
 
 def _ids(con: Connection, where: str, values: dict[str, Any]) -> list[str]:
@@ -193,25 +135,22 @@ def send_runs(
     include_text: bool = True,
     owner: str | None = None,
 ) -> int:
-    """Send runs that have ended to a receiver of traces, see `export_runs`; returns how many. Raises LogError
+    """Send runs that have ended to a receiver of traces, see `core.export.runs`; returns how many. Raises LogError
     at the first that it doesn't take.
     """
-    ids = _ended(log, run_ids, owner)
-    for run in _runs(log, ids, include_text, owner):
+    ids = ended_ids(log, run_ids, owner)
+    for run in whole_runs(log, ids, include_text, owner):
         receiver.send(spans_of(run))
     return len(ids)
 
 
-def _runs(log: RunReader, ids: Sequence[str], include_text: bool, owner: str | None) -> Iterator[FinishedRun]:
-    for run_id in reversed(ids):  # oldest first: parents come before their children
+def whole_runs(
+    log: RunReader, ids: Sequence[str], include_text: bool, owner: str | None
+) -> Iterator[FinishedRun]:
+    """The runs of `ended_ids`, oldest first: parents come before their children."""
+    for run_id in reversed(ids):
         run = finished_run(log, run_id, owner)
         yield run if include_text else run.without_text()
-
-
-def _json_lines(runs: Iterator[FinishedRun]) -> Iterator[str]:
-    texts_written: set[str] = set()
-    for run in runs:
-        yield from run_lines(run, texts_written)
 
 
 def finished_run(log: RunReader, run_id: str, owner: str | None) -> FinishedRun:
@@ -231,41 +170,10 @@ def finished_run(log: RunReader, run_id: str, owner: str | None) -> FinishedRun:
     )
 
 
-def _write_files(
-    log: RunReader,
-    ids: Sequence[str],
-    target: Path,
-    format: ExportFormat,
-    include_text: bool,
-    owner: str | None,
-) -> Path:
-    one_file = target.suffix == FILES[format] and not target.is_dir()
-    together = one_file and format == "html" and is_comparison(log, ids, owner)
-    if one_file and len(ids) != 1 and not together:
-        raise LogError(
-            f"{len(ids)} runs are as many files, and {target} is one file; name a folder, one run, or for html up"
-            f" to {MAX_COLUMNS} runs of one question over the same chunks"
-        )
-    (target.parent if one_file else target).mkdir(parents=True, exist_ok=True)
-    if together:
-        runs = [log.get(run_id, owner) for run_id in reversed(ids)]  # oldest first, as they were compared
-        page = comparison_page(runs, log.documents(ids[0], owner), with_text=include_text)
-        write_whole(target, page.encode())
-        return target
-    for run_id in ids:
-        if format == "html":
-            run, documents = log.get(run_id, owner), log.documents(run_id, owner)
-            written = run_page(run, documents, with_text=include_text).encode()
-        else:
-            [whole] = _runs(log, [run_id], include_text, owner)
-            written = graphml_of(whole)
-        write_whole(target if one_file else target / f"run-{run_id}{FILES[format]}", written)
-    return target
-
-
-def _write_table(
+def write_table(
     con: Connection, name: str, ids: list[str], owner: str | None, include_text: bool, target: Path
 ) -> None:
+    """One of `TABLES`, as the kind of file that `target` names."""
     text = "event->>'$.text'" if include_text else "''"
     select = TABLES[name].format(where=f"{VISIBLE} AND list_contains($ids::VARCHAR[], run_id)", text=text)
     values = {"owner": owner, "ids": ids}

@@ -26,9 +26,10 @@ from core.again.replay import replay_run
 from core.config import EpisodeConfig
 from core.errors import BadRequest, Cancelled, RunNotFound
 from core.events import fold
+from core.export.page import run_page
+from core.export.runs import export_runs
 from core.llm.endpoint import connect
-from core.log import LoggedRun, export_runs, import_runs
-from core.log.page import run_page
+from core.log import LoggedRun, import_runs
 from core.methods.threshold import Threshold
 from core.methods.topk import TopK
 from core.resrag.action import action_json, action_of

@@ -15,7 +15,8 @@ from playwright.sync_api import Browser, Page, expect
 from core.again.records import log_sparc_end
 from core.config import EpisodeConfig
 from core.events import StepScores
-from core.log import ExperimentLog, export_runs
+from core.export.runs import export_runs
+from core.log import ExperimentLog
 from core.sparc.trace import fold_sparc
 from core.types import ChunkTable, Document
 from tests.app.axe import grave_faults_in_both

@@ -15,8 +15,8 @@ from pydantic import SecretStr
 
 from app.settings import Settings
 from core.log import ExperimentLog, open_reader
-from core.log.export import finished_run
 from core.log.push import MAX_PUSH_BYTES, PUSH, WANTED, signed_headers
+from core.log.transfer import finished_run
 from core.log.wire import run_lines
 from tests.app.conftest import RunningApp, served
 from tests.conftest import RecordAttack

@@ -25,12 +25,13 @@ from app.pages.sparc.tab import read_order
 from app.services import Services
 from app.session import Session
 from core.errors import BadRequest, Cancelled, LogError, RunNotFound
+from core.export.page import run_page
+from core.export.runs import export_runs
 from core.llm.endpoint import connect
 from core.llm.protocol import LlmCancelled, LlmError, Message
 from core.llm.scripted import ScriptedLlm
 from core.llm.wire import Patience
-from core.log import LoggedRun, export_runs, import_runs
-from core.log.page import run_page
+from core.log import LoggedRun, import_runs
 from core.sparc.events import Merged, SparcConfig
 from tests.app.axe import grave_faults
 from tests.app.conftest import RunningApp, wait_ready

@@ -38,8 +38,9 @@ from app.visitors import (
 )
 from core.config import EpisodeConfig
 from core.errors import BadRequest, RunNotFound
+from core.export.runs import export_runs
 from core.ingest import read_pasted
-from core.log import export_runs, new_evaluation, new_run_id
+from core.log import new_evaluation, new_run_id
 from core.opening import OpenProgress
 from core.tasks.samples import list_samples
 from tests.core.evaluate.rows import make_row

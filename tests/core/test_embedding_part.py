@@ -20,8 +20,8 @@ from core.encode.encoder import DualEncoder
 from core.encode.spread import LEAST_STRETCH, MOST_STRETCHES, PART_CHARACTERS, ranges_of, spread
 from core.errors import BadRequest, Cancelled
 from core.events import Trace, fold
+from core.export.words import settings_of
 from core.log import ExperimentLog
-from core.log.page import settings_of
 from core.methods.bm25 import Bm25
 from core.opening import LIKELIEST_CHUNKS, Embedded, Opened, OpenProgress, index_workspace
 from core.qrag.agent import Agent

@@ -29,9 +29,9 @@ from core.config import EpisodeConfig, check_query
 from core.encode.checkpoint import CheckpointSpec
 from core.errors import BadRequest, Cancelled, LogError
 from core.events import Event, RunStarted, StepTaken, Stopped
+from core.export.comparison_page import MAX_COLUMNS, comparison_page
 from core.index import Corpus
 from core.llm.protocol import Llm
-from core.log.comparison_page import MAX_COLUMNS, comparison_page
 from core.methods.bm25 import BM25
 from core.methods.hybrid import HYBRID
 from core.methods.topk import TOPK

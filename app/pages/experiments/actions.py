@@ -24,18 +24,9 @@ from core.again.replay import Replay, replay_run, replay_sparc
 from core.again.snippets import Source, command_of, of_export, python_of
 from core.encode.checkpoint import shipped_checkpoints
 from core.errors import BadRequest
-from core.log import (
-    ExportFormat,
-    LoggedDocument,
-    LoggedRun,
-    MalformedRuns,
-    RunPage,
-    RunRow,
-    export_runs,
-    import_runs,
-)
+from core.export.runs import FILES, LINES, ExportFormat, export_runs, is_comparison
+from core.log import LoggedDocument, LoggedRun, MalformedRuns, RunPage, RunRow, import_runs
 from core.log.branches import sparc_trace_of
-from core.log.export import FILES, LINES, is_comparison
 from core.log.records import MAX_PAGE, RunCurve, RunFacets
 from core.log.sql import SqlResult, query_log
 from core.opening import Progress

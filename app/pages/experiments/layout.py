@@ -14,7 +14,7 @@ from app.pages.experiments import view
 from app.pages.experiments.actions import MAX_IMPORT_BYTES
 from app.pages.widgets.work import Work, cancel_button
 from app.services import Services
-from core.log import ExportFormat
+from core.export.runs import ExportFormat
 from core.log.records import Status
 from core.log.sql import EXAMPLES, MAX_ROWS, MAX_SECONDS
 

@@ -28,8 +28,8 @@ from app.session import Session
 from core.draw.tables import PAGE
 from core.draw.words import counted
 from core.errors import BadRequest
+from core.export.runs import FORMATS as ALL_FORMATS
 from core.figures import counts_figure, curves_figure
-from core.log import FORMATS as ALL_FORMATS
 from core.log import new_run_id
 from core.log.records import moment
 from core.log.sql import EXAMPLES, SqlResult

@@ -20,8 +20,8 @@ from core.draw.nodes import Node, act, h
 from core.draw.tables import PAGE, fields, on_page, pager, table, table_row
 from core.draw.words import EXPLAIN, counted, duration, shorten, shorten_between, step_class, two_ends
 from core.events import StepTaken
+from core.export.words import score_name, settings_of, stop_sentence
 from core.log import LoggedRun, RunPage, RunRow
-from core.log.page import score_name, settings_of, stop_sentence
 from core.log.records import RunCurve, known_answer_of, support_of
 from core.log.sql import MAX_ROWS, SqlResult
 from core.prose import plain

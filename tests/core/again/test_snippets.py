@@ -16,8 +16,9 @@ from core.cli import main
 from core.config import EpisodeConfig
 from core.encode.encoder import DualEncoder
 from core.events import Trace, fold
+from core.export.runs import export_runs
 from core.index import Corpus
-from core.log import ExperimentLog, export_runs
+from core.log import ExperimentLog
 from core.opening import open_corpus
 from core.qrag.agent import Agent
 from core.retrievers import build_retriever

@@ -13,9 +13,10 @@ from bs4 import BeautifulSoup, Tag
 from core.config import EpisodeConfig
 from core.errors import LogError, RunNotFound
 from core.events import StepScores
-from core.log import ExperimentLog, RunRecord, export_runs
-from core.log.comparison_page import MAX_COLUMNS, comparison_page
-from core.log.page import run_page
+from core.export.comparison_page import MAX_COLUMNS, comparison_page
+from core.export.page import run_page
+from core.export.runs import export_runs
+from core.log import ExperimentLog, RunRecord
 from core.types import ChunkTable, Document
 from tests.core.log.recording import (
     DOCUMENT,

@@ -19,9 +19,11 @@ from core.again.records import log_sparc_end
 from core.config import EpisodeConfig
 from core.errors import LogError, RunNotFound
 from core.events import StepScores
-from core.log import ExperimentLog, LoggedDocument, LoggedRun, RunRecord, export_runs
-from core.log.live import SCRIPT, STYLE
-from core.log.page import MAX_PICTURES, MAX_WHOLE, run_page
+from core.export.live import SCRIPT, STYLE
+from core.export.logged import MAX_PICTURES
+from core.export.page import MAX_WHOLE, run_page
+from core.export.runs import export_runs
+from core.log import ExperimentLog, LoggedDocument, LoggedRun, RunRecord
 from core.log.records import support_of
 from core.sparc.trace import fold_sparc
 from core.types import Document

@@ -11,16 +11,8 @@ from typing import Any
 import pytest
 
 from core.errors import LogError, RunNotFound
-from core.log import (
-    ExperimentLog,
-    InboxLog,
-    MalformedRuns,
-    RunLog,
-    RunRecord,
-    export_runs,
-    import_runs,
-    open_reader,
-)
+from core.export.runs import export_runs
+from core.log import ExperimentLog, InboxLog, MalformedRuns, RunLog, RunRecord, import_runs, open_reader
 from core.log.mirror import ended_runs, take_in_shard, write_shard
 from core.log.records import MAX_DETAIL_BYTES
 from tests.core.log.recording import DOCUMENT, log_run, make_record

@@ -14,7 +14,8 @@ import pytest
 
 from core.again.replay import replay_run
 from core.encode.encoder import load_encoder
-from core.log import ExperimentLog, export_runs, import_runs
+from core.export.runs import export_runs
+from core.log import ExperimentLog, import_runs
 from core.sparc.trace import SparcTrace
 
 EARLIER = Path(__file__).parent / "earlier"

@@ -20,7 +20,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from core.errors import LogError, RunNotFound
-from core.log import ExperimentLog, MalformedRuns, export_runs, import_runs
+from core.export.runs import export_runs
+from core.log import ExperimentLog, MalformedRuns, import_runs
 from core.log.blobs import encode_table
 from core.types import ChunkTable, Document
 from tests.core.log.recording import DOCUMENT, chunk_table, log_run, make_record, q_values, step_taken

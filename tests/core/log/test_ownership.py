@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from core.errors import RunNotFound
-from core.log import ExperimentLog, export_runs, import_runs
+from core.export.runs import export_runs
+from core.log import ExperimentLog, import_runs
 from tests.core.log.recording import log_run, make_record
 
 A, B = "a" * 64, "b" * 64

@@ -21,10 +21,11 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from core.again.records import log_sparc_end
 from core.errors import BadRequest, LogError
-from core.log import ExperimentLog, InboxLog, RunLog, RunRecord, export_runs, open_log, otlp, send_runs
-from core.log.export import finished_run
+from core.export.runs import export_runs
+from core.log import ExperimentLog, InboxLog, RunLog, RunRecord, open_log, otlp, send_runs
 from core.log.otlp import ENDPOINT_VARIABLE, HEADERS_VARIABLE, Receiver, Sender
 from core.log.spans import spans_of
+from core.log.transfer import finished_run
 from core.sparc.trace import fold_sparc
 from tests.app.sparc_story import story
 from tests.core.log.recording import DOCUMENT, N_CHUNKS, chunk_table, log_run, make_record, step_taken

@@ -1,0 +1,106 @@
+"""A logged run in words: its end, its settings, its numbers."""
+
+from __future__ import annotations
+
+import json
+
+from core.draw.words import review_words
+from core.errors import LogError
+from core.events import share_searched
+from core.log.branches import sparc_trace_of
+from core.log.records import LoggedRun
+from core.resrag.action import RESRAG, RESRAG_LLM, SETS
+from core.retrievers import facts_of
+from core.sparc.naming import end_sentence, sparc_settings
+from core.sparc.trace import SparcTrace
+
+_LONGEST_ACTION = 2_000
+"""Characters."""
+
+
+def stop_sentence(run: LoggedRun) -> str:
+    """Why the run ended, and what its review took back."""
+    return f"{why_ended(run)} {review_words(run.trace)}".rstrip()
+
+
+def why_ended(run: LoggedRun) -> str:
+    branches = branches_of(run)
+    if branches is not None and branches.stopped is not None:
+        return end_sentence(branches)
+    stopped, threshold = run.trace.stopped, run.trace.started.config.stop_threshold
+    if stopped is None:
+        return f"Ended as {run.status}" + (f": {run.message}." if run.message else ".")
+    match stopped.reason:
+        case "threshold" if run.record.method == RESRAG_LLM:
+            return "The language model took no other chunk."
+        case "threshold" if run.record.method == RESRAG and stopped.q_value is not None:
+            return f"No other chunk is likelier: the best of the rest has a chance of {stopped.q_value:.3f}."
+        case "threshold" if stopped.q_value is not None and threshold is not None:
+            return (
+                f"Stopped: the best Q, {stopped.q_value:.3f} of chunk {stopped.chunk_id:,}, is below"
+                f" {threshold:.3f}."
+            )
+        case "budget":
+            return f"Stopped: the budget of {run.trace.started.config.step_budget} is used up."
+        case "exhausted":
+            return "Stopped: no chunk is left that may be chosen."
+    return f"Stopped by its {stopped.reason}."
+
+
+def settings_of(run: LoggedRun) -> dict[str, str]:
+    """The settings that decided how the run went, in words."""
+    branches = branches_of(run)
+    if branches is not None:
+        return sparc_settings(branches.started.config)
+    config = run.trace.started.config
+    if run.record.method in SETS:
+        is_chance = run.record.method == RESRAG and config.stop_threshold is not None
+        least = f"a chance of {config.stop_threshold:g}" if is_chance else ""
+        settings = {"Budget": f"{config.step_budget}", "Taken above": least, "Action": _action(run)}
+        return {name: words for name, words in settings.items() if words}
+    settings = {
+        "Budget": f"{config.step_budget}",
+        "Temperature": f"{config.temperature:g}",
+        "Stop below": "never" if config.stop_threshold is None else f"{config.stop_threshold:g}",
+        "Taken back below": "" if config.review_threshold is None else f"{config.review_threshold:g}",
+        "Seed": f"{config.seed}",
+        "Beam": f"{config.beam_width}" if config.beam_width > 1 else "",
+        "Sampled among": "" if config.top_k_actions is None else f"the {config.top_k_actions} best",
+        "Positions": "" if config.use_positions else "off",
+        "Chosen by a person": ", ".join(
+            f"chunk {chunk_id:,} at step {step}" for step, chunk_id in config.forced
+        ),
+        "Forbidden": ", ".join(f"chunk {chunk_id:,}" for chunk_id in config.forbidden),
+        "Searched": (
+            f"{100 * share_searched(run.trace):.0f} % of the chunks, those that were embedded when it was"
+            " asked"
+            if config.searched
+            else ""
+        ),
+        "Child of": (
+            f"{run.record.parent_run_id}, {run.record.fork_step} steps kept"
+            if run.record.parent_run_id
+            else ""
+        ),
+    }
+    return {name: words for name, words in settings.items() if words}
+
+
+def branches_of(run: LoggedRun) -> SparcTrace | None:
+    """Of a SPARC run, where they can be read: a page is drawn without them, too."""
+    try:
+        return sparc_trace_of(run)
+    except LogError:
+        return None
+
+
+def _action(run: LoggedRun) -> str:
+    """The action of an evidence set as JSON; empty where it did not come with the run."""
+    action = run.details.get("set", {}).get("action")
+    words = json.dumps(action, ensure_ascii=False) if isinstance(action, dict) else ""
+    return words if len(words) <= _LONGEST_ACTION else words[:_LONGEST_ACTION] + "…"
+
+
+def score_name(run: LoggedRun) -> str:
+    """What the numbers of the run's steps are."""
+    return facts_of(run.record.method).score_name
