@@ -1,1 +1,4 @@
-"""Runs out of the log as files: lines, tables, graphs, and pages that stand alone."""
+"""Runs out of the log, as files.
+
+Lines, tables, graphs, and pages that stand alone.
+"""

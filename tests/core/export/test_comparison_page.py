@@ -27,7 +27,7 @@ from tests.core.log.recording import (
     q_values,
     step_taken,
 )
-from tests.core.log.test_page import HOSTILE, data_of, is_inert, looks_of, texts_of
+from tests.core.export.test_page import HOSTILE, data_of, is_inert, looks_of, texts_of
 
 
 def log_one_look(log: ExperimentLog, record: RunRecord, chosen: Sequence[int]) -> RunRecord:
