@@ -5,9 +5,6 @@ Texts of labels and hints are here, those of results in app.pages.explore.view.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import gradio as gr
 
 from app.components.near import near
@@ -18,6 +15,7 @@ from app.pages.explore import opening
 from app.pages.explore import story as story_view
 from app.pages.explore import view as present
 from app.pages.explore.chunk_map import ChunkMaps
+from app.pages.explore.controls import MAX_BUDGET, Controls
 from app.pages.explore.marks import OwnQuestions
 from app.pages.widgets.asking import Asking
 from app.pages.widgets.sharing import Sharing
@@ -29,29 +27,6 @@ from core.tasks.samples import list_samples
 
 ADD, REPLACE = "Add to what is open", "Replace what is open"
 """What is asked of a person who brings documents."""
-MAX_BUDGET = 12
-"""Right end of the budget slider: more chunks than encoders of this size can hold in a state."""
-
-
-@dataclass
-class Controls:
-    """The inputs that make an EpisodeConfig, in the order in which handlers get their values."""
-
-    query: gr.Textbox
-    budget: gr.Slider
-    temperature: gr.Slider
-    stops: gr.Checkbox
-    threshold: gr.Slider
-    seed: gr.Number
-    beam: gr.Slider
-    positions: gr.Checkbox
-    top_k: gr.Number
-    reviews: gr.Checkbox
-    review: gr.Slider
-
-    def list(self) -> list[Any]:
-        """For `inputs=`."""
-        return list(vars(self).values())
 
 
 class ExploreLayout:

@@ -16,25 +16,24 @@ import gradio as gr
 from app.components.page import NOTHING
 from app.components.strip import strip_loading
 from app.components.tree import clicked, packs
-from app.in_view import OpenDocuments, RunInView
+from app.in_view import RunInView
 from app.language_models import new_token
 from app.pages.compare.actions import FromExplore
 from app.pages.evaluate.actions import Evaluations, ShownEpisode, open_episode
 from app.pages.experiments.actions import Experiments
 from app.pages.experiments.view import sharing
-from app.pages.explore import diagnosis as diagnosis_view
 from app.pages.explore import opening
-from app.pages.explore import story as story_view
 from app.pages.explore import view as present
 from app.pages.explore.actions import RUNS_AT_ONCE, Explorer
 from app.pages.explore.answers import Answers
+from app.pages.explore.controls import MAX_BUDGET, control_values, read_controls
 from app.pages.explore.documents import Openings
-from app.pages.explore.layout import MAX_BUDGET, ExploreLayout
+from app.pages.explore.layout import ExploreLayout
 from app.pages.explore.mark_view import BELONGS, DOES_NOT
+from app.pages.explore.panels import Panels
 from app.pages.explore.part import likeliest_first, part_standing
 from app.pages.explore.strip_source import RunStrip
 from app.pages.widgets.asking import known_questions
-from app.pages.widgets.figures import drawn
 from app.pages.widgets.notices import notice, notice_in, passing, passing_in
 from app.pages.widgets.sharing import PAGE
 from app.pages.widgets.work import QUIET, in_line, wire_cancel
@@ -42,44 +41,16 @@ from app.services import Services
 from app.session import Session
 from app.visitors import KEY_SCRIPT, newcomer, owner_of, owner_of_user
 from core.config import EpisodeConfig
-from core.draw import answers as answer_view
 from core.draw.nodes import Node
-from core.draw.steps import decision
-from core.draw.strip import slopes, strip_value
-from core.draw.trail import gold_trail
-from core.draw.words import figure_title
 from core.encode.checkpoint import CheckpointSpec
-from core.errors import BadRequest, UserError
-from core.figures import Drawing, best_q_figure, distribution_figure, parts_figure
-from core.layout import LEAST_CHUNKS
+from core.errors import UserError
 from core.log import new_run_id
 from core.opening import OpenProgress, Progress
 from core.resrag.action import SETS
 from core.sparc.retriever import SPARC
-from core.story import missed_support
 from core.tasks.samples import list_samples
-from core.tiles import MODES
 
 Update = dict[Any, Any]
-
-
-def read_controls(values: tuple[Any, ...]) -> tuple[str, EpisodeConfig]:
-    """(query, config) out of the controls' values. Raises BadRequest with the sentence to show."""
-    query, budget, temperature, stops, threshold, seed, beam, positions, top_k, reviews, review = values
-    if None in (budget, temperature, threshold, seed, beam, review):
-        raise BadRequest(
-            "a setting is empty; give budget, temperature, threshold, seed, beam and review a number each"
-        )
-    return str(query or ""), EpisodeConfig(
-        step_budget=int(budget),
-        temperature=float(temperature),
-        stop_threshold=float(threshold) if stops else None,
-        review_threshold=float(review) if reviews else None,
-        seed=int(seed),
-        beam_width=int(beam),
-        top_k_actions=None if top_k is None else int(top_k),
-        use_positions=bool(positions),
-    )
 
 
 class ExploreTab(ExploreLayout):
@@ -110,6 +81,7 @@ class ExploreTab(ExploreLayout):
         """(name of the opening, whether to run again) when all is there of what could be asked in part."""
         self.openings = Openings(self, self.explorer, self.session, self.filled, self._opened)
         self.answers = Answers(self, self.explorer, self.session)
+        self.panels = Panels(self, self.explorer, self.session)
         self._wire()
 
     def _wire(self) -> None:
@@ -285,9 +257,9 @@ class ExploreTab(ExploreLayout):
         run = self.services.library.runs.get(session.run)
         assert run is not None
         query, config = run.trace.started.query, run.config
-        shown = {**self._view(session, query, config), **self._figures(run, session)}
+        shown = {**self.panels.view(session, query, config), **self.panels.figures(run, session)}
         lacks = self.answers.look_again(run)
-        return {**shown, **self._control_values(run.spec, config), self.controls.query: query, **lacks}
+        return {**shown, **self.controls.showing(run.spec, config), self.controls.query: query, **lacks}
 
     def _on_filled(
         self, session: Session, filled: tuple[str, bool] | None, *controls: Any
@@ -299,7 +271,7 @@ class ExploreTab(ExploreLayout):
             return
         session = replace(session, filling="")
         documents, run = self.explorer.documents(session), self.explorer.run_of(session)
-        yield {**self._shown(session, controls), self.header: present.document_header(documents)}
+        yield {**self.panels.shown(session, controls), self.header: present.document_header(documents)}
         if filled[1] and run is not None and run.ended and is_preview_of(run, str(controls[0] or "")):
             yield from self._again_from_the_start(session, controls)
 
@@ -314,9 +286,9 @@ class ExploreTab(ExploreLayout):
         )  # the first of the most hops
         config = self.explorer.usual_config(documents)
         return {
-            **self._view(session, query, config),
-            **self._figures(None, session),
-            **self._control_values(spec, config),
+            **self.panels.view(session, query, config),
+            **self.panels.figures(None, session),
+            **self.controls.showing(spec, config),
             self.controls.query: query,
             **self.own.listed(session),
             self.asking.known_questions: known_questions(documents.questions),
@@ -330,47 +302,6 @@ class ExploreTab(ExploreLayout):
         """The agents that there are now; without a spec, the one that is chosen stays."""
         chosen = {} if spec is None else {"value": spec.name, "info": present.agent_note(spec)}
         return gr.Dropdown(list(self.services.agents.checkpoints), **chosen)
-
-    def _control_values(self, spec: CheckpointSpec, config: EpisodeConfig) -> Update:
-        lo, hi = spec.q_range or (-1.0, 1.0)
-        controls = self.controls
-        usual = spec.stop_threshold if spec.stop_threshold is not None else round((lo + hi) / 2, 2)
-        threshold = usual if config.stop_threshold is None else config.stop_threshold
-        review = next(
-            (value for value in (config.review_threshold, spec.review_threshold) if value is not None),
-            round(threshold / 2, 2),
-        )
-        return {
-            controls.budget: min(
-                config.step_budget, MAX_BUDGET
-            ),  # a run from elsewhere may have had more than the slider offers
-            controls.temperature: gr.Slider(
-                0,
-                round(10 * spec.shown_temperature, 3),
-                value=config.temperature,
-                step=spec.shown_temperature / 20,
-            ),
-            controls.threshold: gr.Slider(
-                lo,
-                hi,
-                value=threshold,
-                step=round((hi - lo) / 200, 4),
-                interactive=config.stop_threshold is not None,
-            ),
-            controls.stops: config.stop_threshold is not None,
-            controls.seed: config.seed,
-            controls.beam: config.beam_width,
-            controls.top_k: config.top_k_actions,
-            controls.positions: gr.Checkbox(config.use_positions, interactive=spec.position_kind != "none"),
-            controls.reviews: config.review_threshold is not None,
-            controls.review: gr.Slider(
-                lo,
-                hi,
-                value=review,
-                step=round((hi - lo) / 200, 4),
-                interactive=config.review_threshold is not None,
-            ),
-        }
 
     def _on_agent(self, session: Session, agent: str, *controls: Any) -> Iterator[Update]:
         """Another agent; a list only passed with the Tab key must not cost the run in view."""
@@ -491,10 +422,10 @@ class ExploreTab(ExploreLayout):
             return
         query, config = episodes[0].example.question, episodes[0].config
         spec = self.explorer.documents(session).agent.spec
-        yield self._control_values(spec, config)
+        yield self.controls.showing(spec, config)
         yield from self._acting(
             session,
-            _values_of(query, config),
+            control_values(query, config),
             lambda query, config: self.explorer.advance(session, query, config, None),
         )
 
@@ -515,7 +446,7 @@ class ExploreTab(ExploreLayout):
             yield update
         if opened is not None:
             config = self.explorer.usual_config(self.explorer.documents(opened))
-            yield from self._again_from_the_start(opened, _values_of(question, config))
+            yield from self._again_from_the_start(opened, control_values(question, config))
 
     def _run(self, session: Session, *controls: Any) -> Iterator[Update]:
         yield from self._acting(
@@ -560,12 +491,12 @@ class ExploreTab(ExploreLayout):
             ) as sessions:  # a visitor who cancels or leaves closes the run at once
                 for session in sessions:
                     yield {
-                        **self._view(session, query, config),
+                        **self.panels.view(session, query, config),
                         self.asking.cancel: gr.update(interactive=True),
                     }
             run = self.explorer.run_of(session)
             yield {
-                **self._figures(run, session),
+                **self.panels.figures(run, session),
                 **self.answers.to_read(run),
                 self.asking.cancel: gr.update(interactive=False),
             }
@@ -578,17 +509,17 @@ class ExploreTab(ExploreLayout):
             }
 
     def _back(self, session: Session, *controls: Any) -> Update:
-        return self._shown(self.explorer.back(session), controls)
+        return self.panels.shown(self.explorer.back(session), controls)
 
     def _reset(self, session: Session, *controls: Any) -> Update:
-        return self._shown(self.explorer.reset(session), controls)
+        return self.panels.shown(self.explorer.reset(session), controls)
 
     def _cancelled(self, session: Session, *controls: Any) -> Update:
         words = passing("Cancelled; what was done so far is kept.", "info")
         update = {self.asking.progress: [], self.asking.notice: words, **self.openings.busy(False)}
         session = self.openings.cancel(session)
         return (
-            {**self._shown(session, controls), **update}
+            {**self.panels.shown(session, controls), **update}
             if session.corpus
             else {**update, **self._nothing_open(), self.session: session}
         )
@@ -605,7 +536,7 @@ class ExploreTab(ExploreLayout):
         if action == "agent":
             return {self.wanted: ("agent", argument, new_run_id())}
         if action == "reads":
-            return self._reading_only(
+            return self.panels.reading_only(
                 replace(session, reads="evidence" if argument == "evidence" else "text")
             )
         if action == "compare" and run is not None:
@@ -690,7 +621,7 @@ class ExploreTab(ExploreLayout):
         if action in ("look", "fold") and run is not None and 1 <= value <= run.trace.n_looks:
             step = run.trace.steps[value - 1] if value <= len(run.trace.steps) else None
             chunk_id = step.chunk_id if step else session.chunk_id
-            return self._shown(replace(session, look=value, chunk_id=chunk_id, anchor=None), controls)
+            return self.panels.shown(replace(session, look=value, chunk_id=chunk_id, anchor=None), controls)
         if action == "why" and run is not None and 1 < value <= session.cursor:
             shown = self._navigated(session, controls, "look", argument)
             return {
@@ -699,11 +630,11 @@ class ExploreTab(ExploreLayout):
             }
         if value < len(documents.corpus):
             if action == "open":
-                return self._reading_only(replace(session, chunk_id=value, anchor=None, reads="text"))
+                return self.panels.reading_only(replace(session, chunk_id=value, anchor=None, reads="text"))
             if action == "page":
-                return self._reading_only(replace(session, anchor=value, reads="text"))
+                return self.panels.reading_only(replace(session, anchor=value, reads="text"))
             if action == "allow":
-                return self._shown(self.explorer.allow(session, value), controls)
+                return self.panels.shown(self.explorer.allow(session, value), controls)
             if action in (BELONGS, DOES_NOT):
                 return self._marked(session, controls, value, action == BELONGS)
         return {}
@@ -723,17 +654,17 @@ class ExploreTab(ExploreLayout):
         """
         run = self.explorer.run_of(session)
         if run is None:
-            return self._shown(session, controls)
+            return self.panels.shown(session, controls)
         again = self.services.relabel(run)
         lacks = self.answers.look_again(run) if again is not run else {}
-        return {**self._shown(session, controls), **lacks}
+        return {**self.panels.shown(session, controls), **lacks}
 
     def _find(self, session: Session, wanted: str) -> Update:
         chunk_id, words = opening.find_chunk(
             self.explorer.documents(session).workspace, wanted or "", session.chunk_id
         )
         return {
-            **self._reading_only(replace(session, chunk_id=chunk_id, anchor=None, reads="text")),
+            **self.panels.reading_only(replace(session, chunk_id=chunk_id, anchor=None, reads="text")),
             self.reading_notice: notice(words, "info"),
         }
 
@@ -748,158 +679,18 @@ class ExploreTab(ExploreLayout):
                     self.explorer.run_of(session), self.services.library.corpora.get(session.corpus), session
                 ),
             ],
-            **self._line(session, config),
-        }
-
-    def _line(self, session: Session, config: EpisodeConfig | None) -> Update:
-        """What is set, as long as it can be told."""
-        documents = self.services.library.corpora.get(session.corpus)
-        if documents is None or config is None:
-            return {}
-        return {self.asking.line: present.settings_line(documents.agent.spec, config, documents.trained)}
-
-    # Views
-
-    def _shown(self, session: Session, controls: tuple[Any, ...]) -> Update:
-        try:
-            query, config = read_controls(controls)
-        except UserError:
-            query, config = str(controls[0] or ""), None
-        return {**self._view(session, query, config), **self._figures(self.explorer.run_of(session), session)}
-
-    def _reading_only(self, session: Session) -> Update:
-        documents, run = self.services.library.corpora.get(session.corpus), self.explorer.run_of(session)
-        shown = {
-            self.reading: present.reading(documents, run, session),
-            self.reading_view: present.reading_views(session),
-        }
-        return {self.session: session, **shown, self.reading_notice: []}
-
-    def _address(self, documents: OpenDocuments | None, run: RunInView | None) -> str | None:
-        if run:
-            return f"run={run.run_id}"
-        return f"doc={self.services.library.name_of(documents)}" if documents else None
-
-    def _view(self, session: Session, query: str, config: EpisodeConfig | None) -> Update:
-        """Every panel for a session."""
-        documents, run = self.services.library.corpora.get(session.corpus), self.explorer.run_of(session)
-        session = self.own.at(session, run.trace.started.query if run else query)
-        return {
-            self.session: session,
-            self.page: self._address(documents, run),
-            self.header: present.document_header(documents),
-            self.asking.status: present.standing_at(run, session),
-            self.sharing.said: [],
-            self.asking.notice: [],
-            self.reading_notice: [],
-            self.asking.standing: [
-                *present.standing(run, session, config, query),
-                *part_standing(run, documents, session),
-            ],
-            self.strip: _strip(run, session),
-            self.story: story_view.story(run, session),
-            self.diagnosis: diagnosis_view.diagnosis(run, session),
-            self.steps: present.steps(run, session),
-            self.reading: present.reading(documents, run, session),
-            self.reading_view: present.reading_views(session),
-            self.answer: (
-                []
-                if run is None
-                else answer_view.answer(
-                    present.answer_in_view(run, session), run.evidence_texts(), run.known_answer
-                )
-            ),
-            self.cite: gr.update(visible=present.answer_in_view(run, session) is not None),
-            self.cited: answer_view.cited(present.cited_in_view(run, session)),
-            self.evidence: present.evidence(run, session),
-            self.back: gr.update(interactive=session.cursor > 0),
-            self.reset: gr.update(interactive=run is not None),
-            **self._line(session, config),
-        }
-
-    def _figures(self, run: RunInView | None, session: Session) -> Update:
-        if run is None or not run.trace.n_looks:
-            return {self.figures: gr.update(visible=False), self.near: ""}
-        if not session.draws:
-            return {self.figures: gr.update(visible=False), self.near: run.token}
-        look = session.look
-        has_parts = any(step.content_q is not None for step in run.trace.steps)
-        return {
-            self.figures: gr.update(visible=True),
-            self.near: "",
-            self.decision: figure_title(
-                "Best Q per step and the threshold", decision(run.trace, session.cursor)
-            ),
-            self.best: drawn(lambda: best_q_figure(run.trace)),
-            self.trail_card: gr.update(visible=bool(run.gold)),
-            self.trail: gold_trail(present.first_steps(run.trace, session.cursor), run.gold),
-            self.distribution_title: figure_title(
-                f"Distribution of Q at step {look}", "chunks that could be chosen, log scale"
-            ),
-            self.distribution: drawn(lambda: _distribution(run, look)),
-            self.parts_card: gr.update(visible=has_parts),
-            self.parts: drawn(lambda: parts_figure(run.trace)) if has_parts else None,
+            **self.panels.line(session, config),
         }
 
     def _on_near(self, session: Session) -> Update:
         session = replace(session, draws=True)
-        return {self.session: session, **self._figures(self.explorer.run_of(session), session)}
+        return {self.session: session, **self.panels.figures(self.explorer.run_of(session), session)}
 
     def _find_strip(self, token: str) -> RunStrip | None:
         run = self.services.library.runs.get(token)
         return None if run is None else RunStrip(run)
 
 
-def _values_of(query: str, config: EpisodeConfig) -> tuple[Any, ...]:
-    """What the controls hold for it; `read_controls` reads it back."""
-    threshold, review = config.stop_threshold, config.review_threshold
-    return (
-        *(query, config.step_budget, config.temperature, threshold is not None, threshold or 0.0),
-        *(config.seed, config.beam_width, config.use_positions, config.top_k_actions),
-        *(review is not None, review or 0.0),
-    )
-
-
 def is_preview_of(run: RunInView, query: str) -> bool:
     """Whether a run over a part answers this question, as the agent alone would."""
     return bool(run.config.searched) and not run.config.forced and run.trace.started.query == query.strip()
-
-
-def _distribution(run: RunInView, look: int) -> Drawing:
-    values = run.q_values(look).copy()
-    values[list(run.unavailable(look))] = float("nan")
-    return distribution_figure(values[values == values], run.config.stop_threshold)
-
-
-def _strip(run: RunInView | None, session: Session) -> dict[str, Any] | None:
-    """The strip's value for the steps that the cursor keeps."""
-    if run is None or not run.trace.n_looks:
-        return None
-    workspace, trace = run.documents.workspace, run.trace
-    at_end = session.cursor == len(trace.steps)
-    return strip_value(
-        token=run.token,
-        n_chunks=run.n_chunks,
-        n_looks=trace.n_looks if at_end else max(1, min(trace.n_looks, session.cursor + 1)),
-        look=session.look,
-        scale=run.scale(),
-        threshold=run.config.stop_threshold,
-        chosen=[
-            {"step": step.step, "chunk_id": step.chunk_id, "by": step.chosen_by}
-            for step in trace.steps[: session.cursor]
-        ],
-        gold=run.gold,
-        missed=missed_support(trace, run.gold) if at_end else (),
-        forbidden=session.forbidden,
-        marks=session.marks,
-        searched=run.config.searched,
-        documents=[
-            {"title": document.title, "first_chunk": int(first)}
-            for document, first in zip(workspace.documents, workspace.borders[:-1], strict=True)
-        ],
-        intervals=slopes(run.ruler(session.look)),
-        stopped=at_end and trace.n_looks > len(trace.steps),
-        modes=MODES if run.config.temperature else tuple(mode for mode in MODES if mode != "p"),
-        probability_name=f"p at T = {run.config.temperature:g}",
-        chunk_map={"of": run.documents.name, "least": LEAST_CHUNKS},
-    )

@@ -18,6 +18,7 @@ from core.export.page import run_page
 from core.export.runs import export_runs
 from core.log import ExperimentLog, RunRecord
 from core.types import ChunkTable, Document
+from tests.core.export.test_page import HOSTILE, data_of, is_inert, looks_of, texts_of
 from tests.core.log.recording import (
     DOCUMENT,
     N_CHUNKS,
@@ -27,7 +28,6 @@ from tests.core.log.recording import (
     q_values,
     step_taken,
 )
-from tests.core.export.test_page import HOSTILE, data_of, is_inert, looks_of, texts_of
 
 
 def log_one_look(log: ExperimentLog, record: RunRecord, chosen: Sequence[int]) -> RunRecord:

@@ -1,0 +1,174 @@
+"""What every panel of Explore shows for a session."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gradio as gr
+
+from app.in_view import OpenDocuments, RunInView
+from app.pages.explore import diagnosis as diagnosis_view
+from app.pages.explore import story as story_view
+from app.pages.explore import view as present
+from app.pages.explore.actions import Explorer
+from app.pages.explore.controls import read_controls
+from app.pages.explore.layout import ExploreLayout
+from app.pages.explore.part import part_standing
+from app.pages.widgets.figures import drawn
+from app.session import Session
+from core.config import EpisodeConfig
+from core.draw import answers as answer_view
+from core.draw.steps import decision
+from core.draw.strip import slopes, strip_value
+from core.draw.trail import gold_trail
+from core.draw.words import figure_title
+from core.errors import UserError
+from core.figures import Drawing, best_q_figure, distribution_figure, parts_figure
+from core.layout import LEAST_CHUNKS
+from core.story import missed_support
+from core.tiles import MODES
+
+Update = dict[Any, Any]
+
+
+class Panels:
+    """Updates by component."""
+
+    def __init__(self, page: ExploreLayout, explorer: Explorer, session: gr.State) -> None:
+        self._page, self._explorer, self._session = page, explorer, session
+        self._library = explorer.services.library
+
+    def line(self, session: Session, config: EpisodeConfig | None) -> Update:
+        """What is set, as long as it can be told."""
+        documents = self._library.corpora.get(session.corpus)
+        if documents is None or config is None:
+            return {}
+        words = present.settings_line(documents.agent.spec, config, documents.trained)
+        return {self._page.asking.line: words}
+
+    def shown(self, session: Session, controls: tuple[Any, ...]) -> Update:
+        """Every panel, with what the controls hold; without settings where one is empty."""
+        try:
+            query, config = read_controls(controls)
+        except UserError:
+            query, config = str(controls[0] or ""), None
+        return {**self.view(session, query, config), **self.figures(self._explorer.run_of(session), session)}
+
+    def reading_only(self, session: Session) -> Update:
+        """Where somebody reads on; nothing else changes."""
+        page = self._page
+        documents, run = self._library.corpora.get(session.corpus), self._explorer.run_of(session)
+        shown = {
+            page.reading: present.reading(documents, run, session),
+            page.reading_view: present.reading_views(session),
+        }
+        return {self._session: session, **shown, page.reading_notice: []}
+
+    def _address(self, documents: OpenDocuments | None, run: RunInView | None) -> str | None:
+        if run:
+            return f"run={run.run_id}"
+        return f"doc={self._library.name_of(documents)}" if documents else None
+
+    def view(self, session: Session, query: str, config: EpisodeConfig | None) -> Update:
+        """Every panel for a session."""
+        page = self._page
+        documents, run = self._library.corpora.get(session.corpus), self._explorer.run_of(session)
+        session = page.own.at(session, run.trace.started.query if run else query)
+        return {
+            self._session: session,
+            page.page: self._address(documents, run),
+            page.header: present.document_header(documents),
+            page.asking.status: present.standing_at(run, session),
+            page.sharing.said: [],
+            page.asking.notice: [],
+            page.reading_notice: [],
+            page.asking.standing: [
+                *present.standing(run, session, config, query),
+                *part_standing(run, documents, session),
+            ],
+            page.strip: _strip(run, session),
+            page.story: story_view.story(run, session),
+            page.diagnosis: diagnosis_view.diagnosis(run, session),
+            page.steps: present.steps(run, session),
+            page.reading: present.reading(documents, run, session),
+            page.reading_view: present.reading_views(session),
+            page.answer: (
+                []
+                if run is None
+                else answer_view.answer(
+                    present.answer_in_view(run, session), run.evidence_texts(), run.known_answer
+                )
+            ),
+            page.cite: gr.update(visible=present.answer_in_view(run, session) is not None),
+            page.cited: answer_view.cited(present.cited_in_view(run, session)),
+            page.evidence: present.evidence(run, session),
+            page.back: gr.update(interactive=session.cursor > 0),
+            page.reset: gr.update(interactive=run is not None),
+            **self.line(session, config),
+        }
+
+    def figures(self, run: RunInView | None, session: Session) -> Update:
+        """The plotly figures, once they are near what the browser shows."""
+        page = self._page
+        if run is None or not run.trace.n_looks:
+            return {page.figures: gr.update(visible=False), page.near: ""}
+        if not session.draws:
+            return {page.figures: gr.update(visible=False), page.near: run.token}
+        look = session.look
+        has_parts = any(step.content_q is not None for step in run.trace.steps)
+        return {
+            page.figures: gr.update(visible=True),
+            page.near: "",
+            page.decision: figure_title(
+                "Best Q per step and the threshold", decision(run.trace, session.cursor)
+            ),
+            page.best: drawn(lambda: best_q_figure(run.trace)),
+            page.trail_card: gr.update(visible=bool(run.gold)),
+            page.trail: gold_trail(present.first_steps(run.trace, session.cursor), run.gold),
+            page.distribution_title: figure_title(
+                f"Distribution of Q at step {look}", "chunks that could be chosen, log scale"
+            ),
+            page.distribution: drawn(lambda: _distribution(run, look)),
+            page.parts_card: gr.update(visible=has_parts),
+            page.parts: drawn(lambda: parts_figure(run.trace)) if has_parts else None,
+        }
+
+
+def _distribution(run: RunInView, look: int) -> Drawing:
+    values = run.q_values(look).copy()
+    values[list(run.unavailable(look))] = float("nan")
+    return distribution_figure(values[values == values], run.config.stop_threshold)
+
+
+def _strip(run: RunInView | None, session: Session) -> dict[str, Any] | None:
+    """The strip's value for the steps that the cursor keeps."""
+    if run is None or not run.trace.n_looks:
+        return None
+    workspace, trace = run.documents.workspace, run.trace
+    at_end = session.cursor == len(trace.steps)
+    return strip_value(
+        token=run.token,
+        n_chunks=run.n_chunks,
+        n_looks=trace.n_looks if at_end else max(1, min(trace.n_looks, session.cursor + 1)),
+        look=session.look,
+        scale=run.scale(),
+        threshold=run.config.stop_threshold,
+        chosen=[
+            {"step": step.step, "chunk_id": step.chunk_id, "by": step.chosen_by}
+            for step in trace.steps[: session.cursor]
+        ],
+        gold=run.gold,
+        missed=missed_support(trace, run.gold) if at_end else (),
+        forbidden=session.forbidden,
+        marks=session.marks,
+        searched=run.config.searched,
+        documents=[
+            {"title": document.title, "first_chunk": int(first)}
+            for document, first in zip(workspace.documents, workspace.borders[:-1], strict=True)
+        ],
+        intervals=slopes(run.ruler(session.look)),
+        stopped=at_end and trace.n_looks > len(trace.steps),
+        modes=MODES if run.config.temperature else tuple(mode for mode in MODES if mode != "p"),
+        probability_name=f"p at T = {run.config.temperature:g}",
+        chunk_map={"of": run.documents.name, "least": LEAST_CHUNKS},
+    )
