@@ -1,6 +1,7 @@
-"""The frame of a page that stands alone, and the parts that its script fills.
+"""The frame of a page that stands alone.
 
-Whatever stands in it stays text, and it loads nothing: see `core.export.live`.
+And the parts that its script fills. Whatever stands in it stays text, and it loads nothing: see
+`core.export.live`.
 """
 
 from __future__ import annotations

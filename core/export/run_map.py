@@ -1,4 +1,7 @@
-"""The whole run in one picture, for browsers without scripts: a row a look."""
+"""The whole run in one picture.
+
+A row a look, for browsers without scripts.
+"""
 
 from __future__ import annotations
 
