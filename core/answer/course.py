@@ -116,10 +116,16 @@ class ReadingCourse:
     """The course of the reader that ships; a `Course`."""
 
     def __init__(self, data: Path | None, tokenizer: FastTokenizer, more: Sequence[Path] = ()) -> None:
-        """`more`: further files of questions, see `read_qa`. Raises BadRequest when something isn't there."""
+        """`more`: further files of questions, see `read_qa`. Raises BadRequest when something isn't there or has
+        another's name.
+        """
         self._tokenizer = tokenizer
         self.name = " and ".join(["reading", *(path.name for path in more)])
-        self._shares = SHARES | {path.name: MORE_SHARE for path in more}
+        self._shares = dict(SHARES)
+        for path in more:
+            if path.name in self._shares:
+                raise BadRequest(f"{path}: {path.name} names other questions already; rename the file")
+            self._shares[path.name] = MORE_SHARE
         examples = {name: _answerable(*named, data) for name, named in SETS.items()}
         examples |= {path.name: _answerable(path, "train", data) for path in more}
         held = {_plain(one.question) for several in examples.values() for one in several if _is_held_out(one)}

@@ -149,6 +149,16 @@ def test_a_file_of_more_questions_is_drawn_from_and_held_out_as_the_sets_are(
     assert not held & {lesson.question for lesson in drawn}
 
 
+@pytest.mark.parametrize("names", [("one/mine.jsonl", "other/mine.jsonl"), ("babi",)])
+def test_questions_of_one_name_do_not_replace_each_other(
+    course_data: Path,
+    tokenizer: FastTokenizer,  # noqa: F811
+    names: tuple[str, ...],
+) -> None:
+    with pytest.raises(BadRequest, match=rf"{names[-1]}: .* names other questions already; rename the file"):
+        ReadingCourse(course_data, tokenizer, [Path(name) for name in names])
+
+
 def test_sets_whose_answers_stand_nowhere(data: Path, tokenizer: FastTokenizer) -> None:  # noqa: F811
     with pytest.raises(
         BadRequest, match=r"no answer of \w+ \(train\) stands in the passages that support it"
