@@ -23,7 +23,7 @@ from core.answer.confidence import (
     expected_calibration_error,
     fit_confidence,
 )
-from core.encode.checkpoint import CheckpointSpec, as_served
+from core.encode.checkpoint import CheckpointSpec, with_defaults
 from core.evaluate.documents import DocumentRow
 from core.events import Trace
 from core.qrag.retriever import QRAG
@@ -162,10 +162,13 @@ def with_curves(
 ) -> CheckpointSpec:
     """The spec with these curves; `scores.completeness` says what they rest on, `how` included."""
     record = {**how, "by_chunks": {str(size): one.to_json() for size, one in curves.items()}}
-    own: dict[str, object] = {"lead_curves": {size: one.curve for size, one in curves.items()}}
-    if spec.reranked is not None and as_served(spec).rerank_weight:
-        own = {"reranked": spec.reranked.model_copy(update=own)}
-    return spec.model_copy(update={**own, "scores": {**(spec.scores or {}), "completeness": record}})
+    return with_defaults(
+        spec,
+        {
+            "lead_curves": {size: one.curve for size, one in curves.items()},
+            "scores": {**(spec.scores or {}), "completeness": record},
+        },
+    )
 
 
 def _complete_with(row: DocumentRow, size: int) -> bool | None:

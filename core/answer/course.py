@@ -116,8 +116,9 @@ class ReadingCourse:
     """The course of the reader that ships; a `Course`."""
 
     def __init__(self, data: Path | None, tokenizer: FastTokenizer, more: Sequence[Path] = ()) -> None:
-        """`more`: further files of questions, see `read_qa`. Raises BadRequest when something isn't there or has
-        another's name.
+        """`more`: further files of questions, see `read_qa`.
+
+        Raises BadRequest when one is missing, or named as another one is.
         """
         self._tokenizer = tokenizer
         self.name = " and ".join(["reading", *(path.name for path in more)])

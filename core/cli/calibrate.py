@@ -111,7 +111,7 @@ def run_calibrate(args: argparse.Namespace) -> int:
         "seed": args.seed,
         "rows_step_budget": args.step_budget,
     }
-    spec = calibration.applied_to(subject.encoder.spec, how)
+    spec = calibration.applied_to(read_spec(folder), how)
     _write(folder, spec)
     print_json({"checkpoint": spec.name, **calibration.to_json(), **how})
     return 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -80,8 +81,12 @@ class RerankedDefaults(BaseModel):
     shown_temperature: float = Field(0.05, gt=0)
     q_range: tuple[float, float] | None = None
     lead_curves: LeadCurves = {}
+    stop_threshold: float | None = None
     training: dict[str, Any] | None = None
     """Of the reranker: data, seed and settings."""
+
+
+_WITH_RERANKER = RerankedDefaults.model_fields.keys() - {"training"}
 
 
 class CheckpointSpec(BaseModel):
@@ -293,8 +298,16 @@ def as_served(spec: CheckpointSpec) -> CheckpointSpec:
         return spec.model_copy(update=without)
     if not spec.rerank_weight or spec.reranked is None:
         return spec
-    shown = {name: getattr(spec.reranked, name) for name in ("shown_temperature", "q_range", "lead_curves")}
-    return spec.model_copy(update=shown)
+    return spec.model_copy(update={name: getattr(spec.reranked, name) for name in _WITH_RERANKER})
+
+
+def with_defaults(spec: CheckpointSpec, defaults: Mapping[str, object]) -> CheckpointSpec:
+    """A stored spec with other defaults, each kept where `as_served` takes it from."""
+    if spec.reranked is None or not as_served(spec).rerank_weight:
+        return spec.model_copy(update=dict(defaults))
+    reranked = {name: value for name, value in defaults.items() if name in _WITH_RERANKER}
+    others = {name: value for name, value in defaults.items() if name not in _WITH_RERANKER}
+    return spec.model_copy(update=others | {"reranked": spec.reranked.model_copy(update=reranked)})
 
 
 def write_spec(folder: Path, spec: CheckpointSpec) -> None:

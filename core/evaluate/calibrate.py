@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from core.encode.checkpoint import CheckpointSpec
+from core.encode.checkpoint import CheckpointSpec, as_served, with_defaults
 from core.errors import BadRequest
 from core.evaluate.outcomes import completed_at, own_evidence, steps_taken
 from core.evaluate.review import Thresholds
@@ -65,14 +65,15 @@ class Calibration:
     def applied_to(self, spec: CheckpointSpec, how: dict[str, Any]) -> CheckpointSpec:
         """The spec with these defaults; `scores.calibration` says what they rest on, `how` included."""
         record = self.to_json() | how
-        return spec.model_copy(
-            update={
+        return with_defaults(
+            spec,
+            {
                 "stop_threshold": self.stop_threshold,
                 "step_budget": self.step_budget,
                 "q_range": self.q_range,
                 "shown_temperature": self.shown_temperature,
                 "scores": {**(spec.scores or {}), "calibration": record},
-            }
+            },
         )
 
 
@@ -134,14 +135,15 @@ class ReviewCalibration:
 
     def applied_to(self, spec: CheckpointSpec, how: dict[str, Any]) -> CheckpointSpec:
         """The spec with these defaults; `scores.review` says what they rest on."""
-        stop = spec.stop_threshold if self.stop_threshold is None else self.stop_threshold
+        stop = as_served(spec).stop_threshold if self.stop_threshold is None else self.stop_threshold
         review = self.to_json() | {"stop_threshold": stop} | how
-        return spec.model_copy(
-            update={
+        return with_defaults(
+            spec,
+            {
                 "stop_threshold": stop,
                 "review_threshold": self.review_threshold,
                 "scores": {**(spec.scores or {}), "review": review},
-            }
+            },
         )
 
 

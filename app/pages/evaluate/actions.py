@@ -27,7 +27,7 @@ from app.session import Session
 from app.settings import Settings
 from app.visitors import check_known, check_steps
 from core.config import EpisodeConfig
-from core.encode.checkpoint import read_spec, write_spec
+from core.encode.checkpoint import read_spec, with_defaults, write_spec
 from core.encode.tokens import FastTokenizer
 from core.errors import BadCheckpoint, BadRequest, Cancelled
 from core.evaluate.calibrate import best_threshold
@@ -304,12 +304,8 @@ class Evaluations:
             "length": row.length,
             "n": len(self.get(evaluation_id).rows),
         }
-        fresh = spec.model_copy(
-            update={
-                "stop_threshold": threshold,
-                "scores": {**(spec.scores or {}), "stop_threshold": {"value": threshold, **record}},
-            }
-        )
+        scores = {**(spec.scores or {}), "stop_threshold": {"value": threshold, **record}}
+        fresh = with_defaults(spec, {"stop_threshold": threshold, "scores": scores})
         try:
             write_spec(folder, fresh)
         except OSError as error:

@@ -13,7 +13,16 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from core.encode.checkpoint import find_base, find_checkpoint, read_spec, shipped_checkpoints, write_spec
+from core.encode.checkpoint import (
+    CheckpointSpec,
+    as_served,
+    find_base,
+    find_checkpoint,
+    read_spec,
+    shipped_checkpoints,
+    with_defaults,
+    write_spec,
+)
 from core.encode.encoder import DualEncoder
 from core.errors import BadCheckpoint, BadRequest
 
@@ -58,6 +67,26 @@ def test_a_spec_survives_writing(folder: Path) -> None:
     )
     write_spec(folder, other)
     assert read_spec(folder) == other
+
+
+@pytest.mark.parametrize("reader", ["large", "small"])
+def test_new_defaults_are_kept_for_the_reader_they_were_measured_with(
+    monkeypatch: pytest.MonkeyPatch, reader: str
+) -> None:
+    monkeypatch.setenv("QRAG_READER", reader)
+    stored = read_spec(find_checkpoint("general"))
+    assert stored.reranked is not None
+    changes = {"stop_threshold": 0.4, "q_range": (-1.0, 2.0), "step_budget": 7}
+    fresh = with_defaults(stored, changes)
+    assert served(fresh) == served(stored).model_copy(update=changes)
+    assert (served(fresh).rerank_weight > 0) == (reader == "large")
+    monkeypatch.setenv("QRAG_READER", "small" if reader == "large" else "large")
+    assert served(fresh) == served(stored).model_copy(update={"step_budget": 7})
+
+
+def served(spec: CheckpointSpec) -> CheckpointSpec:
+    """As an agent has it, without what holds under other readers."""
+    return as_served(spec).model_copy(update={"reranked": None})
 
 
 @pytest.mark.parametrize(
