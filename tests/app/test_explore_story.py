@@ -409,8 +409,9 @@ def test_a_failed_question_says_why_and_what_helps_and_a_sample_brings_its_agent
             assert box is not None
             assert card is not None
             assert box["x"] + box["width"] <= card["x"] + card["width"] <= width, "an end is cut"
-        cut = "head => head.scrollWidth > head.clientWidth"
-        assert not page.locator("#qx-story .qx-miss .qx-part-head > span:last-child").evaluate(cut), width
+        name = page.locator("#qx-story .qx-miss .qx-part-head > span:last-child")
+        if width > 760:  # below, it is there for those who listen
+            assert not name.evaluate("head => head.scrollWidth > head.clientWidth"), width
     page.set_viewport_size(WIDE)  # type: ignore[arg-type]
     expect(why.get_by_role("button", name="Take chunk")).to_contain_text("found 2 → 3 of 3")
     page.set_viewport_size(PHONE)  # type: ignore[arg-type]
