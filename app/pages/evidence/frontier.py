@@ -48,7 +48,8 @@ def frontier(curves: Sequence[Curve], task: str, measure: str, budget: int) -> l
         h("h3", "Quality against cost"),
         h(
             "span.qx-sm.qx-mut",
-            f"mean of {own[0].n} test questions; measured by the project, not on your documents",
+            f"mean of {own[0].n} test questions; measured by the project, not on your documents;"
+            " RES-RAG took what was likelier than not",
         ),
         h("span.qx-grow"),
         h(
