@@ -15,10 +15,14 @@ from playwright.sync_api import Page, expect
 from app.pages.evaluate.documents import view
 from app.pages.evaluate.documents.actions import DocumentOrder, DocumentsProgress, evaluate_files
 from app.services import Services
+from core.draw.nodes import Node
 from core.errors import BadRequest, Cancelled
 from core.evaluate.documents import read_document_rows
 from core.llm.endpoint import connect
 from core.llm.wire import Patience
+from core.studies.documents import documents
+from core.studies.report import cell_text
+from core.tasks.documents import DocumentQuestion
 from core.tasks.samples import list_samples
 from tests.app.conftest import RunningApp, wait_ready
 from tests.conftest import OpenPage
@@ -33,6 +37,7 @@ The keeper's manual says that oil lamps are filled at noon. Wicks are trimmed ev
 The ferry leaves from the eastern pier. Tickets cost four crowns, and children travel free of charge.
 """
 METHODS = ("auto", "bm25")
+_SHOWN = ("auto", "bm25", "hybrid")
 
 
 def question(name: str, kind: str, text: str, *quotes: str) -> str:
@@ -97,11 +102,37 @@ def test_rows_come_document_by_document_and_faults_are_told(
 
 def test_an_answer_in_doubt_is_told_as_one(services: Services, files: tuple[Path, ...]) -> None:
     ended = evaluate_files(services, DocumentOrder(files, METHODS, k=2), lambda _: None)
-    for answer, reliable, words in (("noon", True, '"noon"'), ("noon", False, "noon (not reliable)")):
+    for answer, reliable, words in (
+        ("noon", True, '"noon", " ", ["span", {"class": "qx-mark qx-hit"}, ["\\u2713 right"]]'),
+        ("dawn", True, '"dawn", " ", ["span", {"class": "qx-mark qx-warn"}, ["\\u2717 wrong"]]'),
+        ("noon", False, "noon (not reliable)"),
+    ):
         rows = tuple(replace(row, answer=answer, answer_reliable=reliable) for row in ended.rows)
         assert words in json.dumps(view.questions(replace(ended, rows=rows), page=0))
     rows = tuple(replace(row, answer=None) for row in ended.rows)
     assert "no answer" in json.dumps(view.questions(replace(ended, rows=rows), page=0))
+
+
+def test_three_figures_come_first_beside_the_best_of_the_other_methods() -> None:
+    """And with so many rows of agents that may not stop, the study has a third table, which isn't shown."""
+    kept = [row for row in read_document_rows(Path("results/documents.jsonl.gz")) if row.method in _SHOWN]
+    asked = tuple(DocumentQuestion(key, "a.md", "single", "?", (), ()) for key in {row.id for row in kept})
+    state = DocumentsProgress(questions=asked, rows=tuple(kept), ended=True)
+    found, answered = documents(kept, kinds=()).tables[:2]
+    cells = [(table, column) for table, column in ((found, 3), (found, 4), (answered, 3))]
+    of_method = [{row[1]: cell_text(row[column]).split()[0] for row in table.rows} for table, column in cells]
+    assert all(values["hybrid"] > values["bm25"] for values in of_method), "else the test shows nothing"
+    head, _, first, more, *_ = view.methods(state)
+    assert _values(first) == [f"auto {one['auto']} · hybrid {one['hybrid']}" for one in of_method]
+    assert more[1]["open"] is False
+    assert json.dumps(more).count('"qx-table"') == 2
+    assert len(_download([head]).splitlines()) == len(kept)
+    alone = view.methods(replace(state, rows=tuple(row for row in kept if row.method == "auto")))
+    assert _values(alone[2]) == [f"auto {one['auto']}" for one in of_method]
+
+
+def _values(numbers: Node) -> list[str]:
+    return [label[2][0] for _, _, (label, _) in numbers[2]]
 
 
 def test_a_language_model_is_a_method_and_what_it_fails_at_is_told(
@@ -164,11 +195,14 @@ def test_a_folder_is_dropped_asked_and_read_off(
     page.locator("#qx-whole-files input[type=file]").set_input_files([str(files[1])])
     expect(page.locator("#qx-whole-files")).to_contain_text("questions", timeout=30_000)
     ask(page)
-    expect(page.locator("#qx-whole-scores tbody tr").first).to_contain_text("auto", timeout=120_000)
+    expect(page.locator("#qx-whole-scores .qx-number")).to_have_count(3, timeout=120_000)
+    expect(page.locator("#qx-whole-scores table").first).to_be_hidden()
+    page.locator("#qx-whole-scores summary").click()
+    expect(page.locator("#qx-whole-scores tbody tr").first).to_contain_text("auto")
     expect(page.locator("#qx-whole-questions tbody tr")).to_have_count(2)
     expect(page.locator("#qx-whole-questions")).to_contain_text("Who founded the <b>university</b>?")
     with page.expect_download() as download:
-        page.get_by_role("button", name="Download all rows").click()
+        page.get_by_role("button", name="Rows as JSON lines").click()
     assert len(read_document_rows(download.value.path())) == 8
 
     asked = page.locator("#qx-whole-questions .qx-link").first

@@ -130,6 +130,17 @@ def number(label: str, value: str, sentence: str) -> Node:
     )
 
 
+def figures(first: Sequence[Node], every: Sequence[Node], n: int, *, opened: bool = False) -> list[Node]:
+    """The `number`s that say most, then all `n` figures on demand."""
+    more = h("details.qx-sm", {"open": opened}, h("summary", f"All {n} figures"), *every)
+    return [h("div.qx-numbers", *first), more]
+
+
+def heading(rows: Node | None) -> Node:
+    """Of the scores; `rows` is the button that takes them along."""
+    return h("div.qx-row", h("h3", "Scores"), h("span.qx-grow"), rows)
+
+
 def measuring(now: Measuring) -> list[Node]:
     """Progress of an evaluation, and its means so far."""
     words = {
@@ -226,8 +237,7 @@ def subject(rows: Sequence[EpisodeRow]) -> str:
 def score_heading(first: Sequence[EpisodeRow], second: Sequence[EpisodeRow] | None) -> list[Node]:
     """What is compared, the conditions without which the numbers mislead, and the rows to take along."""
     lines = [_condition("A", first)] + ([_condition("B", second)] if second else [])
-    head = h("div.qx-row", h("h3", "Scores"), h("span.qx-grow"), _export(first))
-    return [head, *lines]
+    return [heading(_export(first)), *lines]
 
 
 def _export(rows: Sequence[EpisodeRow]) -> Node:
@@ -289,13 +299,8 @@ def score_table(first: Summary, second: Summary | None, comparison: Comparison |
             ]
         header = h("th", {"scope": "row", "title": sentence, "tabindex": "0"}, label)
         rows.append(h("tr", header, *(h("td", cell) for cell in cells)))
-    every = h(
-        "details.qx-sm",
-        {"open": second is not None},
-        h("summary", f"All {len(rows)} figures"),
-        table(head, rows, "Scores"),
-    )
-    nodes = [h("div.qx-numbers", *_first_figures(first, second)), every]
+    every = [table(head, rows, "Scores")]
+    nodes = figures(_first_figures(first, second), every, len(rows), opened=second is not None)
     if comparison is not None and comparison.n_left_out:
         nodes += notice(
             f"{comparison.n_left_out:,} questions that only one of the two has are left out of the test; it"

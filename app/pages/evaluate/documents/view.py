@@ -8,18 +8,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from app.pages.evaluate.documents.actions import DocumentsProgress
+from app.pages.evaluate.view import figures, heading, number
 from app.pages.widgets.notices import notice, progress
 from core.draw.answers import UNRELIABLE
-from core.draw.nodes import Node, h
+from core.draw.nodes import Node, act, h
 from core.draw.tables import PAGE, on_page, pager, report_table, table
 from core.draw.words import counted
-from core.evaluate.documents import DocumentRow
+from core.evaluate.documents import DOCUMENT_METRICS, DocumentRow
 from core.evaluate.rows import row_line
 from core.retrievers import ALL_METHODS
+from core.statistics import mean
 from core.studies.documents import documents
-from core.studies.report import Table
+from core.studies.report import Table, cell_text
 
 ROWS_FILE = "rows.jsonl"
+_FIRST = {
+    "passage_recall": ("passages found", "Of the needed passages, how many the chunks hold"),
+    "complete": ("all of them", "Questions whose chunks hold all needed passages"),
+    "answer_f1": ("answer F1", "Words that the reader's answers share with the right ones"),
+}
+"""Label and sentence of the metrics that say most; the best of the other methods stands beside the first."""
 _MOST_LEFT_OUT = 5
 """Sentences on questions that were left out."""
 
@@ -47,30 +55,35 @@ def following(state: DocumentsProgress) -> list[Node]:
 
 
 def methods(state: DocumentsProgress) -> list[Node]:
-    """A line a method, over all documents so far."""
+    """What all documents so far amount to: three figures, and on demand all, a line a method."""
     if not state.rows:
         return notice("No question could be asked.") + _left_out(state) if state.ended else []
-    passages, answers = documents(state.rows, kinds=()).tables
+    tables = [_of_all(table) for table in documents(state.rows, kinds=()).tables[:2]]
+    every = [node for table in tables for node in report_table(table)]
+    shown = figures(_first_figures(state.rows), every, sum(len(table.columns) - 1 for table in tables))
+    lines = "".join(map(row_line, state.rows)) if state.ended else ""
+    keep = act("download", lines, "Rows as JSON lines", **{"data-name": ROWS_FILE}) if lines else None
     done = h(
-        "p.qx-mut",
+        "p.qx-mut.qx-sm",
         f"{counted(len(state.questions), 'question')} about {state.n_done:,} of"
-        f" {counted(state.n_documents, 'document')}.",
+        f" {counted(state.n_documents, 'document')}. Shown once; the log keeps no runs of them.",
     )
-    keep: list[Node] = []
-    if state.ended:
-        lines = "".join(map(row_line, state.rows))
-        keep = [
-            h(
-                "p",
-                h(
-                    "button.qx-btn",
-                    {"data-act": "download", "data-name": ROWS_FILE, "data-arg": lines},
-                    "Download all rows",
-                ),
-                h("span.qx-mut.qx-sm", " These tables are shown once; the log keeps no runs of them."),
-            )
+    return [heading(keep), done, *shown, *_left_out(state)]
+
+
+def _first_figures(rows: Sequence[DocumentRow]) -> list[Node]:
+    """Of the first method, each beside the best of the others."""
+    by_method = {row.method: [one for one in rows if one.method == row.method] for row in rows}
+    nodes = []
+    for name, (label, sentence) in _FIRST.items():
+        means = {method: mean(map(DOCUMENT_METRICS[name], own)) for method, own in by_method.items()}
+        first, *others = means
+        best = max(others, key=lambda method: means[method] or 0.0, default=first)
+        words = [
+            f"{method_label(method)} {cell_text(means[method])}" for method in dict.fromkeys((first, best))
         ]
-    return [done, *report_table(_of_all(passages)), *report_table(_of_all(answers)), *keep, *_left_out(state)]
+        nodes.append(number(label, " · ".join(words), sentence))
+    return nodes
 
 
 def _of_all(report: Table) -> Table:
@@ -101,7 +114,12 @@ def questions(state: DocumentsProgress, page: int) -> list[Node]:
         for place, one in enumerate(shown, page * PAGE)
     ]
     columns = [(method_label(name), "Of the needed passages, how many its chunks hold") for name in names]
-    head: list[str | tuple[str, str]] = ["Question", "Document", *columns, f"Answer, {names[0]}"]
+    head: list[str | tuple[str, str]] = [
+        "Question",
+        "Document",
+        *columns,
+        f"Answer, {method_label(names[0])}",
+    ]
     return [table(head, lines, "Questions one by one"), *pager("questions-page", page, len(state.questions))]
 
 
@@ -129,7 +147,11 @@ def _answer(row: DocumentRow | None) -> Node:
         return h("td.qx-mut", "no answer")
     if not row.answer_reliable:
         return h("td.qx-mut", {"title": UNRELIABLE}, f"{row.answer} (not reliable)")
-    return h("td", row.answer)
+    right = DOCUMENT_METRICS["reliable_right"](row)
+    if right is None:
+        return h("td", row.answer)
+    verdict = h("span.qx-mark.qx-hit", "✓ right") if right else h("span.qx-mark.qx-warn", "✗ wrong")
+    return h("td", {"title": f"known: {'; '.join(row.answers[:3])}"}, row.answer, " ", verdict)
 
 
 def _left_out(state: DocumentsProgress) -> list[Node]:
