@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from app.agents import Agents
 from app.in_view import Labelled, OpenDocuments, RunInView
+from app.kept_open import keep_documents
 from app.recent import Recent
 from app.visitors import DOCUMENTS_OPEN, Allowance
 from core.config import ChunkConfig, EpisodeConfig
@@ -48,6 +49,11 @@ class Library:
         hashes = [document.sha256 for document in documents.workspace.documents]
         origin = self._ours.get(hashes[0]) if len(hashes) == 1 else None
         return f"{origin}.{documents.name}" if origin else documents.name
+
+    def keep(self, documents: OpenDocuments) -> None:
+        """Lets their address find documents later; the project's own are made again instead."""
+        if not {document.sha256 for document in documents.workspace.documents} <= self._ours.keys():
+            keep_documents(documents)
 
     def cache_part(self, hashes: Iterable[str], owner: str | None) -> str:
         """The part of the caches for a visitor's documents, by their hashes: one of their own, or the common
@@ -96,9 +102,12 @@ class Library:
         questions: tuple[Labelled, ...] = (),
         owner: str | None = None,
         on_part: Callable[[OpenDocuments], None] | None = None,
+        token: str = "",
     ) -> OpenDocuments:
-        """The same chunks under another agent, or out of the log. Raises BadRequest as `open`."""
-        token = secrets.token_hex(16)
+        """The same chunks under another agent, out of the log or as they were open before, then under their
+        `token`. Raises BadRequest as `open`.
+        """
+        token = token or secrets.token_hex(16)
         # out of a file they may be any part of the text
         n_characters = sum(int((table.end - table.start).sum()) for table in workspace.tables)
         report = self.allowance.metered(owner, n_characters, on_progress)

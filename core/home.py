@@ -17,8 +17,8 @@ import numpy as np
 
 from core.errors import BadRequest
 
-CACHES = ("chunks", "vectors", "layouts", "words")
-"""Folders that can be made again from documents."""
+CACHES = ("chunks", "vectors", "layouts", "words", "opened")
+"""Folders that can be made again from documents, and the documents that were open last."""
 CACHE_GB = 20.0
 """Of all caches together, unless $QRAG_CACHE_GB says otherwise; a million chunks are 0.8 GB."""
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.app.conftest import RunningApp, upload, wait_ready
+from tests.app.conftest import RunningApp, StartApp, upload, wait_ready
 from tests.conftest import COUNTS, OpenPage, RecordAttack
 from tests.core.ingest.made import encrypted_pdf, make_docx, make_pdf, make_pdf_bomb, make_zip, paragraph
 from tests.settled import settle
@@ -282,6 +283,24 @@ def test_pasted_text_opens_and_cancel_keeps_what_was_open(
     page.locator("#qx-find-next").click()
     expect(page.locator("#qx-reading .qx-marked strong")).to_have_text(["Birds", "heron"], timeout=20_000)
     expect(page.locator("#qx-reading")).not_to_contain_text("**")
+
+
+def test_pasted_text_is_found_by_its_address_after_a_restart(
+    start_app: StartApp, open_page: OpenPage, tiny: Path
+) -> None:
+    page = open_page(start_app("--checkpoint", str(tiny)).url)
+    wait_ready(page)
+    page.get_by_text("Change document").click()
+    page.get_by_role("tab", name="Paste").click()
+    page.locator("#qx-pasted textarea").fill("# The ferry\n\nMarta keeps the ferry. The river is wide.")
+    page.locator("#qx-open-pasted").click()
+    page.wait_for_url(re.compile("doc="), timeout=60_000)
+    _, _, name = page.url.partition("?")
+    page.goto(f"{start_app('--checkpoint', str(tiny)).url}/?{name}")
+    wait_ready(page)
+    expect(page.locator("#qx-header .qx-doc-title")).to_have_text("The ferry")
+    expect(page.locator("#qx-notice")).to_be_empty()
+    assert page.url.endswith(name)
 
 
 def test_an_archive_of_office_files_opens_as_a_list_of_documents(

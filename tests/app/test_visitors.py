@@ -19,7 +19,7 @@ from app.pages.compare.actions import ComparisonOrder, Comparisons, CutRow
 from app.pages.evaluate.actions import OWN, EvaluationOrder, Evaluations, available_tasks
 from app.pages.experiments.actions import Experiments
 from app.pages.explore.actions import Explorer
-from app.pages.explore.opening import open_content, open_pasted, open_sample
+from app.pages.explore.opening import open_content, open_named, open_pasted, open_sample
 from app.services import Services
 from app.session import Session
 from app.settings import Settings
@@ -369,6 +369,39 @@ def test_one_more_document_closes_the_visitors_own_oldest(explorer: Explorer) ->
     for session in (other, *more):
         assert explorer.documents(session).token == session.corpus
     assert explorer.attach(run.run_id, None, A).cursor == 4, "the log has it"
+
+
+@pytest.mark.usefixtures("nothing_known")
+def test_documents_without_a_run_are_found_by_their_visitor_after_a_restart(
+    explorer: Explorer, tmp_path: Path
+) -> None:
+    folder = tmp_path / "home" / "opened" / str(A)
+    oldest, first, *_, last = [
+        explorer.documents(opened(explorer, A, f"{TEXT}\n\nDay {i} .")) for i in range(DOCUMENTS_OPEN)
+    ]
+    changed = explorer.documents(explorer.change_agent(Session(corpus=last.token, owner=A), PLAIN))
+    assert len(list(folder.iterdir())) == DOCUMENTS_OPEN, "the bound of what is open"
+    explorer.services.close()
+    services = Services(explorer.services.settings)
+    try:
+        again = Explorer(services)
+        how = (services.agents.default_checkpoint, lambda _: None)
+        for documents in (last, changed):
+            found = again.documents(open_named(again, Session(owner=A), documents.name, *how))
+            assert found.workspace.documents == documents.workspace.documents
+            assert found.workspace.configs == documents.workspace.configs
+            assert (found.name, found.agent.spec.name) == (documents.name, documents.agent.spec.name)
+            assert found.n_embedded == services.library.allowance.read_today(A) == 0
+        (kept,) = folder.glob(f"{first.name}.npz")
+        kept.write_bytes(kept.read_bytes()[:-40])
+        for name, owner in (
+            *((last.name, other) for other in (B, None, NOBODY)),
+            *((name, A) for name in (oldest.name, first.name, f"../{A}/{last.name}", "")),
+        ):
+            with pytest.raises(BadRequest, match=r"is closed by now|away for too long"):
+                open_named(again, Session(owner=owner), name, *how)
+    finally:
+        services.close()
 
 
 def test_one_more_unfinished_run_closes_the_one_left_for_longest(explorer: Explorer) -> None:

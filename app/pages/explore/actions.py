@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from app.in_view import Labelled, OpenDocuments, RunInView
+from app.kept_open import kept_documents
 from app.pages.explore.part import Opening
 from app.services import Services
 from app.session import Session
@@ -98,12 +99,18 @@ class Explorer:
         )
         return self._fresh(session, opened)
 
-    def open_again(self, session: Session, name: str) -> Session:
-        """A fresh session over documents of this visitor, by `Library.name_of`. Raises BadRequest."""
+    def open_again(self, session: Session, name: str, on_progress: Progress | None = None) -> Session:
+        """A fresh session over documents that this visitor has or had open, by `Library.name_of`. Raises
+        BadRequest.
+        """
         library = self.services.library
         for documents in library.corpora.all():
             if documents.owner == session.owner and library.name_of(documents) == name:
                 return self._fresh(session, documents)
+        if kept := kept_documents(name, session.owner):
+            agent, on_part = self.services.agents.load(kept.checkpoint), self._tells(session, on_progress)
+            how = (kept.questions, session.owner, on_part, kept.token)
+            return self._fresh(session, library.reopen(kept.workspace, agent, on_progress, *how))
         raise BadRequest(
             "the document that was open here is closed by now; open it again, its vectors are kept"
         )
@@ -128,6 +135,8 @@ class Explorer:
     def _fresh(self, session: Session, opened: OpenDocuments) -> Session:
         """A session over documents without a run; the one in view leaves."""
         self.leave(session)
+        if not opened.searched:
+            self.services.library.keep(opened)
         return Session(
             corpus=opened.token,
             forbidden=session.forbidden,

@@ -175,9 +175,11 @@ def open_generated(
 
 
 def open_named(explorer: Explorer, session: Session, name: str, agent: str, report: Progress) -> Session:
-    """What a page's address names: open documents, or what the project makes. Raises BadRequest."""
+    """What a page's address names: documents that are or were open, or what the project makes. Raises
+    BadRequest.
+    """
     try:
-        return explorer.open_again(session, name)
+        return explorer.open_again(session, name, report)
     except BadRequest:
         origin = name.rpartition(".")[0]
         length = origin.removeprefix(_STORY)
