@@ -54,7 +54,10 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def run_compare(args: argparse.Namespace) -> int:
-    """The same questions through several methods, at equal size of evidence."""
+    """The same questions through several methods, at equal size of evidence. Exit status 2 when one of them
+    refused; the others, and the other questions of a file, are printed all the same. Raises what the
+    first refused with where nothing is left.
+    """
     names = list(dict.fromkeys(name.strip() for name in args.methods.split(",")))
     unknown = [name for name in names if name not in ALL_METHODS]
     if unknown:
@@ -68,7 +71,7 @@ def run_compare(args: argparse.Namespace) -> int:
     encoder = load_encoder(args.checkpoint, args.device)
     plain = _beside(encoder, PLAIN, args)
     searched = {name: _beside(encoder, vectors_of(name, encoder.spec.name), args) for name in names}
-    reader = load_reader(device=args.device)
+    reader, has_refused = load_reader(device=args.device), False
     with named_log(args.log) as log:
         for question in questions(args, encoder):
 
@@ -86,7 +89,14 @@ def run_compare(args: argparse.Namespace) -> int:
             )
             methods = columns_json(columns, question.workspace)
             for one, column in zip(contestants, columns, strict=True):
-                if column.trace is not None and (notice := notice_of(column.trace)):
+                if column.trace is None:
+                    assert column.error is not None
+                    if not methods and not args.episodes:
+                        raise column.error
+                    say(f"{one.name}: {column.error}")
+                    has_refused = True
+                    continue
+                if notice := notice_of(column.trace):
                     say(notice)
                 if isinstance(one.retriever, SparcRetriever) and one.retriever.trace is not None:
                     methods[one.name]["answer"] = one.retriever.trace.answer or None
@@ -95,11 +105,11 @@ def run_compare(args: argparse.Namespace) -> int:
                             "logged as"
                             f" {log_sparc(log, one.retriever.trace, question.workspace, one.encoder)}"
                         )
-                elif column.trace is not None:
+                else:
                     keep_run(log, column.trace, question.workspace, one.encoder, column.answer)
             result = {"query": question.query, "methods": methods}
             print_json({"id": question.id, **result} if args.episodes else result)
-    return 0
+    return 2 if has_refused else 0
 
 
 def _beside(encoder: DualEncoder, name: str, args: argparse.Namespace) -> DualEncoder:

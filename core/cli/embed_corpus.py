@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from core.cli.common import print_json, say
-from core.cli.flags import DEVICE, add_cluster_flag
+from core.cli.flags import CHECKPOINT, DEVICE, add_cluster_flag
 from core.cluster.embedding import BEIR_CORPUS, TEXT, TITLE, embed_corpus
 
 
@@ -25,7 +25,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         f" {BEIR_CORPUS}",
     )
     add("--out", type=Path, required=True, metavar="DIR", help="where the corpus goes")
-    add("--checkpoint", metavar="NAME_OR_DIR")
+    add("--checkpoint", **CHECKPOINT)
     add("--device", **DEVICE)
     add_cluster_flag(parser)
     parser.set_defaults(func=run_embed_corpus)

@@ -23,6 +23,10 @@ DATA_FOLDER: dict[str, Any] = {
     "metavar": "DIR",
     "help": "folder of the data sets (default: $QRAG_DATA, else ../shared/data)",
 }
+CHECKPOINT: dict[str, Any] = {
+    "metavar": "NAME_OR_DIR",
+    "help": "the agent (default: narrative, which reads stories; general reads everything else)",
+}
 LOG_FILE: dict[str, Any] = {
     "type": Path,
     "metavar": "FILE",
@@ -56,7 +60,7 @@ def add_inputs(parser: argparse.ArgumentParser, *, with_corpus: bool = False) ->
     )
     if with_corpus:
         source.add_argument("--corpus", type=Path, metavar="DIR", help="what embed-corpus made")
-    add("--checkpoint", metavar="NAME_OR_DIR")
+    add("--checkpoint", **CHECKPOINT)
     add("--device", **DEVICE)
     add("--log", nargs="?", const="", metavar="FILE", help="keep the run in the experiment log")
 

@@ -19,10 +19,11 @@ import numpy as np
 
 from core.again.records import log_trace
 from core.answer.evidence import EvidenceAnswer
+from core.choice import choose
 from core.cli.common import progress_printer, say
 from core.config import SEEDS_OF_MODELS, EpisodeConfig, check_query
 from core.encode.cache import embed_chunks
-from core.encode.checkpoint import CheckpointSpec
+from core.encode.checkpoint import CheckpointSpec, find_checkpoint, read_spec, shipped_checkpoints
 from core.encode.encoder import DualEncoder
 from core.errors import BadDocument, BadRequest, Cancelled
 from core.events import Trace
@@ -47,6 +48,8 @@ class Question:
     """What a file of episodes knows of it: `support` (chunk ids) and `answers`, as logs take it."""
     within: float | None = None
     """Seconds that embedding may take before what is there is asked; None: as long as it takes."""
+    notices: dict[str, str] = field(default_factory=dict)
+    """By checkpoint what is said once its vectors are asked for."""
     _corpora: dict[str, Corpus] = field(default_factory=dict)
 
     def corpus(self, encoder: DualEncoder) -> Corpus:
@@ -65,6 +68,8 @@ class Question:
         """All chunks, or once the time is over those that are there by then, to which the run is
         bound: at least a part that lies evenly, and the likeliest by the question's words.
         """
+        if encoder.spec.name in self.notices:
+            say(self.notices[encoder.spec.name])
         began, show = time.perf_counter(), progress_printer()
         parts: list[Embedded] = []
 
@@ -147,6 +152,7 @@ def questions(args: argparse.Namespace, encoder: DualEncoder) -> Iterator[Questi
         raise BadRequest("--query is missing; give the question, or a file of questions with --episodes")
     check_query(args.query)
     timings: dict[str, float] = {}
+    notices: dict[str, str] = {}
     if args.chunks is not None:
         chunks = _read_chunks(args.chunks)
         workspace = workspace_of_chunks(chunks, encoder.tokenizer.count(chunks), args.chunks.name)
@@ -156,8 +162,22 @@ def questions(args: argparse.Namespace, encoder: DualEncoder) -> Iterator[Questi
         read = time.perf_counter()
         workspace = chunk_documents(documents, encoder, on_progress=progress_printer())
         timings |= {"reading": 1000 * (read - began), "chunking": 1000 * (time.perf_counter() - read)}
+        if args.checkpoint is None and (notice := _other_agent(documents[0], encoder)):
+            notices[encoder.spec.name] = notice
     config = config_of(args, encoder.spec, len(workspace))
-    yield Question(None, args.query, workspace, config, timings, within=within)
+    yield Question(None, args.query, workspace, config, timings, within=within, notices=notices)
+
+
+def _other_agent(document: Document, encoder: DualEncoder) -> str:
+    """That the app would open a document with another agent than commands begin with; empty where not."""
+    specs = {name: read_spec(find_checkpoint(name)) for name in shipped_checkpoints()}
+    suited = choose(document, specs).checkpoint
+    return (
+        ""
+        if suited == encoder.spec.name
+        else f"{document.title} is opened with {encoder.spec.name}, with which commands begin; the app would"
+        f" take {suited} (--checkpoint {suited})"
+    )
 
 
 def episode_seed(seed: int, episode_id: str | int) -> int:

@@ -12,9 +12,11 @@ from pathlib import PurePosixPath
 
 import numpy as np
 
+from core.answer.confidence import expected_calibration_error
 from core.completeness import LOW, JudgedQuestions, questions_by_size
 from core.errors import BadRequest
 from core.evaluate.documents import DOCUMENT_METRICS, DocumentRow
+from core.metrics import RIGHT_FROM, answer_f1
 from core.statistics import mean, paired_test
 from core.studies.report import Cell, Report, Table, mean_with_interval, with_p
 
@@ -33,7 +35,7 @@ _FOUND = (
 )
 _ANSWERED = (
     *("documents", "method", "n", "answer F1", "answer EM", "no answer though there is one"),
-    *("shown as reliable", "right of these", "none shown where there is none"),
+    *("shown as reliable", "right of these", "none shown where there is none", "ECE of answers"),
 )
 _COMPLETENESS = ("chunks", "lead of the best Q", "n", "said to be complete", "complete")
 
@@ -145,10 +147,14 @@ def _answered(kind: str, method: str, group: Sequence[DocumentRow]) -> tuple[Cel
         mean(DOCUMENT_METRICS[name](row) for row in asked)
         for name in ("answer_f1", "answer_em", "no_answer", "reliable", "reliable_right")
     )
+    # a question with quotes may come without an answer, and then nobody knows
+    given = [row for row in own if row.answer is not None and (row.answers or not row.covered)]
+    right = [bool(row.answers) and answer_f1(row.answer or "", row.answers) >= RIGHT_FROM for row in given]
     return (
         kind,
         method,
         len(own),
         *of_asked,
         mean(1.0 - float(row.answer is not None and row.answer_reliable) for row in hopeless),
+        expected_calibration_error([row.answer_confidence for row in given], right),
     )

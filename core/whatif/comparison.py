@@ -127,14 +127,12 @@ def _heard(events: Iterable[Event], one: Contestant, on_event: OnEvent) -> Itera
 
 
 def columns_json(columns: Iterable[Column], workspace: Workspace) -> dict[str, Any]:
-    """The `methods` of `compare --json`. Raises what a method refused with."""
-    methods = {}
-    for column in columns:
-        if column.error is not None:
-            raise column.error
-        assert column.trace is not None
-        methods[column.name] = method_json(column.trace, workspace, column.milliseconds, column.answer)
-    return methods
+    """The `methods` of `compare --json`, without those that refused."""
+    return {
+        column.name: method_json(column.trace, workspace, column.milliseconds, column.answer)
+        for column in columns
+        if column.trace is not None
+    }
 
 
 def comparison_json(
@@ -149,7 +147,7 @@ def comparison_json(
         "documents": [
             {"title": document.title, "sha256": document.sha256} for document in workspace.documents
         ],
-        "methods": columns_json((column for column in columns if column.error is None), workspace),
+        "methods": columns_json(columns, workspace),
         "refused": {column.name: str(column.error) for column in columns if column.error is not None},
         "chunks": [
             {"chunk_id": chunk_id, "found_by": list(names), "text": workspace[chunk_id].text}

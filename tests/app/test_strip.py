@@ -97,6 +97,15 @@ def value_of(token: str, look: int) -> dict[str, Any]:
 TILES, RUNMAP, POINTS, DESCRIBE, TOP = server_functions(RUNS.get)
 
 
+def test_a_step_over_ten_million_tokens_brings_a_screen_of_numbers() -> None:
+    """To a page of 1,440 pixels, at the sixth step: overview, lens and run map, less than 100 KB."""
+    run, width = SyntheticRun(160_000, [5, 90_000, 159_999, 7, 60_000, 61_000]), 1_340
+    tiles, runmap, *_ = server_functions({"run": run}.get)
+    answers = [tiles(["run", 6, "q", 0, run.n_chunks, width])] * 2 + [runmap(["run", width])]
+    assert all("error" not in answer for answer in answers)
+    assert 50_000 < len(json.dumps(answers)) < 100_000
+
+
 def unpacked(text: str, kind: str = "<f4") -> np.ndarray:
     return np.frombuffer(base64.b64decode(text), dtype=kind)
 

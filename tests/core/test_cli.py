@@ -352,6 +352,23 @@ def test_trace_over_documents_uses_the_shipped_checkpoint(
     assert list((home / "vectors").iterdir())
 
 
+@pytest.mark.usefixtures("home")
+def test_documents_that_another_agent_suits_are_told(
+    files: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ("trace", "--query", QUERY, "--json", "--step-budget", 1, "--document")
+    told = "would take general (--checkpoint general)"
+    assert main(argv(*asked, files["road.md"])) == 0
+    assert told in capsys.readouterr().err
+    story = files["story.txt"].with_name("facts.txt")
+    names, places = ("Mary", "John", "Daniel"), ("garden", "hallway", "kitchen")
+    story.write_text(" ".join(f"{name} went to the {place}." for name in names for place in places))
+    assert main(argv(*asked, story)) == 0
+    assert told not in capsys.readouterr().err
+    assert main(argv(*asked, files["road.md"], "--checkpoint", "base")) == 0
+    assert told not in capsys.readouterr().err
+
+
 def test_golden_episodes_through_the_command_line(core: Command, reference: Path, tmp_path: Path) -> None:
     """Two of those that `qrag/test_reference.py` runs, with an agent that the command line imported: same
     choices, positions and Q within 1e-5.

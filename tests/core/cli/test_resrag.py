@@ -71,7 +71,11 @@ def test_settings_out_of_range(
 
 
 def test_a_language_model_writes_the_set(
-    tmp_path: Path, core: Output, refused: Output, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    core: Output,
+    refused: Output,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("QRAG_LLM_KEY", KEY)
     page = tmp_path / "inn.html"
@@ -100,6 +104,11 @@ def test_a_language_model_writes_the_set(
         assert KEY not in out
         server.answer(*["no idea"] * 2)
         assert "tiny twice gave no usable JSON object" in refused(*asked, "resrag-llm", *named)
+        server.answer(*["no idea"] * 2)
+        assert main(argv(*asked, "resrag-llm,topk", "--k", "1", *named)) == 2
+        printed = capsys.readouterr()
+        assert list(json.loads(printed.out)["methods"]) == ["topk"]
+        assert "resrag-llm: tiny twice gave no usable JSON object" in printed.err
     assert "asks a language model; name one" in refused(*asked, "resrag-llm")
     kept = json.loads(core("runs", "list", "--log", log, "--method", "resrag-llm", "--json"))
     run_id = kept["runs"][0]["run_id"]

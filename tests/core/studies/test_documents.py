@@ -32,7 +32,7 @@ def row(
         evidence=((0, 9),),
         stopped=False,
         answer=answer,
-        answer_confidence=0.5,
+        answer_confidence=0.75,
         answer_reliable=True,
         answers=("Anna",) if covered else (),
         milliseconds=1.0,
@@ -60,10 +60,10 @@ def test_kinds_of_documents_and_tests_against_what_the_app_chose() -> None:
     assert lines["pages, essays, lists", "auto"][0] == 1, "a question without quotes has nothing to find"
     assert lines["pages, essays, lists", "bm25"] == (0, None, None, None, None, None)
     told = {line[:2]: line[2:] for line in answered.rows}
-    assert told["novels", "auto"] == (8, 1.0, 1.0, 0.0, 1.0, 1.0, None)
-    assert told["novels", "bm25"] == (8, 0.0, 0.0, 0.0, 1.0, 0.0, None)
-    assert told["pages, essays, lists", "auto"] == (2, 0.0, 0.0, 1.0, 0.0, None, 1.0)
-    assert told["pages, essays, lists", "bm25"] == (1, None, None, None, None, None, 0.0)
+    assert told["novels", "auto"] == (8, 1.0, 1.0, 0.0, 1.0, 1.0, None, 0.25)
+    assert told["novels", "bm25"] == (8, 0.0, 0.0, 0.0, 1.0, 0.0, None, 0.75)
+    assert told["pages, essays, lists", "auto"] == (2, 0.0, 0.0, 1.0, 0.0, None, 1.0, None)
+    assert told["pages, essays, lists", "bm25"] == (1, None, None, None, None, None, 0.0, 0.75)
 
 
 def test_the_note_says_what_was_compared() -> None:
