@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from core.answer.evidence import EvidenceAnswer
+from core.ending import end_sentence
 from core.events import StepTaken, Trace, share_searched
 from core.resrag.action import SETS, action_json, action_of
 from core.types import Workspace
@@ -39,6 +40,7 @@ def trace_json(
         "n_chunks": trace.started.n_chunks,
         "searched": round(share_searched(trace), 6),
         "stop_reason": None if stopped is None else stopped.reason,
+        "stop_sentence": end_sentence(trace) or None,
         "steps": [_step_json(step, full) for step in trace.steps],
         "stop": rejected,
         "evidence": list(trace.evidence),

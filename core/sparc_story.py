@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from core.ending import sparc_end_sentence
 from core.metrics import plain_answer
 from core.sparc.events import Strategy
-from core.sparc.naming import STRATEGY_NAMES, branch_name, end_sentence
+from core.sparc.naming import STRATEGY_NAMES, branch_name
 from core.sparc.trace import SparcRound, SparcTrace
 from core.story import Excerpt, StoryAnswer, answer_words, excerpt, ordinal, verdict_on
 
@@ -101,7 +102,7 @@ def sparc_story(trace: SparcTrace, gold: Sequence[int], known_answer: str) -> Sp
             verdict_on(answer, known_answer),
             known_answer,
         ),
-        "" if stopped is None else end_sentence(trace),
+        "" if stopped is None else sparc_end_sentence(trace),
     )
 
 

@@ -14,6 +14,7 @@ from typing import Literal
 
 from core.answer.evidence import EvidenceAnswer
 from core.bm25 import content_words, words_of
+from core.ending import end_sentence
 from core.events import ChosenBy, Trace
 from core.metrics import RIGHT_FROM, answer_f1
 from core.prose import plain
@@ -162,25 +163,6 @@ def story_of(
         answer,
         end_sentence(trace),
     )
-
-
-def end_sentence(trace: Trace) -> str:
-    """Why a run stopped; empty for one that has not.
-
-    Read after its parts: "Nothing left is worth 0.30: best Q is 0.11."
-    """
-    stopped, config = trace.stopped, trace.started.config
-    if stopped is None:
-        return ""
-    n = len(trace.steps)
-    match stopped.reason:
-        case "threshold" if stopped.q_value is not None and config.stop_threshold is not None:
-            return f"Nothing left is worth {config.stop_threshold:.2f}: best Q is {stopped.q_value:.2f}."
-        case "budget":
-            return f"The budget of {n} step{'s' if n != 1 else ''} is used up."
-        case "exhausted":
-            return "No chunk is left that may be chosen."
-    return f"Stopped by its {stopped.reason}."
 
 
 def missed_support(trace: Trace, gold: Sequence[int]) -> list[int]:

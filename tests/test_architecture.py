@@ -29,6 +29,7 @@ FLOW = (
     {"metrics", "statistics", "evaluate"},
     {"train", "answer", "llm", "sparc", "resrag_llm", "completeness"},
     {"retrievers", "choice"},
+    {"ending"},
     {"studies"},
     {"figures", "svg", "tiles", "trail", "findings"},
     {"story"},

@@ -26,7 +26,7 @@ PLACES = {
     "top-k": ("core/methods/topk.py", "TopK"),
     "confidence intervals": ("core/statistics.py", "interval"),
     "plotly figures": ("core/figures.py", "best_q_figure"),
-    "a sentence that says why a run stopped": ("core/story.py", "end_sentence"),
+    "a sentence that says why a run stopped": ("core/ending.py", "end_sentence"),
     "what is written down of a run": ("core/again/records.py", "run_record"),
     "replay of a run": ("core/again/replay.py", "replay_run"),
     "whether a replay came out the same": ("core/again/compare.py", "compare_traces"),

@@ -84,6 +84,7 @@ class RunReply(TypedDict):
     config: dict[str, Any]
     n_chunks: int
     stop_reason: str | None
+    stop_sentence: str | None
     steps: list[dict[str, Any]]
     stop: dict[str, Any] | None
     evidence: list[int]

@@ -17,7 +17,8 @@ from core.draw.answers import in_column
 from core.draw.nodes import Node, h
 from core.draw.tables import table
 from core.draw.trail import trail_table
-from core.draw.words import EXPLAIN, counted, review_words, shorten, step_class, stop_words
+from core.draw.words import EXPLAIN, counted, shorten, step_class
+from core.ending import end_sentence, review_sentence
 from core.events import Trace
 from core.findings import first_look_rank, found_by, looks, overlap, sets
 from core.prose import plain
@@ -140,7 +141,6 @@ def _column(
     acts: Sequence[Node],
     owed: Sequence[Sequence[float]] | None,
 ) -> Node:
-    method = facts_of(trace.started.method)
     cards = [
         _card(
             shown, at, trace, place, _owed(trace, place, owed[place], shown.paint) if owed and place else None
@@ -150,7 +150,7 @@ def _column(
     nothing = h("p.qx-empty", "It chose nothing.")
     stops = h(
         "p.qx-sm.qx-mut.qx-column-stop",
-        f"{stop_words(trace, method.score_name)} {review_words(trace)}".rstrip(),
+        f"{end_sentence(trace) or 'Cancelled.'} {review_sentence(trace)}".rstrip(),
     )
     return h(
         "section.qx-column",

@@ -10,7 +10,8 @@ from core.draw.nodes import Node, h
 from core.draw.sparc import ShownSparc
 from core.draw.story_line import answer_part, part_head, question_part, story_line
 from core.draw.words import shorten, step_class
-from core.sparc.naming import branch_name, end_sentence
+from core.ending import sparc_end_sentence
+from core.sparc.naming import branch_name
 from core.sparc.trace import SparcTrace
 from core.sparc_story import RoundPart, lead, sparc_story
 
@@ -86,7 +87,7 @@ def _stopped(trace: SparcTrace) -> Node:
 
 def _end_words(trace: SparcTrace) -> str:
     """Why it stopped, below a heading that says that it did."""
-    words = end_sentence(trace).removeprefix("Stopped: ")
+    words = sparc_end_sentence(trace).removeprefix("Stopped: ")
     return words[:1].upper() + words[1:]
 
 
@@ -126,5 +127,5 @@ def _failure(run: ShownSparc) -> list[Node]:
     """Why an agent could not go on, whole: a part of the line has room for three lines."""
     if run.status != "failed" or run.trace.stopped is None:
         return []
-    words = h("span", shorten(end_sentence(run.trace), 1_000))
+    words = h("span", shorten(sparc_end_sentence(run.trace), 1_000))
     return [h("div.qx-notice.qx-error", {"role": "alert"}, words)]

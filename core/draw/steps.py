@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from core.draw.nodes import Node, h
 from core.draw.words import EXPLAIN, counted, number, shorten, step_class
+from core.ending import end_sentence
 from core.events import StepTaken, Trace
-from core.sparc.retriever import SPARC
 from core.story import one_line
 
 
@@ -87,37 +87,23 @@ def _reviewed(trace: Trace, step: StepTaken) -> Node | None:
 
 
 def stop_card(words: str, *, n_kept: int, tokens: int | None, reviewed: str) -> Node:
-    """Where the steps end. words: why, without a full stop. tokens: of the `n_kept` chunks; None where nobody
+    """Where the steps end. words: why, in a sentence. tokens: of the `n_kept` chunks; None where nobody
     counted. reviewed: what the review brought, empty where there was none.
     """
     size = counted(n_kept, "chunk") + ("" if tokens is None else f", {tokens:,} tokens")
     return h(
         "div.qx-stop",
-        h("strong", words + "."),
+        h("strong", words),
         f" {size}." if n_kept else "",
         h("p.qx-sm", reviewed) if reviewed else None,
     )
 
 
 def decision(trace: Trace, cursor: int) -> str:
-    """The stop decision at the cursor, in words."""
+    """The stop decision at the cursor, in a sentence."""
     threshold = trace.started.config.stop_threshold
-    stopped = trace.stopped
-    if stopped is not None and cursor == len(trace.steps):
-        if trace.started.method == SPARC:
-            return (
-                f"SPARC ended with {counted(len(trace.steps), 'chunk')} of evidence; its tab shows the"
-                " branches"
-            )
-        match stopped.reason:
-            case "threshold" if stopped.q_value is not None and threshold is not None:
-                return f"Stopped: best Q {stopped.q_value:.2f} is below {threshold:.2f}"
-            case "budget":
-                n = len(trace.steps)
-                return f"Stopped: the budget of {n} step{'s' if n > 1 else ''} is used up"
-            case "exhausted":
-                return "Stopped: no chunk is left that may be chosen"
-        return f"Stopped by its {stopped.reason}"
+    if trace.stopped is not None and cursor == len(trace.steps):
+        return end_sentence(trace)
     if cursor == 0 or threshold is None:
-        return "Goes on: no stop threshold is set" if cursor else ""
-    return f"Goes on: best Q {trace.steps[cursor - 1].state_value:.2f} is not below {threshold:.2f}"
+        return "Goes on: no stop threshold is set." if cursor else ""
+    return f"Goes on: best Q {trace.steps[cursor - 1].state_value:.2f} is not below {threshold:.2f}."

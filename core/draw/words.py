@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 from core.draw.nodes import Node, h
-from core.events import Trace
-from core.resrag.action import RESRAG_LLM
-from core.retrievers import facts_of, notice_of
-from core.sparc.retriever import SPARC
 
 EXPLAIN = {
     "q": (
@@ -94,41 +90,3 @@ def duration(seconds: float) -> str:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
-
-
-def stop_words(trace: Trace, name: str) -> str:
-    """Why a run ended, in a sentence. `name`: of its scores."""
-    stopped, threshold = trace.stopped, trace.started.config.stop_threshold
-    if stopped is None:
-        return "Cancelled."
-    if trace.started.method == SPARC:
-        if stopped.reason == "threshold":
-            return "Its evaluator accepted the answer."
-        return "Its depth or budget is used up."
-    match stopped.reason:
-        case _ if cut := notice_of(trace):
-            return f"{cut[0].upper()}{cut[1:]}."
-        case "threshold" if trace.started.method == RESRAG_LLM:
-            return "The language model took no other."
-        case "threshold" if stopped.q_value is not None and threshold is not None:
-            return f"Stopped: best {name} {stopped.q_value:.2f} is below {threshold:.2f}."
-        case "exhausted":
-            if facts_of(trace.started.method).zero_is_none:
-                return "No other chunk shares a word with the question."
-            return "No other chunk is left."
-        case "budget":
-            if trace.started.config.step_budget > 1:
-                return f"Took all {trace.started.config.step_budget}."
-            return "Took one."
-    return f"Stopped by its {stopped.reason}."
-
-
-def review_words(trace: Trace) -> str:
-    """What the review of a stopped run brought, in a sentence; empty where there was none."""
-    stopped, threshold = trace.stopped, trace.started.config.review_threshold
-    if stopped is None or not stopped.review or threshold is None:
-        return ""
-    if not stopped.taken_back:
-        return f"Review: beside the others every chunk is still worth {threshold:.2f} or more, so all stay."
-    taken = ", ".join(f"chunk {chunk_id:,}" for chunk_id in stopped.taken_back)
-    return f"Review: {taken} taken back, worth less than {threshold:.2f} beside the others."

@@ -17,11 +17,12 @@ from core.draw import sparc, sparc_line
 from core.draw.evidence import evidence_rows
 from core.draw.nodes import Html, Node, h, html_of
 from core.draw.sparc import ShownSparc
-from core.draw.steps import decision, step_card, stop_card
+from core.draw.steps import step_card, stop_card
 from core.draw.story import story_nodes
 from core.draw.tables import fields
 from core.draw.trail import gold_trail
-from core.draw.words import counted, review_words
+from core.draw.words import counted
+from core.ending import review_sentence
 from core.events import Trace
 from core.export.frame import (
     about,
@@ -39,7 +40,6 @@ from core.export.run_map import run_picture
 from core.export.words import branches_of, score_name, settings_of, why_ended
 from core.log.places import place_of
 from core.log.records import LoggedDocument, LoggedRun, known_answer_of
-from core.retrievers import facts_of
 from core.sparc.retriever import SPARC
 from core.sparc.trace import SparcTrace
 from core.story import story_of
@@ -198,9 +198,9 @@ def _steps(view: LoggedView) -> Node:
         for step in trace.steps
     ]
     tokens = sum(view.workspace[i].n_tokens for i in trace.evidence) if view.workspace else None
-    words = decision(trace, len(trace.steps)) if facts_of(run.record.method).looks_again else ""
-    sentence = words if trace.stopped is not None and words else why_ended(run).rstrip(".")
-    end = stop_card(sentence, n_kept=len(trace.evidence), tokens=tokens, reviewed=review_words(trace))
+    end = stop_card(
+        why_ended(run), n_kept=len(trace.evidence), tokens=tokens, reviewed=review_sentence(trace)
+    )
     return h("section.qx-card", {"id": "qx-steps"}, h("h3", counted(len(cards), "choice")), *cards, end)
 
 

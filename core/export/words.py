@@ -4,47 +4,26 @@ from __future__ import annotations
 
 import json
 
-from core.draw.words import review_words
+from core.ending import end_sentence, sparc_end_sentence
 from core.errors import LogError
 from core.events import share_searched
 from core.log.branches import sparc_trace_of
 from core.log.records import LoggedRun
-from core.resrag.action import RESRAG, RESRAG_LLM, SETS
+from core.resrag.action import RESRAG, SETS
 from core.retrievers import facts_of
-from core.sparc.naming import end_sentence, sparc_settings
+from core.sparc.naming import sparc_settings
 from core.sparc.trace import SparcTrace
 
 _LONGEST_ACTION = 2_000
 """Characters."""
 
 
-def stop_sentence(run: LoggedRun) -> str:
-    """Why the run ended, and what its review took back."""
-    return f"{why_ended(run)} {review_words(run.trace)}".rstrip()
-
-
 def why_ended(run: LoggedRun) -> str:
+    """Why the run ended, in a sentence."""
     branches = branches_of(run)
     if branches is not None and branches.stopped is not None:
-        return end_sentence(branches)
-    stopped, threshold = run.trace.stopped, run.trace.started.config.stop_threshold
-    if stopped is None:
-        return f"Ended as {run.status}" + (f": {run.message}." if run.message else ".")
-    match stopped.reason:
-        case "threshold" if run.record.method == RESRAG_LLM:
-            return "The language model took no other chunk."
-        case "threshold" if run.record.method == RESRAG and stopped.q_value is not None:
-            return f"No other chunk is likelier: the best of the rest has a chance of {stopped.q_value:.3f}."
-        case "threshold" if stopped.q_value is not None and threshold is not None:
-            return (
-                f"Stopped: the best Q, {stopped.q_value:.3f} of chunk {stopped.chunk_id:,}, is below"
-                f" {threshold:.3f}."
-            )
-        case "budget":
-            return f"Stopped: the budget of {run.trace.started.config.step_budget} is used up."
-        case "exhausted":
-            return "Stopped: no chunk is left that may be chosen."
-    return f"Stopped by its {stopped.reason}."
+        return sparc_end_sentence(branches)
+    return end_sentence(run.trace) or f"Ended as {run.status}" + (f": {run.message}." if run.message else ".")
 
 
 def settings_of(run: LoggedRun) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.sparc.events import EndReason, SparcConfig
+from core.sparc.events import SparcConfig
 from core.sparc.trace import SparcTrace
 
 STRATEGY_NAMES = {"bm25": "BM25", "dense": "dense", "qrag": "Q-RAG"}
@@ -17,32 +17,6 @@ def decided_by_rules(trace: SparcTrace) -> bool:
 def branch_name(number: int, branch: int) -> str:
     """How a branch of a round is called: "2.1" is the first branch of round 2."""
     return f"{number}.{branch}"
-
-
-def end_sentence(trace: SparcTrace) -> str:
-    """Why a run ended."""
-    stopped, config = trace.stopped, trace.started.config
-    if stopped is None:
-        return "It did not come to an end."
-    by_then = "this is the best answer by then." if stopped.branch else "no branch had an answer by then."
-    words: dict[EndReason, str] = {
-        "accepted": (
-            "Stopped: the evaluator accepted the answer of branch"
-            f" {branch_name(stopped.round, stopped.branch)}."
-        ),
-        "depth": (
-            f"Stopped: the depth of {config.depth} is used up; "
-            + (
-                "this is the best branch's answer, which no evaluator accepted."
-                if stopped.answer.strip()
-                else "no branch had an answer."
-            )
-        ),
-        "tokens": f"Stopped: the budget of {config.max_tokens or 0:,} tokens is used up; {by_then}",
-        "calls": f"Stopped: the budget of {config.max_calls or 0:,} calls is used up; {by_then}",
-        "failed": f"Stopped: an agent could not go on; {by_then}",
-    }
-    return f"{words[stopped.reason]} {stopped.message}".strip()
 
 
 def sparc_settings(config: SparcConfig) -> dict[str, str]:

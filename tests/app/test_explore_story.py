@@ -200,7 +200,7 @@ def test_settings_are_one_line_and_open_over_the_page(ran: Page, running_app: Ru
     assert grave_faults_in_both(ran) == []
     ran.get_by_role("button", name="Run again").click()
     expect(ran.locator("#qx-settings")).to_be_hidden()
-    expect(ran.locator("#qx-steps .qx-stop")).to_contain_text("is below 0.60", timeout=30_000)
+    expect(ran.locator("#qx-steps .qx-stop")).to_contain_text("Nothing left is worth 0.60", timeout=30_000)
     assert _size_of_vectors(running_app.home) == size, "nothing is embedded again"
     set_number(ran, "#qx-threshold", 0.3)
     ran.keyboard.press("Escape")

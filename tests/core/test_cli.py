@@ -252,6 +252,7 @@ def check_trace(trace: dict[str, Any], n_chunks: int, *, full: bool = False) -> 
         "n_chunks",
         "searched",
         "stop_reason",
+        "stop_sentence",
         "steps",
         "stop",
         "evidence",
@@ -450,6 +451,7 @@ def test_flags_lie_over_the_checkpoints_defaults(core: Command, tiny: tuple[obje
 def test_threshold_and_what_it_rejected(core: Command, tiny: tuple[object, ...]) -> None:
     (stopped,) = core("trace", *tiny, "--stop-threshold", 1000)
     assert (stopped["stop_reason"], stopped["steps"], stopped["evidence"]) == ("threshold", [], [])
+    assert stopped["stop_sentence"].startswith("Nothing left is worth 1000.00: best Q is ")
     (free,) = core("trace", *tiny, "--stop-threshold", "none")
     assert stopped["stop"] == {
         "chunk_id": free["steps"][0]["chunk_id"],

@@ -12,7 +12,8 @@ from app.pages.compare.actions import AS_OPEN, CutRow, ShownColumn
 from app.pages.widgets.notices import notice
 from core.draw.nodes import Node, act, h
 from core.draw.tables import table
-from core.draw.words import counted, shorten, step_class, stop_words
+from core.draw.words import counted, shorten, step_class
+from core.ending import end_sentence
 from core.prose import plain
 from core.whatif.variant import StepPair, TryOut, VariantChoice
 
@@ -76,7 +77,7 @@ def _run(name: str, run: TryOut) -> list[Node]:
     else:
         words = f"Another choice from step {first} on; up to there only Q can differ."
     rows = [_pair(pair, run) for pair in run.pairs]
-    ends = (stop_words(trace, "Q") for trace in (run.before, run.after))
+    ends = (end_sentence(trace) for trace in (run.before, run.after))
     rows.append(h("tr", h("td.qx-mut", "end"), *(h("td.qx-mut", end) for end in ends)))
     return [
         h("h4", name),

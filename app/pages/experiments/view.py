@@ -19,8 +19,9 @@ from core.draw.answers import shortened, verdict_line
 from core.draw.nodes import Node, act, h
 from core.draw.tables import PAGE, fields, on_page, pager, table, table_row
 from core.draw.words import EXPLAIN, counted, duration, shorten, shorten_between, step_class, two_ends
+from core.ending import review_sentence
 from core.events import StepTaken
-from core.export.words import score_name, settings_of, stop_sentence
+from core.export.words import score_name, settings_of, why_ended
 from core.log import LoggedRun, RunPage, RunRow
 from core.log.records import RunCurve, known_answer_of, support_of
 from core.log.sql import MAX_ROWS, SqlResult
@@ -356,7 +357,7 @@ def run_steps(run: LoggedRun) -> list[Node]:
     return [
         h("dl.qx-fields.qx-sm", *fields(settings_of(run))),
         h("ol.qx-found", *cards),
-        h("p.qx-stop", h("strong", stop_sentence(run)), hits),
+        h("p.qx-stop", h("strong", f"{why_ended(run)} {review_sentence(run.trace)}".rstrip()), hits),
         *_answered(run),
         *([h("div.qx-row.qx-sm.qx-mut", *family)] if family else []),
     ]

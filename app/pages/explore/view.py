@@ -25,8 +25,9 @@ from core.draw.evidence import evidence_rows
 from core.draw.nodes import Node, act, h
 from core.draw.steps import decision, step_card, stop_card
 from core.draw.text import Page, crumb, document_page, page_around, turn_pages
-from core.draw.words import counted, review_words, step_class, tenths
+from core.draw.words import counted, step_class, tenths
 from core.encode.checkpoint import CheckpointSpec
+from core.ending import review_sentence
 from core.events import StepTaken, Trace, share_searched
 from core.qrag.retriever import QRAG
 from core.types import Workspace
@@ -207,7 +208,7 @@ def steps(run: RunInView | None, session: Session, without: Sequence[float] = ()
         shown = first_steps(run.trace, session.cursor)
         tokens = sum(run.documents.workspace[chunk_id].n_tokens for chunk_id in shown.evidence)
         cards.append(
-            stop_card(words, n_kept=len(shown.evidence), tokens=tokens, reviewed=review_words(shown))
+            stop_card(words, n_kept=len(shown.evidence), tokens=tokens, reviewed=review_sentence(shown))
         )
     return cards
 

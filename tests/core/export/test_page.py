@@ -110,8 +110,9 @@ def test_the_page_tells_the_run(log: ExperimentLog) -> None:
     for step in run.trace.steps:
         assert f"Q {step.q_value:.2f}" in text.replace("  ", " ")
         assert page.find("button", attrs={"data-act": "look", "data-arg": str(step.step)}) is not None
-    assert re.search(r"Stopped: best Q -?[\d.]+ is below 0.40", text)
-    assert "Nothing left is worth 0.40" in text
+    assert len(re.findall(r"Nothing left is worth 0.40: best Q is -?[\d.]+\.", text)) == 3, (
+        "the line, aloud and card"
+    )
     assert "chunk 7" in text
     assert DOCUMENT.sha256 in text
     assert len(page.find_all("svg", role="img")) == 2, "the map, for browsers without scripts, and best Q"

@@ -1,0 +1,42 @@
+"""Why a run ended, for every method and reason."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.config import EpisodeConfig
+from core.ending import end_sentence, review_sentence
+from core.events import RunStarted, StepTaken, Stopped, StopReason, Trace
+
+
+def ended(method: str, reason: StopReason, q_value: float | None = 0.2) -> Trace:
+    config = EpisodeConfig(step_budget=2, stop_threshold=0.5, review_threshold=0.3)
+    step = StepTaken(1, 1, 0.9, 1.0, 0.9, None, "", 1.0)
+    stopped = Stopped(reason, 1, 3, q_value, review=(0.1,), taken_back=(1,))
+    return Trace(RunStarted("Where is the key?", method, "", 4, config), (step,), stopped)
+
+
+@pytest.mark.parametrize(
+    ("method", "reason", "sentence"),
+    [
+        ("qrag", "threshold", "Nothing left is worth 0.50: best Q is 0.20."),
+        ("threshold", "threshold", "Nothing left is worth 0.50: best cosine is 0.20."),
+        ("resrag", "threshold", "Nothing left is worth 0.50: best chance is 0.20."),
+        ("resrag-llm", "threshold", "The language model took no other chunk."),
+        ("sparc", "threshold", "Its evaluator accepted the answer."),
+        ("sparc", "budget", "Its depth or budget is used up."),
+        ("qrag", "budget", "The budget of 1 step is used up."),
+        ("bm25", "exhausted", "No other chunk shares a word with the question."),
+        ("topk", "exhausted", "No chunk is left that may be chosen."),
+        ("of another version", "threshold", "Nothing left is worth 0.50: best Q is 0.20."),
+    ],
+)
+def test_every_method_says_why_it_ended(method: str, reason: StopReason, sentence: str) -> None:
+    assert end_sentence(ended(method, reason)) == sentence
+
+
+def test_a_run_without_its_numbers_or_its_end_says_what_is_known() -> None:
+    whole = ended("qrag", "threshold", None)
+    assert end_sentence(whole) == "Stopped by its threshold."
+    assert end_sentence(Trace(whole.started, whole.steps)) == ""
+    assert review_sentence(whole) == "Review: chunk 1 taken back, worth less than 0.30 beside the others."
