@@ -13,8 +13,8 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 from app.gradio_internals.imports import import_gradio
-from app.pages.explore import opening
 from app.pages.explore.actions import Explorer
+from app.pages.explore.opening import Opener
 from app.services import Services
 from app.session import Session
 from app.settings import USERS_VARIABLE, Settings
@@ -58,12 +58,8 @@ def start(settings: Settings) -> None:
 
 def _open_sample(services: Services) -> None:
     """Embeds the sample of a first visit while the visitor is still on the way."""
-    opening.open_sample(
-        Explorer(services),
-        Session(),
-        list_samples()[0].key,
-        services.agents.default_checkpoint,
-        lambda _: None,
+    Opener(Explorer(services), Session(), services.agents.default_checkpoint, lambda _: None).sample(
+        list_samples()[0].key
     )
 
 

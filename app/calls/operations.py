@@ -22,8 +22,8 @@ import gradio as gr
 from app.in_view import OpenDocuments
 from app.language_models import NO_MODEL
 from app.pages.compare.actions import Compared, ComparisonOrder, Comparisons, own_key
-from app.pages.explore import opening
 from app.pages.explore.actions import Explorer
+from app.pages.explore.opening import Opener
 from app.pages.sparc.actions import SparcOrder, SparcRuns
 from app.services import Services
 from app.session import Session
@@ -212,11 +212,11 @@ class Operations:
             place = Session(owner=owner, agent_chosen=bool(agent))
             how = (agent, self._while_wanted(), chunker, max_tokens)
             if text:
-                session = opening.open_pasted(self.explorer, place, text, *how)
+                session = Opener(self.explorer, place, *how).pasted(text)
             elif sample:
-                session = opening.open_sample(self.explorer, place, sample, *how)
+                session = Opener(self.explorer, place, *how).sample(sample)
             else:
-                session = opening.open_content(self.explorer, place, _bytes(content), _file_name(name), *how)
+                session = Opener(self.explorer, place, *how).content(_bytes(content), _file_name(name))
         return _open_reply(self.explorer.documents(session))
 
     def run_agent(

@@ -21,7 +21,7 @@ from app.components.strip import MAX_POINTS, server_functions
 from app.pages.explore import chunk_map
 from app.pages.explore.actions import Explorer
 from app.pages.explore.chunk_map import NEAREST, ChunkMaps
-from app.pages.explore.opening import open_pasted
+from app.pages.explore.opening import Opener
 from app.pages.explore.strip_source import RunStrip
 from app.services import Services
 from app.session import Session
@@ -56,15 +56,9 @@ def run_over(services: Services, n_chunks: int, owner: str | None = None) -> str
         for _ in range(n_chunks)
     ]
     lines = [f"# Part {i % 3}\n\nday {i} : {' '.join(facts)}" for i, facts in enumerate(told)]
-    session = open_pasted(
-        explorer,
-        Session(owner=owner),
-        "\n\n".join(lines),
-        services.agents.default_checkpoint,
-        lambda _: None,
-        "structure",
-        60,
-    )
+    session = Opener(
+        explorer, Session(owner=owner), services.agents.default_checkpoint, lambda _: None, "structure", 60
+    ).pasted("\n\n".join(lines))
     assert len(explorer.documents(session).corpus) == n_chunks
     *_, ended = explorer.advance(session, "where is mary ?", EpisodeConfig(step_budget=2), None)
     return ended.run

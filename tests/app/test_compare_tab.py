@@ -32,7 +32,7 @@ from app.pages.compare.actions import (
 )
 from app.pages.compare.tab import CompareTab
 from app.pages.explore.actions import Explorer
-from app.pages.explore.opening import open_pasted
+from app.pages.explore.opening import Opener
 from app.services import Services
 from app.session import Session
 from app.settings import Settings
@@ -62,7 +62,7 @@ def comparisons(services: Services) -> Comparisons:
 
 def opened(services: Services, text: str) -> OpenDocuments:
     """A document under the tiny agent, with one question whose support is known."""
-    session = open_pasted(Explorer(services), Session(), text, "tiny", lambda _: None, "sentences", 12)
+    session = Opener(Explorer(services), Session(), "tiny", lambda _: None, "sentences", 12).pasted(text)
     documents = services.library.corpora.get(session.corpus)
     assert documents is not None
     return services.library.reopen(

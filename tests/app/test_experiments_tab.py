@@ -21,7 +21,7 @@ from app.pages.experiments import view
 from app.pages.experiments.actions import MAX_IMPORT_BYTES, Experiments, RunFilters
 from app.pages.experiments.tab import read_filters
 from app.pages.explore.actions import Explorer
-from app.pages.explore.opening import open_pasted
+from app.pages.explore.opening import Opener
 from app.services import Services
 from app.session import Session
 from app.settings import Settings
@@ -75,7 +75,7 @@ def log_run(
         f"mary travelled to the {place} on day {i} ."
         for i, place in enumerate(["garden", "office", "kitchen", "hallway"] * 5)
     )
-    session = open_pasted(explorer, Session(owner=owner), text, "tiny", lambda _: None, "sentences", 12)
+    session = Opener(explorer, Session(owner=owner), "tiny", lambda _: None, "sentences", 12).pasted(text)
     documents = explorer.documents(session)
     if support:
         documents = experiments.services.library.reopen(

@@ -14,7 +14,7 @@ from app.pages.evaluate.actions import Evaluations
 from app.pages.explore import part, tab
 from app.pages.explore import view as present
 from app.pages.explore.actions import Explorer, open_in_explore
-from app.pages.explore.opening import open_pasted
+from app.pages.explore.opening import Opener
 from app.pages.explore.part import Opening, Underway, part_standing, percent
 from app.pages.explore.strip_source import RunStrip
 from app.services import Services
@@ -39,7 +39,7 @@ def opened(explorer: Explorer, place: str, report: Opening) -> Session:
     """Few tokens, much text, in three parts; a text that was opened before would come from the cache."""
     text = "\n\n".join(f"john was in the {place} on day {i} {'x' * 1_400} ." for i in range(360))
     agent = explorer.services.agents.default_checkpoint
-    return open_pasted(explorer, Session(), text, agent, report, "sentences", 16)
+    return Opener(explorer, Session(), agent, report, "sentences", 16).pasted(text)
 
 
 def asked(explorer: Explorer, session: Session) -> tuple[Session, RunInView]:

@@ -16,7 +16,7 @@ from app.pages.explore import diagnosis as diagnosis_view
 from app.pages.explore import story as story_view
 from app.pages.explore import view as present
 from app.pages.explore.actions import Explorer
-from app.pages.explore.opening import find_chunk, open_pasted, open_sample
+from app.pages.explore.opening import Opener, find_chunk
 from app.pages.explore.strip_source import RunStrip
 from app.services import Services
 from app.session import Session
@@ -49,15 +49,9 @@ def session(explorer: Explorer) -> Session:
     words = ("john", "mary", "sandra", "daniel")
     places = ("hallway", "garden", "office", "bathroom", "kitchen")
     text = "\n\n".join(f"{words[i % 4]} travelled to the {places[i % 5]} on day {i} ." for i in range(40))
-    return open_pasted(
-        explorer,
-        Session(),
-        text,
-        explorer.services.agents.default_checkpoint,
-        lambda _: None,
-        "sentences",
-        12,
-    )
+    return Opener(
+        explorer, Session(), explorer.services.agents.default_checkpoint, lambda _: None, "sentences", 12
+    ).pasted(text)
 
 
 def last(sessions: Iterator[Session]) -> Session:
@@ -243,12 +237,8 @@ def test_two_apps_share_a_home_and_the_second_leaves_its_runs_in_the_inbox(explo
     second = Services(explorer.services.settings)
     try:
         other = Explorer(second)
-        opened = open_pasted(
-            other,
-            Session(),
-            "john went to the office . mary went home .",
-            second.agents.default_checkpoint,
-            lambda _: None,
+        opened = Opener(other, Session(), second.agents.default_checkpoint, lambda _: None).pasted(
+            "john went to the office . mary went home ."
         )
         ended = last(other.advance(opened, QUERY, EpisodeConfig(step_budget=1), None))
         run = other.run_of(ended)
@@ -267,12 +257,8 @@ def test_a_damaged_log_is_left_alone_and_the_app_goes_on(tiny: Path, tmp_path: P
     try:
         assert "damaged.duckdb" in services.log_notice
         explorer = Explorer(services)
-        opened = open_pasted(
-            explorer,
-            Session(),
-            "john went to the office . mary went home .",
-            services.agents.default_checkpoint,
-            lambda _: None,
+        opened = Opener(explorer, Session(), services.agents.default_checkpoint, lambda _: None).pasted(
+            "john went to the office . mary went home ."
         )
         ended = last(explorer.advance(opened, QUERY, EpisodeConfig(step_budget=1), None))
         assert len(chosen(explorer, ended)) == 1
@@ -317,9 +303,9 @@ def test_a_smaller_budget_keeps_no_more_steps_than_it_has(explorer: Explorer, se
 
 def test_samples_open_with_their_questions(explorer: Explorer) -> None:
     for sample in list_samples():
-        opened = open_sample(
-            explorer, Session(), sample.key, explorer.services.agents.default_checkpoint, lambda _: None
-        )
+        opened = Opener(
+            explorer, Session(), explorer.services.agents.default_checkpoint, lambda _: None
+        ).sample(sample.key)
         questions = explorer.documents(opened).questions
         assert len(questions) == len(sample.questions)
         assert all(question.support for question in questions)
@@ -328,15 +314,15 @@ def test_samples_open_with_their_questions(explorer: Explorer) -> None:
 @pytest.mark.parametrize("text", ["", "   \n "])
 def test_pasting_nothing_is_one_sentence(explorer: Explorer, text: str) -> None:
     with pytest.raises(BadDocument, match=";"):
-        open_pasted(explorer, Session(), text, explorer.services.agents.default_checkpoint, lambda _: None)
+        Opener(explorer, Session(), explorer.services.agents.default_checkpoint, lambda _: None).pasted(text)
 
 
 def test_what_is_added_lies_behind_what_is_open_whose_questions_stay(explorer: Explorer) -> None:
     sample, agent = list_samples()[0], explorer.services.agents.default_checkpoint
-    opened = open_sample(explorer, Session(), sample.key, agent, lambda _: None)
+    opened = Opener(explorer, Session(), agent, lambda _: None).sample(sample.key)
     before = explorer.documents(opened)
-    both = open_pasted(
-        explorer, opened, "The heron stood.", agent, lambda _: None, "sentences", 12, beside=before
+    both = Opener(explorer, opened, agent, lambda _: None, "sentences", 12, beside=before).pasted(
+        "The heron stood."
     )
     after = explorer.documents(both)
     assert [document.sha256 for document in after.workspace.documents[:1]] == [
@@ -355,7 +341,7 @@ def test_what_is_added_lies_behind_what_is_open_whose_questions_stay(explorer: E
             before.workspace.documents[0].text[start:end].split()[0] in held for _, start, end in old.spans
         )
     with pytest.raises(BadDocument, match="open already; choose something else"):
-        open_pasted(explorer, both, "The heron stood.", agent, lambda _: None, beside=after)
+        Opener(explorer, both, agent, lambda _: None, beside=after).pasted("The heron stood.")
     assert explorer.documents(both) is after, "what was open stays"
 
 
@@ -383,9 +369,9 @@ def test_find_looks_across_its_pieces_whatever_the_case(
     explorer: Explorer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = "One two.\n\nThree İSTANBUL four.\n\nFive ΟΔΟΣ six.\n\nSeven eight."
-    opened = open_pasted(
-        explorer, Session(), text, explorer.services.agents.default_checkpoint, lambda _: None, "sentences", 8
-    )
+    opened = Opener(
+        explorer, Session(), explorer.services.agents.default_checkpoint, lambda _: None, "sentences", 8
+    ).pasted(text)
     workspace = explorer.documents(opened).workspace
     for piece in (1, 2, 7, 1_000):
         monkeypatch.setattr("app.pages.explore.opening._PIECE", piece)
@@ -497,7 +483,7 @@ def test_evidence_that_is_probably_incomplete_is_said_to_be_with_what_to_do(tmp_
     services = Services(Settings(log=tmp_path / "log.duckdb"))
     try:
         explorer = Explorer(services)
-        session = open_pasted(explorer, Session(), MANUAL, "general", lambda _: None, "structure", 24)
+        session = Opener(explorer, Session(), "general", lambda _: None, "structure", 24).pasted(MANUAL)
         spec = explorer.documents(session).agent.spec
         config = spec.episode_config()
 
@@ -541,7 +527,7 @@ def test_a_question_is_said_to_be_read_again_only_while_it_is(tmp_path: Path) ->
     add_reranker(agent)
     with closing(Services(Settings(checkpoint=str(agent), log=log))) as services:
         explorer, name = Explorer(services), services.agents.default_checkpoint
-        session = open_pasted(explorer, Session(), MANUAL, name, lambda _: None, "structure", 24)
+        session = Opener(explorer, Session(), name, lambda _: None, "structure", 24).pasted(MANUAL)
         assert explorer.reads_again(session, QUERY, CONFIG)
         end = last(explorer.advance(session, QUERY, CONFIG, None))
         assert not explorer.reads_again(end, QUERY, CONFIG)

@@ -14,7 +14,7 @@ from app.pages.evaluate.documents.actions import DocumentOrder, evaluate_marked
 from app.pages.explore.actions import Explorer
 from app.pages.explore.mark_view import BELONGS, DOES_NOT, mark_buttons
 from app.pages.explore.marks import OwnQuestions, check_enough
-from app.pages.explore.opening import open_generated, open_pasted
+from app.pages.explore.opening import Opener
 from app.services import Services
 from app.session import Session
 from core.errors import BadRequest
@@ -30,15 +30,9 @@ def session(services: Services) -> Session:
     text = "\n\n".join(
         f"{name} travelled to the garden on day {i} ." for i, name in enumerate(["john", "mary"] * 4)
     )
-    return open_pasted(
-        Explorer(services),
-        Session(),
-        text,
-        services.agents.default_checkpoint,
-        lambda _: None,
-        "sentences",
-        12,
-    )
+    return Opener(
+        Explorer(services), Session(), services.agents.default_checkpoint, lambda _: None, "sentences", 12
+    ).pasted(text)
 
 
 @pytest.fixture
@@ -164,9 +158,9 @@ def test_marks_are_the_known_support_of_a_run_here_and_in_the_log(
 def test_what_came_with_a_document_is_its_label_whatever_is_marked(
     own: OwnQuestions, services: Services
 ) -> None:
-    session = open_generated(
-        Explorer(services), Session(), 10_000, services.agents.default_checkpoint, lambda _: None
-    )
+    session = Opener(
+        Explorer(services), Session(), services.agents.default_checkpoint, lambda _: None
+    ).generated(10_000)
     documents = Explorer(services).documents(session)
     known = documents.questions[0]
     other = next(i for i in range(len(documents.workspace)) if i not in known.support)

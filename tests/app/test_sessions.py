@@ -17,7 +17,7 @@ from app.gradio_internals import sessions as held
 from app.gradio_internals.queue import queue_up
 from app.gradio_internals.sessions import MAX_EMPTY, Sessions, keep_lean
 from app.pages.explore.actions import Explorer
-from app.pages.explore.opening import open_pasted
+from app.pages.explore.opening import Opener
 from app.services import MAX_LEFT_RUNS, Services
 from app.session import Session
 from core.config import EpisodeConfig
@@ -28,15 +28,9 @@ CONFIG = EpisodeConfig(step_budget=2)
 
 
 def opened(explorer: Explorer) -> Session:
-    return open_pasted(
-        explorer,
-        Session(),
-        TEXT,
-        explorer.services.agents.default_checkpoint,
-        lambda _: None,
-        "sentences",
-        12,
-    )
+    return Opener(
+        explorer, Session(), explorer.services.agents.default_checkpoint, lambda _: None, "sentences", 12
+    ).pasted(TEXT)
 
 
 def ran(explorer: Explorer, session: Session, query: str) -> Session:

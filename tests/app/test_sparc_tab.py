@@ -19,7 +19,7 @@ from app.in_view import Labelled, OpenDocuments
 from app.pages.compare import view as compare_view
 from app.pages.compare.actions import ColumnRef, Compared, Comparing, ComparisonOrder, Comparisons
 from app.pages.explore.actions import Explorer
-from app.pages.explore.opening import open_pasted
+from app.pages.explore.opening import Opener
 from app.pages.sparc.actions import SparcOrder, SparcRun, SparcRuns
 from app.pages.sparc.tab import read_order
 from app.services import Services
@@ -59,8 +59,8 @@ def documents(services: Services) -> OpenDocuments:
     names, places = ("anna", "peter", "mary", "john"), ("hallway", "garden", "office", "mill", "kitchen")
     chunks = [f"{names[i % 4]} went to the {places[i % 5]} on day {i} ." for i in range(30)]
     chunks[3], chunks[7] = "anna took the letter to the mill .", "there anna hid the letter under the stone ."
-    session = open_pasted(
-        Explorer(services), Session(), "\n\n".join(chunks), "tiny", lambda _: None, "sentences", 12
+    session = Opener(Explorer(services), Session(), "tiny", lambda _: None, "sentences", 12).pasted(
+        "\n\n".join(chunks)
     )
     opened = services.library.corpora.get(session.corpus)
     assert opened is not None

@@ -19,7 +19,7 @@ from app.pages.compare.actions import ComparisonOrder, Comparisons, CutRow
 from app.pages.evaluate.actions import OWN, EvaluationOrder, Evaluations, available_tasks
 from app.pages.experiments.actions import Experiments
 from app.pages.explore.actions import Explorer
-from app.pages.explore.opening import open_content, open_named, open_pasted, open_sample
+from app.pages.explore.opening import Opener
 from app.services import Services
 from app.session import Session
 from app.settings import Settings
@@ -69,15 +69,14 @@ def explorer(services: Services) -> Explorer:
 
 
 def opened(explorer: Explorer, owner: str | None, text: str = TEXT) -> Session:
-    return open_pasted(
+    return Opener(
         explorer,
         Session(owner=owner),
-        text,
         explorer.services.agents.default_checkpoint,
         lambda _: None,
         "sentences",
         12,
-    )
+    ).pasted(text)
 
 
 def advanced(
@@ -232,14 +231,9 @@ def test_a_day_has_so_many_seconds_of_reading_files_for_each(
     monkeypatch.setattr(visitors, "READING_SECONDS_PER_DAY", 1e-6)
     for attempt in (
         lambda: opened(explorer, A, page),
-        lambda: open_content(
-            explorer,
-            Session(owner=A),
-            page.encode(),
-            "a.html",
-            explorer.services.agents.default_checkpoint,
-            lambda _: None,
-        ),
+        lambda: Opener(
+            explorer, Session(owner=A), explorer.services.agents.default_checkpoint, lambda _: None
+        ).content(page.encode(), "a.html"),
     ):
         with pytest.raises(BadRequest, match="reading your files and making maps of them took"):
             attempt()
@@ -349,7 +343,7 @@ def test_the_projects_own_documents_are_embedded_once_for_all(explorer: Explorer
     how = (explorer.services.agents.default_checkpoint, lambda _: None)
     key = list_samples()[1].key
     first, second = (
-        explorer.documents(open_sample(explorer, Session(owner=owner), key, *how)) for owner in (A, B)
+        explorer.documents(Opener(explorer, Session(owner=owner), *how).sample(key)) for owner in (A, B)
     )
     assert first.n_embedded > 0
     assert (second.n_embedded, explorer.services.library.allowance.read_today(B)) == (0, 0)
@@ -387,7 +381,7 @@ def test_documents_without_a_run_are_found_by_their_visitor_after_a_restart(
         again = Explorer(services)
         how = (services.agents.default_checkpoint, lambda _: None)
         for documents in (last, changed):
-            found = again.documents(open_named(again, Session(owner=A), documents.name, *how))
+            found = again.documents(Opener(again, Session(owner=A), *how).named(documents.name))
             assert found.workspace.documents == documents.workspace.documents
             assert found.workspace.configs == documents.workspace.configs
             assert (found.name, found.agent.spec.name) == (documents.name, documents.agent.spec.name)
@@ -399,7 +393,7 @@ def test_documents_without_a_run_are_found_by_their_visitor_after_a_restart(
             *((name, A) for name in (oldest.name, first.name, f"../{A}/{last.name}", "")),
         ):
             with pytest.raises(BadRequest, match=r"is closed by now|away for too long"):
-                open_named(again, Session(owner=owner), name, *how)
+                Opener(again, Session(owner=owner), *how).named(name)
     finally:
         services.close()
 

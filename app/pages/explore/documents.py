@@ -13,9 +13,9 @@ from typing import Any
 import gradio as gr
 
 from app.components.tree import clicked, packs
-from app.pages.explore import opening
 from app.pages.explore.actions import Explorer
 from app.pages.explore.layout import ExploreLayout
+from app.pages.explore.opening import Opener
 from app.pages.explore.part import Underway, opening_of, part_progress
 from app.pages.widgets.notices import notice, passing, preparing, progress
 from app.pages.widgets.work import QUIET
@@ -58,12 +58,12 @@ class Openings:
         )
         page.asking.progress.select(self._on_progress, self._session, None, api_visibility="private")
         ways = (
-            (page.open_sample, page.sample, self._opener(_open_sample)),
-            (page.open_files, page.files, self._opener(opening.open_files)),
-            (page.add_files, page.files, self._opener(opening.open_files, adds=True)),
-            (page.open_pasted, page.pasted, self._opener(opening.open_pasted)),
-            (page.add_pasted, page.pasted, self._opener(opening.open_pasted, adds=True)),
-            (page.open_generated, page.length, self._opener(opening.open_generated)),
+            (page.open_sample, page.sample, self._opener(_sample)),
+            (page.open_files, page.files, self._opener(Opener.files)),
+            (page.add_files, page.files, self._opener(Opener.files, adds=True)),
+            (page.open_pasted, page.pasted, self._opener(Opener.pasted)),
+            (page.add_pasted, page.pasted, self._opener(Opener.pasted, adds=True)),
+            (page.open_generated, page.length, self._opener(Opener.generated)),
         )
         return [
             self._closes_panel(button).then(handler, [self._session, source, *chunking], **opens)
@@ -80,15 +80,13 @@ class Openings:
         def handler(
             session: Session, source: Any, agent: str, chunker: str, max_tokens: float | None
         ) -> Iterator[Update]:
-            open_now = self._explorer.services.library.corpora.get(session.corpus)
-            beside = {"beside": open_now} if adds else {}
-            yield from self.run(
-                session,
-                lambda report: way(
-                    self._explorer, session, source, agent, report, chunker, max_tokens, **beside
-                ),
-                from_panel=True,
-            )
+            beside = self._explorer.services.library.corpora.get(session.corpus) if adds else None
+
+            def work(report: Progress) -> Session:
+                how = Opener(self._explorer, session, agent, report, chunker, max_tokens, beside)
+                return way(how, source)
+
+            yield from self.run(session, work, from_panel=True)
 
         return packs(handler)
 
@@ -143,7 +141,7 @@ class Openings:
         """A sample, as from the panel."""
         yield from self.run(
             session,
-            lambda report: _open_sample(self._explorer, session, key, "", report),
+            lambda report: _sample(Opener(self._explorer, session, "", report), key),
             from_panel=True,
         )
 
@@ -185,6 +183,6 @@ class Openings:
         return {self._page.asking.progress: [], **self.busy(False)}
 
 
-def _open_sample(explorer: Explorer, session: Session, *how: Any) -> Session:
+def _sample(how: Opener, key: str) -> Session:
     """A sample comes with the agent that it was written for."""
-    return opening.open_sample(explorer, replace(session, agent_chosen=False), *how)
+    return replace(how, session=replace(how.session, agent_chosen=False)).sample(key)

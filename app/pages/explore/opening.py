@@ -10,14 +10,14 @@ import re
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from app.in_view import Labelled, OpenDocuments
 from app.pages.explore.actions import Explorer
 from app.session import Session
-from core.config import ChunkConfig
+from core.config import CHUNKERS
 from core.errors import BadDocument, BadRequest
 from core.ingest import MAX_FILE_BYTES, Converter, default_chunker, read_document, read_documents, read_pasted
 from core.opening import OpenProgress, Progress
@@ -37,162 +37,151 @@ _ONE_SAMPLE = threading.Lock()
 """Who comes while the start opens the first sample finds it embedded, instead of embedding it beside it."""
 
 
-def open_sample(
-    explorer: Explorer,
-    session: Session,
-    key: str,
-    agent: str,
-    report: Progress,
-    chunker: str = "",
-    max_tokens: float | None = None,
-) -> Session:
-    """One of the documents that ship with the app. Raises BadRequest for another key."""
-    began = time.perf_counter()
-    sample = next((sample for sample in list_samples() if sample.key == key), None)
-    if sample is None:
-        raise BadRequest(
-            f"sample {key[:80]!r} does not exist; choose one of"
-            f" {', '.join(sample.key for sample in list_samples())}"
+@dataclass(frozen=True)
+class Opener:
+    """What every way of opening documents needs to know; each returns the session that has them open."""
+
+    explorer: Explorer
+    session: Session
+    agent: str
+    report: Progress
+    chunker: str = ""
+    """Empty: as each document's kind wants."""
+    max_tokens: float | None = None
+    """Of a chunk; None: as the agent was trained."""
+    beside: OpenDocuments | None = None
+    """What new documents lie behind, and whose known questions stay; None where they replace what is open."""
+
+    def sample(self, key: str) -> Session:
+        """One of the documents that ship with the app. Raises BadRequest for another key."""
+        began = time.perf_counter()
+        sample = next((sample for sample in list_samples() if sample.key == key), None)
+        if sample is None:
+            raise BadRequest(
+                f"sample {key[:80]!r} does not exist; choose one of"
+                f" {', '.join(sample.key for sample in list_samples())}"
+            )
+
+        def label(workspace: Workspace) -> tuple[Labelled, ...]:
+            text = workspace.documents[0].text
+            return tuple(
+                _labelled(q, workspace, [find_quote(text, quote) for quote in q.support])
+                for q in sample.questions
+            )
+
+        document = self.explorer.services.library.ours(
+            replace(read_document(sample.path.read_bytes(), sample.path.name), title=sample.title), key
         )
+        with _ONE_SAMPLE:
+            return self._open([document], began, label)
 
-    def label(workspace: Workspace) -> tuple[Labelled, ...]:
-        text = workspace.documents[0].text
-        return tuple(
-            _labelled(q, workspace, [find_quote(text, quote) for quote in q.support])
-            for q in sample.questions
+    def files(self, paths: Sequence[Path | str] | None) -> Session:
+        """Uploaded files, as one list of documents. Raises BadDocument."""
+        began = time.perf_counter()
+        if not paths:
+            raise BadDocument("no file is chosen; drop one or more files first")
+        if len(paths) > MAX_FILES:
+            raise BadDocument(f"{len(paths)} files are more than {MAX_FILES}; open fewer at once")
+        documents: list[Document] = []
+        with self._converter() as converter:
+            for done, path in enumerate(map(Path, paths)):
+                self._on_read(done, len(paths))
+                size = path.stat().st_size
+                if size > MAX_FILE_BYTES:
+                    raise BadDocument(
+                        f"{path.name} has {size:,} bytes, more than {MAX_FILE_BYTES:,}; split it"
+                    )
+
+                def on_part(part: int, parts: int, done: int = done) -> None:
+                    """Files where there are several, else what a single one consists of."""
+                    self._on_read(*((part, parts) if len(paths) == 1 else (done, len(paths))))
+
+                documents.extend(read_documents(path.read_bytes(), path.name, converter, on_part).values())
+        return self._open(documents, began)
+
+    def content(self, data: bytes, name: str) -> Session:
+        """The bytes of one file; `name` is shown, and tells the kind where they don't. Raises BadDocument."""
+        began = time.perf_counter()
+        with self._converter() as converter:
+            documents = [*read_documents(data, name, converter, self._on_read).values()]
+        return self._open(documents, began)
+
+    def pasted(self, text: str) -> Session:
+        """Raises BadDocument when it is blank."""
+        began = time.perf_counter()
+        with self._converter() as converter:
+            document = read_pasted(text or "", converter=converter, on_part=self._on_read)
+        return self._open([document], began)
+
+    def generated(self, length: int) -> Session:
+        """A generated story of about `length` tokens, with questions of one to three hops."""
+        if length not in GENERATED_LENGTHS:
+            raise BadRequest(
+                f"length={length} is not on offer; choose one of"
+                f" {', '.join(f'{n:,}' for n in GENERATED_LENGTHS)}"
+            )
+        self._on_read(0, 1)
+        began = time.perf_counter()
+        narrative = generate_narrative(length)
+
+        def label(workspace: Workspace) -> tuple[Labelled, ...]:
+            return tuple(_labelled(q, workspace, q.support) for q in narrative.questions)
+
+        document = self.explorer.services.library.ours(
+            Document(f"Generated story, {length:,} tokens", narrative.text, "text"), f"{_STORY}{length}"
         )
+        return self._open([document], began, label)
 
-    document = explorer.services.library.ours(
-        replace(read_document(sample.path.read_bytes(), sample.path.name), title=sample.title), key
-    )
-    with _ONE_SAMPLE:
-        return _open(explorer, session, [document], began, agent, report, chunker, max_tokens, label)
+    def named(self, name: str) -> Session:
+        """What a page's address names: documents that are or were open, or what the project makes. Raises
+        BadRequest.
+        """
+        try:
+            return self.explorer.open_again(self.session, name, self.report)
+        except BadRequest:
+            origin = name.rpartition(".")[0]
+            length = origin.removeprefix(_STORY)
+            if origin in (sample.key for sample in list_samples()):
+                return self.sample(origin)
+            if length != origin and length in map(str, GENERATED_LENGTHS):
+                return self.generated(int(length))
+            raise
 
+    def _on_read(self, done: int, total: int) -> None:
+        self.report(OpenProgress("reading", done, total))
 
-def open_files(
-    explorer: Explorer,
-    session: Session,
-    paths: Sequence[Path | str] | None,
-    agent: str,
-    report: Progress,
-    chunker: str = "",
-    max_tokens: float | None = None,
-    beside: OpenDocuments | None = None,
-) -> Session:
-    """Uploaded files, as one list of documents, behind those of `beside`. Raises BadDocument."""
-    began = time.perf_counter()
-    if not paths:
-        raise BadDocument("no file is chosen; drop one or more files first")
-    if len(paths) > MAX_FILES:
-        raise BadDocument(f"{len(paths)} files are more than {MAX_FILES}; open fewer at once")
-    documents: list[Document] = []
-    with _converter(explorer, session) as converter:
-        for done, path in enumerate(map(Path, paths)):
-            report(OpenProgress("reading", done, len(paths)))
-            size = path.stat().st_size
-            if size > MAX_FILE_BYTES:
-                raise BadDocument(f"{path.name} has {size:,} bytes, more than {MAX_FILE_BYTES:,}; split it")
+    def _converter(self) -> Converter:
+        """For the files of one opening; the time that it takes counts against the visitor's day."""
+        allowance = self.explorer.services.library.allowance
+        return Converter(partial(allowance.take_time, self.session.owner))
 
-            def on_part(part: int, parts: int, done: int = done) -> None:
-                """Files where there are several, else what a single one consists of."""
-                report(
-                    OpenProgress("reading", part, parts)
-                    if len(paths) == 1
-                    else OpenProgress("reading", done, len(paths))
-                )
-
-            documents.extend(read_documents(path.read_bytes(), path.name, converter, on_part).values())
-    return _open_beside(explorer, session, documents, began, agent, report, chunker, max_tokens, beside)
-
-
-def open_content(
-    explorer: Explorer,
-    session: Session,
-    data: bytes,
-    name: str,
-    agent: str,
-    report: Progress,
-    chunker: str = "",
-    max_tokens: float | None = None,
-) -> Session:
-    """The bytes of one file; `name` is shown, and tells the kind where they don't. Raises BadDocument."""
-    began = time.perf_counter()
-    with _converter(explorer, session) as converter:
-        documents = list(
-            read_documents(
-                data, name, converter, lambda done, total: report(OpenProgress("reading", done, total))
-            ).values()
+    def _open(
+        self,
+        documents: Sequence[Document],
+        began: float,
+        label: Callable[[Workspace], tuple[Labelled, ...]] = lambda _: (),
+    ) -> Session:
+        """Documents that were read since `began`, by the performance counter."""
+        if self.beside is not None:
+            before = self.beside.workspace.documents
+            hashes = {document.sha256 for document in before}
+            new = [document for document in documents if document.sha256 not in hashes]
+            if not new:
+                raise BadDocument("all of that is open already; choose something else to add")
+            documents, label = [*before, *new], partial(_cut_anew, self.beside.questions)
+        reading = 1000 * (time.perf_counter() - began)
+        agents, agent = self.explorer.services.agents, self.agent
+        if not self.session.agent_chosen:
+            agent = agents.choice_for(documents).checkpoint
+        spec = agents.load(agent).spec
+        max_tokens = int(self.max_tokens) if self.max_tokens else None
+        chunker = next((name for name in CHUNKERS if name == self.chunker), None)
+        configs = [
+            spec.chunk_config(chunker or default_chunker(document.kind), max_tokens) for document in documents
+        ]
+        return self.explorer.open(
+            self.session, documents, agent, configs, label, self.report, {"reading": reading}
         )
-    return _open(explorer, session, documents, began, agent, report, chunker, max_tokens)
-
-
-def open_pasted(
-    explorer: Explorer,
-    session: Session,
-    text: str,
-    agent: str,
-    report: Progress,
-    chunker: str = "",
-    max_tokens: float | None = None,
-    beside: OpenDocuments | None = None,
-) -> Session:
-    """Pasted text, behind the documents of `beside`. Raises BadDocument when it is blank."""
-    began = time.perf_counter()
-    with _converter(explorer, session) as converter:
-        document = read_pasted(
-            text or "",
-            converter=converter,
-            on_part=lambda done, total: report(OpenProgress("reading", done, total)),
-        )
-    return _open_beside(explorer, session, [document], began, agent, report, chunker, max_tokens, beside)
-
-
-def open_generated(
-    explorer: Explorer,
-    session: Session,
-    length: int,
-    agent: str,
-    report: Progress,
-    chunker: str = "",
-    max_tokens: float | None = None,
-) -> Session:
-    """A generated story of about `length` tokens, with questions of one to three hops."""
-    if length not in GENERATED_LENGTHS:
-        raise BadRequest(
-            f"length={length} is not on offer; choose one of {', '.join(f'{n:,}' for n in GENERATED_LENGTHS)}"
-        )
-    report(OpenProgress("reading", 0, 1))
-    began = time.perf_counter()
-    narrative = generate_narrative(length)
-
-    def label(workspace: Workspace) -> tuple[Labelled, ...]:
-        return tuple(_labelled(q, workspace, q.support) for q in narrative.questions)
-
-    document = explorer.services.library.ours(
-        Document(f"Generated story, {length:,} tokens", narrative.text, "text"), f"{_STORY}{length}"
-    )
-    return _open(explorer, session, [document], began, agent, report, chunker, max_tokens, label)
-
-
-def open_named(explorer: Explorer, session: Session, name: str, agent: str, report: Progress) -> Session:
-    """What a page's address names: documents that are or were open, or what the project makes. Raises
-    BadRequest.
-    """
-    try:
-        return explorer.open_again(session, name, report)
-    except BadRequest:
-        origin = name.rpartition(".")[0]
-        length = origin.removeprefix(_STORY)
-        if origin in (sample.key for sample in list_samples()):
-            return open_sample(explorer, session, origin, agent, report)
-        if length != origin and length in map(str, GENERATED_LENGTHS):
-            return open_generated(explorer, session, int(length), agent, report)
-        raise
-
-
-def _converter(explorer: Explorer, session: Session) -> Converter:
-    """For the files of one opening; the time that it takes counts against the visitor's day."""
-    return Converter(partial(explorer.services.library.allowance.take_time, session.owner))
 
 
 def _labelled(
@@ -203,30 +192,6 @@ def _labelled(
     return Labelled(
         question.question, question.answer, question.hops, span_chunks(workspace, 0, support), spans
     )
-
-
-def _open_beside(
-    explorer: Explorer,
-    session: Session,
-    documents: Sequence[Document],
-    began: float,
-    agent: str,
-    report: Progress,
-    chunker: str,
-    max_tokens: float | None,
-    beside: OpenDocuments | None,
-) -> Session:
-    """Documents behind those that are open, whose known questions stay; alone where nothing is open."""
-    if beside is None:
-        return _open(explorer, session, documents, began, agent, report, chunker, max_tokens)
-    before = beside.workspace.documents
-    hashes = {document.sha256 for document in before}
-    new = [document for document in documents if document.sha256 not in hashes]
-    if not new:
-        raise BadDocument("all of that is open already; choose something else to add")
-
-    label = partial(_cut_anew, beside.questions)
-    return _open(explorer, session, [*before, *new], began, agent, report, chunker, max_tokens, label)
 
 
 def open_recut(explorer: Explorer, session: Session, max_tokens: int, report: Progress) -> Session:
@@ -245,31 +210,6 @@ def open_recut(explorer: Explorer, session: Session, max_tokens: int, report: Pr
 def _cut_anew(questions: Sequence[Labelled], workspace: Workspace) -> tuple[Labelled, ...]:
     """Known questions with the chunks that hold their support now."""
     return tuple(replace(one, support=chunks_of(workspace, one.spans)) for one in questions if one.spans)
-
-
-def _open(
-    explorer: Explorer,
-    session: Session,
-    documents: Sequence[Document],
-    began: float,
-    agent: str,
-    report: Progress,
-    chunker: str,
-    max_tokens: float | None,
-    label: Callable[[Workspace], tuple[Labelled, ...]] = lambda _: (),
-) -> Session:
-    """Documents that were read since `began`, by the performance counter."""
-    reading = 1000 * (time.perf_counter() - began)
-    if not session.agent_chosen:
-        agent = explorer.services.agents.choice_for(documents).checkpoint
-    spec = explorer.services.agents.load(agent).spec
-    configs: list[ChunkConfig] = []
-    for document in documents:
-        name = default_chunker(document.kind)
-        if chunker in ("structure", "sentences"):
-            name = "structure" if chunker == "structure" else "sentences"
-        configs.append(spec.chunk_config(name, int(max_tokens) if max_tokens else None))
-    return explorer.open(session, documents, agent, configs, label, report, {"reading": reading})
 
 
 def find_chunk(workspace: Workspace, wanted: str, after: int | None) -> tuple[int, str]:

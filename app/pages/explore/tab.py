@@ -22,7 +22,6 @@ from app.pages.compare.actions import FromExplore
 from app.pages.evaluate.actions import Evaluations, ShownEpisode, open_episode
 from app.pages.experiments.actions import Experiments
 from app.pages.experiments.view import sharing
-from app.pages.explore import opening
 from app.pages.explore import view as present
 from app.pages.explore.actions import RUNS_AT_ONCE, Explorer
 from app.pages.explore.answers import Answers
@@ -30,6 +29,7 @@ from app.pages.explore.controls import MAX_BUDGET, control_values, read_controls
 from app.pages.explore.documents import Openings
 from app.pages.explore.layout import ExploreLayout
 from app.pages.explore.mark_view import BELONGS, DOES_NOT
+from app.pages.explore.opening import Opener, find_chunk, open_recut
 from app.pages.explore.panels import Panels
 from app.pages.explore.part import likeliest_first, part_standing
 from app.pages.explore.strip_source import RunStrip
@@ -206,7 +206,7 @@ class ExploreTab(ExploreLayout):
             self._attaching(session, run_id)
             if run_id
             else self.openings.run(
-                session, lambda report: opening.open_named(self.explorer, session, doc, default, report)
+                session, lambda report: Opener(self.explorer, session, default, report).named(doc)
             )
             if doc
             else ()
@@ -221,7 +221,7 @@ class ExploreTab(ExploreLayout):
         is_open = False
         for update in self.openings.run(
             session,
-            lambda report: opening.open_sample(self.explorer, session, sample.key, default, report),
+            lambda report: Opener(self.explorer, session, default, report).sample(sample.key),
         ):
             is_open |= self.header in update
             opened = {self.page: NOTHING} if self.header in update else {}
@@ -388,7 +388,7 @@ class ExploreTab(ExploreLayout):
         as_set = self.controls.list()
         recut: Session | None = None
         for update in self.openings.run(
-            session, lambda report: opening.open_recut(self.explorer, session, max_tokens, report)
+            session, lambda report: open_recut(self.explorer, session, max_tokens, report)
         ):
             recut = update[self.session] if self.header in update else recut
             yield {part: value for part, value in update.items() if part not in as_set}
@@ -436,8 +436,8 @@ class ExploreTab(ExploreLayout):
 
         def work(report: Progress) -> Session:
             if path in keys:
-                return opening.open_sample(self.explorer, own, keys[path], "", report)
-            return opening.open_files(self.explorer, own, [path], "", report)
+                return Opener(self.explorer, own, "", report).sample(keys[path])
+            return Opener(self.explorer, own, "", report).files([path])
 
         opened: Session | None = None
         for update in self.openings.run(session, work):
@@ -660,7 +660,7 @@ class ExploreTab(ExploreLayout):
         return {**self.panels.shown(session, controls), **lacks}
 
     def _find(self, session: Session, wanted: str) -> Update:
-        chunk_id, words = opening.find_chunk(
+        chunk_id, words = find_chunk(
             self.explorer.documents(session).workspace, wanted or "", session.chunk_id
         )
         return {
