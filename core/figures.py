@@ -105,7 +105,7 @@ def step_colour(step: int) -> str:
     return STEP_COLOURS[(step - 1) % len(STEP_COLOURS)]
 
 
-def best_q_figure(trace: Trace, score_name: str = "Q") -> Drawing:
+def best_q_figure(trace: Trace) -> Drawing:
     """Q of the action at each step, and of the rejected one, against the stop threshold of the run."""
     labels = [f"step {step.step}" for step in trace.steps]
     values = [step.q_value for step in trace.steps]
@@ -114,7 +114,7 @@ def best_q_figure(trace: Trace, score_name: str = "Q") -> Drawing:
         labels.append("stop")
         values.append(trace.stopped.q_value)
         colours.append(INK)
-    hover = f"%{{x}}: {score_name} %{{y:.3f}}<extra></extra>"
+    hover = "%{x}: Q %{y:.3f}<extra></extra>"
     points = {
         "type": "scatter",
         "x": labels,
@@ -126,22 +126,20 @@ def best_q_figure(trace: Trace, score_name: str = "Q") -> Drawing:
     points["marker"] = {"size": 11, "color": colours}
     threshold = trace.started.config.stop_threshold
     if threshold is None:
-        return _drawing([points], None, {"title": score_name})
+        return _drawing([points], None, {"title": "Q"})
     name = {"text": f"stop below {threshold:.2f}", "font": {"color": WARN}, "showarrow": False}
     name |= {"x": 1, "xref": "x domain", "xanchor": "right", "y": threshold, "yref": "y", "yanchor": "bottom"}
-    return _drawing(
-        [points], None, {"title": score_name}, shapes=[_dashed_line("y", threshold)], annotations=[name]
-    )
+    return _drawing([points], None, {"title": "Q"}, shapes=[_dashed_line("y", threshold)], annotations=[name])
 
 
-def distribution_figure(values: np.ndarray, threshold: float | None, score_name: str = "Q") -> Drawing:
+def distribution_figure(values: np.ndarray, threshold: float | None) -> Drawing:
     """How many chunks have which Q, on a log scale. values (N,), of the chunks that were available."""
     lo, hi = float(values.min()), float(values.max())
     # all alike: one bar of some width
     counts, edges = np.histogram(values.astype(np.float64), bins=48, range=(lo, max(hi, lo + 1e-3)))
     middles = (edges[:-1] + edges[1:]) / 2
     scale = [[i / (len(SEQUENTIAL) - 1), colour] for i, colour in enumerate(SEQUENTIAL)]
-    hover = f"{score_name} about %{{x:.3f}}: %{{y:,}} chunks<extra></extra>"
+    hover = "Q about %{x:.3f}: %{y:,} chunks<extra></extra>"
     bars = {
         "type": "bar",
         "x": middles,
@@ -158,9 +156,7 @@ def distribution_figure(values: np.ndarray, threshold: float | None, score_name:
         "range": [np.log10(0.5), np.log10(top * 1.3)],
         "tickvals": ticks,
     }
-    return _drawing(
-        [bars], score_name, log, shapes=[] if threshold is None else [_dashed_line("x", threshold)]
-    )
+    return _drawing([bars], "Q", log, shapes=[] if threshold is None else [_dashed_line("x", threshold)])
 
 
 def parts_figure(trace: Trace) -> Drawing:

@@ -17,7 +17,7 @@ const STEP_SHOWN = 900; // milliseconds
 /** @type {StripValue} */
 const NOTHING = {
   token: "", n_chunks: 0, n_looks: 0, look: 0, scale: { lo: 0, hi: 1 }, threshold: null, chosen: [], gold: [], missed: [], forbidden: [], marks: [], searched: [],
-  documents: [], intervals: [], stopped: false, modes: [], score_name: "", score_sentence: "", probability_name: "", zero: 0, chunk_map: null,
+  documents: [], intervals: [], stopped: false, modes: [], score_name: "", probability_name: "", chunk_map: null,
 };
 
 /** @typedef {StripValue | { loading: string } | null} Sent */

@@ -84,9 +84,8 @@ export function makeScale(mode, value, tile) {
   const bottom = Math.min(...all);
   const height = (Math.max(...all) - bottom || 1) * 1.04;
   const unit = (/** @type {number} */ score) => (score - bottom) / height;
-  const zero = mode === "p" ? 0 : value.zero;
   const marks = ticks(bottom, bottom + height, 4).map((at) => ({ value: at, label: shown(at) }));
-  return { unit, tint, base: Math.min(1, Math.max(0, unit(zero))), ramp: "seq", ticks: marks, ends: [shown(lo), shown(hi)] };
+  return { unit, tint, base: Math.min(1, Math.max(0, unit(0))), ramp: "seq", ticks: marks, ends: [shown(lo), shown(hi)] };
 }
 
 const LEAST_SPAN = 8; // chunks

@@ -22,7 +22,7 @@ export const lookName = (value, look) => (isStop(value, look) ? "stop" : "step "
 function modeSentence(view) {
   const { value, mode } = view;
   const sentences = {
-    q: value.score_sentence,
+    q: "value of adding each chunk now",
     dq: "what the last choice changed: risen above the line, fallen below it",
     rank: `place of every chunk when sorted by ${value.score_name}, 1 is best; the scale is logarithmic`,
     p: `${value.probability_name}: chance that the policy picks the chunk now`,

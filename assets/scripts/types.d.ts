@@ -14,7 +14,7 @@ interface Part { title: string; first_chunk: number }
 interface StripValue {
   token: string; n_chunks: number; n_looks: number; look: number; scale: { lo: number; hi: number }; threshold: number | null;
   chosen: Pin[]; gold: number[]; missed: number[]; forbidden: number[]; marks: [number, boolean][]; searched: number[][]; documents: Part[];
-  intervals: Slope[]; stopped: boolean; modes: Mode[]; score_name: string; score_sentence: string; probability_name: string; zero: number;
+  intervals: Slope[]; stopped: boolean; modes: Mode[]; score_name: string; probability_name: string;
   chunk_map: { of: string; least: number } | null;
 }
 interface Facts { chunk_id: number; text: string; title: string; heading: string; q: number | null; rank: number | null; p: number | null; rho: number | null; chosen_at: number | null }

@@ -115,7 +115,6 @@ def cited_answer(
     reader: Reader,
     *,
     metadata: Sequence[str] = (),
-    sampling: Sampling = _SAMPLING,
     on_text: Callable[[str], None] | None = None,
     cancelled: Callable[[], bool] = never,
 ) -> CitedAnswer:
@@ -128,7 +127,7 @@ def cited_answer(
         return CitedAnswer("", (), (), llm.name, Cost())
     reply = llm.chat(
         cited_messages(question, [text for _, text in chunks], metadata),
-        sampling,
+        _SAMPLING,
         on_text=on_text,
         cancelled=cancelled,
     )

@@ -326,10 +326,10 @@ def _line(row: RunRow) -> str:
     )
 
 
-def _printable(text: str, longest: int = 160) -> str:
+def _printable(text: str) -> str:
     """One line without control characters, so that a document can't steer the terminal."""
     shown = "".join(character if character.isprintable() else " " for character in text)
-    return shown if len(shown) <= longest else shown[: longest - 1] + "…"
+    return shown if len(shown) <= 160 else shown[:159] + "…"
 
 
 def _print_json(value: Any) -> None:

@@ -240,16 +240,14 @@ class RayShards:
 
 
 @contextmanager
-def opened_index(
-    parts: CorpusParts, spec: CheckpointSpec, address: str | None, n_shards: int | None = None
-) -> Iterator[ShardedIndex]:
-    """A corpus's index: here without an address, else in that cluster, a shard a core, `n_shards` at most."""
+def opened_index(parts: CorpusParts, spec: CheckpointSpec, address: str | None) -> Iterator[ShardedIndex]:
+    """A corpus's index: here without an address, else in that cluster, a shard a core."""
     if address is None:
-        settings = shard_settings(parts, spec, n_shards or 1)
+        settings = shard_settings(parts, spec, 1)
         yield ShardedIndex(parts, settings, LocalShards(settings))
         return
     with joined_cluster(address):
-        settings = shard_settings(parts, spec, n_shards or n_cores())
+        settings = shard_settings(parts, spec, n_cores())
         shards = RayShards(settings)
         try:
             yield ShardedIndex(parts, settings, shards)

@@ -75,9 +75,7 @@ def strip_value(
     stopped: bool = False,
     modes: Sequence[Mode] = MODES,
     score_name: str = "Q",
-    score_sentence: str = "value of adding each chunk now",
     probability_name: str = "p",
-    zero: float = 0.0,
     chunk_map: ChunkMap | None = None,
 ) -> dict[str, Any]:
     """What the strip shows. `look` is 1-based; `intervals` are those of that look; `scale` holds for the
@@ -85,10 +83,8 @@ def strip_value(
 
     missed: chunks of `gold` that a run which has ended never chose.
     marks: chunks that a person marked, and whether each belongs to the answer. stopped: the last look is the
-    one after which the agent stopped, so no chunk was chosen at it. zero: where bars begin, in units of the
-    score.
-    score_name, score_sentence: "Q" and its meaning, or those of a baseline's score. probability_name: such as
-    "p at T = 0.03". chunk_map: None where there is none to be asked for.
+    one after which the agent stopped, so no chunk was chosen at it. score_name: "Q", or that of a baseline's
+    score. probability_name: such as "p at T = 0.03". chunk_map: None where there is none to be asked for.
     """
     return {
         "token": token,
@@ -108,9 +104,7 @@ def strip_value(
         "stopped": stopped,
         "modes": list(modes),
         "score_name": score_name,
-        "score_sentence": score_sentence,
         "probability_name": probability_name,
-        "zero": zero,
         "chunk_map": chunk_map,
     }
 

@@ -58,6 +58,19 @@ class Completion:
         return Spent(self.n_attempts, self.prompt_tokens, self.completion_tokens)
 
 
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What a model is to complete, and how."""
+
+    messages: Sequence[Message]
+    sampling: Sampling
+    on_text: Callable[[str], None]
+    cancelled: Callable[[], bool]
+    schema: type[BaseModel] | None = None
+    structure: Structure | None = None
+    """What the reply is constrained to; None without a schema."""
+
+
 class StructureRefused(Exception):
     """The endpoint does not serve the structure asked for: its word on the last of `n_attempts` requests."""
 
@@ -96,14 +109,14 @@ class Client(ABC):
     ) -> Reply:
         """See `core.llm.protocol.Llm`. Raises UnfitReply when two replies running hold no such object."""
         began = time.perf_counter()
-        on_text = on_text or unheard
+        ask = Ask(messages, sampling, on_text or unheard, cancelled, schema)
         structure: Structure | None = None
         value: BaseModel | None = None
         try:
             if schema is None:
-                done = self._complete(messages, sampling, None, None, on_text, cancelled)
+                done = self._complete(ask)
             else:
-                done, structure, value = self._structured(messages, sampling, schema, on_text, cancelled)
+                done, structure, value = self._structured(ask, schema)
         except LlmError as error:
             error.spent += Spent(milliseconds=1000 * (time.perf_counter() - began))
             raise
@@ -126,42 +139,27 @@ class Client(ABC):
         return ("text",)
 
     @abstractmethod
-    def _complete(
-        self,
-        messages: Sequence[Message],
-        sampling: Sampling,
-        structure: Structure | None,
-        schema: type[BaseModel] | None,
-        on_text: Callable[[str], None],
-        cancelled: Callable[[], bool],
-    ) -> Completion:
+    def _complete(self, ask: Ask) -> Completion:
         """The model's turn. Raises LlmError, LlmCancelled, StructureRefused for a structure but text."""
 
-    def _structured(
-        self,
-        messages: Sequence[Message],
-        sampling: Sampling,
-        schema: type[BaseModel],
-        on_text: Callable[[str], None],
-        cancelled: Callable[[], bool],
-    ) -> tuple[Completion, Structure, BaseModel]:
-        first, asked = self._as_served(messages, sampling, schema, on_text, cancelled)
+    def _structured(self, ask: Ask, schema: type[BaseModel]) -> tuple[Completion, Structure, BaseModel]:
+        first, structure = self._as_served(ask, schema)
         try:
             value, alone = find_object(first, schema)
-            return first, self._noted(asked, alone), value
+            return first, self._noted(structure, alone), value
         except _Unfit as unfit:
-            self._noted(asked, first.cut or _is_object(first.text))
+            self._noted(structure, first.cut or _is_object(first.text))
             complaint = f"That reply can't be used: {unfit}. Reply again.\n\n{schema_words(schema)}"
-        again = [*messages, Message("assistant", first.text), Message("user", complaint)]
+        again = [*ask.messages, Message("assistant", first.text), Message("user", complaint)]
         try:
-            second, asked = self._as_served(again, sampling, schema, on_text, cancelled)
+            second, structure = self._as_served(replace(ask, messages=again), schema)
         except LlmError as error:
             error.spent += first.spent
             raise
         both = _together(first, second)
         try:
             value, alone = find_object(second, schema)
-            return both, self._noted(asked, alone), value
+            return both, self._noted(structure, alone), value
         except _Unfit as unfit:
             sentence = (
                 f"{self.name} twice gave no usable JSON object: {unfit}; try again, or choose a model that is"
@@ -169,23 +167,16 @@ class Client(ABC):
             )
             raise UnfitReply(sentence, both.spent) from None
 
-    def _as_served(
-        self,
-        messages: Sequence[Message],
-        sampling: Sampling,
-        schema: type[BaseModel],
-        on_text: Callable[[str], None],
-        cancelled: Callable[[], bool],
-    ) -> tuple[Completion, Structure]:
+    def _as_served(self, ask: Ask, schema: type[BaseModel]) -> tuple[Completion, Structure]:
         """The reply under the best structure served. A refusal is remembered once something else works."""
         refused: list[Structure] = []
         n_refused = 0
         for structure in self._structures:
             if structure in self._refused:
                 continue
-            prompt = messages if structure == "json_schema" else with_words(messages, schema)
+            words = ask.messages if structure == "json_schema" else with_words(ask.messages, schema)
             try:
-                done = self._complete(prompt, sampling, structure, schema, on_text, cancelled)
+                done = self._complete(replace(ask, messages=words, structure=structure))
             except StructureRefused as refusal:
                 refused.append(structure)
                 n_refused += refusal.n_attempts

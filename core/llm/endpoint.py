@@ -17,13 +17,14 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
-from pydantic import BaseModel, SecretStr
+from pydantic import SecretStr
 
 from core.errors import BadRequest, quoted
 from core.llm.address import ANYWHERE, HUB, Address, LookUp, Reach, read_address
 from core.llm.background import pause
 from core.llm.client import (
     MAX_REPLY_CHARACTERS,
+    Ask,
     Client,
     Completion,
     StructureRefused,
@@ -33,7 +34,7 @@ from core.llm.client import (
     unheard,
     without_thoughts,
 )
-from core.llm.protocol import CountedBy, LlmError, Message, Sampling, Spent, Structure
+from core.llm.protocol import CountedBy, LlmError, Spent, Structure
 from core.llm.wire import Failed, Head, Patience, bounded, lines, post, server_sent
 
 _REFUSES_STRUCTURE = frozenset({400, 404, 415, 422, 501})
@@ -96,22 +97,13 @@ class EndpointLlm(Client):
     def _structures(self) -> Sequence[Structure]:
         return ("json_schema", "json_object", "text")
 
-    def _complete(
-        self,
-        messages: Sequence[Message],
-        sampling: Sampling,
-        structure: Structure | None,
-        schema: type[BaseModel] | None,
-        on_text: Callable[[str], None],
-        cancelled: Callable[[], bool],
-    ) -> Completion:
-        tell = _Told(on_text)
+    def _complete(self, ask: Ask) -> Completion:
+        tell = _Told(ask.on_text)
         n_requests = n_failures = 0
         while True:
             n_requests += 1
             try:
-                body = self._body(messages, sampling, structure, schema)
-                return self._ask(body, messages, structure, n_requests, tell, cancelled)
+                return self._post(ask, n_requests, tell)
             except _FieldRefused as refused:
                 self._spared.add(str(refused))
             except Failed as failure:
@@ -129,37 +121,31 @@ class EndpointLlm(Client):
                 ):
                     tries = f", {n_failures} times in a row" if n_failures > 1 else ""
                     raise LlmError(f"{self._who} {failure}{tries}", Spent(n_requests)) from None
-                pause(wait, cancelled)
+                pause(wait, ask.cancelled)
 
     @property
     def _who(self) -> str:
         return f"{self.name} at {self.address.netloc}"
 
-    def _body(
-        self,
-        messages: Sequence[Message],
-        sampling: Sampling,
-        structure: Structure | None,
-        schema: type[BaseModel] | None,
-    ) -> bytes:
+    def _body(self, ask: Ask) -> bytes:
         length = "max_completion_tokens" if "max_completion_tokens" in self._spared else "max_tokens"
         body: dict[str, Any] = {
             "model": self.name,
-            "messages": [{"role": message.role, "content": message.content} for message in messages],
+            "messages": [{"role": message.role, "content": message.content} for message in ask.messages],
             "stream": True,
             "stream_options": {"include_usage": True},
-            "temperature": sampling.temperature,
+            "temperature": ask.sampling.temperature,
             "top_p": 1.0,  # some servers take a default of each model's instead
-            length: sampling.max_tokens,
+            length: ask.sampling.max_tokens,
         }
-        if sampling.seed is not None:
-            body["seed"] = sampling.seed
-        if structure == "json_object":
+        if ask.sampling.seed is not None:
+            body["seed"] = ask.sampling.seed
+        if ask.structure == "json_object":
             body["response_format"] = {"type": "json_object"}
-        elif structure == "json_schema" and schema is not None:
+        elif ask.structure == "json_schema" and ask.schema is not None:
             constraint = {
-                "name": schema.__name__,
-                "schema": strict_schema(schema.model_json_schema()),
+                "name": ask.schema.__name__,
+                "schema": strict_schema(ask.schema.model_json_schema()),
                 "strict": True,
             }
             body["response_format"] = {"type": "json_schema", "json_schema": constraint}
@@ -167,25 +153,18 @@ class EndpointLlm(Client):
             body.pop(name, None)
         return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
 
-    def _ask(
-        self,
-        body: bytes,
-        messages: Sequence[Message],
-        structure: Structure | None,
-        n_requests: int,
-        tell: _Told,
-        cancelled: Callable[[], bool],
-    ) -> Completion:
+    def _post(self, ask: Ask, n_requests: int, tell: _Told) -> Completion:
         """One request. Raises Failed, _FieldRefused, StructureRefused, LlmError, LlmCancelled."""
 
         def places() -> Any:
             return self._reach.places(self.address, self._look_up)
 
-        with closing(post(self.address, body, self._key, places, self._patience, cancelled)) as answer:
+        body = self._body(ask)
+        with closing(post(self.address, body, self._key, places, self._patience, ask.cancelled)) as answer:
             head = next(answer)
             assert isinstance(head, Head)
             if head.status != 200:
-                raise self._refusal(head, _complaint(answer), structure, n_requests)
+                raise self._refusal(head, _complaint(answer), ask.structure, n_requests)
             if "html" in head.content_type:
                 raise Failed("answered with a web page; check the address", again=False)
             events = lines(bounded(answer))
@@ -193,7 +172,7 @@ class EndpointLlm(Client):
             text, usage, finish = self._gathered(
                 iter(["".join(events)]) if whole else server_sent(events), tell
             )
-        asked = sum(len(message.content) for message in messages)
+        asked = sum(len(message.content) for message in ask.messages)
         counted = _counts(usage)
         n_prompt, n_reply = counted or (estimated_tokens(asked), estimated_tokens(len(text)))
         counted_by: CountedBy = "endpoint" if counted else "estimate"

@@ -15,15 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from pydantic import BaseModel
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.utils import logging as transformers_logging
 
 from core.encode.hub import fetch
 from core.errors import BadCheckpoint, quoted
 from core.llm.background import LOOK_EVERY, from_thread
-from core.llm.client import Client, Completion, mended, without_thoughts
-from core.llm.protocol import LlmError, Message, Sampling, Spent, Structure
+from core.llm.client import Ask, Client, Completion, mended, without_thoughts
+from core.llm.protocol import LlmError, Message, Sampling, Spent
 
 MODEL_FILES = ["*.json", "*.txt", "*.model", "*.jinja", "*.safetensors"]
 _SECONDS = 3600.0
@@ -50,17 +49,9 @@ class LocalLlm(Client):
         self._model = model.to(self._device).eval().requires_grad_(False)
         self._busy = threading.Lock()
 
-    def _complete(
-        self,
-        messages: Sequence[Message],
-        sampling: Sampling,
-        structure: Structure | None,  # noqa: ARG002 - nothing constrains it
-        schema: type[BaseModel] | None,  # noqa: ARG002
-        on_text: Callable[[str], None],
-        cancelled: Callable[[], bool],
-    ) -> Completion:
-        prompt = self._prompt(messages)
-        most = min(sampling.max_tokens, self._window - len(prompt))
+    def _complete(self, ask: Ask) -> Completion:
+        prompt = self._prompt(ask.messages)
+        most = min(ask.sampling.max_tokens, self._window - len(prompt))
         if most < 1:
             raise LlmError(
                 f"{self.name} reads at most {self._window:,} tokens and was given {len(prompt):,}; ask over"
@@ -71,14 +62,14 @@ class LocalLlm(Client):
         sent = ""
 
         def work(put: Callable[[int], None]) -> None:
-            self._generate(prompt, sampling, most, put, over)
+            self._generate(prompt, ask.sampling, most, put, over)
 
         try:
-            for token in from_thread(work, cancelled, _SECONDS):
+            for token in from_thread(work, ask.cancelled, _SECONDS):
                 tokens.append(token)
                 text = self._text(tokens)
                 if not text.endswith(_UNFINISHED) or len(text) - len(sent) > _MOST_UNFINISHED:
-                    on_text(mended(text[len(sent) :]))
+                    ask.on_text(mended(text[len(sent) :]))
                     sent = text
         except TimeoutError:
             sentence = (

@@ -5,12 +5,11 @@ One tiny call. Decides nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from pydantic import BaseModel
 
-from core.llm.protocol import Llm, Message, Reply, Sampling, Structure, UnfitReply, never
+from core.llm.protocol import Llm, Message, Reply, Sampling, Structure, UnfitReply
 
 _MAX_TOKENS = 200
 """Room for models that think before they speak."""
@@ -33,11 +32,11 @@ class Probe:
     """None beside such a structure."""
 
 
-def probe(llm: Llm, cancelled: Callable[[], bool] = never) -> Probe:
-    """Asks for {"ready": true}. Raises LlmError, LlmCancelled."""
+def probe(llm: Llm) -> Probe:
+    """Asks for {"ready": true}. Raises LlmError."""
     asked = [Message("user", 'Is anybody there? Set "ready" to true.')]
     try:
-        reply = llm.chat(asked, Sampling(max_tokens=_MAX_TOKENS), schema=Greeting, cancelled=cancelled)
+        reply = llm.chat(asked, Sampling(max_tokens=_MAX_TOKENS), schema=Greeting)
     except UnfitReply:
         return Probe(llm.name, None, None)
     return Probe(llm.name, reply.structure, reply)

@@ -10,10 +10,8 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Sequence
 
-from pydantic import BaseModel
-
-from core.llm.client import Client, Completion, estimated_tokens
-from core.llm.protocol import LlmCancelled, LlmError, Message, Sampling, Spent, Structure
+from core.llm.client import Ask, Client, Completion, estimated_tokens
+from core.llm.protocol import LlmCancelled, LlmError, Message, Spent
 
 Script = Callable[[Sequence[Message]], str]
 
@@ -37,28 +35,20 @@ class ScriptedLlm(Client):
 
         return next_reply
 
-    def _complete(
-        self,
-        messages: Sequence[Message],
-        sampling: Sampling,  # noqa: ARG002 - a script is not sampled
-        structure: Structure | None,  # noqa: ARG002
-        schema: type[BaseModel] | None,  # noqa: ARG002
-        on_text: Callable[[str], None],
-        cancelled: Callable[[], bool],
-    ) -> Completion:
+    def _complete(self, ask: Ask) -> Completion:
         with self._lock:
-            self.calls.append(tuple(messages))
+            self.calls.append(tuple(ask.messages))
         try:
-            text = self._script(messages)
+            text = self._script(ask.messages)
         except LlmError as error:
             raise type(error)(str(error), Spent(1)) from None
         for word in re.findall(r"\s*\S+|\s+\Z", text):
-            if cancelled():
+            if ask.cancelled():
                 raise LlmCancelled
-            on_text(word)
+            ask.on_text(word)
         return Completion(
             text,
-            estimated_tokens(sum(len(message.content) for message in messages)),
+            estimated_tokens(sum(len(message.content) for message in ask.messages)),
             estimated_tokens(len(text)),
             "estimate",
         )

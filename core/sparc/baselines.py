@@ -151,7 +151,6 @@ def run_baseline(
     retrievals: Retrievals,
     config: SparcConfig,
     llm: Llm | None = None,
-    cancelled: Callable[[], bool] = lambda: False,
 ) -> BaselineTrace:
     """One question through a baseline. `llm` is the model that `agents` ask, if any.
 
@@ -162,9 +161,7 @@ def run_baseline(
     if name not in BASELINES:
         raise BadRequest(f"baseline {name!r} does not exist; choose among {', '.join(BASELINES)}")
     check_sparc_config(config)
-    turn = Turn(
-        retrievals, Budget(config.max_tokens, config.max_calls), config.temperature, config.seed, cancelled
-    )
+    turn = Turn(retrievals, Budget(config.max_tokens, config.max_calls), config.temperature, config.seed)
     bench = _Bench(check_query(question), retrievals, agents, llm, config, turn)
     try:
         return BASELINES[name](bench)

@@ -117,8 +117,8 @@ class FrontierStudy:
     """Whether top-k, hybrid and threshold are left out."""
 
 
-def _baseline(method: str, *strategies: Strategy, width: int = 3) -> SparcVariation:
-    return SparcVariation(method=method, config=SparcConfig(strategies=strategies, width=width))
+def _baseline(method: str, *strategies: Strategy) -> SparcVariation:
+    return SparcVariation(method=method, config=SparcConfig(strategies=strategies, width=3))
 
 
 _VANILLA = (_baseline("vanilla", "dense"), _baseline("vanilla", "bm25"), _baseline("vanilla", "qrag"))

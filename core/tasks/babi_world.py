@@ -257,20 +257,11 @@ def _find_relation(facts: Sequence[str], question: str) -> WorldQuestion | None:
     return None
 
 
-def tell_babi(
-    task: Task, rng: Random, n_facts: int | None = None, forbidden: Collection[str] = ()
-) -> BabiQuestion:
-    """A story with a question, as one of the five of a bAbI story; with `n_facts` the first question after
-    that many facts.
-
-    Tells another story as long as its key is forbidden: short ones do recur, so training forbids the keys of
-    the test files. Raises ValueError for n_facts with qa4, whose stories have two facts.
-    """
-    if task == "qa4" and n_facts is not None:
-        raise ValueError(f"n_facts={n_facts} can't be had: qa4 tells two facts; leave n_facts out")
+def tell_babi(task: Task, rng: Random) -> BabiQuestion:
+    """A story with a question, as one of the five of a bAbI story."""
     while True:
-        story = _tell_relation(rng) if task == "qa4" else _Teller(task, rng).tell(n_facts)
-        if story is not None and not (forbidden and story_key(story.facts, story.question) in forbidden):
+        story = _tell_relation(rng) if task == "qa4" else _Teller(task, rng).tell()
+        if story is not None:
             return story
 
 
@@ -302,14 +293,13 @@ class _Teller:
         self.place = {name: rng.choice(PLACES) for name in (*self.cast, *self.things)}
         self.texts: list[str] = []
 
-    def tell(self, n_facts: int | None) -> BabiQuestion | None:
+    def tell(self) -> BabiQuestion | None:
         """None when nothing could be asked in time."""
-        at_least = n_facts or 0
-        left = self.rng.randrange(QUESTIONS_PER_STORY) if n_facts is None else 0
-        while len(self.texts) < at_least + LONGEST_STORY:
+        left = self.rng.randrange(QUESTIONS_PER_STORY)
+        while len(self.texts) < LONGEST_STORY:
             for _ in range(BEAT):
                 self._add(self._next())
-            asked = self._ask() if len(self.texts) >= at_least else None
+            asked = self._ask()
             if asked is not None:
                 if left == 0:
                     return BabiQuestion(

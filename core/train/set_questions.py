@@ -10,7 +10,7 @@ documents are asked over several of these at once, cut as they are served.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -20,7 +20,7 @@ import numpy as np
 
 from core.answer.natural import holding_chunks
 from core.bm25 import words_of
-from core.encode.cache import EmbedProgress, embed_chunks
+from core.encode.cache import embed_chunks
 from core.encode.encoder import DualEncoder
 from core.errors import BadRequest
 from core.index import Corpus
@@ -195,7 +195,6 @@ def document_questions(
 def indexed(
     questions: Sequence[SetQuestion],
     encoder: DualEncoder,
-    on_progress: Callable[[EmbedProgress], None] | None = None,
 ) -> Iterator[tuple[SetQuestion, Corpus]]:
     """Each question with its corpus; every distinct text is embedded once, all share one matrix."""
     workspaces = {id(question.workspace): question.workspace for question in questions}
@@ -203,7 +202,7 @@ def indexed(
     rows = {
         text: row for row, text in enumerate(dict.fromkeys(text for own in texts.values() for text in own))
     }
-    index = index_of(encoder, embed_chunks(encoder, list(rows), vector_store(encoder), on_progress))
+    index = index_of(encoder, embed_chunks(encoder, list(rows), vector_store(encoder)))
     corpora = {
         key: Corpus(workspaces[key], index.arranged(np.array([rows[text] for text in own], dtype=np.int64)))
         for key, own in texts.items()
