@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from random import Random
@@ -398,10 +398,3 @@ def story_key(facts: Iterable[str], question: str) -> str:
 def story_keys(questions: Iterable[BabiQuestion]) -> set[str]:
     """The keys of many questions, of a test file for one."""
     return {story_key(question.facts, question.question) for question in questions}
-
-
-def without(questions: Iterable[BabiQuestion], forbidden: Collection[str]) -> list[BabiQuestion]:
-    """The questions whose key isn't forbidden: how test stories are kept out of training."""
-    return [
-        question for question in questions if story_key(question.facts, question.question) not in forbidden
-    ]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.tasks.babi import BabiQuestion
-from core.tasks.babi_world import TASKS, Task, find_support, story_key, story_keys, tell_babi, without
+from core.tasks.babi_world import TASKS, Task, find_support, story_key, tell_babi
 
 told_stories = st.builds(
     lambda task, seed: (task, tell_babi(task, Random(seed))), st.sampled_from(TASKS), st.integers(0, 100_000)
@@ -176,11 +176,6 @@ def test_lengths_are_those_of_the_real_files():
         assert abs(sum(lengths) / len(lengths) - mean) < tolerance, task
 
 
-def test_qa4_has_no_length():
-    with pytest.raises(ValueError, match="two facts"):
-        tell_babi("qa4", Random(0), 4)
-
-
 def test_the_same_seed_tells_the_same_story():
     assert [tell_babi(task, Random(7)) for task in TASKS] == [tell_babi(task, Random(7)) for task in TASKS]
 
@@ -192,14 +187,3 @@ def test_keys_forget_case_and_blanks_but_not_words():
     assert story_key(["Mary went to the office."], "Where is Mary?") != story_key(
         ["Mary went to the garden."], "Where is Mary?"
     )
-
-
-def test_forbidden_stories_are_neither_kept_nor_told():
-    rng = Random(0)
-    many = [tell_babi("qa4", rng) for _ in range(1500)]
-    forbidden = story_keys(many[:1000])
-    kept = without(many, forbidden)
-    assert 0 < len(kept) < 500
-    assert story_keys(kept).isdisjoint(forbidden)
-    rng = Random(1)
-    assert story_keys(tell_babi("qa4", rng, forbidden=forbidden) for _ in range(500)).isdisjoint(forbidden)
