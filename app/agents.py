@@ -31,9 +31,7 @@ from core.types import Document
 _logger = logging.getLogger(__name__)
 
 PLAIN = "base"
-"""The untrained checkpoint that the methods without an agent of their own search with; as an agent it is
-that of multi-step retrieval.
-"""
+"""The untrained checkpoint of methods without an agent; as an agent it is multi-step retrieval's."""
 
 
 def agents_folder() -> Path:
@@ -146,8 +144,6 @@ class Agents:
 
 
 def _warm_up(encoder: DualEncoder) -> None:
-    """While a document is opened and a question typed: it takes seconds. At the priority of all else, since
-    who asks meanwhile waits for it.
-    """
+    """While a document is opened, for it takes seconds; at usual priority, since who asks waits for it."""
     with suppress(BadCheckpoint):  # which the first run says, too
         encoder.warm_up()

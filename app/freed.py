@@ -20,9 +20,7 @@ _HEAPS = 2
 
 
 def share_heaps() -> None:
-    """Lets all threads share two heaps, unless MALLOC_ARENA_MAX says otherwise. To be called before there are
-    threads; of use with glibc only.
-    """
+    """Lets all threads share two heaps unless MALLOC_ARENA_MAX is set; before there are threads."""
     if _SET is not None and "MALLOC_ARENA_MAX" not in os.environ:
         _SET(_ARENA_MAX, _HEAPS)
 

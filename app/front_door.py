@@ -28,9 +28,7 @@ HUB = "https://huggingface.co"
 """Where a Space's page stands in a frame."""
 
 caller: ContextVar[str] = ContextVar("caller", default="")
-"""Network address of whoever sent the request at hand; behind a proxy that the server doesn't know, the
-proxy's.
-"""
+"""Network address of whoever sent the request; behind an unknown proxy, the proxy's."""
 
 _NAMED_BY_CONTENT = re.compile(r"/assets/[^/]+-[\w-]{8}\.(js|css)")
 """Paths of Gradio's scripts and styles: another content has another name."""

@@ -155,9 +155,7 @@ class LanguageModels:
         )
 
     def give_local(self, session: Session, source: str) -> None:
-        """Takes a causal language model, a folder or a hub id, and loads it unless it was the last one.
-        Raises BadRequest, BadCheckpoint.
-        """
+        """Loads a causal language model unless it was the last one. Raises BadRequest, BadCheckpoint."""
         self._check(session)
         if self._public:
             raise BadRequest("this server loads no models of its visitors; give the address of an endpoint")

@@ -123,9 +123,7 @@ class Library:
     def under(
         self, documents: OpenDocuments, agent: Agent, on_progress: Progress | None = None
     ) -> OpenDocuments:
-        """The same chunks under an agent's vectors; those that their visitor has open already are not opened
-        twice. Raises BadRequest as `open`.
-        """
+        """The same chunks under an agent's vectors, opened once a visitor. Raises BadRequest as `open`."""
         for candidate in (documents, *self.corpora.all()):
             if (
                 not candidate.searched

@@ -49,9 +49,7 @@ from core.whatif.recut import cut_that_helps
 _logger = logging.getLogger(__name__)
 
 MAX_LEFT_RUNS = 50
-"""Runs in memory that no page goes on with: their address may be opened again soon. Older ones are read from
-the log.
-"""
+"""Runs in memory that no page goes on with; older ones are read from the log."""
 MAX_TRIED_TOKENS = 50_000
 """Of documents that are embedded to see whether a trained agent would have found more."""
 _SNAPSHOT_PAUSE = 5.0
@@ -124,9 +122,7 @@ class Services:
         parent: RunInView | None = None,
         fork_step: int | None = None,
     ) -> RunInView:
-        """Logs the start of a run and puts it in view; a child run keeps the first `fork_step`
-        steps of its parent. Raises BadRequest.
-        """
+        """Logs a run's start and puts it in view; a child keeps `fork_step` steps. Raises BadRequest."""
         check_steps(documents.owner, started.config.step_budget)
         self._make_room(documents.owner)
         parent_run_id = None if parent is None else parent.run_id

@@ -18,9 +18,7 @@ class Session:
     run: str = ""
     """Token of the run in view."""
     cursor: int = 0
-    """Steps of that run that are kept: Back lowers it; going on from there with anything changed forks a
-    child run.
-    """
+    """Steps of that run that are kept: Back lowers it; a change from there forks a child run."""
     look: int = 1
     """1-based look whose Q-values are shown."""
     chunk_id: int | None = None
@@ -34,23 +32,17 @@ class Session:
     marks: tuple[tuple[int, bool], ...] = ()
     """Chunks that the person marked for the question in view, and whether each belongs to its answer."""
     opening: str = ""
-    """Names the opening of other documents that are on their way, if any: a run started now would be over
-    those that are about to go.
-    """
+    """Names the opening under way, if any: a run started now would be over what is about to go."""
     filling: str = ""
     """Names the opening that still embeds what is open, if any: what is there by now can be asked."""
     agent_chosen: bool = False
     """The person chose the agent themselves: opening a document of another kind keeps it."""
     draws: bool = False
-    """Figures below the text are drawn: the person came near them. They bring a megabyte of script along, and
-    few scroll so far.
-    """
+    """Figures below the text are drawn: they bring a megabyte of script, and few scroll so far."""
     owner: str | None = None
     """Hash of the visitor's key; None in local mode, where there is one person."""
     llm: str = ""
-    """Token of the language model that the visitor gives; it is there from the first load on, whether a model
-    is given or not.
-    """
+    """Token of the language model that the visitor gives, there from the first load on."""
 
     @property
     def awaits(self) -> bool:

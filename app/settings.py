@@ -21,9 +21,7 @@ from core.llm import KEY_VARIABLE
 from core.log.push import token_of
 
 USERS_VARIABLE = "QRAG_USERS"
-"""Names and passwords of those who may sign in, `name:password`, separated by spaces; without it, nobody has
-to.
-"""
+"""Who may sign in, as `name:password` separated by spaces; without it, nobody has to."""
 SHORTEST_PASSWORD = 8
 HOSTS_VARIABLE = "QRAG_ALLOW_HOST"
 LOOPBACK = "127.0.0.1"
@@ -39,9 +37,7 @@ class Settings:
     port: int | None = None
     """Port to listen on; None takes the first free one from 7860 upwards."""
     public: bool = False
-    """Every visitor has documents and runs of their own, and what could harm the machine or other visitors is
-    off.
-    """
+    """Every visitor has documents and runs of their own, and what could harm others is off."""
     log: Path | None = None
     """The experiment log; None is the default one."""
     checkpoint: str | None = None

@@ -22,15 +22,11 @@ from pydantic import SecretStr
 from app.front_door import caller
 
 FREE_GUESSES = 3
-"""Wrong passwords for a name from one address before the next has to wait: a second, then twice as long each
-time.
-"""
+"""Wrong passwords for a name from one address before the next waits a second, then twice that."""
 LONGEST_WAIT = 300.0
 """Seconds; a day has 290 guesses from one address then."""
 GUESSES_AN_HOUR = 60
-"""Wrong passwords for a name from all addresses together; beyond them one is looked at each sixtieth of an
-hour.
-"""
+"""Wrong passwords for a name from all addresses; beyond them one a minute is looked at."""
 FORGET_SECONDS = 3600.0
 """Without a wrong password for so long, an address begins anew."""
 MOST_KEPT = 10_000

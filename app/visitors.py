@@ -29,31 +29,19 @@ TOKENS_PER_DAY = 20_000_000
 DOCUMENTS_OPEN = 12
 """Of one visitor, in memory; opening one more closes the one not used for longest."""
 RUNS_IN_FLIGHT = 8
-"""Unfinished runs of one visitor; beginning one more closes the one left for longest, which a child run can
-go on from.
-"""
+"""Unfinished runs of one visitor; one more closes the one left for longest, to be forked from."""
 MOST_STEPS = 32
-"""Step budget of a visitor's run or evaluation: the page offers 12, and a review at the end asks of every
-choice anew.
-"""
+"""Most steps of a visitor's run or evaluation: the page offers 12, and a review asks of each anew."""
 READING_SECONDS_PER_DAY = 1_200
-"""Spent on reading one visitor's files between two midnights, by the clock: a dozen books of 500 pages as
-PDF.
-"""
+"""Computing time a day for one visitor's files: a dozen books of 500 pages as PDF."""
 LOGGED_BYTES_PER_DAY = 4_000_000_000
-"""Q-values logged for one visitor between two midnights, before they are packed: 200 runs of ten steps over
-400,000 chunks, the longest documents.
-"""
+"""Q-values logged for one visitor a day: 200 runs of ten steps over 400,000 chunks."""
 ACTIONS_WAITING = 16
 """Clicks and calls of one visitor that may wait their turn."""
 LLM_TOKENS_PER_HOUR = 300_000
-"""Read and written for one visitor by the language model of whoever runs the app, between two full hours: a
-handful of SPARC runs.
-"""
+"""Read and written for one visitor an hour by the operator's language model: a handful of SPARC runs."""
 RETENTION = timedelta(hours=24)
-"""A visitor's runs and evaluations are deleted this long after they ended, their part of the caches after it
-was used.
-"""
+"""A visitor's runs go this long after they ended, their part of the caches after it was used."""
 
 CHARACTERS_PER_TOKEN = 4
 """What is read is counted before it is cut, so by its length."""
@@ -61,9 +49,7 @@ NOBODY = ""
 """Owner of a session whose page has not said who it is: nothing is opened, logged or found for it."""
 
 KEY_SCRIPT = (Path(__file__).parent / "components" / "visitor.js").read_text(encoding="utf-8")
-"""Runs in the browser when a page loads, and puts the visitor's key, made on the first visit, in the place of
-the second input.
-"""
+"""Runs in the browser when a page loads, and puts the visitor's key in the second input's place."""
 
 
 def owner_of(settings: Settings, key: str) -> str | None:

@@ -25,9 +25,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 Waiting = Callable[[int, int], None]
-"""Gets (done, in all), (0, 1) until something is known; called while a job goes on, and may raise
-`Cancelled`.
-"""
+"""Gets (done, in all), (0, 1) until something is known; called during a job, may raise `Cancelled`."""
 
 Spend = Callable[[float], None]
 """Gets seconds that have just passed, and may raise to end it."""

@@ -58,9 +58,7 @@ def choose(document: Document, specs: Mapping[str, CheckpointSpec]) -> Choice:
 
 
 def method_of(spec: CheckpointSpec) -> str:
-    """The method that searches a checkpoint best: an agent that learned something or counts words, else
-    cosine and words.
-    """
+    """The method that searches best: an agent that learned or counts words, else cosine and words."""
     return (QRAG if spec.trained or spec.word_weight else HYBRID).name
 
 
@@ -75,9 +73,7 @@ def is_story(document: Document) -> bool:
 
 
 def _facts(text: str) -> Iterator[tuple[str, str, str]]:
-    """(name, verb with its preposition, object) of each sentence that is nothing else: "Felix", "went to",
-    "barn".
-    """
+    """(name, verb with preposition, object) of each such sentence: "Felix", "went to", "barn"."""
     for match in _OBJECT.finditer(text):
         first = max(0, match.start() - _LOOK_BACK)
         before = _SUBJECT.search(text, first, match.start())

@@ -91,9 +91,7 @@ class ChunkConfig:
     max_tokens: int = 64
     """Most tokens of a chunk, counted by the encoder's tokenizer without special tokens."""
     one_sentence: bool = False
-    """`sentences` only: every sentence is a chunk of its own, nothing is packed; the maximum still cuts long
-    ones.
-    """
+    """`sentences` only: every sentence is a chunk, nothing is packed; the maximum still cuts long ones."""
 
     def __post_init__(self) -> None:
         if self.chunker not in CHUNKERS:
@@ -119,13 +117,9 @@ class EpisodeConfig:
     temperature: float = 0.0
     """Boltzmann temperature (Q-RAG eq. 3); 0 means greedy."""
     stop_threshold: float | None = None
-    """Stop before acting when the largest available Q is below this (Q-RAG appendix B); None never stops
-    early.
-    """
+    """Stop before acting when the largest available Q is below this (Q-RAG appendix B); None never does."""
     review_threshold: float | None = None
-    """Having stopped, take back chunks whose Q beside the others is below this; None keeps all that was
-    chosen.
-    """
+    """Having stopped, take back chunks whose Q beside the others is below this; None keeps all."""
     seed: int = 0
     """Seed of the sampling at temperature > 0."""
     beam_width: int = 1

@@ -46,9 +46,7 @@ from core.whatif.comparison import Contestant, contestant
 AUTO = "auto"
 """The agent or method that the app would choose for a document by itself."""
 GOLD = "gold"
-"""Not a method but its best: the fewest chunks that hold the quotes. What the reader makes of them has no
-fault of retrieval in it.
-"""
+"""The best any method can do: the fewest chunks that hold the quotes."""
 METHOD_NAMES = (AUTO, *METHODS, RESRAG_LLM, GOLD)
 BATCH = 16
 """Questions whose runs, with the scores of all chunks, are in memory together."""

@@ -71,9 +71,7 @@ class StepTaken:
     its words'. None for Q of one part.
     """
     words_q: float | None = None
-    """What the words of the question contribute to Q of the chosen chunk; None for an agent that counts no
-    words.
-    """
+    """What the question's words contribute to Q of the chosen chunk; None where no words are counted."""
     reranked_q: float | None = None
     """What the reranker contributes to Q of the chosen chunk; None for an agent without one."""
     chosen_by: ChosenBy = "agent"
@@ -102,9 +100,7 @@ class Stopped:
     """Wall clock of the look after which the agent stopped, and of its review."""
     scores: Scores = field(default=None, repr=False, compare=False)
     review: tuple[float, ...] = ()
-    """Of each choice in order, its Q beside the others that were still held; empty where nothing was
-    reviewed.
-    """
+    """Of each choice in order, its Q beside the others still held; empty where nothing was reviewed."""
     taken_back: tuple[int, ...] = ()
     """Chunk ids that the review took back, in that order."""
     event: Literal["stopped"] = "stopped"
@@ -123,9 +119,7 @@ def event_to_json(event: Event) -> dict[str, Any]:
 
 
 def event_from_json(values: dict[str, Any]) -> Event:
-    """Inverse of `event_to_json`; fields that an older version didn't write have their defaults.
-    Raises ValueError on an unknown kind or field.
-    """
+    """Inverse of `event_to_json`; fields may be missing. Raises ValueError on an unknown kind or field."""
     return _EVENT.validate_python(values)
 
 

@@ -160,9 +160,7 @@ def distribution_figure(values: np.ndarray, threshold: float | None) -> Drawing:
 
 
 def parts_figure(trace: Trace) -> Drawing:
-    """Q of each choice split into what its content, its position, its words and the reranker
-    contribute. Raises ValueError where Q is of one part.
-    """
+    """Q of each choice by what content, position, words and reranker contribute. Raises ValueError."""
     steps = [step for step in trace.steps if step.content_q is not None]
     if not steps:
         raise ValueError("Q of no step has more than one part")
@@ -335,9 +333,7 @@ def stops_figure(
 
 
 def curves_figure(curves: Sequence[tuple[str, Sequence[float], float | None]]) -> go.Figure:
-    """Best Q by step for several runs: a line a run of (name, Q of each chosen chunk, Q that was
-    refused in the end), the refused one hollow.
-    """
+    """Best Q by step for (name, Q of each chosen chunk, Q refused in the end), the refused one hollow."""
     figure = _figure(300)
     for i, (name, chosen, refused) in enumerate(curves):
         colour = STEP_COLOURS[i % len(STEP_COLOURS)]

@@ -49,9 +49,7 @@ BATCH = 16
 def frontier_questions(
     name: str, n: int, tokenizer: Tokenizer, data: Path | None = None
 ) -> list[SetQuestion]:
-    """At most n questions of a test part, the same at every call; `name`: one of `NATURAL`, or a set with
-    such a part. Raises BadRequest.
-    """
+    """The first n questions of a test part; `name`: of `NATURAL` or of a set. Raises BadRequest."""
     if name not in NATURAL:
         return set_questions(name, "test", n, tokenizer, data)
     path = data_folder(data) / "natural" / "validation.jsonl.gz"

@@ -55,9 +55,7 @@ class ChunkIndex:
         return len(self.vectors if self.rows is None else self.rows)
 
     def arranged(self, rows: np.ndarray) -> ChunkIndex:
-        """An index whose chunk i has the vector of row rows[i] of this one's matrix, which the two share.
-        rows: (N,) integers, repeats allowed.
-        """
+        """An index whose chunk i has row rows[i] of this one's matrix, which the two share. rows: (N,)."""
         return ChunkIndex(
             self.vectors,
             halves=self.halves,
@@ -108,9 +106,7 @@ class ChunkIndex:
         return scores
 
     def q_value(self, state_vector: np.ndarray, chunk_id: int, position: float = 0.0) -> float:
-        """<s, R_p c> of one chunk: state (D,), position before rounding; at 0 nothing is turned, and what is
-        left is what the content contributes.
-        """
+        """<s, R_p c> of one chunk: state (D,), position not rounded; at 0 what the content contributes."""
         turned = turn(
             state_vector[None],
             -on_grid(np.array([position]), self.resolution),
@@ -137,9 +133,7 @@ class ChunkIndex:
         _ = self._faiss
 
     def top_k(self, vector: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """(ids (k,), inner products (k,) float32) of the k best chunks without positions, by FAISS; on its
-        GPU build when there is a GPU.
-        """
+        """(ids (k,), inner products (k,) float32) of the k best chunks without positions, by FAISS."""
         with (
             self._faiss_lock
         ):  # an index on a GPU serves one thread at a time, and branches search side by side
@@ -158,9 +152,7 @@ class ChunkIndex:
 
 
 class VectorIndex(Protocol):
-    """What a retriever asks of the vectors of N chunks. `ChunkIndex` says what each of these gives; one that
-    lies in shards is in `core.cluster`.
-    """
+    """What a retriever asks of N vectors, as `ChunkIndex` says; `core.cluster` has one in shards."""
 
     @property
     def dim(self) -> int: ...

@@ -119,9 +119,7 @@ class Embedded:
 
 
 _MOST_RANGES = 2_000
-"""That a run names. More there are only where half of a text lay scattered in the cache; those left out are
-the shortest.
-"""
+"""That a run names: more only where half of a text lay scattered in the cache, the longest then."""
 
 Progress = Callable[[OpenProgress], None]
 OnPart = Callable[[Embedded], None]
@@ -174,9 +172,7 @@ def index_workspace(
     part: str = "",
     on_part: OnPart | None = None,
 ) -> Opened:
-    """Embeds and indexes chunks that are already cut. `on_part` is called with what can be asked
-    meanwhile, each time that there is more of it.
-    """
+    """Embeds and indexes chunks. `on_part` gets what can be asked meanwhile, each time there is more."""
     n_missing = 0
 
     def report(progress: EmbedProgress) -> None:

@@ -78,9 +78,7 @@ class Prose:
     def __init__(self, text: str, start: int, end: int, kind: DocumentKind) -> None:
         self._text = text
         self._instead: dict[int, tuple[int, str]] = {}
-        """By their first character, slices that are shown otherwise or not at all: (behind the last, what is
-        shown). They do not meet.
-        """
+        """By first character, slices shown otherwise or not at all: (behind the last, what is shown)."""
         self._styled: list[tuple[int, int, Element]] = []
         parsed = min(end, start + MAX_PARSED)
         if kind in ("markdown", "html"):

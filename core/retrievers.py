@@ -60,9 +60,7 @@ def vectors_of(name: str, agent: str) -> str:
 
 
 def build_retriever(name: str, agent: DualEncoder, plain: DualEncoder) -> tuple[Retriever, DualEncoder]:
-    """A method by its name, and the encoder whose vectors it searches. `plain`: that of the checkpoint that
-    `vectors_of` names. Raises BadRequest.
-    """
+    """A method and the encoder it searches with. `plain`: what `vectors_of` names. Raises BadRequest."""
     method = METHODS.get(name)
     if method is None:
         raise BadRequest(f"method {name!r} does not exist; choose among {', '.join(METHODS)}")

@@ -59,9 +59,7 @@ class StoryPart:
     chunk_id: int
     excerpt: Excerpt
     ranks: tuple[int, ...]
-    """Its place among the chunks that could be chosen, at each look up to its own; empty where the looks were
-    not kept.
-    """
+    """Its place among the chunks that could be chosen, a look each up to its own; empty where not kept."""
     step: int | None
     """1-based; None for support that was missed."""
     chosen_by: ChosenBy = "agent"
@@ -225,9 +223,7 @@ def ordinal(rank: int) -> str:
 
 
 def verdict_on(answer: str, known_answer: str) -> Verdict | None:
-    """What an answer (empty for none) is against the known one: right where they share at least half of their
-    words; None where nobody knows it.
-    """
+    """An answer (empty for none) against the known one: right where they share half of their words."""
     if not known_answer:
         return None
     if not answer.strip():

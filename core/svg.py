@@ -114,9 +114,7 @@ def _dashes(line: Line) -> str:
 
 
 class _Axis:
-    """From values to pixels, with round ticks. A logarithmic axis has its ticks at powers of ten.
-    Raises ValueError where it can't be.
-    """
+    """From values to pixels, with round ticks, powers of ten on a logarithmic axis. Raises ValueError."""
 
     def __init__(self, values: Sequence[float], first: float, last: float, log: bool) -> None:
         lo, hi = min(values), max(values)

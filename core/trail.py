@@ -41,9 +41,7 @@ class Trail:
 
     chunk_id: int
     standings: tuple[Standing | None, ...]
-    """One a look; None where the chunk could not be chosen, being chosen already or forbidden, and where the
-    look's Q-values were not kept.
-    """
+    """One a look; None where the chunk could not be chosen, or the look's Q-values were not kept."""
     found_at: int | None = None
     """1-based step that chose it."""
 

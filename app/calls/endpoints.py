@@ -98,9 +98,7 @@ def _first(error: ValidationError, operation: Callable[..., Any]) -> str:
 
 
 async def refuse_call(request: Any, error: Exception) -> ORJSONResponse:
-    """Answers a call by name that fits no function: Gradio raises KeyError for an unknown one, TypeError for
-    unknown or missing arguments.
-    """
+    """Answers a call that fits no function: Gradio raises KeyError or TypeError for it."""
     if "/call/v2/" not in request.url.path:
         raise error
     wrong = (

@@ -29,9 +29,7 @@ yet into the next one, in place, so that one soon followed by another is lost. N
 somebody may have changed since is not sent twice.
 """
 _HELD_SECONDS = 3.0
-"""How long it is repeated: long enough to be shown. Repeated for ever, it would undo what another event, such
-as Cancel, has said since.
-"""
+"""How long it is repeated, to be shown; for ever would undo what another event has said since."""
 
 TREE_SCRIPT = f"const qx = {bundled('tree.js')};"
 """What `qx.tree` is: once in the head of the page, for its hundred panels."""

@@ -54,9 +54,7 @@ class FairLine(list[Any]):
 
 
 LOOK_PAUSE = 0.02
-"""Seconds between two looks for an event to work on. Gradio looks a thousand times a second: a tenth of a
-core, while nobody does anything.
-"""
+"""Seconds between two looks for work; Gradio's thousand a second take a tenth of a core."""
 PROGRESS_PAUSE = 0.1
 """Seconds between two looks for progress to tell; Gradio looks a hundred times a second."""
 
@@ -146,9 +144,7 @@ class FairQueue(PageQueue):
 
 
 def queue_up(blocks: gr.Blocks, settings: Settings, max_size: int) -> gr.Blocks:
-    """`blocks.queue(max_size=...)` with these lines, fair ones in public mode, and without the
-    server that it makes for `launch` to make anew.
-    """
+    """`blocks.queue(max_size=...)` with these lines, fair ones in public mode, on the same server."""
     blocks.api_open = False  # open, it would answer calls that take no turn
     plain = blocks._queue
     queue: Callable[..., PageQueue] = partial(FairQueue, settings=settings) if settings.public else PageQueue

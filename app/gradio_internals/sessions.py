@@ -20,9 +20,7 @@ from gradio.state_holder import SessionState, StateHolder
 from app.services import Services
 
 MAX_SESSIONS = 1_000
-"""Pages whose place is kept; the one not used for longest goes first, and begins anew when it is loaded
-again.
-"""
+"""Pages whose place is kept; the longest unused goes first, and begins anew when it is loaded again."""
 MAX_EMPTY = 64
 """Sessions without a value of their own, calls without a page among them."""
 CLOSED_SECONDS = 60.0

@@ -29,9 +29,7 @@ from core.types import Workspace
 
 
 def run_record(started: RunStarted, workspace: Workspace, encoder: DualEncoder, **more: Any) -> RunRecord:
-    """What the log must know when a run starts. `more`: fields of RunRecord such as owner,
-    parent_run_id, fork_step, label.
-    """
+    """What the log must know when a run starts. `more`: such as owner, parent_run_id, fork_step, label."""
     configs = workspace.configs or (None,) * len(workspace.documents)
     return RunRecord(
         run_id=new_run_id(),
@@ -92,15 +90,11 @@ def logged_json_ld(run: LoggedRun) -> tuple[str, ...]:
 
 
 _TEXT_LENGTHS = (2_000, 800, 300, 100, 0)
-"""Characters of a retrieved text that a trace may keep where the whole is too long for the log; the documents
-have all of it.
-"""
+"""Characters of a retrieved text that a trace keeps where the whole is too long for the log."""
 
 
 def sparc_record(started: SparcStarted, workspace: Workspace, encoder: DualEncoder, **more: Any) -> RunRecord:
-    """What the log must know when a SPARC run starts; `encoder`: the agent's. The step budget is
-    the most chunks that its branches can retrieve.
-    """
+    """What the log must know when a SPARC run starts; its step budget is all that branches can retrieve."""
     config = started.config
     budget = max(1, min(len(workspace), config.width * config.depth * config.k))
     episode = EpisodeConfig(step_budget=budget, seed=config.seed)

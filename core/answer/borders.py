@@ -15,9 +15,7 @@ from collections.abc import Iterator
 NEAR = 60
 """Characters that a border moves outward, at most."""
 LEAST_KEPT = 0.5
-"""Share of a span's letters and digits that its answer holds at least: what is left of less was not pointed
-at.
-"""
+"""Least share of a span's letters and digits in its answer: what is left of less was not pointed at."""
 _ROUNDS = 6
 """One border's move can break another rule; few spans need more than two rounds."""
 

@@ -29,9 +29,7 @@ from core.sparc.events import Cost
 SUPPORT_THRESHOLD = 0.5
 """Reader's support from which on a chunk counts as bearing a sentence out."""
 MAX_ANSWER_CHARACTERS = 8_000
-"""Of a reply: a longer one is no answer of a few sentences, and its citations would keep the reader busy for
-long.
-"""
+"""Of a reply: a longer one is no answer of a few sentences, and would keep the reader busy for long."""
 _SAMPLING = Sampling(max_tokens=400)
 _NO_ANSWER = re.compile(r"\W*no answer\W*", re.IGNORECASE)
 _MARKS = re.compile(r"<(?=\s*/?\s*(?:passage|question|metadata)\b)", re.IGNORECASE)
@@ -98,9 +96,7 @@ class CitedAnswer:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any], chunk_ids: Collection[int]) -> CitedAnswer | None:
-        """Inverse of `to_json`, for an answer that cites none but these chunks; None for anything else: logs
-        are brought by strangers.
-        """
+        """Inverse of `to_json`, hostile; None for anything but an answer that cites only these chunks."""
         try:
             answer = TypeAdapter(cls).validate_json(json.dumps(values), strict=True)
         except ValueError:

@@ -66,9 +66,7 @@ SHARES: dict[str, float] = {
 MORE_SHARE = 5.0
 """The same for each further file of questions."""
 ALONE, AMONG = 0.5, 0.3
-"""Shares of questions over their support alone and over support among distracting passages; the rest is asked
-over distracting passages only.
-"""
+"""Shares of questions over support alone and among distracting passages; the rest has only the latter."""
 MOST_DISTRACTORS = 3
 NARROW = 0.4
 """Share of questions about documents that are asked over the surroundings of their quotes rather than over
@@ -81,9 +79,7 @@ RETRIEVED = 0.3
 gives them; where a deciding one isn't among them, nothing answers the question.
 """
 RETRIEVED_CHUNKS = 4
-"""Of a question about a document that is validated over what BM25 ranks first, as every other one is:
-confidence is fitted on that too.
-"""
+"""Of a question about a document that is validated over what BM25 ranks first, for the confidence."""
 HELD_OUT = 12
 """One passage in so many is validation's, and one document in so many."""
 NOISE_TOKENS = 60_000
@@ -295,9 +291,7 @@ def _lesson_of_example(example: Example, rng: Random) -> Lesson:
 
 
 def _lesson_of_document(one: QuestionInChunks, rng: Random) -> Lesson:
-    """A question about a document over the chunks that hold its quotes, over their surroundings,
-    among chunks like them, or over others only.
-    """
+    """A question over the chunks with its quotes, their surroundings, chunks like them, or others only."""
     wanted = [_plain(answer) for answer in one.question.answers if _plain(answer) not in YES_OR_NO]
     others = [
         row

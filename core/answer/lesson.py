@@ -27,9 +27,7 @@ class Lesson:
     question: str
     passages: tuple[str, ...]
     answers: tuple[str, ...]
-    """Accepted answers, the main one first; none where the passages hold no answer. A single "yes" or "no" is
-    no span.
-    """
+    """Accepted answers, the main one first; none where there is no answer. "yes" or "no" is no span."""
     places: tuple[int, ...] = ()
     """Passages in which an accepted answer counts."""
     spans: tuple[tuple[int, int, int], ...] = ()

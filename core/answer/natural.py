@@ -145,9 +145,7 @@ def shared_spans(text: str, answer: str) -> list[tuple[float, int, int]]:
 
 
 def training_questions(data: Path | None) -> tuple[list[DocumentQuestion], DocumentFolder]:
-    """The questions of `natural` to train on and the project's own about the same documents, and where those
-    lie. Raises BadRequest.
-    """
+    """Questions of `natural` to train on, the project's own, and where all those lie. Raises BadRequest."""
     folder = data_folder(data)
     path = folder / "natural" / "train.jsonl.gz"
     questions = read_document_questions(path)

@@ -87,9 +87,7 @@ class ReaderNetwork(nn.Module):
 
 
 def marginal_loss(logits: Logits, gold: torch.Tensor) -> torch.Tensor:
-    """Mean over windows of -log of the probability that gold answers have together; `gold`: bool like
-    `logits.flat()`, one at least in each row.
-    """
+    """Mean over windows of -log of the gold answers' probability; `gold`: bool, one in each row at least."""
     scores = logits.flat()
     return (scores.logsumexp(1) - scores.masked_fill(~gold, -torch.inf).logsumexp(1)).mean()
 

@@ -53,9 +53,7 @@ class Reading:
     """What a reader makes of a question before it decides."""
 
     answers: tuple[tuple[Candidate, float], ...]
-    """The best wording of each answer and the log-odds of all its places together, falling; none where
-    nothing was read.
-    """
+    """The best wording of each answer with the log-odds of all its places, falling."""
     total: float
     """Log-odds of all answers together, those beyond the best included."""
 
@@ -158,9 +156,7 @@ class ExtractiveReader:
 
 @dataclass(frozen=True, slots=True)
 class _Scored:
-    """One window's best answers as (log-odds, passage, start, end); a class has the passage -1 and
-    its number as start.
-    """
+    """A window's best (log-odds, passage, start, end); a class has passage -1 and its number as start."""
 
     best: tuple[tuple[float, int, int, int], ...]
     total: float

@@ -118,9 +118,7 @@ def _beside(encoder: DualEncoder, name: str, args: argparse.Namespace) -> DualEn
 
 
 def _answered(reader: Reader, question: Question, columns: Sequence[Column]) -> list[Column]:
-    """The columns that found something, or refused, with what the reader says of their evidence; of a set of
-    RES-RAG, of the pages' JSON-LD, too.
-    """
+    """Columns that found something, or refused, with the reader's answers; a set's read JSON-LD, too."""
     evidence = [{} if column.trace is None else question.evidence(column.trace) for column in columns]
     pages = metadata_lines(question.workspace.documents)
     metadata = [

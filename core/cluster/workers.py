@@ -29,9 +29,7 @@ LOCAL = "local"
 STORE_BYTES = 500_000_000
 """Of shared memory on a cluster that a command starts: what is sent to the workers and back."""
 STARTS = 3
-"""Times that a cluster of this machine's cores is started: Ray waits half a minute, which is short on a busy
-machine.
-"""
+"""Starts of a cluster of this machine's cores: Ray waits half a minute, short on a busy machine."""
 ANSWER_SECONDS = 300.0
 """How long a shard may take, a worker's start included."""
 RETRIES = 3
@@ -42,9 +40,7 @@ NODE_SECONDS = 3.0
 
 @contextmanager
 def joined_cluster(address: str | None) -> Iterator[None]:
-    """This process as a driver of the cluster at an address, unless it is one of some cluster
-    already, or has no address. Raises BadRequest.
-    """
+    """This process as driver of a cluster, unless it is one already, or no address is given."""
     if address is None:
         yield
         return

@@ -63,9 +63,7 @@ def _passages(workspace: Workspace, chunk_ids: Sequence[int]) -> list[Passage]:
 
 
 def _last_words(text: str, *, whole: bool) -> str:
-    """The end of a piece of text, from its first sentence on, or its first word where no sentence begins; all
-    of it where nothing was cut off.
-    """
+    """The end of a text from its first sentence on, or its first word; all of it where it is whole."""
     if whole or len(text) < CONTEXT:
         return text
     sentence = re.search(r"[.!?]\s+(?=\S)", text[: CONTEXT // 2])

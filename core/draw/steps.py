@@ -22,9 +22,7 @@ def step_card(
     acts: Sequence[Node] = (),
     below: Node | None = None,
 ) -> Node:
-    """A choice. trace: as far as it is shown. on: whether this step is looked at. acts: what can be done with
-    it. below: what follows its numbers.
-    """
+    """A choice of a trace so far. on: it is looked at. acts: what can be done. below: what follows."""
     marks = []
     if step.chosen_by == "person":
         marks.append(h("span.qx-mark", {"title": "A person chose this chunk, not the agent"}, "forced"))

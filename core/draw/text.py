@@ -65,9 +65,7 @@ def document_page(
 
 
 def drawn(prose: Prose, start: int, end: int, mark: Span | None = None, news: str = "") -> list[Node]:
-    """A slice of a document's text. `mark`: the place of the answer in that text. `news`: names the
-    answer, which a pane then shows as it comes.
-    """
+    """A slice of a document. `mark`: the answer's place. `news`: names the answer that a pane turns to."""
     borders = sorted({start, end, *(place for place in mark or () if start < place < end)})
     nodes: list[Node] = []
     for first, last in pairwise(borders):

@@ -52,9 +52,7 @@ def _no_path(base: str) -> str:
 
 
 BaseName = Annotated[str, AfterValidator(_no_path)]
-"""Of the encoder that a checkpoint changes: an id of the hub, or "." for the checkpoint's own folder. Specs
-come from strangers, so never a path.
-"""
+"""Of the base encoder: an id of the hub, or "." for the checkpoint's folder; strangers give no path."""
 
 
 def _rise(
@@ -127,9 +125,7 @@ class CheckpointSpec(BaseModel):
     """Grid that positions are floored to before they turn a vector; None turns every chunk on its own."""
     rope_theta: float = Field(10000.0, gt=1)
     word_weight: float = Field(0.0, ge=0)
-    """Factor on the words' part of Q: BM25 of the question over a chunk, divided by its largest over all
-    chunks. 0: Q has no such part.
-    """
+    """Factor on a chunk's BM25, divided by the largest over all chunks; 0: Q has no such part."""
     rerank_weight: float = Field(0.0, ge=0)
     """Factor on the reranker's log-odds in Q. 0: the agent has no reranker."""
     rerank_base: str | None = None
@@ -141,15 +137,11 @@ class CheckpointSpec(BaseModel):
     reranked: RerankedDefaults | None = None
     """Takes the place of the fields of the same names while the reranker is used."""
     reads_choices: bool = True
-    """False: a state is the question alone, so that what was chosen changes Q of nothing else: one search,
-    taken chunk by chunk.
-    """
+    """False: a state is the question alone, so choices change no Q: one search, taken chunk by chunk."""
     state_order: Literal["document", "choice"] = "document"
     """Order of the chosen chunks in the state text."""
     max_state_part_tokens: int = Field(64, ge=8)
-    """Most tokens of the query and of each chosen chunk in the state, the two special tokens around a part
-    counted.
-    """
+    """Most tokens of the query and of each chosen chunk in the state, special tokens counted."""
     max_chunk_tokens: int = Field(256, ge=8)
     """Most tokens of a candidate chunk, special tokens counted."""
     vectors: Literal["float16", "float32"] = "float16"
@@ -157,9 +149,7 @@ class CheckpointSpec(BaseModel):
     chunk_tokens: dict[Chunker, int] = {"structure": 128, "sentences": 64}
     """Default maximum of each chunker, special tokens not counted."""
     one_sentence: bool = False
-    """The agent reads plain text a sentence a chunk; a maximum that a person gives packs sentences up to it
-    all the same.
-    """
+    """Plain text is read a sentence a chunk; a maximum that a person gives packs sentences all the same."""
     suits: tuple[Literal["html", "markdown", "text", "chunks", "story"], ...] = ()
     """Kinds of documents for which this agent is picked where nobody chose one (see `core.choice`)."""
     step_budget: int = Field(4, ge=1)
@@ -169,15 +159,11 @@ class CheckpointSpec(BaseModel):
     shown_temperature: float = Field(0.05, gt=0)
     """At which probabilities are shown while the agent is greedy."""
     q_range: tuple[float, float] | None = None
-    """Where Q usually lies: ends of the threshold slider and of colour scales. None where nobody measured it:
-    scales follow the run.
-    """
+    """Where Q usually lies: ends of slider and colours. None, not measured: scales follow the run."""
     lead_curves: LeadCurves = {}
     """See `LeadCurves`. Empty where nobody measured it."""
     cosine_threshold: float | None = None
-    """For an untrained encoder: the cosine from which the threshold method keeps a chunk, calibrated for this
-    encoder.
-    """
+    """For an untrained encoder: the cosine from which the threshold method keeps a chunk."""
     training: dict[str, Any] | None = None
     """Data, seed, commit and settings of the training."""
     scores: dict[str, Any] | None = None

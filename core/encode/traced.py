@@ -28,9 +28,7 @@ if TYPE_CHECKING:
     from core.encode.bert import Encoder
 
 Pass = Callable[..., torch.Tensor]
-"""What an encoder, and perhaps something behind it, makes of (B, T) integers: token ids, attention mask and
-perhaps segments.
-"""
+"""What an encoder makes of (B, T) integers: token ids, attention mask and perhaps segments."""
 
 _tracing = threading.Lock()
 """torch names the modules of what it traces in one table for all threads."""
@@ -51,9 +49,7 @@ class _Module(nn.Module):
 
 
 def traced(plain: Pass, encoder: Encoder, n_inputs: int = 2) -> Pass:
-    """The same pass of `n_inputs` tensors, quicker where it can be. `encoder`, in evaluation mode, stays on
-    its device from now on.
-    """
+    """The same pass of `n_inputs` tensors, quicker where it can be; `encoder` then stays on its device."""
     if encoder.device.type != "cpu":
         return plain
     try:

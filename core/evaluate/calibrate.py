@@ -21,17 +21,13 @@ from core.evaluate.rows import EpisodeRow, group_rows
 from core.metrics import fact_em, fact_f1
 
 PLATEAU = 0.002
-"""Fact F1 within this of the best counts as equal: the threshold is the middle of where it stays so, which is
-safer than the peak itself.
-"""
+"""Fact F1 this near the best is equal: the threshold is the middle of them, safer than the peak."""
 REVIEW_THRESHOLDS = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5)
 """Those that are tried, beside no review, under each stop threshold."""
 STOP_THRESHOLDS = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6)
 """Those that are tried with each review threshold."""
 MOST_EM_LOST = 0.01
-"""Fact EM that a review may cost: a chunk of support that is lost may cost the answer, one too many only its
-tokens.
-"""
+"""Fact EM that a review may cost: lost support may cost the answer, a chunk too many only tokens."""
 _RANGE_STEP = 0.05
 """Ends of the range of Q are rounded outwards to multiples of this."""
 _TAIL = 1.0
@@ -124,9 +120,7 @@ class ReviewCalibration:
     fact_em: dict[str, float]
     """The same."""
     by_stop: dict[str, float]
-    """Fact F1 by stop threshold, under the review threshold that is best with it, of those that cost little
-    Fact EM.
-    """
+    """Fact F1 by stop threshold, under the best review threshold that costs little Fact EM."""
     n: int
 
     def to_json(self) -> dict[str, Any]:

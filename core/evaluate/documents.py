@@ -64,9 +64,7 @@ class DocumentRow:
     milliseconds: float
     """Of retrieval, vectors and indexes being there."""
     found_at: tuple[int | None, ...] = ()
-    """Chunks in order of choice with which each quote is covered, None for one that is not; empty in older
-    rows.
-    """
+    """Chunks in order of choice until each quote is covered, None where it is not; empty in older rows."""
     completeness: float | None = None
     """How likely the evidence was said to hold all that the question needs (see `core.completeness`)."""
 

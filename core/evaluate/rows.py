@@ -67,13 +67,9 @@ class EpisodeRow:
     tokens: tuple[int, ...]
     """Of each chosen chunk, special tokens not counted."""
     kept: tuple[int, ...] | None = None
-    """What the review left of the choices under the agent's own threshold, in order of choice; None for an
-    agent that doesn't review.
-    """
+    """Choices that the review left under the agent's own threshold; None where nothing is reviewed."""
     answer_em: float | None = None
-    """Exact match of the reader's answer from the evidence; None where nobody read it, and where no answer is
-    known.
-    """
+    """Exact match of the reader's answer; None where nobody read it, or no answer is known."""
     answer_f1: float | None = None
     """The same in words shared."""
     milliseconds: float
@@ -99,9 +95,7 @@ def read_rows(path: Path) -> list[EpisodeRow]:
 
 
 def read_lines(path: Path, kind: type[T], what: str, made_by: str) -> list[T]:
-    """The objects of a file of JSON lines, gzipped if its name ends in .gz. `what` one is called
-    and `made_by` which command. Raises BadRequest.
-    """
+    """Objects of a file of JSON lines, gzipped or not, each a `what` by `made_by`. Raises BadRequest."""
     try:
         with (
             gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8")

@@ -47,9 +47,7 @@ from core.studies.report import Chart, Line
 from core.svg import svg
 
 MAX_WHOLE = 150_000
-"""Characters up to which a document stands in the page whole; of a longer one, what is around the chosen
-chunks.
-"""
+"""Longest document that stands in the page whole; of others, what is around the chosen chunks."""
 AROUND = 4_000
 """Characters before and behind a chosen chunk that a long document keeps."""
 
@@ -157,9 +155,7 @@ def _data(view: LoggedView) -> dict[str, Any]:
 
 
 def _chart(trace: Trace) -> Node | None:
-    """Q of each choice, and of the one that was refused, against the threshold; scores of SPARC's
-    branches are on scales of their own.
-    """
+    """Q of each choice, and of the one that was refused, against the threshold; SPARC has no one scale."""
     if trace.started.method == SPARC:
         return None
     points = [(step.step, step.q_value) for step in trace.steps]

@@ -81,9 +81,7 @@ class Hub:
 
 
 def connect(secrets: tuple[str, ...] = ()) -> Hub:
-    """The hub at $HF_ENDPOINT, or huggingface.co, under the token of $HF_TOKEN or of `hf auth login`. Raises
-    HubError when there is no token.
-    """
+    """The hub at $HF_ENDPOINT or huggingface.co, under $HF_TOKEN or `hf auth login`. Raises HubError."""
     from huggingface_hub import HfApi, get_token
     from huggingface_hub.utils import disable_progress_bars, logging
 

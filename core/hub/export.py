@@ -200,9 +200,7 @@ class LogCopy:
             )
 
     def _send(self, log: ExperimentLog, state: _State, plan: _Plan, folder: Path) -> _Index:
-        """A commit for each file of runs; the last one also brings the tables and takes away what
-        is stale. The index as it is then.
-        """
+        """A commit a file of runs; the last also brings the tables and removes what is stale."""
         index, commit = state.index, state.commit
         waiting: dict[str, Path] = {}
         for path, run_ids in _shards(log, plan.write, folder):

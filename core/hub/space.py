@@ -29,9 +29,7 @@ MAX_FILE_BYTES = 10_000_000
 """Largest file: a Space is built from git, which is slow with larger ones."""
 
 SUGGESTED_HARDWARE = "t4-small"
-"""Enough: the encoder has 22M parameters, and a step over ten million tokens is one product of 160,000 by 384
-numbers.
-"""
+"""Enough: 22M parameters, and a step over ten million tokens is one product of 160,000 by 384 numbers."""
 
 _README = """\
 ---
@@ -98,9 +96,7 @@ def check_hardware(name: str) -> str:
 
 
 def space_files(root: Path = ROOT) -> dict[str, Path]:
-    """Path in the Space -> file here, in order of path, without the README, which is made. Raises
-    BadRequest for a file above MAX_FILE_BYTES.
-    """
+    """Path in the Space -> file here, without the README. Raises BadRequest above MAX_FILE_BYTES."""
     paths = [root / name for name in FILES]
     for folder in FOLDERS:
         paths += [

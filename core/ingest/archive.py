@@ -91,9 +91,7 @@ class Archive:
         return frozenset(info.filename for info in self.entries)
 
     def read(self, entry: zipfile.ZipInfo) -> bytes:
-        """The unpacked bytes of an entry. Raises BadDocument when they are damaged or too many for one file,
-        BeyondBounds.
-        """
+        """The unpacked bytes of an entry. Raises BadDocument for damaged or too many ones, BeyondBounds."""
         name = f"{printable(entry.filename)} in {self.name}"
         if entry.compress_type not in _METHODS:
             raise BadDocument(

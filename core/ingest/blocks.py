@@ -55,9 +55,7 @@ class Block:
     title: str = ""
     """A heading's text without its markup, shortened."""
     parts: tuple[int, ...] = ()
-    """Offsets where the rows of a table (the header with its rule is one) or the top-level items of a list
-    begin.
-    """
+    """Where the rows of a table (the header with its rule is one) or top-level items of a list begin."""
 
 
 def parse_blocks(text: str) -> Iterator[Block]:

@@ -185,9 +185,7 @@ class _TextDocx(DocxConverter):  # type: ignore[misc]
 
 
 def _is_sound(xml: bytes, check: _XmlCheck) -> bool:
-    """Whether a part can be parsed. Raises DefusedXmlException when it has a document type,
-    BadDocument when it is too deep or too large.
-    """
+    """Whether a part can be parsed. Raises DefusedXmlException, BadDocument when too deep or large."""
     check.depth = 0
     try:
         safe_sax.parseString(xml, check, forbid_dtd=True)

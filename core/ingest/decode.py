@@ -43,9 +43,7 @@ _SAFE_ENCODING = re.compile(
     r"us-?ascii|iso-?8859-?\d+|latin-?\d|windows-?\d+|cp\d+|koi8-?[ru]|big5(-?hkscs)?|gb\d+k?|euc-\w+|s(hift)?-?jis|mac-?\w+",
     re.IGNORECASE,
 )
-"""Encodings but UTF-8 that a page may declare. Others in Python's table (utf-7, escapes) are ways to smuggle
-text past a reader.
-"""
+"""Encodings but UTF-8 that a page may declare; others (utf-7, escapes) smuggle text past a reader."""
 
 
 def decode(data: bytes, name: str, *, is_html: bool = False) -> tuple[str, tuple[str, ...]]:

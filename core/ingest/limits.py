@@ -7,14 +7,10 @@ MAX_HTML_CHARACTERS = 16 * 1024 * 1024
 """Largest HTML page; real ones stay below 5 MB."""
 
 MAX_HTML_TAGS = 400_000
-"""Most tags of a page, end tags included: parsing and converting 100,000 of them takes some eight seconds and
-250 MB of MAX_CONVERSION_BYTES.
-"""
+"""Most tags of a page, end tags included: 100,000 take some eight seconds and 250 MB."""
 
 MAX_OWN_TAGS = 10_000
-"""Tags of the pages that an opening reads without a child: some real pages' worth, a second of work; a child
-takes as long to start.
-"""
+"""Tags of pages that an opening reads without a child: a second of work; a child takes as long to start."""
 
 MAX_OWN_CHARACTERS = 600_000
 """Characters of those pages; the largest of 27 real ones has 336,000, and 5,500 tags."""
@@ -23,17 +19,13 @@ MAX_DOCUMENT_TOKENS = 20_000_000
 """Most tokens of one document: twice what the app promises to handle."""
 
 MAX_HTML_DEPTH = 100
-"""Levels of HTML elements kept; deeper ones become flat text. The converter is recursive, and real pages stay
-below 60.
-"""
+"""Levels of HTML elements kept, deeper ones become flat text; real pages stay below 60."""
 
 MAX_LIST_DEPTH = 6
 """Levels of HTML lists and quotes kept: each indents every line below it, so depth multiplies size."""
 
 MAX_ORDERED_ITEMS = 1_000
-"""Items up to which an HTML list keeps its numbers: numbering one costs the converter the square of its
-items.
-"""
+"""Most numbered items of an HTML list: numbering one costs the square of its items."""
 
 MAX_CELL_CHARACTERS = 2_000
 """A table without header cells that has a longer cell than this is layout."""
@@ -57,32 +49,22 @@ MAX_UNIT_CHARACTERS = 20_000
 """Longest text handed to the tokenizer at once; a longer sentence is cut at a blank first."""
 
 BATCH_UNITS = 5_000
-"""Sentences per call of the tokenizer: large enough for its threads, small enough to report progress and to
-cancel.
-"""
+"""Sentences per call of the tokenizer: enough for its threads, few enough to report and to cancel."""
 
 MAX_LINE_CHARACTERS = 1_000_000
-"""A longer line is no prose as people write it: it is read as text, whatever it begins with, and a notice
-says so.
-"""
+"""A longer line is no prose as people write it: it is read as text, and a notice says so."""
 
 MAX_BLOCKS = 300_000
-"""Most headings, tables and lists of one text: 64 MB of the densest real Markdown have 230,000. One takes
-some 5 µs and 500 bytes.
-"""
+"""Most headings, tables and lists of a text; the densest 64 MB have 230,000, of 5 µs and 500 bytes each."""
 
 MAX_ARCHIVE_ENTRIES = 2_000
-"""Most files of an archive, those of archives inside it included; an office file or e-book is an archive,
-too.
-"""
+"""Most files of an archive with those of archives inside it; an office file or e-book is one, too."""
 
 MAX_UNPACKED_BYTES = 256 * 1024 * 1024
 """Most that one file may unpack to, everything inside it together: four of the largest uploads."""
 
 MAX_ARCHIVE_RATIO = 200
-"""Most that an archive may grow by unpacking: texts are some 3 to 10 times smaller packed, repeated log lines
-up to 150 times.
-"""
+"""Most that an archive may grow by unpacking: texts 3 to 10 times, repeated log lines up to 150."""
 
 FREE_UNPACKED_BYTES = 16 * 1024 * 1024
 """Below this the ratio does not count: small and repetitive files harm nobody."""
@@ -94,30 +76,22 @@ MAX_XML_DEPTH = 200
 """Deepest XML of an office file: its readers are recursive, and real ones stay below 60."""
 
 MAX_XML_ELEMENTS = 500_000
-"""Most XML elements of an office file, some 150,000 paragraphs: as many as its readers hold in
-MAX_CONVERSION_BYTES.
-"""
+"""Most XML elements of an office file, some 150,000 paragraphs: as many as memory holds."""
 
 MAX_CONVERTED_CHARACTERS = MAX_FILE_BYTES
 """Longest Markdown that a conversion may give."""
 
 BASE_CONVERSION_SECONDS = 60
-"""Computing time of the conversion of a file, however small: 100 pages of a PDF full of ruled tables take 30
-to 50 in 140 kB.
-"""
+"""Computing time for any file: 100 pages of a PDF of ruled tables take 30 to 50, in 140 kB."""
 
 CONVERSION_SECONDS_PER_MEGABYTE = 300
-"""More for a larger file: a PDF of 500 pages of text has one megabyte and takes 50 to 100, tables three times
-that; e-books take 1.
-"""
+"""More for a larger file: a PDF of 500 pages has one megabyte and takes 50 to 100, tables thrice that."""
 
 MAX_CONVERSION_SECONDS = 300
 """Most computing time of one conversion: enough for some fifteen hundred dense pages of a PDF."""
 
 MAX_PDF_FORMS = 100_000
-"""Most drawings that the pages of a PDF repeat (form XObjects): a scatter plot may have one a point, and
-forms in forms double at every level.
-"""
+"""Most form XObjects of a PDF: a scatter plot may have one a point, and forms in forms double."""
 
 MAX_READING_SECONDS = 1_200
 """Clock time of reading all files of one opening."""

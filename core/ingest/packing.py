@@ -200,9 +200,7 @@ class _Counter:
 
 
 def _plan(part: str, tokens: np.ndarray, budget: int) -> list[int]:
-    """Borders, first and last included, so that at most `budget` of the (n, 2) token spans lie between two;
-    each the best of its last quarter.
-    """
+    """Borders with at most `budget` token spans between two; each the best of its last quarter."""
     borders, row = [0], 0
     while len(tokens) - row > budget:
         row = max(

@@ -24,9 +24,7 @@ from core.ingest.naming import clip, extension, file_name, sane_title
 from core.types import Document, DocumentKind
 
 OnPart = Callable[[int, int], None]
-"""Gets (parts done, parts in all) of a file: files of an archive, pages of a PDF. Called often enough to
-cancel by raising `Cancelled`.
-"""
+"""Gets (parts done, parts in all) of a file, often enough to cancel by raising `Cancelled`."""
 
 Form = Literal["pdf", "docx", "epub", "zip", "text"]
 
@@ -68,9 +66,7 @@ def read_document(
 def read_pasted(
     text: str, title: str = "Pasted text", converter: Converter | None = None, on_part: OnPart | None = None
 ) -> Document:
-    """A document from pasted text, HTML or Markdown when it clearly is. Raises BadDocument as
-    `read_document` does.
-    """
+    """A document from pasted text, HTML or Markdown when it clearly is. Raises BadDocument."""
     if converter is None:
         with Converter() as own:
             return read_pasted(text, title, own, on_part)

@@ -28,9 +28,7 @@ def unwrap_layout_tables(soup: BeautifulSoup) -> None:
 
 
 def _tidy(soup: BeautifulSoup, table: Tag) -> None:
-    """Caption before the table, rows right below it, the first as wide as the widest: the converter's rule
-    row depends on all three.
-    """
+    """Caption first, rows right below, the first as wide as the widest: the rule row depends on all three."""
     caption = table.find("caption")
     rows = [row for row in tags_named(table, ("tr",)) if row.get_text(strip=True)]
     width = min(max(_width(row) for row in rows), MAX_COLUMNS)

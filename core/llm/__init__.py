@@ -4,6 +4,4 @@ OpenAI-compatible endpoints, the hub's inference client, local transformers mode
 """
 
 KEY_VARIABLE = "QRAG_LLM_KEY"
-"""Environment variable with the key of a language model; no flag takes one, since flags are seen by everyone
-on the machine.
-"""
+"""Environment variable with a language model's key; no flag takes one, since everyone sees flags."""

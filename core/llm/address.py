@@ -21,23 +21,17 @@ from core.errors import BadRequest
 from core.llm.protocol import LlmError
 
 HUB = "https://router.huggingface.co/v1"
-"""The hub's inference, as huggingface_hub's own client asks it when no provider is named. `hub` is short for
-it.
-"""
+"""The hub's inference where no provider is named. `hub` is short for it."""
 EXAMPLE = "http://localhost:11434/v1"
 PORTS = {"http": 80, "https": 443}
 _LONGEST = 1000
 """Characters of an address."""
 _GIVEN_OUT = ipaddress.ip_network("2000::/3")
-"""All IPv6 addresses of the open internet; whatever else there is wraps an IPv4 address or stays in a
-network.
-"""
+"""All IPv6 addresses of the open internet; all others wrap an IPv4 address or stay in a network."""
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 """Wraps the IPv4 internet where a network speaks IPv6 alone."""
 _OF_CLOUDS = tuple(map(ipaddress.ip_network, ("168.63.129.16/32", "192.0.0.0/24")))
-"""Where Azure and Oracle answer their own machines with keys, in ranges that Python calls global; what others
-use for it isn't.
-"""
+"""Where Azure and Oracle answer their own machines with keys, in ranges that Python calls global."""
 
 _PATTERN = re.compile(
     r"(?P<scheme>https?)://(?P<host>[a-z0-9](?:[a-z0-9._-]{0,250}[a-z0-9.])?|\[[0-9a-f:.]{2,45}\])(?::(?P<port>[0-9]{1,5}))?(?P<path>(?:/[\w.~%+:-]*)*)",
@@ -145,9 +139,7 @@ class Reach:
             raise BadRequest(f"this server does not ask language models at {address.netloc}; {choice}")
 
     def places(self, address: Address, look_up: LookUp = socket.getaddrinfo) -> list[Place]:
-        """What to connect to, best first. Raises LlmError for a host inside, where that is not allowed, and
-        OSError when the name is not known.
-        """
+        """What to connect to, best first. Raises LlmError for a forbidden host, OSError for unknown ones."""
         addresses = look_up(address.host, address.port, type=socket.SOCK_STREAM)
         if not self.private and not all(is_open(str(place[0])) for *_, place in addresses):
             raise LlmError(
@@ -162,8 +154,6 @@ ANYWHERE = Reach()
 
 
 def reach_of_strangers(listed: str) -> Reach:
-    """The reach of a public server's visitors; `listed`: addresses between blanks, bare host names meaning
-    https. Raises BadRequest.
-    """
+    """The reach of a public server's visitors; `listed`: addresses or hosts (https). Raises BadRequest."""
     words = [word if "://" in word or word.lower() == "hub" else f"https://{word}" for word in listed.split()]
     return Reach(tuple(map(read_address, words)), private=False)

@@ -41,9 +41,7 @@ _REFUSES_STRUCTURE = frozenset({400, 404, 415, 422, 501})
 _PASSING = frozenset({408, 429, 500, 502, 503, 504, 529})
 """Answers after which the same request may go better."""
 _DISPENSABLE = ("stream_options", "seed", "temperature", "top_p", "max_completion_tokens")
-"""Fields that a request can do without where an endpoint complains of one by name; the last one takes the
-place of `max_tokens`.
-"""
+"""Fields that are left out where an endpoint complains of one; the last takes `max_tokens`'s place."""
 _MAX_COMPLAINT_BYTES = 2**16
 _MAX_TOKENS = 10**9
 _DONE = "[DONE]"

@@ -109,7 +109,5 @@ class Llm(Protocol):
         on_text: Callable[[str], None] | None = None,
         cancelled: Callable[[], bool] = ...,
     ) -> Reply:
-        """One reply. `on_text` gets each piece of text as it arrives. Raises LlmError, or LlmCancelled soon
-        after `cancelled()` turns true.
-        """
+        """One reply. `on_text` gets each piece. Raises LlmError, LlmCancelled soon after `cancelled()`."""
         ...

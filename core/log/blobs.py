@@ -21,9 +21,7 @@ MAX_CHUNKS = 20_000_000
 """Most chunks a logged run may have: 80 MB of Q-values a step."""
 
 MAX_FOREIGN_HEADER_BYTES = 1 << 24
-"""Longest header of a chunk table out of a file, its heading paths: as Python's objects they take many times
-that.
-"""
+"""Longest header of a chunk table out of a file: as Python's objects it takes many times that."""
 
 MAX_TEXT_BYTES = 1 << 30
 """Longest document text that is unpacked, in bytes of UTF-8."""
@@ -92,9 +90,7 @@ def encode_table(table: ChunkTable) -> bytes:
 
 
 def decode_foreign_table(blob: bytes, max_chunks: int) -> ChunkTable:
-    """`decode_table` for one out of a file. Raises LogError also when it has more than `max_chunks` chunks,
-    or a header that is too long for them.
-    """
+    """`decode_table` for one out of a file. Raises LogError also for too many chunks or too long a header."""
     row_bytes = sum(np.dtype(dtype).itemsize for _, dtype in _COLUMNS)
     header, _, data = inflate(blob, MAX_FOREIGN_HEADER_BYTES + row_bytes * max_chunks).partition(b"\n")
     if len(header) > min(MAX_FOREIGN_HEADER_BYTES, 65_536 + 4_096 * (len(data) // row_bytes)):

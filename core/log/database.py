@@ -26,14 +26,10 @@ T = TypeVar("T")
 Connection: TypeAlias = duckdb.DuckDBPyConnection
 
 CHECKPOINT_BYTES = 4 << 20
-"""Length of the write-ahead log from which it is folded into the file: what is not folded lies in memory, and
-is replayed at the next start.
-"""
+"""Length from which the write-ahead log is folded into the file: until then it lies in memory."""
 
 IDLE_MEMORY = "8MB"
-"""What DuckDB may keep of the file in memory after folding; left to itself it keeps all it ever wrote, up to
-its limit.
-"""
+"""What DuckDB keeps of the file in memory after folding; by itself it keeps all, up to its limit."""
 
 CATALOG = "log"
 """Name of the log inside DuckDB; user SQL may say log.runs or runs."""
@@ -69,9 +65,7 @@ class Database:
         self._read_only = read_only
         self._connection = self._connect()
         self._bytes = path.open("rb", buffering=0)
-        """Open as long as the connection: whoever closes a file gives up the locks that its process has on
-        it, DuckDB's too.
-        """
+        """Open as long as the connection: closing a file gives up all of the process's locks on it."""
         self._settled = threading.RLock()
         """Held while the file changes, and while it must not."""
         self._checkpoint_at = CHECKPOINT_BYTES

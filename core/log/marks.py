@@ -57,9 +57,7 @@ class MarkedQuestion:
         return tuple(mark for mark in self.marks if mark.belongs)
 
     def with_mark(self, mark: Mark) -> MarkedQuestion:
-        """With one mark more; the same mark again takes it back, and another of its place replaces it. Raises
-        BadRequest for one too many.
-        """
+        """With one mark more; the same again takes it back. Raises BadRequest for one too many."""
         others = tuple(one for one in self.marks if (one.start, one.end) != (mark.start, mark.end))
         if mark in self.marks:
             return replace(self, marks=others)

@@ -136,9 +136,7 @@ def delete_measurement(log: WritableLog, measurement_id: str, owner: str | None 
 
 
 def take_in(log: WritableLog, path: Path) -> bool:
-    """Enter an inbox file; False when it brought nothing new. Raises MalformedRuns when it is no evaluation
-    and no training.
-    """
+    """Enter an inbox file; False when it brought nothing new. Raises MalformedRuns."""
     try:
         measurement = _MEASUREMENT.validate_json(path.read_bytes())
     except (ValidationError, OSError) as error:

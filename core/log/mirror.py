@@ -22,9 +22,7 @@ from core.log.transfer import TABLES, finished_run, import_file
 from core.log.wire import check_lines, run_lines
 
 SHARD_BYTES = 8 << 20
-"""Length from which a file of runs takes no more; the hub keeps text of up to 10 MB in git, from where it can
-be removed for good.
-"""
+"""Length from which a file of runs takes no more; text of up to 10 MB can be removed from git for good."""
 
 _logger = logging.getLogger(__name__)
 

@@ -33,9 +33,7 @@ class RunLog(Protocol):
         """Add one event with its scores."""
 
     def attach(self, run_id: str, name: DetailName, value: dict[str, Any], owner: str | None) -> None:
-        """Put a JSON object beside a run of `owner` that goes on, instead of an earlier one of that name.
-        Raises RunNotFound, LogError.
-        """
+        """Put a JSON object beside a run that goes on, for one of that name. Raises RunNotFound, LogError."""
 
     def finish(self, run_id: str, status: FinalStatus, message: str | None = None) -> None:
         """End a run. Raises LogError when it can't be written."""

@@ -79,9 +79,7 @@ class SqlResult:
 
 
 def query_log(log: ExperimentLog, sql: str) -> SqlResult:
-    """The answer of the log's latest snapshot, which is made if there is none. Raises BadRequest with what is
-    wrong with the query, LogError.
-    """
+    """The answer of the latest snapshot. Raises BadRequest with what is wrong with the query, LogError."""
     if not sql.strip():
         raise BadRequest("the query is empty; write a SELECT, or take one of the examples")
     if len(sql) > MAX_SQL_CHARACTERS:

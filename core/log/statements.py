@@ -22,9 +22,7 @@ from core.log.records import DetailName, FinalStatus, LoggedDocument, RunRecord,
 from core.log.wire import FinishedRun
 
 PART_BYTES = 4_000
-"""Length of a part of a blob: just below the 4,096 bytes from which DuckDB stores a string apart; see
-migrations for why there are parts.
-"""
+"""Length of a part of a blob, just below the 4,096 bytes from which DuckDB stores a string apart."""
 
 INTERRUPTED = "the process that made this run ended before the run did"
 

@@ -122,9 +122,7 @@ class ExperimentLog(RunReader):
     def start(
         self, record: RunRecord, documents: Sequence[Document], tables: Sequence[ChunkTable] | None = None
     ) -> None:
-        """Begin a run; returns at once. A child run gets copies of the steps it keeps of a parent its owner
-        may see.
-        """
+        """Begin a run; returns at once. A child gets copies of the steps it keeps of a parent."""
         logged, created_at = logged_documents(record, documents, tables), now()
 
         def apply(con: Connection) -> None:
@@ -134,9 +132,7 @@ class ExperimentLog(RunReader):
         self._writer.submit(QueuedWork(apply, record.run_id))
 
     def record(self, run_id: str, event: Event) -> None:
-        """Add one event with its scores; returns at once. The first event of a run says nothing that its
-        record does not, and is not kept.
-        """
+        """Add one event with its scores; returns at once. The first says nothing new, and is not kept."""
         if not isinstance(event, RunStarted):
             self._writer.submit(QueuedWork(lambda con: statements.insert_event(con, run_id, event), run_id))
 

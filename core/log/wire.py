@@ -57,9 +57,7 @@ class FinishedRun:
     message: str | None
     events: tuple[StepTaken | Stopped, ...]
     withheld: frozenset[str] = frozenset()
-    """Hashes of documents whose texts did not come along: the run must not show texts that the log has from
-    elsewhere.
-    """
+    """Hashes of documents that came without text: the run must not show what the log has from elsewhere."""
     details: Mapping[DetailName, dict[str, Any]] = field(default_factory=dict)
 
     def owned_by(self, owner: str | None) -> FinishedRun:

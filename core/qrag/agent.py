@@ -221,9 +221,7 @@ class Agent:
         return words, reranked, scores, available
 
     def review(self, ends: Sequence[tuple[Episode, Sequence[int], Stopped]]) -> list[Stopped]:
-        """The ends of episodes, given (episode, chosen ids, end), with what the review says of the choices, a
-        person's like the agent's.
-        """
+        """Ends of (episode, chosen ids, end), with what the review says of the choices."""
         started = time.perf_counter()
         reviews = [_Review(episode, list(chosen)) for episode, chosen, _ in ends]
         while asked := [
@@ -263,9 +261,7 @@ class Agent:
         )
 
     def _words_part(self, episode: Episode) -> np.ndarray | None:
-        """(N,) float32: what the words of the query add to Q, the same in every state. An inner product over
-        all chunks, as the rest of Q is.
-        """
+        """(N,) float32: what the query's words add to Q in every state, an inner product over all chunks."""
         if not self.spec.word_weight:
             return None
         part: np.ndarray = np.float32(self.spec.word_weight) * episode.corpus.words.shares(

@@ -19,9 +19,7 @@ PENALTY_ABOVE_ROOT = 0.5
 PENALTY_ABOVE_ALL = 1.0
 """Of a document of which more are taken than there are, which only repeats can do (eq. 8)."""
 PenaltyKind = Literal["segmented", "linear"]
-"""segmented: eq. 8. linear: the share of its chunks that is taken, at most 1, which section 4.3 compares
-with.
-"""
+"""segmented: eq. 8. linear: the share of its chunks that is taken, which section 4.3 compares with."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,9 +33,7 @@ class RewardConfig:
     penalty_weight: float = 2.0
     """eta (eq. 9): of taking too much of a document."""
     bad_answer: float = -0.5
-    """gamma_bad (eq. 10): reward of an empty answer, 0 or less. The paper gives no value: a quarter of what a
-    right answer brings.
-    """
+    """gamma_bad (eq. 10): reward of an empty answer. The paper gives none: a quarter of a right one's."""
     penalty: PenaltyKind = "segmented"
     """How taking too much counts."""
     least: float = -5.0
@@ -141,9 +137,7 @@ def retrieval_consistency(action: Action, labels: Action) -> float:
 def joint_reward(
     action: Action, labels: Action, sizes: Sequence[int], f1: float | None, config: RewardConfig
 ) -> Reward:
-    """R (eq. 14) of a valid action. sizes: (M,) chunks of each document; f1: of the answer from its evidence,
-    None for an empty one.
-    """
+    """R (eq. 14) of a valid action. sizes: (M,) chunks a document; f1: of the answer, None for none."""
     answer = answer_utility(f1, config.answer_weight, config.bad_answer)
     consistency = config.consistency_weight * retrieval_consistency(action, labels)
     penalty = budget_penalty(list(map(len, action)), sizes, config.penalty_weight, config.penalty)

@@ -16,9 +16,7 @@ from core.sparc.events import Cost
 
 
 class OutOfBudget(Exception):
-    """No further call may be made. `reason` is the budget that is used up; `spent`: what a call had
-    taken that came to nothing for want of it.
-    """
+    """No further call may be made. `spent`: what a call had taken that came to nothing for want of it."""
 
     def __init__(self, reason: Literal["tokens", "calls"], spent: Spent = Spent()) -> None:  # noqa: B008 - frozen
         super().__init__(reason)

@@ -209,9 +209,7 @@ class SparcConfig:
     strategies: tuple[Strategy, ...] = ("bm25", "dense", "qrag")
     """What the rewriter may choose from."""
     first_round: Literal["question", "rewrite"] = "question"
-    """Whether round 1 retrieves with the plain question (the paper's case study) or with rewrites (algorithm
-    1).
-    """
+    """Whether round 1 asks the plain question (the paper's case study) or rewrites (algorithm 1)."""
     max_tokens: int | None = None
     """Most tokens of all calls together, in and out; None is no bound."""
     max_calls: int | None = None

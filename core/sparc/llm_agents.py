@@ -111,9 +111,7 @@ def prompt(name: str, values: Mapping[str, str]) -> list[Message]:
 def ask(
     llm: Llm, messages: Sequence[Message], schema: type[_Schema], turn: Turn, temperature: float
 ) -> tuple[_Schema, Cost]:
-    """One call within the run's budget. Raises LlmError, LlmCancelled, and OutOfBudget, also where
-    it was the budget that cut the reply off.
-    """
+    """One call within the budget. Raises LlmError, LlmCancelled, OutOfBudget, also for a reply cut off."""
     most = turn.budget.begin(MAX_REPLY_TOKENS)
     sampling = Sampling(temperature=temperature, max_tokens=most, seed=turn.seed)
     try:

@@ -44,9 +44,7 @@ class SparcRetriever:
     def __init__(
         self, agents: SparcAgents, retrievals: Callable[[], Retrievals], checkpoint: str, config: SparcConfig
     ) -> None:
-        """retrievals: makes what searches the corpus, asked each time it is needed. checkpoint: name of the
-        agent whose vectors are searched.
-        """
+        """retrievals: makes what searches a corpus. checkpoint: name of the agent whose vectors it has."""
         self._agents = agents
         self._retrievals = retrievals
         self._checkpoint = checkpoint
@@ -88,9 +86,7 @@ class SparcRetriever:
 
 
 def evidence_steps(trace: SparcTrace, most: int | None = None) -> list[StepTaken | Stopped]:
-    """The final evidence, or that of the last merged note where a run was cut short, as steps without times;
-    of more than `most` chunks the first.
-    """
+    """The final evidence, or the last merged note's, as steps without times; the first of `most` chunks."""
     evidence = {*(trace.stopped.evidence if trace.stopped else trace.note.chunk_ids)[:most]}
     steps: dict[int, StepTaken] = {}
     for event in trace.events:

@@ -42,13 +42,9 @@ STRONG = 4
 SENTENCES = 2
 """Most sentences of a chunk in a note."""
 CONFIDENT = 2 / 3
-"""Reader's confidence that it takes to stop: with a wrong stop as bad as two needless rounds (lambda = 2,
-section 3.4), going on pays below it.
-"""
+"""Least confidence of the reader to stop: a wrong stop is as bad as two needless rounds (lambda = 2)."""
 CONFIDENT_WHEN_COMPLETE = 0.4
-"""The same where the trained agent would add nothing: going on then finds little, so the bar is lower; chosen
-on validation questions.
-"""
+"""The same where the trained agent would add nothing; chosen on validation questions."""
 COVERED = 0.5
 """Share of the question's words that chunks must hold to be complete where there is no agent to ask."""
 PREFERRED: tuple[Strategy, ...] = ("qrag", "dense", "bm25")
@@ -137,9 +133,7 @@ class ReadEvidence:
     """How far some chunks answer a question, whatever a reader says of them."""
 
     chunk_ids: tuple[int, ...]
-    """Those that count: what the agent keeps of them, all where there is no agent that knows when to stop or
-    where it keeps none.
-    """
+    """Those that count: what the agent keeps of them, all where no agent knows when to stop."""
     covered: float
     """Share of the question's words that they hold."""
     left: Remaining | None
@@ -278,9 +272,7 @@ class RuleRewriter:
         ]
 
     def _follow_ups(self, task: RewriteTask, sources: Sources) -> list[Rewrite]:
-        """Chunk by chunk, the best first: names that were not asked for, each with the words of the
-        question that the chunk doesn't hold.
-        """
+        """Chunk by chunk, the best first: new names, each with the question's words that the chunk lacks."""
         asked = plain(" ".join([task.question, *task.queries]))
         rewrites = []
         for chunk_id in task.note.chunk_ids:

@@ -139,9 +139,7 @@ def _others(group: Group, groups: Sequence[Group]) -> list[Group]:
 
 
 def _against(group: Group, other: Group) -> list[tuple[Cell, ...]]:
-    """RES-RAG at each budget that spends more than the one before, against the mixture of another
-    method's settings that spends as much.
-    """
+    """RES-RAG at each budget against the mixture of another method's settings that spends as much."""
     theirs = {row.id: row for row in other}
     common = [row for row in group if row.id in theirs]
     lines: list[tuple[Cell, ...]] = []

@@ -27,9 +27,7 @@ COLUMNS = {
     "exactly the support": "exact",
     "exactly the support, reviewed": "exact_reviewed",
 }
-"""Titles of metrics, with intervals; "complete" is the share of questions whose support was all found within
-T.
-"""
+"""Titles of metrics, with intervals; "complete": all support was found within T."""
 
 
 def scores(rows: Sequence[EpisodeRow]) -> Report:

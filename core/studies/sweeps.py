@@ -201,9 +201,7 @@ def _groups(rows: Sequence[EpisodeRow]) -> list[Group]:
 
 
 def _by_length(rows: Sequence[EpisodeRow]) -> list[tuple[str, Group, Group]]:
-    """(task and agent, rows of one length, rows of its shortest length), by name and length. Raises
-    BadRequest for tasks without a length.
-    """
+    """(task and agent, rows of one length, rows of its shortest), by name and length. Raises BadRequest."""
     groups = _groups(rows)
     if any(group[0].length is None for group in groups):
         raise BadRequest(

@@ -27,9 +27,7 @@ Events = Sequence[dict[str, Any]]
 SMOOTHING = 25
 """Updates that a point of a curve is the mean of."""
 MAX_VARIANT = 50
-"""Characters of what sets a training apart; where it would be longer, trainings are numbered in the order
-given.
-"""
+"""Characters of what sets a training apart; where it is longer, trainings are numbered."""
 _SWITCHES = {
     "soft_values": "without soft values",
     "target_towers": "without target towers",
@@ -38,9 +36,7 @@ _SWITCHES = {
 }
 """How a switch that was turned reads."""
 _NOT_IN_NAMES = ("data", "updates", "validate_every", "n_validation")
-"""Settings that a curve's name leaves out: it begins with the data, and the curve shows how long it was
-trained and how closely watched.
-"""
+"""Settings that a curve's name leaves out: the data begins it, and the curve shows the others."""
 
 
 def trainings_in(path: Path) -> list[Path]:

@@ -50,15 +50,11 @@ BEAT = 2
 THERE_CHANCE = 0.2
 """How often "there" ends a taking or a putting down; in qa2 and qa5 a taking always has it."""
 HANDLING_WEIGHT = (0.0, 0.3, 0.42, 0.49)
-"""Weight of a person's taking (putting down) something, by how many objects they could; all moves together
-weigh 1.
-"""
+"""Weight of taking (putting down), by how many objects a person could; all moves together weigh 1."""
 GIVING_WEIGHT = 1.2
 """Weight of all givings together, when one can happen."""
 RECENT = 5
-"""Facts back from the end: asked is about a person whose last move, or an object whose last fact, is among
-these.
-"""
+"""Facts back from the end: asked is about whom or what last moved or was named among these."""
 LONGEST_STORY = 400
 """Facts after which a story that wasn't asked its questions is begun anew; real ones stay below."""
 
@@ -360,9 +356,7 @@ class _Teller:
         self.texts.append(f"{fact.actor} {self.rng.choice(WORDINGS[fact.kind])} the {fact.target}{tail}.")
 
     def _ask(self) -> WorldQuestion | None:
-        """What is asked now, if anything: about one of the people or objects that something happened to
-        lately, each as likely.
-        """
+        """What is asked now, if anything: about one of those to whom something happened lately."""
         rng, world = self.rng, self.world
         match self.task:
             case "qa1":

@@ -101,9 +101,7 @@ def compose_all(
     tokenizer: Tokenizer,
     n: int | None,
 ) -> Composed:
-    """The first `n` questions that fit, None for all, drawn in an order of the seed. Each example
-    depends on (seed, question) only.
-    """
+    """The first `n` questions that fit, None for all, in an order of the seed."""
     order = list(range(len(questions)))
     Random(f"{task} {seed}").shuffle(order)
     examples: list[Example] = []

@@ -20,9 +20,7 @@ from core.tasks.example import Example
 
 TASK = "bridges"
 MAX_LINKS = 3
-"""Questions that one paragraph may begin, and that may end in one: no hub of the collection is asked about
-again and again.
-"""
+"""Questions that one paragraph may begin or end: no hub of the collection is asked about again and again."""
 KEPT_WORDS = 0.5
 """Share of the words of the second paragraph's sentence that stay in the question."""
 NAME_CHANCE = 0.5

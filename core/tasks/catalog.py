@@ -33,9 +33,7 @@ from core.tasks.qa_sets import FOLDERS, read_qa
 from core.tasks.ruler import VARIANTS, hay_of, long_qa, needle_examples
 
 PACKED = 64
-"""Tokens up to which the prose around needles and paragraphs is packed: Q-RAG's chunk size for RULER
-(appendix H).
-"""
+"""Tokens up to which prose around needles is packed: Q-RAG's chunk size for RULER (appendix H)."""
 NOISE_POOL = 300_000
 """Tokens of noise that haystacks shorter than this are cut from."""
 PARTS: tuple[Part, ...] = ("train", "test")
@@ -219,6 +217,4 @@ TASKS: dict[str, Task] = {
     **{name: Task(_qa, step_budget=steps) for name, steps in _QA_STEPS.items()},
     **{f"{name}-long": Task(_long_qa, step_budget=4, length="32K") for name in _QA_STEPS if name != "clapnq"},
 }
-"""Tasks by name. Steps are those of Q-RAG appendix H where it says (T = 4 for BabiLong, RULER and MuSiQue, 2
-for HotpotQA).
-"""
+"""Tasks by name, with the steps of Q-RAG appendix H where it says."""

@@ -40,15 +40,11 @@ SIZES = (1, 1, 2, 12)
 120 facts, and are not learned from short ones.
 """
 ALONE_CHANCE = 0.9
-"""How often the facts of a training example stand alone, as in a list of sentences, rather than packed with
-prose.
-"""
+"""How often the facts of a training example stand alone, rather than packed with prose."""
 MOST_JOINED = 0.5
 """Chance that a fact follows the one before it directly, drawn for each packed example between 0 and this."""
 PROSE_AROUND = 4
-"""Sentences composed after a fact, and at most before it: enough to fill a chunk, in which the fact may then
-stand anywhere.
-"""
+"""Sentences composed after a fact, and at most before it: enough to fill a chunk around it."""
 
 
 def generated_examples(n_tokens: int, n: int, seed: int, tokenizer: Tokenizer) -> Iterator[Example]:

@@ -43,9 +43,7 @@ class _Template:
         return cls(_SLOT.sub("%s", pattern), tuple(_SLOT.findall(pattern)))
 
     def fill(self, rng: Random, person: dict[str, str]) -> str:
-        """The sentence, with a capital at its beginning and no word chosen twice running. `person` holds the
-        slots of the paragraph's person.
-        """
+        """The sentence, no word chosen twice running. `person` holds the slots of the paragraph's person."""
         values: list[str] = []
         for slot in self.slots:
             value = person.get(slot)

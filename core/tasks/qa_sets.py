@@ -44,9 +44,7 @@ FOLDERS = {
 """Sets by the name of their task, and their folders among the data sets."""
 
 MAX_FILE_BYTES = 2 * 1024**3
-"""Largest file, unpacked: HotpotQA's training file has 0.6 GB, corpora of BEIR with a million passages as
-much.
-"""
+"""Largest file, unpacked: HotpotQA's training file and a million passages of BEIR have 0.6 GB."""
 MAX_LINE_BYTES = 16 * 1024 * 1024
 """Longest record of a JSONL file."""
 MAX_CORPUS = 500_000

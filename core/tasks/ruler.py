@@ -121,9 +121,7 @@ _THIRD = _words(
 
 
 _N_SHARES = 4
-"""Labels are shared out: training, its hay, evaluation, its hay. The number of words in a list is a multiple
-of this.
-"""
+"""Training, its hay, evaluation, its hay: the number of words in a list is a multiple of this."""
 
 
 class _Drawer:

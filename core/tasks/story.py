@@ -53,9 +53,7 @@ WORDINGS: dict[FactKind, tuple[str, ...]] = {
 HANDOVER_CHANCE = 0.3
 """How often somebody with an object gives it to a person who stands beside them, if there is one."""
 MAX_PROPOSALS = 100
-"""Facts proposed for one place in the story before giving it up: all that can happen has been told in all its
-wordings.
-"""
+"""Facts proposed for one place before giving it up: all that can happen has been told by then."""
 MAX_ATTEMPTS = 200
 """Stories drawn before giving up; with the sizes that `narrative` asks for, one in a handful fits."""
 
@@ -118,13 +116,9 @@ class _World:
     last_fact: dict[str, int] = field(default_factory=dict)
     """Object -> row of the last fact that names it."""
     arrival: dict[str, int] = field(default_factory=dict)
-    """Object -> row of the move that decides where it is: its carrier's latest, or the latest before it was
-    put down.
-    """
+    """Object -> row of the move that decides where it is: its carrier's latest before it was put down."""
     journey: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """Object -> rows of the last move that carried it and of the same actor's move before; gone once another
-    fact could mislead.
-    """
+    """Object -> rows of the move that carried it and the one before; gone once a fact could mislead."""
     facts_since: dict[str, int] = field(default_factory=dict)
     """Object -> number of facts that named it since that journey."""
     sentences: set[str] = field(default_factory=set)

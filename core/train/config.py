@@ -43,9 +43,7 @@ class TrainConfig:
     data: str = "narrative"
     """Name of a mixture, or `own` for a person's questions."""
     start_from: str | None = None
-    """Name or folder of a trained agent whose adapters are trained further; None begins with the base
-    encoder.
-    """
+    """Agent (name or folder) whose adapters are trained further; None begins with the base encoder."""
     objective: Objective = "pqn"
     """pqn: Q-RAG algorithm 1. supervised: cross-entropy on the support along trajectories that take only it,
     in random order (the paper's SFT). answers: algorithm 1 without labelled support; a choice is paid what
@@ -64,9 +62,7 @@ class TrainConfig:
     rank: int = 32
     """Rank of the LoRA changes; 0 trains the whole encoder blocks."""
     dropout: float = 0.0
-    """Share of the activations that the online towers drop while they train, anew in every pass; targets and
-    validation drop none.
-    """
+    """Share of activations that the online towers drop in training; targets and validation drop none."""
     learning_rate: float = 6e-4
     """Highest rate."""
     warmup: int = 20
@@ -97,17 +93,13 @@ class TrainConfig:
     target_towers: bool = True
     """False: values come from the online towers."""
     bootstrap_at_cap: bool = False
-    """True: the return at the step cap continues with the value of the state beyond (algorithm 1); False: the
-    cap ends the episode (section 3.1).
-    """
+    """True: the return at the step cap goes on with the next value (algorithm 1); False: it ends there."""
     penalize_extra_steps: bool = True
     """Reward 0.5 + 0.5 * |support| / |chosen| on completion instead of 1."""
     token_cost: float = 0.02
     """What 100 tokens of evidence cost in units of the answer's F1; for the objective `answers`."""
     ranking_weight: float = 0.1
-    """Weight of the ranking loss beside the TD loss: the policy's cross-entropy on support not yet taken,
-    over all chunks of the state.
-    """
+    """Weight of the ranking loss beside the TD loss: cross-entropy on support not yet taken."""
     ranking_temperature: float = 0.05
     """Q is divided by it in the ranking loss."""
     validate_every: int = 100

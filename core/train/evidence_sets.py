@@ -49,9 +49,7 @@ BUDGETS = (1, 2, 3, 4, 6, 8)
 """Drawn from in training."""
 VALIDATION_BUDGET = 8
 Labels = Literal["support", "similarity"]
-"""What the warm-up imitates and the consistency of eq. 13 compares with: chunks known to support the answer,
-or those of eq. 16 as in the paper.
-"""
+"""What the warm-up imitates and eq. 13 compares with: known support, or the chunks of eq. 16."""
 _LEAST = {
     "updates": 1,
     "warmup_updates": 0,

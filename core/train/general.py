@@ -33,9 +33,7 @@ DISTRACTORS = 2
 WORD_WEIGHT = 0.3
 """Of BM25 beside the cosine, where distractors are ranked: what an untrained encoder finds most with."""
 HARDEST = 24
-"""Chunks of its document that a question's distractors are drawn from, and all of those of a validation
-question.
-"""
+"""Chunks of its document that distractors are drawn from, and all of those in validation."""
 OWN_QUESTIONS = Path(__file__).resolve().parents[2] / "assets" / "questions"
 """Questions written for this project, over documents that the data set trains on."""
 

@@ -43,9 +43,7 @@ take and give; or only those of a few words that name somebody; or packed to 64 
 project's own documents.
 """
 NAMED = ("deeds", "calls")
-"""Noise about people under the names of the stories' actors: a long novel has a Mary of its own, who went
-somewhere or is called.
-"""
+"""Noise with people named as the stories' actors, who in a novel go somewhere, too."""
 STORY_CUTS = {"sentences": 0.4, "packed": 0.1, "composed": 0.5}
 """The same for the project's own stories."""
 RIVALS = 12

@@ -46,13 +46,9 @@ class QuestionSet:
 
     folder: str
     cut: bool
-    """Paragraphs are cut into sentences; False: the chunks are sentences, or passages that were annotated one
-    by one.
-    """
+    """Paragraphs are cut into sentences; False: chunks are annotated one by one."""
     train: str | None = "train"
-    """File of the training part, one that no agent that ships was trained on where there is such a file; None
-    where there is none.
-    """
+    """File of the training part, if possible one that no shipped agent was trained on; None: none."""
     test: str | None = "eval"
 
 

@@ -32,9 +32,7 @@ if TYPE_CHECKING:
 _BATCH_TOKENS = {"cpu": 1_024, "cuda": 65_536}
 """Padded tokens a batch: few on a CPU, where rows of one length cost more than calls."""
 _WIDTH_STEP = 4
-"""Widths of a batch are multiples of it, narrower than a server's, whose memory must stay level: padding took
-a sixth of an update.
-"""
+"""Widths of a batch are multiples of it, finer than a server's: padding took a sixth of an update."""
 TOWERS = ("state", "action")
 
 

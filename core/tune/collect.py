@@ -58,9 +58,7 @@ class CollectReport:
     skipped: dict[str, int]
     """Runs left out, by reason."""
     decisions: dict[str, int]
-    """Rewrites and verdicts of language models; verdicts as "wrong stop", "right stop", "wrong continue",
-    "right continue".
-    """
+    """Rewrites and verdicts of language models, verdicts as "wrong stop", "right continue" and so on."""
     pairs: dict[str, int]
     """By kind."""
     left_out: int

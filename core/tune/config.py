@@ -22,15 +22,11 @@ class TuneConfig:
     """One tuning by DPO."""
 
     weight_lambda: float = 2.0
-    """lambda: weight of the pairs in which going on is preferred to stopping; all others weigh what their
-    file says, which is 1.
-    """
+    """lambda: weight of pairs in which going on is preferred to stopping; others weigh as their file says."""
     beta: float = 0.1
     """Scale of the difference of log-probabilities within the loss."""
     reference: bool = True
-    """Whether log-probabilities count relative to the untuned model. False is the display of SPARC-RAG
-    section 3.4, which names no reference.
-    """
+    """Log-probabilities count relative to the untuned model; False as SPARC-RAG section 3.4 displays it."""
     epochs: int = 3
     """Times that all pairs are gone through."""
     learning_rate: float = 5e-5

@@ -20,9 +20,7 @@ from core.llm.client import mended
 from core.llm.protocol import Message, Role
 
 Kind = Literal["rewrite", "continue_over_stop", "stop_over_continue"]
-"""rewrite: of two rewrites, the one whose queries found more support. The others: the action before `over` is
-preferred.
-"""
+"""rewrite: the one of two that found more support. The others: the action before `over` is preferred."""
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 MAX_PAIRS = 100_000

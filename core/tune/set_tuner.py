@@ -274,9 +274,7 @@ def _replies(network: Any, tokenizer: Any, tasks: Sequence[SetTask]) -> list[str
 
 
 def _fitting(tasks: Sequence[SetTask], tokenizer: Any, network: Any) -> list[SetTask]:
-    """The tasks, as they are served, that the model's window holds with their reply. Raises
-    BadRequest where the chat template does not take them.
-    """
+    """The tasks that the model's window holds with their reply. Raises BadRequest for its chat template."""
     window = int(
         getattr(network.config.get_text_config(), "max_position_embeddings", tokenizer.model_max_length)
     )

@@ -39,9 +39,7 @@ class Contestant:
     """Whose vectors it searches."""
     config: EpisodeConfig
     follows: bool = False
-    """It takes as many chunks as the first method of the comparison has as evidence, one at least; `config`
-    only bounds them.
-    """
+    """It takes as many chunks as the first method has as evidence, one at least; `config` bounds them."""
 
 
 @dataclass(frozen=True, eq=False)

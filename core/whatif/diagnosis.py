@@ -35,9 +35,7 @@ class Remedy:
 
     way: Way
     value: int | str
-    """keep: nothing, 0. take: the chunk. longer: steps. bm25: rank of the chunk there. agent: its name.
-    cut: most tokens of a chunk.
-    """
+    """take: the chunk. longer: steps. bm25: its rank there. agent: its name. cut: most tokens of a chunk."""
     n_found: int
     """Support chunks that it would hold; cut: those of today whose support it would hold."""
 

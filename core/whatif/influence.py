@@ -14,9 +14,7 @@ from core.index import Searchable
 from core.qrag.agent import Agent, Episode
 
 Influence = tuple[tuple[float, ...], ...]
-"""Row s - 1 has, for every step i < s in order, Q of the chunk chosen at step s in the state that lacks the
-choice of step i.
-"""
+"""Row s - 1 has, for each step i < s, Q of the chunk chosen at s in the state without the choice of i."""
 
 
 def leave_one_out(

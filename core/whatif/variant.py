@@ -158,9 +158,7 @@ class VariantChoice:
     text: str
     q_value: float
     other_q: float | None
-    """Q of the same chunk at the same look of the other run; None where that run has no such look, or no such
-    chunk.
-    """
+    """Q of the same chunk at the same look of the other run; None where that has no such look or chunk."""
 
 
 @dataclass(frozen=True)

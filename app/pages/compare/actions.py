@@ -89,9 +89,7 @@ class ComparisonOrder:
     own_stop: bool = False
     """Agents stop by their own threshold, at k at the latest; the others take as many as the first agent."""
     settings: EpisodeConfig | None = None
-    """How the agent runs that the documents are open under, budget and forbidden chunks aside; None: by its
-    own defaults.
-    """
+    """How the open documents' agent runs, budget and forbidden chunks aside; None: by its defaults."""
     forbidden: tuple[int, ...] = ()
     """Chunks that agents must not choose."""
 
@@ -253,9 +251,7 @@ class Comparisons:
             self._idle["cutting"].set()
 
     def try_out(self, compared: Compared, change: Change) -> list[tuple[ShownColumn, TryOut]]:
-        """Every column whose method looks again after each choice, made again with one chunk
-        changed; none of them is logged. Raises BadRequest.
-        """
+        """Every column that chooses step by step, with one chunk changed, unlogged. Raises BadRequest."""
         columns = [
             column
             for column in self.shown_columns(compared)

@@ -285,9 +285,7 @@ class CompareTab(CompareLayout):
         do: Callable[[Callable[[Comparing[C]], None]], tuple[C, ...]],
         show: Callable[[tuple[C, ...]], Update],
     ) -> Iterator[Update]:
-        """Progress while `do` works, and what there is by then whenever there is more of it. An
-        error becomes a sentence, what was there stays.
-        """
+        """Progress while `do` works, and all that is there by then. An error becomes a sentence."""
         n_shown = 0
 
         def fresh(columns: tuple[C, ...]) -> Update:

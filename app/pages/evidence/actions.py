@@ -228,9 +228,7 @@ class EvidenceSets:
         return self.services.answer(run)
 
     def open(self, run_id: str, owner: str | None, report: Report) -> RunInView:
-        """A logged run with its documents open again. Raises BadRequest for one of another method,
-        RunNotFound, LogError, BadCheckpoint.
-        """
+        """A logged run with its documents open. Raises BadRequest, RunNotFound, LogError, BadCheckpoint."""
         logged = self.services.own_log.get(run_id, owner)
         if logged.record.method not in SETS:
             raise BadRequest(f"run {run_id[:8]} is one of {logged.record.method}, no evidence set")

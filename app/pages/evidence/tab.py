@@ -76,9 +76,7 @@ class EvidenceTab(EvidenceLayout):
     """Built once; handlers are methods."""
 
     def __init__(self, services: Services, session: gr.State, explored: gr.Textbox, page: gr.HTML) -> None:
-        """session, explored, page: the visitor's place in Explore, the question there, and the
-        component that keeps the run's id in the address.
-        """
+        """session, explored, page: the place in Explore, the question there, what keeps the run's id."""
         super().__init__(services, session)
         self.services, self.sets = services, EvidenceSets(services)
         self.session, self.explored, self.page = session, explored, page
@@ -86,9 +84,7 @@ class EvidenceTab(EvidenceLayout):
         self.wanted: gr.State = gr.State(None)
         """(run id, number) of a logged run that is to be shown here; the number tells requests apart."""
         self.to_explore: gr.State = gr.State(None)
-        """("chunk", chunk id, number) when a chunk is to be opened in Explore, ("sample", key, number) when a
-        sample is.
-        """
+        """("chunk", chunk id, number) or ("sample", key, number) when one is to be opened in Explore."""
         self.to_experiments: gr.State = gr.State(None)
         """(method, number) when its runs are to be listed."""
         self._wire()

@@ -86,9 +86,7 @@ class ExperimentsTab(ExperimentsLayout):
         self.services, self.experiments, self.session = services, Experiments(services), session
         self.looking = gr.State(ExperimentsPlace())
         self.to_explore: gr.State = gr.State(None)
-        """("run", run id, number) or ("continue", run id, steps kept, number) when one is to be opened in
-        Explore.
-        """
+        """("run", id, number) or ("continue", id, steps kept, number): what Explore is to open."""
         self.to_sparc: gr.State = gr.State(None)
         """(run id, number) when one is to be opened in SPARC."""
         self.to_sets: gr.State = gr.State(None)

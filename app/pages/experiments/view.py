@@ -309,9 +309,7 @@ def _question(run: LoggedRun, asking: str) -> list[Node]:
 
 
 def sharing(run_id: str, address: str, *, asks: bool) -> list[Node]:
-    """Beside a run in Explore: the question before a visitor shares it, or where it is found from
-    now on. `address`: of the app, without a slash.
-    """
+    """Beside a run in Explore: the question before sharing it, or where it is found. `address`: the app's."""
     if asks:
         return notice(
             SHARING, "outdated", act("share-now", run_id, "Share it"), act("keep", "", "Keep it to myself")

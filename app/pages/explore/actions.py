@@ -31,9 +31,7 @@ from core.types import Document, Workspace
 from core.whatif.influence import without_each
 
 RUNS_AT_ONCE = 3
-"""Runs that are gone on with at the same time: while one's chunks are scored, another's page is drawn, and a
-third waits for the log.
-"""
+"""Runs that go on at once: one is scored, another's page is drawn, a third waits for the log."""
 
 
 def open_in_explore(services: Services, session: Session) -> OpenDocuments:

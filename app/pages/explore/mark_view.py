@@ -16,9 +16,7 @@ _SHOWN_LEFT_OUT = 5
 
 
 def mark_buttons(chunk_id: int, session: Session, *, short: bool = False) -> list[Node]:
-    """Whether a chunk belongs to the answer, for a person to say; pressed again, it is taken back. `short`:
-    without words, where there is no room.
-    """
+    """Whether a chunk belongs to the answer; pressed again, it is taken back. `short`: without words."""
     marked = dict(session.marks).get(chunk_id)
     buttons = (
         (BELONGS, "✓" if short else "Belongs", True, "This chunk belongs to the answer"),

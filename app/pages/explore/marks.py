@@ -260,9 +260,7 @@ class OwnQuestions:
         return {**self._changed(session), self.notice: view.taken_in(n, left_out)}
 
     def training_file(self, session: Session, folder: Path) -> Path:
-        """The questions as `train` reads them, documents cut as the open agent reads them. Raises BadRequest,
-        LogError.
-        """
+        """The questions as `train` reads them, cut for the open agent. Raises BadRequest, LogError."""
         agent = open_in_explore(self.services, session).agent
         asked = ask_marked(self.services.own_log, session.owner, self._opened(session))
         if not asked.questions:

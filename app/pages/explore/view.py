@@ -255,9 +255,7 @@ def reading_views(session: Session) -> list[Node]:
 
 
 def reading(documents: OpenDocuments | None, run: RunInView | None, session: Session) -> list[Node]:
-    """The text around the marked chunk: every chunk can be clicked, chosen ones carry their step's colour,
-    support a ring.
-    """
+    """The text around the marked chunk; chosen chunks carry their step's colour, support a ring."""
     if documents is None or (session.chunk_id is None and session.anchor is None):
         return [h("p.qx-empty", "Click a bar of the strip or a step to read the chunk in its place.")]
     workspace = documents.workspace

@@ -86,9 +86,7 @@ class SparcRuns:
         self._retrievals: WeakKeyDictionary[OpenDocuments, dict[tuple[bool, bool], Retrievals]] = (
             WeakKeyDictionary()
         )
-        """Indexes live as long as the documents that they are of; by whether an agent and dense retrieval are
-        among them.
-        """
+        """Indexes live as long as their documents; by whether an agent and dense retrieval are among them."""
         services.forgets.append(self._forget)
 
     def call_off(self, run_id: str, owner: str | None) -> None:

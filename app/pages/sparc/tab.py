@@ -73,9 +73,7 @@ class SparcTab(SparcLayout):
     def __init__(
         self, services: Services, runs: SparcRuns, session: gr.State, explored: gr.Textbox, page: gr.HTML
     ) -> None:
-        """session, explored, page: the visitor's place in Explore, the question there, and the
-        component that keeps the run's id in the address.
-        """
+        """session, explored, page: the place in Explore, the question there, what keeps the run's id."""
         super().__init__(services, session)
         self.services, self.runs, self.experiments = services, runs, Experiments(services)
         self.session, self.explored, self.page = session, explored, page

@@ -56,9 +56,7 @@ _PACE = ("episodes", "steps", "rank", "objective")
 _LIKE_MULTI_HOP = ("own", "multi-hop-without-musique")
 """Data whose chunks are paragraphs, as those of the agent that ships."""
 LIVELY = 600.0
-"""Seconds without news, longer than a validation takes, after which a training that a command line started
-counts as ended.
-"""
+"""Seconds without news, longer than a validation, after which a command line's training has ended."""
 _NAME = re.compile(rf"[a-z0-9][a-z0-9-]{{0,{MAX_NAME - 1}}}")
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
@@ -369,9 +367,7 @@ def recipe_config(data: str) -> TrainConfig:
 
 
 def checked_base(text: str) -> str:
-    """The base encoder that a person named, empty for the usual one. Raises BadRequest unless it is
-    a hub id or a folder that is there.
-    """
+    """A base encoder by hub id or folder, empty for the usual one. Raises BadRequest."""
     base = text.strip()
     if not base:
         return MINILM

@@ -27,9 +27,7 @@ _UNLESS_TYPED = """(now, offer) => {
   const [then, offered] = JSON.parse(offer || "[]");
   return now === then ? offered : now;
 }"""
-"""Offers a question, as [what stood in the box when the tab was opened, what Explore asks], unless somebody
-typed another one meanwhile.
-"""
+"""Offers a question, as [what stood in the box at first, what Explore asks], unless another was typed."""
 _BLANK = "\N{NO-BREAK SPACE}"
 SECONDS_BETWEEN_LOOKS = 1.0
 """For a document that is being opened."""

@@ -32,9 +32,7 @@ class Sharing:
             )
 
     def written(self, write: Callable[[Path], Path]) -> Iterator[Update]:
-        """The page to download. `write`: makes it in a folder. Gradio keeps a copy of what a handler hands
-        out, so the folder goes at once.
-        """
+        """The page to download, made by `write` in a folder that goes at once: Gradio keeps a copy."""
         with TemporaryDirectory(prefix="qrag-page-") as folder:
             file = write(Path(folder))
             words = "The run as one file, live without a network: send it to anybody."
