@@ -59,19 +59,18 @@ def sparc_end_sentence(trace: SparcTrace) -> str:
     by_then = "this is the best answer by then." if stopped.branch else "no branch had an answer by then."
     words: dict[EndReason, str] = {
         "accepted": (
-            "Stopped: the evaluator accepted the answer of branch"
-            f" {branch_name(stopped.round, stopped.branch)}."
+            f"The evaluator accepted the answer of branch {branch_name(stopped.round, stopped.branch)}."
         ),
         "depth": (
-            f"Stopped: the depth of {config.depth} is used up; "
+            f"The depth of {config.depth} is used up; "
             + (
                 "this is the best branch's answer, which no evaluator accepted."
                 if stopped.answer.strip()
                 else "no branch had an answer."
             )
         ),
-        "tokens": f"Stopped: the budget of {config.max_tokens or 0:,} tokens is used up; {by_then}",
-        "calls": f"Stopped: the budget of {config.max_calls or 0:,} calls is used up; {by_then}",
-        "failed": f"Stopped: an agent could not go on; {by_then}",
+        "tokens": f"The budget of {config.max_tokens or 0:,} tokens is used up; {by_then}",
+        "calls": f"The budget of {config.max_calls or 0:,} calls is used up; {by_then}",
+        "failed": f"An agent could not go on; {by_then}",
     }
     return f"{words[stopped.reason]} {stopped.message}".strip()

@@ -79,16 +79,10 @@ def _merge(part: RoundPart) -> Node:
 def _stopped(trace: SparcTrace) -> Node:
     inner = [
         part_head("Stopped", h("span.qx-stop-mark", {"aria-hidden": "true"})),
-        h("span.qx-part-words", shorten(_end_words(trace), _LONGEST)),
+        h("span.qx-part-words", shorten(sparc_end_sentence(trace), _LONGEST)),
         h("span.qx-part-foot", f"round {len(trace.rounds)} of {trace.started.config.depth}"),
     ]
     return h("li.qx-ends", h("div.qx-part", *inner))
-
-
-def _end_words(trace: SparcTrace) -> str:
-    """Why it stopped, below a heading that says that it did."""
-    words = sparc_end_sentence(trace).removeprefix("Stopped: ")
-    return words[:1].upper() + words[1:]
 
 
 def _live(trace: SparcTrace) -> Node:

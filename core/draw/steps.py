@@ -84,14 +84,14 @@ def _reviewed(trace: Trace, step: StepTaken) -> Node | None:
     return number("beside the others Q", f"{stopped.review[step.step - 1]:.2f}", "review")
 
 
-def stop_card(words: str, *, n_kept: int, tokens: int | None, reviewed: str) -> Node:
+def stop_card(words: str, *, stopped: bool, n_kept: int, tokens: int | None, reviewed: str) -> Node:
     """Where the steps end. words: why, in a sentence. tokens: of the `n_kept` chunks; None where nobody
     counted. reviewed: what the review brought, empty where there was none.
     """
     size = counted(n_kept, "chunk") + ("" if tokens is None else f", {tokens:,} tokens")
     return h(
         "div.qx-stop",
-        h("strong", words),
+        h("strong", "Stopped. " * stopped + words),
         f" {size}." if n_kept else "",
         h("p.qx-sm", reviewed) if reviewed else None,
     )

@@ -195,7 +195,11 @@ def _steps(view: LoggedView) -> Node:
     ]
     tokens = sum(view.workspace[i].n_tokens for i in trace.evidence) if view.workspace else None
     end = stop_card(
-        why_ended(run), n_kept=len(trace.evidence), tokens=tokens, reviewed=review_sentence(trace)
+        why_ended(run),
+        stopped=trace.stopped is not None,
+        n_kept=len(trace.evidence),
+        tokens=tokens,
+        reviewed=review_sentence(trace),
     )
     return h("section.qx-card", {"id": "qx-steps"}, h("h3", counted(len(cards), "choice")), *cards, end)
 

@@ -663,7 +663,7 @@ def test_with_a_language_model_over_http_alive_dead_and_hanging(
         expect(page.locator("#qx-sparc-rounds")).to_contain_text("ended here")
 
     run_to_the_end(page, "failed")
-    expect(page.locator("#qx-sparc-story .qx-notice")).to_contain_text("an agent could not go on")
+    expect(page.locator("#qx-sparc-story .qx-notice")).to_contain_text("An agent could not go on")
     expect(page.locator("#qx-sparc-rounds .qx-round")).to_have_count(1)
     page.get_by_role("tab", name="Experiments", exact=True).click()
     expect(page.locator("#qx-runs-list tbody .qx-chip").nth(0)).to_have_text("failed", timeout=30_000)
@@ -688,7 +688,7 @@ def test_with_a_local_model_that_has_learned_nothing(
 
     run_to_the_end(page, "failed")
     end = (
-        "an agent could not go on; no branch had an answer by then. roomy-causal twice gave no usable JSON"
+        "An agent could not go on; no branch had an answer by then. roomy-causal twice gave no usable JSON"
         " object"
     )
     expect(page.locator("#qx-sparc-story .qx-notice")).to_contain_text(end)
@@ -737,5 +737,5 @@ def test_a_chunk_that_gives_orders_ends_nothing_by_itself(tiny_app: RunningApp, 
     with serve_llm(speaking) as server:
         set_model(page, server.url)
         run_to_the_end(page, "failed")
-        expect(page.locator("#qx-sparc-story .qx-notice")).to_contain_text("an agent could not go on")
+        expect(page.locator("#qx-sparc-story .qx-notice")).to_contain_text("An agent could not go on")
     assert page.title() == "Q-RAG Explorer"

@@ -220,11 +220,11 @@ def test_a_run_that_goes_on_says_what_it_is_doing(n_events: int, status: str, do
 @pytest.mark.parametrize(
     ("reason", "told"),
     [
-        ("accepted", "the evaluator accepted the answer of branch 2.1"),
-        ("depth", "the depth of 3 is used up"),
-        ("tokens", "the budget of 5,000 tokens is used up; this is the best answer by then"),
-        ("calls", "the budget of 9 calls is used up"),
-        ("failed", "an agent could not go on; this is the best answer by then. the endpoint did not answer"),
+        ("accepted", "The evaluator accepted the answer of branch 2.1"),
+        ("depth", "The depth of 3 is used up"),
+        ("tokens", "The budget of 5,000 tokens is used up; this is the best answer by then"),
+        ("calls", "The budget of 9 calls is used up"),
+        ("failed", "An agent could not go on; this is the best answer by then. the endpoint did not answer"),
     ],
 )
 def test_every_end_has_its_sentence(reason: Any, told: str) -> None:
@@ -303,7 +303,7 @@ def test_the_story_is_one_line_and_one_sentence() -> None:
     )
     assert "branch led and asked" in words(aloud[2])
     assert words(aloud[2]).endswith(
-        "Answer: under the mill stone, 83 % sure, right. Stopped: the evaluator accepted the answer of branch 2.1."
+        "Answer: under the mill stone, 83 % sure, right. The evaluator accepted the answer of branch 2.1."
     )
     targets = [a["data-arg"] for _, a, _ in nodes(shown) if a.get("data-act") == "goto"]
     there = {a["id"] for _, a, _ in nodes(drawn.rounds(run)) if "id" in a}

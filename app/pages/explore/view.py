@@ -208,7 +208,13 @@ def steps(run: RunInView | None, session: Session, without: Sequence[float] = ()
         shown = first_steps(run.trace, session.cursor)
         tokens = sum(run.documents.workspace[chunk_id].n_tokens for chunk_id in shown.evidence)
         cards.append(
-            stop_card(words, n_kept=len(shown.evidence), tokens=tokens, reviewed=review_sentence(shown))
+            stop_card(
+                words,
+                stopped=shown.stopped is not None,
+                n_kept=len(shown.evidence),
+                tokens=tokens,
+                reviewed=review_sentence(shown),
+            )
         )
     return cards
 
