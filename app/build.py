@@ -78,8 +78,8 @@ def build_app(services: Services) -> gr.Blocks:
                 others = (explore_tab, compare_tab, sparc_tab, evidence_tab, experiments_tab, evaluate_tab)
                 for other in others:
                     train.on_hide(other.select)
-                shown = _leads(explore.own.to_evaluate, tabs, "evaluate", evaluate.whole.wanted)
-                shown.then(None, js=_TO_WHOLE, **QUIET)
+                leads = _leads(explore.own.to_evaluate, tabs, "evaluate", evaluate.whole.wanted)
+                leads.then(None, js=_TO_WHOLE, **QUIET)
                 _leads(evaluate.whole.to_explore, tabs, "explore", explore.wanted)
                 explore.own.to_train(
                     tabs, explore.session, train.data, train.questions, train.start_from, train.further

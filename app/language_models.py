@@ -130,13 +130,13 @@ class LanguageModels:
         """
         if name in ("", NO_MODEL):
             return None if name else self._for_everyone(owner)
-        given = self.own(Session(owner=owner, llm=name))
-        if given is None:
+        own = self.own(Session(owner=owner, llm=name))
+        if own is None:
             raise BadRequest(
                 "llm names no language model that is there now; open the app's page, save one under Language"
                 f" model, keep the page open and copy its name, or give {NO_MODEL!r}, or leave llm out"
             )
-        return given
+        return own
 
     def _for_everyone(self, owner: str | None) -> Llm | None:
         if self._public and self.default is not None:

@@ -137,18 +137,18 @@ class Services:
             **fork,
         )
         self.log.start(record, documents.workspace.documents, documents.workspace.tables)
-        kept = parent.trace.steps[:fork_step] if parent is not None else ()
+        steps = parent.trace.steps[:fork_step] if parent is not None else ()
         if self.log.whole is None:  # the log itself copies them from the parent
-            for step in kept:
+            for step in steps:
                 self.log.record(record.run_id, step)
         run = RunInView(
             secrets.token_hex(16),
             record.run_id,
             documents,
-            Trace(started, kept),
+            Trace(started, steps),
             label,
             parent_run_id,
-            len(kept),
+            len(steps),
         )
         self.library.runs.put(run.token, run)
         return run

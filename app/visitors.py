@@ -221,8 +221,8 @@ class LlmAllowance:
                 self._used[owner] += n_tokens
             return self._hour
 
-    def settle(self, owner: str | None, hour: datetime, reserved: int, taken: int) -> None:
+    def settle(self, owner: str | None, hour: datetime, reserved: int, spent: int) -> None:
         """What a call has really taken, in the place of what was reserved for it."""
         with self._lock:
             if owner is not None and hour == self._hour:
-                self._used[owner] += taken - reserved
+                self._used[owner] += spent - reserved

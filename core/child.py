@@ -160,9 +160,9 @@ class _Channel:
         return self._cut(n_bytes)
 
     def _cut(self, n_bytes: int) -> bytes:
-        taken = bytes(self._received[:n_bytes])
+        data = bytes(self._received[:n_bytes])
         del self._received[:n_bytes]
-        return taken
+        return data
 
     def _receive(self, most: int) -> None:
         self._wait(self._from, selectors.EVENT_READ)
@@ -217,8 +217,10 @@ def _end_with_parent() -> None:
 def _limit_memory_and_files(most_bytes: int) -> None:
     """Memory beyond what is taken by now; no file may grow by a byte."""
     with suppress(FileNotFoundError):  # elsewhere than on Linux the system knows no such limit
-        taken = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
-        _limit(resource.RLIMIT_AS, taken + most_bytes)
+        n_bytes = (
+            int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+        )
+        _limit(resource.RLIMIT_AS, n_bytes + most_bytes)
     _limit(resource.RLIMIT_FSIZE, 0)
     _limit(resource.RLIMIT_CORE, 0)
 

@@ -51,8 +51,8 @@ def choose(document: Document, specs: Mapping[str, CheckpointSpec]) -> Choice:
     """The first of the checkpoints, by name, that suits stories where the document is one, else the first
     that suits its kind, else the first of all.
     """
-    wanted = ("story", document.kind) if is_story(document) else (document.kind,)
-    suited = (name for kind in wanted for name, spec in specs.items() if kind in spec.suits)
+    kinds = ("story", document.kind) if is_story(document) else (document.kind,)
+    suited = (name for kind in kinds for name, spec in specs.items() if kind in spec.suits)
     name = next(suited, next(iter(specs)))
     return Choice(name, method_of(specs[name]))
 

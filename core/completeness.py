@@ -148,12 +148,12 @@ def questions_by_size(rows: Iterable[DocumentRow], agent: str) -> dict[int, Judg
         complete = np.array([is_complete for _, _, is_complete in judged])
         names = sorted({row.document for row, _, _ in judged})
         fold = np.array([names.index(row.document) % _FOLDS for row, _, _ in judged])
-        said = np.zeros(len(judged))
+        shares = np.zeros(len(judged))
         for number in np.unique(fold):
             others = fold != number
             curve = fit_confidence(leads[others].tolist(), complete[others].tolist())
-            said[~others] = [confidence(value, curve) for value in leads[~others]]
-        by_size[size] = JudgedQuestions(leads, complete, said)
+            shares[~others] = [confidence(value, curve) for value in leads[~others]]
+        by_size[size] = JudgedQuestions(leads, complete, shares)
     return by_size
 
 

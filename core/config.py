@@ -51,14 +51,14 @@ def setting_help(config: type) -> dict[str, str]:
         if isinstance(node, ast.ClassDef)
     )
     helps = dict(setting_help(config.__base__)) if is_dataclass(config.__base__) else {}
-    for setting, said in pairwise(body):
+    for setting, text in pairwise(body):
         is_text = (
-            isinstance(said, ast.Expr)
-            and isinstance(said.value, ast.Constant)
-            and isinstance(said.value.value, str)
+            isinstance(text, ast.Expr)
+            and isinstance(text.value, ast.Constant)
+            and isinstance(text.value.value, str)
         )
         if isinstance(setting, ast.AnnAssign) and isinstance(setting.target, ast.Name) and is_text:
-            helps[setting.target.id] = " ".join(str(ast.literal_eval(said.value)).split())  # type: ignore[attr-defined]
+            helps[setting.target.id] = " ".join(str(ast.literal_eval(text.value)).split())  # type: ignore[attr-defined]
     return helps
 
 

@@ -47,8 +47,8 @@ def review_sentence(trace: Trace) -> str:
         return ""
     if not stopped.taken_back:
         return f"Review: beside the others every chunk is still worth {threshold:.2f} or more, so all stay."
-    taken = ", ".join(f"chunk {chunk_id:,}" for chunk_id in stopped.taken_back)
-    return f"Review: {taken} taken back, worth less than {threshold:.2f} beside the others."
+    chunks = ", ".join(f"chunk {chunk_id:,}" for chunk_id in stopped.taken_back)
+    return f"Review: {chunks} taken back, worth less than {threshold:.2f} beside the others."
 
 
 def sparc_end_sentence(trace: SparcTrace) -> str:

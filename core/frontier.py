@@ -99,8 +99,8 @@ def frontier_rows(
     for first in range(0, len(questions), BATCH):
         part = questions[first : first + BATCH]
         chosen = [
-            _chosen(methods, asked.question, {encoder: own[first + i] for encoder, own in corpora.items()})
-            for i, asked in enumerate(part)
+            _chosen(methods, question.question, {encoder: own[first + i] for encoder, own in corpora.items()})
+            for i, question in enumerate(part)
         ]
         wanted = {
             (i, tuple(sorted(ids))): None for i, sets in enumerate(chosen) for own in sets for ids in own
@@ -108,24 +108,26 @@ def frontier_rows(
         passages = [[part[i].workspace[chunk_id].text for chunk_id in ids] for i, ids in wanted]
         answers = reader.read_many([part[i].question for i, _ in wanted], passages)
         texts = {key: answer.text for key, answer in zip(wanted, answers, strict=True)}
-        for i, asked in enumerate(part):
+        for i, question in enumerate(part):
             for (policy, method), own in zip(methods, chosen[i], strict=True):
                 said = [texts[i, tuple(sorted(ids))] for ids in own]
                 yield FrontierRow(
-                    task=asked.task,
-                    id=asked.id,
+                    task=question.task,
+                    id=question.id,
                     method=method.name,
                     policy=policy,
                     reader=reader.name,
-                    n_documents=len(asked.workspace.tables),
-                    n_chunks=len(asked.workspace),
+                    n_documents=len(question.workspace.tables),
+                    n_chunks=len(question.workspace),
                     settings=tuple(map(float, _settings(method))),
-                    tokens=tuple(sum(asked.workspace[chunk_id].n_tokens for chunk_id in ids) for ids in own),
+                    tokens=tuple(
+                        sum(question.workspace[chunk_id].n_tokens for chunk_id in ids) for ids in own
+                    ),
                     chunks=tuple(map(len, own)),
-                    f1=tuple(round(answer_f1(text, asked.answers), 4) for text in said),
-                    em=tuple(answer_em(text, asked.answers) for text in said),
-                    recall=tuple(round(fact_recall(ids, asked.support), 4) for ids in own),
-                    support_f1=tuple(round(fact_f1(ids, asked.support), 4) for ids in own),
+                    f1=tuple(round(answer_f1(text, question.answers), 4) for text in said),
+                    em=tuple(answer_em(text, question.answers) for text in said),
+                    recall=tuple(round(fact_recall(ids, question.support), 4) for ids in own),
+                    support_f1=tuple(round(fact_f1(ids, question.support), 4) for ids in own),
                 )
         on_progress(first + len(part), len(questions))
 

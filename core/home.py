@@ -35,12 +35,12 @@ def cache_folder(name: str, part: str = "") -> Path:
 
 def cache_bytes(environ: Mapping[str, str] = os.environ) -> int:
     """Most bytes of all caches together. Raises BadRequest when $QRAG_CACHE_GB is no size."""
-    given = environ.get("QRAG_CACHE_GB") or str(CACHE_GB)
+    text = environ.get("QRAG_CACHE_GB") or str(CACHE_GB)
     with suppress(ValueError):
-        gigabytes = float(given)
+        gigabytes = float(text)
         if 0 <= gigabytes < math.inf:
             return int(gigabytes * 1e9)
-    raise BadRequest(f"QRAG_CACHE_GB={given!r} is no size; give gigabytes, 0 or more, as a number")
+    raise BadRequest(f"QRAG_CACHE_GB={text!r} is no size; give gigabytes, 0 or more, as a number")
 
 
 def keep_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:

@@ -121,9 +121,9 @@ def answer_accuracy(answer: str, accepted: Collection[str]) -> float:
     >>> answer_accuracy("in Paris, France", ["paris"]), answer_accuracy("Parisian", ["paris"])
     (1.0, 0.0)
     """
-    said = f" {plain_answer(answer)} "
+    text = f" {plain_answer(answer)} "
     return max(
-        float(bool(plain_answer(one)) and f" {plain_answer(one)} " in said) for one in _not_empty(accepted)
+        float(bool(plain_answer(one)) and f" {plain_answer(one)} " in text) for one in _not_empty(accepted)
     )
 
 

@@ -107,9 +107,9 @@ class Embedded:
         words = word_index(self.workspace, self.workspace.texts, words_file(self.workspace, part))
         shared = words.scores(words_of(query))
         ranked = np.argsort(-shared, kind="stable")[:LIKELIEST_CHUNKS]
-        wanted = ranked[(shared[ranked] > 0) & ~self.mask[ranked]]
+        likely = ranked[(shared[ranked] > 0) & ~self.mask[ranked]]
         mask, store = self.mask.copy(), vector_store(self.encoder, part)
-        for ids in batches(wanted, _AT_ONCE):
+        for ids in batches(likely, _AT_ONCE):
             texts = [self.workspace[chunk_id].text for chunk_id in ids.tolist()]
             self.vectors[ids] = embed_chunks(self.encoder, texts, store)
             mask[ids] = True

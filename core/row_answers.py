@@ -27,11 +27,12 @@ def with_answers(
     """The rows in order, with answer EM and F1 where the answer is known. `examples`: each row's own."""
     pairs = zip(rows, examples, strict=True)
     while batch := list(islice(pairs, BATCH)):
-        asked = [(row, example) for row, example in batch if example.answers]
+        answerable = [(row, example) for row, example in batch if example.answers]
         evidence = [
-            {chunk_id: example.chunks[chunk_id] for chunk_id in own_evidence(row)} for row, example in asked
+            {chunk_id: example.chunks[chunk_id] for chunk_id in own_evidence(row)}
+            for row, example in answerable
         ]
-        answers = iter(answer_evidence(reader, [example.question for _, example in asked], evidence))
+        answers = iter(answer_evidence(reader, [example.question for _, example in answerable], evidence))
         for row, example in batch:
             if not example.answers:
                 yield row

@@ -72,10 +72,12 @@ class SparcStory:
         """The whole line, to be read aloud."""
         sentences = [f"Asked: {self.question}"]
         for part in self.rounds:
-            asked = "" if part.number == 1 else f' asked "{"".join(words for words, _ in part.query)}" and'
+            query_words = (
+                "" if part.number == 1 else f' asked "{"".join(words for words, _ in part.query)}" and'
+            )
             also = " and" if part.n_branches > 1 else ""
             sentences.append(
-                f"Round {part.number}, {_counted(part.n_branches)}: {lead(part)}{also}{asked} found"
+                f"Round {part.number}, {_counted(part.n_branches)}: {lead(part)}{also}{query_words} found"
                 f" {str(part.excerpt).rstrip('.')}; {part.answers}; {part.n_kept} chunks kept,"
                 f" {part.n_dropped} dropped."
             )
@@ -123,11 +125,11 @@ def fates(trace: SparcTrace, number: int) -> tuple[Fate, ...]:
     for branch in one.branches:
         for chunk in branch.chunks:
             finders.setdefault(chunk.chunk_id, []).append(branch.number)
-    kept = one.merged.note.chunk_ids
+    note = one.merged.note.chunk_ids
     by_worth = [chunk.chunk_id for chunk in one.merged.weighed]
-    others = [i for i in dict.fromkeys([*by_worth, *held, *finders]) if i not in kept]
+    others = [i for i in dict.fromkeys([*by_worth, *held, *finders]) if i not in note]
     return (
-        *(Fate(i, tuple(finders.get(i, ())), True, _why_kept(one, i, held)) for i in kept),
+        *(Fate(i, tuple(finders.get(i, ())), True, _why_kept(one, i, held)) for i in note),
         *(Fate(i, tuple(finders.get(i, ())), False, _why_dropped(one, i)) for i in others),
     )
 
@@ -155,7 +157,7 @@ def _part(trace: SparcTrace, one: SparcRound, gold: Sequence[int]) -> RoundPart:
     assert one.best is not None
     best, all_fates = one.best, fates(trace, one.number)
     cited = best.answered.citations if best.answered is not None else ()
-    shown = next((i for i in cited if i in trace.pool), next((c.chunk_id for c in best.chunks), None))
+    key_chunk = next((i for i in cited if i in trace.pool), next((c.chunk_id for c in best.chunks), None))
     answer = best.answered.answer if best.answered is not None else ""
     part = {
         chunk.chunk_id
@@ -170,7 +172,7 @@ def _part(trace: SparcTrace, one: SparcRound, gold: Sequence[int]) -> RoundPart:
         len(one.branches),
         best.query.strategy,
         asked_anew(trace.started.question, best.query.query),
-        excerpt(trace.text(shown), answer) if shown is not None else Excerpt("nothing", "", ""),
+        excerpt(trace.text(key_chunk), answer) if key_chunk is not None else Excerpt("nothing", "", ""),
         _answers(one),
         len(part & {*gold}),
         n_kept,

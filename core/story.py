@@ -115,8 +115,8 @@ class Story:
         parts += [f"missed, chunk {part.chunk_id:,}: {str(part.excerpt).rstrip('.')}" for part in self.missed]
         if self.answer is not None:
             parts.append(f"answer: {answer_words(self.answer)}")
-        asked = f"Asked: {self.query}"
-        return " ".join([asked, "; ".join(parts) + "." if parts else "", self.end]).strip()
+        question = f"Asked: {self.query}"
+        return " ".join([question, "; ".join(parts) + "." if parts else "", self.end]).strip()
 
 
 def story_of(
@@ -135,11 +135,11 @@ def story_of(
     missed = missed_support(trace, gold)
     trails = {trail.chunk_id: trail for trail in gold_trails(trace, [*trace.chosen, *missed])}
     spoken: set[str] = set()
-    asked = content_words(query)
+    question_words = content_words(query)
 
     def part(chunk_id: int, step: int | None) -> StoryPart:
         words = text(chunk_id)
-        mark = _telling(words, chunk_id, reading, asked, spoken)
+        mark = _telling(words, chunk_id, reading, question_words, spoken)
         spoken.update(words_of(mark))
         by = trace.steps[step - 1].chosen_by if step else "agent"
         return StoryPart(
@@ -245,7 +245,7 @@ def _answer(reading: EvidenceAnswer, known_answer: str) -> StoryAnswer:
 
 
 def _telling(
-    text: str, chunk_id: int, reading: EvidenceAnswer | None, asked: Sequence[str], spoken: set[str]
+    text: str, chunk_id: int, reading: EvidenceAnswer | None, question_words: Sequence[str], spoken: set[str]
 ) -> str:
     """The words that stand for a chunk: the answer where it stands here, else the longest word of content of
     the question that no earlier part has told.
@@ -258,7 +258,7 @@ def _telling(
     ):
         return text[reading.place[0] : reading.place[1]]
     line = one_line(text)
-    new = sorted({word for word in asked if word not in spoken}, key=len, reverse=True)
+    new = sorted({word for word in question_words if word not in spoken}, key=len, reverse=True)
     for word in new:
         match = re.search(rf"\b{re.escape(word)}\b", line, re.IGNORECASE)
         if match is not None:

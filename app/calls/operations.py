@@ -193,14 +193,14 @@ class Operations:
             known questions with their support, notices, and timings in milliseconds.
         """
         owner = self._owner(visitor, request)
-        given = [
+        sources = [
             key
             for key, value in (("text", text), ("content", content), ("sample", sample), ("run_id", run_id))
             if value
         ]
-        if len(given) != 1:
+        if len(sources) != 1:
             raise BadRequest(
-                f"{' and '.join(given) or 'nothing'} is given to open; give one of text, content, sample and run_id"
+                f"{' and '.join(sources) or 'nothing'} is given to open; give one of text, content, sample and run_id"
             )
         if run_id:
             if agent or chunker or max_tokens:

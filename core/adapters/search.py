@@ -47,10 +47,10 @@ class Search:
         workspace, n = self.corpus.workspace, len(self.corpus)
         config = self.config.with_(step_budget=min(self.config.step_budget if k is None else k, n))
         trace = fold(self.retriever.retrieve(query, self.corpus, config))
-        kept = {*trace.picks}
+        picks = {*trace.picks}
         made = []
         for step in trace.steps:
-            if step.chunk_id not in kept:
+            if step.chunk_id not in picks:
                 continue
             chunk = workspace[step.chunk_id]
             document = workspace.documents[chunk.document]

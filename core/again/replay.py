@@ -67,12 +67,12 @@ def config_again(run: LoggedRun) -> EpisodeConfig:
     config = EpisodeConfig.from_json(run.record.config)
     if not run.record.fork_step:
         return config
-    kept = tuple((step.step, step.chunk_id) for step in run.trace.steps[: run.record.fork_step])
+    forced = tuple((step.step, step.chunk_id) for step in run.trace.steps[: run.record.fork_step])
     # one of them may have been forbidden since: it can't be chosen again anyway
-    taken = {chunk_id for _, chunk_id in kept}
+    chunk_ids = {chunk_id for _, chunk_id in forced}
     return config.with_(
-        forced=(*kept, *(pair for pair in config.forced if pair[0] > len(kept))),
-        forbidden=tuple(chunk_id for chunk_id in config.forbidden if chunk_id not in taken),
+        forced=(*forced, *(pair for pair in config.forced if pair[0] > len(forced))),
+        forbidden=tuple(chunk_id for chunk_id in config.forbidden if chunk_id not in chunk_ids),
     )
 
 

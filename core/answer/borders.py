@@ -77,8 +77,8 @@ def whole(text: str, start: int, end: int) -> tuple[int, int] | None:
             break
     else:
         return None
-    kept = _n_letters(text, max(start, place[0]), min(end, place[1]))
-    return place if kept and kept >= LEAST_KEPT * _n_letters(text, start, end) else None
+    n_inside = _n_letters(text, max(start, place[0]), min(end, place[1]))
+    return place if n_inside and n_inside >= LEAST_KEPT * _n_letters(text, start, end) else None
 
 
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:

@@ -76,10 +76,10 @@ class ReaderSpec(BaseModel):
 
 def shipped() -> Path:
     """Folder of the reader that answers unless another is named. Raises BadRequest for a bad $QRAG_READER."""
-    wanted = os.environ.get(READER_VARIABLE, "")
-    if wanted not in ("", "small", "large"):
-        raise BadRequest(f"{READER_VARIABLE}={wanted!r} is no reader; choose small or large, or leave it out")
-    return LARGE if wanted == "large" or uses_mpnet() else SMALL
+    name = os.environ.get(READER_VARIABLE, "")
+    if name not in ("", "small", "large"):
+        raise BadRequest(f"{READER_VARIABLE}={name!r} is no reader; choose small or large, or leave it out")
+    return LARGE if name == "large" or uses_mpnet() else SMALL
 
 
 def read_reader_spec(folder: Path) -> ReaderSpec:

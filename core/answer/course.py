@@ -216,10 +216,12 @@ class ReadingCourse:
     def _story(self, rng: Random) -> Lesson:
         n_each = rng.choice((1, 2, 3))
         story = tell_story(rng, 9 * n_each + rng.randrange(21 * n_each + 1), 3 * n_each)
-        asked = rng.choice(story.questions)
+        question = rng.choice(story.questions)
         facts = tuple(fact.text for fact in story.facts)
         return self._lesson_of_story(
-            "stories", BabiQuestion(asked.question, facts, tuple(sorted(asked.support)), asked.answer), rng
+            "stories",
+            BabiQuestion(question.question, facts, tuple(sorted(question.support)), question.answer),
+            rng,
         )
 
     def _lesson_of_story(self, source: str, story: BabiQuestion, rng: Random) -> Lesson:
@@ -227,8 +229,8 @@ class ReadingCourse:
         named = set(story.question.rstrip("?").split()[2:]) - {"the", "is", "was"}
         others = [row for row in range(len(story.facts)) if row not in story.support]
         if rng.random() < RETRIEVED:
-            asked = set(story.question.rstrip("?").lower().split())
-            alike = [len(asked & set(fact.rstrip(".").lower().split())) for fact in story.facts]
+            question_words = set(story.question.rstrip("?").lower().split())
+            alike = [len(question_words & set(fact.rstrip(".").lower().split())) for fact in story.facts]
             rows = sorted(
                 sorted(range(len(alike)), key=lambda row: (-alike[row], rng.random()))[: rng.randint(3, 6)]
             )
@@ -328,9 +330,9 @@ def _over_nearest(one: QuestionInChunks) -> Lesson:
     """A question over BM25's first chunks; no answer where neither support nor its words are there."""
     rows = sorted(one.nearest[:RETRIEVED_CHUNKS])
     texts = tuple(one.texts[row] for row in rows)
-    wanted = [_plain(answer) for answer in one.question.answers if _plain(answer) not in YES_OR_NO]
+    answers = [_plain(answer) for answer in one.question.answers if _plain(answer) not in YES_OR_NO]
     is_there = bool(one.support) and (
-        set(one.support) <= set(rows) or any(answer in _plain(text) for answer in wanted for text in texts)
+        set(one.support) <= set(rows) or any(answer in _plain(text) for answer in answers for text in texts)
     )
     return Lesson(NATURAL, one.question.question, texts, one.question.answers if is_there else ())
 
@@ -365,9 +367,9 @@ def _over_support(example: Example) -> Lesson:
 
 def _distractors(example: Example) -> list[str]:
     """Passages that are no support and hold no accepted answer."""
-    wanted = [_plain(answer) for answer in example.answers if _plain(answer) not in ("yes", "no")]
+    answers = [_plain(answer) for answer in example.answers if _plain(answer) not in ("yes", "no")]
     others = [text for row, text in enumerate(example.chunks) if row not in example.support]
-    return [text for text in others if not any(answer in _plain(text) for answer in wanted)]
+    return [text for text in others if not any(answer in _plain(text) for answer in answers)]
 
 
 def _is_held_out(example: Example) -> bool:

@@ -32,9 +32,9 @@ def evaluate_answers(
     **about: Any,
 ) -> Iterator[AnswerRow]:
     """A row an example that has an answer, in order. `evidence_of`: chunk ids; `about`: fields of all."""
-    asked = [example for example in examples if example.answers]
-    for done in range(0, len(asked), BATCH):
-        batch = asked[done : done + BATCH]
+    answerable = [example for example in examples if example.answers]
+    for done in range(0, len(answerable), BATCH):
+        batch = answerable[done : done + BATCH]
         evidence = [sorted(evidence_of(example)) for example in batch]
         passages = [
             [example.chunks[chunk_id] for chunk_id in ids]
@@ -43,7 +43,7 @@ def evaluate_answers(
         answers = reader.read_many([example.question for example in batch], passages)
         for example, ids, answer in zip(batch, evidence, answers, strict=True):
             yield _row(reader, example, ids, answer, about)
-        on_progress(done + len(batch), len(asked))
+        on_progress(done + len(batch), len(answerable))
 
 
 def _row(

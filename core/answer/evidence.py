@@ -102,9 +102,9 @@ def answer_evidence(
     """
     answers = _from_chunks(reader, questions, evidence)
     unsure = [at for at, answer in enumerate(answers) if not answer.reliable_text and at < len(metadata)]
-    asked = [at for at in unsure if any(metadata[at])]
-    read = reader.read_many([questions[at] for at in asked], [metadata[at] for at in asked]) if asked else []
-    for at, answer in zip(asked, read, strict=True):
+    again = [at for at in unsure if any(metadata[at])]
+    read = reader.read_many([questions[at] for at in again], [metadata[at] for at in again]) if again else []
+    for at, answer in zip(again, read, strict=True):
         if answer.text and answer.reliable and answer.span is not None:
             answers[at] = EvidenceAnswer(
                 answer.text, round(answer.confidence, 4), reader.name, document=answer.span.passage

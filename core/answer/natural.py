@@ -71,9 +71,9 @@ def questions_in_chunks(
             nearest = tuple(order[:NEAREST].tolist())
             quotes = tuple(sorted(_within(table, support, places)))
             f1, spans = _best_spans(question.answers, {row: texts[row] for row in support}, quotes)
-            kept = {row: texts[row] for row in sorted({*support, *nearest})}
+            passages = {row: texts[row] for row in sorted({*support, *nearest})}
             yield QuestionInChunks(
-                question, kept, support, nearest, spans if f1 >= WORTH_LEARNING else (), f1, quotes
+                question, passages, support, nearest, spans if f1 >= WORTH_LEARNING else (), f1, quotes
             )
 
 
@@ -126,19 +126,19 @@ def shared_spans(text: str, answer: str) -> list[tuple[float, int, int]]:
     >>> shared_spans("probably a two hundred foot range .", "two hundred feet")
     [(0.8, 11, 22)]
     """
-    wanted = Counter(plain_answer(answer).split())
+    answer_counts = Counter(plain_answer(answer).split())
     words = [(plain_answer(match[0]).split(), *match.span()) for match in _WORD.finditer(text)]
     best: list[tuple[float, int, int]] = []
-    for first, (said, start, _) in enumerate(words):
-        if not wanted.keys() & set(said):
+    for first, (word, start, _) in enumerate(words):
+        if not answer_counts.keys() & set(word):
             continue
-        left, n_said, n_shared = wanted.copy(), 0, 0
+        left, n_said, n_shared = answer_counts.copy(), 0, 0
         for parts, _, end in words[first : first + LONGEST_SPAN]:
             n_said += len(parts)
             hit = [part for part in parts if left[part] > 0]
             left.subtract(hit)
             n_shared += len(hit)
-            f1 = 2 * n_shared / (n_said + wanted.total())
+            f1 = 2 * n_shared / (n_said + answer_counts.total())
             if hit and (not best or f1 >= best[0][0]):
                 best = [(f1, start, end)] if not best or f1 > best[0][0] else [*best, (f1, start, end)]
     return best

@@ -50,11 +50,11 @@ def as_statement(question: str, answer: str) -> str:
     >>> as_statement("Since when?", "1907")
     'Since when: 1907.'
     """
-    asked = question.strip().rstrip("?").rstrip()
+    stem = question.strip().rstrip("?").rstrip()
     for pattern, form in _FORMS:
-        if match := pattern.fullmatch(asked):
+        if match := pattern.fullmatch(stem):
             return form.format(answer=answer, **match.groupdict()) + "."
-    return f"{asked}: {answer}."
+    return f"{stem}: {answer}."
 
 
 def statement_lesson(lesson: Lesson, distractors: Sequence[str], rng: Random) -> Lesson | None:

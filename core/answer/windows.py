@@ -71,9 +71,9 @@ def read_windows(
 ) -> list[Window]:
     """Rows of at most `window` tokens that hold all passages; none where no passage has a token."""
     texts = _bounded(passages)
-    [(asked, _), *pieces] = tokenizer.pieces([without_halves(question), *texts])
-    asked = asked[:QUESTION_TOKENS]
-    room = window - len(asked) - 2
+    [(question_ids, _), *pieces] = tokenizer.pieces([without_halves(question), *texts])
+    question_ids = question_ids[:QUESTION_TOKENS]
+    room = window - len(question_ids) - 2
     rows: list[list[_Piece]] = [[]]
     left = room
     for piece in (
@@ -86,7 +86,7 @@ def read_windows(
             left = room
         rows[-1].append(piece)
         left -= len(piece.ids) + 1
-    return [_window(tokenizer, asked, row, texts) for row in rows if row]
+    return [_window(tokenizer, question_ids, row, texts) for row in rows if row]
 
 
 def _bounded(passages: Sequence[str]) -> list[str]:
@@ -107,9 +107,9 @@ def _pieces(whole: _Piece, most: int) -> Iterator[_Piece]:
 
 
 def _window(
-    tokenizer: FastTokenizer, asked: list[int], pieces: Sequence[_Piece], texts: Sequence[str]
+    tokenizer: FastTokenizer, question_ids: list[int], pieces: Sequence[_Piece], texts: Sequence[str]
 ) -> Window:
-    ids = [tokenizer.cls_id, *asked, tokenizer.sep_id]
+    ids = [tokenizer.cls_id, *question_ids, tokenizer.sep_id]
     n_question = len(ids)
     columns: list[tuple[int, int, int, bool, bool]] = [(NOWHERE, 0, 0, False, False)] * n_question
     for piece in pieces:

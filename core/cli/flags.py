@@ -88,15 +88,15 @@ def add_settings(
         kind = kinds[setting.name]
         if setting.name in without or not (kind in (int, float) or get_origin(kind) is Literal):
             continue
-        taken: dict[str, Any] = (
+        options: dict[str, Any] = (
             {"choices": get_args(kind)}
             if get_origin(kind) is Literal
             else {"type": kind, "metavar": "X" if kind is float else "N"}
         )
-        said = helps.get(setting.name, words(setting.name)).rstrip(".").replace("%", "%%")
+        help_text = helps.get(setting.name, words(setting.name)).rstrip(".").replace("%", "%%")
         if with_defaults:
-            taken["default"], said = setting.default, f"{said} (default {setting.default})"
-        parser.add_argument(f"--{setting.name.replace('_', '-')}", help=said, **taken)
+            options["default"], help_text = setting.default, f"{help_text} (default {setting.default})"
+        parser.add_argument(f"--{setting.name.replace('_', '-')}", help=help_text, **options)
 
 
 def add_episode_flags(parser: argparse.ArgumentParser) -> None:

@@ -222,20 +222,20 @@ def _read_file(path: Path, converter: Converter, on_part: OnPart) -> dict[str, D
 
 def config_of(args: argparse.Namespace, spec: CheckpointSpec, n_chunks: int) -> EpisodeConfig:
     """Flags over the checkpoint's defaults; for a short document only a default budget shrinks."""
-    given = {
+    settings = {
         name: getattr(args, name)
         for name in ("step_budget", "temperature")
         if getattr(args, name) is not None
     }
     if getattr(args, "k", None) is not None:
-        given["step_budget"] = args.k
-    given |= {
+        settings["step_budget"] = args.k
+    settings |= {
         name: getattr(args, name) for name in ("stop_threshold", "review_threshold") if hasattr(args, name)
     }
     config = spec.episode_config(
-        seed=args.seed, beam_width=args.beam_width, top_k_actions=args.top_k_actions, **given
+        seed=args.seed, beam_width=args.beam_width, top_k_actions=args.top_k_actions, **settings
     )
-    if "step_budget" not in given and 0 < n_chunks < config.step_budget:
+    if "step_budget" not in settings and 0 < n_chunks < config.step_budget:
         config = config.with_(step_budget=n_chunks)
     config.check_against(n_chunks)
     return config

@@ -328,8 +328,8 @@ def _line(row: RunRow) -> str:
 
 def _printable(text: str) -> str:
     """One line without control characters, so that a document can't steer the terminal."""
-    shown = "".join(character if character.isprintable() else " " for character in text)
-    return shown if len(shown) <= 160 else shown[:159] + "…"
+    line = "".join(character if character.isprintable() else " " for character in text)
+    return line if len(line) <= 160 else line[:159] + "…"
 
 
 def _print_json(value: Any) -> None:

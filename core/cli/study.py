@@ -177,8 +177,10 @@ def _frontier_rows(study: FrontierStudy, args: argparse.Namespace) -> Iterator[F
 
 def _variations(study: RowStudy, args: argparse.Namespace) -> list[Variation]:
     """Those of the study; --length fills in where it names none, --lengths picks among those it names."""
-    wanted = None if args.lengths is None else args.lengths.split(",")
-    variations = [variation for variation in study.variations if wanted is None or variation.length in wanted]
+    lengths = None if args.lengths is None else args.lengths.split(",")
+    variations = [
+        variation for variation in study.variations if lengths is None or variation.length in lengths
+    ]
     if not variations:
         raise BadRequest(
             f"--lengths {args.lengths} names none of the study's lengths; they are"

@@ -118,9 +118,9 @@ def _trace_corpus(args: argparse.Namespace) -> int:
         raise BadRequest("--run names queries by their ids; give them with --queries")
     if args.queries is None:
         check_query(args.query)
-        asked: list[tuple[str | None, str]] = [(None, args.query)]
+        queries: list[tuple[str | None, str]] = [(None, args.query)]
     else:
-        asked = [*read_queries(args.queries)]
+        queries = [*read_queries(args.queries)]
     parts = CorpusParts(args.corpus)
     encoder = load_encoder(args.checkpoint or parts.plan.checkpoint, args.device)
     if encoder.vector_fingerprint != parts.plan.vectors:
@@ -133,7 +133,7 @@ def _trace_corpus(args: argparse.Namespace) -> int:
     retriever, reader = AgentRetriever(agent), load_reader(device=args.device)
     with line_file(args.run) as keep_found, opened_index(parts, encoder.spec, args.cluster) as index:
         corpus = EmbeddedCorpus(parts, index)
-        for query_id, query in asked:
+        for query_id, query in queries:
             seed = config.seed if query_id is None else episode_seed(config.seed, query_id)
             trace = fold(retriever.retrieve(query, corpus, config.with_(seed=seed)))
             evidence = {chunk_id: corpus.text(chunk_id) for chunk_id in trace.evidence}

@@ -225,9 +225,9 @@ class CorpusParts:
 
     def ranges(self, n_shards: int) -> list[tuple[int, int]]:
         """Parts [first, last) of each shard: about as many chunks to each, none empty."""
-        wanted = np.linspace(0, len(self), n_shards + 1)[1:-1]
+        borders = np.linspace(0, len(self), n_shards + 1)[1:-1]
         halfway = (self.starts[1:] + self.starts[:-1]) / 2
-        nearest = np.searchsorted(halfway, wanted).tolist()
+        nearest = np.searchsorted(halfway, borders).tolist()
         cuts = np.unique([0, *nearest, len(self.parts)]).tolist()
         return [(first, last) for first, last in pairwise(cuts) if self.starts[last] > self.starts[first]]
 

@@ -46,7 +46,9 @@ class LocalShards:
         self._shards = [Shard(setting) for setting in settings]
 
     def ask_all(self, name: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-        return [getattr(shard, name)(*given) for shard, given in zip(self._shards, arguments, strict=True)]
+        return [
+            getattr(shard, name)(*argument) for shard, argument in zip(self._shards, arguments, strict=True)
+        ]
 
     def ask(self, shard: int, name: str, *arguments: Any) -> Any:
         return getattr(self._shards[shard], name)(*arguments)
@@ -180,7 +182,7 @@ class ShardedIndex:
         n = len(columns)
         minima, maxima = np.full(n, np.nan, np.float32), np.full(n, np.nan, np.float32)
         best = np.full(n, -1, np.int32)
-        asked, arguments = [], []
+        parts, arguments = [], []
         for shard, (first, last) in enumerate(
             zip(self._borders.tolist(), self._borders[1:].tolist(), strict=False)
         ):
@@ -189,12 +191,12 @@ class ShardedIndex:
                 continue
             own = bisect_right(columns, begin) - 1  # the column that the shard's first chunk lies in
             inside = columns[own : np.searchsorted(columns, end)]
-            asked.append((shard, own))
+            parts.append((shard, own))
             arguments.append(
                 (look.views[shard], look.words[shard], np.maximum(inside, begin) - first, end - first)
             )
-        for (shard, own), given in zip(asked, arguments, strict=True):
-            part: Tile = self._shards.ask(shard, "tile", *given)
+        for (shard, own), argument in zip(parts, arguments, strict=True):
+            part: Tile = self._shards.ask(shard, "tile", *argument)
             place = slice(own, own + len(part.best))
             is_better = (part.best >= 0) & ~(
                 maxima[place] >= part.maxima
@@ -206,5 +208,5 @@ class ShardedIndex:
 
     def count(self, look: LookView, at_least: float) -> int:
         """Chunks whose Q reaches a number."""
-        asked = [(view, words, at_least) for view, words in zip(look.views, look.words, strict=True)]
-        return sum(self._shards.ask_all("count", asked))
+        arguments = [(view, words, at_least) for view, words in zip(look.views, look.words, strict=True)]
+        return sum(self._shards.ask_all("count", arguments))

@@ -106,7 +106,7 @@ def _answers(node: dict[str, Any]) -> bool:
 
 
 def task_results(
-    kind: type, given: tuple[Any, ...], method: str, tasks: Sequence[Any], cluster: str | None
+    kind: type, arguments: tuple[Any, ...], method: str, tasks: Sequence[Any], cluster: str | None
 ) -> Iterator[tuple[int, Any]]:
     """(place in `tasks`, result) of each task as it is done: what `method` of an object makes of it. In this
     process without a cluster, else in workers with an object each; a task in a worker that dies is done by
@@ -115,7 +115,7 @@ def task_results(
     if not tasks:
         return
     if cluster is None:
-        yield from enumerate(map(getattr(kind(*given), method), tasks))
+        yield from enumerate(map(getattr(kind(*arguments), method), tasks))
         return
     with joined_cluster(cluster):
         import ray
@@ -123,7 +123,7 @@ def task_results(
 
         new_worker = ray.remote(kind).options(num_cpus=1).remote
         waiting, deaths = deque(enumerate(tasks)), Counter[int]()
-        idle = [new_worker(*given) for _ in range(min(n_cores(), len(tasks)))]
+        idle = [new_worker(*arguments) for _ in range(min(n_cores(), len(tasks)))]
         under_way: dict[Any, tuple[int, Any, Any]] = {}
         try:
             while waiting or under_way:
@@ -150,7 +150,7 @@ def task_results(
                         ) from error
                     ray.kill(idle.pop())  # it may only have been out of reach
                     waiting.appendleft((place, task))
-                    idle.append(new_worker(*given))
+                    idle.append(new_worker(*arguments))
                 else:
                     yield place, result
         finally:
@@ -195,8 +195,8 @@ class RayShards:
     def ask_all(self, name: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         """See `Shards`. Raises BadRequest for a shard that is gone, and what a shard raises."""
         answers = [
-            getattr(worker, name).remote(*given)
-            for worker, given in zip(self._workers, arguments, strict=True)
+            getattr(worker, name).remote(*argument)
+            for worker, argument in zip(self._workers, arguments, strict=True)
         ]
         return [self._answer(shard, answer) for shard, answer in enumerate(answers)]
 

@@ -107,7 +107,7 @@ def colours(finders: Mapping[int, Sequence[str]], taken_back: Iterable[int] = ()
 
 
 def columns(
-    shown: ShownComparison,
+    comparison: ShownComparison,
     acts: Mapping[int, Sequence[Node]] | None = None,
     owed: Mapping[int, Sequence[Sequence[float]]] | None = None,
 ) -> Node:
@@ -117,8 +117,8 @@ def columns(
     cells = [
         _refusal(column)
         if column.trace is None
-        else _column(shown, at, column, column.trace, (acts or {}).get(at, ()), (owed or {}).get(at))
-        for at, column in enumerate(shown.columns)
+        else _column(comparison, at, column, column.trace, (acts or {}).get(at, ()), (owed or {}).get(at))
+        for at, column in enumerate(comparison.columns)
     ]
     return h("div.qx-columns", *cells)
 
@@ -134,7 +134,7 @@ def _refusal(column: MethodColumn) -> Node:
 
 
 def _column(
-    shown: ShownComparison,
+    comparison: ShownComparison,
     at: int,
     column: MethodColumn,
     trace: Trace,
@@ -143,7 +143,11 @@ def _column(
 ) -> Node:
     cards = [
         _card(
-            shown, at, trace, place, _owed(trace, place, owed[place], shown.paint) if owed and place else None
+            comparison,
+            at,
+            trace,
+            place,
+            _owed(trace, place, owed[place], comparison.paint) if owed and place else None,
         )
         for place in range(len(trace.steps))
     ]
@@ -155,17 +159,19 @@ def _column(
     return h(
         "section.qx-column",
         {"aria-label": column.name},
-        _head(shown, at, column, trace, acts),
-        _picture(shown, at, trace),
+        _head(comparison, at, column, trace, acts),
+        _picture(comparison, at, trace),
         h("div", h("ol.qx-found", *cards) if cards else nothing, stops),
     )
 
 
-def _head(shown: ShownComparison, at: int, column: MethodColumn, trace: Trace, acts: Sequence[Node]) -> Node:
+def _head(
+    comparison: ShownComparison, at: int, column: MethodColumn, trace: Trace, acts: Sequence[Node]
+) -> Node:
     method, forbidden = facts_of(trace.started.method), trace.started.config.forbidden
     facts: list[Node] = []
-    if shown.workspace is not None:
-        tokens = sum(shown.workspace[chunk_id].n_tokens for chunk_id in trace.evidence)
+    if comparison.workspace is not None:
+        tokens = sum(comparison.workspace[chunk_id].n_tokens for chunk_id in trace.evidence)
         facts.append(
             h(
                 "span.qx-kv",
@@ -181,14 +187,14 @@ def _head(shown: ShownComparison, at: int, column: MethodColumn, trace: Trace, a
                 f"{column.milliseconds:,.0f} ms",
             )
         )
-    if shown.support:
-        hits = len({*shown.support} & {*trace.evidence})
-        full = " qx-hit" if hits == len(shown.support) else ""
+    if comparison.support:
+        hits = len({*comparison.support} & {*trace.evidence})
+        full = " qx-hit" if hits == len(comparison.support) else ""
         facts.append(
             h(
                 "span",
                 {"class": f"qx-mark{full}", "title": "Support chunks in its evidence"},
-                f"{hits} of {len(shown.support)} support",
+                f"{hits} of {len(comparison.support)} support",
             )
         )
     if forbidden:
@@ -240,15 +246,15 @@ def _owed(trace: Trace, place: int, without: Sequence[float], paint: Colours) ->
     return h("div.qx-kvs.qx-sm", h("span.qx-mut", "owed to"), *chips)
 
 
-def _card(shown: ShownComparison, at: int, trace: Trace, place: int, owed: Node | None) -> Node:
+def _card(comparison: ShownComparison, at: int, trace: Trace, place: int, owed: Node | None) -> Node:
     step, score_name = trace.steps[place], facts_of(trace.started.method).score_name
-    chunk_id, is_open = step.chunk_id, step.chunk_id == shown.opened
+    chunk_id, is_open = step.chunk_id, step.chunk_id == comparison.opened
     marks: list[Node] = []
     if chunk_id in trace.taken_back:
         marks.append(h("span.qx-mark.qx-warn", {"title": EXPLAIN["review"], "tabindex": "0"}, "taken back"))
-    elif len(shown.answered) > 1:
-        marks.append(_shared_by(shown.finders.get(chunk_id, ()), len(shown.answered)))
-    if chunk_id in shown.support:
+    elif len(comparison.answered) > 1:
+        marks.append(_shared_by(comparison.finders.get(chunk_id, ()), len(comparison.answered)))
+    if chunk_id in comparison.support:
         marks.append(h("span.qx-mark.qx-hit", {"title": "The answer needs this chunk"}, "support"))
     link = {
         "class": "qx-link",
@@ -258,7 +264,7 @@ def _card(shown: ShownComparison, at: int, trace: Trace, place: int, owed: Node 
     }
     return h(
         "li",
-        {"class": f"qx-step {shown.paint[chunk_id]}" + " qx-on" * is_open, "data-same": str(chunk_id)},
+        {"class": f"qx-step {comparison.paint[chunk_id]}" + " qx-on" * is_open, "data-same": str(chunk_id)},
         h(
             "div.qx-step-head",
             h("span.qx-pin", str(place + 1)),
@@ -286,10 +292,10 @@ def _shared_by(names: Sequence[str], n_columns: int) -> Node:
 # The picture on top of a column
 
 
-def _picture(shown: ShownComparison, at: int, trace: Trace) -> Node:
+def _picture(comparison: ShownComparison, at: int, trace: Trace) -> Node:
     """Where the method looked: a row of bars a look, its choice as a line, pins on top, support below."""
     seen, method = looks(trace), facts_of(trace.started.method)
-    n, chosen, paint = trace.started.n_chunks, trace.chosen, shown.paint
+    n, chosen, paint = trace.started.n_chunks, trace.chosen, comparison.paint
     if not seen and not chosen:
         return h("div.qx-picture", h("p.qx-empty.qx-sm", "It looked at nothing."))
     lo, hi = _scale(seen) if seen else (0.0, 1.0)
@@ -305,7 +311,9 @@ def _picture(shown: ShownComparison, at: int, trace: Trace) -> Node:
     if not seen:  # SPARC's branches see only what they retrieve
         height = LEADERS + row
         drawing += [_line(centres[i], LEADERS, height, f"qx-stem {paint[i]}") for i in chosen]
-    drawing += [_line(100 * int(first) / n, LEADERS, height, "qx-border") for first in shown.borders[1:-1]]
+    drawing += [
+        _line(100 * int(first) / n, LEADERS, height, "qx-border") for first in comparison.borders[1:-1]
+    ]
     drawing += [
         h(
             "path",
@@ -333,7 +341,7 @@ def _picture(shown: ShownComparison, at: int, trace: Trace) -> Node:
         "div.qx-picture",
         h("div.qx-pins", *(_pin(at, i, place, pins[i], paint[i]) for place, i in enumerate(chosen, start=1))),
         h("svg", attributes, *drawing),
-        h("div.qx-golds", *(_gold(i, n) for i in shown.support)) if shown.support else None,
+        h("div.qx-golds", *(_gold(i, n) for i in comparison.support)) if comparison.support else None,
         h("p.qx-sm.qx-mut", scale),
     )
 
@@ -412,9 +420,9 @@ def spread_pins(centres: Mapping[int, float]) -> dict[int, float]:
     return {chunk_id: firsts[at] + gap * at for at, chunk_id in enumerate(order)}
 
 
-def common(shown: ShownComparison) -> list[Node]:
+def common(comparison: ShownComparison) -> list[Node]:
     """Which chunks were found by all, by some, by one; and how much any two methods share."""
-    picks, paint = shown.picks, shown.paint
+    picks, paint = comparison.picks, comparison.paint
     if len(picks) < 2:
         return []
     kinds = sets(picks)
@@ -475,22 +483,22 @@ def _overlaps(picks: Mapping[str, Sequence[int]]) -> Node:
     return table(["method", *names], rows, "Overlap")
 
 
-def support(shown: ShownComparison) -> list[Node]:
+def support(comparison: ShownComparison) -> list[Node]:
     """On a labelled question: where each support chunk stood at each method's first look, and if chosen."""
-    if not shown.support or not shown.answered:
+    if not comparison.support or not comparison.answered:
         return []
     rows = []
-    for chunk_id in shown.support:
+    for chunk_id in comparison.support:
         link = h(
             "button.qx-link",
             {"data-act": "open", "data-arg": str(chunk_id), "data-same": str(chunk_id)},
             f"chunk {chunk_id:,}",
         )
         text = None
-        if shown.workspace is not None:
-            words = shorten(plain(shown.workspace[chunk_id].text), 90)
+        if comparison.workspace is not None:
+            words = shorten(plain(comparison.workspace[chunk_id].text), 90)
             text = h("div.qx-support-text", words)
-        standings = (h("td", *_standing(trace, chunk_id)) for trace in shown.answered.values())
+        standings = (h("td", *_standing(trace, chunk_id)) for trace in comparison.answered.values())
         rows.append(h("tr", h("td", link, text), *standings))
     sentence = (
         "Place among all chunks when only the question was known: where one-step retrieval by this method"
@@ -499,12 +507,12 @@ def support(shown: ShownComparison) -> list[Node]:
     return [
         h("h3", "Support of this question"),
         h("p.qx-sm.qx-mut", f"{sentence}; a tick where the method chose it, with the step."),
-        table(["support chunk", *shown.answered], rows, "Support chunks"),
+        table(["support chunk", *comparison.answered], rows, "Support chunks"),
         h(
             "div.qx-beside",
             *(
-                _trail(name, trace, shown.support)
-                for name, trace in shown.answered.items()
+                _trail(name, trace, comparison.support)
+                for name, trace in comparison.answered.items()
                 if facts_of(trace.started.method).looks_again
             ),
         ),

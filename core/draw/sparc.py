@@ -266,8 +266,8 @@ def _card(
         if chosen:
             title = "The answer of the run is this branch's"
         marks.append(h("span.qx-mark.qx-best", {"title": title}, "wins" if chosen else "leads"))
-    asked = asked_anew(run.trace.started.question, shorten(branch.query.query, _LONGEST))
-    words = [h("em", said) if fresh else said for said, fresh in asked]
+    query_words = asked_anew(run.trace.started.question, shorten(branch.query.query, _LONGEST))
+    words = [h("em", said) if fresh else said for said, fresh in query_words]
     reason = branch.query.reason.removeprefix("rules: ")
     return h(
         "div",
@@ -308,12 +308,12 @@ def _retrieved_chunks(branch: SparcBranch, run: ShownSparc, seen: Finders, opene
 def _some(rows: Sequence[Node], label: str, kind: str, most: int) -> Node:
     """A list of which the first are seen, the others on demand."""
     more = rows[most:]
-    shown = h("ol", {"class": kind, "aria-label": label}, *rows[:most])
+    items = h("ol", {"class": kind, "aria-label": label}, *rows[:most])
     if not more:
-        return shown
+        return items
     rest = h("ol", {"class": kind, "aria-label": f"{label}, the others"}, *more)
     summary = h("summary.qx-more", f"{len(more)} more")
-    return h("div", shown, h("details.qx-sm", summary, rest))
+    return h("div", items, h("details.qx-sm", summary, rest))
 
 
 def _chunk(chunk: Hit, branch: SparcBranch, run: ShownSparc, before: Sequence[str], opened: bool) -> Node:
@@ -620,7 +620,7 @@ def final(run: ShownSparc | None) -> list[Node]:
     items = []
     for chunk_id in sorted(run.evidence):
         words = run.texts.get(chunk_id, "")
-        shown = excerpt(words, answer if chunk_id in cited else "", 160)
+        extract = excerpt(words, answer if chunk_id in cited else "", 160)
         link = {"class": "qx-link", "data-act": "open", "data-arg": str(chunk_id), "data-same": str(chunk_id)}
         items.append(
             h(
@@ -630,9 +630,9 @@ def final(run: ShownSparc | None) -> list[Node]:
                 h(
                     "span.qx-rests",
                     {"dir": "auto", "title": shorten(plain(words), 600)},
-                    shown.before,
-                    h("mark.qx-answer-mark", shown.mark) if shown.mark else None,
-                    shown.after,
+                    extract.before,
+                    h("mark.qx-answer-mark", extract.mark) if extract.mark else None,
+                    extract.after,
                 ),
                 h(
                     "span.qx-finds",

@@ -28,19 +28,19 @@ def story(run: ShownSparc | None) -> list[Node]:
     """The rounds that were merged, what goes on now, and the end."""
     if run is None:
         return [h("p.qx-empty", INVITATION)]
-    shown = sparc_story(run.trace, run.gold, run.known_answer)
-    parts: list[Node] = [question_part(shorten(shown.question, _LONGEST))]
-    for i, part in enumerate(shown.rounds):
-        parts.append(_round(part, shown.n_gold))
-        if i + 1 < len(shown.rounds) <= _MOST_WITH_MERGES:
+    narrative = sparc_story(run.trace, run.gold, run.known_answer)
+    parts: list[Node] = [question_part(shorten(narrative.question, _LONGEST))]
+    for i, part in enumerate(narrative.rounds):
+        parts.append(_round(part, narrative.n_gold))
+        if i + 1 < len(narrative.rounds) <= _MOST_WITH_MERGES:
             parts.append(_merge(part))
     if run.status == "running":
         parts.append(_live(run.trace))
-    elif shown.answer is not None:
-        parts += [answer_part(shown.answer, "No answer in the evidence", ""), _stopped(run.trace)]
+    elif narrative.answer is not None:
+        parts += [answer_part(narrative.answer, "No answer in the evidence", ""), _stopped(run.trace)]
     else:
         parts.append(_ended_early(run))
-    return [*story_line(shorten(shown.sentence(), 4_000), parts), *_failure(run)]
+    return [*story_line(shorten(narrative.sentence(), 4_000), parts), *_failure(run)]
 
 
 def _round(part: RoundPart, n_gold: int) -> Node:

@@ -36,15 +36,15 @@ def _choice(part: StoryPart, n_chunks: int, look: int) -> Node:
     assert part.step is not None
     badge = h("span.qx-badge", str(part.step))
     notes = [" · yours"] * (part.chosen_by == "person") + [" · taken back"] * part.taken_back
-    shown = {"aria-current": "step"} if look == part.step else {}
+    current = {"aria-current": "step"} if look == part.step else {}
     button = h(
         "button.qx-part",
-        {"data-act": "look", "data-arg": str(part.step), **shown},
+        {"data-act": "look", "data-arg": str(part.step), **current},
         part_head(f"chunk {part.chunk_id:,}{''.join(notes)}", badge),
         _words(part),
         h("span.qx-part-foot", {"title": RANKS}, *_rise(part.ranks, n_chunks)),
     )
-    classes = ["qx-told", step_class(part.step), "qx-on" * bool(shown), "qx-taken-back" * part.taken_back]
+    classes = ["qx-told", step_class(part.step), "qx-on" * bool(current), "qx-taken-back" * part.taken_back]
     return h("li", {"class": " ".join(filter(None, classes))}, button)
 
 
@@ -94,8 +94,10 @@ def _rise(ranks: Sequence[int], n_chunks: int) -> list[Node]:
 
 def _ranks(ranks: Sequence[int]) -> Node:
     """ "70th → 4th → 1st"; of a longer way, its ends."""
-    shown = [ordinal(rank) for rank in (ranks if len(ranks) <= 3 else (ranks[0], ranks[-1]))]
-    return h("span", *(f"{words} → " for words in shown[:-1]), h("strong", shown[-1])) if shown else h("span")
+    places = [ordinal(rank) for rank in (ranks if len(ranks) <= 3 else (ranks[0], ranks[-1]))]
+    return (
+        h("span", *(f"{words} → " for words in places[:-1]), h("strong", places[-1])) if places else h("span")
+    )
 
 
 def _spark(ranks: Sequence[int], n_chunks: int) -> Node:

@@ -50,9 +50,9 @@ def document_page(
             "data-arg": str(chunk_id),
             "data-show": is_marked,
         }
-        shown = drawn(prose, start, min(end, start + MAX_SHOWN))
+        nodes = drawn(prose, start, min(end, start + MAX_SHOWN))
         cut = f"… ({end - start - MAX_SHOWN:,} more characters)" if end - start > MAX_SHOWN else None
-        spans.append(h("span", attributes, badge, *shown, cut))
+        spans.append(h("span", attributes, badge, *nodes, cut))
         at = max(at, end)
     keep = {
         "class": "qx-read",

@@ -200,15 +200,15 @@ class CheckpointSpec(BaseModel):
     def chunk_config(self, chunker: Chunker, max_tokens: int | None = None) -> ChunkConfig:
         """The chunking this agent reads. Raises BadCheckpoint when `max_tokens` is above what it reads."""
         readable = self.readable_tokens
-        wanted = self.chunk_tokens[chunker] if max_tokens is None else max_tokens
-        if wanted > readable:
+        n_tokens = self.chunk_tokens[chunker] if max_tokens is None else max_tokens
+        if n_tokens > readable:
             raise BadCheckpoint(
-                f"max tokens {wanted} is above {readable}, what {self.name} reads of a chunk; choose"
+                f"max tokens {n_tokens} is above {readable}, what {self.name} reads of a chunk; choose"
                 f" {readable} or less"
             )
         return ChunkConfig(
             chunker=chunker,
-            max_tokens=wanted,
+            max_tokens=n_tokens,
             one_sentence=self.one_sentence and chunker == "sentences" and max_tokens is None,
         )
 
@@ -449,9 +449,9 @@ def adapted_encoder(
     return encoder, base
 
 
-def check_base(fingerprint: str, wanted: str | None, base: str, what: str) -> None:
+def check_base(fingerprint: str, expected: str | None, base: str, what: str) -> None:
     """Raises BadCheckpoint where the base encoder's weights are not those that `what` was trained on."""
-    if wanted not in (None, fingerprint):
+    if expected not in (None, fingerprint):
         raise BadCheckpoint(
             f"{what} was trained on other weights of {base} than the ones found; fetch that base encoder"
             " again"

@@ -224,21 +224,21 @@ def openvino_engine(
     five. Raises BadRequest where $QRAG_ENGINE
     asks for what there is not.
     """
-    wanted = os.environ.get(ENGINE_VARIABLE, "")
-    if wanted not in ("", "torch", "openvino"):
+    name = os.environ.get(ENGINE_VARIABLE, "")
+    if name not in ("", "torch", "openvino"):
         raise BadRequest(
-            f"{ENGINE_VARIABLE}={wanted!r} is no engine; choose torch or openvino, or leave it out"
+            f"{ENGINE_VARIABLE}={name!r} is no engine; choose torch or openvino, or leave it out"
         )
     installed = find_spec("openvino") is not None
-    if wanted == "openvino" and not installed:
+    if name == "openvino" and not installed:
         raise BadRequest(
             f"{ENGINE_VARIABLE}=openvino, which is not installed; pip install openvino, or leave the"
             " variable out"
         )
-    if wanted == "torch" or not installed or exact:
+    if name == "torch" or not installed or exact:
         return None
     engine = OpenVinoEngine(tower, pass_of, dtype, n_inputs)
-    if wanted == "openvino":
+    if name == "openvino":
         return engine
     key = (
         f"{processor()} | torch {torch.__version__} | openvino {version('openvino')} | {_precision(dtype)} |"

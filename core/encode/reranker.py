@@ -113,8 +113,8 @@ class Reranker:
         """(n,) float32 between -8 and 8: how surely each text belongs to the evidence for the question."""
         if not texts:
             return np.zeros(0, np.float32)
-        asked, *chunks = self._tokenizer.ids([question, *texts])
-        pairs = [pair(self._tokenizer, asked, chunk, self._window) for chunk in chunks]
+        question_ids, *chunks = self._tokenizer.ids([question, *texts])
+        pairs = [pair(self._tokenizer, question_ids, chunk, self._window) for chunk in chunks]
         logits = np.empty(len(pairs), np.float32)
         for places, states in self._engine.run(self._batches(pairs)):
             with torch.inference_mode():

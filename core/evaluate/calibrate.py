@@ -212,7 +212,7 @@ def best_threshold(groups: Sequence[Sequence[EpisodeRow]]) -> tuple[float, tuple
     minima, gains = [], []
     for group in groups:
         for row in group:
-            f1 = [_f1_after(row, taken) for taken in range(len(row.chosen) + 1)]
+            f1 = [_f1_after(row, n) for n in range(len(row.chosen) + 1)]
             minima += np.minimum.accumulate(row.best_q[: len(row.chosen)]).tolist()
             gains += (np.diff(f1) / len(group) / len(groups)).tolist()
     ends, at = np.unique(np.array(minima), return_inverse=True)
@@ -237,8 +237,8 @@ def _budget(groups: Sequence[Sequence[EpisodeRow]]) -> int:
     return next(budget for budget, share in enumerate(shares, start=1) if share >= shares[-1] - PLATEAU)
 
 
-def _f1_after(row: EpisodeRow, taken: int) -> float:
-    return fact_f1(row.chosen[:taken], row.support)
+def _f1_after(row: EpisodeRow, n: int) -> float:
+    return fact_f1(row.chosen[:n], row.support)
 
 
 def _name(row: EpisodeRow) -> str:

@@ -31,7 +31,7 @@ def steps_taken(row: EpisodeRow, threshold: float | None, step_budget: int | Non
     most = len(row.chosen) if step_budget is None else min(step_budget, len(row.chosen))
     if threshold is None:
         return most
-    return next((taken for taken, best in enumerate(row.best_q[:most]) if best < threshold), most)
+    return next((n for n, best in enumerate(row.best_q[:most]) if best < threshold), most)
 
 
 def own_steps(row: EpisodeRow) -> int:
@@ -64,8 +64,8 @@ def stop_class(row: EpisodeRow, threshold: float | None, step_budget: int | None
     earliest = completed_at(row)
     if earliest is None or (step_budget is not None and earliest > step_budget):
         return "never"
-    taken = steps_taken(row, threshold, step_budget)
-    return "early" if taken < earliest else "late" if taken > earliest else "perfect"
+    n_steps = steps_taken(row, threshold, step_budget)
+    return "early" if n_steps < earliest else "late" if n_steps > earliest else "perfect"
 
 
 def failure_class(row: EpisodeRow) -> Failure:
@@ -77,19 +77,19 @@ def failure_class(row: EpisodeRow) -> Failure:
     chunk that was support, else "right chunk too late": behind other chunks after the stop, or beyond the
     budget.
     """
-    taken = own_steps(row)
+    n_steps = own_steps(row)
     earliest = completed_at(row)
     support = set(row.support)
     evidence = set(own_evidence(row))
     if evidence == support:
         return "perfect"
-    if earliest is not None and earliest <= taken:
+    if earliest is not None and earliest <= n_steps:
         if not support <= evidence:
             return "taken back"
         if not set(row.chosen[:earliest]) <= support:
             return "wrong twin"
-        return "complete and stopped late" if taken > earliest else "perfect"
-    refused = row.chosen[taken : taken + 1]
+        return "complete and stopped late" if n_steps > earliest else "perfect"
+    refused = row.chosen[n_steps : n_steps + 1]
     return "stopped early" if refused and refused[0] in support else "right chunk too late"
 
 

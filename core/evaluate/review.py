@@ -108,8 +108,12 @@ def _without(row: EpisodeRow, taken_back: Sequence[int]) -> EpisodeRow:
 
 
 def _end(row: EpisodeRow, corpus: ExampleCorpus, threshold: float) -> _End:
-    taken = own_steps(row)
+    n_steps = own_steps(row)
     config = EpisodeConfig(
         step_budget=row.step_budget, stop_threshold=row.stop_threshold, review_threshold=threshold
     )
-    return Episode(corpus.example.question, corpus, config), row.chosen[:taken], Stopped("threshold", taken)
+    return (
+        Episode(corpus.example.question, corpus, config),
+        row.chosen[:n_steps],
+        Stopped("threshold", n_steps),
+    )

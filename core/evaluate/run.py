@@ -198,11 +198,11 @@ def _agent_paths(
     ]
 
 
-def _best_available(event: StepTaken, taken: Sequence[int]) -> float:
+def _best_available(event: StepTaken, chosen: Sequence[int]) -> float:
     """Largest Q that the agent could have taken."""
     assert event.scores is not None
     available = np.ones(len(event.scores.q_values), dtype=bool)
-    available[list(taken)] = False
+    available[list(chosen)] = False
     return float(event.scores.q_values[greedy(event.scores.q_values, available)[0]])
 
 

@@ -148,27 +148,29 @@ def _reading() -> Node:
 
 
 def _data(
-    shown: ShownComparison, views: Sequence[LoggedView], names: Sequence[str], room: int
+    comparison: ShownComparison, views: Sequence[LoggedView], names: Sequence[str], room: int
 ) -> dict[str, Any]:
     """What the script draws from. room: bytes for all of it."""
     first = views[0]
     looks = [
         () if column.trace is None else view.looks
-        for column, view in zip(shown.columns, views, strict=False)  # the refused stand behind them
+        for column, view in zip(comparison.columns, views, strict=False)  # the refused stand behind them
     ]
     firsts = [look for own in looks for look in own[:1]]
-    chosen = [*shown.paint, *shown.support]
+    chosen = [*comparison.paint, *comparison.support]
     texts, n_texts = (
         packed_texts(first.places, chosen, firsts, min(TEXTS_ROOM, room // 3)) if first.places else ("", 0)
     )
-    reading = _reading_data(shown, first)
+    reading = _reading_data(comparison, first)
     whole = [
-        _run_data(shown, at, views[at], names[at], range(len(own))) for at, own in enumerate(looks) if own
+        _run_data(comparison, at, views[at], names[at], range(len(own)))
+        for at, own in enumerate(looks)
+        if own
     ]
     room -= len(texts) + len(json.dumps([reading, whole]))  # escaped, it has as many bytes as characters
     numbers, rounded, rows = packed_together(looks, min(NUMBERS_ROOM, room))
     return {
-        "runs": [_run_data(shown, at, views[at], names[at], own) for at, own in enumerate(rows) if own],
+        "runs": [_run_data(comparison, at, views[at], names[at], own) for at, own in enumerate(rows) if own],
         "reading": reading,
         "numbers": numbers,
         "n_rows": 1 + max((row for own in rows for row in own), default=-1),
@@ -179,30 +181,30 @@ def _data(
 
 
 def _run_data(
-    shown: ShownComparison, at: int, view: LoggedView, name: str, rows: Sequence[int]
+    comparison: ShownComparison, at: int, view: LoggedView, name: str, rows: Sequence[int]
 ) -> dict[str, Any]:
     """A column as the strip draws it, in the colours that its chunks have here."""
     run = {"column": at, "name": name, **strip_data(view, rows)}
     for pin in run["value"]["chosen"]:
-        pin["colour"] = _colour(shown.paint[pin["chunk_id"]])
+        pin["colour"] = _colour(comparison.paint[pin["chunk_id"]])
     return run
 
 
-def _reading_data(shown: ShownComparison, first: LoggedView) -> dict[str, Any]:
+def _reading_data(comparison: ShownComparison, first: LoggedView) -> dict[str, Any]:
     """What marks the chunks that were found, wherever one is read."""
     pins = [
         {
             "chunk_id": chunk_id,
             "name": f"{len(finders)}×",
-            "kind": shown.paint[chunk_id],
+            "kind": comparison.paint[chunk_id],
             "said": f"Found by {', '.join(finders)}.",
         }
-        for chunk_id, finders in shown.finders.items()
+        for chunk_id, finders in comparison.finders.items()
     ]
     return {
         "n_chunks": first.run.record.n_chunks,
         "chosen": pins,
-        "gold": list(shown.support),
+        "gold": list(comparison.support),
         "documents": first.first_chunks,
         "nobody": "No method found it.",
     }

@@ -112,9 +112,9 @@ def _head(run: LoggedRun, documents: Sequence[LoggedDocument], support: Sequence
 
 def _story(view: LoggedView) -> Node:
     """The line that says it all."""
-    shown = story_of(view.trace, view.text, view.support, view.answer, known_answer_of(view.run))
+    story = story_of(view.trace, view.text, view.support, view.answer, known_answer_of(view.run))
     tokens = sum(view.workspace[i].n_tokens for i in view.trace.picks) if view.workspace else None
-    nodes = story_nodes(shown, look=view.look, n_looks=view.n_looks, tokens=tokens)
+    nodes = story_nodes(story, look=view.look, n_looks=view.n_looks, tokens=tokens)
     return h("section.qx-card.qx-story-card", {"id": "qx-story"}, *nodes)
 
 
@@ -213,7 +213,7 @@ def _trail(view: LoggedView) -> Iterator[Node]:
 def _branch_sections(view: LoggedView, trace: SparcTrace) -> Iterator[Node]:
     """A SPARC run as its page in the app shows it."""
     run = view.run
-    shown = ShownSparc(
+    sparc_run = ShownSparc(
         trace=trace,
         status=run.status,
         message=run.message,
@@ -221,11 +221,14 @@ def _branch_sections(view: LoggedView, trace: SparcTrace) -> Iterator[Node]:
         gold=view.support,
         known_answer=known_answer_of(run),
     )
-    yield h("section.qx-card.qx-story-card", {"id": "qx-story"}, tree(sparc_line.story(shown)))
-    yield h("section.qx-card", {"id": "qx-sparc-run"}, tree(sparc.rounds(shown)))
+    yield h("section.qx-card.qx-story-card", {"id": "qx-story"}, tree(sparc_line.story(sparc_run)))
+    yield h("section.qx-card", {"id": "qx-sparc-run"}, tree(sparc.rounds(sparc_run)))
     ends = [
         h("section.qx-card", {"id": name}, tree(nodes))
-        for name, nodes in (("qx-sparc-final", sparc.final(shown)), ("qx-sparc-costs", sparc.costs(shown)))
+        for name, nodes in (
+            ("qx-sparc-final", sparc.final(sparc_run)),
+            ("qx-sparc-costs", sparc.costs(sparc_run)),
+        )
         if nodes
     ]
     yield reading_card()

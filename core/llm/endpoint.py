@@ -170,9 +170,9 @@ class EndpointLlm(Client):
             text, usage, finish = self._gathered(
                 iter(["".join(events)]) if whole else server_sent(events), tell
             )
-        asked = sum(len(message.content) for message in ask.messages)
+        n_characters = sum(len(message.content) for message in ask.messages)
         counted = _counts(usage)
-        n_prompt, n_reply = counted or (estimated_tokens(asked), estimated_tokens(len(text)))
+        n_prompt, n_reply = counted or (estimated_tokens(n_characters), estimated_tokens(len(text)))
         counted_by: CountedBy = "endpoint" if counted else "estimate"
         return Completion(
             without_thoughts(mended(text)), n_prompt, n_reply, counted_by, n_requests, finish == "length"
@@ -333,8 +333,8 @@ def _counts(usage: Any) -> tuple[int, int] | None:
     """(prompt, completion) tokens as the endpoint counts them; None where it gives no sensible numbers."""
     if not isinstance(usage, dict):
         return None
-    asked, replied = usage.get("prompt_tokens"), usage.get("completion_tokens")
-    return (asked, replied) if _is_count(asked) and _is_count(replied) else None
+    prompt, replied = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    return (prompt, replied) if _is_count(prompt) and _is_count(replied) else None
 
 
 def _is_count(value: Any) -> TypeGuard[int]:

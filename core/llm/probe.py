@@ -34,9 +34,9 @@ class Probe:
 
 def probe(llm: Llm) -> Probe:
     """Asks for {"ready": true}. Raises LlmError."""
-    asked = [Message("user", 'Is anybody there? Set "ready" to true.')]
+    messages = [Message("user", 'Is anybody there? Set "ready" to true.')]
     try:
-        reply = llm.chat(asked, Sampling(max_tokens=_MAX_TOKENS), schema=Greeting)
+        reply = llm.chat(messages, Sampling(max_tokens=_MAX_TOKENS), schema=Greeting)
     except UnfitReply:
         return Probe(llm.name, None, None)
     return Probe(llm.name, reply.structure, reply)

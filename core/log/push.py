@@ -206,11 +206,11 @@ class PushTarget:
             with urllib.request.urlopen(request, timeout=TIMEOUT) as reply:
                 answer = json.loads(reply.read(_MAX_REPLY_BYTES))
         except urllib.error.HTTPError as error:
-            said = _detail(error)
+            detail = _detail(error)
             if error.code == 422 and operation == PUSH:
-                raise PushRefused(error.code, said) from error
+                raise PushRefused(error.code, detail) from error
             raise LogError(
-                f"{self.address} does not take runs: status {error.code}{quoted(said)}; check that it was"
+                f"{self.address} does not take runs: status {error.code}{quoted(detail)}; check that it was"
                 f" started with {TOKEN_VARIABLE}"
             ) from error
         except (OSError, ValueError) as error:
@@ -229,9 +229,9 @@ def push_runs(log: RunReader, target: PushTarget) -> PushOutcome:
     """
     ids = [run.run_id for run in ended_runs(log) if run.owner is None]
     n_new, refused = 0, []
-    for asked in batches(ids, MAX_IDS):
-        wanted = target.wanted(asked)
-        for run_id in (run_id for run_id in asked if run_id in wanted):
+    for batch in batches(ids, MAX_IDS):
+        wanted = target.wanted(batch)
+        for run_id in (run_id for run_id in batch if run_id in wanted):
             try:
                 n_new += target.push(finished_run(log, run_id, None))
             except PushRefused as error:

@@ -106,7 +106,7 @@ class RunReader(ABC):
             raise LogError(f"limit={limit} must be between 1 and {MAX_PAGE}; turn pages with offset")
         if offset < 0:
             raise LogError(f"offset={offset} must be 0 or more")
-        given: dict[str, Parameter | None] = {
+        parameters: dict[str, Parameter | None] = {
             "text": text,
             "method": method,
             "checkpoint": checkpoint,
@@ -117,7 +117,7 @@ class RunReader(ABC):
             "hit": hit,
             "run_ids": None if run_ids is None else list(run_ids),
         }
-        filters = {name: _parameter(value) for name, value in given.items() if value is not None}
+        filters = {name: _parameter(value) for name, value in parameters.items() if value is not None}
         return self.read(lambda con: _search(con, owner, filters, limit, offset))
 
     def facets(self, owner: str | None = None) -> RunFacets:

@@ -57,8 +57,10 @@ def _open(path: str, catalog: str) -> duckdb.DuckDBPyConnection:
 
 def _limit(memory_bytes: int, seconds: int) -> None:
     with suppress(FileNotFoundError):  # elsewhere than on Linux the system knows no such limit
-        taken = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (taken + memory_bytes,) * 2)
+        n_bytes = (
+            int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+        )
+        resource.setrlimit(resource.RLIMIT_AS, (n_bytes + memory_bytes,) * 2)
     resource.setrlimit(resource.RLIMIT_CPU, (seconds + 1, seconds + 1))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

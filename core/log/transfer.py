@@ -91,26 +91,26 @@ def _taken_over(run: FinishedRun, owner: str | None) -> FinishedRun:
 
 def is_one_question(log: RunReader, run_ids: Sequence[str], owner: str | None) -> bool:
     """Whether all runs are of one question over the same chunks."""
-    asked = f"""
+    sql = f"""
         SELECT DISTINCT query, n_chunks, chunking::VARCHAR,
             (SELECT to_json(list(sha256 ORDER BY position))::VARCHAR FROM run_documents d WHERE d.run_id = r.run_id)
         FROM runs r WHERE {VISIBLE} AND list_contains($ids::VARCHAR[], run_id)"""
     values = {"owner": owner, "ids": [storable(run_id) for run_id in run_ids]}
-    return len(log.read(lambda con: con.execute(asked, values).fetchall())) == 1
+    return len(log.read(lambda con: con.execute(sql, values).fetchall())) == 1
 
 
 def ended_ids(log: RunReader, run_ids: Sequence[str] | None, owner: str | None) -> list[str]:
     """Of the runs named, or of all that are `owner`'s, newest first. Raises RunNotFound, LogError."""
     if run_ids is None:
         return log.read(lambda con: _ids(con, f"{MINE} AND status <> 'running'", {"owner": owner}))
-    wanted = {"owner": owner, "ids": [storable(run_id) for run_id in run_ids]}
-    ids = log.read(lambda con: _ids(con, f"{VISIBLE} AND list_contains($ids::VARCHAR[], run_id)", wanted))
+    parameters = {"owner": owner, "ids": [storable(run_id) for run_id in run_ids]}
+    ids = log.read(lambda con: _ids(con, f"{VISIBLE} AND list_contains($ids::VARCHAR[], run_id)", parameters))
     missing = set(run_ids) - set(ids)
     if missing:
         raise RunNotFound(f"there is no run {min(missing)[:64]!r} that you may open; check the id")
     running = log.read(
         lambda con: _ids(
-            con, f"{VISIBLE} AND list_contains($ids::VARCHAR[], run_id) AND status = 'running'", wanted
+            con, f"{VISIBLE} AND list_contains($ids::VARCHAR[], run_id) AND status = 'running'", parameters
         )
     )
     if running:

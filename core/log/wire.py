@@ -78,7 +78,7 @@ class FinishedRun:
 def _strict_model(cls: type, leave_out: set[str]) -> Any:
     """A checking twin of a dataclass, so that its fields are listed once."""
     hints = get_type_hints(cls)
-    wanted: dict[str, Any] = {
+    kinds: dict[str, Any] = {
         part.name: (
             hints[part.name],
             ... if part.default is MISSING or part.name == "event" else part.default,
@@ -86,7 +86,7 @@ def _strict_model(cls: type, leave_out: set[str]) -> Any:
         for part in fields(cls)
         if part.name not in leave_out
     }
-    return create_model(cls.__name__, __config__=_STRICT, **wanted)
+    return create_model(cls.__name__, __config__=_STRICT, **kinds)
 
 
 if TYPE_CHECKING:  # made at run time, so a type checker can't follow

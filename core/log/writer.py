@@ -111,19 +111,19 @@ class Writer:
                     _apply(item)
 
     def _commit(self, batch: list[QueuedWork]) -> None:
-        wanted = [work for work in batch if work.last or work.run_id not in self._broken]
-        if not wanted:
+        works = [work for work in batch if work.last or work.run_id not in self._broken]
+        if not works:
             return
         try:
-            results = self._database.write(lambda con: [work.apply(con) for work in wanted])
+            results = self._database.write(lambda con: [work.apply(con) for work in works])
         except Exception as error:
-            if len(wanted) == 1:
-                self._fail(wanted[0], error)
+            if len(works) == 1:
+                self._fail(works[0], error)
             else:
-                for work in wanted:
+                for work in works:
                     self._commit([work])
             return
-        for work, result in zip(wanted, results, strict=True):
+        for work, result in zip(works, results, strict=True):
             self._succeed(work, result)
 
     def _succeed(self, work: QueuedWork, result: Any) -> None:

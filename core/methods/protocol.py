@@ -77,9 +77,9 @@ def query_cosines(encoder: DualEncoder, query: str, corpus: Searchable) -> np.nd
 
 def ranked(scores: np.ndarray, config: EpisodeConfig) -> list[int]:
     """Ids of the best `step_budget` chunks that aren't forbidden, equals in document order."""
-    wanted = min(len(scores), config.step_budget + len(config.forbidden))
-    if wanted < len(scores):
-        kth = np.partition(scores, len(scores) - wanted)[len(scores) - wanted]
+    n = min(len(scores), config.step_budget + len(config.forbidden))
+    if n < len(scores):
+        kth = np.partition(scores, len(scores) - n)[len(scores) - n]
         ids = np.flatnonzero(scores >= kth)
     else:
         ids = np.arange(len(scores))

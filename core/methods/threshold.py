@@ -71,10 +71,10 @@ def cut_short(trace: Trace) -> str:
         return ""
     reaching = np.flatnonzero(seen.q_values >= config.stop_threshold)
     n = len({*reaching.tolist()} - {*config.forbidden})
-    kept = len(trace.steps)
-    if n <= kept:
+    n_kept = len(trace.steps)
+    if n <= n_kept:
         return ""
     return (
-        f"{n:,} chunks reach the threshold of {config.stop_threshold:.2f} and the best {kept:,} are kept;"
+        f"{n:,} chunks reach the threshold of {config.stop_threshold:.2f} and the best {n_kept:,} are kept;"
         " raise the threshold for fewer"
     )

@@ -150,14 +150,14 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _short(value: object) -> str:
-    shown = (
+    text = (
         value
         if isinstance(value, str)
         else repr(value)
         if not isinstance(value, int) or abs(value) < 10**_SHOWN
         else "a huge number"
     )
-    line = " ".join(shown[: 4 * _SHOWN].split())
+    line = " ".join(text[: 4 * _SHOWN].split())
     return (
         repr(line if len(line) <= _SHOWN else line[: _SHOWN - 1] + "…")
         if isinstance(value, str)

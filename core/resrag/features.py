@@ -74,8 +74,8 @@ class QuestionFeatures:
 
 def look(query: str, corpus: Searchable, encoder: DualEncoder) -> QuestionFeatures:
     """Features of every chunk. `encoder`: the one whose vectors the corpus holds; of at least one chunk."""
-    asked = encoder.encode_states([encoder.state_tokens(query, [])])[0]
-    cosines, shares = cosines_of(asked, corpus), corpus.words.shares(words_of(query))
+    state = encoder.encode_states([encoder.state_tokens(query, [])])[0]
+    cosines, shares = cosines_of(state, corpus), corpus.words.shares(words_of(query))
     best = int(np.argmax(cosines + np.float32(WORD_WEIGHT) * shares))
     again = encoder.encode_states([encoder.state_tokens(query, [corpus.text(best)])])[0]
     lengths = np.fromiter(map(len, corpus.texts()), dtype=np.float32, count=len(corpus))

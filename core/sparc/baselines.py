@@ -240,8 +240,8 @@ def _self_confidence(
         "passages": numbered("passage", map(bench.retrievals.text, ids)),
         "answer": quoted("answer", reading.answer),
     }
-    given, cost = ask(llm, prompt("confidence", values), Confidence, bench.turn, 0.0)
-    return given.confidence, cost
+    reply, cost = ask(llm, prompt("confidence", values), Confidence, bench.turn, 0.0)
+    return reply.confidence, cost
 
 
 def _ircot(bench: _Bench) -> BaselineTrace:

@@ -140,8 +140,8 @@ class LlmRewriter:
 
     def rewrite(self, task: RewriteTask, turn: Turn) -> tuple[tuple[Rewrite, ...], Cost]:
         """W queries in one call."""
-        wanted, cost = ask(self.llm, rewriter_prompt(task), WantedQueries, turn, turn.temperature)
-        offered = [_rewrite(one, task) for one in wanted.queries if one.query.strip()]
+        reply, cost = ask(self.llm, rewriter_prompt(task), WantedQueries, turn, turn.temperature)
+        offered = [_rewrite(one, task) for one in reply.queries if one.query.strip()]
         filled = [
             Rewrite(
                 task.question, name, "the question itself, since the reply held too few different queries"
@@ -212,18 +212,20 @@ class LlmManager:
     def select(self, question: str, candidates: Sequence[BranchResult], turn: Turn) -> tuple[int, str, Cost]:
         """The branch that the model names."""
         branches = (f"{quoted('answer', one.answer)}\n{quoted('note', one.note.text)}" for one in candidates)
-        shown = "\n\n".join(f"Branch {number}:\n{branch}" for number, branch in enumerate(branches, start=1))
-        values = {"question": quoted("question", question), "branches": shown}
-        chosen, cost = ask(self.llm, prompt("select", values), ChosenBranch, turn, turn.temperature)
-        if not 1 <= chosen.best <= len(candidates):
+        listing = "\n\n".join(
+            f"Branch {number}:\n{branch}" for number, branch in enumerate(branches, start=1)
+        )
+        values = {"question": quoted("question", question), "branches": listing}
+        reply, cost = ask(self.llm, prompt("select", values), ChosenBranch, turn, turn.temperature)
+        if not 1 <= reply.best <= len(candidates):
             return (
                 1,
-                f"the first, since the reply named branch {chosen.best}, which does not exist"[
+                f"the first, since the reply named branch {reply.best}, which does not exist"[
                     :MAX_REASON_CHARACTERS
                 ],
                 cost,
             )
-        return chosen.best, chosen.reason.strip()[:MAX_REASON_CHARACTERS], cost
+        return reply.best, reply.reason.strip()[:MAX_REASON_CHARACTERS], cost
 
     def merge(
         self, question: str, best: BranchResult, others: Sequence[BranchResult], turn: Turn
@@ -249,8 +251,8 @@ class LlmGenerator:
     def answer(self, question: str, note: Note, turn: Turn) -> tuple[SupportedAnswer, Cost]:
         """A short answer; nobody measures its confidence."""
         values = {"question": quoted("question", question), "note": quoted("note", note.text)}
-        given, cost = ask(self.llm, prompt("answer", values), GivenAnswer, turn, turn.temperature)
-        answer = given.answer.strip()[:MAX_ANSWER_CHARACTERS]
+        reply, cost = ask(self.llm, prompt("answer", values), GivenAnswer, turn, turn.temperature)
+        answer = reply.answer.strip()[:MAX_ANSWER_CHARACTERS]
         return SupportedAnswer(answer, None, note.chunk_ids if answer else ()), cost
 
 

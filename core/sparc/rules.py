@@ -115,10 +115,10 @@ def worth(question: str, chunk_ids: Sequence[int], sources: Sources) -> list[flo
 
 def coverage(question: str, text: str, sources: Sources) -> float:
     """Share of the question's words that a text holds, weighted by rarity; 0 where the question has none."""
-    asked = {word: sources.rarity(word) for word in words(question)}
+    rarities = {word: sources.rarity(word) for word in words(question)}
     held = set(words(text))
-    total = sum(asked.values())
-    return sum(rarity for word, rarity in asked.items() if word in held) / total if total else 0.0
+    total = sum(rarities.values())
+    return sum(rarity for word, rarity in rarities.items() if word in held) / total if total else 0.0
 
 
 def by_worth(question: str, chunk_ids: Sequence[int], sources: Sources) -> list[tuple[int, float]]:
@@ -273,7 +273,7 @@ class RuleRewriter:
 
     def _follow_ups(self, task: RewriteTask, sources: Sources) -> list[Rewrite]:
         """Chunk by chunk, the best first: new names, each with the question's words that the chunk lacks."""
-        asked = plain(" ".join([task.question, *task.queries]))
+        old_queries = plain(" ".join([task.question, *task.queries]))
         rewrites = []
         for chunk_id in task.note.chunk_ids:
             text = sources.text(chunk_id)
@@ -282,7 +282,7 @@ class RuleRewriter:
             fresh = [
                 name
                 for name in dict.fromkeys([title(text), *names(text)])
-                if name and not mentions(asked, name)
+                if name and not mentions(old_queries, name)
             ]
             for name in fresh[:NAMES]:
                 reason = f"rules: {name} stands in chunk {chunk_id} and was not asked for"

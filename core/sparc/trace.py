@@ -229,9 +229,9 @@ class SparcTrace:
         if round == 1 and config.first_round == "question":
             return None
         before = self.rounds[round - 2].merged if round > 1 else None
-        asked = tuple(query.query for one in self.rounds[: round - 1] for query in one.started.queries)
+        queries = tuple(query.query for one in self.rounds[: round - 1] for query in one.started.queries)
         return RewriteTask(
-            self.started.question, before.note if before else Note(), config.width, config.strategies, asked
+            self.started.question, before.note if before else Note(), config.width, config.strategies, queries
         )
 
     def at_depth(self, depth: int) -> SparcTrace:
@@ -240,11 +240,11 @@ class SparcTrace:
             raise ValueError(f"depth {depth} must be at least 1")
         config = replace(self.started.config, depth=min(depth, self.started.config.depth))
         started = replace(self.started, config=config)
-        kept = self.rounds[:depth]
+        rounds = self.rounds[:depth]
         begun = len(self.rounds) + (self.broken is not None)
-        if depth >= begun or kept[-1].merged is None:
+        if depth >= begun or rounds[-1].merged is None:
             return replace(self, started=started, events=(started, *self.events[1:]))
-        merged, best = kept[-1].merged, kept[-1].best
+        merged, best = rounds[-1].merged, rounds[-1].best
         assert best is not None
         events = [
             event

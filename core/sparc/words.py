@@ -61,8 +61,8 @@ def without_wh(query: str) -> str:
     >>> without_wh("In which year was Ada Lovelace born?")
     'In year was Ada Lovelace born?'
     """
-    kept = " ".join(word for word in query.split() if word.lower().strip("?,.:;'\"") not in WH_WORDS)
-    return kept if words(kept) else query
+    rest = " ".join(word for word in query.split() if word.lower().strip("?,.:;'\"") not in WH_WORDS)
+    return rest if words(rest) else query
 
 
 _CHOICE = _listed("or between both either")
@@ -76,8 +76,8 @@ def repeats(question: str, answer: str) -> bool:
     ...     "Which is older, the mill or the chapel?", "the chapel")
     (True, False)
     """
-    asked, said = plain(question).split(), words(answer)
-    return bool(said) and {*said} <= {*asked} and not _CHOICE & {*asked}
+    question_words, answer_words = plain(question).split(), words(answer)
+    return bool(answer_words) and {*answer_words} <= {*question_words} and not _CHOICE & {*question_words}
 
 
 def names(text: str) -> list[str]:

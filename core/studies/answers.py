@@ -62,7 +62,7 @@ def _scores(group: Sequence[AnswerRow]) -> tuple[str | int | float | None, ...]:
 def _trust(group: Sequence[AnswerRow]) -> tuple[str | int | float | None, ...]:
     answered = [row for row in group if not row.empty]
     sure = [row for row in answered if row.confidence >= SURE]
-    shown = None if not sure else f"{mean(float(_is_right(row)) for row in sure):.3f} of {len(sure)}"
+    share = None if not sure else f"{mean(float(_is_right(row)) for row in sure):.3f} of {len(sure)}"
     right = list(map(_is_right, answered))
     ece = expected_calibration_error([row.confidence for row in answered], right)
     return (
@@ -72,7 +72,7 @@ def _trust(group: Sequence[AnswerRow]) -> tuple[str | int | float | None, ...]:
         mean(row.confidence for row in answered),
         mean(map(float, right)),
         ece,
-        shown,
+        share,
     )
 
 

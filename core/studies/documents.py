@@ -125,8 +125,8 @@ def _method_row(kind: str, method: str, group: Sequence[DocumentRow]) -> tuple[C
     tests = [
         None if method == CHOSEN else _against(group, method, name) for name in ("passage_recall", "complete")
     ]
-    shown = (mean_with_interval(values) for values in (recall, complete))
-    return (kind, method, len(own), *shown, mean(several), *tests)
+    cells = (mean_with_interval(values) for values in (recall, complete))
+    return (kind, method, len(own), *cells, mean(several), *tests)
 
 
 def _against(group: Sequence[DocumentRow], method: str, metric: str) -> str | None:

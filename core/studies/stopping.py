@@ -56,8 +56,8 @@ _COLUMNS = (
 
 def _at(group: Sequence[EpisodeRow], threshold: float | None) -> dict[str, float | None]:
     """Every column at one threshold; None for the oracle, which stops when all support is in."""
-    taken = [oracle_steps(row) if threshold is None else steps_taken(row, threshold) for row in group]
-    chosen = [row.chosen[:n] for row, n in zip(group, taken, strict=True)]
+    n_steps = [oracle_steps(row) if threshold is None else steps_taken(row, threshold) for row in group]
+    chosen = [row.chosen[:n] for row, n in zip(group, n_steps, strict=True)]
     if threshold is None:
         stops = Counter("never" if completed_at(row) is None else "perfect" for row in group)
     else:
@@ -80,7 +80,7 @@ def _at(group: Sequence[EpisodeRow], threshold: float | None) -> dict[str, float
             false_positive_rate(ids, row.support, row.n_chunks)
             for ids, row in zip(chosen, group, strict=True)
         ),
-        "length": mean(map(float, taken)),
+        "length": mean(map(float, n_steps)),
         "Fact EM": mean(fact_em(ids, row.support) for ids, row in zip(chosen, group, strict=True)),
         "Fact F1": mean(fact_f1(ids, row.support) for ids, row in zip(chosen, group, strict=True)),
     }

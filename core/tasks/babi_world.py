@@ -164,9 +164,9 @@ class World:
     def all_where_was(self, thing: str) -> list[WorldQuestion]:
         """qa3's questions about every place of an object that bAbI would ask about."""
         return [
-            asked
+            question
             for back in range(len(self.journey.get(thing, ())))
-            if (asked := self.where_was(thing, back))
+            if (question := self.where_was(thing, back))
         ]
 
     def who_gave(self, row: int) -> list[WorldQuestion]:
@@ -180,7 +180,7 @@ class World:
             WorldQuestion(f"Who received the {thing}?", receiver, (row,)),
             WorldQuestion(f"Who did {giver} give the {thing} to?", receiver, (row,)),
         )
-        return [asked for asked in questions if self.answer(asked.question) == asked]
+        return [question for question in questions if self.answer(question.question) == question]
 
     def answer(self, question: str) -> WorldQuestion | None:
         """A question of qa1, qa2, qa3 or qa5 decided by what was told; None where bAbI wouldn't ask it.
@@ -295,11 +295,11 @@ class _Teller:
         while len(self.texts) < LONGEST_STORY:
             for _ in range(BEAT):
                 self._add(self._next())
-            asked = self._ask()
-            if asked is not None:
+            question = self._ask()
+            if question is not None:
                 if left == 0:
                     return BabiQuestion(
-                        asked.question, tuple(self.texts), tuple(sorted(asked.support)), asked.answer
+                        question.question, tuple(self.texts), tuple(sorted(question.support)), question.answer
                     )
                 left -= 1
         return None
@@ -375,7 +375,7 @@ class _Teller:
         if not subjects:
             return None
         questions = rng.choice(subjects)
-        weights = [2 if asked.question.startswith("What") else 1 for asked in questions]
+        weights = [2 if question.question.startswith("What") else 1 for question in questions]
         return rng.choices(questions, weights)[0]
 
     def _recent(self, rows: dict[str, list[int]]) -> list[str]:

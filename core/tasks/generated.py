@@ -64,16 +64,16 @@ def document_examples(n_tokens: int, seed: int, tokenizer: Tokenizer) -> Iterato
     document = Document(f"generated-{seed}", narrative.text, "text")
     workspace = Workspace((document,), (chunk_document(document, CHUNKING, tokenizer),))
     chunks = tuple(workspace.texts())
-    for i, asked in enumerate(narrative.questions, start=1):
-        support = span_chunks(workspace, 0, asked.support)
+    for i, question in enumerate(narrative.questions, start=1):
+        support = span_chunks(workspace, 0, question.support)
         yield Example(
             f"{document.title}-q{i}",
             TASK,
-            asked.question,
+            question.question,
             chunks,
             support,
-            (asked.answer,),
-            f"{asked.hops} facts",
+            (question.answer,),
+            f"{question.hops} facts",
         )
 
 

@@ -199,11 +199,11 @@ def _ask(rng: Random, variant: NeedleTask, use: Use, value: ValueKind) -> _Needl
     labels = [drawer.label(variant.label) for _ in range(variant.n_labels)]
     filed = [(label, drawer.value(value)) for label in labels for _ in range(variant.n_values)]
     rng.shuffle(filed)
-    asked = labels[: variant.n_asked]
-    support = tuple(row for row, (label, _) in enumerate(filed) if label in asked)
+    some_labels = labels[: variant.n_asked]
+    support = tuple(row for row, (label, _) in enumerate(filed) if label in some_labels)
     statement = rng.choice(_STATEMENTS)
     question = rng.choice(_QUESTIONS if len(support) == 1 else _PLURAL_QUESTIONS).format(
-        kind=value, labels=_listed(asked)
+        kind=value, labels=_listed(some_labels)
     )
     needles = tuple(_state(statement, label, filed_value, value) for label, filed_value in filed)
     return _NeedleQuestion(question, needles, support, tuple(filed[row][1] for row in support))

@@ -234,8 +234,8 @@ def collect(part: _Part, alpha: float, generator: torch.Generator) -> _Way:
     n_given = [len(ids) for ids in chosen]
     ends = torch.tensor(
         [
-            min(len(e.support) if part.supervised else config.steps, len(e.chunks)) - given
-            for e, given in zip(part.examples, n_given, strict=True)
+            min(len(e.support) if part.supervised else config.steps, len(e.chunks)) - n
+            for e, n in zip(part.examples, n_given, strict=True)
         ],
         device=towers.device,
     )
@@ -325,8 +325,8 @@ def _ranking(part: _Part, way: _Way) -> torch.Tensor:
     loss = torch.zeros((), device=way.taken.device)
     if part.ranks:
         for look, scores, running in zip(way.looks, way.scores, way.taken, strict=False):
-            wanted = part.table.support & look.free
-            loss = loss + _ranking_loss(scores, wanted, look.free, running, part.config.ranking_temperature)
+            support = part.table.support & look.free
+            loss = loss + _ranking_loss(scores, support, look.free, running, part.config.ranking_temperature)
     return loss / way.taken.sum()
 
 
@@ -344,20 +344,20 @@ def _start(example: Example, config: TrainConfig, generator: torch.Generator) ->
         return int(torch.randint(n, (), generator=generator, device=generator.device))
 
     order = torch.randperm(len(example.support), generator=generator, device=generator.device).tolist()
-    given = [example.support[row] for row in order[: below(min(len(example.support), config.steps))]]
+    first = [example.support[row] for row in order[: below(min(len(example.support), config.steps))]]
     twins = _twins(example)
-    if below(2) and twins and len(given) < config.steps - 1:
-        given.insert(below(len(given) + 1), twins[below(len(twins))])
-    return given
+    if below(2) and twins and len(first) < config.steps - 1:
+        first.insert(below(len(first) + 1), twins[below(len(twins))])
+    return first
 
 
 def _twins(example: Example) -> list[int]:
     """An example's own chunks beside its support that share most words with it: what an agent mistakes."""
-    wanted = {word for row in example.support for word in example.chunks[row].split()}
+    words = {word for row in example.support for word in example.chunks[row].split()}
     others = [row for row in example.own_ids if row not in example.support]
-    return sorted(
-        others, key=lambda row: len(wanted.intersection(example.chunks[row].split())), reverse=True
-    )[:_N_TWINS]
+    return sorted(others, key=lambda row: len(words.intersection(example.chunks[row].split())), reverse=True)[
+        :_N_TWINS
+    ]
 
 
 def _state_texts(spec: CheckpointSpec, example: Example, chosen: Sequence[int]) -> list[str]:
@@ -416,10 +416,10 @@ def _best(scores: torch.Tensor, top_k: int | None) -> torch.return_types.topk:
 
 
 def _ranking_loss(
-    scores: torch.Tensor, wanted: torch.Tensor, free: torch.Tensor, running: torch.Tensor, temperature: float
+    scores: torch.Tensor, support: torch.Tensor, free: torch.Tensor, running: torch.Tensor, temperature: float
 ) -> torch.Tensor:
     """Sum over running states with support left of -log p, p: that the policy at `temperature` takes some."""
     logits = scores / temperature
-    of_wanted = torch.logsumexp(logits.masked_fill(~wanted, _MASKED), 1)
+    of_wanted = torch.logsumexp(logits.masked_fill(~support, _MASKED), 1)
     of_free = torch.logsumexp(logits.masked_fill(~free, _MASKED), 1)
-    return torch.where(running & wanted.any(1), of_free - of_wanted, 0.0).sum()
+    return torch.where(running & support.any(1), of_free - of_wanted, 0.0).sum()

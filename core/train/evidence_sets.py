@@ -125,8 +125,8 @@ class SeenQuestion:
 def see(questions: Sequence[SetQuestion], encoder: DualEncoder) -> list[SeenQuestion]:
     """What the policy sees of each question."""
     return [
-        SeenQuestion(asked, look(asked.question, corpus, encoder))
-        for asked, corpus in indexed(questions, encoder)
+        SeenQuestion(question, look(question.question, corpus, encoder))
+        for question, corpus in indexed(questions, encoder)
     ]
 
 
@@ -149,14 +149,18 @@ class AnswerScores:
         self._reader = reader
         self._f1_of: dict[tuple[str, tuple[int, ...]], float | None] = {}
 
-    def of(self, wanted: Sequence[tuple[SetQuestion, Sequence[int]]]) -> list[float | None]:
+    def of(self, pairs: Sequence[tuple[SetQuestion, Sequence[int]]]) -> list[float | None]:
         """None where the answer is empty."""
-        keys = [(asked.id, tuple(sorted(ids))) for asked, ids in wanted]
-        new = {key: asked for key, (asked, _) in zip(keys, wanted, strict=True) if key not in self._f1_of}
-        passages = [[asked.workspace[chunk_id].text for chunk_id in key[1]] for key, asked in new.items()]
-        answers = self._reader.read_many([asked.question for asked in new.values()], passages)
-        for (key, asked), answer in zip(new.items(), answers, strict=True):
-            self._f1_of[key] = answer_f1(answer.text, asked.answers) if answer.text else None
+        keys = [(question.id, tuple(sorted(ids))) for question, ids in pairs]
+        new = {
+            key: question for key, (question, _) in zip(keys, pairs, strict=True) if key not in self._f1_of
+        }
+        passages = [
+            [question.workspace[chunk_id].text for chunk_id in key[1]] for key, question in new.items()
+        ]
+        answers = self._reader.read_many([question.question for question in new.values()], passages)
+        for (key, question), answer in zip(new.items(), answers, strict=True):
+            self._f1_of[key] = answer_f1(answer.text, question.answers) if answer.text else None
         return [self._f1_of[key] for key in keys]
 
 

@@ -54,9 +54,9 @@ class MultiHopMixture:
         for name in self._shares:
             examples = _train_part(name, data)
             Random(f"split of {name}").shuffle(examples)
-            kept = round(VALIDATION_SHARE * len(examples)) if name in VALIDATED else 0
-            self._validation += examples[:kept]
-            self._train[name] = examples[kept:]
+            n_held_out = round(VALIDATION_SHARE * len(examples)) if name in VALIDATED else 0
+            self._validation += examples[:n_held_out]
+            self._train[name] = examples[n_held_out:]
         self._pool = DistractorPool(example for examples in self._train.values() for example in examples)
         rng = Random("order of validation")
         closed = _support_titles(self._validation) | {

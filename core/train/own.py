@@ -32,8 +32,8 @@ class OwnMixture:
         if len(examples) < FEWEST:
             raise BadRequest(f"{file.name} has {len(examples)} questions, below {FEWEST}; add more")
         Random("split of own questions").shuffle(examples)
-        kept = max(2, round(VALIDATION_SHARE * len(examples)))
-        self._validation, self._train = examples[:kept], examples[kept:]
+        n_held_out = max(2, round(VALIDATION_SHARE * len(examples)))
+        self._validation, self._train = examples[:n_held_out], examples[n_held_out:]
 
     def draw(self, rng: Random, n: int) -> list[Example]:
         return [rng.choice(self._train) for _ in range(n)]

@@ -143,15 +143,15 @@ def sentence_support(
     >>> sentence_support(["It was late.", "Bo is tall."], "Who is tall?", ["yes"], [])
     [1]
     """
-    wanted = [_plain(answer) for answer in answers if _plain(answer) not in ("", "yes", "no")]
-    wanted += [name for title in bridges if (name := _plain(title.partition(" (")[0]))]
-    whole_words = [re.compile(rf"(?<!\w){re.escape(one)}(?!\w)") for one in wanted]
+    plain_answers = [_plain(answer) for answer in answers if _plain(answer) not in ("", "yes", "no")]
+    plain_answers += [name for title in bridges if (name := _plain(title.partition(" (")[0]))]
+    whole_words = [re.compile(rf"(?<!\w){re.escape(one)}(?!\w)") for one in plain_answers]
     plain = list(map(_plain, sentences))
     holding = [row for row, text in enumerate(plain) if any(one.search(text) for one in whole_words)]
     if holding:
         return holding
-    asked = set(words_of(question))
-    shared = [len(asked & set(words_of(sentence))) for sentence in sentences]
+    question_words = set(words_of(question))
+    shared = [len(question_words & set(words_of(sentence))) for sentence in sentences]
     return [shared.index(max(shared))]
 
 

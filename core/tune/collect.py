@@ -209,9 +209,9 @@ class Collector:
                 prompt, _Verdicts(question, is_right(branch.answered.answer, answers))
             )
             state.reasons.setdefault(branch.judged.verdict, branch.judged.reason)
-            wanted = "stop" if state.right else "continue"
+            verdict = "stop" if state.right else "continue"
             self._decisions[
-                f"{'right' if branch.judged.verdict == wanted else 'wrong'} {branch.judged.verdict}"
+                f"{'right' if branch.judged.verdict == verdict else 'wrong'} {branch.judged.verdict}"
             ] += 1
             self._characters += _length(prompt)
 

@@ -114,23 +114,25 @@ def set_tasks(
     """A task a question. encoder: ranks the chunks where not all fit, as when the model is served."""
     episode = EpisodeConfig(step_budget=config.budget)
     tasks = []
-    for asked, corpus in questions:
-        put = set_prompt(asked.question, corpus, episode, encoder, config.context_tokens)
-        borders = asked.workspace.borders
+    for question, corpus in questions:
+        put = set_prompt(question.question, corpus, episode, encoder, config.context_tokens)
+        borders = question.workspace.borders
         labels = (
-            action_of(asked.support, borders)
+            action_of(question.support, borders)
             if config.labels == "support"
-            else similarity_labels(query_cosines(encoder, asked.question, corpus), borders, config.threshold)
+            else similarity_labels(
+                query_cosines(encoder, question.question, corpus), borders, config.threshold
+            )
         )
-        wanted = first_of(labels, borders, config.budget)
-        taken = action_of([one for one in wanted if one in put.read], borders)
+        labelled = first_of(labels, borders, config.budget)
+        action = action_of([one for one in labelled if one in put.read], borders)
         target = {
-            document_key(document): list(taken[document])
+            document_key(document): list(action[document])
             for document, shown in enumerate(action_of(put.read, borders))
             if shown
         }
         prompt = tuple(with_words(put.messages, put.schema))
-        tasks.append(SetTask(asked, prompt, put.schema, put.room, labels, json.dumps(target)))
+        tasks.append(SetTask(question, prompt, put.schema, put.room, labels, json.dumps(target)))
     return tasks
 
 

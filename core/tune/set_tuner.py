@@ -84,7 +84,7 @@ def tune_sets(
     See `core.tune.tuner.tune` for `tell`, `cancelled` and what is raised.
     """
     place = one_device(device)
-    wanted = {
+    plan = {
         "config": asdict(config),
         "model": model,
         "reader": reader.name,
@@ -92,7 +92,7 @@ def tune_sets(
             f"{task.prompt}{task.target}{task.question.answers}" for task in (*tasks, *held_out)
         ),
     }
-    work = TuneFolder(out, wanted, "questions")
+    work = TuneFolder(out, plan, "questions")
     if work.finished is not None:
         return work.finished
     tokenizer, network = open_causal(model_folder(model), "auto")

@@ -117,8 +117,12 @@ def chunks_of(workspace: Workspace, spans: Sequence[TextSpan]) -> tuple[int, ...
 
 def share_found(workspace: Workspace, chosen: Sequence[int], spans: Sequence[TextSpan]) -> float | None:
     """Share of `spans`' characters, blanks aside, none twice, in chosen chunks; None where there are none."""
-    wanted = _characters(workspace, spans)
-    return len(wanted & _characters(workspace, spans_of(workspace, chosen))) / len(wanted) if wanted else None
+    characters = _characters(workspace, spans)
+    return (
+        len(characters & _characters(workspace, spans_of(workspace, chosen))) / len(characters)
+        if characters
+        else None
+    )
 
 
 def _characters(workspace: Workspace, spans: Sequence[TextSpan]) -> set[tuple[int, int]]:

@@ -79,9 +79,9 @@ def _n_found(
     """How much of the support the other cut finds, by the run as it was without a person's choices."""
     config = trace.started.config
     config = config.with_(step_budget=min(config.step_budget, len(other)), forced=(), forbidden=())
-    kept = fold(agent.run(trace.started.query, other, config)).picks
+    picks = fold(agent.run(trace.started.query, other, config)).picks
     return sum(
-        share_found(other.workspace, kept, _within(corpus.workspace, chunk_id, spans)) == 1.0
+        share_found(other.workspace, picks, _within(corpus.workspace, chunk_id, spans)) == 1.0
         for chunk_id in gold
     )
 

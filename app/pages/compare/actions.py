@@ -454,8 +454,8 @@ class _Comparison:
                 if isinstance(event, Stopped):
                     self._keep_branches()
                 self.run = self.services.add_event(self.run, event)
-            taken = 0 if self.run is None else len(self.run.trace.steps)
-            self.report(Comparing(self.results, one.name, "retrieving", taken, one.config.step_budget))
+            n_steps = 0 if self.run is None else len(self.run.trace.steps)
+            self.report(Comparing(self.results, one.name, "retrieving", n_steps, one.config.step_budget))
 
         try:
             for column in compare(self.query, (one for one, _ in contestants), corpus_of, hear):
@@ -592,14 +592,14 @@ class _Cutting:
         )
 
     def _hear(self, one: Contestant, event: Event) -> None:
-        taken = (
+        n_steps = (
             0
             if isinstance(event, RunStarted)
             else event.step
             if isinstance(event, StepTaken)
             else event.n_steps
         )
-        self.report(Comparing(self.results, one.name, "retrieving", taken, one.config.step_budget))
+        self.report(Comparing(self.results, one.name, "retrieving", n_steps, one.config.step_budget))
 
     def _opening(self, name: str, progress: OpenProgress) -> None:
         """Tells how far opening a cut is, and counts what a visitor has to have embedded."""

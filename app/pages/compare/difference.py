@@ -38,10 +38,10 @@ def tried(runs: Sequence[tuple[ShownColumn, TryOut]]) -> list[Node]:
             " left keep their vectors."
         )
     else:
-        kept = len(variant) - variant.n_embedded
+        n_cached = len(variant) - variant.n_embedded
         done = (
             f"Chunk {chunk_id:,} reads otherwise: {counted(variant.n_embedded, 'chunk')} embedded, the other"
-            f" {kept:,} not again."
+            f" {n_cached:,} not again."
         )
     return [
         h("div.qx-row", h("h3", "What made the difference"), h("span.qx-grow"), act("forget", "", "Close")),

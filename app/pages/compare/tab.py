@@ -372,8 +372,8 @@ class CompareTab(CompareLayout):
                 return {self.to_sets: (run.run_id, new_run_id())}
             return {self.to_explore: ("run", run.run_id, new_run_id())}
         if action == "why" and value < len(compared.columns):
-            shown = {*compared.explained} ^ {value}
-            return self._looked(replace(compared, explained=tuple(sorted(shown))))
+            explained = {*compared.explained} ^ {value}
+            return self._looked(replace(compared, explained=tuple(sorted(explained))))
         if value < len(self.comparisons.workspace(compared)):
             if action in ("open", "show"):
                 return self._looked(replace(compared, chunk_id=value, anchor=None))
@@ -424,7 +424,7 @@ class CompareTab(CompareLayout):
             for at in compared.explained
             if (run := columns[at].run) is not None
         }
-        shown = {
+        update = {
             self.columns: view.results(compared, columns, owed),
             self.reading: view.reading(compared, columns, workspace),
         }
@@ -432,5 +432,5 @@ class CompareTab(CompareLayout):
             self.compared: compared,
             self.result_notice: [],
             self.change_panel: gr.Column(visible=False),
-            **shown,
+            **update,
         }

@@ -277,10 +277,10 @@ def reading(compared: Compared, columns: Sequence[ShownColumn], workspace: Works
     """The text around the open chunk; what any method found carries its colour and how many found it."""
     if compared.chunk_id is None:
         return []
-    shown = shown_comparison(columns)
+    comparison = shown_comparison(columns)
     pins = {
-        chunk_id: (shown.paint[chunk_id], found_by(names, f"{len(names)}×"))
-        for chunk_id, names in shown.finders.items()
+        chunk_id: (comparison.paint[chunk_id], found_by(names, f"{len(names)}×"))
+        for chunk_id, names in comparison.finders.items()
     }
     change = act(
         "change",
@@ -288,6 +288,8 @@ def reading(compared: Compared, columns: Sequence[ShownColumn], workspace: Works
         "Change this chunk",
         title="Edit its text or leave it out, and ask the agents again",
     )
-    names = shown.finders.get(compared.chunk_id, ())
+    names = comparison.finders.get(compared.chunk_id, ())
     words = f"Found by {', '.join(names)}." if names else "No method found it."
-    return reading_pane(workspace, compared.chunk_id, compared.anchor, words, shown.support, pins, change)
+    return reading_pane(
+        workspace, compared.chunk_id, compared.anchor, words, comparison.support, pins, change
+    )

@@ -250,16 +250,18 @@ class EvidenceSets:
             else EvidenceSet(run.documents.agent.encoder).policy.chances(seen.policy.with_budget(size))
         )
         view = SetInView(run, budget, chances, (), (), token_counts(workspace), ())
-        taken = (
+        chunk_ids = (
             run.trace.picks[:size]
             if by_model
             else tuple(most_probable_set(chances, size, view.least, run.config.forbidden))
         )
         view = replace(
             view,
-            taken=taken,
-            documents=tuple(document_sets(taken, workspace.borders, view.n_tokens)),
-            rivals=tuple(rivals(taken, run.gold, seen.products, seen.cosines, seen.threshold, view.n_tokens)),
+            taken=chunk_ids,
+            documents=tuple(document_sets(chunk_ids, workspace.borders, view.n_tokens)),
+            rivals=tuple(
+                rivals(chunk_ids, run.gold, seen.products, seen.cosines, seen.threshold, view.n_tokens)
+            ),
             json_ld=self._written(run),
             types=tuple(json_ld_types(document.json_ld, MAX_TYPES) for document in workspace.documents),
         )

@@ -135,10 +135,10 @@ def action(view: SetInView | None) -> list[Node]:
     if view is None:
         return []
     words = json.dumps(action_json(action_of(view.taken, view.run.documents.workspace.borders)))
-    shown = words if len(words) <= _LONGEST_ACTION else words[:_LONGEST_ACTION] + "…"
-    copy = h("button.qx-btn", {"data-act": "copy", "data-arg": words}, "Copy") if shown == words else None
+    text = words if len(words) <= _LONGEST_ACTION else words[:_LONGEST_ACTION] + "…"
+    copy = h("button.qx-btn", {"data-act": "copy", "data-arg": words}, "Copy") if text == words else None
     about = "as in the paper, chunks are counted from 1, so a number is one above the page's; likeliest first"
     return [
         h("div.qx-row", h("h3", "The action"), h("span.qx-sm.qx-mut", about), h("span.qx-grow"), copy),
-        h("pre.qx-pre", {"tabindex": "0"}, shown),
+        h("pre.qx-pre", {"tabindex": "0"}, text),
     ]

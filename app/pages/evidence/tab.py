@@ -164,11 +164,11 @@ class EvidenceTab(EvidenceLayout):
     def _on_question(self, session: Session, place: EvidencePlace, question: str, who: str = LIGHT) -> Update:
         line = self._line(session, who)
         try:
-            shown = self._in_view(session, place)
+            in_view = self._in_view(session, place)
         except UserError as error:
             return {**line, self.asking.standing: notice(str(error))}
-        same = shown is not None and self.asking.has_open(session, shown.run.documents.workspace)
-        return {**line, self.asking.standing: view.changes(shown, question or "", same, who == MODEL)}
+        same = in_view is not None and self.asking.has_open(session, in_view.run.documents.workspace)
+        return {**line, self.asking.standing: view.changes(in_view, question or "", same, who == MODEL)}
 
     def _line(self, session: Session, who: str) -> Update:
         llm = self.services.language_models.get(session)
@@ -218,22 +218,22 @@ class EvidenceTab(EvidenceLayout):
             if place.run not in ("", run.token):
                 self.services.leave_run(place.run)
             budget = min(run.config.step_budget, MAX_BUDGET) if opens else place.budget
-            shown = self.sets.at(run, budget)
-            rows = documents_view.at_first(shown, place.shown.only_taken)
+            in_view = self.sets.at(run, budget)
+            rows = documents_view.at_first(in_view, place.shown.only_taken)
             now = replace(place, run=run.token, budget=budget, chunk_id=None, anchor=None, shown=rows)
             brought = {
                 self.asking.question: run.trace.started.query,
                 self.budget: budget,
-                self.who: MODEL if shown.by_model else LIGHT,
+                self.who: MODEL if in_view.by_model else LIGHT,
             }
             yield {
                 **self.asking.work.free(),
                 **(brought if opens else {}),
                 self.page: f"run={run.run_id}",
-                **self._drawn(session, now, shown),
+                **self._drawn(session, now, in_view),
             }
-            if shown.answer is None:
-                yield self._drawn(session, now, self.sets.answered(shown))
+            if in_view.answer is None:
+                yield self._drawn(session, now, self.sets.answered(in_view))
             self.services.log.flush()
 
         yield self.asking.begun()
@@ -254,13 +254,13 @@ class EvidenceTab(EvidenceLayout):
             yield {}
             return
         place = replace(place, budget=order.budget)
-        shown = self._in_view(session, place)
-        if shown is None:
+        in_view = self._in_view(session, place)
+        if in_view is None:
             yield {self.place: place, **self._measured(place)}
             return
-        yield {self.asking.notice: [], **self._drawn(session, place, shown)}
-        if shown.answer is None:
-            yield self._drawn(session, place, self.sets.answered(shown))
+        yield {self.asking.notice: [], **self._drawn(session, place, in_view)}
+        if in_view.answer is None:
+            yield self._drawn(session, place, self.sets.answered(in_view))
 
     def _on_click(self, session: Session, place: EvidencePlace, event: gr.EventData) -> Update:
         """Clicks in any of the trees; arguments come from a browser: out of bounds, nothing happens."""
@@ -273,34 +273,34 @@ class EvidenceTab(EvidenceLayout):
                 return self._runs_of(session, argument)
             case "sample":
                 return {self.to_explore: ("sample", argument, new_run_id())}
-        shown = self._in_view(session, place)
-        return {} if shown is None else self._on_set(session, place, shown, act, argument)
+        in_view = self._in_view(session, place)
+        return {} if in_view is None else self._on_set(session, place, in_view, act, argument)
 
     def _on_set(
-        self, session: Session, place: EvidencePlace, shown: SetInView, act: str, argument: str
+        self, session: Session, place: EvidencePlace, in_view: SetInView, act: str, argument: str
     ) -> Update:
         if act == "close":
-            return self._read(session, replace(place, chunk_id=None, anchor=None), shown)
+            return self._read(session, replace(place, chunk_id=None, anchor=None), in_view)
         if act == "rows":
             return self._listed(
-                replace(place, shown=replace(place.shown, only_taken=argument == "taken", page=0)), shown
+                replace(place, shown=replace(place.shown, only_taken=argument == "taken", page=0)), in_view
             )
         if not argument.isdecimal() or int(argument) >= _MOST_PAGES:
             return {}
         number = int(argument)
         if act == "docs-page":
-            return self._listed(replace(place, shown=replace(place.shown, page=number)), shown)
-        if act == "row" and number < len(shown.documents):
+            return self._listed(replace(place, shown=replace(place.shown, page=number)), in_view)
+        if act == "row" and number < len(in_view.documents):
             opened = tuple(sorted({*place.shown.opened} ^ {number}))
-            return self._listed(replace(place, shown=replace(place.shown, opened=opened)), shown)
-        if number >= shown.run.n_chunks:
+            return self._listed(replace(place, shown=replace(place.shown, opened=opened)), in_view)
+        if number >= in_view.run.n_chunks:
             return {}
         match act:
             case "open":
-                return self._read(session, replace(place, chunk_id=number, anchor=None), shown)
+                return self._read(session, replace(place, chunk_id=number, anchor=None), in_view)
             case "page":
-                return self._read(session, replace(place, anchor=number), shown)
-            case "explore" if self.asking.has_open(session, shown.run.documents.workspace):
+                return self._read(session, replace(place, anchor=number), in_view)
+            case "explore" if self.asking.has_open(session, in_view.run.documents.workspace):
                 return {self.to_explore: ("chunk", number, new_run_id())}
         return {}
 
@@ -314,29 +314,29 @@ class EvidenceTab(EvidenceLayout):
 
     # Views
 
-    def _drawn(self, session: Session, place: EvidencePlace, shown: SetInView) -> Update:
+    def _drawn(self, session: Session, place: EvidencePlace, in_view: SetInView) -> Update:
         """Everything that changes with the set."""
         return {
-            self.asking.status: view.took(shown),
-            self.sentence: view.sentence(shown),
-            self.budget_words: view.budget_words(shown),
-            self.tokens: view.tokens(shown),
-            self.reward: reward_view.reward(shown),
-            self.action: reward_view.action(shown),
+            self.asking.status: view.took(in_view),
+            self.sentence: view.sentence(in_view),
+            self.budget_words: view.budget_words(in_view),
+            self.tokens: view.tokens(in_view),
+            self.reward: reward_view.reward(in_view),
+            self.action: reward_view.action(in_view),
             **self._measured(place),
-            **self._listed(place, shown),
-            **self._read(session, place, shown),
+            **self._listed(place, in_view),
+            **self._read(session, place, in_view),
         }
 
     def _measured(self, place: EvidencePlace) -> Update:
         return {self.frontier: frontier_view.frontier(measured(), place.task, place.measure, place.budget)}
 
-    def _listed(self, place: EvidencePlace, shown: SetInView) -> Update:
-        return {self.place: place, self.documents: documents_view.documents(shown, place.shown)}
+    def _listed(self, place: EvidencePlace, in_view: SetInView) -> Update:
+        return {self.place: place, self.documents: documents_view.documents(in_view, place.shown)}
 
-    def _read(self, session: Session, place: EvidencePlace, shown: SetInView) -> Update:
-        in_explore = self.asking.has_open(session, shown.run.documents.workspace)
+    def _read(self, session: Session, place: EvidencePlace, in_view: SetInView) -> Update:
+        in_explore = self.asking.has_open(session, in_view.run.documents.workspace)
         return {
             self.place: place,
-            self.reading: view.reading(shown, place.chunk_id, place.anchor, in_explore),
+            self.reading: view.reading(in_view, place.chunk_id, place.anchor, in_explore),
         }

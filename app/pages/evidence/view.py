@@ -62,8 +62,8 @@ def sentence(view: SetInView | None) -> list[Node]:
             f", hold{'s' if len(view.taken) == 1 else ''} ",
             h("strong", {"class": kind}, f"{view.n_support_found} of {len(run.gold)} support"),
         ]
-    said = [h("p.qx-set-label", "The set"), h("p.qx-set-say", *parts, ". ", *_answer(view))]
-    return said if view.taken or view.by_model else [*said, *_why_empty(view)]
+    nodes = [h("p.qx-set-label", "The set"), h("p.qx-set-say", *parts, ". ", *_answer(view))]
+    return nodes if view.taken or view.by_model else [*nodes, *_why_empty(view)]
 
 
 def _why_empty(view: SetInView) -> list[Node]:
@@ -204,8 +204,8 @@ def percent(chance: float) -> str:
     >>> percent(0.583), percent(0.002), percent(0.998)
     ('58 %', 'below 1 %', 'above 99 %')
     """
-    shown = round(100 * chance)
-    return "below 1 %" if chance < 0.01 else "above 99 %" if chance > 0.99 else f"{shown} %"
+    whole = round(100 * chance)
+    return "below 1 %" if chance < 0.01 else "above 99 %" if chance > 0.99 else f"{whole} %"
 
 
 def pressed(action: str, argument: str, label: str, on: bool) -> Node:

@@ -358,7 +358,7 @@ class ExperimentsTab(ExperimentsLayout):
         if number and not page.rows:  # what stood there is deleted
             number = max(0, (page.total - 1) // PAGE)
             page = self.experiments.page(looking.filters, number, PAGE, session.owner)
-        shown = view.run_list(
+        listing = view.run_list(
             page,
             number,
             looking.columns,
@@ -366,7 +366,7 @@ class ExperimentsTab(ExperimentsLayout):
             looking.opened,
             filtered=looking.filters != RunFilters(),
         )
-        return {self.looking: replace(looking, page=number), self.list: shown}
+        return {self.looking: replace(looking, page=number), self.list: listing}
 
     def _select(self, session: Session, looking: ExperimentsPlace, toggled: list[str]) -> Update:
         """Selects runs that are not, and the other way round."""

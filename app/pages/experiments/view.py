@@ -90,12 +90,12 @@ def _answer(row: RunRow) -> Node:
     if row.answer is None:
         return ""
     verdict = verdict_on(row.answer, row.known_answer)
-    said = _cut(row.answer, 24) if row.answer else h("span.qx-mut", "no answer")
+    answer = _cut(row.answer, 24) if row.answer else h("span.qx-mut", "no answer")
     if verdict is None or not _VERDICTS[verdict][0]:
-        return said
+        return answer
     words, kind = _VERDICTS[verdict]
     title = "" if verdict == "right" else f"Known answer: {row.known_answer}"
-    return h("span", said, " ", h("span", {"class": f"qx-mark{kind}", "title": title}, words))
+    return h("span", answer, " ", h("span", {"class": f"qx-mark{kind}", "title": title}, words))
 
 
 def _took(row: RunRow) -> str:
@@ -368,9 +368,9 @@ def _answered(run: LoggedRun) -> list[Node]:
     if result is None:
         return []
     accepted = known_answer_of(run)
-    said = shortened(result.reliable_text) or "No reliable answer"
+    text = shortened(result.reliable_text) or "No reliable answer"
     verdict = verdict_line(verdict_on(result.reliable_text, accepted), accepted, "span")
-    return [h("p.qx-row", h("span.qx-mut", "Answer"), h("strong", said), verdict)]
+    return [h("p.qx-row", h("span.qx-mut", "Answer"), h("strong", text), verdict)]
 
 
 def _link(run_id: str) -> Node:

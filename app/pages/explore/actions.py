@@ -192,8 +192,8 @@ class Explorer:
                     " new one"
                 )
             run = ended  # with other settings, a larger budget say, there may be more to take
-        kept = 0 if run is None or config.beam_width > 1 else min(session.cursor, config.step_budget)
-        yield from self._begin(session, query, config, run if kept else None, kept, steps)
+        n_kept = 0 if run is None or config.beam_width > 1 else min(session.cursor, config.step_budget)
+        yield from self._begin(session, query, config, run if n_kept else None, n_kept, steps)
 
     def reads_again(self, session: Session, query: str, config: EpisodeConfig) -> bool:
         """Whether the next look waits for a reranker. Raises BadRequest as that look would."""
@@ -215,27 +215,27 @@ class Explorer:
         """The person chooses the next chunk."""
         query = check_query(query)
         run = self._in_progress(session, query, finished_too=True)
-        kept = 0 if run is None else session.cursor
-        if kept >= config.step_budget:
+        n_kept = 0 if run is None else session.cursor
+        if n_kept >= config.step_budget:
             raise BadRequest(
                 f"the budget of {config.step_budget} steps is used up; go Back a step or raise the budget"
             )
-        if run is not None and chunk_id in run.trace.chosen[:kept]:
+        if run is not None and chunk_id in run.trace.chosen[:n_kept]:
             raise BadRequest(f"chunk {chunk_id} is already chosen; choose another one")
         forbidden = tuple(other for other in session.forbidden if other != chunk_id)
         session = replace(session, forbidden=forbidden)
         config = config.with_(
-            forced=((kept + 1, chunk_id),), forbidden=forbidden, temperature=config.temperature
+            forced=((n_kept + 1, chunk_id),), forbidden=forbidden, temperature=config.temperature
         )
         config.check_against(len(self.documents(session).corpus))
-        yield from self._begin(session, query, config, run if kept else None, kept, 1)
+        yield from self._begin(session, query, config, run if n_kept else None, n_kept, 1)
 
     def take(self, session: Session, query: str, config: EpisodeConfig, chunk_id: int) -> Generator[Session]:
         """The person chooses the next chunk, and the agent goes on from there until it stops."""
-        taken = session
-        for taken in self.force(session, query, config, chunk_id):
-            yield taken
-        run, session = self.run_of(taken), taken
+        latest = session
+        for latest in self.force(session, query, config, chunk_id):
+            yield latest
+        run, session = self.run_of(latest), latest
         if run is not None and run.trace.stopped is None:
             yield from self.advance(session, query, config, None)
 
@@ -250,14 +250,14 @@ class Explorer:
         if run is None or chunk_id not in run.trace.chosen[: session.cursor]:
             yield session
             return
-        kept = 0 if config.beam_width > 1 else run.trace.chosen.index(chunk_id)  # a plan begins anew
+        n_kept = 0 if config.beam_width > 1 else run.trace.chosen.index(chunk_id)  # a plan begins anew
         steps = None if run.trace.stopped is not None else 1
         yield from self._begin(
-            replace(session, cursor=kept),
+            replace(session, cursor=n_kept),
             query.strip(),
             config.with_(forbidden=session.forbidden),
-            run if kept else None,
-            kept,
+            run if n_kept else None,
+            n_kept,
             steps,
         )
 
@@ -289,7 +289,7 @@ class Explorer:
         query: str,
         config: EpisodeConfig,
         parent: RunInView | None,
-        kept: int,
+        n_kept: int,
         steps: int | None,
     ) -> Generator[Session]:
         documents = self.documents(session)
@@ -305,10 +305,10 @@ class Explorer:
             started,
             documents,
             parent,
-            kept if parent else None,
+            n_kept if parent else None,
         )
         yield from self._drive(
-            replace(session, run=run.token, cursor=kept, look=kept + 1), run, config, steps
+            replace(session, run=run.token, cursor=n_kept, look=n_kept + 1), run, config, steps
         )
 
     def _drive(
@@ -321,17 +321,21 @@ class Explorer:
             events, steps = plan(documents.agent, run.trace.started.query, documents.corpus, config), None
         else:
             events = documents.agent.run(run.trace.started.query, documents.corpus, run.config, prefix)
-        taken = 0
+        n_steps = 0
         with self.services.driving(run), closing(events):
             try:
                 for event in events:
                     if isinstance(event, RunStarted):
                         continue
                     run = self.services.add_event(run, event)
-                    taken += not isinstance(event, Stopped)
+                    n_steps += not isinstance(event, Stopped)
                     session = self._at(session, run, len(run.trace.steps))
                     yield session
-                    if steps is not None and taken >= steps and len(run.trace.steps) < run.config.step_budget:
+                    if (
+                        steps is not None
+                        and n_steps >= steps
+                        and len(run.trace.steps) < run.config.step_budget
+                    ):
                         return
             except GeneratorExit:
                 if not run.ended:

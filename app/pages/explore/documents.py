@@ -149,10 +149,10 @@ class Openings:
         """What can be asked while documents are embedded, and how far they are."""
         page, session = self._page, replace(item.session, filling=token)
         bar = part_progress(item.progress, self._explorer.documents(session), token in self._again)
-        shown = {page.asking.progress: bar, page.asking.cancel: gr.update(interactive=True)}
+        update = {page.asking.progress: bar, page.asking.cancel: gr.update(interactive=True)}
         ready = gr.update(interactive=True)
         opened = {**self._opened(session), page.asking.run: ready, page.step: ready} if first else {}
-        return {**opened, **shown}
+        return {**opened, **update}
 
     def _on_progress(self, session: Session, event: gr.EventData) -> None:
         """Whether the run in view is made again at the end, which the next progress shows."""

@@ -58,11 +58,11 @@ class Panels:
         """Where somebody reads on; nothing else changes."""
         page = self._page
         documents, run = self._library.corpora.get(session.corpus), self._explorer.run_of(session)
-        shown = {
+        update = {
             page.reading: present.reading(documents, run, session),
             page.reading_view: present.reading_views(session),
         }
-        return {self._session: session, **shown, page.reading_notice: []}
+        return {self._session: session, **update, page.reading_notice: []}
 
     def _address(self, documents: OpenDocuments | None, run: RunInView | None) -> str | None:
         if run:

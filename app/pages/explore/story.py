@@ -20,6 +20,6 @@ def story(run: RunInView | None, session: Session) -> list[Node]:
         return [h("p.qx-empty", INVITATION)]
     answer = run.answer if session.cursor == len(run.trace.steps) else None
     texts, trace = run.documents.workspace, first_steps(run.trace, session.cursor)
-    shown = story_of(trace, lambda chunk_id: texts[chunk_id].text, run.gold, answer, run.known_answer)
+    line = story_of(trace, lambda chunk_id: texts[chunk_id].text, run.gold, answer, run.known_answer)
     tokens = sum(texts[chunk_id].n_tokens for chunk_id in trace.picks)
-    return story_nodes(shown, look=session.look, n_looks=run.trace.n_looks, tokens=tokens)
+    return story_nodes(line, look=session.look, n_looks=run.trace.n_looks, tokens=tokens)

@@ -92,13 +92,13 @@ def _probabilities(
     """(N,) Boltzmann probabilities; NaN for chosen and forbidden chunks, and those without Q."""
     available = ~np.isnan(scores.q_values)
     available[list(unavailable)] = False
-    shown = (
+    values = (
         probabilities(scores.q_values, available, temperature, top_k)
         if available.any()
         else np.zeros(len(available))
     )
-    shown[~available] = np.nan
-    return shown
+    values[~available] = np.nan
+    return values
 
 
 def _number(value: float, kind: type[T]) -> T | None:

@@ -202,7 +202,7 @@ class ExploreTab(ExploreLayout):
                 yield {self.to_sparc: (run_id, new_run_id())}
             elif method in SETS:
                 yield {self.to_sets: (run_id, new_run_id())}
-        shown = (
+        updates = (
             self._attaching(session, run_id)
             if run_id
             else self.openings.run(
@@ -211,7 +211,7 @@ class ExploreTab(ExploreLayout):
             if doc
             else ()
         )
-        for update in shown:
+        for update in updates:
             yield update
             if self.header in update:  # open
                 return
@@ -240,12 +240,12 @@ class ExploreTab(ExploreLayout):
         except UserError:
             return ""
 
-    def _attaching(self, session: Session, run_id: str, kept: int | None = None) -> Iterator[Update]:
+    def _attaching(self, session: Session, run_id: str, n_kept: int | None = None) -> Iterator[Update]:
         """A logged run and its controls; with `kept`, as Back leaves it after that many steps."""
 
         def work(report: Progress) -> Session:
             attached = replace(self.explorer.attach(run_id, report, session.owner), llm=session.llm)
-            while kept is not None and attached.cursor > kept:
+            while n_kept is not None and attached.cursor > n_kept:
                 attached = self.explorer.back(attached)
             return attached
 
@@ -257,9 +257,9 @@ class ExploreTab(ExploreLayout):
         run = self.services.library.runs.get(session.run)
         assert run is not None
         query, config = run.trace.started.query, run.config
-        shown = {**self.panels.view(session, query, config), **self.panels.figures(run, session)}
+        update = {**self.panels.view(session, query, config), **self.panels.figures(run, session)}
         lacks = self.answers.look_again(run)
-        return {**shown, **self.controls.showing(run.spec, config), self.controls.query: query, **lacks}
+        return {**update, **self.controls.showing(run.spec, config), self.controls.query: query, **lacks}
 
     def _on_filled(
         self, session: Session, filled: tuple[str, bool] | None, *controls: Any
@@ -300,8 +300,8 @@ class ExploreTab(ExploreLayout):
 
     def agents(self, spec: CheckpointSpec | None = None) -> gr.Dropdown:
         """The agents that there are now; without a spec, the one that is chosen stays."""
-        chosen = {} if spec is None else {"value": spec.name, "info": present.agent_note(spec)}
-        return gr.Dropdown(list(self.services.agents.checkpoints), **chosen)
+        choice = {} if spec is None else {"value": spec.name, "info": present.agent_note(spec)}
+        return gr.Dropdown(list(self.services.agents.checkpoints), **choice)
 
     def _on_agent(self, session: Session, agent: str, *controls: Any) -> Iterator[Update]:
         """Another agent; a list only passed with the Tab key must not cost the run in view."""
@@ -395,9 +395,9 @@ class ExploreTab(ExploreLayout):
         if recut is not None:
             yield from self._again_from_the_start(recut, controls)
 
-    def _taking_over(self, session: Session, run_id: str, kept: int | None) -> Iterator[Update]:
+    def _taking_over(self, session: Session, run_id: str, n_kept: int | None) -> Iterator[Update]:
         """A logged run in the place of what is in view."""
-        for update in self._attaching(session, run_id, kept):
+        for update in self._attaching(session, run_id, n_kept):
             if self.header in update and update[self.session].run != session.run:  # open
                 self.explorer.leave(session)
             yield update
@@ -579,11 +579,11 @@ class ExploreTab(ExploreLayout):
     def _on_reading(self, session: Session, event: gr.EventData, *controls: Any) -> Iterator[Update]:
         action, argument = clicked(event)
         if action in ("force", "forbid") and argument.isdecimal():
-            chosen = self.explorer.force if action == "force" else self.explorer.forbid
+            act_on = self.explorer.force if action == "force" else self.explorer.forbid
             yield from self._acting(
                 session,
                 controls,
-                lambda query, config: chosen(session, query, config, int(argument)),
+                lambda query, config: act_on(session, query, config, int(argument)),
                 self.reading_notice,
             )
         else:

@@ -205,15 +205,15 @@ def steps(run: RunInView | None, session: Session, without: Sequence[float] = ()
     cards += [_step_card(run, step, session, without) for step in run.trace.steps[: session.cursor]]
     words = decision(run.trace, session.cursor)
     if words:
-        shown = first_steps(run.trace, session.cursor)
-        tokens = sum(run.documents.workspace[chunk_id].n_tokens for chunk_id in shown.evidence)
+        so_far = first_steps(run.trace, session.cursor)
+        tokens = sum(run.documents.workspace[chunk_id].n_tokens for chunk_id in so_far.evidence)
         cards.append(
             stop_card(
                 words,
-                stopped=shown.stopped is not None,
-                n_kept=len(shown.evidence),
+                stopped=so_far.stopped is not None,
+                n_kept=len(so_far.evidence),
                 tokens=tokens,
-                reviewed=review_sentence(shown),
+                reviewed=review_sentence(so_far),
             )
         )
     return cards
@@ -322,11 +322,11 @@ def evidence(run: RunInView | None, session: Session) -> list[Node]:
     if run is None or not session.cursor:
         return [h("p.qx-empty", "The chosen chunks will stand here in document order.")]
     workspace = run.documents.workspace
-    shown = first_steps(run.trace, session.cursor)
+    so_far = first_steps(run.trace, session.cursor)
     chosen = {
         chunk_id: step
-        for step, chunk_id in enumerate(shown.chosen, start=1)
-        if chunk_id not in shown.taken_back
+        for step, chunk_id in enumerate(so_far.chosen, start=1)
+        if chunk_id not in so_far.taken_back
     }
     chunks = [workspace[chunk_id] for chunk_id in sorted(chosen)]
     counts = (
@@ -334,19 +334,19 @@ def evidence(run: RunInView | None, session: Session) -> list[Node]:
         if run.gold
         else ""
     )
-    counts += f" · {counted(len(shown.taken_back), 'chunk')} taken back" if shown.taken_back else ""
+    counts += f" · {counted(len(so_far.taken_back), 'chunk')} taken back" if so_far.taken_back else ""
     tokens = sum(chunk.n_tokens for chunk in chunks)
     body = "\n\n".join(chunk.text for chunk in chunks)
     head = h(
         "div.qx-row.qx-sm.qx-evidence-head",
         h("span.qx-mut", f"{len(chunks)} chunk{'s' if len(chunks) > 1 else ''} · {tokens:,} tokens{counts}"),
-        _likely(run, shown),
+        _likely(run, so_far),
         h("span.qx-grow"),
         h("div.qx-evidence-acts", *_acts(run, body)),
     )
     missed = (
-        [chunk_id for chunk_id in run.gold if chunk_id not in shown.chosen]
-        if shown.stopped is not None
+        [chunk_id for chunk_id in run.gold if chunk_id not in so_far.chosen]
+        if so_far.stopped is not None
         else []
     )
     rows = evidence_rows(workspace, chosen, missed, session.look, answer_in_view(run, session), run.token)
@@ -395,10 +395,10 @@ COMPLETE = (
 )
 
 
-def _likely(run: RunInView, shown: Trace) -> Node | None:
+def _likely(run: RunInView, so_far: Trace) -> Node | None:
     """How likely evidence is complete, where nobody knows its support and nothing warns of it."""
     share = run.completeness
-    if shown.stopped is None or run.gold or share is None or share < LOW:
+    if so_far.stopped is None or run.gold or share is None or share < LOW:
         return None
     words = f"evidence like this was complete in {tenths(share)} cases"
     return h("span.qx-mut", {"title": COMPLETE, "tabindex": "0"}, words)

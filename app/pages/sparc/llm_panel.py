@@ -161,10 +161,10 @@ class LlmPanel:
 
 def standing(models: LanguageModels, session: Session | None) -> list[Node]:
     """Which model is asked; `session` None before the page has one."""
-    given = None if session is None else models.own(session)
+    own = None if session is None else models.own(session)
     copy: Node | None = None
-    if session is not None and given is not None:
-        words = f"{_described(given)}, given by you."
+    if session is not None and own is not None:
+        words = f"{_described(own)}, given by you."
         copy = h(
             "button.qx-btn",
             {"data-act": "copy", "data-arg": session.llm, "title": FOR_SCRIPTS},

@@ -138,12 +138,12 @@ class SparcTab(SparcLayout):
         documents, question = taken.documents, taken.question
         if taken.before is None or taken.is_new or taken.before.agent is not documents.agent:
             on_offer = self.runs.strategies(documents)
-            chosen = [name for name in controls[3] or () if name in on_offer] or list(on_offer)
-            controls = (*controls[:3], chosen, *controls[4:])
+            strategies = [name for name in controls[3] or () if name in on_offer] or list(on_offer)
+            controls = (*controls[:3], strategies, *controls[4:])
             update |= {
                 self.asking.known_questions: known_questions(documents.questions),
                 self.controls.strategies: gr.CheckboxGroup(
-                    [(STRATEGY_NAMES[name], name) for name in on_offer], value=chosen
+                    [(STRATEGY_NAMES[name], name) for name in on_offer], value=strategies
                 ),
             }
         place = replace(place, seen=taken.seen)
@@ -186,15 +186,15 @@ class SparcTab(SparcLayout):
         documents, order = open_in_explore(self.services, session), read_order(controls)
         yield self.asking.begun()
         llm, gone = self.services.language_models.get(session), Event()
-        shown: SparcRun | None = None
+        latest: SparcRun | None = None
 
         def going(item: SparcRun | OpenProgress) -> Update:
-            nonlocal place, shown
+            nonlocal place, latest
             if not isinstance(item, SparcRun):
                 return {self.asking.progress: progress(item)}
-            if item is shown:  # a cancel gets through only where something is yielded
+            if item is latest:  # a cancel gets through only where something is yielded
                 return {self.asking.progress: []}
-            shown = item
+            latest = item
             if place.run_id != item.run_id:
                 place = SparcPlace(item.run_id, seen=place.seen)
             return {self.asking.progress: [], **self._drawn(session, place, item)}
@@ -285,7 +285,7 @@ class SparcTab(SparcLayout):
 
     def _looked(self, session: Session, place: SparcPlace, run: SparcRun) -> Update:
         """Another chunk is open, or none."""
-        shown = view.reading(
+        pane = view.reading(
             run, place.chunk_id, place.anchor, in_explore=self.asking.has_open(session, run.workspace)
         )
-        return {self.place: place, self.rounds: drawn.rounds(run, place.chunk_id), self.reading: shown}
+        return {self.place: place, self.rounds: drawn.rounds(run, place.chunk_id), self.reading: pane}

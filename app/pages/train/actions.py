@@ -340,9 +340,9 @@ def check_name(name: str, *, reserved: bool = True) -> str:
     if not name:
         raise BadRequest("the agent name is empty; write one, such as my-agent")
     if not _NAME.fullmatch(name):
-        shown = name[:MAX_NAME]
+        start = name[:MAX_NAME]
         raise BadRequest(
-            f"agent name {shown!r} must be 1 to {MAX_NAME} small letters, digits and hyphens, and begin with"
+            f"agent name {start!r} must be 1 to {MAX_NAME} small letters, digits and hyphens, and begin with"
             " a letter or digit; choose such a name"
         )
     if reserved and name in (*shipped_checkpoints(), *DEFAULT_NAMES):

@@ -177,8 +177,12 @@ class TrainTab(TrainLayout):
 
     def _on_data(self, data: str) -> Update:
         values = config_values(recipe_config(data))
-        shown = {component: values[name] for name, component in self.settings.items()}
-        return {self.own: gr.Row(visible=data == "own"), **shown, **self._estimate(data, "", *shown.values())}
+        fields = {component: values[name] for name, component in self.settings.items()}
+        return {
+            self.own: gr.Row(visible=data == "own"),
+            **fields,
+            **self._estimate(data, "", *fields.values()),
+        }
 
     def _estimate(self, data: str, base: str, *settings: Any) -> Update:
         try:
@@ -211,7 +215,7 @@ class TrainTab(TrainLayout):
         }
 
     def _detail_view(self, training: ShownTraining, page: int) -> Update:
-        shown = {
+        update = {
             self.detail: gr.Column(visible=True),
             self.header: view.header(training),
             self.explore: gr.Button(visible=training.has_agent),
@@ -225,21 +229,21 @@ class TrainTab(TrainLayout):
             self.updates: view.update_table(training, page),
         }
         if not training.updates:
-            return shown
+            return update
         words = view.curve_words(training)
         for name, draw in _figures(training).items():
             heading, figure = self.figures[name]
-            shown |= {
+            update |= {
                 self.cards[name]: gr.Column(visible=True),
                 heading: view.curve_heading(name, words.get(name, "")),
                 figure: drawn(draw),
             }
-        shown |= {
+        update |= {
             self.cards[name]: gr.Column(visible=False)
             for name in self.cards
             if name not in _figures(training)
         }
-        return shown
+        return update
 
 
 def _figures(training: ShownTraining) -> dict[str, Callable[[], go.Figure]]:

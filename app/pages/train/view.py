@@ -160,7 +160,7 @@ def training_list(trainings: Sequence[ShownTraining], chosen: str, page: int) ->
 
 
 def _training_row(training: ShownTraining, is_chosen: bool) -> Node:
-    kept = training.best_validation
+    best = training.best_validation
     done = training.updates[-1]["update"] if training.updates else 0
     wanted = training.config.get("updates")
     name = h(
@@ -173,7 +173,7 @@ def _training_row(training: ShownTraining, is_chosen: bool) -> Node:
         chip(training.state),
         str(training.config.get("data", "")),
         f"{done:,} of {wanted:,}" if wanted else "",
-        "" if kept is None else f"{kept['score']:.3f}",
+        "" if best is None else f"{best['score']:.3f}",
         "" if training.created_at is None else f"{training.created_at.astimezone():%Y-%m-%d %H:%M}",
     ]
     return table_row(*cells, on=is_chosen)
@@ -298,9 +298,9 @@ def curve_words(training: ShownTraining) -> dict[str, str]:
             f" {last[-1]['alpha']:.3g}"
         ),
     }
-    if (kept := training.best_validation) is not None:
+    if (best := training.best_validation) is not None:
         words["score"] = (
-            f"{kept['score']:.3f} after update {kept['update']:,}: that agent is kept. Thick: mean of all"
+            f"{best['score']:.3f} after update {best['update']:,}: that agent is kept. Thick: mean of all"
             " examples"
         )
     return words
@@ -318,12 +318,12 @@ def is_supervised(training: ShownTraining) -> bool:
 
 def validation_table(training: ShownTraining) -> list[Node]:
     """Every task at the untrained agent, the one that is kept and the latest."""
-    validations, kept = training.validations, training.best_validation
-    if kept is None:
+    validations, best = training.validations, training.best_validation
+    if best is None:
         return []
     columns = {
-        f"after {event['update']:,}{' (kept)' * (event is kept)}": event
-        for event in (validations[0], kept, validations[-1])
+        f"after {event['update']:,}{' (best)' * (event is best)}": event
+        for event in (validations[0], best, validations[-1])
     }
     f1 = (
         "Fact F1 with an oracle stop: retrieval is cut when all support is in, else at the step cap (Q-RAG"
@@ -334,22 +334,22 @@ def validation_table(training: ShownTraining) -> list[Node]:
         ("n", "Validation examples of the task"),
         *((label, f1) for label in columns),
     ]
-    shown = list(columns.values())
+    cells = list(columns.values())
     rows = [
         h(
             "tr",
             h("td", task),
-            h("td", str(kept["tasks"][task]["n"])),
-            *(h("td", _score(event["tasks"].get(task))) for event in shown),
+            h("td", str(best["tasks"][task]["n"])),
+            *(h("td", _score(event["tasks"].get(task))) for event in cells),
         )
-        for task in sorted(kept["tasks"])
+        for task in sorted(best["tasks"])
     ]
     rows.append(
         h(
             "tr.qx-sum",
             h("td", "all examples"),
             h("td", ""),
-            *(h("td", f"{event['score']:.3f}") for event in shown),
+            *(h("td", f"{event['score']:.3f}") for event in cells),
         )
     )
     return [h("h3", "Validation by task"), table(head, rows, "Validation by task")]

@@ -161,8 +161,8 @@ class Asking:
             return None
         now = (session.corpus, explored)
         keeps = seen == now or (question and not seen[0])
-        asked = question if keeps else explored or question
-        return TakenOver(documents, self._corpora.get(seen[0]), asked, now)
+        text = question if keeps else explored or question
+        return TakenOver(documents, self._corpora.get(seen[0]), text, now)
 
     def has_open(self, session: Session, workspace: Workspace | None) -> bool:
         """Whether Explore has a run's documents open."""
