@@ -137,15 +137,15 @@ def _settings(method: Retriever) -> tuple[float, ...]:
 
 
 def _chosen(
-    methods: Methods, question: str, corpora: Mapping[DualEncoder, Corpus]
+    methods: Methods, query: str, corpora: Mapping[DualEncoder, Corpus]
 ) -> list[list[tuple[int, ...]]]:
     """What each method takes at each of its settings, best first. Policies over one encoder share a look."""
-    seen = cache(lambda encoder: look(question, corpora[encoder], encoder))
-    return [_sets(method, question, corpora[method.encoder], seen) for _, method in methods]
+    seen = cache(lambda encoder: look(query, corpora[encoder], encoder))
+    return [_sets(method, query, corpora[method.encoder], seen) for _, method in methods]
 
 
 def _sets(
-    method: OneLook, question: str, corpus: Corpus, seen: Callable[[DualEncoder], QuestionFeatures]
+    method: OneLook, query: str, corpus: Corpus, seen: Callable[[DualEncoder], QuestionFeatures]
 ) -> list[tuple[int, ...]]:
     if isinstance(method, EvidenceSet):
         features, budgets = seen(method.encoder), [min(size, len(corpus)) for size in SIZES]
@@ -156,9 +156,9 @@ def _sets(
         ]
     if isinstance(method, Threshold):
         trace = fold(
-            method.retrieve(question, corpus, EpisodeConfig(step_budget=1, stop_threshold=min(THRESHOLDS)))
+            method.retrieve(query, corpus, EpisodeConfig(step_budget=1, stop_threshold=min(THRESHOLDS)))
         )
         return [tuple(step.chunk_id for step in trace.steps if step.q_value >= least) for least in THRESHOLDS]
     config = EpisodeConfig(step_budget=min(max(SIZES), len(corpus)))
-    most = fold(method.retrieve(question, corpus, config)).picks
+    most = fold(method.retrieve(query, corpus, config)).picks
     return [most[:size] for size in SIZES]

@@ -21,23 +21,23 @@ def run_path(path: Path | None, name: str, names: Sequence[str]) -> Path | None:
     return path.with_name(f"{path.stem}-{Path(name).stem}{path.suffix}")
 
 
-def found_lines(question: str, document: str, chunk_ids: Iterable[int], method: str) -> Iterator[str]:
+def found_lines(query_id: str, document: str, chunk_ids: Iterable[int], method: str) -> Iterator[str]:
     """Lines of a TREC run over the chunks of one document."""
-    return document_lines(question, (f"{document}#{chunk_id}" for chunk_id in chunk_ids), method)
+    return document_lines(query_id, (f"{document}#{chunk_id}" for chunk_id in chunk_ids), method)
 
 
-def document_lines(question: str, names: Iterable[str], method: str) -> Iterator[str]:
+def document_lines(query_id: str, names: Iterable[str], method: str) -> Iterator[str]:
     """Lines of a TREC run, best first, each name once. Its tools sort by score, and an agent's Q need not
     fall from choice to choice: the score is 1 over the rank.
     """
     for rank, name in enumerate(dict.fromkeys(map(_word, names)), start=1):
-        yield f"{_word(question)} Q0 {name} {rank} {1 / rank:.6f} {method}\n"
+        yield f"{_word(query_id)} Q0 {name} {rank} {1 / rank:.6f} {method}\n"
 
 
-def relevant_lines(question: str, document: str, chunk_ids: Iterable[int]) -> Iterator[str]:
+def relevant_lines(query_id: str, document: str, chunk_ids: Iterable[int]) -> Iterator[str]:
     """Lines of TREC qrels."""
     for chunk_id in chunk_ids:
-        yield f"{_word(question)} 0 {_word(document)}#{chunk_id} 1\n"
+        yield f"{_word(query_id)} 0 {_word(document)}#{chunk_id} 1\n"
 
 
 def _word(name: str) -> str:

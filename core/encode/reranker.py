@@ -44,9 +44,9 @@ Pair = tuple[list[int], int]
 """Token ids of a question and a chunk with the marks around them, and how many of them are the question's."""
 
 
-def pair(tokenizer: FastTokenizer, question: list[int], chunk: list[int], window: int = WINDOW) -> Pair:
+def pair(tokenizer: FastTokenizer, query: list[int], chunk: list[int], window: int = WINDOW) -> Pair:
     """[CLS] question [SEP] chunk [SEP] from token ids."""
-    first = [tokenizer.cls_id, *question[:QUESTION_TOKENS], tokenizer.sep_id]
+    first = [tokenizer.cls_id, *query[:QUESTION_TOKENS], tokenizer.sep_id]
     return [*first, *chunk[: window - len(first) - 1], tokenizer.sep_id], len(first)
 
 
@@ -109,12 +109,12 @@ class Reranker:
             )
         self._engine: Engine = openvino or TorchEngine(encoder.to(device, dtype), _pass_of, n_inputs)
 
-    def log_odds(self, question: str, texts: Sequence[str]) -> np.ndarray:
+    def log_odds(self, query: str, texts: Sequence[str]) -> np.ndarray:
         """(n,) float32 between -8 and 8: how surely each text belongs to the evidence for the question."""
         if not texts:
             return np.zeros(0, np.float32)
-        question_ids, *chunks = self._tokenizer.ids([question, *texts])
-        pairs = [pair(self._tokenizer, question_ids, chunk, self._window) for chunk in chunks]
+        query_ids, *chunks = self._tokenizer.ids([query, *texts])
+        pairs = [pair(self._tokenizer, query_ids, chunk, self._window) for chunk in chunks]
         logits = np.empty(len(pairs), np.float32)
         for places, states in self._engine.run(self._batches(pairs)):
             with torch.inference_mode():

@@ -73,7 +73,7 @@ FRONTIER = Path(__file__).resolve().parents[3] / "results" / "frontier.jsonl.gz"
 class SetOrder:
     """What a person asks for."""
 
-    question: str
+    query: str
     budget: int
     by_model: bool = False
     """The language model chooses, not the light policy."""
@@ -185,13 +185,13 @@ class EvidenceSets:
         BadCheckpoint.
         """
         check_known(documents.owner)
-        question = check_query(order.question)
+        query = check_query(order.query)
         check_budget(order.budget)
         if not len(documents.corpus):
             raise BadRequest("there are no chunks to choose from; open a document that has text")
         self._idle.clear()
         try:
-            return self._run(documents, replace(order, question=question), report, llm)
+            return self._run(documents, replace(order, query=query), report, llm)
         finally:
             self._idle.set()
 
@@ -199,15 +199,15 @@ class EvidenceSets:
         name = PLAIN if order.by_model else vectors_of(RESRAG, documents.agent.spec.name)
         opened = self.services.library.under(documents, self.services.agents.load(name), report)
         plain = self.services.library.under(documents, self.services.agents.load(PLAIN), report)
-        question, corpus, encoder = order.question, opened.corpus, opened.agent.encoder
+        query, corpus, encoder = order.query, opened.corpus, opened.agent.encoder
         config = EpisodeConfig(step_budget=min(order.budget, len(corpus)))
         _ = corpus.words  # counting them is no part of a search's time
         started = time.perf_counter()
-        seen = None if order.by_model else look(question, corpus, encoder)
+        seen = None if order.by_model else look(query, corpus, encoder)
         events = (
-            LlmEvidenceSet(llm, encoder).retrieve(question, corpus, config)
+            LlmEvidenceSet(llm, encoder).retrieve(query, corpus, config)
             if seen is None
-            else EvidenceSet(encoder).events(question, corpus, config, seen, started)
+            else EvidenceSet(encoder).events(query, corpus, config, seen, started)
         )
         run: RunInView | None = None
         try:
@@ -224,7 +224,7 @@ class EvidenceSets:
                 self.services.end_run(run, "failed", str(error))
             raise
         assert run is not None  # a run says at least that it started
-        self._looks.put(run.token, _page_look(question, plain, seen))
+        self._looks.put(run.token, _page_look(query, plain, seen))
         return self.services.answer(run)
 
     def open(self, run_id: str, owner: str | None, report: Report) -> RunInView:
@@ -287,12 +287,12 @@ class EvidenceSets:
     def _seen(self, run: RunInView) -> PageLook:
         seen = self._looks.get(run.token)
         if seen is None:
-            question, documents = run.trace.started.query, run.documents
+            query, documents = run.trace.started.query, run.documents
             policy = None
             if run.trace.started.method != RESRAG_LLM:
-                policy = look(question, documents.corpus, documents.agent.encoder)
+                policy = look(query, documents.corpus, documents.agent.encoder)
             plain = self.services.library.under(documents, self.services.agents.load(PLAIN))
-            seen = _page_look(question, plain, policy)
+            seen = _page_look(query, plain, policy)
             self._looks.put(run.token, seen)
         return seen
 
@@ -304,10 +304,10 @@ class EvidenceSets:
                 self._json_ld.drop(run.token)
 
 
-def _page_look(question: str, plain: OpenDocuments, policy: QuestionFeatures | None) -> PageLook:
+def _page_look(query: str, plain: OpenDocuments, policy: QuestionFeatures | None) -> PageLook:
     """plain: the documents under the untrained encoder."""
     encoder, corpus = plain.agent.encoder, plain.corpus
-    cosines = query_cosines(encoder, question, corpus)
+    cosines = query_cosines(encoder, query, corpus)
     return PageLook(policy, cosines, cosines * corpus.index.norms, Threshold(encoder).threshold)
 
 

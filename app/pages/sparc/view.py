@@ -41,14 +41,14 @@ def settings_line(config: SparcConfig | None, llm: str) -> list[Node]:
     return [settings_toggle("qx-sparc-settings", branches, [*words, decides])]
 
 
-def changes(run: SparcRun | None, query: str, config: SparcConfig, same_documents: bool) -> list[Node]:
+def changes(run: SparcRun | None, question: str, config: SparcConfig, same_documents: bool) -> list[Node]:
     """Whether what is shown still fits what is asked for."""
     if run is None or run.status == "running":
         return []
     then = run.trace.started
     differs = {
         "document": not same_documents,
-        "question": then.question != query.strip(),
+        "question": then.question != question.strip(),
         "settings": then.config != config,
     }
     words = " and ".join(name for name, changed in differs.items() if changed)
