@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -290,26 +290,18 @@ class _Evaluation:
         answer: EvidenceAnswer,
     ) -> DocumentRow:
         scores = {step.chunk_id: step.q_value for step in trace.steps}
-        evidence = tuple((int(self._start[chunk_id]), int(self._end[chunk_id])) for chunk_id in trace.picks)
         likely = completeness(self.encoder.spec, trace)
-        return DocumentRow(
-            id=question.id,
-            kind=question.kind,
-            document=question.document,
+        return replace(
+            self._gold_row(question, places, trace.picks, answer),
             method=name,
             ran=method,
             checkpoint=trace.started.checkpoint,
             k=k,
             stops=self.setting.stops,
-            **_covered_quotes(places, evidence),
-            n_chunks=len(self.workspace),
-            chunk_ids=trace.picks,
             scores=tuple(round(scores[chunk_id], 7) for chunk_id in trace.picks),
-            evidence=evidence,
             stopped=trace.stopped is not None and trace.stopped.reason == "threshold",
             milliseconds=round(trace.milliseconds, 3),
             completeness=None if likely is None else round(likely, 4),
-            **_answer_fields(question, answer),
         )
 
     def _gold_rows(
@@ -353,7 +345,10 @@ class _Evaluation:
             evidence=evidence,
             stopped=False,
             milliseconds=0.0,
-            **_answer_fields(question, answer),
+            answer=answer.text or None,
+            answer_confidence=1.0 if answer.confidence is None else answer.confidence,
+            answer_reliable=answer.reliable,
+            answers=question.answers,
         )
 
 
@@ -369,12 +364,3 @@ def _covered_quotes(places: Sequence[TextPlace], evidence: Sequence[tuple[int, i
 
     steps = tuple(map(found_at, places))
     return {"covered": tuple(at is not None for at in steps), "found_at": steps}
-
-
-def _answer_fields(question: DocumentQuestion, answer: EvidenceAnswer) -> dict[str, Any]:
-    return {
-        "answer": answer.text or None,
-        "answer_confidence": 1.0 if answer.confidence is None else answer.confidence,
-        "answer_reliable": answer.reliable,
-        "answers": question.answers,
-    }

@@ -9,7 +9,7 @@ from __future__ import annotations
 from core.draw.nodes import Node, h
 from core.draw.sparc import ShownSparc
 from core.draw.story_line import answer_part, part_head, question_part, story_line
-from core.draw.words import shorten, step_class
+from core.draw.words import counted, shorten, step_class
 from core.ending import sparc_end_sentence
 from core.sparc.naming import branch_name
 from core.sparc.trace import SparcTrace
@@ -56,7 +56,7 @@ def _round(part: RoundPart, n_gold: int) -> Node:
     button = h(
         "button.qx-part",
         {"data-act": "goto", "data-arg": f"qx-round-{part.number}"},
-        part_head(f"round {part.number} · {n} branch{'es' if n != 1 else ''}", badge),
+        part_head(f"round {part.number} · {counted(n, 'branch')}", badge),
         h("span.qx-part-words.qx-part-chunk", {"dir": "auto"}, *words),
         h("span.qx-part-foot", shorten(outcome, 160)),
     )
@@ -100,7 +100,7 @@ def doing(trace: SparcTrace) -> str:
     now = trace.rounds[-1]
     judged, n = sum(branch.judged is not None for branch in now.branches), len(now.branches)
     if judged < n or not n:
-        return f"Round {now.number}: {judged} of {n} branch{'es' if n != 1 else ''} judged."
+        return f"Round {now.number}: {judged} of {counted(n, 'branch')} judged."
     if now.merged is None:
         return f"Round {now.number}: choosing the best branch and merging the notes."
     return f"Round {now.number} is merged."

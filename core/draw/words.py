@@ -27,8 +27,8 @@ EXPLAIN = {
 
 
 def counted(n: int, noun: str) -> str:
-    """ "1 chunk", "1,203 chunks"."""
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+    """ "1 chunk", "1,203 chunks", "2 branches"."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}{'es' if noun.endswith('ch') else 's'}"
 
 
 def tenths(share: float) -> str:

@@ -90,7 +90,7 @@ def _json_ld(workspace: Workspace, count: int) -> Node:
         for document in workspace.documents
         for item in document.json_ld[:20]
     ]
-    label = f"{count} JSON-LD block{'s' if count > 1 else ''} of the page"
+    label = f"{counted(count, 'JSON-LD block')} of the page"
     return h("details.qx-sm", h("summary", label), *(h("pre.qx-pre", item) for item in items[:20]))
 
 
@@ -339,7 +339,7 @@ def evidence(run: RunInView | None, session: Session) -> list[Node]:
     body = "\n\n".join(chunk.text for chunk in chunks)
     head = h(
         "div.qx-row.qx-sm.qx-evidence-head",
-        h("span.qx-mut", f"{len(chunks)} chunk{'s' if len(chunks) > 1 else ''} · {tokens:,} tokens{counts}"),
+        h("span.qx-mut", f"{counted(len(chunks), 'chunk')} · {tokens:,} tokens{counts}"),
         _likely(run, so_far),
         h("span.qx-grow"),
         h("div.qx-evidence-acts", *_acts(run, body)),

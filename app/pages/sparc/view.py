@@ -37,7 +37,7 @@ def settings_line(config: SparcConfig | None, llm: str) -> list[Node]:
     words += ["round 1 rewrites the question"] * (config.first_round == "rewrite")
     words += [f"{config.max_tokens:,} tokens at most"] if config.max_tokens is not None else []
     words += [f"{config.max_calls:,} calls at most"] if config.max_calls is not None else []
-    branches = h("span", h("strong", _branches(config.width)))
+    branches = h("span", h("strong", counted(config.width, "branch")))
     return [settings_toggle("qx-sparc-settings", branches, [*words, decides])]
 
 
@@ -105,10 +105,6 @@ def _share(run: SparcRun) -> Node:
 def _chip(run: SparcRun) -> Node:
     kind = " qx-chip-live" if run.status == "running" else " qx-chip-bad" if run.status != "complete" else ""
     return h("span", {"class": f"qx-chip{kind}"}, run.status)
-
-
-def _branches(n: int) -> str:
-    return f"{n} branch" if n == 1 else f"{n} branches"
 
 
 def reading(

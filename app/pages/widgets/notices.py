@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from core.draw.nodes import Node, h
+from core.draw.words import duration
 from core.errors import UserError
 from core.opening import OpenProgress
 
@@ -61,7 +62,7 @@ def progress(report: OpenProgress) -> list[Node]:
 
 def time_left(report: OpenProgress) -> str:
     """The end of a line; empty where it is not known."""
-    return "" if report.seconds_left is None else f" · about {_seconds(report.seconds_left)} left"
+    return "" if report.seconds_left is None else f" · about {duration(report.seconds_left)} left"
 
 
 def bar(report: OpenProgress, words: str) -> list[Node]:
@@ -89,7 +90,3 @@ def preparing() -> list[Node]:
             h("progress", {"aria-label": "Reading"}),
         )
     ]
-
-
-def _seconds(value: float) -> str:
-    return f"{value:.0f} s" if value < 90 else f"{value / 60:.0f} min"
