@@ -17,6 +17,7 @@ from typing import Any, get_args
 
 from core.cli.common import progress_printer, say
 from core.cli.flags import DEVICE, LOG_FILE
+from core.draw.words import shorten
 from core.errors import BadRequest, LogError
 from core.export.runs import FORMATS, export_runs
 from core.hub.client import check_repository, connect
@@ -329,7 +330,7 @@ def _line(row: RunRow) -> str:
 def _printable(text: str) -> str:
     """One line without control characters, so that a document can't steer the terminal."""
     line = "".join(character if character.isprintable() else " " for character in text)
-    return line if len(line) <= 160 else line[:159] + "…"
+    return shorten(line, 160)
 
 
 def _print_json(value: Any) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from core.answer.cited import SUPPORT_THRESHOLD, Citation, CitedAnswer, CitedSentence
 from core.answer.evidence import EvidenceAnswer
 from core.draw.nodes import Node, h
+from core.draw.words import shorten
 from core.prose import plain
 from core.story import Verdict, verdict_on
 from core.story import sure as sure_words
@@ -88,7 +89,7 @@ CHECKED = (
 
 def asking(llm: str, text: str = "") -> list[Node]:
     """While a language model answers: what came so far."""
-    text_line = h("p.qx-answer-cited", shortened(text)) if text else None
+    text_line = h("p.qx-answer-cited", shorten(text, LONGEST)) if text else None
     waiting = h("p.qx-mut", {"role": "status"}, "Asking…")
     return [
         h(
@@ -127,7 +128,11 @@ def _sentence(sentence: CitedSentence) -> Node:
     if not sentence.supported:
         words, why = ("not borne out", UNSUPPORTED) if sentence.citations else ("cites no chunk", UNCITED)
         nodes.append(h("span.qx-sm.qx-unsupported", {"title": why, "tabindex": "0"}, words))
-    return h("p.qx-answer-cited", shortened(sentence.text), *(part for node in nodes for part in (" ", node)))
+    return h(
+        "p.qx-answer-cited",
+        shorten(sentence.text, LONGEST),
+        *(part for node in nodes for part in (" ", node)),
+    )
 
 
 def _citation(one: Citation) -> Node:
@@ -170,7 +175,11 @@ def in_column(result: EvidenceAnswer | None, at: int, known_answer: str = "") ->
     if not result.reliable:
         words = h("span", {"title": UNRELIABLE, "tabindex": "0"}, "no reliable answer")
     else:
-        words = h("strong", shortened(result.text)) if result.text else h("span", "no answer in the evidence")
+        words = (
+            h("strong", shorten(result.text, LONGEST))
+            if result.text
+            else h("span", "no answer in the evidence")
+        )
     verdict = verdict_line(verdict_on(result.reliable_text, known_answer), known_answer, "span")
     text_node = (
         words if result.reliable_text or verdict is None else None
@@ -186,11 +195,6 @@ def answer_place(chunk: Chunk, result: EvidenceAnswer | None) -> tuple[int, int]
     return chunk.start + start, chunk.start + end
 
 
-def shortened(text: str) -> str:
-    """An answer of a bearable length."""
-    return text if len(text) <= LONGEST else text[:LONGEST].rstrip() + "…"
-
-
 def _words(result: EvidenceAnswer, texts: Mapping[int, str]) -> list[Node]:
     if not result.reliable:
         line = h(
@@ -200,10 +204,10 @@ def _words(result: EvidenceAnswer, texts: Mapping[int, str]) -> list[Node]:
         if passage is None:
             return [line]
         likeliest = h("p.qx-sm.qx-mut", "An answer is likeliest in this passage, which may hold none:")
-        return [line, likeliest, h("blockquote.qx-answer-passage", shortened(plain(passage)))]
+        return [line, likeliest, h("blockquote.qx-answer-passage", shorten(plain(passage), LONGEST))]
     if not result.text:
         return [h("p.qx-answer-text.qx-answer-none", "No answer in the evidence.")]
-    return [h("p.qx-answer-text", shortened(result.text))]
+    return [h("p.qx-answer-text", shorten(result.text, LONGEST))]
 
 
 def _shown_chunks(result: EvidenceAnswer) -> tuple[int, ...]:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.draw.answers import CONFIDENCE, UNRELIABLE, shortened
+from core.draw.answers import CONFIDENCE, LONGEST, UNRELIABLE
 from core.draw.nodes import Node, h
+from core.draw.words import shorten
 from core.story import StoryAnswer, sure
 
 LONG = 8
@@ -41,7 +42,7 @@ def answer_part(answer: StoryAnswer, none: str = "", why: str = UNRELIABLE) -> N
     why = "" if answer.denies else why
     words = h("span.qx-part-words", {"title": why}, none or answer.nothing.capitalize())
     if answer.text:
-        words = h("span.qx-part-answer", {"dir": "auto"}, shortened(answer.text))
+        words = h("span.qx-part-answer", {"dir": "auto"}, shorten(answer.text, LONGEST))
     inner = [
         part_head("Answer", h("span.qx-badge", {"aria-hidden": "true"}, sign)),
         words,

@@ -42,7 +42,7 @@ from core.log.places import place_of
 from core.log.records import LoggedDocument, LoggedRun, known_answer_of
 from core.sparc.retriever import SPARC
 from core.sparc.trace import SparcTrace
-from core.story import story_of
+from core.story import missed_support, story_of
 from core.studies.report import Chart, Line
 from core.svg import svg
 
@@ -263,7 +263,7 @@ def _evidence(view: LoggedView) -> Node:
     trace = view.trace
     if view.workspace is not None:
         steps = {step.chunk_id: step.step for step in trace.steps if step.chunk_id in trace.picks}
-        missed = [i for i in view.support if i not in trace.chosen] if trace.stopped is not None else []
+        missed = missed_support(trace, view.support)
         rows = evidence_rows(view.workspace, steps, missed, view.look, view.answer)
         return _evidence_card(h("ol.qx-evidence", *rows))
     texts = {step.chunk_id: step.text for step in trace.steps}

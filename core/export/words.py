@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from core.draw.words import shorten
 from core.ending import end_sentence, sparc_end_sentence
 from core.errors import LogError
 from core.events import share_searched
@@ -77,7 +78,7 @@ def _action(run: LoggedRun) -> str:
     """The action of an evidence set as JSON; empty where it did not come with the run."""
     action = run.details.get("set", {}).get("action")
     words = json.dumps(action, ensure_ascii=False) if isinstance(action, dict) else ""
-    return words if len(words) <= _LONGEST_ACTION else words[:_LONGEST_ACTION] + "…"
+    return shorten(words, _LONGEST_ACTION)
 
 
 def score_name(run: LoggedRun) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from app.pages.evidence.actions import SetInView
 from core.draw.nodes import Node, h
-from core.draw.words import counted
+from core.draw.words import counted, shorten
 from core.resrag.action import action_json, action_of
 from core.resrag.reward import RewardConfig
 from core.resrag.sets import RewardTerms
@@ -135,7 +135,7 @@ def action(view: SetInView | None) -> list[Node]:
     if view is None:
         return []
     words = json.dumps(action_json(action_of(view.taken, view.run.documents.workspace.borders)))
-    text = words if len(words) <= _LONGEST_ACTION else words[:_LONGEST_ACTION] + "…"
+    text = shorten(words, _LONGEST_ACTION)
     copy = h("button.qx-btn", {"data-act": "copy", "data-arg": words}, "Copy") if text == words else None
     about = "as in the paper, chunks are counted from 1, so a number is one above the page's; likeliest first"
     return [

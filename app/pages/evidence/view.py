@@ -11,10 +11,10 @@ import math
 from app.pages.evidence.actions import SetInView
 from app.pages.widgets.asking import settings_toggle
 from app.pages.widgets.notices import notice
-from core.draw.answers import BY_READER, CONFIDENCE, shortened
+from core.draw.answers import BY_READER, CONFIDENCE, LONGEST
 from core.draw.nodes import Node, act, h
 from core.draw.text import reading_pane
-from core.draw.words import counted
+from core.draw.words import counted, shorten
 from core.retrievers import notice_of
 from core.story import sure, verdict_on
 from core.tasks.samples import list_samples
@@ -87,7 +87,7 @@ def _answer(view: SetInView) -> list[Node]:
         return [h("span", {"title": BY_READER, "tabindex": "0"}, f"{words}."), *_judged(view)]
     parts: list[Node] = [
         "Answer: ",
-        h("strong", {"title": BY_READER, "tabindex": "0"}, shortened(answer.reliable_text)),
+        h("strong", {"title": BY_READER, "tabindex": "0"}, shorten(answer.reliable_text, LONGEST)),
     ]
     if answer.document is not None:
         parts.append(h("span.qx-mut", f" (JSON-LD of document {answer.document + 1})"))

@@ -15,7 +15,7 @@ from app.pages.widgets.notices import notice
 from app.pages.widgets.sharing import page_button
 from core.again.replay import Replay
 from core.answer.evidence import EvidenceAnswer
-from core.draw.answers import shortened, verdict_line
+from core.draw.answers import LONGEST, verdict_line
 from core.draw.nodes import Node, act, h
 from core.draw.tables import PAGE, fields, on_page, pager, table, table_row
 from core.draw.words import EXPLAIN, counted, duration, shorten, shorten_between, step_class, two_ends
@@ -368,7 +368,7 @@ def _answered(run: LoggedRun) -> list[Node]:
     if result is None:
         return []
     accepted = known_answer_of(run)
-    text = shortened(result.reliable_text) or "No reliable answer"
+    text = shorten(result.reliable_text, LONGEST) or "No reliable answer"
     verdict = verdict_line(verdict_on(result.reliable_text, accepted), accepted, "span")
     return [h("p.qx-row", h("span.qx-mut", "Answer"), h("strong", text), verdict)]
 

@@ -30,6 +30,7 @@ from core.encode.checkpoint import CheckpointSpec
 from core.ending import review_sentence
 from core.events import StepTaken, Trace, share_searched
 from core.qrag.retriever import QRAG
+from core.story import missed_support
 from core.types import Workspace
 
 UNTRAINED = (
@@ -344,11 +345,7 @@ def evidence(run: RunInView | None, session: Session) -> list[Node]:
         h("span.qx-grow"),
         h("div.qx-evidence-acts", *_acts(run, body)),
     )
-    missed = (
-        [chunk_id for chunk_id in run.gold if chunk_id not in so_far.chosen]
-        if so_far.stopped is not None
-        else []
-    )
+    missed = missed_support(so_far, run.gold)
     rows = evidence_rows(workspace, chosen, missed, session.look, answer_in_view(run, session), run.token)
     key = f"{run.token} {session.cursor} {session.look}"
     keep = {
