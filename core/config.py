@@ -123,7 +123,7 @@ class EpisodeConfig:
     seed: int = 0
     """Seed of the sampling at temperature > 0."""
     beam_width: int = 1
-    """Paths kept by the planner (Q-RAG appendix D); 1 is the plain agent."""
+    """Paths kept by the planner (Q-RAG appendix D); 1 plans nothing, more were not measured to find more."""
     top_k_actions: int | None = None
     """Sample only among this many best chunks; None samples among all."""
     use_positions: bool = True

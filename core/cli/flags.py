@@ -9,7 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
-from core.config import setting_help, words
+from core.config import EpisodeConfig, setting_help, words
 from core.errors import BadRequest
 from core.llm import KEY_VARIABLE
 
@@ -100,39 +100,20 @@ def add_settings(
 
 
 def add_episode_flags(parser: argparse.ArgumentParser) -> None:
-    """How the agent goes about it."""
-    add = parser.add_argument
-    defaults = "default: the checkpoint's"
-    add("--step-budget", type=int, metavar="N", help=f"most chunks ({defaults})")
-    add("--temperature", type=float, metavar="X", help=f"0 is greedy ({defaults})")
-    add(
-        "--stop-threshold",
-        type=_number_or_none,
-        default=argparse.SUPPRESS,
-        metavar="X|none",
-        help=f"stop below this Q ({defaults})",
-    )
-    add(
-        "--review-threshold",
-        type=_number_or_none,
-        default=argparse.SUPPRESS,
-        metavar="X|none",
-        help=f"then take back what is worth less than this beside the others ({defaults})",
-    )
-    add("--seed", type=int, default=0, metavar="N")
-    add(
-        "--beam-width",
-        type=int,
-        default=1,
-        metavar="N",
-        help="paths to plan with (default 1: none; more were not measured to find more)",
-    )
-    add(
-        "--top-k-actions",
-        type=count_or_none,
-        metavar="N|none",
-        help="sample among the N best only (default none)",
-    )
+    """How the agent goes about it, as `EpisodeConfig` says it."""
+    helps = setting_help(EpisodeConfig)
+    for name, kind, metavar, default, usual in (
+        ("step_budget", int, "N", None, "the checkpoint's"),
+        ("temperature", float, "X", None, "the checkpoint's"),
+        ("stop_threshold", _number_or_none, "X|none", argparse.SUPPRESS, "the checkpoint's"),
+        ("review_threshold", _number_or_none, "X|none", argparse.SUPPRESS, "the checkpoint's"),
+        ("seed", int, "N", 0, "0"),
+        ("beam_width", int, "N", 1, "1"),
+        ("top_k_actions", count_or_none, "N|none", None, "none"),
+    ):
+        said = f"{helps[name].rstrip('.')} (default: {usual})"
+        flag = f"--{name.replace('_', '-')}"
+        parser.add_argument(flag, type=kind, default=default, metavar=metavar, help=said)
 
 
 def add_llm_flags(parser: argparse.ArgumentParser) -> None:
