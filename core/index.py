@@ -81,6 +81,7 @@ class ChunkIndex:
             return self._q_values(state_vector, positions)
 
     def _q_values(self, state_vector: np.ndarray, positions: np.ndarray) -> np.ndarray:
+        # <s, R_p c> = <R_-p s, c>: chunks in a row at one position share a state that is turned once.
         grid = on_grid(positions, self.resolution)
         breaks = grid[1:] != grid[:-1]
         if self.rows is not None:
@@ -88,11 +89,13 @@ class ChunkIndex:
         starts = np.flatnonzero(np.concatenate([[True], breaks])) if len(grid) else np.zeros(0, np.int64)
         out = torch.empty(len(self), dtype=torch.float32, device=self.vectors.device)
         ends = np.append(starts[1:], len(self))
+        # Blocks of runs bound the memory of turned states, of which there may be one a chunk.
         for block in range(0, len(starts), _TURN_BLOCK):
             lo, hi = starts[block : block + _TURN_BLOCK], ends[block : block + _TURN_BLOCK]
             turned = turn(state_vector, -grid[lo], halves=self.halves, theta=self.theta)
             states = torch.from_numpy(turned.astype(np.float32)).to(self.vectors.device)
             first, last = int(lo[0]), int(hi[-1])
+            # Short runs: one product of rows, each with its state, is quicker than a product a run.
             if last - first < _SHORT_RUN * len(lo):
                 runs = torch.from_numpy(np.repeat(np.arange(len(lo)), hi - lo)).to(self.vectors.device)
                 torch.linalg.vecdot(states[runs], self._vectors_of(first, last), out=out[first:last])

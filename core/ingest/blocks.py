@@ -96,6 +96,7 @@ class _Scanner:
         """Consumes at least one line; the block it begins or completes, if any."""
         line, end = self.line()
         start = self.position
+        # The header of a table is the line before its rule, which passed for a paragraph until now.
         if self._is_table_rule(line):
             return self._table()
         self.position = end + 1
@@ -103,6 +104,7 @@ class _Scanner:
         if match is None or (match["indent"] == "" and line.startswith(("    ", "\t"))):
             self._text_line(line, start, end)
             return None
+        # "===" or "--" below a paragraph makes a heading of it; so may "---", see `_rule`.
         if match["underline"] and self.paragraph >= 0:
             return self._underlined(start, end, 1 if "=" in line else 2)
         if match["hashes"]:
@@ -114,6 +116,7 @@ class _Scanner:
         if match["marker"] and self._may_begin_list(match):
             self.position = start
             return self._list(match)
+        # What follows is no structure inside: fences and raw HTML are passed over whole.
         if match["fence"]:
             self._skip_fence(match["fence"])
         elif match["raw"] and (match["raw"] == "<!--" or self.paragraph < 0):

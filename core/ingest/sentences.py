@@ -80,6 +80,7 @@ def iter_sentences(text: str) -> Iterator[tuple[int, int]]:
     for match in _BOUNDARY.finditer(text):
         if match["stop"] is not None and not _is_end(text, start, match):
             continue
+        # A stop belongs to its sentence, CJK stops have no gap behind them, a line end belongs to none.
         before = (
             match.start("gap")
             if match["stop"] is not None
@@ -105,11 +106,13 @@ def _is_end(text: str, start: int, match: re.Match[str]) -> bool:
     """Whether closing punctuation ends the sentence that began at `start`."""
     if "\n" in match["gap"] and match["gap"].count("\n") > 1:
         return True
+    # No sentence begins with a small letter, whatever abbreviation stands before it.
     following = text[match.end() : match.end() + 24].lstrip(_OPENERS)
     if following[:1].islower():
         return False
     if match["stop"] != "." or match.end("stop") < match.start("gap"):
         return True
+    # Of a full stop alone: the word before decides, looked for within bounds, since texts are hostile.
     word = _WORD_BEFORE.search(text, max(start, match.start() - 24), match.start())
     return word is None or not _is_abbreviation(word.group(), word.start() == start, following)
 

@@ -282,15 +282,18 @@ def targets(part: _Part, way: _Way, alpha: float) -> tuple[torch.Tensor, torch.T
     values = torch.zeros((n_steps + 1, len(part.examples)), device=towers.device)
     if part.supervised:
         return values, torch.zeros_like(way.rewards)
+    # Targets are constants: from the target towers, else from the online ones without their gradient.
     chunks = (
         towers.embed_chunks(part.table.texts, target=True) if config.target_towers else part.chunks.detach()
     )
     candidates = functional.embedding(part.table.rows, chunks)
+    # V(s_0) enters no return, and V(s_T) only one that goes on beyond the cap.
     for t in range(1, n_steps + 1 if config.bootstrap_at_cap else n_steps):
         look = way.looks[t]
         fresh = config.target_towers or t == n_steps  # beyond the cap no online vector was made
         state = towers.embed_states(look.texts, target=True) if fresh else way.states[t].detach()
         values[t] = _state_values(part.scores(state, candidates, look), alpha, config)
+    # Backwards through each episode; what lies behind its end is cut off there.
     returns = lambda_returns(
         way.rewards,
         values,
