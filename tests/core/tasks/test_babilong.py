@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from core.encode.tokens import FastTokenizer
 from core.errors import BadRequest
+from core.tasks.babi import BabiQuestion
 from core.tasks.babi_world import TASKS, tell_babi
 from core.tasks.babilong import (
     babilong_examples,
@@ -82,9 +84,18 @@ def test_noise_is_repeated_where_it_does_not_reach(prose: Noise, tokenizer: Fast
     assert woven(example).n_noise > 3 * len(prose.texts)
 
 
+def longer(question: BabiQuestion, rng: Random, n_facts: int) -> BabiQuestion:
+    """The question behind as many other facts as make it `n_facts` long, or a few longer."""
+    before: list[str] = []
+    while len(before) + len(question.facts) < n_facts:
+        before += tell_babi("qa1", rng).facts
+    support = tuple(len(before) + row for row in question.support)
+    return replace(question, facts=(*before, *question.facts), support=support)
+
+
 def test_longer_stories_are_left_out_and_counted(prose: Noise, tokenizer: FastTokenizer):
     rng = Random(0)
-    questions = [tell_babi("qa1", rng, n_facts) for n_facts in (2, 80, 4, 90)]
+    questions = [longer(tell_babi("qa1", rng), rng, n_facts) for n_facts in (2, 80, 4, 90)]
     composed = compose_all("qa1", questions, prose, 200, 0, tokenizer, None)
     assert {example.question for example in composed.examples} == {
         questions[0].question,
@@ -115,6 +126,6 @@ def test_a_length_that_holds_no_story_is_refused(data: Path, prose: Noise, token
 
 
 def test_training_haystacks_count_chunks(prose: Noise):
-    short, long = tell_babi("qa1", Random(0)), tell_babi("qa1", Random(0), 60)
+    short, long = tell_babi("qa1", Random(0)), longer(tell_babi("qa1", Random(0)), Random(1), 60)
     assert len(compose_chunks("qa1", short, prose, 50, Random(0), "x").chunks) == 50
     assert tuple(compose_chunks("qa1", long, prose, 50, Random(0), "x").chunks) == long.facts
