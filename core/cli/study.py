@@ -40,6 +40,7 @@ from core.evaluate.rows import EpisodeRow, read_rows, row_line
 from core.evaluate.run import BATCH, Setting
 from core.frontier import frontier_questions, frontier_rows, plain_methods, policy_of_set, set_methods
 from core.log.atomic import write_whole
+from core.resrag.card import read_card
 from core.sparc.rows import SparcRow, read_sparc_rows
 from core.studies.registry import (
     STUDIES,
@@ -52,6 +53,7 @@ from core.studies.registry import (
     Variation,
 )
 from core.studies.report import Report, markdown
+from core.studies.set_ablations import check_policies
 from core.studies.trainings import read_training, trainings_in
 from core.svg import svg
 
@@ -100,6 +102,8 @@ def run_study(args: argparse.Namespace) -> int:
     """Prints the report."""
     if args.figure is not None and args.figure.suffix != ".svg":
         raise BadRequest(f"{args.figure.name} is no .svg file, the only kind of figure drawn; name one")
+    if args.n is not None and args.n < 1:
+        raise BadRequest(f"n={args.n} must be at least 1; choose how many examples of each task are studied")
     study = STUDIES[args.name]
     if args.cluster is not None and not isinstance(study, RowStudy):
         spread = ", ".join(name for name, candidate in STUDIES.items() if isinstance(candidate, RowStudy))
@@ -166,6 +170,8 @@ def _document_rows(args: argparse.Namespace) -> list[DocumentRow]:
 
 
 def _frontier_rows(study: FrontierStudy, args: argparse.Namespace) -> Iterator[FrontierRow]:
+    if study.policies_alone:  # before hours of reading
+        check_policies([read_card(folder).name for folder in args.policy or ()])
     encoder = load_encoder("base", args.device)
     reader = load_reader(args.reader, args.device)
     for name in args.tasks or study.tasks:

@@ -64,6 +64,12 @@ def set_ablations(rows: Sequence[FrontierRow]) -> Report:
     return Report("set-ablations", (Table("Rewards", _COLUMNS, tuple(lines)),), notes=tuple(notes))
 
 
+def check_policies(names: Sequence[str]) -> None:
+    """Raises BadRequest for policies that could not be told apart, or without one of the whole reward."""
+    if WHOLE not in {*map(_variant, names)}:
+        raise BadRequest(f"no policy is named {WHOLE}-SEED; name policies with --policy, those among them")
+
+
 def _variant(policy: str) -> str:
     name, _, seed = policy.rpartition("-")
     if not name or not seed.isdecimal():

@@ -70,6 +70,13 @@ def test_settings_out_of_range(
     assert not (tmp_path / "policy").exists()
 
 
+def test_studies_that_could_not_end_are_refused_before_anything_is_read(refused: Output) -> None:
+    assert "no policy is named joint-SEED" in refused("study", "set-ablations")
+    shipped = Path(__file__).parents[3] / "assets" / "resrag" / "multi-hop"
+    assert "'multi-hop' is not named VARIANT-SEED" in refused("study", "set-ablations", policy=shipped)
+    assert "n=0 must be at least 1" in refused("study", "frontier", n=0)
+
+
 def test_a_language_model_writes_the_set(
     tmp_path: Path,
     core: Output,
