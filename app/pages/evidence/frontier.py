@@ -15,10 +15,8 @@ from app.pages.widgets.notices import notice
 from core.draw.nodes import Node, h
 from core.draw.words import shorten
 from core.methods.threshold import THRESHOLD
-from core.qrag.retriever import QRAG
 from core.resrag.action import RESRAG
 from core.retrievers import facts_of
-from core.sparc.retriever import SPARC
 from core.studies.frontier import Curve
 
 MEASURES = {"f1": "Answer F1", "recall": "Support recall"}
@@ -32,7 +30,7 @@ _COLOURS = (
     "var(--qx-s6)",
 )
 _TICKS = tuple(digit * 10**power for power in range(8) for digit in (1, 2, 5))
-_SETTING = {THRESHOLD.name: "cosine", RESRAG: "budget", QRAG.name: "stop at Q", SPARC: "W × D"}
+_SETTING = {THRESHOLD.name: "cosine", RESRAG: "budget"}
 
 
 def frontier(curves: Sequence[Curve], task: str, measure: str, budget: int) -> list[Node]:
