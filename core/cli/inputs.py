@@ -124,6 +124,8 @@ def keep_run(
 def questions(args: argparse.Namespace, encoder: DualEncoder) -> Iterator[Question]:
     """The work that the flags name, cut as `encoder` reads. Raises BadRequest, BadDocument."""
     within = getattr(args, "within", None)
+    if within is not None and not within >= 0:
+        raise BadRequest(f"within {within:g} must be 0 or more; give the seconds that embedding may take")
     if args.episodes is not None:
         if within is not None:
             raise BadRequest(

@@ -656,6 +656,8 @@ def test_status_and_streams_of_a_process(tmp_path: Path) -> None:
         (("--stop-threshold", "nan"), "stop threshold nan"),
         (("--stop-threshold", "inf"), "stop threshold inf"),
         (("--seed", "-1"), "seed -1"),
+        (("--within", "-1"), "within -1"),
+        (("--within", "nan"), "within nan"),
         (("--beam-width", 0), "beam width 0"),
         (("--beam-width", 99), "beam width 99"),
         (("--beam-width", 2, "--temperature", 1), "a beam above 1"),
