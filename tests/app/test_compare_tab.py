@@ -676,7 +676,7 @@ def test_both_downloads_hold_what_the_columns_show(
     compare_page: Page, columns: list[list[int]], tmp_path: Path
 ) -> None:
     with compare_page.expect_download() as taken:
-        compare_page.get_by_role("button", name="Download JSON").click()
+        compare_page.get_by_role("button", name="JSON", exact=True).click()
     taken.value.save_as(tmp_path / "told.json")
     told = json.loads((tmp_path / "told.json").read_text(encoding="utf-8"))
     assert [[row["chunk_id"] for row in entry["ranked"]] for entry in told["methods"].values()] == columns

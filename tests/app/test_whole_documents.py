@@ -130,6 +130,14 @@ def test_three_figures_come_first_beside_the_best_of_the_other_methods() -> None
     alone = view.methods(replace(state, rows=tuple(row for row in kept if row.method == "auto")))
     assert _values(alone[2]) == [f"auto {one['auto']}" for one in of_method]
 
+    unknown = [replace(row, answers=(), answer_reliable=True) for row in kept]
+    _, _, numbers, *_ = view.methods(replace(state, rows=tuple(unknown)))
+    assert [name[2][0] for _, _, (_, name) in numbers[2]] == [
+        "passages found",
+        "all of them",
+        "reliable answers",
+    ]
+
 
 def _values(numbers: Node) -> list[str]:
     return [label[2][0] for _, _, (label, _) in numbers[2]]

@@ -217,15 +217,18 @@ def _acts(at: int, run: RunInView, *, explained: bool) -> list[Node]:
                     "Why",
                 )
             )
-        opens.append(
-            act("explore", at, "Open in Explore", title="This run with all its steps, to go on from")
-        )
+        opens.append(_opens(at, "Explore", "all its steps, to go on from"))
     if method == SPARC:
-        opens.append(act("explore", at, "Open in SPARC", title="This run with all its branches"))
+        opens.append(_opens(at, "SPARC", "all its branches"))
     if method in SETS:
-        title = "This set with the chance of every chunk, at any budget"
-        opens.append(act("explore", at, "Open in Evidence sets", title=title))
+        opens.append(_opens(at, "Evidence sets", "the chance of every chunk, at any budget"))
     return opens
+
+
+def _opens(at: int, page: str, brings: str) -> Node:
+    """The name of the page would take a line more in a column's head than the other columns have."""
+    words = {"aria-label": f"Open in {page}", "title": f"Open this in {page}, with {brings}"}
+    return act("explore", at, "Open", **words)
 
 
 def heading(compared: Compared, columns: Sequence[ShownColumn], workspace: Workspace | None) -> list[Node]:
@@ -252,7 +255,7 @@ def heading(compared: Compared, columns: Sequence[ShownColumn], workspace: Works
             h(
                 "button.qx-btn",
                 {"data-act": "download", "data-arg": record, "data-name": "comparison.json"},
-                "Download JSON",
+                "JSON",
             ),
             h(
                 "button.qx-btn",

@@ -35,7 +35,7 @@ MAIN = ("updates", "episodes", "steps", "position_kind", "rank", "learning_rate"
 _LABELS = {
     "updates": ("Updates", "Gradient steps"),
     "episodes": ("Episodes an update", "Played in parallel"),
-    "steps": ("Steps of an episode", "T: the most chunks it takes"),
+    "steps": ("Steps of an episode", "T: chunks at most"),
     "rank": ("LoRA rank", "0: all the weights"),
     "learning_rate": ("Learning rate", "Initial; falls linearly"),
     "ranking_weight": ("Ranking weight", "Beside PQN; 0: none"),

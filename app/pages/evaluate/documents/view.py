@@ -26,8 +26,9 @@ _FIRST = {
     "passage_recall": ("passages found", "Of the needed passages, how many the chunks hold"),
     "complete": ("all of them", "Questions whose chunks hold all needed passages"),
     "answer_f1": ("answer F1", "Words that the reader's answers share with the right ones"),
+    "reliable": ("reliable answers", "Questions with an answer of which the reader is sure enough"),
 }
-"""Label and sentence of the metrics that say most; the best of the other methods stands beside the first."""
+"""Label and sentence of the metrics that say most; the last one where nobody knows the answers."""
 _MOST_LEFT_OUT = 5
 """Sentences on questions that were left out."""
 
@@ -73,10 +74,14 @@ def methods(state: DocumentsProgress) -> list[Node]:
 
 def _first_figures(rows: Sequence[DocumentRow]) -> list[Node]:
     """Of the first method, each beside the best of the others."""
-    by_method = {row.method: [one for one in rows if one.method == row.method] for row in rows}
-    nodes = []
+    by_method: dict[str, list[DocumentRow]] = {}
+    for row in rows:
+        by_method.setdefault(row.method, []).append(row)
+    nodes: list[Node] = []
     for name, (label, sentence) in _FIRST.items():
         means = {method: mean(map(DOCUMENT_METRICS[name], own)) for method, own in by_method.items()}
+        if len(nodes) == 3 or all(value is None for value in means.values()):
+            continue
         first, *others = means
         best = max(others, key=lambda method: means[method] or 0.0, default=first)
         words = [
