@@ -56,6 +56,7 @@ def test_a_mark_is_the_support_of_the_run_in_view_and_of_the_next(page: Page) ->
     expect(page.locator("#qx-evidence")).to_contain_text("1 of 1 support chunk found")
 
     page.locator("#qx-own").get_by_role("button", name="Questions of my own · 1").click()
+    expect(page.get_by_role("button", name="Import JSONL")).to_be_visible(timeout=20_000)
     page.locator("#qx-own-list").get_by_role("button", name="Edit answer").first.click()
     page.locator("#qx-own-answer textarea").fill("the garden")
     page.locator("#qx-own-save").click()

@@ -90,7 +90,11 @@ class OwnQuestions:
                 )
                 self.export = gr.Button("Export as JSONL", elem_id="qx-own-export", min_width=120)
                 self.upload = gr.UploadButton(
-                    "Import JSONL", file_types=[".jsonl", ".gz"], elem_id="qx-own-upload", min_width=120
+                    "Import JSONL",
+                    file_types=[".jsonl", ".gz"],
+                    visible=False,  # a page loads what draws it once the card is opened
+                    elem_id="qx-own-upload",
+                    min_width=120,
                 )
             self.notice = tree(elem_id="qx-own-notice")
         self.shown = [self.card, self.list]
@@ -121,6 +125,7 @@ class OwnQuestions:
             lambda now: (now.owner, now.corpus, new_run_id()), session, self.to_evaluate, **QUIET
         )
         self.export.click(packs(self._on_export, refusal), session, self.notice, **QUIET)
+        self.card.expand(lambda: gr.UploadButton(visible=True), None, self.upload, **QUIET)
         taken_in = [*self.shown, self.notice, self.changed]
         self.upload.upload(packs(self._on_upload, refusal), [session, self.upload], taken_in, **QUIET)
 
