@@ -1,0 +1,84 @@
+"""`python -m benchmarks.animation`.
+
+Draws README's picture, a run on the Explore page in the real app: the question, each choice, and the answer.
+Waiting is left out, so that the animation says nothing of speed. Chromium is that of `$CHROMIUM`, of the PATH
+or of playwright.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+from playwright.sync_api import Page, expect, sync_playwright
+
+from benchmarks.serving import ROOT, served_app
+
+PLACE = ROOT / "assets" / "explore.gif"
+_SIZE = {"width": 1200, "height": 780}
+_MILLISECONDS = (1600, 1900, 1900, 1900, 3600)
+_COLOURS = 128
+_APART = 50
+"""Least square of the distance between two colours: nearer ones are shown as one."""
+_PATIENCE = 180_000.0
+"""Milliseconds: on two cores the larger reader takes ten seconds, and the sample is embedded first."""
+
+
+def frames(page: Page) -> Iterator[Image.Image]:
+    """The page before the run, after each choice, and with the answer."""
+    expect(page.locator("#qx-header .qx-chip")).to_be_visible(timeout=_PATIENCE)
+    expect(page.locator("#qx-run")).to_be_enabled(timeout=_PATIENCE)
+    yield _frame(page)
+    for n_steps in (1, 2, 3):
+        page.locator("#qx-step").click()
+        expect(page.locator("#qx-steps .qx-step")).to_have_count(n_steps, timeout=_PATIENCE)
+        yield _frame(page)
+    page.locator("#qx-run").click()
+    expect(page.locator("#qx-story .qx-part-answer")).to_be_visible(timeout=_PATIENCE)
+    yield _frame(page)
+
+
+def _frame(page: Page) -> Image.Image:
+    page.mouse.move(0, 0)
+    page.wait_for_timeout(1_500)  # what moves has come to rest
+    return Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+
+
+def save(pictures: list[Image.Image], place: Path) -> None:
+    """The most frequent colours as they are, others as the nearest of them: means would tint the grounds, and
+    so does Pillow's way to the nearest, which is rough.
+    """
+    packed = np.stack([np.asarray(picture) for picture in pictures]) @ np.array([1 << 16, 1 << 8, 1])
+    numbers, place_of, counts = np.unique(packed, return_inverse=True, return_counts=True)
+    colours = np.stack([numbers >> 16, numbers >> 8 & 255, numbers & 255], axis=1)
+    chosen: list[np.ndarray] = []
+    for colour in colours[np.argsort(-counts, kind="stable")]:
+        if len(chosen) < _COLOURS and all(((colour - other) ** 2).sum() >= _APART for other in chosen):
+            chosen.append(colour)
+    distances = ((colours[:, None] - np.stack(chosen)) ** 2).sum(axis=2)
+    frames = distances.argmin(axis=1).astype(np.uint8)[place_of].reshape(packed.shape)
+    first, *others = (Image.fromarray(frame, "P") for frame in frames)
+    for picture in (first, *others):
+        picture.putpalette(np.stack(chosen).astype(np.uint8).tobytes())
+    first.save(place, save_all=True, append_images=others, duration=_MILLISECONDS, loop=0, optimize=True)
+
+
+def main() -> None:
+    """Draws it, and says how large it is."""
+    chromium = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+    with served_app() as app, sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=chromium)
+        page = browser.new_page(viewport=_SIZE)
+        page.goto(app.url)
+        save(list(frames(page)), PLACE)
+        browser.close()
+    print(f"{PLACE.relative_to(ROOT)}: {PLACE.stat().st_size:,} bytes")
+
+
+if __name__ == "__main__":
+    main()
