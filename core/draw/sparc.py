@@ -401,14 +401,14 @@ def _answer(branch: SparcBranch, run: ShownSparc) -> Node | None:
     answered = branch.answered
     if answered is None:
         return None
-    words: Node = (
-        h("strong", {"dir": "auto"}, shorten(answered.answer, _LONGEST))
-        if answered.answer.strip()
-        else h("span.qx-mut", NO_ANSWER)
-    )
+    verdict = verdict_line(verdict_on(answered.answer, run.known_answer), run.known_answer, "span")
+    words: Node | None = None
+    if answered.answer.strip():
+        words = h("strong", {"dir": "auto"}, shorten(answered.answer, _LONGEST))
+    elif verdict is None:  # which would say it again
+        words = h("span.qx-mut", NO_ANSWER)
     has_confidence = answered.confidence is not None and bool(answered.answer.strip())
     sure = _sure(answered.confidence or 0.0) if has_confidence else None
-    verdict = verdict_line(verdict_on(answered.answer, run.known_answer), run.known_answer, "span")
     pill = None
     if branch.judged is not None:
         accepted = branch.judged.verdict == "stop"

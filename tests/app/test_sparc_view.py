@@ -280,6 +280,10 @@ def test_answers_are_compared_with_the_known_one() -> None:
         run = run_of(story(), known_answer=known)
         assert line in " ".join(words(sparc_line.story(run)).split())
         assert any(card in words(children) for _, _, children in having(drawn.rounds(run), "qx-branch"))
+        _, _, nothing = having(drawn.rounds(run), "qx-said")[0]
+        assert words(nothing).count("no answer") == 1
+        assert f"known answer: {known}" in words(nothing)
+    assert "no answer in the evidence" in words(drawn.rounds(run_of(story())))
     assert "right" not in words(sparc_line.story(run_of(story())))
 
 
