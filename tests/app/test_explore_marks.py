@@ -51,6 +51,7 @@ def test_a_mark_is_the_support_of_the_run_in_view_and_of_the_next(page: Page) ->
     expect(key).to_contain_text("support")
     expect(key).to_contain_text("marked: belongs")
     page.locator("#qx-reset").click()
+    expect(page.locator(CARDS)).to_have_count(0, timeout=20_000)
     run(page, n_steps=1)
     assert chosen(page) == [found]
     expect(page.locator("#qx-evidence")).to_contain_text("1 of 1 support chunk found")
