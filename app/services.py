@@ -27,7 +27,7 @@ from app.visitors import RETENTION, RUNS_IN_FLIGHT, check_known, check_steps, n_
 from core.again.records import log_trace, run_record, set_detail
 from core.again.replay import workspace_of_run
 from core.answer.cited import CitedAnswer, cited_answer
-from core.answer.evidence import EvidenceAnswer, answer_evidence
+from core.answer.evidence import EvidenceAnswer, answer_evidence, found_order
 from core.answer.metadata import metadata_json, metadata_lines
 from core.answer.protocol import Reader
 from core.errors import BadRequest, Cancelled, LogError, UserError
@@ -265,7 +265,8 @@ class Services:
         workspace = run.documents.workspace
         texts = {chunk_id: workspace[chunk_id].text for chunk_id in chunk_ids}
         metadata = [metadata_lines(workspace.documents)] if run.trace.started.method in SETS else []
-        return answer_evidence(self.reader, [run.trace.started.query], [texts], metadata)[0]
+        query, found = run.trace.started.query, found_order(run.trace)
+        return answer_evidence(self.reader, [query], [texts], [found], metadata)[0]
 
     def diagnose(self, run: RunInView) -> RunInView:
         """The run with why it lacks support that is known, where it does."""

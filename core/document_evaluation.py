@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from core.answer.evidence import EvidenceAnswer, answer_evidence
+from core.answer.evidence import EvidenceAnswer, answer_evidence, found_order
 from core.answer.natural import holding_chunks
 from core.answer.protocol import Reader
 from core.batches import batches
@@ -260,7 +260,8 @@ class _Evaluation:
             f"{question.id}: {notice}" for question, trace in ran if (notice := notice_of(trace))
         ]
         evidence = [{chunk_id: corpus.text(chunk_id) for chunk_id in trace.picks} for _, trace in ran]
-        answers = iter(answer_evidence(reader, [question.question for question, _ in ran], evidence))
+        found = [found_order(trace) for _, trace in ran]
+        answers = iter(answer_evidence(reader, [question.question for question, _ in ran], evidence, found))
         return [None if trace is None else (trace, next(answers)) for trace in traces]
 
     def _written(self, chooser: LlmEvidenceSet, question: str, episode: Episode) -> Trace | None:

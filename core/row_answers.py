@@ -15,6 +15,7 @@ from core.answer.protocol import Reader
 from core.evaluate.outcomes import own_evidence
 from core.evaluate.rows import EpisodeRow
 from core.metrics import answer_em, answer_f1
+from core.resrag.action import SETS
 from core.tasks.example import Example
 
 BATCH = 32
@@ -32,7 +33,9 @@ def with_answers(
             {chunk_id: example.chunks[chunk_id] for chunk_id in own_evidence(row)}
             for row, example in answerable
         ]
-        answers = iter(answer_evidence(reader, [example.question for _, example in answerable], evidence))
+        found = [() if row.method in SETS else own_evidence(row) for row, _ in answerable]
+        questions = [example.question for _, example in answerable]
+        answers = iter(answer_evidence(reader, questions, evidence, found))
         for row, example in batch:
             if not example.answers:
                 yield row

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.answer.protocol import Reader
+from core.events import Trace
+from core.resrag.action import SETS
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,16 +93,23 @@ class EvidenceAnswer:
         return cls(text, sure, by, tuple(cited), (start, end), reliable, passage)
 
 
+def found_order(trace: Trace) -> tuple[int, ...]:
+    """Chunk ids of a run in the order in which they were found; none for a set of RES-RAG."""
+    return () if trace.started.method in SETS else trace.picks
+
+
 def answer_evidence(
     reader: Reader,
     questions: Sequence[str],
     evidence: Sequence[Mapping[int, str]],
+    found: Sequence[Sequence[int]] = (),
     metadata: Sequence[Sequence[str]] = (),
 ) -> list[EvidenceAnswer]:
-    """An answer to each question from its chunks, texts by chunk id. `metadata`: by question the JSON-LD of
-    each document as text, empty where a document has none; nothing where it isn't to be read.
+    """An answer to each question from its chunks, texts by chunk id. `found`: by question these ids in the
+    order in which they were found, nothing where they have none. `metadata`: by question the JSON-LD of each
+    document as text, empty where a document has none; nothing where it isn't to be read.
     """
-    answers = _from_chunks(reader, questions, evidence)
+    answers = _from_chunks(reader, questions, evidence, found or [()] * len(questions))
     unsure = [at for at, answer in enumerate(answers) if not answer.reliable_text and at < len(metadata)]
     again = [at for at in unsure if any(metadata[at])]
     read = reader.read_many([questions[at] for at in again], [metadata[at] for at in again]) if again else []
@@ -113,12 +122,19 @@ def answer_evidence(
 
 
 def _from_chunks(
-    reader: Reader, questions: Sequence[str], evidence: Sequence[Mapping[int, str]]
+    reader: Reader,
+    questions: Sequence[str],
+    evidence: Sequence[Mapping[int, str]],
+    found: Sequence[Sequence[int]],
 ) -> list[EvidenceAnswer]:
     chunk_ids = [sorted(texts) for texts in evidence]
     passages = [[texts[chunk_id] for chunk_id in ids] for ids, texts in zip(chunk_ids, evidence, strict=True)]
+    ranks = [
+        [order.index(chunk_id) for chunk_id in ids] if order else []
+        for ids, order in zip(chunk_ids, found, strict=True)
+    ]
     answers = []
-    for ids, answer in zip(chunk_ids, reader.read_many(questions, passages), strict=True):
+    for ids, answer in zip(chunk_ids, reader.read_many(questions, passages, ranks), strict=True):
         place = None if answer.span is None else (answer.span.start, answer.span.end)
         citations = () if answer.span is None else (ids[answer.span.passage],)
         passage = None if answer.passage is None else ids[answer.passage]

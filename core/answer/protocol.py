@@ -45,8 +45,15 @@ class Reader(Protocol):
         """The best answer, which may be empty. No passages: empty, confidence 1."""
         ...
 
-    def read_many(self, questions: Sequence[str], passages: Sequence[Sequence[str]]) -> list[Answer]:
-        """`read` for several questions in one batch."""
+    def read_many(
+        self,
+        questions: Sequence[str],
+        passages: Sequence[Sequence[str]],
+        ranks: Sequence[Sequence[int]] = (),
+    ) -> list[Answer]:
+        """`read` for several questions in one batch. `ranks`: by question the rank of each passage among what
+        was found, 0 the first; nothing where they have no order.
+        """
         ...
 
     def support(self, statement: str, passage: str) -> float:

@@ -23,7 +23,7 @@ from core.answer.checkpoint import fingerprint_of, load_network, read_reader_spe
 from core.answer.confidence import confidence
 from core.answer.network import CLASSES, NONE, Logits
 from core.answer.protocol import Answer, Span
-from core.answer.windows import Window, read_windows, without_halves
+from core.answer.windows import NOWHERE, Window, read_windows, without_halves
 from core.encode.encoder import fast_dtype, find_device
 from core.encode.forward import batches_by_length
 from core.encode.in_use import InUse
@@ -107,8 +107,13 @@ class ExtractiveReader:
     def read(self, question: str, passages: Sequence[str]) -> Answer:
         return self.read_many([question], [passages])[0]
 
-    def read_many(self, questions: Sequence[str], passages: Sequence[Sequence[str]]) -> list[Answer]:
-        return [self.decide(reading) for reading in self.readings(questions, passages)]
+    def read_many(
+        self,
+        questions: Sequence[str],
+        passages: Sequence[Sequence[str]],
+        ranks: Sequence[Sequence[int]] = (),
+    ) -> list[Answer]:
+        return [self.decide(reading) for reading in self.readings(questions, passages, ranks)]
 
     def support(self, statement: str, passage: str) -> float:
         """See `Reader` and `agreement`."""
@@ -129,8 +134,13 @@ class ExtractiveReader:
             reading.passage if span is None else span.passage,
         )
 
-    def readings(self, questions: Sequence[str], passages: Sequence[Sequence[str]]) -> list[Reading]:
-        """What the reader thinks of each question, all windows in common batches."""
+    def readings(
+        self,
+        questions: Sequence[str],
+        passages: Sequence[Sequence[str]],
+        ranks: Sequence[Sequence[int]] = (),
+    ) -> list[Reading]:
+        """What the reader thinks of each question, all windows in common batches. `ranks` as in `Reader`."""
         windows = [
             read_windows(self.tokenizer, question, texts, self.spec.window)
             for question, texts in zip(questions, passages, strict=True)
@@ -138,8 +148,10 @@ class ExtractiveReader:
         rows = [window for several in windows for window in several]
         candidates = iter(self._candidates(rows))
         return [
-            _pooled([next(candidates) for _ in several], texts) if several else Reading((), -np.inf)
-            for several, texts in zip(windows, passages, strict=True)
+            _pooled([next(candidates) for _ in several], _log_chances(several, order), texts)
+            if several
+            else Reading((), -np.inf)
+            for several, texts, order in zip(windows, passages, ranks or [()] * len(windows), strict=True)
         ]
 
     def _candidates(self, rows: Sequence[Window]) -> list[_Scored]:
@@ -189,10 +201,27 @@ def _scored(windows: Sequence[Window], logits: Logits) -> Iterator[_Scored]:
         yield _Scored(tuple(best), float(totals[row]) - none)
 
 
-def _pooled(windows: Sequence[_Scored], passages: Sequence[str]) -> Reading:
-    """One distribution over the answers of all windows of a question."""
+def _log_chances(windows: Sequence[Window], ranks: Sequence[int]) -> np.ndarray:
+    """(W,) log of the chance that each window is the one to answer from: one over the root of the rank of
+    the best passage in it, or the same for all where passages have no order.
+    """
+    best = [
+        min(ranks[passage] for passage in set(window.passages.tolist()) - {NOWHERE}) if ranks else 0
+        for window in windows
+    ]
+    chances = (1.0 + np.array(best)) ** -0.5
+    log_chances: np.ndarray = np.log(chances / chances.sum())
+    return log_chances
+
+
+def _pooled(windows: Sequence[_Scored], log_chances: np.ndarray, passages: Sequence[str]) -> Reading:
+    """One distribution over the answers of all windows of a question: the mean of their odds."""
     groups: dict[str, list[Candidate]] = {}
-    for log_odds, passage, first, last in (one for window in windows for one in window.best):
+    for log_odds, passage, first, last in (
+        (log_odds + chance, *place)
+        for window, chance in zip(windows, log_chances.tolist(), strict=True)
+        for log_odds, *place in window.best
+    ):
         place = (first, last) if passage < 0 else whole(passages[passage], first, last)
         if place is None:
             continue
@@ -208,7 +237,7 @@ def _pooled(windows: Sequence[_Scored], passages: Sequence[str]) -> Reading:
     ]
     return Reading(
         tuple(sorted(answers, key=lambda answer: -answer[1])),
-        float(np.logaddexp.reduce([window.total for window in windows])),
+        float(np.logaddexp.reduce([window.total for window in windows] + log_chances)),
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from core.again.records import log_sparc
 from core.answer.checkpoint import SMALL
-from core.answer.evidence import answer_evidence
+from core.answer.evidence import answer_evidence, found_order
 from core.answer.metadata import metadata_lines
 from core.answer.protocol import Reader
 from core.answer.reader import load_reader
@@ -125,7 +125,8 @@ def _answered(reader: Reader, question: Question, columns: Sequence[Column]) -> 
         pages if column.trace is not None and column.trace.started.method in SETS else []
         for column in columns
     ]
-    answers = answer_evidence(reader, [question.query] * len(columns), evidence, metadata)
+    found = [() if column.trace is None else found_order(column.trace) for column in columns]
+    answers = answer_evidence(reader, [question.query] * len(columns), evidence, found, metadata)
     return [
         column if column.trace is None else replace(column, answer=answer)
         for column, answer in zip(columns, answers, strict=True)

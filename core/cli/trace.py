@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from core.answer.evidence import answer_evidence
+from core.answer.evidence import answer_evidence, found_order
 from core.answer.reader import load_reader
 from core.cli.common import named_log, print_json
 from core.cli.flags import JSON_ALONE, add_cluster_flag, add_episode_flags, add_inputs
@@ -83,6 +83,7 @@ def run_trace(args: argparse.Namespace) -> int:
                 reader,
                 [question.query for question, _ in ran],
                 [question.evidence(trace) for question, trace in ran],
+                [found_order(trace) for _, trace in ran],
             )
             answering = 1000 * (time.perf_counter() - began) / len(ran)
             for (question, trace), answer in zip(ran, answers, strict=True):
@@ -141,7 +142,7 @@ def _trace_corpus(args: argparse.Namespace) -> int:
                 trace,
                 timings={"steps": trace.milliseconds},
                 full=args.full,
-                answer=answer_evidence(reader, [query], [evidence])[0],
+                answer=answer_evidence(reader, [query], [evidence], [found_order(trace)])[0],
                 completeness=completeness(encoder.spec, trace),
             )
             titles = {chunk_id: corpus.title(chunk_id) for chunk_id in evidence}

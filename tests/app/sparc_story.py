@@ -44,7 +44,12 @@ class WordReader:
             words[-1], min(1.0, max(shared) / max(len(wanted), 1)), Span(at, start, start + len(words[-1]))
         )
 
-    def read_many(self, questions: Sequence[str], passages: Sequence[Sequence[str]]) -> list[Answer]:
+    def read_many(
+        self,
+        questions: Sequence[str],
+        passages: Sequence[Sequence[str]],
+        ranks: Sequence[Sequence[int]] = (),  # noqa: ARG002
+    ) -> list[Answer]:
         return [self.read(question, some) for question, some in zip(questions, passages, strict=True)]
 
     def support(self, statement: str, passage: str) -> float:

@@ -44,7 +44,12 @@ class WordReader:
     def read(self, question: str, passages: Sequence[str]) -> Answer:  # noqa: ARG002
         return Answer("", 1.0)
 
-    def read_many(self, questions: Sequence[str], passages: Sequence[Sequence[str]]) -> list[Answer]:
+    def read_many(
+        self,
+        questions: Sequence[str],
+        passages: Sequence[Sequence[str]],
+        ranks: Sequence[Sequence[int]] = (),  # noqa: ARG002
+    ) -> list[Answer]:
         return [self.read(*pair) for pair in zip(questions, passages, strict=True)]
 
     def support(self, statement: str, passage: str) -> float:

@@ -28,11 +28,35 @@ class Pointer:
                 return Answer("mill", 0.75, Span(row, at, at + 4), passage=row)
         return Answer("", 0.5)
 
-    def read_many(self, questions: Sequence[str], passages: Sequence[Sequence[str]]) -> list[Answer]:
+    def read_many(
+        self,
+        questions: Sequence[str],
+        passages: Sequence[Sequence[str]],
+        ranks: Sequence[Sequence[int]] = (),  # noqa: ARG002
+    ) -> list[Answer]:
         return [self.read(question, told) for question, told in zip(questions, passages, strict=True)]
 
     def support(self, statement: str, passage: str) -> float:  # noqa: ARG002
         return 0.0
+
+
+class Ranked(Pointer):
+    """Points at the word in the passage that was found first."""
+
+    def read_many(
+        self,
+        questions: Sequence[str],
+        passages: Sequence[Sequence[str]],
+        ranks: Sequence[Sequence[int]] = (),
+    ) -> list[Answer]:
+        """See `Reader`."""
+        firsts = [own[order.index(0)] if order else "" for own, order in zip(passages, ranks, strict=True)]
+        return [self.read(question, [first]) for question, first in zip(questions, firsts, strict=True)]
+
+
+def test_the_reader_hears_in_which_order_chunks_were_found() -> None:
+    told = answer_evidence(Ranked(), ["Where?"] * 3, [TEXTS] * 3, [(3, 7), (7, 3), ()])
+    assert [answer.text for answer in told] == ["mill", "", ""]
 
 
 def test_the_place_is_that_of_the_chunk() -> None:

@@ -85,7 +85,12 @@ class Sure:
                 return Answer(word, 0.75, Span(row, at, at + len(word)), self.reliable)
         return Answer("", 0.5)
 
-    def read_many(self, questions: Sequence[str], passages: Sequence[Sequence[str]]) -> list[Answer]:
+    def read_many(
+        self,
+        questions: Sequence[str],
+        passages: Sequence[Sequence[str]],
+        ranks: Sequence[Sequence[int]] = (),  # noqa: ARG002
+    ) -> list[Answer]:
         return [self.read(question, told) for question, told in zip(questions, passages, strict=True)]
 
     def support(self, statement: str, passage: str) -> float:  # noqa: ARG002
@@ -95,12 +100,15 @@ class Sure:
 def test_the_reader_turns_to_it_where_the_chunks_hold_no_answer() -> None:
     evidence = [{3: "The cook is Ada"}, {3: "It rained."}, {3: "It rained."}]
     lines = [["", "cook: Bo"], ["", "cook: Bo"], ["", ""]]
-    first, second, third = answer_evidence(Sure(), ["Who?"] * 3, evidence, lines)
+    first, second, third = answer_evidence(Sure(), ["Who?"] * 3, evidence, metadata=lines)
     assert (first.text, first.citations, first.document) == ("Ada", (3,), None)
     assert (second.text, second.citations, second.document) == ("Bo", (), 1)
     assert (third.text, third.document) == ("", None)
     assert answer_evidence(Sure(), ["Who?"] * 3, evidence)[1] == third
-    assert answer_evidence(Sure(reliable=False), ["Who?"], evidence[1:2], lines[1:2])[0].document is None
+    assert (
+        answer_evidence(Sure(reliable=False), ["Who?"], evidence[1:2], metadata=lines[1:2])[0].document
+        is None
+    )
     assert EvidenceAnswer.from_json(second.to_json(), evidence[1]) == second
     for wrong in (True, -1, "1"):
         assert EvidenceAnswer.from_json(second.to_json() | {"document": wrong}, evidence[1]) is None

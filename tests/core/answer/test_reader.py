@@ -68,6 +68,21 @@ def test_the_evidence_may_lie_behind_many_windows(trained: TrainedReader) -> Non
     )
 
 
+def test_windows_share_one_chance_and_what_was_found_first_has_more_of_it(trained: TrainedReader) -> None:
+    question, fact = f"Where is {NAMES[0]}?", f"{NAMES[0]} went to the {PLACES[0]}. "
+    tokenizer, window = trained.reader.tokenizer, trained.reader.spec.window
+    noise = "the " * (window // 2)
+    with_fact, without = fact + noise, noise
+    assert len(read_windows(tokenizer, question, [with_fact, without], window)) == 2
+    alone, twice, mixed, first, second = trained.reader.readings(
+        [question] * 5,
+        [[with_fact], [with_fact] * 2, *[[with_fact, without]] * 3],
+        [[], [], [], [0, 1], [1, 0]],
+    )
+    assert twice.total == pytest.approx(alone.total, abs=0.05)
+    assert second.total < mixed.total < first.total < alone.total
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -75,7 +75,12 @@ class KnowingReader:
                     )
         return Answer("", 0.9)
 
-    def read_many(self, questions: Sequence[str], passages: Sequence[Sequence[str]]) -> list[Answer]:
+    def read_many(
+        self,
+        questions: Sequence[str],
+        passages: Sequence[Sequence[str]],
+        ranks: Sequence[Sequence[int]] = (),  # noqa: ARG002
+    ) -> list[Answer]:
         return [self.read(question, several) for question, several in zip(questions, passages, strict=True)]
 
     def support(self, statement: str, passage: str) -> float:

@@ -50,7 +50,12 @@ class SandraOrPlace:
         """See `Reader`."""
         return self.read_many([question], [passages])[0]
 
-    def read_many(self, questions: Sequence[str], passages: Sequence[Sequence[str]]) -> list[Answer]:
+    def read_many(
+        self,
+        questions: Sequence[str],
+        passages: Sequence[Sequence[str]],
+        ranks: Sequence[Sequence[int]] = (),  # noqa: ARG002
+    ) -> list[Answer]:
         """See `Reader`."""
         self.n_read += len(questions)
         return [Answer(_answer(" ".join(own)), 1.0) for own in passages]
