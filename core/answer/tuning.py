@@ -52,17 +52,17 @@ class _Outcome:
         return self.f1 >= RIGHT_FROM
 
 
-def tune(reader: ExtractiveReader, lessons: Sequence[Lesson]) -> Tuning:
-    """Reads the lessons without a bias and chooses. At least one lesson."""
+def tune(reader: ExtractiveReader, lessons: Sequence[Lesson], bias: float | None = None) -> Tuning:
+    """Reads the lessons without a bias and chooses, all but a `bias` that is given. At least one lesson."""
     readings = reader.readings(
         [lesson.question for lesson in lessons], [lesson.passages for lesson in lessons]
     )
     scored = {
         bias: [_outcome(reading, bias, lesson) for reading, lesson in zip(readings, lessons, strict=True)]
-        for bias in BIASES
+        for bias in (BIASES if bias is None else [bias])
     }
     bias = max(
-        BIASES, key=lambda bias: (round(float(np.mean([one.f1 for one in scored[bias]])), 6), -abs(bias))
+        scored, key=lambda bias: (round(float(np.mean([one.f1 for one in scored[bias]])), 6), -abs(bias))
     )
     outcomes = scored[bias]
     values = [one.f1 for one in outcomes]

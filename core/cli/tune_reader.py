@@ -13,7 +13,7 @@ from core.answer.checkpoint import write_reader_spec
 from core.answer.course import ReadingCourse
 from core.answer.reader import ExtractiveReader
 from core.answer.training import tuned
-from core.answer.tuning import tune
+from core.answer.tuning import BIASES, tune
 from core.cli.flags import DATA_FOLDER, DEVICE
 from core.errors import BadRequest
 
@@ -27,6 +27,12 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add("--data-folder", **DATA_FOLDER)
     add("--device", **DEVICE)
     add("--n", type=int, default=600, metavar="N", help="held-out questions to read (default 600)")
+    add(
+        "--no-answer-bias",
+        type=float,
+        metavar="NATS",
+        help='log-odds of "no answer" to keep; chosen by F1 on the held-out questions if left out',
+    )
     parser.set_defaults(func=run_tune_reader)
 
 
@@ -34,8 +40,14 @@ def run_tune_reader(args: argparse.Namespace) -> int:
     """The command; prints what the questions came to as one JSON object, and returns the exit status."""
     if args.n < 1:
         raise BadRequest(f"n={args.n} must be at least 1; choose how many questions are read")
+    bias = args.no_answer_bias
+    most = max(BIASES)
+    if bias is not None and not abs(bias) <= most:
+        raise BadRequest(
+            f"no-answer-bias={bias:g} must be between -{most:g} and {most:g} nats; choose another"
+        )
     reader = ExtractiveReader(args.folder, args.device)
-    tuning = tune(reader, ReadingCourse(args.data_folder, reader.tokenizer).validation(args.n))
+    tuning = tune(reader, ReadingCourse(args.data_folder, reader.tokenizer).validation(args.n), bias)
     spec = tuned(reader.spec, tuning)
     write_reader_spec(args.folder, spec)
     print(

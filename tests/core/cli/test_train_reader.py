@@ -45,10 +45,15 @@ def test_training_by_command(
     assert told["scores"] == tuned.scores["validation"]
     assert (told["scores"]["n"], told["least_confidence"]) == (20, tuned.least_confidence)
     assert (tuned.training, tuned.base_sha256) == (spec.training, spec.base_sha256)
+    command = argv("tune-reader", tmp_path / "mine", data_folder=course_data, n=20, no_answer_bias=-0.3)
+    assert main(command) == 0
+    assert read_reader_spec(tmp_path / "mine").no_answer_bias == -0.3
 
 
 def test_refusals_are_one_sentence(refused: Output, tmp_path: Path) -> None:
     assert "n=0 must be at least 1" in refused("tune-reader", tmp_path / "x", "--n", 0)
+    for bias in ("4", "nan"):
+        assert "between -3 and 3" in refused("tune-reader", tmp_path / "x", "--no-answer-bias", bias)
     assert "reader.json" in refused("tune-reader", tmp_path)
     assert "updates 0 is below 1" in refused("train-reader", "--out", tmp_path / "x", "--updates", 0)
     assert "the data sets are not in" in refused(
