@@ -27,9 +27,10 @@ from core.log import new_run_id
 
 _WORDS = """### Whole documents
 Questions whose evidence is quoted word for word, through any methods. Drop the documents and one `.jsonl` file, a question a line:
-`{"id": "1", "document": "manual.md", "kind": "single", "question": "…", "answer": "…", "support": ["a passage of manual.md"]}`. Kinds: single, bridge,
-comparison, temporal, table, and unanswerable, which has no support. Without files, the documents that ship with the app are asked about. Questions that you marked in Explore
-are asked from there."""
+`{"id": "1", "document": "manual.md", "kind": "single", "question": "…", "answer": "…", "support": ["a passage of manual.md"]}`
+
+Kinds: single, bridge, comparison, temporal, table, and unanswerable, which has no support. Without files, the documents that ship with the app
+are asked about. Questions that you marked in Explore are asked from there."""
 
 
 class WholeDocuments:
