@@ -49,7 +49,7 @@ from tests.conftest import OpenPage
 from tests.settled import settle
 
 TINY = Path(__file__).resolve().parents[1] / "data" / "reference" / "tiny-bert"
-PATIENCE = 300.0
+PATIENCE = 600.0
 """Seconds for a child process on a busy machine."""
 
 
