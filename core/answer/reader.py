@@ -34,6 +34,8 @@ _BATCH_TOKENS = {"cpu": 4_096, "cuda": 65_536}
 """Padded tokens a batch."""
 _BEST_SPANS = 20
 """Spans of a window that are looked at; the rest only counts against them."""
+_RANK_POWER = -0.5
+"""How the chance of a window falls with the rank of its best passage; docs/answers.md has others."""
 _MOST_COMPARED = 20
 """Answers of a question that are compared with each other, the likeliest."""
 
@@ -202,14 +204,14 @@ def _scored(windows: Sequence[Window], logits: Logits) -> Iterator[_Scored]:
 
 
 def _log_chances(windows: Sequence[Window], ranks: Sequence[int]) -> np.ndarray:
-    """(W,) log of the chance that each window is the one to answer from: one over the root of the rank of
-    the best passage in it, or the same for all where passages have no order.
+    """(W,) log of the chance that each window is the one to answer from: it falls with the rank of the best
+    passage in it, and is the same for all where passages have no order.
     """
     best = [
         min(ranks[passage] for passage in set(window.passages.tolist()) - {NOWHERE}) if ranks else 0
         for window in windows
     ]
-    chances = (1.0 + np.array(best)) ** -0.5
+    chances = (1.0 + np.array(best)) ** _RANK_POWER
     log_chances: np.ndarray = np.log(chances / chances.sum())
     return log_chances
 
