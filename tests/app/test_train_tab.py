@@ -49,7 +49,7 @@ from tests.conftest import OpenPage
 from tests.settled import settle
 
 TINY = Path(__file__).resolve().parents[1] / "data" / "reference" / "tiny-bert"
-PATIENCE = 600.0
+PATIENCE = 300.0
 """Seconds for a child process on a busy machine."""
 
 
@@ -105,6 +105,8 @@ def questions(tmp_path: Path) -> Path:
 @pytest.fixture
 def trainings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trainings:
     monkeypatch.setenv("QRAG_HOME", str(tmp_path / "home"))
+    # beside busy workers a child of low priority would get hardly any time
+    monkeypatch.setattr("app.pages.train.actions.NICENESS", 0)
     return Trainings(default_log_path())
 
 
