@@ -96,11 +96,11 @@ def server_functions(find: Find) -> list[Question]:
         }
 
     def runmap(request: Any) -> Answer:
-        """[token, width] -> one row a look, packed one after the other."""
-        token, width = fields(request, 2)
+        """[token, look, width] -> one row a look from `look` on, packed one after the other."""
+        token, look, width = fields(request, 3)
         run = source(token)
         rows = run_map(
-            [run.values(look, "q") for look in range(1, run.n_looks + 1)],
+            [run.values(each, "q") for each in range(whole("look", look, 1, run.n_looks), run.n_looks + 1)],
             whole("width", width, 1, MAX_WIDTH),
         )
         return {"n_rows": rows.shape[0], "n_columns": rows.shape[1], "cells": packed(rows)}

@@ -97,8 +97,8 @@ export function localServer(run, looks, texts) {
   /** @type {Pick<MapServer, keyof Questions>} */
   const server = {
     tiles: async ([, look, mode, lo, hi, width]) => folded(values(look, mode), Math.floor(lo), Math.ceil(hi), width, mode),
-    runmap: async ([, width]) => {
-      const rows = looks.map((q) => folded(q, 0, n, width, "q").high);
+    runmap: async ([, look, width]) => {
+      const rows = looks.slice(look - 1).map((q) => folded(q, 0, n, width, "q").high);
       const cells = new Float32Array(rows.length * rows[0].length);
       rows.forEach((row, i) => cells.set(row, i * row.length));
       return { n_rows: rows.length, n_columns: rows[0].length, cells };

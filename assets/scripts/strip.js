@@ -103,13 +103,24 @@ export function strip(element, props, trigger, watch, server) {
   }
   const loadSoon = throttled(load, 80);
 
+  // Rows that are here stay, so that a step brings one row, and a run shown for the first time all of them.
   async function loadMap() {
     const { value } = view;
-    const width = columnsOf(part("map"));
+    const width = Math.min(MOST_COLUMNS, columnsOf(part("map")));
     if (!value.n_chunks || width < 1) return;
-    const answers = await data("runmap", stateOf(value, Infinity) + "/" + value.n_looks, "runmap", [[value.token, Math.min(MOST_COLUMNS, width)]]);
-    if (!answers) return;
-    const map = { ...answers[0], cells: unpack(answers[0].cells, Float32Array) };
+    const states = Array.from({ length: value.n_looks }, (_, row) => stateOf(value, row + 1));
+    const [n_rows, n_columns] = [states.length, Math.min(width, value.n_chunks)];
+    const before = view.map?.n_columns === n_columns ? view.map : null;
+    const missing = states.findIndex((state, row) => before?.states[row] !== state);
+    const kept = n_columns * (missing < 0 ? n_rows : missing);
+    const cells = new Float32Array(n_rows * n_columns);
+    if (before) cells.set(before.cells.subarray(0, kept));
+    if (missing >= 0) {
+      const answers = await data("runmap", states[n_rows - 1], "runmap", [[value.token, missing + 1, width]]);
+      if (!answers || view.value !== value) return; // a newer value has asked for itself
+      cells.set(unpack(answers[0].cells, Float32Array).subarray(0, cells.length - kept), kept);
+    }
+    const map = { n_rows, n_columns, cells, states };
     view.map = { ...map, picture: pictureOf(map, value, colours) };
     paint();
   }

@@ -24,7 +24,8 @@ interface Scale {
   ticks: { value: number; label: string }[]; ends: string[];
 }
 interface Cells { n_rows: number; n_columns: number; cells: Float32Array }
-interface RunMap extends Cells { picture: HTMLCanvasElement }
+// states: what the numbers of each row depend on.
+interface RunMap extends Cells { states: string[]; picture: HTMLCanvasElement }
 interface Page { total: number; offset: number; rows: Facts[] }
 // The tiles on the screen, with the scale and the masked chunks that belong to them.
 interface Shown { mode: Mode; overview: Tile; lens: Tile; masked: Set<number>; scale: Scale }
@@ -61,7 +62,7 @@ type Packed<A> = string | A;
 interface Questions {
   tiles: [request: [token: string, look: number, mode: Mode, lo: number, hi: number, width: number],
     answer: { first: number; last: number; low: Packed<Float32Array>; high: Packed<Float32Array>; best: Packed<Int32Array> }];
-  runmap: [request: [token: string, width: number], answer: { n_rows: number; n_columns: number; cells: Packed<Float32Array> }];
+  runmap: [request: [token: string, look: number, width: number], answer: { n_rows: number; n_columns: number; cells: Packed<Float32Array> }];
   describe: [request: [token: string, chunk: number, look: number], answer: Facts];
   top: [request: [token: string, look: number, mode: Mode, offset: number], answer: Page];
 }

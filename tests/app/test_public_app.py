@@ -43,7 +43,7 @@ def test_a_page_gets_nothing_of_another_by_its_ids(public_app: RunningApp) -> No
     for guess in (run_id, unknown, "", None, [token]):
         for question, request in (
             ("tiles", [guess, 1, "q", 0, 10, 10]),
-            ("runmap", [guess, 10]),
+            ("runmap", [guess, 1, 10]),
             ("describe", [guess, 0, 1]),
             ("top", [guess, 1, "q", 0]),
         ):

@@ -9,6 +9,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,11 @@ class SyntheticRun:
         )
 
 
-RUNS = {"small": SyntheticRun(100, [37, 80, 12]), "large": SyntheticRun(12_000, [9_000, 3_000, 11_990])}
+RUNS = {
+    "small": SyntheticRun(100, [37, 80, 12]),
+    "large": SyntheticRun(12_000, [9_000, 3_000, 11_990]),
+    "growing": SyntheticRun(100, [37]),
+}
 
 
 def value_of(token: str, look: int) -> dict[str, Any]:
@@ -92,16 +97,30 @@ def value_of(token: str, look: int) -> dict[str, Any]:
     )
 
 
+def chosen_in_growing(*chosen: int) -> dict[str, Any]:
+    """The growing run with these choices; the numbers of a look depend on those before it."""
+    run = RUNS["growing"] = SyntheticRun(100, list(chosen))
+    for look in range(len(chosen)):
+        run.q[look] = np.random.default_rng([*chosen[:look], 0]).uniform(0, 1, 100)
+    return value_of("growing", len(chosen))
+
+
 # ---- server functions
 
 TILES, RUNMAP, POINTS, DESCRIBE, TOP = server_functions(RUNS.get)
 
 
 def test_a_step_over_ten_million_tokens_brings_a_screen_of_numbers() -> None:
-    """To a page of 1,440 pixels, at the sixth step: overview, lens and run map, less than 100 KB."""
-    run, width = SyntheticRun(160_000, [5, 90_000, 159_999, 7, 60_000, 61_000]), 1_340
+    """To a page of 1,440 pixels that is zoomed in, at the twentieth step: the overview, a lens with as much
+    again beside it, and the new row of the run map, less than 100 KB.
+    """
+    run, width = SyntheticRun(160_000, list(range(5, 160_000, 8_000))), 1_340
     tiles, runmap, *_ = server_functions({"run": run}.get)
-    answers = [tiles(["run", 6, "q", 0, run.n_chunks, width])] * 2 + [runmap(["run", width])]
+    answers = [
+        tiles(["run", 20, "q", 0, run.n_chunks, width]),
+        tiles(["run", 20, "q", 40_000, 120_000, 2 * width]),
+        runmap(["run", 20, width]),
+    ]
     assert all("error" not in answer for answer in answers)
     assert 50_000 < len(json.dumps(answers)) < 100_000
 
@@ -138,11 +157,13 @@ def test_tiles_are_exact(mode: str, look: int) -> None:
 
 
 def test_run_map_has_a_row_a_look() -> None:
-    answer = RUNMAP(["large", 60])
-    assert (answer["n_rows"], answer["n_columns"]) == (3, 60)
-    np.testing.assert_array_equal(
-        unpacked(answer["cells"]).reshape(3, 60), RUNS["large"].q.reshape(3, 60, 200).max(2)
-    )
+    for look in (1, 3):
+        answer, n_rows = RUNMAP(["large", look, 60]), 4 - look
+        assert (answer["n_rows"], answer["n_columns"]) == (n_rows, 60)
+        np.testing.assert_array_equal(
+            unpacked(answer["cells"]).reshape(n_rows, 60),
+            RUNS["large"].q[look - 1 :].reshape(n_rows, 60, 200).max(2),
+        )
 
 
 def test_top_pages_go_down_the_ranking() -> None:
@@ -177,8 +198,10 @@ def test_describe_bounds_the_text() -> None:
         (TILES, ["nobody's", 1, "q", 0, 100, 10]),
         (TILES, [{"token": "small"}, 1, "q", 0, 100, 10]),
         (TILES, "small"),
-        (RUNMAP, ["small", 0]),
-        (RUNMAP, ["small", 10**400]),
+        (RUNMAP, ["small", 1, 0]),
+        (RUNMAP, ["small", 1, 10**400]),
+        (RUNMAP, ["small", 0, 10]),
+        (RUNMAP, ["small", 4, 10]),
         (DESCRIBE, ["small", 100, 1]),
         (DESCRIBE, ["small", 3.0, 1]),
         (TOP, ["small", 1, "q", -20]),
@@ -253,6 +276,11 @@ def address() -> Iterator[str]:
             strip(RUNS.get, elem_id="empty")
             strip(RUNS.get, strip_loading(HOSTILE), elem_id="loading")
             strip(RUNS.get, {**value_of("small", 1), "token": "gone"}, elem_id="gone")
+        with gr.Tab("Growing"):
+            growing = strip(RUNS.get, chosen_in_growing(37), elem_id="growing")
+            for chosen in ((37, 80), (37, 80, 12), (37, 60), (37, 60, 90)):
+                choose = partial(chosen_in_growing, *chosen)
+                gr.Button(f"Choose {chosen}").click(choose, outputs=growing)
         for token, shown in strips.items():
 
             def on_select(event: gr.EventData) -> str:
@@ -459,6 +487,28 @@ def test_brush_zooms_and_a_new_value_keeps_it(large: Shown) -> None:
 def test_a_row_of_the_run_map_selects_its_look(small: Shown) -> None:
     small.part("map").click(position=small.at("map", 0.5, y=45))
     expect(small.part("what")).to_contain_text("step 3")
+
+
+def test_a_step_brings_the_new_row_of_the_run_map_alone(open_page: OpenPage, address: str) -> None:
+    page = open_page(address)
+    page.get_by_role("tab", name="Growing").click()
+    shown = Shown(page, "growing")
+    steps: list[tuple[tuple[int, ...], list[int]]] = [
+        ((37, 80), [2]),
+        ((37, 80, 12), [3]),
+        ((37, 60), []),  # taken back, and chosen otherwise
+        ((37, 60, 90), [3]),
+    ]
+    for chosen, due in steps:
+        before = len(shown.requests)
+        page.get_by_role("button", name=f"Choose {chosen}", exact=True).click()
+        expect(shown.part("readout")).to_contain_text(f"chunk {chosen[-1]},")
+        shown.settled()
+        asked = [one["data"][1] for one in shown.requests[before:] if one["fn_name"] == "runmap"]
+        assert asked == due
+        for row, q in enumerate(RUNS["growing"].q):
+            shown.part("map").hover(position=shown.at("map", 0.505, y=16 * row + 8))
+            expect(shown.part("tip")).to_contain_text(f"chunk 50, Q {q[50]:.2f}")
 
 
 def test_overtaken_replies_are_dropped(small: Shown) -> None:

@@ -89,7 +89,7 @@ PROGRAM = f"""(async () => {{
     for (let k = 0; k < tile.best.length; k++) starts[i].push(numbers.entryStart(tile, k));
   }});
   const answers = {{
-    tiles, tops, scales, entries, starts, map: await ask.runmap(["", 20]), facts: await ask.describe(["", 60, 3]),
+    tiles, tops, scales, entries, starts, map: await ask.runmap(["", 1, 20]), facts: await ask.describe(["", 60, 3]),
     spreads: given.spreads.map((each) => numbers.spread(...each)), ticks: given.ticks.map((each) => numbers.ticks(...each)),
     words: given.words.map(numbers.shown), fitted: given.fitted.map((each) => numbers.fitted(...each)), ramp: numbers.ramp([[0, 0, 0], [255, 100, 0]]),
     rows: given.rows.map(marks.rowHeight),
