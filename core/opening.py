@@ -30,6 +30,7 @@ from core.errors import BadDocument
 from core.home import cache_folder, keep_arrays, kept_arrays
 from core.index import ChunkIndex, Corpus
 from core.ingest import chunk_document, default_chunker
+from core.tiles import best_chunks
 from core.types import ChunkTable, Document, Workspace
 
 Stage = Literal["reading", "chunking", "embedding", "indexing"]
@@ -106,7 +107,7 @@ class Embedded:
         began = time.monotonic()
         words = word_index(self.workspace, self.workspace.texts, words_file(self.workspace, part))
         shared = words.scores(words_of(query))
-        ranked = np.argsort(-shared, kind="stable")[:LIKELIEST_CHUNKS]
+        ranked = best_chunks(shared, 0, LIKELIEST_CHUNKS)
         likely = ranked[(shared[ranked] > 0) & ~self.mask[ranked]]
         mask, store = self.mask.copy(), vector_store(self.encoder, part)
         for ids in batches(likely, _AT_ONCE):

@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).resolve().parents[1]
 
 FLOW = (
-    {"errors", "home", "later", "child", "batches"},
+    {"errors", "home", "later", "child", "batches", "tiles"},
     {"config"},
     {"types", "events"},
     {"ingest", "encode", "bm25", "prose", "layout"},
@@ -31,7 +31,7 @@ FLOW = (
     {"retrievers", "choice"},
     {"ending"},
     {"studies"},
-    {"figures", "svg", "tiles", "trail", "findings"},
+    {"figures", "svg", "trail", "findings"},
     {"story"},
     {"sparc_story"},
     {"draw", "log"},

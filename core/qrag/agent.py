@@ -31,6 +31,7 @@ from core.qrag.policy import ChosenAction, choose
 from core.qrag.positions import chunk_positions
 from core.qrag.reranked import Reranked, Reranks, rerank_parts
 from core.qrag.stop import stop_of
+from core.tiles import best_chunks
 
 
 @dataclass(frozen=True, eq=False)
@@ -277,7 +278,7 @@ class Agent:
         reranked = self._reranks.get(episode)
         if reranked is None:
             n_searched = episode.config.n_searched(len(episode.corpus))  # those without Q come last
-            best = np.argsort(-q_values, kind="stable")[: min(self.spec.rerank_pool, n_searched)]
+            best = best_chunks(q_values, 0, min(self.spec.rerank_pool, n_searched))
             odds = reranker.log_odds(
                 episode.query, [episode.corpus.text(chunk_id) for chunk_id in best.tolist()]
             )
