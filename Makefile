@@ -59,7 +59,7 @@ setup: $(STAMP)
 # A .venv of the other variant is replaced too: torch and faiss of the two don't mix.
 # Without a GPU, torch comes from PyTorch's CPU index if that can be reached: PyPI's build brings gigabytes of CUDA. That index is asked for torch
 # alone, and only when it answers, since pip retries an index that doesn't for every package.
-$(STAMP): $(REQUIREMENTS) requirements-dev.txt requirements-tune.txt requirements-cluster.txt
+$(STAMP): $(REQUIREMENTS) requirements-dev.txt requirements-tune.txt requirements-cluster.txt requirements-constrained.txt
 	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "Python %d.%d is too old: 3.11 or newer is needed; name one with: make PYTHON=python3.12" % sys.version_info[:2])'
 	@if [ -e .venv/.installing ] || [ -e .venv/.installed-$(OTHER) ]; then rm -rf .venv; fi
 	@mkdir -p .venv && touch .venv/.installing && rm -f $@

@@ -194,7 +194,7 @@ def test_every_imported_library_is_listed(folder: str) -> None:
     distributions = packages_distributions()
     optional = [
         line
-        for name in ("tune", "adapters", "cluster") * (folder == "core")
+        for name in ("tune", "adapters", "cluster", "constrained") * (folder == "core")
         for line in listed(f"requirements-{name}.txt")
     ]
     names = {

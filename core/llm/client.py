@@ -212,7 +212,7 @@ def _together(first: Completion, second: Completion) -> Completion:
 
 
 def schema_words(schema: type[BaseModel]) -> str:
-    """The schema for a model that nothing constrains."""
+    """The schema for a model whose server doesn't put it before it."""
     text = json.dumps(schema.model_json_schema(), ensure_ascii=False)
     return f"Reply with one JSON object that fits this JSON schema, and with nothing else:\n{text}"
 

@@ -3,14 +3,16 @@
 A folder, or an id of the hub. Decides that one reply is generated at a time, since they would share the
 processor; that code which comes with a model is never run and weights are safetensors only; and that
 randomness comes from a generator of its own, not from the process's. The loop over tokens is written out here
-because it has to end between any two of them. Nothing constrains what the model writes, so structured replies
-are found in free text.
+because it has to end between any two of them. Structured replies are constrained to their schema where
+`core.llm.constrained` can, which is told in words, too: tuned models learned from those. Elsewhere they are
+found in free text.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +23,16 @@ from transformers.utils import logging as transformers_logging
 from core.encode.hub import fetch
 from core.errors import BadCheckpoint, quoted
 from core.llm.background import LOOK_EVERY, from_thread
-from core.llm.client import Ask, Client, Completion, mended, without_thoughts
-from core.llm.protocol import LlmError, Message, Sampling, Spent
+from core.llm.client import (
+    Ask,
+    Client,
+    Completion,
+    StructureRefused,
+    mended,
+    without_thoughts,
+)
+from core.llm.constrained import Constraint, Constraints, can_constrain
+from core.llm.protocol import LlmError, Message, Sampling, Spent, Structure
 
 MODEL_FILES = ["*.json", "*.txt", "*.model", "*.jinja", "*.safetensors"]
 _SECONDS = 3600.0
@@ -49,7 +59,23 @@ class LocalLlm(Client):
         self._model = model.to(self._device).eval().requires_grad_(False)
         self._busy = threading.Lock()
 
+    @property
+    def _structures(self) -> Sequence[Structure]:
+        return ("grammar", "text") if can_constrain() else ("text",)
+
+    @cached_property
+    def _constraints(self) -> Constraints:
+        n_logits = self._model.config.get_text_config().vocab_size
+        return Constraints(self._tokenizer, n_logits, self._ends)
+
     def _complete(self, ask: Ask) -> Completion:
+        constraint: Constraint | None = None
+        if ask.structure == "grammar":
+            assert ask.schema is not None
+            try:
+                constraint = self._constraints.of(ask.schema)
+            except ValueError:
+                raise StructureRefused(0) from None
         prompt = self._prompt(ask.messages)
         most = min(ask.sampling.max_tokens, self._window - len(prompt))
         if most < 1:
@@ -62,7 +88,7 @@ class LocalLlm(Client):
         sent = ""
 
         def work(put: Callable[[int], None]) -> None:
-            self._generate(prompt, ask.sampling, most, put, over)
+            self._generate(prompt, ask.sampling, constraint, most, put, over)
 
         try:
             for token in from_thread(work, ask.cancelled, _SECONDS):
@@ -137,6 +163,7 @@ class LocalLlm(Client):
         self,
         prompt: list[int],
         sampling: Sampling,
+        constraint: Constraint | None,
         most: int,
         put: Callable[[int], None],
         over: threading.Event,
@@ -146,7 +173,7 @@ class LocalLlm(Client):
             if over.is_set():
                 return
         try:
-            for token in self._tokens(prompt, sampling):
+            for token in self._tokens(prompt, sampling, constraint):
                 put(token)
                 most -= 1
                 if most == 0 or token in self._ends or over.is_set():
@@ -154,7 +181,7 @@ class LocalLlm(Client):
         finally:
             self._busy.release()
 
-    def _tokens(self, prompt: list[int], sampling: Sampling) -> Iterator[int]:
+    def _tokens(self, prompt: list[int], sampling: Sampling, constraint: Constraint | None) -> Iterator[int]:
         """Token after token, without end."""
         generator = torch.Generator(self._device)
         if sampling.seed is None:
@@ -167,13 +194,18 @@ class LocalLlm(Client):
             while True:
                 output = self._model(input_ids=ids, past_key_values=cache, use_cache=True, logits_to_keep=1)
                 logits, cache = output.logits[:, -1].float(), output.past_key_values
+                if constraint is not None:
+                    logits = constraint.masked(logits)
                 if sampling.temperature > 0:
                     ids = torch.multinomial(
                         torch.softmax(logits / sampling.temperature, dim=-1), 1, generator=generator
                     )
                 else:
                     ids = logits.argmax(dim=-1, keepdim=True)
-                yield int(ids)
+                token = int(ids)
+                if constraint is not None:
+                    constraint.take(token)
+                yield token
 
 
 def load_causal(folder: Path, dtype: torch.dtype | str = "auto") -> tuple[Any, Any]:

@@ -14,8 +14,10 @@ from pydantic import BaseModel
 from core.errors import UserError
 
 Role = Literal["system", "user", "assistant"]
-Structure = Literal["json_schema", "json_object", "text"]
-"""How a structured reply was got: constrained to the schema, to some JSON object, or found in free text."""
+Structure = Literal["json_schema", "grammar", "json_object", "text"]
+"""How a structured reply was got: constrained to the schema by an endpoint, or here, token by token, after it
+was told in words; constrained to some JSON object; or found in free text.
+"""
 CountedBy = Literal["endpoint", "tokenizer", "estimate"]
 
 

@@ -29,6 +29,7 @@ from core.llm.protocol import Llm, Structure
 ENDPOINT, LOCAL = "endpoint", "local"
 _STRUCTURES: dict[Structure, str] = {
     "json_schema": "keeps to a JSON schema",
+    "grammar": "is kept to a JSON schema, token by token",
     "json_object": "keeps to JSON, and is told the schema in words",
     "text": "writes JSON in free text",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 import time
 from pathlib import Path
@@ -89,7 +90,10 @@ def test_what_is_too_long_is_told_before_anything_is_computed(llm: LocalLlm) -> 
         llm.chat([Message("user", "x" * 5000)])
 
 
-def test_a_model_that_knows_no_json_is_told_apart_from_one_that_fails(llm: LocalLlm) -> None:
+def test_a_model_that_knows_no_json_is_told_apart_from_one_that_fails(
+    llm: LocalLlm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "llguidance", None)  # as where it isn't installed
     with pytest.raises(
         UnfitReply, match="tiny-causal twice gave no usable JSON object: it was cut off after 5 tokens"
     ):
