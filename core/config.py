@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import inspect
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, is_dataclass, replace
 from functools import cache
@@ -62,6 +63,19 @@ def setting_help(config: type) -> dict[str, str]:
     return helps
 
 
+def help_of(config: type, name: str, none: str = "empty") -> str:
+    """What a form says under a control: the first sentence about its setting. `none`: what the control
+    calls None.
+    """
+    sentence, *_ = re.split(r"\.(?= [A-Z(]|$)", setting_help(config)[name])
+    return worded(sentence, {"None": none, "True": "On", "False": "Off"})
+
+
+def worded(text: str, called: Mapping[str, str]) -> str:
+    """A text with Python's constants by the names that they have where it is read."""
+    return re.sub(r"\b(None|True|False)\b", lambda found: called.get(found[0], found[0]), text)
+
+
 def words(name: str) -> str:
     """A setting's name as it is read: step_budget, step budget."""
     return name.replace("_", " ")
@@ -86,8 +100,8 @@ class ChunkConfig:
     """How a document is cut."""
 
     chunker: Chunker = "sentences"
-    """`structure`: tables and lists alone, headings open chunks (RES-RAG algorithm 1).
-    `sentences`: whole sentences packed up to the maximum (Q-RAG appendix H)."""
+    """structure: tables and lists alone, headings open chunks; sentences: packed whole. RES-RAG algorithm 1;
+    Q-RAG appendix H."""
     max_tokens: int = 64
     """Most tokens of a chunk, counted by the encoder's tokenizer without special tokens."""
     one_sentence: bool = False
@@ -113,25 +127,26 @@ class EpisodeConfig:
     __pydantic_config__ = ConfigDict(extra="forbid")
 
     step_budget: int = 4
-    """Most chunks one episode may select."""
+    """Most chunks to choose."""
     temperature: float = 0.0
-    """Boltzmann temperature (Q-RAG eq. 3); 0 means greedy."""
+    """Boltzmann temperature in units of Q; 0 chooses the best. Q-RAG eq. 3."""
     stop_threshold: float | None = None
-    """Stop before acting when the largest available Q is below this (Q-RAG appendix B); None never does."""
+    """Stop once the best Q is below a value. None never stops early. Q-RAG appendix B."""
     review_threshold: float | None = None
-    """Having stopped, take back chunks whose Q beside the others is below this; None keeps all."""
+    """At the end, take back what the others made superfluous. Their Q beside it is below
+    this; None keeps all."""
     seed: int = 0
-    """Seed of the sampling at temperature > 0."""
+    """Of the sampling. Without effect where the temperature is 0."""
     beam_width: int = 1
-    """Paths kept by the planner (Q-RAG appendix D); 1 plans nothing, more were not measured to find more."""
+    """Paths to plan with; 1 plans nothing, more were not measured to find more. Q-RAG appendix D."""
     top_k_actions: int | None = None
-    """Sample only among this many best chunks; None samples among all."""
+    """Sample among this many best chunks; None: among all."""
     use_positions: bool = True
-    """False turns no vector, whatever the checkpoint's position kind: shows what positions contribute."""
+    """False: no chunk is turned by where it lies. Shows what positions contribute to Q."""
     forced: tuple[tuple[int, int], ...] = ()
-    """(step, chunk_id) pairs: at that 1-based step the person chose the chunk, not the agent."""
+    """Choices made for the agent, as pairs of step, from 1 on, and chunk id."""
     forbidden: tuple[int, ...] = ()
-    """Chunk ids that may never be chosen."""
+    """Ids of chunks that must not be chosen."""
     searched: tuple[tuple[int, int], ...] = ()
     """Ranges [first, last) of the chunks that were embedded when the question was asked: the others have no Q
     and can't be chosen. Empty: all.

@@ -49,6 +49,8 @@ PLACES = {
     "the language model that writes a set": ("core/resrag_llm/policy.py", "LlmEvidenceSet"),
     "what the reward makes of a set": ("core/resrag/sets.py", "reward_terms"),
     "JSON-LD as an answer model reads it": ("core/answer/metadata.py", "metadata_json"),
+    "what stands under a control": ("core/config.py", "help_of"),
+    "what callers read of an argument": ("app/calls/arguments.py", "described"),
     "the question box of a tab": ("app/pages/widgets/asking.py", "Asking"),
     "the strip": ("app/components/strip.py", "strip"),
     "the map of the chunks": ("app/pages/explore/chunk_map.py", "ChunkMaps"),

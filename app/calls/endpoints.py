@@ -27,7 +27,6 @@ from app.services import Services
 from app.settings import Settings
 from core.errors import Cancelled, UserError
 from core.ingest.limits import MAX_FILE_BYTES
-from core.retrievers import ALL_METHODS
 
 _logger = logging.getLogger(__name__)
 
@@ -66,7 +65,7 @@ def call_at_hand() -> Callable[[], bool]:
 
 
 def _answering(operation: Callable[..., Any]) -> Callable[..., Any]:
-    """The operation with its arguments checked, its errors in a sentence each and the methods in its help."""
+    """The operation with its arguments checked, its errors in a sentence each."""
     checked = validate_call(config=ConfigDict(arbitrary_types_allowed=True))(operation)
 
     @wraps(operation)
@@ -84,7 +83,6 @@ def _answering(operation: Callable[..., Any]) -> Callable[..., Any]:
             sentence = "something failed on the server; its log says why"
         raise gr.Error(sentence, print_exception=False)
 
-    answer.__doc__ = (operation.__doc__ or "").replace("{methods}", ", ".join(ALL_METHODS))
     return answer
 
 

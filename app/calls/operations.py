@@ -3,8 +3,8 @@
 HTTP, MCP and Python call the functions that the tabs call, with explicit ids. Decides what a caller may name:
 documents by the id that opening them gave, runs by their id in the log, never a path or an address. Whose
 they are is the visitor key's, which every function takes and only public mode reads. Hints stay real types
-here, not strings: Gradio reads the schema of HTTP and MCP off them, and off the docstrings. How a
-call arrives is in app.calls.endpoints.
+here, not strings: Gradio reads the schema of HTTP and MCP off them, and off the docstrings, which
+app.calls.arguments completes. How a call arrives is in app.calls.endpoints.
 """
 
 import base64
@@ -14,11 +14,12 @@ import shlex
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import closing
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from typing import Any, Literal, TypedDict, cast
 
 import gradio as gr
 
+from app.calls.arguments import described
 from app.in_view import OpenDocuments
 from app.language_models import NO_MODEL
 from app.pages.compare.actions import Compared, ComparisonOrder, Comparisons, own_key
@@ -30,7 +31,7 @@ from app.session import Session
 from app.visitors import owner_of, owner_of_user
 from core.again.records import sparc_answer
 from core.again.replay import config_again
-from core.config import EpisodeConfig
+from core.config import ChunkConfig, EpisodeConfig
 from core.errors import BadRequest, Cancelled
 from core.log import LoggedRun
 from core.log.branches import sparc_trace_of
@@ -49,12 +50,6 @@ Threshold = float | Literal["none"] | None
 Count = int | Literal["none"] | None
 Timings = dict[str, float]
 """Milliseconds by stage."""
-SETTINGS = (
-    *("step_budget", "temperature", "stop_threshold", "review_threshold"),
-    *("seed", "beam_width", "top_k_actions", "use_positions"),
-)
-"""Of an agent's run, by the names of the arguments."""
-SPARC_SETTINGS = ("width", "depth", "k", "first_round", "max_tokens", "max_calls", "temperature", "seed")
 
 
 class OpenReply(TypedDict):
@@ -162,6 +157,7 @@ class Operations:
         self.services, self.comparisons, self.sparc, self._call = services, comparisons, sparc, call
         self.explorer = Explorer(services)
 
+    @described(ChunkConfig)
     def open_document(
         self,
         text: str = "",
@@ -175,7 +171,8 @@ class Operations:
         visitor: str = "",
         request: gr.Request | None = None,
     ) -> OpenReply:
-        """Opens a document: cuts it into chunks and embeds them. Give one of text, content, sample and run_id. What was opened before opens at once.
+        """Opens a document: cuts it into chunks and embeds them. Give one of text, content, sample and run_id. What was opened before opens at once. How it
+        is cut suits the document where chunker is empty, and the agent where max_tokens is null.
 
         Args:
             text: Plain text or HTML.
@@ -184,9 +181,6 @@ class Operations:
             sample: File name of a document that ships with the app, for example river-chronicle.txt.
             run_id: A logged run whose documents are opened again as they were, under its agent.
             agent: Name of the agent that will search; empty for the one that suits the document.
-            chunker: structure or sentences; empty for the one that suits the document.
-            max_tokens: Most tokens of a chunk, 8 or more; null for the agent's own.
-            visitor: Your key of 32 hex digits where the app is public; else empty.
 
         Returns:
             document_id for the other functions, agent, titles, n_chunks, n_tokens, n_embedded (chunks that were not known before)
@@ -219,6 +213,7 @@ class Operations:
                 session = Opener(self.explorer, place, *how).content(_bytes(content), _file_name(name))
         return _open_reply(self.explorer.documents(session))
 
+    @described(EpisodeConfig)
     def run_agent(
         self,
         document_id: str,
@@ -238,37 +233,21 @@ class Operations:
     ) -> RunReply:
         """Runs the agent over an open document until it stops: a whole run, logged. What is null is as the agent has it.
 
-        Args:
-            document_id: Of an open document, see open_document.
-            query: The question.
-            step_budget: Most chunks to choose.
-            temperature: Boltzmann temperature in units of Q; 0 chooses the best.
-            stop_threshold: Stop when the best Q is below this; "none" never stops early.
-            review_threshold: Then take back chunks that are worth less than this beside the others; "none" keeps all.
-            seed: Of the sampling, where the temperature is above 0.
-            beam_width: Paths of the planner; 1 plans nothing.
-            top_k_actions: Sample among this many best chunks; "none" samples among all.
-            use_positions: false leaves out what positions contribute to Q.
-            forced: Choices to make for the agent, as pairs of step and chunk id.
-            forbidden: Ids of chunks that must not be chosen.
-            visitor: Your key of 32 hex digits where the app is public; else empty.
-
         Returns:
             The run as trace --json prints it: run_id, steps with chunk_id, q_value and text, evidence (chunk ids in document order), stop_reason
             completeness (how likely the evidence holds all that the question needs, null where nothing is known of it)
             timings in milliseconds.
         """
-        settings = _given(locals(), SETTINGS)
+        settings = _given(locals(), _settings(EpisodeConfig))
         session = Session(
             corpus=document_id, forbidden=tuple(forbidden or ()), owner=self._owner(visitor, request)
         )
-        config = self.explorer.usual_config(self.explorer.documents(session)).with_(
-            **settings,
-            forced=tuple(_pair(choice) for choice in forced or ()),
-            forbidden=session.forbidden,
-        )
-        return self._advance(session, query, config, None)
+        settings["forced"] = tuple(_pair(choice) for choice in forced or ())
+        settings["forbidden"] = session.forbidden
+        usual = self.explorer.usual_config(self.explorer.documents(session))
+        return self._advance(session, query, usual.with_(**settings), None)
 
+    @described(EpisodeConfig)
     def step_run(
         self,
         run_id: str = "",
@@ -287,27 +266,19 @@ class Operations:
         request: gr.Request | None = None,
     ) -> RunReply:
         """Takes one step: of the run named, or of a new one over a document. A run that has ended, and one whose settings are changed, goes on as a child
-        run that keeps its steps; the reply names it. What is null is as the run has it, or the agent.
+        run that keeps its steps; the reply names it. What is null is as the run has it, or the agent. A beam above
+        1 makes all steps at once.
 
         Args:
             run_id: The run to go on with; empty to begin one.
             document_id: Of an open document, to begin a run over it; empty to go on.
             query: The question; empty to go on with the run's.
-            step_budget: Most chunks to choose.
-            temperature: Boltzmann temperature in units of Q; 0 chooses the best.
-            stop_threshold: Stop when the best Q is below this; "none" never stops early.
-            review_threshold: Then take back chunks that are worth less than this beside the others; "none" keeps all.
-            seed: Of the sampling, where the temperature is above 0.
-            beam_width: Paths of the planner, which makes all steps at once; 1 plans nothing.
-            top_k_actions: Sample among this many best chunks; "none" samples among all.
-            use_positions: false leaves out what positions contribute to Q.
-            forbidden: Ids of chunks that must not be chosen from now on.
-            visitor: Your key of 32 hex digits where the app is public; else empty.
 
         Returns:
             The run as run_agent gives it; stop_reason is null while it can go on.
         """
-        changes, owner = _given(locals(), SETTINGS), self._owner(visitor, request)
+        changes = _given(locals(), _settings(EpisodeConfig))
+        owner = self._owner(visitor, request)
         if bool(run_id) == bool(document_id):
             raise BadRequest(
                 f"{'both' if run_id else 'neither'} of run_id and document_id {'are' if run_id else 'is'} given; give the one to go on with"
@@ -322,8 +293,10 @@ class Operations:
             config = self.explorer.usual_config(self.explorer.documents(session))
         if forbidden is not None:
             session = replace(session, forbidden=tuple(forbidden))
-        return self._advance(session, query, config.with_(**changes, forbidden=session.forbidden), 1)
+        changes["forbidden"] = session.forbidden
+        return self._advance(session, query, config.with_(**changes), 1)
 
+    @described(SparcConfig)
     def run_sparc(
         self,
         document_id: str,
@@ -345,26 +318,11 @@ class Operations:
 
         A language model rewrites, answers and judges where there is one, else rules and the reader that ships. What is null is as the SPARC tab begins with.
 
-        Args:
-            document_id: Of an open document, see open_document.
-            query: The question.
-            width: Branches of a round, 1 to 4.
-            depth: Most rounds, 1 to 8.
-            k: Chunks that a branch retrieves each round, 1 to 20.
-            strategies: Any of bm25, dense, qrag (the document's own agent); null for all that there are.
-            first_round: question retrieves with the question as it is in round 1, rewrite with rewrites of it; empty for the usual one.
-            max_tokens: Most tokens of a language model.
-            max_calls: Most calls of a language model.
-            temperature: Of generation by a language model.
-            seed: Of its sampling.
-            llm: Empty asks the language model that the app has for all, if any; none asks none; else the name that your page gave it. Never a key or address.
-            visitor: Your key of 32 hex digits where the app is public; else empty.
-
         Returns:
             run_id, status, text (the answer) with confidence, by (who decided) and citations (chunk ids), stop_reason, evidence (chunk ids), cost
             trace with every event of every branch, and timings in milliseconds.
         """
-        settings, owner = _given(locals(), SPARC_SETTINGS), self._owner(visitor, request)
+        settings, owner = _given(locals(), _settings(SparcConfig)), self._owner(visitor, request)
         documents = self.explorer.documents(Session(corpus=document_id, owner=owner))
         model = self.services.language_models.named(llm, owner)
         settings["strategies"] = self.sparc.strategies(documents) if strategies is None else tuple(strategies)
@@ -391,6 +349,7 @@ class Operations:
             },
         )
 
+    @described(ComparisonOrder)
     def compare(
         self,
         document_id: str,
@@ -402,17 +361,11 @@ class Operations:
         visitor: str = "",
         request: gr.Request | None = None,
     ) -> CompareReply:
-        """Asks several methods the same question over the same chunks, at equal size of evidence. Each column is a logged run.
+        """Asks several methods the same question over the same chunks, at equal size of evidence. Each column is a logged run. What is null is as
+        the Compare tab begins with.
 
         Args:
-            document_id: Of an open document, see open_document.
-            query: The question.
-            methods: Any of {methods}, where qrag is the document's own agent and qrag:NAME another; null for the usual ones.
-            k: Chunks of every method; null for the agent's budget.
-            own_stop: true lets agents stop by their own threshold, at k at the latest; the others take as many as the first agent.
-            llm: Who chooses for resrag-llm and decides for sparc: empty the language model that the app has for all, if any; none none; else the name that your page
-                gave it. Never a key or address.
-            visitor: Your key of 32 hex digits where the app is public; else empty.
+            methods: Any of {methods}, where qrag is the document's own agent and qrag:NAME another.
 
         Returns:
             By method its evidence, ranked choices, n_tokens and milliseconds; run_ids; sets (found by all, some, one), overlap, chunks with who found them
@@ -451,6 +404,7 @@ class Operations:
             },
         )
 
+    @described()
     def search_runs(
         self,
         text: str = "",
@@ -479,7 +433,6 @@ class Operations:
             hit: true for runs that chose all support of their question, false for those that did not; null for all runs.
             limit: Most runs in the reply, 1 to 1000.
             offset: Runs to pass over, to turn pages.
-            visitor: Your key of 32 hex digits where the app is public; else empty.
 
         Returns:
             total (how many runs match), runs as runs list --json prints them, and timings in milliseconds.
@@ -496,12 +449,9 @@ class Operations:
         )
         return cast(SearchReply, {**page.to_json(), "timings": _reading(began)})
 
+    @described()
     def get_run(self, run_id: str, visitor: str = "", request: gr.Request | None = None) -> GetReply:
         """A logged run with its record and all its events, yours or one that was shared.
-
-        Args:
-            run_id: 32 hex digits, as run_agent and search_runs give it.
-            visitor: Your key of 32 hex digits where the app is public; else empty.
 
         Returns:
             run as runs show --json prints it, and timings in milliseconds.
@@ -511,15 +461,14 @@ class Operations:
         run = self.services.own_log.get(run_id, owner)
         return {"run": run.to_json(), "timings": {**_reading(began), "steps": run.trace.milliseconds}}
 
+    @described()
     def export_run(
         self, run_id: str, include_text: bool = False, visitor: str = "", request: gr.Request | None = None
     ) -> ExportReply:
         """A logged run that has ended, with Q of all chunks, in the lines that runs import takes back in.
 
         Args:
-            run_id: 32 hex digits, as run_agent and search_runs give it.
             include_text: true brings the texts of documents and chunks along; else titles and the question are all the text in it.
-            visitor: Your key of 32 hex digits where the app is public; else empty.
 
         Returns:
             jsonl, the lines as one text, and timings in milliseconds.
@@ -617,9 +566,13 @@ def _body(values: dict[str, Any]) -> str:
     return word
 
 
+def _settings(config: type) -> list[str]:
+    return [field.name for field in fields(config)]
+
+
 def _given(arguments: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """Of a call's arguments those that its caller gave; "none" is None."""
-    values = {name: arguments[name] for name in names if arguments[name] not in (None, "")}
+    """Of a call's arguments those among the names that its caller gave; "none" is None."""
+    values = {name: arguments[name] for name in names if arguments.get(name) not in (None, "")}
     return {name: None if value == "none" else value for name, value in values.items()}
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from core.cli.common import say
+from core.cli.flags import FOLDER
 from core.encode.checkpoint import find_checkpoint
 from core.train.blend import blend
 
@@ -20,13 +20,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         metavar="X,...",
         help="one for each agent; what they leave to 1 stays the base encoder's (default: equal)",
     )
-    add(
-        "--out",
-        type=Path,
-        required=True,
-        metavar="DIR",
-        help="a new folder for the agent; calibrate it afterwards",
-    )
+    add("--out", **FOLDER, required=True, help="a new folder for the agent; calibrate it afterwards")
     parser.set_defaults(func=run_blend)
 
 

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from core.cli.common import print_json, progress_printer
 from core.cli.evaluate import Subject, add_data_flags, load_subject, load_task_examples, row_file, task_length
+from core.cli.flags import COUNT, JSON_LINES
 from core.completeness import PLACE, questions_by_size, with_curves
 from core.config import EpisodeConfig
 from core.encode.checkpoint import CheckpointSpec, find_checkpoint, read_spec, write_spec
@@ -56,19 +57,13 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         metavar="TASK[@LENGTH]",
         help="each counts once (default: validation, the validation examples of its own training)",
     )
-    add(
-        "--questions",
-        type=Path,
-        metavar="FILE.jsonl",
-        help="the file that an agent of your own questions was trained on",
-    )
+    add("--questions", **JSON_LINES, help="the file that an agent of your own questions was trained on")
     add_data_flags(parser, "train")
-    add("--seed", type=int, default=0, metavar="N")
+    add("--seed", **COUNT, default=0)
     add(
         "--step-budget",
-        type=int,
+        **COUNT,
         default=STEP_BUDGET,
-        metavar="N",
         help=f"most steps to choose a budget from (default {STEP_BUDGET})",
     )
     add(
@@ -83,7 +78,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="instead, how likely evidence is complete: from rows of evaluate-documents --k 12 --stop none,"
         " over documents that no training has seen",
     )
-    add("--rows", type=Path, metavar="FILE.jsonl", help="write a line an example to this file")
+    add("--rows", **JSON_LINES, help="write a line an example to this file")
     parser.set_defaults(func=run_calibrate)
 
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, Protocol, TextIO
+from typing import Any, Protocol
 
 from core.log import RunLog, default_log_path, open_log
 
@@ -39,10 +39,9 @@ def named_log(named: str | None) -> Iterator[RunLog | None]:
         yield log
 
 
-def progress_printer(label: str = "", stream: TextIO | None = None) -> Callable[[Told], None]:
+def progress_printer(label: str = "") -> Callable[[Told], None]:
     """Prints progress twice a second where somebody watches; silent where stderr goes to a file."""
-    out = stream or sys.stderr
-    last = 0.0
+    out, last = sys.stderr, 0.0
 
     def report(progress: Told) -> None:
         nonlocal last

@@ -16,7 +16,7 @@ from core.answer.metadata import metadata_lines
 from core.answer.protocol import Reader
 from core.answer.reader import load_reader
 from core.cli.common import named_log, print_json, say
-from core.cli.flags import JSON_ALONE, add_episode_flags, add_inputs, add_llm_flags, llm_of
+from core.cli.flags import COUNT, JSON_ALONE, add_episode_flags, add_inputs, add_llm_flags, llm_of
 from core.cli.inputs import Question, keep_run, questions
 from core.cli.sparc import sparc_contestant
 from core.encode.encoder import DualEncoder, load_encoder
@@ -35,18 +35,12 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add_inputs(parser)
     add_episode_flags(parser)
     add("--methods", required=True, metavar="NAME,...", help=f"of {', '.join(ALL_METHODS)}")
-    add(
-        "--k",
-        type=int,
-        metavar="N",
-        help="most chunks of every method but threshold (default: the step budget)",
-    )
+    add("--k", **COUNT, help="most chunks of every method but threshold (default: the step budget)")
     add_llm_flags(parser)
     add(
         "--llm-context",
-        type=int,
+        **COUNT,
         default=CONTEXT_TOKENS,
-        metavar="N",
         help=f"tokens that the language model of {RESRAG_LLM} may read and write (default: %(default)s)",
     )
     add("--json", **JSON_ALONE)

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from core.cli.common import print_json, say
-from core.cli.flags import CHECKPOINT, DEVICE, add_cluster_flag
+from core.cli.flags import CHECKPOINT, DEVICE, FOLDER, add_cluster_flag
 from core.cluster.embedding import BEIR_CORPUS, TEXT, TITLE, embed_corpus
 
 
@@ -24,7 +24,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help=f"documents, or Parquet files with a column {TEXT} and, if known, {TITLE}, or a BEIR folder with"
         f" {BEIR_CORPUS}",
     )
-    add("--out", type=Path, required=True, metavar="DIR", help="where the corpus goes")
+    add("--out", **FOLDER, required=True, help="where the corpus goes")
     add("--checkpoint", **CHECKPOINT)
     add("--device", **DEVICE)
     add_cluster_flag(parser)

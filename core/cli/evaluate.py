@@ -21,7 +21,16 @@ from core.answer.protocol import Reader
 from core.answer.reader import load_reader
 from core.batches import batches
 from core.cli.common import named_log, print_json, progress_printer, say
-from core.cli.flags import DATA_FOLDER, DEVICE, JSON_ALONE, add_cluster_flag, add_episode_flags
+from core.cli.flags import (
+    COUNT,
+    DATA_FOLDER,
+    DEVICE,
+    FILE,
+    JSON_ALONE,
+    JSON_LINES,
+    add_cluster_flag,
+    add_episode_flags,
+)
 from core.cli.trec import found_lines, line_file, relevant_lines, run_path
 from core.cluster.workers import check_vectors, in_order, joined_cluster, task_results
 from core.config import EpisodeConfig
@@ -51,7 +60,7 @@ def add_data_flags(parser: argparse.ArgumentParser, split: str) -> None:
     add("--data", **DATA_FOLDER)
     add("--split", default=split, choices=PARTS, help=f"part of the data (default {split})")
     add("--length", metavar="TOKENS", help="of the haystack: 4096, 32K, 1M (default: the task's)")
-    add("--n", type=int, metavar="N", help="most examples of each task (default: all)")
+    add("--n", **COUNT, help="most examples of each task (default: all)")
     add("--device", **DEVICE)
 
 
@@ -69,19 +78,9 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         metavar="NAME_OR_FILE",
         help="a checkpoint, or a file of rows: paired test on the same examples",
     )
-    add("--rows", type=Path, metavar="FILE.jsonl", help="write a line an example to this file")
-    add(
-        "--run",
-        type=Path,
-        metavar="FILE",
-        help="write the evidence as a TREC run; with several tasks FILE-TASK each",
-    )
-    add(
-        "--qrels",
-        type=Path,
-        metavar="FILE",
-        help="write the support as TREC qrels; with several tasks FILE-TASK each",
-    )
+    add("--rows", **JSON_LINES, help="write a line an example to this file")
+    add("--run", **FILE, help="write the evidence as a TREC run; with several tasks FILE-TASK each")
+    add("--qrels", **FILE, help="write the support as TREC qrels; with several tasks FILE-TASK each")
     add("--log", nargs="?", const="", metavar="FILE", help="keep the rows in the experiment log")
     add("--json", **JSON_ALONE)
     parser.set_defaults(func=run_evaluate)

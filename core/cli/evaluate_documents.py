@@ -18,7 +18,16 @@ from pathlib import Path
 from core.answer.protocol import Reader
 from core.answer.reader import load_reader
 from core.cli.common import print_json, progress_printer, say
-from core.cli.flags import DEVICE, JSON_ALONE, add_cluster_flag, add_llm_flags, llm_of
+from core.cli.flags import (
+    COUNT,
+    DEVICE,
+    FILE,
+    JSON_ALONE,
+    JSON_LINES,
+    add_cluster_flag,
+    add_llm_flags,
+    llm_of,
+)
 from core.cli.trec import found_lines, line_file, relevant_lines, run_path
 from core.cluster.workers import check_vectors, in_order, task_results
 from core.document_evaluation import (
@@ -56,7 +65,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help=f"of {', '.join(METHOD_NAMES)} (default {chosen})",
     )
     budget = "the budget of the checkpoint that suits the document"
-    add("--k", type=int, metavar="N", help=f"most chunks of every method but threshold (default: {budget})")
+    add("--k", **COUNT, help=f"most chunks of every method but threshold (default: {budget})")
     add(
         "--stop",
         choices=("own", "none"),
@@ -71,14 +80,9 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add("--device", **DEVICE)
     add_llm_flags(parser)
     add_cluster_flag(parser)
-    add("--rows", type=Path, metavar="FILE.jsonl", help="write all of every row to this file")
-    add(
-        "--run",
-        type=Path,
-        metavar="FILE",
-        help="write what was found as a TREC run; with several methods FILE-METHOD each",
-    )
-    add("--qrels", type=Path, metavar="FILE", help="write the chunks that hold the quotes as TREC qrels")
+    add("--rows", **JSON_LINES, help="write all of every row to this file")
+    add("--run", **FILE, help="write what was found as a TREC run; with several methods FILE-METHOD each")
+    add("--qrels", **FILE, help="write the chunks that hold the quotes as TREC qrels")
     add("--json", **JSON_ALONE)
     parser.set_defaults(func=run_evaluate_documents)
 

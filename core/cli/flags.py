@@ -9,7 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
-from core.config import EpisodeConfig, setting_help, words
+from core.config import EpisodeConfig, setting_help, worded, words
 from core.errors import BadRequest
 from core.llm import KEY_VARIABLE
 
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from core.llm.protocol import Llm
 
 
+FILE: dict[str, Any] = {"type": Path, "metavar": "FILE"}
+FOLDER: dict[str, Any] = {"type": Path, "metavar": "DIR"}
+JSON_LINES: dict[str, Any] = {"type": Path, "metavar": "FILE.jsonl"}
+COUNT: dict[str, Any] = {"type": int, "metavar": "N"}
 DEVICE: dict[str, Any] = {"metavar": "D", "help": "cpu or cuda (default: cuda when there is one)"}
 DATA_FOLDER: dict[str, Any] = {
     "type": Path,
@@ -46,20 +50,17 @@ def add_inputs(parser: argparse.ArgumentParser, *, with_corpus: bool = False) ->
     add = parser.add_argument
     add("--query", metavar="TEXT")
     source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument(
-        "--document", nargs="+", type=Path, metavar="FILE", help="documents, searched as one list"
-    )
+    source.add_argument("--document", **FILE, nargs="+", help="documents, searched as one list")
     source.add_argument(
         "--chunks", type=Path, metavar="FILE.json", help="a JSON list of strings, taken as they are"
     )
     source.add_argument(
         "--episodes",
-        type=Path,
-        metavar="FILE.jsonl",
+        **JSON_LINES,
         help='a line {"id", "query", "chunks", if known "support" and "answers"} each',
     )
     if with_corpus:
-        source.add_argument("--corpus", type=Path, metavar="DIR", help="what embed-corpus made")
+        source.add_argument("--corpus", **FOLDER, help="what embed-corpus made")
     add("--checkpoint", **CHECKPOINT)
     add("--device", **DEVICE)
     add("--log", nargs="?", const="", metavar="FILE", help="keep the run in the experiment log")
@@ -83,25 +84,30 @@ def add_settings(
     without: Collection[str] = (),
 ) -> None:
     """A flag for each number and choice of a config, by its name; the words under a setting are its help."""
-    helps, kinds = setting_help(config), get_type_hints(config)
+    kinds = get_type_hints(config)
     for setting in fields(config):
         kind = kinds[setting.name]
-        if setting.name in without or not (kind in (int, float) or get_origin(kind) is Literal):
+        is_choice = get_origin(kind) is Literal
+        if setting.name in without or not (is_choice or kind in _NUMBERS):
             continue
-        options: dict[str, Any] = (
-            {"choices": get_args(kind)}
-            if get_origin(kind) is Literal
-            else {"type": kind, "metavar": "X" if kind is float else "N"}
-        )
-        help_text = helps.get(setting.name, words(setting.name)).rstrip(".").replace("%", "%%")
+        options: dict[str, Any] = {"choices": get_args(kind)} if is_choice else dict(_NUMBERS[kind])
         if with_defaults:
-            options["default"], help_text = setting.default, f"{help_text} (default {setting.default})"
-        parser.add_argument(f"--{setting.name.replace('_', '-')}", help=help_text, **options)
+            options["default"] = setting.default
+        elif kind == int | None:
+            options["default"] = argparse.SUPPRESS  # None is a value
+        usual = str(setting.default).lower() if with_defaults else ""
+        flag = f"--{setting.name.replace('_', '-')}"
+        parser.add_argument(flag, help=flag_help(config, setting.name, usual), **options)
+
+
+def flag_help(config: type, name: str, usual: str = "") -> str:
+    """What is said under a setting, and its usual value."""
+    text = setting_help(config).get(name, words(name)).rstrip(".").replace("%", "%%")
+    return worded(text, {"None": "none"}) + (f" (default: {usual})" if usual else "")
 
 
 def add_episode_flags(parser: argparse.ArgumentParser) -> None:
     """How the agent goes about it, as `EpisodeConfig` says it."""
-    helps = setting_help(EpisodeConfig)
     for name, kind, metavar, default, usual in (
         ("step_budget", int, "N", None, "the checkpoint's"),
         ("temperature", float, "X", None, "the checkpoint's"),
@@ -109,10 +115,9 @@ def add_episode_flags(parser: argparse.ArgumentParser) -> None:
         ("review_threshold", _number_or_none, "X|none", argparse.SUPPRESS, "the checkpoint's"),
         ("seed", int, "N", 0, "0"),
         ("beam_width", int, "N", 1, "1"),
-        ("top_k_actions", count_or_none, "N|none", None, "none"),
+        ("top_k_actions", _count_or_none, "N|none", None, "none"),
     ):
-        said = f"{helps[name].rstrip('.')} (default: {usual})"
-        flag = f"--{name.replace('_', '-')}"
+        flag, said = f"--{name.replace('_', '-')}", flag_help(EpisodeConfig, name, usual)
         parser.add_argument(flag, type=kind, default=default, metavar=metavar, help=said)
 
 
@@ -158,6 +163,13 @@ def _number_or_none(text: str) -> float | None:
     return None if text == "none" else float(text)
 
 
-def count_or_none(text: str) -> int | None:
-    """A whole number, or the word none."""
+def _count_or_none(text: str) -> int | None:
     return None if text == "none" else int(text)
+
+
+_NUMBERS: dict[Any, dict[str, Any]] = {
+    int: COUNT,
+    float: {"type": float, "metavar": "X"},
+    int | None: {"type": _count_or_none, "metavar": "N|none"},
+}
+"""How a flag's number is read, and what stands for it."""

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
+from functools import partial
 
 from core.cli.common import print_json
+from core.cli.flags import COUNT, FILE, flag_help
 from core.cli.inputs import read_files
-from core.config import CHUNKERS
+from core.config import CHUNKERS, ChunkConfig
 from core.encode.checkpoint import find_base, find_checkpoint, read_spec
 from core.encode.tokens import FastTokenizer
 from core.errors import BadRequest
@@ -23,13 +24,14 @@ from core.types import Workspace
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `ingest`."""
     add = parser.add_argument
-    add("files", nargs="+", type=Path, metavar="FILE")
+    add("files", **FILE, nargs="+")
+    about = partial(flag_help, ChunkConfig)
     add(
         "--chunker",
         choices=CHUNKERS,
-        help="default: structure for HTML and Markdown, sentences for plain text",
+        help=about("chunker", "structure for HTML and Markdown, else sentences"),
     )
-    add("--max-tokens", type=int, metavar="N", help="most tokens of a chunk (default: the checkpoint's)")
+    add("--max-tokens", **COUNT, help=about("max_tokens", "the checkpoint's"))
     add("--checkpoint", metavar="NAME_OR_DIR", help="whose tokenizer and chunking to use")
     shape = parser.add_mutually_exclusive_group(required=True)
     shape.add_argument("--json", action="store_true", help="one JSON object a chunk, a line each")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
 
 from core.cli.common import say
-from core.cli.flags import LOG_FILE
+from core.cli.flags import JSON_LINES, LOG_FILE
 from core.errors import BadRequest
 from core.log import default_log_path, open_reader
 from core.log.atomic import write_whole
@@ -18,7 +17,7 @@ from core.tune.pairs import pair_lines
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `preferences`."""
     parser.add_argument("--log", **LOG_FILE)
-    parser.add_argument("--to", type=Path, required=True, metavar="FILE.jsonl", help="file for the pairs")
+    parser.add_argument("--to", **JSON_LINES, required=True, help="file for the pairs")
     parser.add_argument("--json", action="store_true", help="print the counts as one JSON object")
     parser.set_defaults(func=run_preferences)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from core.cli.common import progress_printer, say
-from core.cli.flags import DEVICE, LOG_FILE
+from core.cli.flags import COUNT, DEVICE, LOG_FILE
 from core.draw.words import shorten
 from core.errors import BadRequest, LogError
 from core.export.runs import FORMATS, export_runs
@@ -105,8 +105,8 @@ def _add_list_parser(commands: Any) -> None:
     parser.add_argument(
         "--outcome", choices=("hit", "miss"), help="labelled runs that chose all support, or that did not"
     )
-    parser.add_argument("--limit", type=int, default=50, metavar="N")
-    parser.add_argument("--offset", type=int, default=0, metavar="N")
+    parser.add_argument("--limit", **COUNT, default=50)
+    parser.add_argument("--offset", **COUNT, default=0)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--log", **LOG_FILE)
     parser.set_defaults(func=list_command)

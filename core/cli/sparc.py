@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
+from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,16 @@ from core.answer.checkpoint import SMALL
 from core.answer.protocol import Reader
 from core.answer.reader import load_reader
 from core.cli.common import named_log, print_json, progress_printer, say
-from core.cli.flags import JSON_ALONE, add_inputs, add_llm_flags, llm_of
+from core.cli.flags import (
+    COUNT,
+    FOLDER,
+    JSON_ALONE,
+    add_inputs,
+    add_llm_flags,
+    add_settings,
+    flag_help,
+    llm_of,
+)
 from core.cli.inputs import Question, questions
 from core.encode.cache import embed_chunks
 from core.encode.encoder import DualEncoder, load_encoder
@@ -31,7 +40,7 @@ from core.index import Corpus
 from core.llm.protocol import Llm
 from core.opening import index_of, vector_store
 from core.sparc.build import build_agents, build_retrievals
-from core.sparc.config import MAX_DEPTH, MAX_K, MAX_WIDTH, STRATEGIES, check_sparc_config
+from core.sparc.config import MAX_K, STRATEGIES, check_sparc_config
 from core.sparc.evaluation import Ground, SparcVariation, evaluate_sparc
 from core.sparc.events import (
     Answered,
@@ -63,55 +72,21 @@ PAGES = "multi-hop"
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `sparc`."""
     add = parser.add_argument
-    defaults = SparcConfig()
     add_inputs(parser)
-    add(
-        "--width",
-        type=int,
-        default=defaults.width,
-        metavar="W",
-        help=f"branches a round, 1 to {MAX_WIDTH} (default {defaults.width})",
-    )
-    add(
-        "--depth",
-        type=int,
-        default=defaults.depth,
-        metavar="D",
-        help=f"most rounds, 1 to {MAX_DEPTH} (default {defaults.depth})",
-    )
-    add(
-        "--k",
-        dest="per_search",
-        type=int,
-        default=defaults.k,
-        metavar="N",
-        help=f"chunks a search, 1 to {MAX_K} (default {defaults.k})",
-    )
-    add(
-        "--strategies",
-        metavar="NAME,...",
-        help=f"of {', '.join(STRATEGIES)} (default: all that the checkpoint serves)",
-    )
-    add(
-        "--first-round",
-        choices=("question", "rewrite"),
-        default=defaults.first_round,
-        help=f"default {defaults.first_round}",
-    )
-    add("--max-tokens", type=int, metavar="N", help="most tokens of a language model, in and out")
-    add("--max-calls", type=int, metavar="N", help="most calls of a language model")
+    add_settings(parser, SparcConfig, without=("k", "temperature"))
+    about, usual = partial(flag_help, SparcConfig), SparcConfig()
+    add("--k", **COUNT, dest="per_search", default=usual.k, help=about("k", str(usual.k)))
+    add("--strategies", metavar="NAME,...", help=about("strategies", "all that the checkpoint serves"))
     add(
         "--llm-temperature",
         type=float,
-        default=defaults.temperature,
+        default=usual.temperature,
         metavar="X",
-        help=f"of its replies (default {defaults.temperature})",
+        help=about("temperature", str(usual.temperature)),
     )
-    add("--seed", type=int, default=defaults.seed, metavar="N")
     add(
         "--reader",
-        type=Path,
-        metavar="DIR",
+        **FOLDER,
         help="who answers where no language model does (default: the small reader that ships)",
     )
     add_llm_flags(parser)

@@ -27,7 +27,7 @@ from core.cli.evaluate import (
     load_task_examples,
     task_length,
 )
-from core.cli.flags import add_cluster_flag, add_llm_flags
+from core.cli.flags import COUNT, FOLDER, JSON_LINES, add_cluster_flag, add_llm_flags
 from core.cli.sparc import sparc_rows
 from core.cluster.workers import joined_cluster
 from core.config import EpisodeConfig
@@ -68,8 +68,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add("tasks", nargs="*", metavar="TASK", help="what to evaluate (default: the task of the paper's study)")
     add(
         "--rows",
-        type=Path,
-        metavar="FILE.jsonl",
+        **JSON_LINES,
         help="rows to read, or where to write those that are made; gzipped if it ends in .gz",
     )
     add(
@@ -83,18 +82,17 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add_data_flags(parser, "test")
     add("--lengths", metavar="TOKENS,...", help="only these of the study's lengths")
     add("--checkpoint", metavar="NAME_OR_DIR")
-    add("--reader", type=Path, metavar="DIR", help="who answers (default: the reader that ships)")
+    add("--reader", **FOLDER, help="who answers (default: the reader that ships)")
     add(
         "--policy",
-        type=Path,
+        **FOLDER,
         nargs="+",
-        metavar="DIR",
         help="policies of RES-RAG (default: the one that ships for the kind of text)",
     )
     add_cluster_flag(parser)
     add_llm_flags(parser)
-    add("--step-budget", type=int, metavar="N", help="T (default: the study's, or the task's)")
-    add("--seed", type=int, default=0, metavar="N")
+    add("--step-budget", **COUNT, help="T (default: the study's, or the task's)")
+    add("--seed", **COUNT, default=0)
     parser.set_defaults(func=run_study)
 
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 from core.answer.evidence import answer_evidence, found_order
 from core.answer.reader import load_reader
 from core.cli.common import named_log, print_json
-from core.cli.flags import JSON_ALONE, add_cluster_flag, add_episode_flags, add_inputs
+from core.cli.flags import FILE, JSON_ALONE, JSON_LINES, add_cluster_flag, add_episode_flags, add_inputs
 from core.cli.inputs import Question, config_of, episode_seed, keep_run, questions, read_queries
 from core.cli.trec import document_lines, line_file
 from core.completeness import completeness
@@ -42,16 +41,10 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--queries",
-        type=Path,
-        metavar="FILE.jsonl",
+        **JSON_LINES,
         help='with --corpus, in place of --query: a line {"_id", "text"} each, as BEIR has them',
     )
-    add(
-        "--run",
-        type=Path,
-        metavar="FILE",
-        help="with --queries: write the documents that were found as a TREC run",
-    )
+    add("--run", **FILE, help="with --queries: write the documents that were found as a TREC run")
     add("--full", action="store_true", help="Q and position of all chunks at every step")
     add("--json", **JSON_ALONE)
     parser.set_defaults(func=run_trace)

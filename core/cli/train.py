@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
 from core.again.records import training_record
 from core.cli.common import named_log
-from core.cli.flags import add_settings, count_or_none
+from core.cli.flags import JSON_LINES, add_settings, flag_help
 from core.cli.training import add_training_flags, kept_mark, let_interrupt, run_training, time_left
 from core.encode.packaged import MINILM
 from core.errors import BadRequest
@@ -31,16 +30,11 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add("--data", choices=[name for name in RECIPES if name != "own"], help="what to train on")
     add(
         "--questions",
-        type=Path,
-        metavar="FILE.jsonl",
+        **JSON_LINES,
         help='train on your own: a line {"question", "chunks": [...], "support": [ids]} each',
     )
     add("--base", default=MINILM, metavar="DIR_OR_ID", help="base encoder")
-    add(
-        "--start-from",
-        metavar="NAME_OR_DIR",
-        help="train this agent further instead of beginning with the base encoder",
-    )
+    add("--start-from", metavar="NAME_OR_DIR", help=flag_help(TrainConfig, "start_from"))
     add(
         "--log",
         nargs="?",
@@ -49,35 +43,14 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="keep configuration and curve in the experiment log",
     )
     add_settings(parser, TrainConfig, with_defaults=False)  # a recipe may have defaults of its own
-    add(
-        "--top-k-actions",
-        type=count_or_none,
-        default=argparse.SUPPRESS,
-        metavar="N|none",
-        help="explore among the N best only",
-    )
-    add(
-        "--no-soft-values",
-        dest="soft_values",
-        action="store_false",
-        default=None,
-        help="values are the largest Q",
-    )
-    add(
-        "--no-target-towers",
-        dest="target_towers",
-        action="store_false",
-        default=None,
-        help="values come from the online towers",
-    )
-    add("--bootstrap-at-cap", action="store_true", default=None, help="returns go on beyond the step cap")
-    add(
-        "--no-penalty",
-        dest="penalize_extra_steps",
-        action="store_false",
-        default=None,
-        help="reward 1, however many chunks it took",
-    )
+    for flag, name, action in (
+        ("--no-soft-values", "soft_values", "store_false"),
+        ("--no-target-towers", "target_towers", "store_false"),
+        ("--bootstrap-at-cap", "bootstrap_at_cap", "store_true"),
+        ("--no-penalty", "penalize_extra_steps", "store_false"),
+    ):
+        said = flag_help(TrainConfig, name).removeprefix("False: ").removeprefix("True: ")
+        add(flag, dest=name, action=action, default=None, help=said)
     parser.set_defaults(func=run_train)
 
 

@@ -8,12 +8,11 @@ Ctrl-C stops between two updates; the best reader so far is in the folder.
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from core.answer.course import ReadingCourse
 from core.answer.training import ReaderConfig, ReaderTrainer
-from core.cli.flags import add_settings
+from core.cli.flags import FILE, add_settings, flag_help
 from core.cli.training import (
     add_training_flags,
     kept_mark,
@@ -34,17 +33,12 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add_training_flags(parser, "reader")
     add = parser.add_argument
     add("--base", default=MINILM, metavar="DIR_OR_ID", help="base encoder")
-    add(
-        "--start-from",
-        metavar="DIR",
-        help="train this reader further instead of beginning with the base encoder",
-    )
+    add("--start-from", metavar="DIR", help=flag_help(ReaderConfig, "start_from"))
     add(
         "--more",
-        type=Path,
+        **FILE,
         action="append",
         default=[],
-        metavar="FILE",
         help="train on the questions of this file too, as evaluate takes them; may be given again",
     )
     add_settings(parser, ReaderConfig)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 
-from core.cli.flags import add_settings
+from core.cli.flags import add_settings, flag_help
 from core.cli.training import (
     add_training_flags,
     kept_mark,
@@ -29,11 +29,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "agent", metavar="NAME_OR_DIR", help="agent that gets the reranker; it stays as it is"
     )
     add_training_flags(parser, "agent with it", has_name=False)
-    parser.add_argument(
-        "--base",
-        metavar="NAME_OR_DIR",
-        help="base encoder of the reranker (default: that of the agent's reranker, else the agent's own)",
-    )
+    parser.add_argument("--base", metavar="NAME_OR_DIR", help=flag_help(RerankConfig, "base"))
     add_settings(parser, RerankConfig)
     parser.set_defaults(func=run_train_reranker)
 

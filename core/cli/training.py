@@ -10,11 +10,10 @@ import json
 import signal
 from collections.abc import Callable, Iterable
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
 from core.cli.common import say
-from core.cli.flags import DATA_FOLDER, DEVICE, RESULT_AS_JSON
+from core.cli.flags import DATA_FOLDER, DEVICE, FOLDER, RESULT_AS_JSON
 from core.errors import BadRequest
 from core.train.sitting import TrainEvent
 
@@ -22,7 +21,7 @@ from core.train.sitting import TrainEvent
 def add_training_flags(parser: argparse.ArgumentParser, noun: str, *, has_name: bool = True) -> None:
     """Where the training goes and what it reads. `noun`: what is trained."""
     add, going_on = parser.add_argument, "an unfinished training there goes on"
-    add("--out", type=Path, required=True, metavar="DIR", help=f"folder for the {noun}; {going_on}")
+    add("--out", **FOLDER, required=True, help=f"folder for the {noun}; {going_on}")
     add("--data-folder", **DATA_FOLDER)
     if has_name:
         add("--name", help=f"of the {noun} (default: that of the folder)")

@@ -11,12 +11,11 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
-from pathlib import Path
 from threading import Event
 from typing import Any
 
 from core.cli.common import say
-from core.cli.flags import DEVICE, RESULT_AS_JSON, add_settings
+from core.cli.flags import DEVICE, FOLDER, JSON_LINES, RESULT_AS_JSON, add_settings
 from core.cli.training import settings_of
 from core.errors import BadRequest, Cancelled
 from core.tune.config import TuneConfig
@@ -26,7 +25,7 @@ from core.tune.pairs import read_pairs
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `tune`: every setting of `TuneConfig`, by its name."""
     add = parser.add_argument
-    add("--pairs", type=Path, required=True, metavar="FILE.jsonl", help="pairs that `preferences` wrote")
+    add("--pairs", **JSON_LINES, required=True, help="pairs that `preferences` wrote")
     add_tuning_flags(parser, "a causal language model")
     add_settings(parser, TuneConfig)
     add(
@@ -73,13 +72,7 @@ def add_tuning_flags(parser: argparse.ArgumentParser, model: str) -> None:
     """What every tuning is told. `model`: what kind of one is tuned."""
     add = parser.add_argument
     add("--model", required=True, metavar="DIR_OR_ID", help=f"{model}: a folder, or an id of the hub")
-    add(
-        "--out",
-        type=Path,
-        required=True,
-        metavar="DIR",
-        help="folder for the adapters; an unfinished tuning there goes on",
-    )
+    add("--out", **FOLDER, required=True, help="folder for the adapters; an unfinished tuning there goes on")
     add("--device", **DEVICE)
 
 

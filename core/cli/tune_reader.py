@@ -7,26 +7,23 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
 
 from core.answer.checkpoint import write_reader_spec
 from core.answer.course import ReadingCourse
 from core.answer.reader import ExtractiveReader
 from core.answer.training import tuned
 from core.answer.tuning import BIASES, tune
-from core.cli.flags import DATA_FOLDER, DEVICE
+from core.cli.flags import COUNT, DATA_FOLDER, DEVICE, FOLDER
 from core.errors import BadRequest
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `tune-reader`."""
     add = parser.add_argument
-    add(
-        "folder", type=Path, metavar="DIR", help="folder of a trained reader; its reader.json is written anew"
-    )
+    add("folder", **FOLDER, help="folder of a trained reader; its reader.json is written anew")
     add("--data-folder", **DATA_FOLDER)
     add("--device", **DEVICE)
-    add("--n", type=int, default=600, metavar="N", help="held-out questions to read (default 600)")
+    add("--n", **COUNT, default=600, help="held-out questions to read (default 600)")
     add(
         "--no-answer-bias",
         type=float,

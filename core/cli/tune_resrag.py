@@ -11,7 +11,7 @@ import json
 from typing import Any
 
 from core.cli.common import say
-from core.cli.flags import DATA_FOLDER, RESULT_AS_JSON, add_settings
+from core.cli.flags import COUNT, DATA_FOLDER, RESULT_AS_JSON, add_settings
 from core.cli.training import settings_of
 from core.cli.tune import add_tuning_flags, check_trl, interruption
 from core.errors import BadRequest, Cancelled
@@ -30,7 +30,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         default="hotpotqa",
         help="whose training questions (default %(default)s)",
     )
-    add("--n", type=int, default=360, metavar="N", help="questions; one in nine validates (default 360)")
+    add("--n", **COUNT, default=360, help="questions; one in nine validates (default 360)")
     add("--data-folder", **DATA_FOLDER)
     add(
         "--encoder",

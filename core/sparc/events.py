@@ -201,21 +201,23 @@ class SparcConfig:
     """How a SPARC run goes. Checked by core.sparc.config."""
 
     width: int = 2
-    """W, branches a round."""
+    """Branches of a round. Between 1 and 4; W in the paper."""
     depth: int = 4
-    """D, most rounds; up to 8."""
+    """Rounds at most. Between 1 and 8; D in the paper."""
     k: int = 6
-    """Chunks a branch retrieves a round."""
+    """Chunks that a branch retrieves each round. Between 1 and 20."""
     strategies: tuple[Strategy, ...] = ("bm25", "dense", "qrag")
-    """What the rewriter may choose from."""
+    """Each query is given one of these ways to search. Any of bm25, dense and qrag, the agent."""
     first_round: Literal["question", "rewrite"] = "question"
-    """Whether round 1 asks the plain question (the paper's case study) or rewrites (algorithm 1)."""
+    """question: as it is, as in the paper's case study; rewrite: rewritten, as in its algorithm."""
     max_tokens: int | None = None
-    """Most tokens of all calls together, in and out; None is no bound."""
+    """Most tokens of all calls together, in and out; None: no bound."""
     max_calls: int | None = None
+    """Most calls of a language model; None: no bound."""
     temperature: float = 0.5
-    """Of generation; the evaluator always uses 0."""
+    """Of generation; verdicts take 0."""
     seed: int = 42
+    """Of the sampling."""
 
 
 SparcEvent = (

@@ -45,26 +45,26 @@ class TrainConfig:
     start_from: str | None = None
     """Agent (name or folder) whose adapters are trained further; None begins with the base encoder."""
     objective: Objective = "pqn"
-    """pqn: Q-RAG algorithm 1. supervised: cross-entropy on the support along trajectories that take only it,
-    in random order (the paper's SFT). answers: algorithm 1 without labelled support; a choice is paid what
-    it adds to the F1 of the reader's answer, less `token_cost`.
+    """pqn: Q-RAG algorithm 1; supervised: cross-entropy on the support; answers: no labelled support.
+    Trajectories of `supervised` take only support, in random order (the paper's SFT). For `answers` algorithm
+    1 pays a choice what it adds to the F1 of the reader's answer, less `token_cost`.
     """
     updates: int = 720
     """Gradient steps."""
     episodes: int = 20
-    """Episodes played in parallel for one gradient step, divided among `accumulate` parts."""
+    """Played in parallel for one gradient step. Divided among `accumulate` parts."""
     accumulate: int = 1
     """Parts of a batch whose gradients are summed before the step."""
     steps: int = 5
-    """T: most chunks an episode takes; shorter where an episode has fewer chunks."""
+    """T: most chunks an episode takes. Fewer where it has fewer chunks."""
     position_kind: PositionKind = "relative"
-    """Positions that the chunks have: relative to what was chosen, or none."""
+    """Of chunks, for Q (eq. 6): relative to what was chosen, or none."""
     rank: int = 32
-    """Rank of the LoRA changes; 0 trains the whole encoder blocks."""
+    """Of the LoRA changes; 0: all the weights. Of the encoder blocks."""
     dropout: float = 0.0
-    """Share of activations that the online towers drop in training; targets and validation drop none."""
+    """Share of activations dropped in training. By the online towers; targets and validation drop none."""
     learning_rate: float = 6e-4
-    """Highest rate."""
+    """Highest; falls linearly."""
     warmup: int = 20
     """Updates over which the rate rises from 0."""
     final_share: float = 0.05
@@ -76,17 +76,17 @@ class TrainConfig:
     alpha: float = 0.03
     """Initial temperature of exploration and of the soft values (eq. 2, 3)."""
     gamma: float = 0.99
-    """Discount of the return."""
+    """Discount of later rewards."""
     trace_lambda: float = 0.6
-    """lambda of the lambda-returns."""
+    """Of the lambda-returns."""
     ema: float = 0.05
     """tau: share of the online weights that enters the target weights after each update."""
     top_k_actions: int | None = 5
-    """Explore, and take soft values, among this many best chunks; None means all."""
+    """Chunks that exploration and soft values consider, the best; None: all."""
     exploring_starts: float = 0.0
-    """Share of the episodes that begin somewhere: with a random part of their support taken, which may be
-    none, and half of them with a chunk that reads like support as well. So Q holds whatever was found first,
-    as a review needs it, and beside what was taken by mistake.
+    """Share of episodes that begin with a part of their support taken, or a mistake. The part is random and
+    may be empty; half of them have taken a chunk that reads like support as well. So Q holds whatever was
+    found first, as a review needs it, and beside what was taken by mistake.
     """
     soft_values: bool = True
     """False: the value of a state is its largest Q, as in plain Q-learning."""
@@ -95,15 +95,15 @@ class TrainConfig:
     bootstrap_at_cap: bool = False
     """True: the return at the step cap goes on with the next value (algorithm 1); False: it ends there."""
     penalize_extra_steps: bool = True
-    """Reward 0.5 + 0.5 * |support| / |chosen| on completion instead of 1."""
+    """False: reward 1, however many chunks it took. Else 0.5 + 0.5 * |support| / |chosen| on completion."""
     token_cost: float = 0.02
-    """What 100 tokens of evidence cost in units of the answer's F1; for the objective `answers`."""
+    """Of 100 tokens of evidence, in units of the answer's F1. For the objective `answers`."""
     ranking_weight: float = 0.1
-    """Weight of the ranking loss beside the TD loss: cross-entropy on support not yet taken."""
+    """Of the ranking loss beside the TD loss; 0: none. It is cross-entropy on support not yet taken."""
     ranking_temperature: float = 0.05
-    """Q is divided by it in the ranking loss."""
+    """Of the ranking loss, in units of Q."""
     validate_every: int = 100
-    """Updates between validations."""
+    """Updates between validations. The best agent so far is kept at each."""
     n_validation: int = 140
     """Episodes of each validation."""
     seed: int = 0

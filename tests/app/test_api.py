@@ -12,6 +12,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import fields
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -26,17 +27,21 @@ from mcp.client.streamable_http import streamable_http_client
 
 from app.calls.endpoints import MAX_BODY_BYTES, MAX_UPLOAD_BYTES
 from app.calls.operations import Operations, http_of
-from app.pages.compare.actions import Comparisons
+from app.pages.compare.actions import ComparisonOrder, Comparisons
 from app.pages.explore.actions import Explorer
 from app.pages.sparc.actions import SparcRuns
+from app.pages.train.layout import NOT_SHOWN
 from app.services import Services
 from app.session import Session
 from app.settings import Settings
 from app.visitors import owner_of_user
 from core.cli import main
+from core.config import EpisodeConfig, help_of
 from core.errors import BadDocument, BadRequest, LogError, RunNotFound, UserError
 from core.events import StepTaken
 from core.log import ExperimentLog, import_runs
+from core.sparc.events import SparcConfig
+from core.train.config import TrainConfig
 from tests.app.conftest import ROOT, RunningApp
 from tests.coroutines import run as run_coroutine
 
@@ -325,6 +330,34 @@ def test_the_endpoints_are_these_functions_and_say_what_they_take(tiny_app: Runn
     }
 
 
+def test_hints_of_the_page_say_what_the_settings_say(tiny_app: RunningApp) -> None:
+    components = httpx.get(f"{tiny_app.url}/config").json()["components"]
+    props = [one["props"] for one in components]
+    hints = {own.get("elem_id"): own["info"] for own in props if own.get("info")}
+    for elem_id, config, name, none in (
+        ("qx-stops", EpisodeConfig, "stop_threshold", ""),
+        ("qx-reviews", EpisodeConfig, "review_threshold", ""),
+        ("qx-positions", EpisodeConfig, "use_positions", ""),
+        ("qx-beam", EpisodeConfig, "beam_width", ""),
+        ("qx-seed", EpisodeConfig, "seed", ""),
+        ("qx-top-k", EpisodeConfig, "top_k_actions", "empty"),
+        ("qx-compare-methods", ComparisonOrder, "methods", ""),
+        ("qx-compare-size", ComparisonOrder, "own_stop", ""),
+        ("qx-compare-k", ComparisonOrder, "k", ""),
+        *(
+            (f"qx-sparc-{setting.name.replace('_', '-')}", SparcConfig, setting.name, "0")
+            for setting in fields(SparcConfig)
+        ),
+        *(
+            (f"qx-train-{setting.name.replace('_', '-')}", TrainConfig, setting.name, "0")
+            for setting in fields(TrainConfig)
+            if setting.name not in NOT_SHOWN
+        ),
+    ):
+        assert hints[elem_id] == help_of(config, name, none), elem_id
+        assert len(hints[elem_id]) <= 110, elem_id
+
+
 def test_every_button_of_the_page_starts_something(tiny_app: RunningApp) -> None:
     """One that was made while events were wired would stand on the page and do nothing."""
     config = httpx.get(f"{tiny_app.url}/config").json()
@@ -493,6 +526,15 @@ def test_the_mcp_tools_are_the_same_functions_and_answer_in_json(tiny_app: Runni
         assert all(parameter.get("description") for parameter in tool.inputSchema["properties"].values()), (
             tool.name
         )
+    said = tools["run_agent"].inputSchema["properties"]
+    assert {name: said[name]["description"] for name in ("top_k_actions", "use_positions", "query")} == {
+        "top_k_actions": 'Sample among this many best chunks; "none": among all.',
+        "use_positions": "false: no chunk is turned by where it lies. Shows what positions contribute to Q.",
+        "query": "The question.",
+    }
+    assert (
+        tools["run_sparc"].inputSchema["properties"]["max_calls"]["description"].endswith("null: no bound.")
+    )
     run = json.loads(replies[1][1])
     assert run["parent_run_id"] is None
     assert chosen(run) == logged_choices(call(tiny_app.url, "get_run", run_id=run["run_id"])[1][0])

@@ -83,11 +83,12 @@ class ComparisonOrder:
 
     query: str = ""
     methods: tuple[str, ...] = ()
-    """Keys: see `AGENT` and `OFFERED`."""
+    """A column each, over the same chunks. Keys: see `AGENT` and `OFFERED`."""
     k: int = 4
-    """Chunks of every column."""
+    """Chunks of every method; at most, where agents stop."""
     own_stop: bool = False
-    """Agents stop by their own threshold, at k at the latest; the others take as many as the first agent."""
+    """Whether agents stop by their own threshold; the others then take as many as the first. At k at the
+    latest."""
     settings: EpisodeConfig | None = None
     """How the open documents' agent runs, budget and forbidden chunks aside; None: by its defaults."""
     forbidden: tuple[int, ...] = ()

@@ -9,11 +9,12 @@ import gradio as gr
 
 from app.components.tree import tree
 from app.pages.compare import view
-from app.pages.compare.actions import MAX_K, Compared, Comparisons
+from app.pages.compare.actions import MAX_K, Compared, ComparisonOrder, Comparisons
 from app.pages.compare.difference import CUTS
 from app.pages.widgets.asking import Asking
 from app.pages.widgets.text import open_documents
 from app.pages.widgets.work import Work, cancel_button
+from core.config import help_of
 from core.draw.nodes import h
 from core.whatif.variant import MAX_TEXT
 
@@ -89,7 +90,7 @@ class CompareLayout:
             [(view.method_label(key), key) for key in comparisons.methods()],
             value=comparisons.usual(comparisons.services.agents.default_checkpoint),
             label="Methods",
-            info="A column each, over the same chunks",
+            info=help_of(ComparisonOrder, "methods"),
             elem_id="qx-compare-methods",
         )
         with gr.Row(elem_classes="qx-sliders"):
@@ -97,7 +98,7 @@ class CompareLayout:
                 [("the same for all", SAME), ("where the agent stops", OWN_STOP)],
                 value=SAME,
                 label="Evidence",
-                info="The others take as many as the agent",
+                info=help_of(ComparisonOrder, "own_stop"),
                 elem_id="qx-compare-size",
             )
             self.k = gr.Slider(
@@ -106,6 +107,6 @@ class CompareLayout:
                 value=4,
                 step=1,
                 label="Chunks",
-                info="At most, where the agent stops",
+                info=help_of(ComparisonOrder, "k"),
                 elem_id="qx-compare-k",
             )

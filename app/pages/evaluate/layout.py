@@ -12,10 +12,11 @@ import gradio as gr
 
 from app.components.tree import tree
 from app.pages.evaluate import view
-from app.pages.evaluate.actions import OWN, available_tasks
+from app.pages.evaluate.actions import OWN, EvaluationOrder, available_tasks
 from app.pages.evaluate.documents.tab import WholeDocuments
 from app.pages.widgets.work import Work, cancel_button
 from app.services import Services
+from core.config import help_of
 from core.tasks.catalog import PARTS, TASKS
 
 LENGTHS = ("1K", "4K", "32K", "128K", "1M", "10M")
@@ -70,6 +71,7 @@ class EvaluateLayout:
                 " goes to the log."
             )
             with gr.Row(elem_classes="qx-settings-grid"):
+                hint = partial(help_of, EvaluationOrder, none="0")
                 dropdown = partial(gr.Dropdown, min_width=150)
                 number = partial(gr.Number, precision=0, min_width=150)
                 self.task = dropdown(
@@ -82,11 +84,11 @@ class EvaluateLayout:
                     list(LENGTHS),
                     value=TASKS[tasks[0]].length,
                     label="Length",
-                    info="Tokens of each haystack",
+                    info=hint("length"),
                     allow_custom_value=True,
                     elem_id="qx-evaluate-length",
                 )
-                self.n = number(100, label="Questions", info="0: all of them", elem_id="qx-evaluate-n")
+                self.n = number(100, label="Questions", info=hint("n"), elem_id="qx-evaluate-n")
                 self.agent = dropdown(agents, value=agents[0], label="Agent", elem_id="qx-evaluate-agent")
                 self.second = dropdown(
                     [("none", NOBODY), *agents],
@@ -99,13 +101,13 @@ class EvaluateLayout:
                     list(PARTS[::-1]),
                     value="test",
                     label="Part",
-                    info="Thresholds: use train",
+                    info=hint("part"),
                     elem_id="qx-evaluate-part",
                 )
                 self.step_budget = number(
-                    0, label="Step budget", info="0: the task's own", elem_id="qx-evaluate-budget"
+                    0, label="Step budget", info=hint("step_budget"), elem_id="qx-evaluate-budget"
                 )
-                self.seed = number(0, label="Seed", info="Of the sample", elem_id="qx-evaluate-seed")
+                self.seed = number(0, label="Seed", info=hint("seed"), elem_id="qx-evaluate-seed")
             self.questions = gr.File(
                 file_count="single",
                 type="filepath",

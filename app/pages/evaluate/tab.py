@@ -30,6 +30,7 @@ from app.pages.widgets.work import QUIET, Update, in_line
 from app.services import Services
 from app.session import Session
 from app.visitors import newcomer
+from core.config import help_of
 from core.draw.nodes import Node
 from core.draw.tables import on_page, report_table
 from core.errors import BadRequest, UserError
@@ -195,12 +196,12 @@ class EvaluateTab(EvaluateLayout):
             self.length: gr.Dropdown(
                 value=length,
                 interactive=length is not None,
-                info="Tokens of each haystack" if length else "Its chunks are given",
+                info=help_of(EvaluationOrder, "length") if length else "Its chunks are given",
             ),
             self.part: gr.Dropdown(
                 value="test",
                 interactive=parted,
-                info="Thresholds: use train" if parted else "There is only this one",
+                info=help_of(EvaluationOrder, "part") if parted else "There is only this one",
             ),
             self.questions: gr.File(visible=task == OWN),
         }

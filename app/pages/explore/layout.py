@@ -21,7 +21,7 @@ from app.pages.widgets.asking import Asking
 from app.pages.widgets.sharing import Sharing
 from app.services import Services
 from app.session import Session
-from core.config import CHUNKERS, MAX_BEAM_WIDTH
+from core.config import CHUNKERS, MAX_BEAM_WIDTH, ChunkConfig, EpisodeConfig, help_of
 from core.ingest.limits import MAX_FILE_BYTES
 from core.tasks.samples import list_samples
 
@@ -97,7 +97,7 @@ class ExploreLayout:
                     choices,
                     value="",
                     label="Chunker",
-                    info="structure: tables and lists alone, headings open chunks; sentences: packed whole",
+                    info=help_of(ChunkConfig, "chunker"),
                 )
                 self.max_tokens = gr.Number(
                     None,
@@ -144,7 +144,7 @@ class ExploreLayout:
                 stops = gr.Checkbox(
                     spec.stop_threshold is not None,
                     label="Stop early",
-                    info="Once the best Q is below a value",
+                    info=help_of(EpisodeConfig, "stop_threshold"),
                     elem_id="qx-stops",
                     min_width=110,
                 )
@@ -152,14 +152,14 @@ class ExploreLayout:
                 reviews = gr.Checkbox(
                     spec.review_threshold is not None,
                     label="Review",
-                    info="At the end, take back what the others made superfluous",
+                    info=help_of(EpisodeConfig, "review_threshold"),
                     elem_id="qx-reviews",
                 )
                 review = gr.Slider(-1, 1, value=0, step=0.01, label="Take back below Q", elem_id="qx-review")
                 positions = gr.Checkbox(
                     True,
                     label="Positions",
-                    info="Off: no chunk is turned by where it lies",
+                    info=help_of(EpisodeConfig, "use_positions"),
                     elem_id="qx-positions",
                 )
                 beam = gr.Slider(
@@ -168,14 +168,16 @@ class ExploreLayout:
                     value=1,
                     step=1,
                     label="Beam",
-                    info="Paths to plan with; 1 plans nothing, more were not measured to find more",
+                    info=help_of(EpisodeConfig, "beam_width"),
                     elem_id="qx-beam",
                 )
-                seed = gr.Number(0, label="Seed", info="Of the sampling", precision=0, elem_id="qx-seed")
+                seed = gr.Number(
+                    0, label="Seed", info=help_of(EpisodeConfig, "seed"), precision=0, elem_id="qx-seed"
+                )
                 top_k = gr.Number(
                     None,
                     label="Sample among the best",
-                    info="Empty: among all chunks",
+                    info=help_of(EpisodeConfig, "top_k_actions"),
                     precision=0,
                     elem_id="qx-top-k",
                 )

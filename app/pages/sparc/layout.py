@@ -18,6 +18,7 @@ from app.pages.widgets.asking import Asking
 from app.pages.widgets.sharing import Sharing
 from app.pages.widgets.text import open_documents
 from app.services import Services
+from core.config import help_of
 from core.draw import sparc as drawn
 from core.draw import sparc_line
 from core.sparc.config import MAX_DEPTH, MAX_K, MAX_TEMPERATURE, MAX_WIDTH, STRATEGIES
@@ -83,19 +84,21 @@ class SparcLayout:
 
     def _build_settings(self, question: gr.Textbox) -> None:
         with gr.Row(elem_classes="qx-sliders"):
+            hint = partial(help_of, SparcConfig, none="0")
             slider = partial(gr.Slider, 1, step=1, min_width=150)
+            number = partial(gr.Number, precision=0)
             width = slider(
-                MAX_WIDTH, USUAL.width, label="Width", info="Branches of a round", elem_id="qx-sparc-width"
+                MAX_WIDTH, USUAL.width, label="Width", info=hint("width"), elem_id="qx-sparc-width"
             )
             depth = slider(
-                MAX_DEPTH, USUAL.depth, label="Depth", info="Rounds at most", elem_id="qx-sparc-depth"
+                MAX_DEPTH, USUAL.depth, label="Depth", info=hint("depth"), elem_id="qx-sparc-depth"
             )
-            k = slider(MAX_K, USUAL.k, label="Chunks", info="Of a branch, each round", elem_id="qx-sparc-k")
+            k = slider(MAX_K, USUAL.k, label="Chunks", info=hint("k"), elem_id="qx-sparc-k")
             strategies = gr.CheckboxGroup(
                 [(STRATEGY_NAMES[name], name) for name in STRATEGIES],
                 value=list(USUAL.strategies),
                 label="Ways to retrieve",
-                info="Each query is given one of them",
+                info=hint("strategies"),
                 elem_id="qx-sparc-strategies",
                 min_width=240,
             )
@@ -103,25 +106,24 @@ class SparcLayout:
                 list(FIRST_ROUNDS.items()),
                 value=USUAL.first_round,
                 label="Round 1 retrieves",
-                info="The paper's case study does the one, its algorithm the other",
+                info=hint("first_round"),
                 elem_id="qx-sparc-first-round",
                 min_width=260,
             )
-            number = partial(gr.Number, precision=0)
-            words = "Of all calls together; 0: no bound"
-            max_tokens = number(0, label="Most tokens", info=words, elem_id="qx-sparc-max-tokens")
-            words = "Of a language model; 0: no bound"
-            max_calls = number(0, label="Most calls", info=words, elem_id="qx-sparc-max-calls")
+            max_tokens = number(
+                0, label="Most tokens", info=hint("max_tokens"), elem_id="qx-sparc-max-tokens"
+            )
+            max_calls = number(0, label="Most calls", info=hint("max_calls"), elem_id="qx-sparc-max-calls")
             temperature = gr.Slider(
                 0,
                 MAX_TEMPERATURE,
                 value=USUAL.temperature,
                 step=0.05,
                 label="Temperature",
-                info="Verdicts take 0",
+                info=hint("temperature"),
                 elem_id="qx-sparc-temperature",
             )
-            seed = number(USUAL.seed, label="Seed", info="Of the sampling", elem_id="qx-sparc-seed")
+            seed = number(USUAL.seed, label="Seed", info=hint("seed"), elem_id="qx-sparc-seed")
         self.controls = SparcControls(
             question, width, depth, k, strategies, first_round, max_tokens, max_calls, temperature, seed
         )

@@ -14,7 +14,7 @@ from app.components.tree import tree
 from app.pages.train import view
 from app.pages.train.actions import MAX_NAME, available_data, example_questions, recipe_config
 from core.batches import batches
-from core.config import setting_help
+from core.config import help_of, words
 from core.encode.packaged import MINILM
 from core.tasks.own_questions import MAX_FILE_BYTES
 from core.train.config import OBJECTIVES, TrainConfig
@@ -33,40 +33,19 @@ FROM_BASE = ("The base encoder", "")
 MAIN = ("updates", "episodes", "steps", "position_kind", "rank", "learning_rate", "ranking_weight", "seed")
 """Settings that stand in the open, in this order; `position_kind` as a tick."""
 _LABELS = {
-    "updates": ("Updates", "Gradient steps"),
-    "episodes": ("Episodes an update", "Played in parallel"),
-    "steps": ("Steps of an episode", "T: chunks at most"),
-    "rank": ("LoRA rank", "0: all the weights"),
-    "learning_rate": ("Learning rate", "Initial; falls linearly"),
-    "ranking_weight": ("Ranking weight", "Beside PQN; 0: none"),
-    "seed": ("Seed", "Of everything random"),
-    "trace_lambda": ("Lambda", ""),
-    "ema": ("Tau", ""),
-    "clip": ("Gradient clipping", ""),
-    "alpha": ("Alpha", ""),
-    "gamma": ("Gamma", "Discount of later rewards"),
-    "top_k_actions": ("Explore among the best", "Chunks that exploration and soft values consider; 0: all"),
-    "n_validation": ("Validation examples", ""),
-    "validate_every": (
-        "Validate every",
-        "Updates between validations; the best agent so far is kept at each",
-    ),
-    "ranking_temperature": ("Ranking temperature", "Of the ranking loss, in units of Q"),
-    "objective": (
-        "Objective",
-        "pqn: Q-RAG algorithm 1; supervised: cross-entropy on the support; answers: no labelled support",
-    ),
-    "token_cost": ("Token cost", "Of 100 tokens of evidence, in units of the answer's F1"),
-    "final_share": ("Final share", ""),
-    "dropout": ("Dropout", "Share of activations dropped while it trains"),
-    "exploring_starts": (
-        "Exploring starts",
-        "Share of episodes that begin with a part of their support taken, or a mistake",
-    ),
-    "bootstrap_at_cap": ("Bootstrap at the step cap", ""),
-    "penalize_extra_steps": ("Penalise extra steps", ""),
+    "episodes": "Episodes an update",
+    "steps": "Steps of an episode",
+    "position_kind": "Positions",
+    "rank": "LoRA rank",
+    "trace_lambda": "Lambda",
+    "ema": "Tau",
+    "clip": "Gradient clipping",
+    "top_k_actions": "Explore among the best",
+    "n_validation": "Validation examples",
+    "bootstrap_at_cap": "Bootstrap at the step cap",
+    "penalize_extra_steps": "Penalise extra steps",
 }
-"""Label, and help where `TrainConfig` has none or says it too shortly."""
+"""Where a setting's name doesn't say it."""
 FIGURES = ("success", "loss", "q", "reward", "entropy", "score")
 
 
@@ -155,22 +134,20 @@ class TrainLayout:
     def _setting(self, name: str, config: TrainConfig) -> Any:
         """The control of one setting, by its type."""
         kinds = {field.name: str(field.type) for field in fields(TrainConfig)}
-        label, info = _LABELS.get(name, (name.replace("_", " ").capitalize(), ""))
-        info, value = info or setting_help(TrainConfig).get(name, ""), getattr(config, name)
-        shared: dict[str, Any] = {"elem_id": f"qx-train-{name.replace('_', '-')}", "min_width": 150}
+        value = getattr(config, name)
+        shared: dict[str, Any] = {
+            "label": _LABELS.get(name, words(name).capitalize()),
+            "info": help_of(TrainConfig, name, none="0"),
+            "elem_id": f"qx-train-{name.replace('_', '-')}",
+            "min_width": 150,
+        }
         if name == "position_kind":
-            return gr.Checkbox(
-                value == "relative", label="Positions", info="Of chunks, for Q (eq. 6)", **shared
-            )
+            return gr.Checkbox(value == "relative", **shared)
         if name == "objective":
-            return gr.Dropdown(list(OBJECTIVES), value=value, label=label, info=info, **shared)
+            return gr.Dropdown(list(OBJECTIVES), value=value, **shared)
         if kinds[name] == "bool":
-            return gr.Checkbox(
-                value, label=label, info=info.replace("True:", "On:").replace("False:", "Off:"), **shared
-            )
-        return gr.Number(
-            value, label=label, info=info, precision=None if kinds[name] == "float" else 0, **shared
-        )
+            return gr.Checkbox(value, **shared)
+        return gr.Number(value, precision=None if kinds[name] == "float" else 0, **shared)
 
     def _build_list(self) -> None:
         with gr.Column(elem_classes="qx-card"):

@@ -1,4 +1,4 @@
-"""The flags that name a language model."""
+"""The flags that name a language model, and what is said of settings."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from core.cli.flags import add_llm_flags, llm_of
+from core.cli.flags import add_llm_flags, add_settings, llm_of
+from core.config import EpisodeConfig, help_of, setting_help
 from core.errors import BadCheckpoint, BadRequest
 from core.llm.endpoint import EndpointLlm
 from core.llm.protocol import Llm, Message
+from core.sparc.config import MAX_DEPTH, MAX_K, MAX_WIDTH
+from core.sparc.events import SparcConfig
+from core.train.config import TrainConfig
 from tests.llm_server import KEY, serve_llm
 
 
@@ -52,3 +56,33 @@ def test_a_model_of_this_machine(tiny_causal: Path) -> None:
 def test_flags_that_do_not_fit_together_are_refused(flags: list[str], words: str) -> None:
     with pytest.raises(BadRequest, match=words):
         named(*flags)
+
+
+def test_a_hint_is_the_first_sentence_about_a_setting_with_the_control_s_words() -> None:
+    assert help_of(EpisodeConfig, "temperature") == "Boltzmann temperature in units of Q; 0 chooses the best"
+    assert help_of(EpisodeConfig, "top_k_actions") == "Sample among this many best chunks; empty: among all"
+    assert help_of(SparcConfig, "max_calls", none="0") == "Most calls of a language model; 0: no bound"
+    assert help_of(TrainConfig, "soft_values").startswith("Off: the value of a state")
+    assert help_of(TrainConfig, "position_kind").startswith("Of chunks, for Q (eq. 6): relative")
+
+
+def test_every_number_and_choice_of_a_config_is_a_flag_that_says_what_the_setting_says() -> None:
+    parser = argparse.ArgumentParser()
+    add_settings(parser, SparcConfig, without=("k",))
+    assert vars(parser.parse_args(["--max-tokens", "none", "--max-calls", "9", "--width", "3"])) == {
+        "width": 3,
+        "depth": 4,
+        "first_round": "question",
+        "max_tokens": None,
+        "max_calls": 9,
+        "temperature": 0.5,
+        "seed": 42,
+    }
+    said = " ".join(parser.format_help().split())
+    assert "--max-calls N|none Most calls of a language model; none: no bound (default: none)" in said
+
+
+def test_what_sparc_settings_say_of_their_bounds_is_so() -> None:
+    helps = setting_help(SparcConfig)
+    for name, most in (("width", MAX_WIDTH), ("depth", MAX_DEPTH), ("k", MAX_K)):
+        assert f"1 and {most}" in helps[name]

@@ -50,7 +50,7 @@ class DocumentOrder:
     """Documents, and one file of questions; none: the documents that ship with the app."""
     methods: tuple[str, ...] = METHODS[:4]
     k: int | None = None
-    """Most chunks; None: what suits each document."""
+    """None: what suits each document. Else the most chunks of every method."""
     stops: bool = True
     """Agents stop by themselves."""
 

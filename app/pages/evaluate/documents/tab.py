@@ -23,6 +23,7 @@ from app.pages.widgets.notices import notice, notice_in
 from app.pages.widgets.work import QUIET, Update, Work, cancel_button, in_line
 from app.services import Services
 from app.session import Session
+from core.config import help_of
 from core.log import new_run_id
 
 _WORDS = """### Whole documents
@@ -58,7 +59,7 @@ class WholeDocuments:
                 self.k = gr.Number(
                     0,
                     label="Most chunks",
-                    info="0: what suits",
+                    info=help_of(DocumentOrder, "k", none="0"),
                     precision=0,
                     elem_id="qx-whole-k",
                     min_width=150,

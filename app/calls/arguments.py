@@ -1,0 +1,53 @@
+"""What callers read of an operation's arguments.
+
+An operation's docstring says what it alone takes. What a config's field says of itself is said there, and
+what all operations take is said here.
+"""
+
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar, get_args
+
+from core.config import setting_help, worded
+from core.retrievers import ALL_METHODS
+
+_Operation = TypeVar("_Operation", bound=Callable[..., Any])
+
+_OF_ALL = {
+    "document_id": "Of an open document, see open_document.",
+    "query": "The question.",
+    "run_id": "32 hex digits, as run_agent and search_runs give it.",
+    "llm": (
+        "The language model to ask: empty the one that the app has for all, if any; none asks none; else the"
+        " name that your page gave it. Never a key or address."
+    ),
+    "visitor": "Your key of 32 hex digits where the app is public; else empty.",
+}
+
+
+def described(config: type | None = None) -> Callable[[_Operation], _Operation]:
+    """Completes the Args of an operation's docstring, which Gradio reads, from a config and from what all
+    operations take.
+    """
+
+    def complete(operation: _Operation) -> _Operation:
+        text = inspect.getdoc(operation) or ""
+        before, returns, after = text.partition("Returns:")
+        about, _, own = before.partition("Args:\n")
+        lines = own.rstrip().splitlines()
+        names = {line.split(":")[0].strip() for line in lines}
+        helps = _OF_ALL | (setting_help(config) if config else {})
+        for name, parameter in inspect.signature(operation).parameters.items():
+            if name not in names and name in helps:
+                lines.append(f"    {name}: {_as_json(helps[name], parameter.annotation)}")
+        arguments = "\n".join(lines).replace("{methods}", ", ".join(ALL_METHODS))
+        operation.__doc__ = f"{about.rstrip()}\n\nArgs:\n{arguments}\n\n{returns}{after}"
+        return operation
+
+    return complete
+
+
+def _as_json(text: str, kind: Any) -> str:
+    """A text that names Python's constants, with what a caller sends for them."""
+    null = '"none"' if any("none" in get_args(part) for part in get_args(kind)) else "null"
+    return worded(text, {"None": null, "True": "true", "False": "false"})
