@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from core.answer.cited import SUPPORT_THRESHOLD, Citation, CitedAnswer, CitedSentence
 from core.answer.evidence import EvidenceAnswer
-from core.draw.nodes import Node, h
+from core.draw.nodes import Node, chunk_link, h, sends, tip
 from core.draw.words import shorten
 from core.prose import plain
 from core.story import Verdict, verdict_on
@@ -40,7 +40,7 @@ def answer(result: EvidenceAnswer | None, texts: Mapping[int, str], known_answer
     """
     if result is None:
         return []
-    by = h("span.qx-mut", {"title": BY_READER, "tabindex": "0"}, f"by {result.by}, from the evidence alone")
+    by = tip("span.qx-mut", BY_READER, f"by {result.by}, from the evidence alone")
     return [
         h(
             "section.qx-answer",
@@ -58,25 +58,15 @@ def verdict_line(verdict: Verdict | None, known_answer: str, tag: str = "p") -> 
     if verdict is None:
         return None
     if verdict == "right":
-        return h(tag, {"class": "qx-sm qx-judged qx-right", "title": COMPARED, "tabindex": "0"}, "✓ right")
+        return tip(f"{tag}.qx-sm.qx-judged.qx-right", COMPARED, "✓ right")
     sign = "✗ wrong" if verdict == "wrong" else "no answer"
-    return h(
-        tag,
-        {"class": "qx-sm qx-judged qx-wrong", "title": COMPARED, "tabindex": "0"},
-        f"{sign} · known answer: {known_answer}",
-    )
+    return tip(f"{tag}.qx-sm.qx-judged.qx-wrong", COMPARED, f"{sign} · known answer: {known_answer}")
 
 
 def working() -> list[Node]:
     """While the evidence is read."""
-    return [
-        h(
-            "section.qx-answer",
-            {"aria-label": "Answer"},
-            h("h3", "Answer"),
-            h("p.qx-mut", {"role": "status"}, "Reading the evidence…"),
-        )
-    ]
+    status = h("p.qx-mut", {"role": "status"}, "Reading the evidence…")
+    return [h("section.qx-answer", {"aria-label": "Answer"}, h("h3", "Answer"), status)]
 
 
 UNSUPPORTED = "The reader does not find this sentence borne out by any chunk that it cites"
@@ -87,18 +77,15 @@ CHECKED = (
 )
 
 
+_OF_LLM = {"aria-label": "Answer of the language model"}
+
+
 def asking(llm: str, text: str = "") -> list[Node]:
     """While a language model answers: what came so far."""
-    text_line = h("p.qx-answer-cited", shorten(text, LONGEST)) if text else None
-    waiting = h("p.qx-mut", {"role": "status"}, "Asking…")
-    return [
-        h(
-            "section.qx-answer",
-            {"aria-label": "Answer of the language model"},
-            h("h3", f"Answer of {llm}"),
-            text_line or waiting,
-        )
-    ]
+    line = h("p.qx-mut", {"role": "status"}, "Asking…")
+    if text:
+        line = h("p.qx-answer-cited", shorten(text, LONGEST))
+    return [h("section.qx-answer", _OF_LLM, h("h3", f"Answer of {llm}"), line)]
 
 
 def cited(cited_answer: CitedAnswer | None) -> list[Node]:
@@ -114,20 +101,16 @@ def cited(cited_answer: CitedAnswer | None) -> list[Node]:
     )
     noted = [h("p", h("span.qx-sm.qx-unsupported", doubt)) for doubt in doubts]
     tokens = cited_answer.cost.prompt_tokens + cited_answer.cost.completion_tokens
-    cost = h(
-        "p.qx-sm.qx-mut",
-        {"title": CHECKED, "tabindex": "0"},
-        f"citations checked by the reader · {tokens:,} tokens · {cited_answer.cost.milliseconds:,.0f} ms",
-    )
-    label = {"class": "qx-answer", "aria-label": "Answer of the language model"}
-    return [h("section", label, h("h3", f"Answer of {cited_answer.llm}"), *words, *noted, cost)]
+    took = f"{tokens:,} tokens · {cited_answer.cost.milliseconds:,.0f} ms"
+    cost = tip("p.qx-sm.qx-mut", CHECKED, f"citations checked by the reader · {took}")
+    return [h("section.qx-answer", _OF_LLM, h("h3", f"Answer of {cited_answer.llm}"), *words, *noted, cost)]
 
 
 def _sentence(sentence: CitedSentence) -> Node:
     nodes: list[Node] = [_citation(one) for one in sentence.citations]
     if not sentence.supported:
         words, why = ("not borne out", UNSUPPORTED) if sentence.citations else ("cites no chunk", UNCITED)
-        nodes.append(h("span.qx-sm.qx-unsupported", {"title": why, "tabindex": "0"}, words))
+        nodes.append(tip("span.qx-sm.qx-unsupported", why, words))
     return h(
         "p.qx-answer-cited",
         shorten(sentence.text, LONGEST),
@@ -138,23 +121,14 @@ def _sentence(sentence: CitedSentence) -> Node:
 def _citation(one: Citation) -> Node:
     """A chunk that a sentence rests on; crossed where it doesn't bear the sentence out."""
     share = f"{100 * one.support:.0f} % of what the sentence says stands in this chunk"
-    attributes = {"class": "qx-link qx-sm", "data-act": "open", "data-arg": str(one.chunk_id)}
+    name = f"chunk {one.chunk_id:,}"
     if one.supported:
-        return h(
-            "button",
-            {**attributes, "title": f"{share}: it bears the sentence out"},
-            f"chunk {one.chunk_id:,}",
-        )
+        title = f"{share}: it bears the sentence out"
+        return sends("qx-link.qx-sm", "open", one.chunk_id, name, title=title)
     doubt = h("span.qx-unseen", ", does not bear this out")
     cross = h("span", {"aria-hidden": "true"}, " ✗")
     title = f"{share}, less than {100 * SUPPORT_THRESHOLD:.0f} %: it does not bear the sentence out"
-    return h(
-        "button",
-        {**attributes, "class": "qx-link qx-sm qx-crossed", "title": title},
-        f"chunk {one.chunk_id:,}",
-        cross,
-        doubt,
-    )
+    return sends("qx-link.qx-sm.qx-crossed", "open", one.chunk_id, name, cross, doubt, title=title)
 
 
 def in_column(result: EvidenceAnswer | None, at: int, known_answer: str = "") -> Node | None:
@@ -163,23 +137,17 @@ def in_column(result: EvidenceAnswer | None, at: int, known_answer: str = "") ->
         return None
     sure = None
     if result.confidence is not None and result.reliable_text:
-        sure = h("span.qx-mut.qx-sm", {"title": CONFIDENCE, "tabindex": "0"}, sure_words(result.confidence))
+        sure = tip("span.qx-mut.qx-sm", CONFIDENCE, sure_words(result.confidence))
     cited = [
-        h(
-            "button.qx-link.qx-sm",
-            {"data-act": "show", "data-arg": f"{chunk_id} {at}", "data-same": str(chunk_id)},
-            f"chunk {chunk_id:,}",
-        )
-        for chunk_id in _shown_chunks(result)
+        sends("qx-link.qx-sm", "show", f"{i} {at}", f"chunk {i:,}", data_same=str(i))
+        for i in _shown_chunks(result)
     ]
     if not result.reliable:
-        words = h("span", {"title": UNRELIABLE, "tabindex": "0"}, "no reliable answer")
+        words = tip("span", UNRELIABLE, "no reliable answer")
+    elif result.text:
+        words = h("strong", shorten(result.text, LONGEST))
     else:
-        words = (
-            h("strong", shorten(result.text, LONGEST))
-            if result.text
-            else h("span", "no answer in the evidence")
-        )
+        words = h("span", "no answer in the evidence")
     verdict = verdict_line(verdict_on(result.reliable_text, known_answer), known_answer, "span")
     text_node = (
         words if result.reliable_text or verdict is None else None
@@ -197,9 +165,7 @@ def answer_place(chunk: Chunk, result: EvidenceAnswer | None) -> tuple[int, int]
 
 def _words(result: EvidenceAnswer, texts: Mapping[int, str]) -> list[Node]:
     if not result.reliable:
-        line = h(
-            "p.qx-answer-text.qx-answer-none", {"title": UNRELIABLE, "tabindex": "0"}, "No reliable answer."
-        )
+        line = tip("p.qx-answer-text.qx-answer-none", UNRELIABLE, "No reliable answer.")
         passage = None if result.passage is None else texts.get(result.passage)
         if passage is None:
             return [line]
@@ -220,9 +186,5 @@ def _shown_chunks(result: EvidenceAnswer) -> tuple[int, ...]:
 def _facts(result: EvidenceAnswer) -> list[Node]:
     sure: list[Node] = []
     if result.confidence is not None:
-        sure = [h("span.qx-kv", {"title": CONFIDENCE, "tabindex": "0"}, sure_words(result.confidence)), " · "]
-    cited = [
-        h("button.qx-link", {"data-act": "open", "data-arg": str(chunk_id)}, f"chunk {chunk_id:,}")
-        for chunk_id in _shown_chunks(result)
-    ]
-    return [*sure, *(part for button in cited for part in (button, " · "))]
+        sure = [tip("span.qx-kv", CONFIDENCE, sure_words(result.confidence)), " · "]
+    return [*sure, *(part for i in _shown_chunks(result) for part in (chunk_link(i), " · "))]

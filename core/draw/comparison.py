@@ -14,7 +14,7 @@ import numpy as np
 
 from core.answer.evidence import EvidenceAnswer
 from core.draw.answers import in_column
-from core.draw.nodes import Node, h
+from core.draw.nodes import Node, chunk_link, h, link_to, sends, tip
 from core.draw.tables import table
 from core.draw.trail import trail_table
 from core.draw.words import EXPLAIN, counted, shorten, step_class
@@ -38,6 +38,7 @@ _LEVELS = 9
 """Of the colour scale."""
 MOST_NAMED = 12
 """Forbidden chunks that are listed."""
+WALL_CLOCK = "Wall clock of retrieval, vectors and indexes being there"
 HOLLOW = "qx-solo"
 """Class of a chunk that one method alone found."""
 
@@ -141,21 +142,13 @@ def _column(
     acts: Sequence[Node],
     owed: Sequence[Sequence[float]] | None,
 ) -> Node:
-    cards = [
-        _card(
-            comparison,
-            at,
-            trace,
-            place,
-            _owed(trace, place, owed[place], comparison.paint) if owed and place else None,
-        )
-        for place in range(len(trace.steps))
-    ]
+    cards = []
+    for place in range(len(trace.steps)):
+        owes = _owed(trace, place, owed[place], comparison.paint) if owed and place else None
+        cards.append(_card(comparison, at, trace, place, owes))
     nothing = h("p.qx-empty", "It chose nothing.")
-    stops = h(
-        "p.qx-sm.qx-mut.qx-column-stop",
-        f"{end_sentence(trace) or 'Cancelled.'} {review_sentence(trace)}".rstrip(),
-    )
+    end = f"{end_sentence(trace) or 'Cancelled.'} {review_sentence(trace)}".rstrip()
+    stops = h("p.qx-sm.qx-mut.qx-column-stop", end)
     return h(
         "section.qx-column",
         {"aria-label": column.name},
@@ -172,53 +165,25 @@ def _head(
     facts: list[Node] = []
     if comparison.workspace is not None:
         tokens = sum(comparison.workspace[chunk_id].n_tokens for chunk_id in trace.evidence)
-        facts.append(
-            h(
-                "span.qx-kv",
-                {"title": "Length of its evidence, in tokens", "tabindex": "0"},
-                f"{tokens:,} tokens",
-            )
-        )
+        facts.append(tip("span.qx-kv", "Length of its evidence, in tokens", f"{tokens:,} tokens"))
     if column.milliseconds is not None:
-        facts.append(
-            h(
-                "span.qx-kv",
-                {"title": "Wall clock of retrieval, vectors and indexes being there", "tabindex": "0"},
-                f"{column.milliseconds:,.0f} ms",
-            )
-        )
+        facts.append(tip("span.qx-kv", WALL_CLOCK, f"{column.milliseconds:,.0f} ms"))
     if comparison.support:
-        hits = len({*comparison.support} & {*trace.evidence})
-        full = " qx-hit" if hits == len(comparison.support) else ""
-        facts.append(
-            h(
-                "span",
-                {"class": f"qx-mark{full}", "title": "Support chunks in its evidence"},
-                f"{hits} of {len(comparison.support)} support",
-            )
-        )
+        hits, n = len({*comparison.support} & {*trace.evidence}), len(comparison.support)
+        full = ".qx-hit" * (hits == n)
+        words = f"{hits} of {n} support"
+        facts.append(h(f"span.qx-mark{full}", {"title": "Support chunks in its evidence"}, words))
     if forbidden:
         named = ", ".join(f"{chunk_id:,}" for chunk_id in forbidden[:MOST_NAMED])
-        facts.append(
-            h(
-                "span.qx-mark",
-                {"title": f"Forbidden in Explore: chunk {named}", "tabindex": "0"},
-                f"{counted(len(forbidden), 'chunk')} forbidden",
-            )
-        )
+        words = f"{counted(len(forbidden), 'chunk')} forbidden"
+        facts.append(tip("span.qx-mark", f"Forbidden in Explore: chunk {named}", words))
     if method.trained and column.notices:
         about = ". ".join(column.notices)
-        facts.append(
-            h("span.qx-mark.qx-warn", {"title": about, "tabindex": "0", "aria-label": about}, "notice")
-        )
+        facts.append(tip("span.qx-mark.qx-warn", about, "notice", **{"aria-label": about}))
+    name = tip("h4.qx-help", method.sentence, column.name)
     return h(
         "div.qx-column-head",
-        h(
-            "div.qx-row",
-            h("h4", {"title": method.sentence, "tabindex": "0", "class": "qx-help"}, column.name),
-            h("span.qx-grow"),
-            *acts,
-        ),
+        h("div.qx-row", name, h("span.qx-grow"), *acts),
         h("div.qx-row.qx-sm.qx-mut", *facts),
         in_column(column.answer, at, column.known_answer),
     )
@@ -234,15 +199,8 @@ def _owed(trace: Trace, place: int, without: Sequence[float], paint: Colours) ->
             f"Without choice {earlier + 1}, chunk {chunk_id:,}, Q of this one would be {q_value:.3f}: that"
             f" choice {moved}"
         )
-        pin = h("span", {"class": f"qx-pin {paint[chunk_id]}"}, str(earlier + 1))
-        chips.append(
-            h(
-                "span.qx-kv",
-                {"title": sentence, "tabindex": "0", "aria-label": sentence},
-                pin,
-                f"{change:+.3f}",
-            )
-        )
+        pin = h(f"span.qx-pin.{paint[chunk_id]}", str(earlier + 1))
+        chips.append(tip("span.qx-kv", sentence, pin, f"{change:+.3f}", **{"aria-label": sentence}))
     return h("div.qx-kvs.qx-sm", h("span.qx-mut", "owed to"), *chips)
 
 
@@ -251,26 +209,16 @@ def _card(comparison: ShownComparison, at: int, trace: Trace, place: int, owed: 
     chunk_id, is_open = step.chunk_id, step.chunk_id == comparison.opened
     marks: list[Node] = []
     if chunk_id in trace.taken_back:
-        marks.append(h("span.qx-mark.qx-warn", {"title": EXPLAIN["review"], "tabindex": "0"}, "taken back"))
+        marks.append(tip("span.qx-mark.qx-warn", EXPLAIN["review"], "taken back"))
     elif len(comparison.answered) > 1:
         marks.append(_shared_by(comparison.finders.get(chunk_id, ()), len(comparison.answered)))
     if chunk_id in comparison.support:
         marks.append(h("span.qx-mark.qx-hit", {"title": "The answer needs this chunk"}, "support"))
-    link = {
-        "class": "qx-link",
-        "data-act": "open",
-        "data-arg": f"{chunk_id} {at}",
-        "aria-pressed": str(is_open).lower(),
-    }
+    link = link_to("open", f"{chunk_id} {at}", f"chunk {chunk_id:,}", aria_pressed=is_open)
     return h(
-        "li",
-        {"class": f"qx-step {comparison.paint[chunk_id]}" + " qx-on" * is_open, "data-same": str(chunk_id)},
-        h(
-            "div.qx-step-head",
-            h("span.qx-pin", str(place + 1)),
-            h("button", link, f"chunk {chunk_id:,}"),
-            *marks,
-        ),
+        f"li.qx-step.{comparison.paint[chunk_id]}" + ".qx-on" * is_open,
+        {"data-same": str(chunk_id)},
+        h("div.qx-step-head", h("span.qx-pin", str(place + 1)), link, *marks),
         h("div.qx-sm.qx-mut", f"{score_name} {step.q_value:.3f}"),
         owed,
         h("p.qx-quote.qx-sm", shorten(plain(step.text), 200)) if step.text else None,
@@ -278,15 +226,11 @@ def _card(comparison: ShownComparison, at: int, trace: Trace, place: int, owed: 
 
 
 def _shared_by(names: Sequence[str], n_columns: int) -> Node:
-    words = (
-        "all"
-        if len(names) == n_columns
-        else "only here"
-        if len(names) == 1
-        else f"{len(names)} of {n_columns}"
-    )
+    words = f"{len(names)} of {n_columns}"
+    if len(names) in (1, n_columns):
+        words = "all" if len(names) == n_columns else "only here"
     sentence = "No other method found it" if len(names) == 1 else f"Found by {', '.join(names)}"
-    return h("span.qx-mark", {"title": sentence, "tabindex": "0"}, words)
+    return tip("span.qx-mark", sentence, words)
 
 
 # The picture on top of a column
@@ -375,22 +319,9 @@ def _line(percent: float, top: int, bottom: int, kind: str) -> Node:
 
 
 def _pin(at: int, chunk_id: int, place: int, percent: float, colour: str) -> Node:
-    attributes = {
-        "class": f"qx-pin {colour}",
-        "--x": f"{percent:.2f}%",
-        "data-act": "show",
-        "data-arg": f"{chunk_id} {at}",
-        "data-same": str(chunk_id),
-    }
-    return h(
-        "button",
-        {
-            **attributes,
-            "title": f"Choice {place}: chunk {chunk_id:,}",
-            "aria-label": f"Choice {place}: chunk {chunk_id:,}",
-        },
-        str(place),
-    )
+    words, across = f"Choice {place}: chunk {chunk_id:,}", {"--x": f"{percent:.2f}%"}
+    about = {"data_same": str(chunk_id), "title": words, "aria_label": words, **across}
+    return sends(f"qx-pin.{colour}", "show", f"{chunk_id} {at}", str(place), **about)
 
 
 def _gold(chunk_id: int, n: int) -> Node:
@@ -408,15 +339,21 @@ def spread_pins(centres: Mapping[int, float]) -> dict[int, float]:
     {5: 46.5, 6: 54.5}
     """
     order = sorted(centres, key=lambda chunk_id: centres[chunk_id])
+    n_gaps = len(order) - 1
     lo, hi = _PIN_GAP / 2, 100 - _PIN_GAP / 2
-    gap = min(_PIN_GAP, (hi - lo) / max(1, len(order) - 1))
+    gap = min(_PIN_GAP, (hi - lo) / max(1, n_gaps))
     groups: list[tuple[float, int]] = []  # (mean place of the first pin, pins) of those that touch
     for at, chunk_id in enumerate(order):
         groups.append((centres[chunk_id] - gap * at, 1))
         while len(groups) > 1 and groups[-2][0] > groups[-1][0]:
-            (second, m), (first, n) = groups.pop(), groups.pop()
-            groups.append(((first * n + second * m) / (n + m), n + m))
-    firsts = [min(max(mean, lo), hi - gap * (len(order) - 1)) for mean, size in groups for _ in range(size)]
+            second, m = groups.pop()
+            first, n = groups.pop()
+            mean = (first * n + second * m) / (n + m)
+            groups.append((mean, n + m))
+    firsts: list[float] = []
+    for mean, size in groups:
+        inside = min(max(mean, lo), hi - gap * n_gaps)
+        firsts += [inside] * size
     return {chunk_id: firsts[at] + gap * at for at, chunk_id in enumerate(order)}
 
 
@@ -447,40 +384,27 @@ def common(comparison: ShownComparison) -> list[Node]:
 
 
 def _set(words: str, ids: Sequence[int], paint: Colours) -> tuple[Node, Node]:
-    chips = [
-        h(
-            "button",
-            {
-                "class": f"qx-mark qx-set-chip {paint[i]}",
-                "data-act": "open",
-                "data-arg": str(i),
-                "data-same": str(i),
-                "aria-label": f"chunk {i:,}",
-            },
-            f"{i:,}",
-        )
-        for i in ids
-    ]
+    chips = [sends(f"qx-mark.qx-set-chip.{paint[i]}", "open", i, f"{i:,}", **_names(i)) for i in ids]
     return h("dt.qx-mut", words), h("dd.qx-chips", *chips)
+
+
+def _names(chunk_id: int) -> dict[str, str]:
+    return {"data-same": str(chunk_id), "aria-label": f"chunk {chunk_id:,}"}
 
 
 def _overlaps(picks: Mapping[str, Sequence[int]]) -> Node:
     names = list(picks)
     rows = []
     for a in names:
-        cells = []
-        for b in names:
-            share = overlap(picks[a], picks[b])
-            both = len({*picks[a]} & {*picks[b]})
-            cells.append(
-                h(
-                    "td",
-                    {"class": "qx-mut"} if a == b else None,
-                    "" if a == b else f"{both}" if share is None else f"{both} ({share:.2f})",
-                )
-            )
+        cells = [h("td.qx-mut", "") if a == b else h("td", _shared(picks[a], picks[b])) for b in names]
         rows.append(h("tr", h("th", {"scope": "row"}, a), *cells))
     return table(["method", *names], rows, "Overlap")
+
+
+def _shared(first: Sequence[int], second: Sequence[int]) -> str:
+    """Chunks that both found, and their share of those that either found."""
+    share, both = overlap(first, second), len({*first} & {*second})
+    return f"{both}" if share is None else f"{both} ({share:.2f})"
 
 
 def support(comparison: ShownComparison) -> list[Node]:
@@ -489,12 +413,7 @@ def support(comparison: ShownComparison) -> list[Node]:
         return []
     rows = []
     for chunk_id in comparison.support:
-        link = h(
-            "button.qx-link",
-            {"data-act": "open", "data-arg": str(chunk_id), "data-same": str(chunk_id)},
-            f"chunk {chunk_id:,}",
-        )
-        text = None
+        link, text = chunk_link(chunk_id, data_same=str(chunk_id)), None
         if comparison.workspace is not None:
             words = shorten(plain(comparison.workspace[chunk_id].text), 90)
             text = h("div.qx-support-text", words)
@@ -504,18 +423,16 @@ def support(comparison: ShownComparison) -> list[Node]:
         "Place among all chunks when only the question was known: where one-step retrieval by this method"
         " would have put it"
     )
+    trails = [
+        _trail(name, trace, comparison.support)
+        for name, trace in comparison.answered.items()
+        if facts_of(trace.started.method).looks_again
+    ]
     return [
         h("h3", "Support of this question"),
         h("p.qx-sm.qx-mut", f"{sentence}; a tick where the method chose it, with the step."),
         table(["support chunk", *comparison.answered], rows, "Support chunks"),
-        h(
-            "div.qx-beside",
-            *(
-                _trail(name, trace, comparison.support)
-                for name, trace in comparison.answered.items()
-                if facts_of(trace.started.method).looks_again
-            ),
-        ),
+        h("div.qx-beside", *trails),
     ]
 
 
@@ -527,14 +444,8 @@ def _trail(name: str, trace: Trace, gold: Sequence[int]) -> Node:
 
 def _standing(trace: Trace, chunk_id: int) -> list[Node]:
     rank = first_look_rank(trace, chunk_id)
-    words = (
-        "no shared word"
-        if rank is None and facts_of(trace.started.method).zero_is_none
-        else "not ranked"
-        if rank is None
-        else f"rank {rank:,}"
-    )
-    place = h("span.qx-mut", words)
+    unranked = "no shared word" if facts_of(trace.started.method).zero_is_none else "not ranked"
+    place = h("span.qx-mut", unranked if rank is None else f"rank {rank:,}")
     if chunk_id not in trace.chosen:
         return [place]
     return [h("span.qx-mark.qx-hit", f"✓ {trace.chosen.index(chunk_id) + 1}"), " ", place]

@@ -11,7 +11,7 @@ from typing import Any
 
 from core.answer.evidence import EvidenceAnswer
 from core.draw.answers import answer_place
-from core.draw.nodes import Node, h
+from core.draw.nodes import Node, chunk_link, h
 from core.draw.text import MAX_SHOWN, drawn
 from core.draw.words import counted, step_class
 from core.prose import Prose
@@ -100,33 +100,22 @@ def _passage(
         chunk, step = workspace[chunk_id], chosen.get(chunk_id)
         if chunk.start > at:
             parts += drawn(prose, at, chunk.start)
+        last = min(chunk.end, chunk.start + MAX_SHOWN)
+        opens: dict[str, Any] = {"data-act": "open", "data-arg": str(chunk_id)}
         if step is None:
-            mark: dict[str, Any] = {"class": "qx-chunk qx-missed"}
-            words = drawn(prose, chunk.start, min(chunk.end, chunk.start + MAX_SHOWN))
+            parts.append(h("span.qx-chunk.qx-missed", opens, *drawn(prose, chunk.start, last)))
         else:
             on = look == step
-            mark = {
-                "class": f"qx-chunk qx-chosen {step_class(step)}" + (" qx-marked" if on else ""),
-                "data-show": on,
-            }
-            words = [
-                h("span.qx-pin", str(step)),
-                *drawn(
-                    prose,
-                    chunk.start,
-                    min(chunk.end, chunk.start + MAX_SHOWN),
-                    answer_place(chunk, answer),
-                    run,
-                ),
-            ]
-        parts.append(h("span", {**mark, "data-act": "open", "data-arg": str(chunk_id)}, *words))
+            kind = f".{step_class(step)}" + ".qx-marked" * on
+            words = drawn(prose, chunk.start, last, answer_place(chunk, answer), run)
+            shown = {**opens, "data-show": on}
+            parts.append(h(f"span.qx-chunk.qx-chosen{kind}", shown, h("span.qx-pin", str(step)), *words))
         at = max(at, chunk.end)
-        link = h("button.qx-link", {"data-act": "open", "data-arg": str(chunk_id)}, f"chunk {chunk_id:,}")
         where = None
         if chunk.heading_path:
             where = h("span.qx-mut", {"title": " › ".join(chunk.heading_path)}, chunk.heading_path[-1])
         missed = h("strong.qx-missed-name", "missed support ") if step is None else None
-        margin.append(h("div", missed, link, where))
+        margin.append(h("div", missed, chunk_link(chunk_id), where))
     if end > at:
         parts += drawn(prose, at, end)
     if text[end : end + 1] not in ("\n", ""):

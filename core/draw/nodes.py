@@ -52,9 +52,37 @@ def h(tag: str, attributes: dict[str, Any] | Node | None = None, *children: Node
     return [tag, own, [child for child in children if child is not None]]
 
 
+def sends(kind: str, name: str, arg: object, *children: Node | None, **attributes: Any) -> Node:
+    """A button that sends (name, arg) to whoever listens. `kind`: its classes.
+
+    >>> sends("qx-btn.qx-on", "open", 7, "chunk 7", aria_pressed=True)[1]["aria-pressed"]
+    'true'
+    """
+    named = {
+        key.replace("_", "-"): str(value).lower() if isinstance(value, bool) and key != "disabled" else value
+        for key, value in attributes.items()
+    }
+    return h(f"button.{kind}", {"data-act": name, "data-arg": str(arg), **named}, *children)
+
+
 def act(name: str, arg: object, label: str, **attributes: Any) -> Node:
-    """A button that sends (name, arg) to whoever listens."""
-    return h("button.qx-btn", {"data-act": name, "data-arg": str(arg), **attributes}, label)
+    """One that looks like a button."""
+    return sends("qx-btn", name, arg, label, **attributes)
+
+
+def link_to(name: str, arg: object, *words: Node | None, **attributes: Any) -> Node:
+    """One that looks like a link."""
+    return sends("qx-link", name, arg, *words, **attributes)
+
+
+def chunk_link(chunk_id: int, **attributes: Any) -> Node:
+    """One that opens a chunk to be read."""
+    return link_to("open", chunk_id, f"chunk {chunk_id:,}", **attributes)
+
+
+def tip(tag: str, sentence: str, *children: Node | None, **attributes: Any) -> Node:
+    """An element with a sentence that a pointer and the keyboard bring up."""
+    return h(tag, {"title": sentence, "tabindex": "0", **attributes}, *children)
 
 
 def html_of(node: Node) -> str:

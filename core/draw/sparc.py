@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Literal
 
 from core.draw.answers import verdict_line
-from core.draw.nodes import Node, h
+from core.draw.nodes import Node, chunk_link, h, link_to, sends, tip
 from core.draw.tables import table
 from core.draw.words import counted, shorten, step_class
 from core.ingest.sentences import split_sentences
@@ -43,6 +43,7 @@ EMPTY = (
     "A round stands here as soon as it begins: its branches side by side, each with what it asked, where it"
     " looked, what it found and what it answers; below them what the merge kept and dropped."
 )
+SIGNS = "Signs before the chunks of a branch"
 COSTS = "a row a branch: time at work, and what a language model took"
 MOST_SENTENCES = 8
 """Sentences of a note's difference that a card lists."""
@@ -112,11 +113,7 @@ def _totals(run: ShownSparc) -> Node:
         *(h("span", h("strong", value), words) for value, words in totals),
         legend,
         *gold,
-        h(
-            "span",
-            {"title": "Signs before the chunks of a branch"},
-            "+ new in its note, = there before, · not taken",
-        ),
+        h("span", {"title": SIGNS}, "+ new in its note, = there before, · not taken"),
     )
 
 
@@ -147,62 +144,40 @@ def _round(one: SparcRound, run: ShownSparc, leader: str, seen: Finders, opened:
     best = None if one.merged is None else one.merged.best_branch
     n, name = len(one.branches), f"qx-round-{one.number}"
     last = one is run.trace.rounds[-1]
-    lanes = [
-        h(
-            "li",
-            {"class": f"qx-lane {step_class(branch.number)}"},
-            _card(one, branch, run, branch.number == best, seen, opened),
-        )
-        for branch in one.branches
-    ]
+    lanes = []
+    for branch in one.branches:
+        card = _card(one, branch, run, branch.number == best, seen, opened)
+        lanes.append(h(f"li.qx-lane.{step_class(branch.number)}", card))
     below: list[Node] = []
     if one.merged is not None and best is not None:
-        below = [
-            _wire(n, best, into=True),
-            _merge(one.merged, one, run, last=run.trace.stopped is not None and last),
-        ]
+        merge = _merge(one.merged, one, run, last=run.trace.stopped is not None and last)
+        below = [_wire(n, best, into=True), merge]
         below += [] if last else [_wire(len(run.trace.rounds[one.number].branches), best, into=False)]
     elif one.broken is not None:
         below = [h("div.qx-merge.qx-merge-broken", h("div", *_broken(one.broken)))]
+    title, totals = h("h3", {"id": name}, f"Round {one.number}"), _totals(run) if one.number == 1 else None
+    label = {"aria-label": f"Branches of round {one.number}"}
     return h(
         "section.qx-round",
         {"aria-labelledby": name},
-        h(
-            "header.qx-round-head",
-            h("h3", {"id": name}, f"Round {one.number}"),
-            *_round_facts(one, leader),
-            _totals(run) if one.number == 1 else None,
-        ),
-        h(
-            "ol",
-            {"class": f"qx-lanes qx-w{min(max(n, 1), 8)}", "aria-label": f"Branches of round {one.number}"},
-            *lanes,
-        ),
+        h("header.qx-round-head", title, *_round_facts(one, leader), totals),
+        h(f"ol.qx-lanes.qx-w{min(max(n, 1), 8)}", label, *lanes),
         *below,
     )
 
 
 def _round_facts(one: SparcRound, leader: str) -> list[Node]:
     plain_question = one.number == 1 and not one.started.cost.milliseconds and not one.started.cost.calls
-    facts: list[Node] = [
-        h(
-            "span",
-            f"asked on, from the note of {leader}"
-            if leader
-            else "the question as it is"
-            if plain_question
-            else "the question rewritten",
-        )
-    ]
+    asked = "the question as it is" if plain_question else "the question rewritten"
+    facts: list[Node] = [h("span", f"asked on, from the note of {leader}" if leader else asked)]
     chunk_ids = [chunk.chunk_id for branch in one.branches for chunk in branch.chunks]
     if chunk_ids:
         facts.append(h("span", f"{len(chunk_ids)} found, {len(set(chunk_ids))} different"))
     if one.merged is not None and one.merged.overlap is not None:
-        overlap = {"class": "qx-kv", "title": OVERLAP, "tabindex": "0"}
-        facts.append(h("span", overlap, f"overlap {one.merged.overlap:.2f}"))
+        facts.append(tip("span.qx-kv", OVERLAP, f"overlap {one.merged.overlap:.2f}"))
     if one.started.cost.calls:
-        took = {"class": "qx-kv", "title": "What the query rewriter took", "tabindex": "0"}
-        facts.append(h("span", took, f"rewriter {cost_words(one.started.cost)}"))
+        took = f"rewriter {cost_words(one.started.cost)}"
+        facts.append(tip("span.qx-kv", "What the query rewriter took", took))
     return [h("span.qx-facts.qx-sm.qx-mut", *facts)]
 
 
@@ -212,19 +187,11 @@ def _wire(n: int, lead: int, *, into: bool) -> Node:
     hub = middle[min(lead, n) - 1]
     lines = []
     for i, x in enumerate(middle, start=1):
-        course = (
-            f"M{x:.0f} 0C{x:.0f} 18 {hub:.0f} 8 {hub:.0f} 26"
-            if into
-            else f"M{hub:.0f} 0C{hub:.0f} 18 {x:.0f} 8 {x:.0f} 26"
-        )
-        kind = (
-            f"qx-wire-lead {step_class(lead)}"
-            if into and i == lead
-            else "qx-wire-on"
-            if into
-            else "qx-wire-out"
-        )
-        lines.append(h("path", {"class": kind, "d": course}))
+        start, end, kind = (x, hub, ".qx-wire-on") if into else (hub, x, ".qx-wire-out")
+        if into and i == lead:
+            kind = f".qx-wire-lead.{step_class(lead)}"
+        course = f"M{start:.0f} 0C{start:.0f} 18 {end:.0f} 8 {end:.0f} 26"
+        lines.append(h(f"path{kind}", {"d": course}))
     view = {"viewBox": f"0 0 {_WIRE} 26", "preserveAspectRatio": "none", "aria-hidden": "true"}
     return h("div.qx-wire", h("svg", view, *lines))
 
@@ -259,7 +226,7 @@ def _card(
     one: SparcRound, branch: SparcBranch, run: ShownSparc, best: bool, seen: Finders, opened: int | None
 ) -> Node:
     name, sentence = STRATEGY_NAMES[branch.query.strategy], STRATEGY_SENTENCES[branch.query.strategy]
-    marks: list[Node] = [h("span.qx-strategy", {"title": sentence, "tabindex": "0"}, name), h("span.qx-grow")]
+    marks: list[Node] = [tip("span.qx-strategy", sentence, name), h("span.qx-grow")]
     chosen = run.trace.chosen_branch is branch and bool(run.trace.answer.strip())
     if best or chosen:
         title = "The context manager chose this branch: the next round goes on from its note"
@@ -268,21 +235,14 @@ def _card(
         marks.append(h("span.qx-mark.qx-best", {"title": title}, "wins" if chosen else "leads"))
     query_words = asked_anew(run.trace.started.question, shorten(branch.query.query, _LONGEST))
     words = [h("em", said) if fresh else said for said, fresh in query_words]
-    reason = branch.query.reason.removeprefix("rules: ")
+    reason = branch.query.reason
+    label = f"Round {one.number}, branch {branch.number}, {name}" + ", leads" * best
     return h(
-        "div",
-        {
-            "class": "qx-branch" + " qx-won" * (best or chosen),
-            "role": "group",
-            "aria-label": f"Round {one.number}, branch {branch.number}, {name}" + ", leads" * best,
-        },
+        "div.qx-branch" + ".qx-won" * (best or chosen),
+        {"role": "group", "aria-label": label},
         h("div.qx-step-head", h("span.qx-pin", branch_name(one.number, branch.number)), *marks),
         h("p.qx-sparc-query", {"dir": "auto"}, *words),
-        (
-            h("p.qx-sm.qx-mut", {"dir": "auto"}, shorten(reason, _LONGEST))
-            if reason and reason != "the plain question"
-            else None
-        ),
+        _reason(reason) if reason != "the plain question" else None,
         _look(branch, run),
         _retrieved_chunks(branch, run, seen, opened),
         _answer(branch, run),
@@ -319,26 +279,21 @@ def _some(rows: Sequence[Node], label: str, kind: str, most: int) -> Node:
 def _chunk(chunk: Hit, branch: SparcBranch, run: ShownSparc, before: Sequence[str], opened: bool) -> Node:
     is_gold = chunk.chunk_id in run.gold
     sign, taken = _taken(chunk.chunk_id, branch)
-    title = (
-        f"chunk {chunk.chunk_id:,}"
-        + ", support" * is_gold
-        + (f", {taken}" if taken else "")
-        + (f", found before by {', '.join(before)}" if before else "")
-    )
-    attributes = {
-        "class": "qx-chunk-row" + " qx-again" * bool(before) + " qx-gold-row" * is_gold + " qx-on" * opened,
-        "data-act": "open",
-        "data-arg": str(chunk.chunk_id),
-        "data-same": str(chunk.chunk_id),
-        "aria-label": title,
-        "aria-pressed": str(opened).lower(),
-        "title": f"{title}: {shorten(plain(chunk.text), 240)}",
-    }
+    found_before = f"found before by {', '.join(before)}" if before else ""
+    facts = (f"chunk {chunk.chunk_id:,}", "support" * is_gold, taken, found_before)
+    title = ", ".join(filter(None, facts))
+    kind = "qx-chunk-row" + ".qx-again" * bool(before) + ".qx-gold-row" * is_gold + ".qx-on" * opened
     words = h("span.qx-chunk-text", {"dir": "auto"}, shorten(one_line(chunk.text), 160))
     tick = h("span.qx-found-at", "✓ ") if is_gold else None
     number = h("span.qx-chunk-id", tick, f"{chunk.chunk_id:,}")
     mark = h("span.qx-sign", {"aria-hidden": "true"}, sign)
-    return h("li", h("button", attributes, mark, words, number))
+    about = {
+        "data-same": str(chunk.chunk_id),
+        "aria-label": title,
+        "aria-pressed": opened,
+        "title": f"{title}: {shorten(plain(chunk.text), 240)}",
+    }
+    return h("li", sends(kind, "open", chunk.chunk_id, mark, words, number, **about))
 
 
 def _taken(chunk_id: int, branch: SparcBranch) -> tuple[str, str]:
@@ -361,24 +316,17 @@ def _note(branch: SparcBranch) -> Node | None:
         words = "note unchanged" if branch.noted.after.text.strip() else "note empty"
         return h("p.qx-sm.qx-mut", words)
     lines = [*_sentences(added, "+", "added", "qx-added"), *_sentences(removed, "−", "removed", "qx-removed")]
-    summary = f"note: {counted(len(added), 'sentence')} added" + (
-        f", {len(removed)} removed" if removed else ""
-    )
+    gone = f", {len(removed)} removed" if removed else ""
+    summary = f"note: {counted(len(added), 'sentence')} added{gone}"
     return h("details.qx-sm.qx-cost", h("summary", summary), h("ul.qx-difference", *lines))
 
 
 def _sentences(sentences: Sequence[str], sign: str, word: str, kind: str) -> Iterator[Node]:
+    begin = h("span.qx-sign", {"aria-hidden": "true"}, sign), h("span.qx-unseen", f"{word}: ")
     for sentence in sentences[:MOST_SENTENCES]:
-        unseen = h("span.qx-unseen", f"{word}: ")
-        yield h(
-            "li",
-            {"class": kind},
-            h("span.qx-sign", {"aria-hidden": "true"}, sign),
-            unseen,
-            h("span", {"dir": "auto"}, shorten(sentence, 280)),
-        )
+        yield h(f"li.{kind}", *begin, h("span", {"dir": "auto"}, shorten(sentence, 280)))
     if len(sentences) > MOST_SENTENCES:
-        yield h("li", {"class": f"{kind} qx-mut"}, f"{len(sentences) - MOST_SENTENCES} more {word}")
+        yield h(f"li.{kind}.qx-mut", f"{len(sentences) - MOST_SENTENCES} more {word}")
 
 
 def note_difference(before: Note, after: Note) -> tuple[list[str], list[str]]:
@@ -388,9 +336,8 @@ def note_difference(before: Note, after: Note) -> tuple[list[str], list[str]]:
     (['He stayed.'], ['She left.'])
     """
     old, new = _sentences_of(before.text), _sentences_of(after.text)
-    return [sentence for sentence in new if sentence not in old], [
-        sentence for sentence in old if sentence not in new
-    ]
+    gained = [sentence for sentence in new if sentence not in old]
+    return gained, [sentence for sentence in old if sentence not in new]
 
 
 def _sentences_of(text: str) -> list[str]:
@@ -413,8 +360,7 @@ def _answer(branch: SparcBranch, run: ShownSparc) -> Node | None:
     if branch.judged is not None:
         accepted = branch.judged.verdict == "stop"
         sentence = "The evaluator accepts the answer" if accepted else "The evaluator wants to know more"
-        attributes = {"class": "qx-mark" + " qx-hit" * accepted, "title": sentence, "tabindex": "0"}
-        pill = h("span", attributes, "accepted" if accepted else "go on")
+        pill = tip("span.qx-mark" + ".qx-hit" * accepted, sentence, "accepted" if accepted else "go on")
     return h("div.qx-said", words, sure, verdict, h("span.qx-grow"), pill)
 
 
@@ -422,25 +368,14 @@ NO_ANSWER = "no answer in the evidence"
 
 
 def _sure(confidence: float) -> Node:
-    return h(
-        "span.qx-kv.qx-sm.qx-mut.qx-sure", {"title": CONFIDENCE, "tabindex": "0"}, sure_words(confidence)
-    )
+    return tip("span.qx-kv.qx-sm.qx-mut.qx-sure", CONFIDENCE, sure_words(confidence))
 
 
 def _cited(citations: Sequence[int], run: ShownSparc) -> Node | None:
     if not citations:
         return None
     links = [
-        h(
-            "button.qx-link",
-            {
-                "data-act": "open",
-                "data-arg": str(i),
-                "data-same": str(i),
-                "aria-label": f"cited: chunk {i:,}",
-            },
-            f"{i:,}",
-        )
+        link_to("open", i, f"{i:,}", data_same=str(i), aria_label=f"cited: chunk {i:,}")
         for i in dict.fromkeys(citations)
         if 0 <= i < run.trace.started.n_chunks
     ]
@@ -449,20 +384,23 @@ def _cited(citations: Sequence[int], run: ShownSparc) -> Node | None:
 
 def _verdict(branch: SparcBranch, run: ShownSparc) -> list[Node]:
     """Why the evaluator decided so, and what the answer rests on."""
-    nodes = []
-    reason = "" if branch.judged is None else branch.judged.reason.removeprefix("rules: ")
-    if reason:
-        nodes.append(h("p.qx-sm.qx-mut", {"dir": "auto"}, shorten(reason, _LONGEST)))
+    reason = None if branch.judged is None else _reason(branch.judged.reason)
     answered = branch.answered
     cited = None if answered is None or not answered.answer.strip() else _cited(answered.citations, run)
-    return [*nodes, *([cited] if cited is not None else [])]
+    return [node for node in (reason, cited) if node is not None]
+
+
+def _reason(words: str) -> Node | None:
+    """Why an agent decided so, where it says that."""
+    words = words.removeprefix("rules: ")
+    return h("p.qx-sm.qx-mut", {"dir": "auto"}, shorten(words, _LONGEST)) if words else None
 
 
 def _broken(broken: BrokenOff) -> list[Node]:
     """Who could not go on, and why."""
     why = broken.message or f"the budget of {broken.reason} is used up"
     sentence = "Whose turn it was when the run ended"
-    mark = h("span.qx-mark.qx-warn", {"title": sentence, "tabindex": "0"}, broken.agent)
+    mark = tip("span.qx-mark.qx-warn", sentence, broken.agent)
     return [mark, " ", h("span.qx-sm", {"dir": "auto"}, shorten(why, _LONGEST))]
 
 
@@ -508,29 +446,13 @@ def _costs(branch: SparcBranch) -> Node | None:
     }
     if branch.broken is not None:
         costs[branch.broken.agent] = branch.broken.cost
-    rows = [
-        h(
-            "tr",
-            h("th", {"scope": "row"}, agent),
-            *(
-                h("td", cell)
-                for cell in (
-                    f"{cost.calls}",
-                    f"{cost.prompt_tokens:,} + {cost.completion_tokens:,}",
-                    f"{cost.milliseconds:,.0f}",
-                )
-            ),
-            h(
-                "td",
-                (
-                    "none"
-                    if branch.broken is not None and agent == branch.broken.agent
-                    else _STRUCTURES.get(cost.structure or "", "")
-                ),
-            ),
-        )
-        for agent, cost in costs.items()
-    ]
+    rows = []
+    for agent, cost in costs.items():
+        broke = branch.broken is not None and agent == branch.broken.agent
+        tokens = f"{cost.prompt_tokens:,} + {cost.completion_tokens:,}"
+        reply = "none" if broke else _STRUCTURES.get(cost.structure or "", "")
+        cells = (f"{cost.calls}", tokens, f"{cost.milliseconds:,.0f}", reply)
+        rows.append(h("tr", h("th", {"scope": "row"}, agent), *(h("td", cell) for cell in cells)))
     head: list[str | tuple[str, str]] = [
         "agent",
         "calls",
@@ -538,10 +460,8 @@ def _costs(branch: SparcBranch) -> Node | None:
         "ms",
         ("reply", "How the structured reply was got"),
     ]
-    whole = cost_words(branch.cost)
-    return h(
-        "details.qx-cost.qx-sm", h("summary", whole), table(head, rows, f"What branch {branch.number} took")
-    )
+    took = table(head, rows, f"What branch {branch.number} took")
+    return h("details.qx-cost.qx-sm", h("summary", cost_words(branch.cost)), took)
 
 
 def _merge(merged: Merged, one: SparcRound, run: ShownSparc, *, last: bool) -> Node:
@@ -551,7 +471,6 @@ def _merge(merged: Merged, one: SparcRound, run: ShownSparc, *, last: bool) -> N
         leads = f"Branch {branch_name(one.number, merged.best_branch)} {'wins' if wins else 'leads'}"
     else:
         leads = f"Its note {'is the last' if last else 'goes on'}"
-    reason = merged.reason.removeprefix("rules: ")
     sentences = _sentences_of(merged.note.text)
     note = None
     if sentences:
@@ -564,15 +483,9 @@ def _merge(merged: Merged, one: SparcRound, run: ShownSparc, *, last: bool) -> N
     fate_of = fates(run.trace, one.number)
     kept, dropped = [fate for fate in fate_of if fate.stays], [fate for fate in fate_of if not fate.stays]
     return h(
-        "div",
-        {"class": f"qx-merge {step_class(merged.best_branch)}", "id": f"qx-merge-{one.number}"},
-        h(
-            "div",
-            h("strong", leads),
-            h("p.qx-sm.qx-mut", {"dir": "auto"}, shorten(reason, _LONGEST)) if reason else None,
-            note,
-            cost,
-        ),
+        f"div.qx-merge.{step_class(merged.best_branch)}",
+        {"id": f"qx-merge-{one.number}"},
+        h("div", h("strong", leads), _reason(merged.reason), note, cost),
         _fates(f"Kept in the note: {len(kept)}", kept, run, "qx-kept"),
         _fates(f"Dropped: {len(dropped)}", dropped, run, "qx-dropped"),
     )
@@ -588,8 +501,7 @@ def _fate(fate: Fate, run: ShownSparc) -> Node:
     is_gold = fate.chunk_id in run.gold
     text = run.texts.get(fate.chunk_id, "")
     paint = step_class(fate.branches[0]) if fate.branches else "qx-solo"
-    attributes = {"class": "qx-link", "data-act": "open", "data-arg": str(fate.chunk_id)}
-    link = h("button", {**attributes, "data-same": str(fate.chunk_id)}, f"{fate.chunk_id:,}")
+    link = link_to("open", fate.chunk_id, f"{fate.chunk_id:,}", data_same=str(fate.chunk_id))
     support = None
     if is_gold:
         mark = "qx-found-at" if fate.stays else "qx-lost"
@@ -621,25 +533,19 @@ def final(run: ShownSparc | None) -> list[Node]:
     for chunk_id in sorted(run.evidence):
         words = run.texts.get(chunk_id, "")
         extract = excerpt(words, answer if chunk_id in cited else "", 160)
-        link = {"class": "qx-link", "data-act": "open", "data-arg": str(chunk_id), "data-same": str(chunk_id)}
+        mark = h("mark.qx-answer-mark", extract.mark) if extract.mark else None
+        whole = {"dir": "auto", "title": shorten(plain(words), 600)}
+        finds = [
+            h("span.qx-mark", "cited") if chunk_id in cited else None,
+            h("span.qx-mark.qx-hit", "support") if chunk_id in run.gold else None,
+            h("span.qx-sm.qx-mut", f"found by {', '.join(finders.get(chunk_id, ())) or 'none'}"),
+        ]
         items.append(
             h(
-                "li",
-                {"class": "qx-cited-item" if chunk_id in cited else None},
-                h("button", link, f"chunk {chunk_id:,}"),
-                h(
-                    "span.qx-rests",
-                    {"dir": "auto", "title": shorten(plain(words), 600)},
-                    extract.before,
-                    h("mark.qx-answer-mark", extract.mark) if extract.mark else None,
-                    extract.after,
-                ),
-                h(
-                    "span.qx-finds",
-                    h("span.qx-mark", "cited") if chunk_id in cited else None,
-                    h("span.qx-mark.qx-hit", "support") if chunk_id in run.gold else None,
-                    h("span.qx-sm.qx-mut", f"found by {', '.join(finders.get(chunk_id, ())) or 'none'}"),
-                ),
+                "li" + ".qx-cited-item" * (chunk_id in cited),
+                chunk_link(chunk_id, data_same=str(chunk_id)),
+                h("span.qx-rests", whole, extract.before, mark, extract.after),
+                h("span.qx-finds", *finds),
             )
         )
     head = h("h3", "What the answer rests on" if answer else "What was found")
@@ -652,22 +558,16 @@ def costs(run: ShownSparc | None) -> list[Node]:
     """A bar a branch: how long it worked, and the tokens of its calls."""
     if run is None or run.status == "running":
         return []
-    totals = [
-        (branch_name(one.number, branch.number), branch, one.best is branch)
-        for one in run.trace.rounds
-        for branch in one.branches
-        if branch.retrieved is not None
-    ]
-    longest = max((branch.cost.milliseconds for _, branch, _ in totals), default=0.0)
+    branches = [(one, branch) for one in run.trace.rounds for branch in one.branches if branch.retrieved]
+    longest = max((branch.cost.milliseconds for _, branch in branches), default=0.0)
     rows: list[Node] = []
-    for name, branch, best in totals:
-        cost = branch.cost
+    for one, branch in branches:
+        cost, best = branch.cost, ".qx-best" * (one.best is branch)
         share = 100 * cost.milliseconds / longest if longest else 0.0
-        label = f"{name} {STRATEGY_NAMES[branch.query.strategy]}"
-        paint = step_class(branch.number)
+        label = f"{branch_name(one.number, branch.number)} {STRATEGY_NAMES[branch.query.strategy]}"
         rows += [
-            h("span", {"class": "qx-best" if best else None}, label),
-            h("span", {"class": f"qx-bar-of {paint}" + " qx-best" * best, "--x": f"{share:.1f}%"}),
+            h(f"span{best}", label),
+            h(f"span.qx-bar-of.{step_class(branch.number)}{best}", {"--x": f"{share:.1f}%"}),
             h("span.qx-mut", cost_words(cost)),
         ]
     if not rows:

@@ -6,7 +6,7 @@ between up to three rounds only. What it says is in core.sparc_story.
 
 from __future__ import annotations
 
-from core.draw.nodes import Node, h
+from core.draw.nodes import Node, h, sends
 from core.draw.sparc import ShownSparc
 from core.draw.story_line import answer_part, part_head, question_part, story_line
 from core.draw.words import counted, shorten, step_class
@@ -53,27 +53,24 @@ def _round(part: RoundPart, n_gold: int) -> Node:
         if part.number == 1 or not any(fresh for _, fresh in part.query)
         else ["Asked on: ", *(h("em", words) if fresh else words for words, fresh in part.query)]
     )
-    button = h(
-        "button.qx-part",
-        {"data-act": "goto", "data-arg": f"qx-round-{part.number}"},
+    inner = [
         part_head(f"round {part.number} · {counted(n, 'branch')}", badge),
         h("span.qx-part-words.qx-part-chunk", {"dir": "auto"}, *words),
         h("span.qx-part-foot", shorten(outcome, 160)),
-    )
-    return h("li", {"class": f"qx-told {step_class(part.branch)}"}, button)
+    ]
+    button = sends("qx-part", "goto", f"qx-round-{part.number}", *inner)
+    return h(f"li.qx-told.{step_class(part.branch)}", button)
 
 
 def _merge(part: RoundPart) -> Node:
     badge = h("span.qx-badge.qx-merge-sign", {"aria-hidden": "true"}, "⋏")
     chunks = "chunk" if part.n_kept == 1 else "chunks"
-    button = h(
-        "button.qx-part",
-        {"data-act": "goto", "data-arg": f"qx-merge-{part.number}"},
+    inner = [
         part_head("merge", badge),
         h("span.qx-part-words", f"Kept {part.n_kept} {chunks}, dropped {part.n_dropped}"),
         h("span.qx-part-foot", f"of {part.n_kept + part.n_dropped} different ones"),
-    )
-    return h("li.qx-told.qx-merged", button)
+    ]
+    return h("li.qx-told.qx-merged", sends("qx-part", "goto", f"qx-merge-{part.number}", *inner))
 
 
 def _stopped(trace: SparcTrace) -> Node:

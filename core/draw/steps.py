@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.draw.nodes import Node, h
+from core.draw.nodes import Node, chunk_link, h, sends
 from core.draw.words import EXPLAIN, counted, number, shorten, step_class
-from core.ending import end_sentence
+from core.ending import end_sentence, review_sentence
 from core.events import StepTaken, Trace
 from core.story import one_line
 
@@ -28,9 +28,7 @@ def step_card(
         marks.append(h("span.qx-mark", {"title": "A person chose this chunk, not the agent"}, "forced"))
     if gold:
         hit = step.chunk_id in gold
-        marks.append(
-            h("span", {"class": "qx-mark qx-hit" if hit else "qx-mark"}, "support" if hit else "not support")
-        )
+        marks.append(h("span.qx-mark" + ".qx-hit" * hit, "support" if hit else "not support"))
     if step.chunk_id in trace.taken_back:
         marks.append(h("span.qx-mark.qx-warn", {"title": EXPLAIN["review"]}, "taken back"))
     if step.n_state_tokens_dropped:
@@ -41,30 +39,18 @@ def step_card(
         marks.append(h("span.qx-mark.qx-warn", {"title": cut}, "state cut"))
     lo, hi = scale
     share = min(1.0, max(0.0, (step.q_value - min(lo, 0.0)) / ((hi - min(lo, 0.0)) or 1.0)))
+    bar = h("span.qx-bar", {"--x": f"{100 * share:.1f}%"})
     return h(
-        "div",
-        {"class": f"qx-step {step_class(step.step)}" + (" qx-on" if on else "")},
+        f"div.qx-step.{step_class(step.step)}" + ".qx-on" * on,
         h(
             "div.qx-step-top",
-            h(
-                "button.qx-badge",
-                {"data-act": "look", "data-arg": str(step.step), "aria-label": f"Show step {step.step}"},
-                str(step.step),
-            ),
+            sends("qx-badge", "look", step.step, str(step.step), aria_label=f"Show step {step.step}"),
             h("p.qx-quote", shorten(one_line(step.text), 260)),
-            h(
-                "span.qx-worth",
-                number(score_name, f"{step.q_value:.2f}", "q"),
-                h("span.qx-bar", {"--x": f"{100 * share:.1f}%"}),
-            ),
+            h("span.qx-worth", number(score_name, f"{step.q_value:.2f}", "q"), bar),
         ),
         h(
             "div.qx-step-head.qx-sm",
-            h(
-                "button.qx-link",
-                {"data-act": "open", "data-arg": str(step.chunk_id)},
-                f"chunk {step.chunk_id:,}",
-            ),
+            chunk_link(step.chunk_id),
             *marks,
             number("p", f"{step.probability:.2f}", "p") if trace.started.config.temperature else None,
             number("place ρ", f"{step.position:.2f}", "rho") if step.position is not None else None,
@@ -84,14 +70,15 @@ def _reviewed(trace: Trace, step: StepTaken) -> Node | None:
     return number("beside the others Q", f"{stopped.review[step.step - 1]:.2f}", "review")
 
 
-def stop_card(words: str, *, stopped: bool, n_kept: int, tokens: int | None, reviewed: str) -> Node:
-    """Where the steps end. words: why, in a sentence. tokens: of the `n_kept` chunks; None where nobody
-    counted. reviewed: what the review brought, empty where there was none.
+def stop_card(words: str, trace: Trace, tokens: int | None) -> Node:
+    """Where the steps of a trace end. words: why, in a sentence. tokens: of its evidence; None where nobody
+    counted.
     """
+    n_kept, reviewed = len(trace.evidence), review_sentence(trace)
     size = counted(n_kept, "chunk") + ("" if tokens is None else f", {tokens:,} tokens")
     return h(
         "div.qx-stop",
-        h("strong", "Stopped. " * stopped + words),
+        h("strong", "Stopped. " * (trace.stopped is not None) + words),
         f" {size}." if n_kept else "",
         h("p.qx-sm", reviewed) if reviewed else None,
     )

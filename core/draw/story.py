@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from core.draw.nodes import Node, h
+from core.draw.nodes import Node, h, sends
 from core.draw.story_line import answer_part, part_head, question_part, story_line
 from core.draw.words import counted, step_class
 from core.story import Story, StoryPart, ordinal
@@ -36,28 +36,23 @@ def _choice(part: StoryPart, n_chunks: int, look: int) -> Node:
     assert part.step is not None
     badge = h("span.qx-badge", str(part.step))
     notes = [" · yours"] * (part.chosen_by == "person") + [" · taken back"] * part.taken_back
-    current = {"aria-current": "step"} if look == part.step else {}
-    button = h(
-        "button.qx-part",
-        {"data-act": "look", "data-arg": str(part.step), **current},
+    inner = [
         part_head(f"chunk {part.chunk_id:,}{''.join(notes)}", badge),
         _words(part),
         h("span.qx-part-foot", {"title": RANKS}, *_rise(part.ranks, n_chunks)),
-    )
-    classes = ["qx-told", step_class(part.step), "qx-on" * bool(current), "qx-taken-back" * part.taken_back]
-    return h("li", {"class": " ".join(filter(None, classes))}, button)
+    ]
+    kind = step_class(part.step) + ".qx-on" * (look == part.step) + ".qx-taken-back" * part.taken_back
+    return h(f"li.qx-told.{kind}", _look_at(part.step, look, inner))
 
 
 def _missed(part: StoryPart) -> Node:
     badge = h("span.qx-badge.qx-ask", {"aria-hidden": "true"}, "?")
-    button = h(
-        "button.qx-part",
-        {"data-act": "open", "data-arg": str(part.chunk_id)},
+    inner = [
         part_head(f"missed: {part.chunk_id:,}", badge),
         _words(part),
         h("span.qx-part-foot", {"title": RANKS}, _ranks(part.ranks)),
-    )
-    return h("li.qx-told.qx-miss", button)
+    ]
+    return h("li.qx-told.qx-miss", sends("qx-part", "open", part.chunk_id, *inner))
 
 
 def _end(story: Story, look: int, n_looks: int, tokens: int | None) -> Node:
@@ -70,10 +65,13 @@ def _end(story: Story, look: int, n_looks: int, tokens: int | None) -> Node:
     ]
     if n_looks == len(story.steps):
         return h("li.qx-ends", h("div.qx-part", *inner))
-    on = look == n_looks
-    current = {"aria-current": "step"} if on else {}
-    button = h("button.qx-part", {"data-act": "look", "data-arg": str(n_looks), **current}, *inner)
-    return h("li", {"class": "qx-ends" + (" qx-on" if on else "")}, button)
+    return h("li.qx-ends" + ".qx-on" * (look == n_looks), _look_at(n_looks, look, inner))
+
+
+def _look_at(n: int, look: int, inner: Sequence[Node]) -> Node:
+    """A part that shows look `n`; `look` is the one that is shown."""
+    current = {"aria-current": "step"} if look == n else {}
+    return sends("qx-part", "look", n, *inner, **current)
 
 
 def _words(part: StoryPart) -> Node:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from core.draw.answers import CONFIDENCE, LONGEST, UNRELIABLE
-from core.draw.nodes import Node, h
+from core.draw.nodes import Node, h, sends
 from core.draw.words import shorten
 from core.story import StoryAnswer, sure
 
@@ -48,13 +48,10 @@ def answer_part(answer: StoryAnswer, none: str = "", why: str = UNRELIABLE) -> N
         words,
         h("span.qx-part-foot", *foot),
     ]
-    if answer.chunk_id is None:
-        return h("li", {"class": f"qx-ends {kind}"}, h("div.qx-part", *inner))
-    return h(
-        "li",
-        {"class": f"qx-ends {kind}"},
-        h("button.qx-part", {"data-act": "open", "data-arg": str(answer.chunk_id)}, *inner),
-    )
+    part = h("div.qx-part", *inner)
+    if answer.chunk_id is not None:
+        part = sends("qx-part", "open", answer.chunk_id, *inner)
+    return h("li", {"class": f"qx-ends {kind}"}, part)
 
 
 def part_head(words: str, sign: Node | None = None) -> Node:

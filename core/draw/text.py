@@ -104,10 +104,18 @@ def turn_pages(workspace: Workspace, page: Page) -> list[Node]:
 def crumb(workspace: Workspace, centre: int, chunk_id: int) -> Node:
     """Where in the documents a page lies, and which chunk is marked."""
     chunk, around = workspace[chunk_id], workspace[centre]
-    path, title = around.heading_path, workspace.documents[around.document].title
-    words = " › ".join(path if path[:1] == (title,) else (title, *path))
+    words = path_words(workspace.documents[around.document].title, around.heading_path)
     label = f"chunk {chunk.chunk_id:,} of {len(workspace):,} · {chunk.type} · {chunk.n_tokens} tokens"
     return h("div.qx-crumb", h("span", words), h("span.qx-mut", {"title": EXPLAIN["tokens"]}, label))
+
+
+def path_words(title: str, headings: tuple[str, ...]) -> str:
+    """Where a chunk stands; a document that begins with its title as a heading says it once.
+
+    >>> path_words("Salt", ("Salt", "Mines"))
+    'Salt › Mines'
+    """
+    return " › ".join(headings if headings[:1] == (title,) else (title, *headings))
 
 
 def found_by(names: Sequence[str], words: str) -> Node:
@@ -144,6 +152,8 @@ def page_around(workspace: Workspace, chunk_id: int) -> Page:
     """A page of about PAGE_CHARACTERS around a chunk, whole chunks only."""
     document, row = workspace.locate(chunk_id)
     table = workspace.tables[document]
-    first = int(np.searchsorted(table.end, table.start[row] - PAGE_CHARACTERS // 3, side="left"))
-    last = int(np.searchsorted(table.start, table.end[row] + 2 * PAGE_CHARACTERS // 3, side="right"))
+    start = table.start[row] - PAGE_CHARACTERS // 3
+    end = table.end[row] + 2 * PAGE_CHARACTERS // 3
+    first = int(np.searchsorted(table.end, start, side="left"))
+    last = int(np.searchsorted(table.start, end, side="right"))
     return document, min(first, row), max(last, row + 1)

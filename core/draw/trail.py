@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.draw.nodes import Node, h
+from core.draw.nodes import Node, chunk_link, h, tip
 from core.draw.tables import table
 from core.events import Trace
 from core.trail import Trail, gold_trails
@@ -35,22 +35,16 @@ def trail_table(trace: Trace, gold: Sequence[int], name: str) -> Node:
 
 
 def _row(trail: Trail, trace: Trace) -> Node:
-    link = h(
-        "button.qx-link",
-        {"data-act": "open", "data-arg": str(trail.chunk_id), "data-same": str(trail.chunk_id)},
-        f"chunk {trail.chunk_id:,}",
-    )
+    link = chunk_link(trail.chunk_id, data_same=str(trail.chunk_id))
     lost_at = trail.loss.step if trail.loss else None
     cells = []
     for look, standing in enumerate(trail.standings, start=1):
         if standing is None:
             cells.append(h("td.qx-mut", "·" if trail.found_at and look > trail.found_at else "–"))
             continue
-        classes = "qx-mark qx-hit" if look == trail.found_at else "qx-lost" if look == lost_at else None
+        kind = ".qx-mark.qx-hit" if look == trail.found_at else ".qx-lost" if look == lost_at else ""
         sentence = f"Rank {standing.rank:,} before step {look}, Q {standing.q_value:.3f}"
-        cells.append(
-            h("td", h("span", {"class": classes, "title": sentence, "tabindex": "0"}, f"{standing.rank:,}"))
-        )
+        cells.append(h("td", tip(f"span{kind}", sentence, f"{standing.rank:,}")))
     kind = "qx-fate qx-found-at" if trail.found_at else "qx-fate"
     return h("tr", h("th", {"scope": "row"}, link, h("div", {"class": kind}, fate(trail, trace))), *cells)
 

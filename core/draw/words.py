@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.draw.nodes import Node, h
+from core.draw.nodes import Node, h, tip
 
 EXPLAIN = {
     "q": (
@@ -47,7 +47,7 @@ def step_class(step: int) -> str:
 
 def number(label: str, value: str, explain: str) -> Node:
     """A labelled number with its sentence."""
-    return h("span.qx-kv", {"title": EXPLAIN[explain], "tabindex": "0"}, h("span.qx-mut", f"{label} "), value)
+    return tip("span.qx-kv", EXPLAIN[explain], h("span.qx-mut", f"{label} "), value)
 
 
 def figure_title(title: str, words: str = "") -> list[Node]:

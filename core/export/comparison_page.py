@@ -123,8 +123,7 @@ def _strip(views: Sequence[LoggedView], data: dict[str, Any]) -> Iterator[Node]:
         yield h("p.qx-mut", "Q of all chunks is not in this page: it was not kept, or had no room.")
         return
     choices = [
-        act("column", run["column"], run["name"], **{"aria-pressed": str(not i).lower()})
-        for i, run in enumerate(data["runs"])
+        act("column", run["column"], run["name"], aria_pressed=not i) for i, run in enumerate(data["runs"])
     ]
     head = h("h3", "Step by step")
     buttons = h("div.qx-row", {"role": "group", "aria-label": "Column"}, *choices)

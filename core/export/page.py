@@ -20,9 +20,9 @@ from core.draw.sparc import ShownSparc
 from core.draw.steps import step_card, stop_card
 from core.draw.story import story_nodes
 from core.draw.tables import fields
+from core.draw.text import path_words
 from core.draw.trail import gold_trail
 from core.draw.words import counted
-from core.ending import review_sentence
 from core.events import Trace
 from core.export.frame import (
     about,
@@ -37,7 +37,8 @@ from core.export.frame import (
 from core.export.live import packed_looks, packed_texts
 from core.export.logged import MAX_PICTURES, LoggedView, strip_data, view_of
 from core.export.run_map import run_picture
-from core.export.words import branches_of, score_name, settings_of, why_ended
+from core.export.words import score_name, settings_of, why_ended
+from core.log.branches import readable_branches
 from core.log.places import place_of
 from core.log.records import LoggedDocument, LoggedRun, known_answer_of
 from core.sparc.retriever import SPARC
@@ -57,7 +58,7 @@ def run_page(run: LoggedRun, documents: Sequence[LoggedDocument], *, with_text: 
     those that have room besides, and the documents with the chunks marked in them.
     """
     view = view_of(run, documents, with_text)
-    branches = branches_of(run) if with_text else None  # nearly all that they say is text of documents
+    branches = readable_branches(run) if with_text else None  # nearly all that they say is text of documents
     if branches is not None:
         data = _branch_data(view, branches)
         body = list(_branch_sections(view, branches))
@@ -194,13 +195,7 @@ def _steps(view: LoggedView) -> Node:
         for step in trace.steps
     ]
     tokens = sum(view.workspace[i].n_tokens for i in trace.evidence) if view.workspace else None
-    end = stop_card(
-        why_ended(run),
-        stopped=trace.stopped is not None,
-        n_kept=len(trace.evidence),
-        tokens=tokens,
-        reviewed=review_sentence(trace),
-    )
+    end = stop_card(why_ended(run), trace, tokens)
     return h("section.qx-card", {"id": "qx-steps"}, h("h3", counted(len(cards), "choice")), *cards, end)
 
 
@@ -272,7 +267,8 @@ def _evidence(view: LoggedView) -> Node:
         place = place_of(chunk_id, view.documents, view.borders)
         path = ""
         if place is not None:
-            path = _path(view.documents[place.document].title, place.heading_path if view.with_text else ())
+            headings = place.heading_path if view.with_text else ()
+            path = path_words(view.documents[place.document].title, headings)
         name = h("strong", f"chunk {chunk_id:,} ")
         children = [h("p", name, h("span.qx-mut", {"dir": "auto"}, path))]
         if view.with_text:
@@ -283,11 +279,6 @@ def _evidence(view: LoggedView) -> Node:
 
 def _evidence_card(rows: Node) -> Node:
     return h("section.qx-card", {"id": "qx-evidence"}, h("h3", "Evidence in document order"), rows)
-
-
-def _path(title: str, headings: tuple[str, ...]) -> str:
-    """Where a chunk stands; a document that begins with its title as a heading says it once."""
-    return " › ".join(headings if headings[:1] == (title,) else (title, *headings))
 
 
 def _documents(trace: Trace, documents: Sequence[LoggedDocument], borders: Sequence[int]) -> Iterator[Node]:

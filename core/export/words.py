@@ -6,14 +6,12 @@ import json
 
 from core.draw.words import shorten
 from core.ending import end_sentence, sparc_end_sentence
-from core.errors import LogError
 from core.events import share_searched
-from core.log.branches import sparc_trace_of
+from core.log.branches import readable_branches
 from core.log.records import LoggedRun
 from core.resrag.action import RESRAG, SETS
 from core.retrievers import facts_of
 from core.sparc.naming import sparc_settings
-from core.sparc.trace import SparcTrace
 
 _LONGEST_ACTION = 2_000
 """Characters."""
@@ -21,7 +19,7 @@ _LONGEST_ACTION = 2_000
 
 def why_ended(run: LoggedRun) -> str:
     """Why the run ended, in a sentence."""
-    branches = branches_of(run)
+    branches = readable_branches(run)
     if branches is not None and branches.stopped is not None:
         return sparc_end_sentence(branches)
     return end_sentence(run.trace) or f"Ended as {run.status}" + (f": {run.message}." if run.message else ".")
@@ -29,7 +27,7 @@ def why_ended(run: LoggedRun) -> str:
 
 def settings_of(run: LoggedRun) -> dict[str, str]:
     """The settings that decided how the run went, in words."""
-    branches = branches_of(run)
+    branches = readable_branches(run)
     if branches is not None:
         return sparc_settings(branches.started.config)
     config = run.trace.started.config
@@ -64,14 +62,6 @@ def settings_of(run: LoggedRun) -> dict[str, str]:
         ),
     }
     return {name: words for name, words in settings.items() if words}
-
-
-def branches_of(run: LoggedRun) -> SparcTrace | None:
-    """Of a SPARC run, where they can be read: a page is drawn without them, too."""
-    try:
-        return sparc_trace_of(run)
-    except LogError:
-        return None
 
 
 def _action(run: LoggedRun) -> str:

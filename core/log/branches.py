@@ -30,3 +30,11 @@ def sparc_trace_of(run: LoggedRun | FinishedRun) -> SparcTrace | None:
             f"run {run.record.run_id} can't be drawn: its trace names chunks that its documents don't have"
         )
     return trace
+
+
+def readable_branches(run: LoggedRun | FinishedRun) -> SparcTrace | None:
+    """The branches of a run where they can be read, for what is drawn or sent without them, too."""
+    try:
+        return sparc_trace_of(run)
+    except LogError:
+        return None

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from core.errors import BadRequest, LogError
+from core.log.database import storable
 from core.log.spans import PROJECT, RunSpans, TraceSpan, spans_of
 from core.log.wire import FinishedRun
 
@@ -176,7 +177,7 @@ def message(spans: RunSpans) -> ExportTraceServiceRequest:
         return [
             KeyValue(
                 key=name,
-                value=AnyValue(string_value=_whole(value))
+                value=AnyValue(string_value=storable(value))
                 if isinstance(value, str)
                 else AnyValue(double_value=value),
             )
@@ -193,7 +194,7 @@ def message(spans: RunSpans) -> ExportTraceServiceRequest:
             start_time_unix_nano=span.start,
             end_time_unix_nano=span.end,
             attributes=pairs(span.attributes),
-            status=Status(code=Status.STATUS_CODE_ERROR, message=_whole(span.failure))
+            status=Status(code=Status.STATUS_CODE_ERROR, message=storable(span.failure))
             if span.failure
             else Status(code=Status.STATUS_CODE_OK),
         )
@@ -207,10 +208,5 @@ _RESOURCE = {"service.name": PROJECT, "openinference.project.name": PROJECT}
 
 
 def _pair(name: str, value: str | float) -> dict[str, Any]:
-    typed = {"stringValue": _whole(value)} if isinstance(value, str) else {"doubleValue": value}
+    typed = {"stringValue": storable(value)} if isinstance(value, str) else {"doubleValue": value}
     return {"key": name, "value": typed}
-
-
-def _whole(text: str) -> str:
-    """Text that can be written: half a surrogate pair can't."""
-    return text.encode("utf-8", "replace").decode()

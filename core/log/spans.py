@@ -14,9 +14,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from core.errors import LogError
 from core.events import StepTaken
-from core.log.branches import sparc_trace_of
+from core.log.branches import readable_branches
 from core.log.places import Place, borders_of, place_of
 from core.log.wire import FinishedRun
 from core.sparc.events import Hit
@@ -60,7 +59,7 @@ class RunSpans:
 
 def spans_of(run: FinishedRun) -> RunSpans:
     """The spans of a run. One without its texts has spans without texts."""
-    trace = _branches(run)
+    trace = readable_branches(run)
     start = int(run.created_at.timestamp() * 1_000_000) * 1_000
     root = _span_id(run, "run")
     parts = [*(_steps(run, root, start) if trace is None else _rounds(run, trace, root, start))]
@@ -71,14 +70,6 @@ def spans_of(run: FinishedRun) -> RunSpans:
     )
     whole = TraceSpan(root, "", f"{run.record.method} run", start, end, attributes, failure)
     return RunSpans(run.record.run_id, (whole, *parts))
-
-
-def _branches(run: FinishedRun) -> SparcTrace | None:
-    """Of a SPARC run, where they can be read."""
-    try:
-        return sparc_trace_of(run)
-    except LogError:
-        return None
 
 
 def _run_facts(run: FinishedRun, trace: SparcTrace | None) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from app.pages.compare.actions import AS_OPEN, CutRow, ShownColumn
 from app.pages.widgets.notices import notice
-from core.draw.nodes import Node, act, h
+from core.draw.nodes import Node, act, chunk_link, h
 from core.draw.tables import table
 from core.draw.words import counted, shorten, step_class
 from core.ending import end_sentence
@@ -22,6 +22,8 @@ NOT_LOGGED = (
     " document reads like this."
 )
 _BOTH = "The chunk that was chosen, and its Q at this step: as the documents are → with the change"
+SUPPORT_FOUND = "Share of the characters of this question's support that lie in what was chosen"
+SAME_TEXT = "Share of the characters found with the cut that is open that are found with this one too"
 CUTS = (
     "The agent again over the same documents, cut by both chunkers, from 32 tokens a chunk to as many as it"
     " reads: which length this question needs. Known vectors are not embedded again; every run is in the log."
@@ -79,15 +81,9 @@ def _run(name: str, run: TryOut) -> list[Node]:
     rows = [_pair(pair, run) for pair in run.pairs]
     ends = (end_sentence(trace) for trace in (run.before, run.after))
     rows.append(h("tr", h("td.qx-mut", "end"), *(h("td.qx-mut", end) for end in ends)))
-    return [
-        h("h4", name),
-        h("p.qx-sm.qx-mut", f"{words} {run.milliseconds:,.0f} ms."),
-        table(
-            ["step", ("as it is", _BOTH), ("with the change", _BOTH)],
-            rows,
-            f"{name} as it is and with the change",
-        ),
-    ]
+    head: list[str | tuple[str, str]] = ["step", ("as it is", _BOTH), ("with the change", _BOTH)]
+    pairs = table(head, rows, f"{name} as it is and with the change")
+    return [h("h4", name), h("p.qx-sm.qx-mut", f"{words} {run.milliseconds:,.0f} ms."), pairs]
 
 
 def _pair(pair: StepPair, run: TryOut) -> Node:
@@ -103,11 +99,9 @@ def _choice(choice: VariantChoice | None, pair: StepPair, run: TryOut, *, is_aft
     other = "gone" if gone else "–" if choice.other_q is None else f"{choice.other_q:.3f}"
     values = (other, f"{choice.q_value:.3f}") if is_after else (f"{choice.q_value:.3f}", other)
     same = h("span.qx-mark", "the same") if is_after and pair.same_chunk else None
-    link = h(
-        "button.qx-link", {"data-act": "open", "data-arg": str(choice.chunk_id)}, f"chunk {choice.chunk_id:,}"
-    )
     text = h("div.qx-support-text", shorten(plain(choice.text), 90))
-    return h("td", link, " ", same, h("div.qx-sm", f"Q {values[0]} → {values[1]}"), text)
+    q_values = h("div.qx-sm", f"Q {values[0]} → {values[1]}")
+    return h("td", chunk_link(choice.chunk_id), " ", same, q_values, text)
 
 
 def cuts(rows: Sequence[CutRow]) -> list[Node]:
@@ -118,32 +112,15 @@ def cuts(rows: Sequence[CutRow]) -> list[Node]:
     head: list[str | tuple[str, str]] = [
         "cut",
         "chunks",
-        *(
-            [
-                (
-                    "support found",
-                    "Share of the characters of this question's support that lie in what was chosen",
-                )
-            ]
-            if labelled
-            else []
-        ),
-        (
-            "same text",
-            "Share of the characters found with the cut that is open that are found with this one too",
-        ),
+        *[("support found", SUPPORT_FOUND)] * labelled,
+        ("same text", SAME_TEXT),
         ("tokens", "Length of what was chosen: larger chunks hold more by themselves"),
         ("Q of each step", "Q of each choice, in order; the same agent, over other chunks"),
         ("ms", "Wall clock of retrieval, vectors being there"),
         "",
     ]
-    return [
-        table(
-            head,
-            [_cut(at, row, labelled) for at, row in enumerate(rows)],
-            "The same question across chunk sizes",
-        )
-    ]
+    lines = [_cut(at, row, labelled) for at, row in enumerate(rows)]
+    return [table(head, lines, "The same question across chunk sizes")]
 
 
 def _cut(at: int, row: CutRow, labelled: bool) -> Node:
@@ -152,34 +129,22 @@ def _cut(at: int, row: CutRow, labelled: bool) -> Node:
         return h("tr", name, h("td.qx-mut.qx-fate", {"colspan": 7 if labelled else 6}, row.refused))
     embedded = f"{counted(row.n_embedded, 'chunk')} embedded for this, the others were known"
     chips = [
-        h(
-            "span",
-            {"class": f"qx-mark {step_class(step)} qx-q-chip", "title": f"Step {step}"},
-            f"{q_value:.2f}",
-        )
+        h(f"span.qx-mark.{step_class(step)}.qx-q-chip", {"title": f"Step {step}"}, f"{q_value:.2f}")
         for step, q_value in enumerate(row.q_values, start=1)
     ]
-    best = " qx-hit" if row.support == 1 else ""
+    share = h("span.qx-share" + ".qx-hit" * (row.support == 1), _percent(row.support))
     return h(
-        "tr",
-        {"class": "qx-on" if row.name == AS_OPEN else ""},
+        "tr" + ".qx-on" * (row.name == AS_OPEN),
         name,
         h("td", {"title": embedded}, f"{row.n_chunks:,}"),
-        (
-            h(
-                "td",
-                h(
-                    "span",
-                    {"class": f"qx-share{best}"},
-                    "–" if row.support is None else f"{100 * row.support:.0f} %",
-                ),
-            )
-            if labelled
-            else None
-        ),
-        h("td", "–" if row.shared is None else f"{100 * row.shared:.0f} %"),
+        h("td", share) if labelled else None,
+        h("td", _percent(row.shared)),
         h("td", f"{row.n_tokens:,}"),
         h("td", h("div.qx-chips", *(chips or ["none"]))),
         h("td", f"{row.milliseconds:,.0f}"),
         h("td", act("explore", at, "Open in Explore")),
     )
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.0f} %"

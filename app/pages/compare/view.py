@@ -17,7 +17,7 @@ from app.pages.widgets.notices import notice
 from core.config import EpisodeConfig
 from core.draw import comparison
 from core.draw.comparison import MOST_NAMED, MethodColumn, ShownComparison
-from core.draw.nodes import Node, act, h
+from core.draw.nodes import Node, act, h, sends
 from core.draw.text import found_by, reading_pane
 from core.draw.words import counted, duration
 from core.resrag.action import SETS
@@ -66,19 +66,10 @@ def as_in_explore(
     nodes: list[Node] = []
     words = [] if order.settings is None else settings_words(order.settings, usual)
     if words:
-        back = act(
-            "defaults",
-            "",
-            "Use its own settings",
-            title="Temperature, sampling, beam and positions as the agent begins with",
-        )
-        nodes.append(
-            h(
-                "div.qx-row.qx-sm",
-                h("span.qx-mut", f"{method_label(key)} runs as in Explore: {', '.join(words)}."),
-                back,
-            )
-        )
+        title = "Temperature, sampling, beam and positions as the agent begins with"
+        back = act("defaults", "", "Use its own settings", title=title)
+        line = h("span.qx-mut", f"{method_label(key)} runs as in Explore: {', '.join(words)}.")
+        nodes.append(h("div.qx-row.qx-sm", line, back))
     if order.forbidden:
         agents = "Q-RAG's columns" if key.startswith(AGENT) else f"Q-RAG's columns and {OFFERED[key].label}"
         sentence = (
@@ -89,9 +80,8 @@ def as_in_explore(
         nodes.append(h("div.qx-row.qx-sm", h("span", sentence), allow))
     if lifted:
         forbid = act("keep", "", "Forbid it here, too" if len(lifted) == 1 else "Forbid them here, too")
-        nodes.append(
-            h("div.qx-row.qx-sm", h("span", f"{_chunks(lifted)} forbidden in Explore, but not here."), forbid)
-        )
+        line = h("span", f"{_chunks(lifted)} forbidden in Explore, but not here.")
+        nodes.append(h("div.qx-row.qx-sm", line, forbid))
     return nodes
 
 
@@ -168,11 +158,8 @@ def changes(compared: Compared, order: ComparisonOrder, same_documents: bool) ->
         "agent settings": then.settings != order.settings,
     }
     words = ", ".join(name for name, changed in differs.items() if changed)
-    return notice(
-        f"The columns below were made with another {words}." if words else "",
-        "outdated",
-        act("again", "", "Compare again"),
-    )
+    sentence = f"The columns below were made with another {words}." if words else ""
+    return notice(sentence, "outdated", act("again", "", "Compare again"))
 
 
 EMPTY = (
@@ -200,23 +187,10 @@ def _acts(at: int, run: RunInView, *, explained: bool) -> list[Node]:
     opens: list[Node] = []
     method = run.trace.started.method
     if run.method.looks_again:
-        pressed = {
-            "aria-pressed": str(explained).lower(),
-            "title": "What each choice owes to those before it: Q without each of them",
-        }
+        title = "What each choice owes to those before it: Q without each of them"
         if len(run.trace.steps) > 1:
-            opens.append(
-                h(
-                    "button",
-                    {
-                        "class": "qx-btn" + " qx-pressed" * explained,
-                        "data-act": "why",
-                        "data-arg": str(at),
-                        **pressed,
-                    },
-                    "Why",
-                )
-            )
+            kind = "qx-btn" + ".qx-pressed" * explained
+            opens.append(sends(kind, "why", at, "Why", aria_pressed=explained, title=title))
         opens.append(_opens(at, "Explore", "all its steps, to go on from"))
     if method == SPARC:
         opens.append(_opens(at, "SPARC", "all its branches"))
@@ -227,8 +201,8 @@ def _acts(at: int, run: RunInView, *, explained: bool) -> list[Node]:
 
 def _opens(at: int, page: str, brings: str) -> Node:
     """The name of the page would take a line more in a column's head than the other columns have."""
-    words = {"aria-label": f"Open in {page}", "title": f"Open this in {page}, with {brings}"}
-    return act("explore", at, "Open", **words)
+    title = f"Open this in {page}, with {brings}"
+    return act("explore", at, "Open", aria_label=f"Open in {page}", title=title)
 
 
 def heading(compared: Compared, columns: Sequence[ShownColumn], workspace: Workspace | None) -> list[Node]:
@@ -245,25 +219,12 @@ def heading(compared: Compared, columns: Sequence[ShownColumn], workspace: Works
     methods = [column.column for column in columns]
     record = json.dumps(comparison_json(query, methods, workspace, support), ensure_ascii=False, indent=1)
     sheet = comparison_csv(query, methods, workspace, support)
-    return [
-        h(
-            "div.qx-row",
-            h("h3", query),
-            h("span.qx-mut.qx-sm", size),
-            h("span.qx-grow"),
-            act("export", "", "Page (HTML)", title="These columns as one page, live without a network"),
-            h(
-                "button.qx-btn",
-                {"data-act": "download", "data-arg": record, "data-name": "comparison.json"},
-                "JSON",
-            ),
-            h(
-                "button.qx-btn",
-                {"data-act": "download", "data-arg": sheet, "data-name": "comparison.csv"},
-                "CSV",
-            ),
-        )
+    takes = [
+        act("export", "", "Page (HTML)", title="These columns as one page, live without a network"),
+        act("download", record, "JSON", data_name="comparison.json"),
+        act("download", sheet, "CSV", data_name="comparison.csv"),
     ]
+    return [h("div.qx-row", h("h3", query), h("span.qx-mut.qx-sm", size), h("span.qx-grow"), *takes)]
 
 
 def support(columns: Sequence[ShownColumn]) -> list[Node]:
@@ -285,12 +246,8 @@ def reading(compared: Compared, columns: Sequence[ShownColumn], workspace: Works
         chunk_id: (comparison.paint[chunk_id], found_by(names, f"{len(names)}×"))
         for chunk_id, names in comparison.finders.items()
     }
-    change = act(
-        "change",
-        compared.chunk_id,
-        "Change this chunk",
-        title="Edit its text or leave it out, and ask the agents again",
-    )
+    title = "Edit its text or leave it out, and ask the agents again"
+    change = act("change", compared.chunk_id, "Change this chunk", title=title)
     names = comparison.finders.get(compared.chunk_id, ())
     words = f"Found by {', '.join(names)}." if names else "No method found it."
     return reading_pane(

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 
 from app.pages.evaluate.actions import LONG, Measuring, StopCurve, Stops
 from app.pages.widgets.notices import notice
-from core.draw.nodes import Node, act, h
+from core.draw.nodes import Node, act, h, link_to, sends, tip
 from core.draw.tables import on_page, pager, table, table_row
 from core.draw.words import duration, shorten
-from core.evaluate.outcomes import Failure, completed_at, failure_class, own_evidence, own_steps
+from core.evaluate.outcomes import Failure, Stop, completed_at, failure_class, own_evidence, own_steps
 from core.evaluate.rows import EpisodeRow
 from core.evaluate.summary import METRICS, Comparison, Summary
 from core.log import EvaluationEntry
@@ -30,6 +30,7 @@ MOST_EXPORTED = 2_000
 TOKENS_A_SECOND = 4e5
 """At which a haystack is read and counted twice, on a machine with two cores."""
 
+EMPTY = "No evaluation is in the log yet. Run one on top, or with python -m core evaluate --log."
 METRIC_WORDS = {
     "fact_f1": (
         "Fact F1",
@@ -98,6 +99,10 @@ METRIC_WORDS = {
     ),
 }
 """Label and sentence of each metric, the most telling first."""
+DIFFERENCE = "Mean difference over the questions that both answered, with its 95 % bootstrap interval"
+P_VALUE = (
+    "Two-sided sign-flip permutation test, question by question: how often chance alone would differ as much"
+)
 FAILURE_WORDS: dict[Failure, str] = {
     "wrong twin": (
         "All support was found, but a chunk that is none was chosen before it was complete: often one that"
@@ -112,22 +117,23 @@ FAILURE_WORDS: dict[Failure, str] = {
     "perfect": "Exactly the support was chosen",
 }
 """Classes of episodes, failures first."""
-_STOP_SENTENCES = {
-    "perfect": METRIC_WORDS["stopped_perfectly"][1],
-    "late": METRIC_WORDS["stopped_late"][1],
-    "early": METRIC_WORDS["stopped_early"][1],
-    "never": METRIC_WORDS["never_complete"][1],
+_STOPS: dict[Stop, tuple[str, str]] = {
+    "perfect": ("perfect stops", "stopped_perfectly"),
+    "late": ("late stops", "stopped_late"),
+    "early": ("early stops", "stopped_early"),
+    "never": ("never complete", "never_complete"),
 }
+"""What each is called, and the metric that counts it."""
 
 
 def number(label: str, value: str, sentence: str) -> Node:
     """A large number over its label, with its sentence."""
-    return h(
-        "div.qx-number",
-        {"title": sentence, "tabindex": "0"},
-        h("strong", value),
-        h("span.qx-mut.qx-sm", label),
-    )
+    return tip("div.qx-number", sentence, h("strong", value), h("span.qx-mut.qx-sm", label))
+
+
+def _metric(name: str, value: str, after: str = "") -> Node:
+    label, sentence = METRIC_WORDS[name]
+    return number(f"{label}{after}", value, sentence)
 
 
 def figures(first: Sequence[Node], every: Sequence[Node], n: int, *, opened: bool = False) -> list[Node]:
@@ -154,10 +160,7 @@ def measuring(now: Measuring) -> list[Node]:
         "progress",
         {"value": now.done, "max": now.total, "aria-label": words} if now.total else {"aria-label": words},
     )
-    bars = [
-        number(f"{METRIC_WORDS[name][0]} so far", _short(name, value), METRIC_WORDS[name][1])
-        for name, value in now.means
-    ]
+    bars = [_metric(name, _short(name, value), " so far") for name, value in now.means]
     nodes: list[Node] = [h("div.qx-progress", {"role": "status"}, h("span", words + counted), bar)]
     return [*nodes, h("div.qx-numbers", *bars)] if bars else nodes
 
@@ -167,12 +170,7 @@ def evaluation_list(
 ) -> list[Node]:
     """A page of the log's evaluations; `scores` has Fact F1 of those on it."""
     if not entries:
-        return [
-            h(
-                "p.qx-empty",
-                "No evaluation is in the log yet. Run one on top, or with python -m core evaluate --log.",
-            )
-        ]
+        return [h("p.qx-empty", EMPTY)]
     head = (
         "show",
         "task",
@@ -194,11 +192,10 @@ def evaluation_list(
 def _evaluation_row(entry: EvaluationEntry, score: float | None, first: str, second: str) -> Node:
     config, key = entry.config, entry.evaluation_id
     threshold = config.get("stop_threshold")
+    show = f"Show the evaluation of {entry.task} by {entry.checkpoint}"
     choose = h(
         "div.qx-choose",
-        _toggle(
-            "first", key, "A", key == first, f"Show the evaluation of {entry.task} by {entry.checkpoint}"
-        ),
+        _toggle("first", key, "A", key == first, show),
         _toggle("second", key, "B", key == second, "Compare A with this one; press again to take it back"),
     )
     length = f" at {entry.length:,} tokens" if entry.length else ""
@@ -218,15 +215,8 @@ def _evaluation_row(entry: EvaluationEntry, score: float | None, first: str, sec
 
 
 def _toggle(action: str, key: str, label: str, pressed: bool, sentence: str) -> Node:
-    pressed_class = " qx-pressed" if pressed else ""
-    attributes = {
-        "class": "qx-btn" + pressed_class,
-        "data-act": action,
-        "data-arg": key,
-        "aria-pressed": str(pressed).lower(),
-        "aria-label": f"{label}: {sentence}",
-    }
-    return h("button", {**attributes, "title": sentence}, label)
+    kind, aria = "qx-btn" + ".qx-pressed" * pressed, f"{label}: {sentence}"
+    return sends(kind, action, key, label, aria_pressed=pressed, aria_label=aria, title=sentence)
 
 
 def subject(rows: Sequence[EpisodeRow]) -> str:
@@ -270,20 +260,7 @@ def score_table(first: Summary, second: Summary | None, comparison: Comparison |
     """Means with 95 % intervals, and the paired test between two."""
     head: list[str | tuple[str, str]] = ["metric", ("A", "Mean, and its 95 % confidence interval")]
     if second is not None:
-        head += [
-            ("B", "Mean, and its 95 % confidence interval"),
-            (
-                "A minus B",
-                "Mean difference over the questions that both answered, with its 95 % bootstrap interval",
-            ),
-            (
-                "p",
-                (
-                    "Two-sided sign-flip permutation test, question by question: how often chance alone would"
-                    " differ as much"
-                ),
-            ),
-        ]
+        head += [("B", "Mean, and its 95 % confidence interval"), ("A minus B", DIFFERENCE), ("p", P_VALUE)]
     rows = []
     for name in METRIC_WORDS:
         if first.metrics[name] is None and (second is None or second.metrics[name] is None):
@@ -297,7 +274,7 @@ def score_table(first: Summary, second: Summary | None, comparison: Comparison |
                 "" if test is None else _difference(test),
                 "" if test is None else f"{test.p_value:.3g}",
             ]
-        header = h("th", {"scope": "row", "title": sentence, "tabindex": "0"}, label)
+        header = tip("th", sentence, label, scope="row")
         rows.append(h("tr", header, *(h("td", cell) for cell in cells)))
     every = [table(head, rows, "Scores")]
     nodes = figures(_first_figures(first, second), every, len(rows), opened=second is not None)
@@ -318,7 +295,7 @@ def _first_figures(first: Summary, second: Summary | None) -> list[Node]:
         value = _short(name, first.metrics[name])
         if second is not None:
             value = f"A {value} · B {_short(name, second.metrics[name])}"
-        nodes.append(number(METRIC_WORDS[name][0], value, METRIC_WORDS[name][1]))
+        nodes.append(_metric(name, value))
     return nodes
 
 
@@ -347,28 +324,20 @@ def _difference(test: PairedTest) -> str:
 def stops(now: Stops, curve: StopCurve, own: float | None) -> list[Node]:
     """What the threshold that is looked at would do."""
     shares = [
-        number(
-            f"{name} stops" if name != "never" else "never complete",
-            f"{100 * now.shares[name]:.1f} %",
-            _STOP_SENTENCES[name],
-        )
-        for name in now.shares
+        number(words, f"{100 * now.shares[name]:.1f} %", METRIC_WORDS[metric][1])
+        for name, (words, metric) in _STOPS.items()
     ]
     own_words = "The agent has no threshold: it never stops early."
     if own is not None:
         own_words = f"The agent's own is {own:.3f}."
     lo, hi = curve.plateau
     advice = f"Fact F1 is best at {curve.best:.3f}, and nearly as good from {lo:.3f} to {hi:.3f}. {own_words}"
-    return [
-        h(
-            "div.qx-numbers",
-            *shares,
-            number("Fact F1", f"{now.fact_f1:.3f}", METRIC_WORDS["fact_f1"][1]),
-            number("Fact EM", f"{now.fact_em:.3f}", METRIC_WORDS["fact_em"][1]),
-            number("chunks chosen", f"{now.steps:.2f}", METRIC_WORDS["steps"][1]),
-        ),
-        h("p.qx-mut.qx-sm", advice),
+    means = [
+        _metric("fact_f1", f"{now.fact_f1:.3f}"),
+        _metric("fact_em", f"{now.fact_em:.3f}"),
+        _metric("steps", f"{now.steps:.2f}"),
     ]
+    return [h("div.qx-numbers", *shares, *means), h("p.qx-mut.qx-sm", advice)]
 
 
 def default_words(row: EpisodeRow, is_own: bool) -> list[Node]:
@@ -381,13 +350,11 @@ def default_words(row: EpisodeRow, is_own: bool) -> list[Node]:
             "outdated",
         )
     if not is_own:
-        nodes.append(
-            h(
-                "p.qx-mut.qx-sm",
-                f"{row.checkpoint} was not trained here, so its own default stays; a threshold can be used"
-                " until the app is closed.",
-            )
+        words = (
+            f"{row.checkpoint} was not trained here, so its own default stays; a threshold can be used until"
+            " the app is closed."
         )
+        nodes.append(h("p.qx-mut.qx-sm", words))
     return nodes
 
 
@@ -399,41 +366,23 @@ def reliability_heading(note: str) -> list[Node]:
     )
     error = note.partition("expected calibration error ")[2].partition(" ")[0]
     words = f"Expected calibration error {error}: the mean distance from the diagonal" if error else ""
-    return [
-        h(
-            "h3",
-            {"title": sentence, "tabindex": "0", "class": "qx-help"},
-            "Does Q say what is still to gain?",
-        ),
-        h("p.qx-mut.qx-sm", words),
-    ]
+    return [tip("h3.qx-help", sentence, "Does Q say what is still to gain?"), h("p.qx-mut.qx-sm", words)]
 
 
 def failure_filter(episodes: Mapping[Failure, Sequence[int]], chosen: str) -> list[Node]:
     """How many episodes are of each class, as buttons."""
     total = sum(map(len, episodes.values()))
     every = _filter("", "all", total, chosen == "", "Every episode")
-    return [
-        h(
-            "div.qx-row",
-            every,
-            *(
-                _filter(name, name, len(episodes[name]), chosen == name, words)
-                for name, words in FAILURE_WORDS.items()
-            ),
-        )
+    classes = [
+        _filter(name, name, len(episodes[name]), chosen == name, words)
+        for name, words in FAILURE_WORDS.items()
     ]
+    return [h("div.qx-row", every, *classes)]
 
 
 def _filter(key: str, label: str, count: int, pressed: bool, sentence: str) -> Node:
-    attributes = {
-        "class": "qx-btn" + " qx-pressed" * pressed,
-        "data-act": "class",
-        "data-arg": key,
-        "aria-pressed": str(pressed).lower(),
-        "title": sentence,
-    }
-    return h("button", attributes, f"{label} ", h("span.qx-mut", f"{count:,}"))
+    kind, n = "qx-btn" + ".qx-pressed" * pressed, h("span.qx-mut", f"{count:,}")
+    return sends(kind, "class", key, f"{label} ", n, aria_pressed=pressed, title=sentence)
 
 
 def failure_table(
@@ -463,26 +412,15 @@ def failure_table(
     lines = []
     for position in on_page(positions, page):
         row = rows[position]
-        other = others.get(row.key)
-        name = h(
-            "button.qx-link",
-            {
-                "data-act": "episode",
-                "data-arg": str(position),
-                "aria-expanded": str(position == opened).lower(),
-                "title": row.id,
-            },
-            shorten((questions or {}).get(row.id, row.id), 70),
-        )
-        kind = failure_class(row)
+        words, kind = shorten((questions or {}).get(row.id, row.id), 70), failure_class(row)
         cells: list[Node] = [
-            name,
+            link_to("episode", position, words, aria_expanded=position == opened, title=row.id),
             h("span", {"title": FAILURE_WORDS[kind]}, kind),
             _support_words(row),
             _choices(row),
         ]
         if others:
-            cells.append("not asked" if other is None else _choices(other))
+            cells.append(_choices(others[row.key]) if row.key in others else "not asked")
         lines.append(table_row(*cells, on=position == opened))
     return [table(head, lines, "Episodes"), *pager("episodes-page", page, len(positions))]
 
@@ -505,11 +443,8 @@ def _choice(row: EpisodeRow, i: int, taken: bool) -> Node:
         f"Step {i + 1}: chunk {chunk_id:,}, Q {row.q_values[i]:.3f},"
         f" {'support' if hit else 'not support'}{after}"
     )
-    return h(
-        "span",
-        {"class": "qx-mark" + " qx-hit" * hit + " qx-after" * (back or not taken), "title": sentence},
-        f"{chunk_id:,}{' ✓' * hit}",
-    )
+    kind = "span.qx-mark" + ".qx-hit" * hit + ".qx-after" * (back or not taken)
+    return h(kind, {"title": sentence}, f"{chunk_id:,}{' ✓' * hit}")
 
 
 def episode(row: EpisodeRow, other: EpisodeRow | None, example: Example | None, refused: str) -> list[Node]:
@@ -526,10 +461,8 @@ def episode(row: EpisodeRow, other: EpisodeRow | None, example: Example | None, 
     if example is not None:
         answer = f"  Answer: {', '.join(example.answers[:3])}." if example.answers else ""
         nodes.append(h("p.qx-quote", h("strong", example.question), h("span.qx-mut", answer)))
-    columns = [_episode_column("A", row, example)] + (
-        [] if other is None else [_episode_column("B", other, example)]
-    )
-    nodes.append(h("div.qx-beside", *columns))
+    second = None if other is None else _episode_column("B", other, example)
+    nodes.append(h("div.qx-beside", _episode_column("A", row, example), second))
     missed = [chunk_id for chunk_id in row.support if chunk_id not in own_evidence(row)]
     if missed:
         facts = [
@@ -555,16 +488,8 @@ def _episode_column(letter: str, row: EpisodeRow, example: Example | None) -> No
         if i == taken:
             rows.append(_stop_line(row, taken))
         step = h("span.qx-mut", f"{i + 1} · Q {row.q_values[i]:.3f} ")
-        text = "" if example is None else _cut(example.chunks[chunk_id])
-        rows.append(
-            h(
-                "li",
-                {"class": "qx-after"} if i >= taken else None,
-                step,
-                _choice(row, i, i < taken),
-                h("p.qx-quote", text) if text else None,
-            )
-        )
+        kind = "li" + ".qx-after" * (i >= taken)
+        rows.append(h(kind, step, _choice(row, i, i < taken), _text(example, chunk_id)))
     if taken == len(row.chosen):
         rows.append(_stop_line(row, taken))
     complete = "never complete" if earliest is None else f"complete after step {earliest}"
@@ -574,20 +499,19 @@ def _episode_column(letter: str, row: EpisodeRow, example: Example | None) -> No
 
 
 def _stop_line(row: EpisodeRow, taken: int) -> Node:
-    if taken < len(row.best_q) and row.stop_threshold is not None and row.best_q[taken] < row.stop_threshold:
-        return h(
-            "li.qx-stop.qx-sm", f"stops: best Q {row.best_q[taken]:.3f} is below {row.stop_threshold:.3f}"
-        )
-    return h("li.qx-stop.qx-sm", f"stops: the budget of {row.step_budget} is used up")
+    words, threshold = f"the budget of {row.step_budget} is used up", row.stop_threshold
+    if taken < len(row.best_q) and threshold is not None and row.best_q[taken] < threshold:
+        words = f"best Q {row.best_q[taken]:.3f} is below {threshold:.3f}"
+    return h("li.qx-stop.qx-sm", f"stops: {words}")
 
 
 def _quote(example: Example | None, chunk_id: int, label: str) -> Node:
-    text = "" if example is None else _cut(example.chunks[chunk_id])
-    return h("div.qx-sm", h("span.qx-mut", label), h("p.qx-quote", text) if text else None)
+    return h("div.qx-sm", h("span.qx-mut", label), _text(example, chunk_id))
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= 300 else text[:299].rstrip() + "…"
+def _text(example: Example | None, chunk_id: int) -> Node | None:
+    text = "" if example is None else shorten(example.chunks[chunk_id], 300)
+    return h("p.qx-quote", text) if text else None
 
 
 def cost(row: EpisodeRow, dim: int) -> list[Node]:

@@ -16,7 +16,7 @@ from app.pages.widgets.sharing import page_button
 from core.again.replay import Replay
 from core.answer.evidence import EvidenceAnswer
 from core.draw.answers import LONGEST, verdict_line
-from core.draw.nodes import Node, act, h
+from core.draw.nodes import Node, act, h, link_to, sends, tip
 from core.draw.tables import PAGE, fields, on_page, pager, table, table_row
 from core.draw.words import EXPLAIN, counted, duration, shorten, shorten_between, step_class, two_ends
 from core.ending import review_sentence
@@ -38,6 +38,11 @@ SHARING = (
     " and its numbers, and the answer. Your other runs stay yours. It can't be taken back but by deleting the"
     " run."
 )
+ADDRESS = "The address of this run; it stays the same"
+CONTINUE = (
+    "Opens the run in Explore after this step: change a setting or choose a chunk there, and a child run goes"
+    " on from here"
+)
 DELETING = (
     "The run goes for good, with the texts that no other run needs: this can't be undone. Runs that were"
     " continued from it stay."
@@ -57,10 +62,8 @@ Key = str
 class RunColumn:
     """A column that the list of runs can have."""
 
-    label: str
     sentence: str
     cell: Callable[[RunRow], Node]
-    usual: bool = True
 
 
 def _outcome(row: RunRow) -> Node:
@@ -71,14 +74,8 @@ def _outcome(row: RunRow) -> Node:
 
 
 def _status(row: RunRow) -> Node:
-    kind = (
-        " qx-chip-bad"
-        if row.status == "failed"
-        else " qx-chip-live"
-        if row.status == "running"
-        else " qx-mut"
-    )
-    chip = h("span", {"class": f"qx-chip{kind}", "title": row.message or ""}, row.status)
+    kind = {"failed": "qx-chip-bad", "running": "qx-chip-live"}.get(row.status, "qx-mut")
+    chip = h(f"span.qx-chip.{kind}", {"title": row.message or ""}, row.status)
     return h("span", chip, " ", h("span.qx-mark", {"title": PREVIEW}, "preview")) if row.preview else chip
 
 
@@ -103,52 +100,31 @@ def _took(row: RunRow) -> str:
     return "" if seconds is None else f"{1000 * seconds:,.0f} ms" if seconds < 1 else duration(seconds)
 
 
+def _made(row: RunRow) -> Node:
+    begun = row.created_at.astimezone()
+    year = h("span.qx-year", f"{begun:%Y-}")
+    return h("span", {"title": f"{begun:%Y-%m-%d %H:%M}"}, year, f"{begun:%m-%d %H:%M}")
+
+
 COLUMNS: dict[Key, RunColumn] = {
-    "method": RunColumn("method", "How chunks were chosen", lambda row: facts_of(row.method).label),
-    "agent": RunColumn(
-        "agent", "The checkpoint whose vectors were searched", lambda row: _cut(row.checkpoint, 20)
-    ),
-    "answer": RunColumn("answer", "What was answered, and whether it is right where that is known", _answer),
-    "documents": RunColumn(
-        "documents", "What was searched", lambda row: _titles(", ".join(row.titles)[:2_000])
-    ),
-    "status": RunColumn("status", "Complete, cancelled, failed, or still running", _status),
-    "steps": RunColumn("steps", "Chunks that were chosen", lambda row: str(row.n_steps)),
-    "support": RunColumn(
-        "support", "Support chunks among the chosen ones, where the question is labelled", _outcome
-    ),
-    "made": RunColumn(
-        "made",
-        "When the run began",
-        lambda row: h(
-            "span",
-            {"title": f"{row.created_at.astimezone():%Y-%m-%d %H:%M}"},
-            h("span.qx-year", f"{row.created_at.astimezone():%Y-}"),
-            f"{row.created_at.astimezone():%m-%d %H:%M}",
-        ),
-    ),
-    "stopped by": RunColumn(
-        "stopped by", "Why the run stopped", lambda row: row.stop_reason or "", usual=False
-    ),
-    "chunks": RunColumn("chunks", "Chunks that were searched", lambda row: f"{row.n_chunks:,}", usual=False),
-    "seed": RunColumn("seed", "Seed of the sampling", lambda row: str(row.seed), usual=False),
-    "took": RunColumn("took", "From beginning to end, pauses of the person included", _took, usual=False),
-    "child of": RunColumn(
-        "child of",
-        "The run that it was continued from",
-        lambda row: (row.parent_run_id or "")[:8],
-        usual=False,
-    ),
-    "shared": RunColumn(
-        "shared",
-        "Whether anybody with the link may open it",
-        lambda row: "shared" if row.shared else "",
-        usual=False,
-    ),
-    "id": RunColumn("id", "Beginning of the run's id", lambda row: row.run_id[:8], usual=False),
+    "method": RunColumn("How chunks were chosen", lambda row: facts_of(row.method).label),
+    "agent": RunColumn("The checkpoint whose vectors were searched", lambda row: _cut(row.checkpoint, 20)),
+    "answer": RunColumn("What was answered, and whether it is right where that is known", _answer),
+    "documents": RunColumn("What was searched", lambda row: _titles(", ".join(row.titles)[:2_000])),
+    "status": RunColumn("Complete, cancelled, failed, or still running", _status),
+    "steps": RunColumn("Chunks that were chosen", lambda row: str(row.n_steps)),
+    "support": RunColumn("Support chunks among the chosen ones, where the question is labelled", _outcome),
+    "made": RunColumn("When the run began", _made),
+    "stopped by": RunColumn("Why the run stopped", lambda row: row.stop_reason or ""),
+    "chunks": RunColumn("Chunks that were searched", lambda row: f"{row.n_chunks:,}"),
+    "seed": RunColumn("Seed of the sampling", lambda row: str(row.seed)),
+    "took": RunColumn("From beginning to end, pauses of the person included", _took),
+    "child of": RunColumn("The run that it was continued from", lambda row: (row.parent_run_id or "")[:8]),
+    "shared": RunColumn("Whether anybody with the link may open it", lambda row: "shared" * row.shared),
+    "id": RunColumn("Beginning of the run's id", lambda row: row.run_id[:8]),
 }
 """By the name under which a person chooses them."""
-USUAL_COLUMNS = tuple(name for name, column in COLUMNS.items() if column.usual)
+USUAL_COLUMNS = ("method", "agent", "answer", "documents", "status", "steps", "support", "made")
 
 
 def _cut(text: str, most: int) -> Node:
@@ -176,7 +152,7 @@ def run_list(
     head: list[str | tuple[str, str]] = [
         ("select", "For charts and exports"),
         "question",
-        *((column.label, column.sentence) for _, column in shown),
+        *((name, column.sentence) for name, column in shown),
     ]
     rows = [
         _row(row, [column for _, column in shown], row.run_id in selected, row.run_id == opened, again)
@@ -220,23 +196,13 @@ def _selection(selected: Collection[str], rows: Sequence[RunRow]) -> list[Node]:
 
 def _row(row: RunRow, columns: Sequence[RunColumn], selected: bool, opened: bool, again: bool) -> Node:
     """`again`: it answers the question of the row above, as one comparison."""
-    toggle = {
-        "class": "qx-btn qx-tick" + " qx-pressed" * selected,
-        "data-act": "toggle",
-        "data-arg": row.run_id,
-        "aria-pressed": str(selected).lower(),
-        "aria-label": f"Select: {row.query[:80]}",
-    }
-    link = {
-        "class": "qx-link qx-query",
-        "data-act": "open",
-        "data-arg": row.run_id,
-        "aria-expanded": str(opened).lower(),
-        "title": row.query[:2_000],
-    }
+    toggle, tick = "qx-btn.qx-tick" + ".qx-pressed" * selected, "✓" if selected else " "
+    label = {"aria-pressed": selected, "aria-label": f"Select: {row.query[:80]}"}
+    words = ["↳ same question"] if again else _in_a_line(row.query)
+    whole = {"aria-expanded": opened, "title": row.query[:2_000]}
     cells: list[Node] = [
-        h("button", toggle, "✓" if selected else " "),
-        h("button", link, *(["↳ same question"] if again else _in_a_line(row.query))),
+        sends(toggle, "toggle", row.run_id, tick, **label),
+        sends("qx-link.qx-query", "open", row.run_id, *words, **whole),
         *(column.cell(row) for column in columns),
     ]
     kind = " ".join(["qx-on"] * opened + ["qx-again"] * again)
@@ -258,71 +224,39 @@ def run_head(run: LoggedRun, asking: str) -> list[Node]:
     facts = (
         f"{facts_of(record.method).label} · {record.checkpoint} · {counted(record.n_chunks, 'chunk')} ·"
         f" {run.created_at.astimezone():%Y-%m-%d %H:%M} · {run.status}"
-        + " · preview"
-        * bool(record.config.get("searched"))
-    )
+    ) + " · preview" * bool(record.config.get("searched"))
+    share = act("share", "", "Share…", aria_expanded=asking == "share")
     buttons = [
-        act(
-            "copy-link",
-            f"?run={record.run_id}",
-            "Copy link",
-            title="The address of this run; it stays the same",
-        ),
-        (
-            h("span.qx-mark", "shared")
-            if run.shared
-            else act("share", "", "Share…", **_pressed_state(asking == "share"))
-        ),
-        act("delete", "", "Delete…", **_pressed_state(asking == "delete")),
+        act("copy-link", f"?run={record.run_id}", "Copy link", title=ADDRESS),
+        h("span.qx-mark", "shared") if run.shared else share,
+        act("delete", "", "Delete…", aria_expanded=asking == "delete"),
         act("close", "", "Close"),
     ]
     head = h("div.qx-row", h("h3", record.query), h("span.qx-grow"), *buttons)
-    return [
-        head,
-        h("p.qx-mut.qx-sm", ", ".join(run.titles)),
-        h("p.qx-mut.qx-sm", facts),
-        *_question(run, asking),
-    ]
-
-
-def _pressed_state(pressed: bool) -> dict[str, str]:
-    return {"aria-expanded": str(pressed).lower()}
+    lines = [h("p.qx-mut.qx-sm", words) for words in (", ".join(run.titles), facts)]
+    return [head, *lines, *_question(run, asking)]
 
 
 def _question(run: LoggedRun, asking: str) -> list[Node]:
     match asking:
         case "share":
-            return notice(
-                SHARING,
-                "outdated",
-                act("share-now", run.record.run_id, "Share it"),
-                act("keep", "", "Keep it to myself"),
-            )
+            return sharing(run.record.run_id, "", asks=True)
         case "delete":
-            return notice(
-                DELETING,
-                "outdated",
-                act("delete-now", run.record.run_id, "Delete for good"),
-                act("keep", "", "Keep it"),
-            )
+            delete = act("delete-now", run.record.run_id, "Delete for good")
+            return notice(DELETING, "outdated", delete, act("keep", "", "Keep it"))
     return []
 
 
 def sharing(run_id: str, address: str, *, asks: bool) -> list[Node]:
     """Beside a run in Explore: the question before sharing it, or where it is found. `address`: the app's."""
     if asks:
-        return notice(
-            SHARING, "outdated", act("share-now", run_id, "Share it"), act("keep", "", "Keep it to myself")
-        )
+        share = act("share-now", run_id, "Share it")
+        return notice(SHARING, "outdated", share, act("keep", "", "Keep it to myself"))
     link = h("a", {"href": f"?run={run_id}"}, f"{address}/?run={run_id}")
-    words = h(
-        "span",
-        "The address of this run: ",
-        link,
-        ". Somebody without this app can read it as one page.",
-    )
+    end = ". Somebody without this app can read it as one page."
+    words = h("span", "The address of this run: ", link, end)
     copy = act("copy-link", f"?run={run_id}", "Copy link")
-    close = h("button.qx-btn.qx-close", {"data-act": "keep", "data-arg": "", "aria-label": "Close"}, "×")
+    close = sends("qx-btn.qx-close", "keep", "", "×", aria_label="Close")
     return [h("div.qx-notice.qx-info", {"role": "status"}, words, copy, page_button(), close)]
 
 
@@ -347,11 +281,8 @@ def run_steps(run: LoggedRun) -> list[Node]:
         family.append(h("span", "Continued from ", _link(run.record.parent_run_id)))
     if run.children:
         family.append(h("span", "Continued in ", *(_link(child) for child in run.children[:20])))
-    hits = (
-        f" {len({*support} & {*run.trace.evidence})} of {len(support)} support chunks found."
-        if support
-        else ""
-    )
+    n_hits = len({*support} & {*run.trace.evidence})
+    hits = f" {n_hits} of {len(support)} support chunks found." if support else ""
     return [
         h("dl.qx-fields.qx-sm", *fields(settings_of(run))),
         h("ol.qx-found", *cards),
@@ -374,7 +305,7 @@ def _answered(run: LoggedRun) -> list[Node]:
 
 
 def _link(run_id: str) -> Node:
-    return h("button.qx-link", {"data-act": "open", "data-arg": run_id}, run_id[:8])
+    return link_to("open", run_id, run_id[:8])
 
 
 def _step(step: StepTaken, support: Sequence[int], run: LoggedRun) -> Node:
@@ -386,21 +317,14 @@ def _step(step: StepTaken, support: Sequence[int], run: LoggedRun) -> Node:
     method = run.record.method
     scored = {SPARC: SCORE, RESRAG: EXPLAIN["chance"], RESRAG_LLM: EXPLAIN["taken"]}
     sentence = scored.get(method, EXPLAIN["q"])
-    title = (
-        "Opens the run in Explore after this step: change a setting or choose a chunk there, and a child run"
-        " goes on from here"
-    )
+    goes_on = act("continue", step.step, "Continue from here", title=CONTINUE)
     head = [
         h("span.qx-pin", str(step.step)),
         h("strong", f"chunk {step.chunk_id:,}"),
-        h(
-            "span.qx-kv.qx-mut.qx-sm",
-            {"title": sentence, "tabindex": "0"},
-            f"{score_name(run)} {step.q_value:.3f}",
-        ),
+        tip("span.qx-kv.qx-mut.qx-sm", sentence, f"{score_name(run)} {step.q_value:.3f}"),
         *marks,
         h("span.qx-grow"),
-        (None if method in (SPARC, *SETS) else act("continue", step.step, "Continue from here", title=title)),
+        None if method in (SPARC, *SETS) else goes_on,
     ]
     text = h("p.qx-quote.qx-sm", shorten(plain(step.text), 200)) if step.text else None
     return h("li", {"class": f"qx-step {step_class(step.step)}"}, h("div.qx-step-head", *head), text)
@@ -414,16 +338,11 @@ def can_replay(run: LoggedRun) -> bool:
 def replayed(replay: Replay) -> list[Node]:
     """How a run came out when it was made again."""
     verdict = "It came out the same" if replay.report.holds else "It came out differently"
-    vectors = (
-        "the vectors that it was made with"
-        if replay.used_vectors == replay.logged_vectors
-        else f"other vectors ({replay.used_vectors})"
-    )
-    embedded = (
-        f", {counted(replay.n_embedded_again, 'chunk')} of them embedded again"
-        if replay.n_embedded_again
-        else ""
-    )
+    vectors = "the vectors that it was made with"
+    if replay.used_vectors != replay.logged_vectors:
+        vectors = f"other vectors ({replay.used_vectors})"
+    again = counted(replay.n_embedded_again, "chunk")
+    embedded = f", {again} of them embedded again" if replay.n_embedded_again else ""
     weights = "" if replay.same_weights else " The agent's weights have changed since."
     return notice(
         f"{verdict}: {replay.report.summary}. Made with {vectors}{embedded}.{weights}",
@@ -440,25 +359,14 @@ def reproduce(snippets: Sequence[Snippet], exported: bool) -> list[Node]:
         )
         return [h("p.qx-mut.qx-sm", words)]
     words = "Export the run as JSON first and put the file beside it. " if exported else ""
-    parts = [
-        h(
-            "div",
-            h(
-                "div.qx-row",
-                h("h4", snippet.title),
-                act("copy", snippet.text, "Copy", **{"aria-label": f"Copy: {snippet.title}"}),
-            ),
-            h("pre.qx-pre", {"tabindex": "0", "role": "region", "aria-label": snippet.title}, snippet.text),
-        )
-        for snippet in snippets
-    ]
-    return [
-        h(
-            "p.qx-mut.qx-sm",
-            f"{words}Each makes this run again, with its settings and the documents as they were.",
-        ),
-        *parts,
-    ]
+    words += "Each makes this run again, with its settings and the documents as they were."
+    return [h("p.qx-mut.qx-sm", words), *map(_snippet, snippets)]
+
+
+def _snippet(snippet: Snippet) -> Node:
+    copy = act("copy", snippet.text, "Copy", aria_label=f"Copy: {snippet.title}")
+    region = {"tabindex": "0", "role": "region", "aria-label": snippet.title}
+    return h("div", h("div.qx-row", h("h4", snippet.title), copy), h("pre.qx-pre", region, snippet.text))
 
 
 # Several runs
@@ -515,24 +423,13 @@ def curve_table(charted: Charted) -> list[Node]:
         return []
     longest = max(len(curve.chosen) for _, curve in curves)
     steps = [f"step {step}" for step in range(1, longest + 1)]
-    head: list[str | tuple[str, str]] = [
-        "run",
-        "method",
-        "agent",
-        *steps,
-        ("refused", "Best Q when the agent stopped"),
-    ]
+    refusals = ("refused", "Best Q when the agent stopped")
+    head: list[str | tuple[str, str]] = ["run", "method", "agent", *steps, refusals]
     rows = []
     for name, (row, curve) in zip(run_names([row for row, _ in curves]), curves, strict=True):
         values = [f"{value:.3f}" for value in curve.chosen] + [""] * (longest - len(curve.chosen))
-        cells = [
-            name,
-            facts_of(row.method).label,
-            row.checkpoint,
-            *values,
-            "" if curve.refused is None else f"{curve.refused:.3f}",
-        ]
-        rows.append(table_row(*cells))
+        refused = "" if curve.refused is None else f"{curve.refused:.3f}"
+        rows.append(table_row(name, facts_of(row.method).label, row.checkpoint, *values, refused))
     return [table(head, rows, "Best Q by step")]
 
 

@@ -11,7 +11,7 @@ from app.in_view import RunInView
 from app.pages.explore.view import answer_in_view
 from app.session import Session
 from core.completeness import LOW, completeness_by_size
-from core.draw.nodes import Node, h
+from core.draw.nodes import Node, h, sends
 from core.draw.words import counted, tenths
 from core.story import Verdict, verdict_on
 from core.whatif.diagnosis import MOST_STEPS, Diagnosis, Remedy, are_words_tried, steps_tried
@@ -151,12 +151,8 @@ def _button(remedy: Remedy, finding: Diagnosis, run: RunInView) -> Node:
             stops = "" if run.config.stop_threshold is None else ", no early stop"
             return _do("longer", remedy.value, f"Allow {remedy.value} steps{stops}", brings)
         case "bm25":
-            return _do(
-                "compare",
-                "",
-                "Compare with BM25",
-                f"chunk {finding.chunk_id:,} is at rank {remedy.value} there",
-            )
+            there = f"chunk {finding.chunk_id:,} is at rank {remedy.value} there"
+            return _do("compare", "", "Compare with BM25", there)
         case "agent":
             return _do("agent", remedy.value, f"Use {remedy.value} (trained)", brings)
         case "cut":
@@ -169,11 +165,4 @@ def _said(title: str, words: str, buttons: list[Node]) -> list[Node]:
 
 
 def _do(name: str, argument: object, words: str, brings: str) -> Node:
-    label = h("span", words)
-    return h(
-        "button.qx-btn.qx-remedy",
-        {"data-act": name, "data-arg": str(argument)},
-        label,
-        " ",
-        h("small", brings),
-    )
+    return sends("qx-btn.qx-remedy", name, argument, h("span", words), " ", h("small", brings))

@@ -28,7 +28,8 @@ def mark_buttons(chunk_id: int, session: Session, *, short: bool = False) -> lis
             chunk_id,
             words,
             title=f"{title}; your questions are listed below",
-            **{"aria-pressed": str(marked is value).lower(), "aria-label": f"{title}: chunk {chunk_id:,}"},
+            aria_pressed=marked is value,
+            aria_label=f"{title}: chunk {chunk_id:,}",
         )
         for action, words, value, title in buttons
     ]
@@ -64,8 +65,8 @@ def _line(question: MarkedQuestion, open_hashes: Sequence[str]) -> Node:
     ]
     name = question.question[:80]
     buttons = [
-        act("own-edit", question.question_id, "Edit answer", **{"aria-label": f"Edit answer: {name}"}),
-        act("own-delete", question.question_id, "Delete", **{"aria-label": f"Delete {name}"}),
+        act("own-edit", question.question_id, "Edit answer", aria_label=f"Edit answer: {name}"),
+        act("own-delete", question.question_id, "Delete", aria_label=f"Delete {name}"),
     ]
     if question.sha256 in open_hashes:
         buttons.insert(0, act("own-ask", question.question_id, "Ask", title="Put it into the question box"))
@@ -82,7 +83,7 @@ def _line(question: MarkedQuestion, open_hashes: Sequence[str]) -> Node:
 
 def exported(lines: str, n: int, left_out: Sequence[str]) -> list[Node]:
     """The file to keep, and why questions are not in it."""
-    button = act("download", lines, f"Download {counted(n, 'question')}", **{"data-name": "questions.jsonl"})
+    button = act("download", lines, f"Download {counted(n, 'question')}", data_name="questions.jsonl")
     return [*([h("p", button)] if n else []), *reasons(left_out)]
 
 

@@ -75,7 +75,7 @@ def part_progress(item: OpenProgress, documents: OpenDocuments, again: bool) -> 
         "",
         "Run again at the end",
         title="Once all chunks are embedded, the run in view is made again over all of them by itself",
-        **{"aria-pressed": str(again).lower()},
+        aria_pressed=again,
     )
     return [*bar(item, words), toggle]
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from app.in_view import OpenDocuments, RunInView
 from app.pages.explore.mark_view import mark_buttons
@@ -22,17 +21,17 @@ from core.answer.evidence import EvidenceAnswer
 from core.completeness import LOW
 from core.config import ChunkConfig, EpisodeConfig
 from core.draw.evidence import evidence_rows
-from core.draw.nodes import Node, act, h
+from core.draw.nodes import Node, act, h, tip
 from core.draw.steps import decision, step_card, stop_card
 from core.draw.text import Page, crumb, document_page, page_around, turn_pages
 from core.draw.words import counted, step_class, tenths
 from core.encode.checkpoint import CheckpointSpec
-from core.ending import review_sentence
 from core.events import StepTaken, Trace, share_searched
 from core.qrag.retriever import QRAG
 from core.story import missed_support
 from core.types import Workspace
 
+NO_STEPS = "Press Run: the agent chooses one chunk after another, and each choice gets a card here."
 UNTRAINED = (
     "No agent has learned documents like this one: these steps are of the untrained base. Choose general,"
     " which finds more."
@@ -130,34 +129,19 @@ def settings_line(spec: CheckpointSpec, config: EpisodeConfig, trained: str = ""
         words.append(f"seed {config.seed}")
     if config.top_k_actions is not None:
         words.append(f"among the {config.top_k_actions} best")
-    words.append(
-        "never stops early" if config.stop_threshold is None else f"stops below Q {config.stop_threshold:.2f}"
-    )
+    stop = config.stop_threshold
+    words.append("never stops early" if stop is None else f"stops below Q {stop:.2f}")
     if config.review_threshold is not None:
         words.append("review on")
     if config.beam_width > 1:
         words.append(f"beam {config.beam_width}")
     if spec.position_kind != "none" and not config.use_positions:
         words.append("positions off")
-    agent = h(
-        "span",
-        h("strong", spec.name),
-        " ",
-        h("span", {"class": "qx-set-learned" if spec.trained else "qx-untrained"}, agent_words(spec)),
-    )
+    kind = "span.qx-set-learned" if spec.trained else "span.qx-untrained"
+    agent = h("span", h("strong", spec.name), " ", h(kind, agent_words(spec)))
     toggle = settings_toggle("qx-settings", agent, words)
-    return [toggle] + (
-        [
-            act(
-                "agent",
-                trained,
-                f"Use {trained} (trained)",
-                title="The same chunks, chosen by an agent that has learned to",
-            )
-        ]
-        if trained
-        else []
-    )
+    title = "The same chunks, chosen by an agent that has learned to"
+    return [toggle, *[act("agent", trained, f"Use {trained} (trained)", title=title)] * bool(trained)]
 
 
 def status(run: RunInView | None, session: Session) -> str:
@@ -175,12 +159,8 @@ def status(run: RunInView | None, session: Session) -> str:
 
 def standing_at(run: RunInView | None, session: Session) -> list[Node]:
     """The line beside the buttons, and the way to hand the run on."""
-    share = (
-        []
-        if run is None
-        else [" ", act("share", "", "Share", title="The address of this run, for others or for later")]
-    )
-    return [h("span", status(run, session)), *share]
+    share = act("share", "", "Share", title="The address of this run, for others or for later")
+    return [h("span", status(run, session)), *([] if run is None else [" ", share])]
 
 
 def reading_again(spec: CheckpointSpec) -> list[Node]:
@@ -196,39 +176,24 @@ def first_steps(trace: Trace, cursor: int) -> Trace:
 def steps(run: RunInView | None, session: Session, without: Sequence[float] = ()) -> list[Node]:
     """A card a step, and the decision. `without`: Q of the choice looked at without each before it."""
     if run is None:
-        return [
-            h(
-                "p.qx-empty",
-                "Press Run: the agent chooses one chunk after another, and each choice gets a card here.",
-            )
-        ]
+        return [h("p.qx-empty", NO_STEPS)]
     cards: list[Node] = [h("h3", counted(session.cursor, "choice"))] if session.cursor else []
     cards += [_step_card(run, step, session, without) for step in run.trace.steps[: session.cursor]]
     words = decision(run.trace, session.cursor)
     if words:
         so_far = first_steps(run.trace, session.cursor)
         tokens = sum(run.documents.workspace[chunk_id].n_tokens for chunk_id in so_far.evidence)
-        cards.append(
-            stop_card(
-                words,
-                stopped=so_far.stopped is not None,
-                n_kept=len(so_far.evidence),
-                tokens=tokens,
-                reviewed=review_sentence(so_far),
-            )
-        )
+        cards.append(stop_card(words, so_far, tokens))
     return cards
 
 
 def _step_card(run: RunInView, step: StepTaken, session: Session, without: Sequence[float]) -> Node:
     explained = bool(without) and session.look == step.step
-    acts = []
+    acts: list[Node] = []
     if run.method.looks_again:
-        pressed: dict[str, Any] = {
-            "aria-pressed": str(explained).lower(),
-            "title": "What this choice owes to those before it: its Q without each of them",
-        }
-        acts = [act("fold" if explained else "why", step.step, "Why", **pressed)] if step.step > 1 else []
+        if step.step > 1:
+            name = "fold" if explained else "why"
+            acts.append(act(name, step.step, "Why", aria_pressed=explained, title=OWES))
         acts.append(_forbidding(step.chunk_id, session, short=True))
     return step_card(
         first_steps(run.trace, session.cursor),
@@ -254,10 +219,7 @@ def _why(run: RunInView, step: StepTaken, without: Sequence[float]) -> Node:
 def reading_views(session: Session) -> list[Node]:
     """What the reading pane can show, and which of it."""
     names = {"evidence": "Evidence in place", "text": "Whole text"}
-    buttons = [
-        act("reads", key, words, **{"aria-pressed": str(session.reads == key).lower()})
-        for key, words in names.items()
-    ]
+    buttons = [act("reads", key, words, aria_pressed=session.reads == key) for key, words in names.items()]
     return [h("div.qx-seg", {"role": "group", "aria-label": "What is read"}, *buttons)]
 
 
@@ -269,12 +231,8 @@ def reading(documents: OpenDocuments | None, run: RunInView | None, session: Ses
     centre = session.anchor if session.anchor is not None else session.chunk_id
     assert centre is not None
     page = page_around(workspace, centre)
-    chosen = (
-        {chunk_id: step for step, chunk_id in enumerate(run.trace.chosen[: session.cursor], start=1)}
-        if run
-        else {}
-    )
-    gold = set(run.gold) if run else set()
+    picks, gold = (run.trace.chosen[: session.cursor], run.gold) if run else ((), ())
+    chosen = {chunk_id: step for step, chunk_id in enumerate(picks, start=1)}
 
     def mark(chunk_id: int) -> tuple[list[str], Node | None]:
         classes = ["qx-gold"] * (chunk_id in gold) + ["qx-forbidden"] * (chunk_id in session.forbidden)
@@ -290,32 +248,24 @@ def reading(documents: OpenDocuments | None, run: RunInView | None, session: Ses
 
 def _reading_head(workspace: Workspace, session: Session, centre: int, page: Page) -> Node:
     chunk_id = session.chunk_id if session.chunk_id is not None else centre
-    return h(
-        "div.qx-read-head",
-        crumb(workspace, centre, chunk_id),
-        h(
-            "div.qx-read-actions",
-            *turn_pages(workspace, page),
-            *mark_buttons(chunk_id, session),
-            act(
-                "force",
-                chunk_id,
-                "Use this chunk",
-                title="Choose this chunk as the next step, in a child run",
-            ),
-            _forbidding(chunk_id, session),
-        ),
-    )
+    title = "Choose this chunk as the next step, in a child run"
+    acts = [
+        *turn_pages(workspace, page),
+        *mark_buttons(chunk_id, session),
+        act("force", chunk_id, "Use this chunk", title=title),
+        _forbidding(chunk_id, session),
+    ]
+    return h("div.qx-read-head", crumb(workspace, centre, chunk_id), h("div.qx-read-actions", *acts))
 
 
 def _forbidding(chunk_id: int, session: Session, *, short: bool = False) -> Node:
     """The button that forbids a chunk, or takes that back; `short` where the chunk is named beside it."""
     if chunk_id in session.forbidden:
         words = "Allow this chunk again"
-        return act("allow", chunk_id, "Allow" if short else words, **{"aria-label": words})
+        return act("allow", chunk_id, "Allow" if short else words, aria_label=words)
     words = "Never this chunk"
     why = "The agent may not choose this chunk; the run forks where it did"
-    return act("forbid", chunk_id, "Never" if short else words, title=why, **{"aria-label": words})
+    return act("forbid", chunk_id, "Never" if short else words, title=why, aria_label=words)
 
 
 def evidence(run: RunInView | None, session: Session) -> list[Node]:
@@ -330,11 +280,8 @@ def evidence(run: RunInView | None, session: Session) -> list[Node]:
         if chunk_id not in so_far.taken_back
     }
     chunks = [workspace[chunk_id] for chunk_id in sorted(chosen)]
-    counts = (
-        f" · {len({*run.gold} & {*chosen})} of {counted(len(run.gold), 'support chunk')} found"
-        if run.gold
-        else ""
-    )
+    hits, of = len({*run.gold} & {*chosen}), counted(len(run.gold), "support chunk")
+    counts = f" · {hits} of {of} found" if run.gold else ""
     counts += f" · {counted(len(so_far.taken_back), 'chunk')} taken back" if so_far.taken_back else ""
     tokens = sum(chunk.n_tokens for chunk in chunks)
     body = "\n\n".join(chunk.text for chunk in chunks)
@@ -360,32 +307,18 @@ def evidence(run: RunInView | None, session: Session) -> list[Node]:
 def _acts(run: RunInView, body: str) -> list[Node]:
     """What can be done with evidence, whose texts are `body`."""
     record = json.dumps(run.to_json(), ensure_ascii=False, indent=1)
+    beside, name = "The same question and settings beside other methods", f"run-{run.run_id[:8]}.json"
+    address = {"title": "The address of this run", "aria-label": "Copy link"}
+    file = {"title": "The run as JSON", "aria-label": "Download run", "data-name": name}
     return [
         act("copy", body, "Copy"),
-        act(
-            "compare",
-            "",
-            "Compare",
-            title="The same question and settings beside other methods",
-            **{"aria-label": "Open in Compare"},
-        ),
-        act(
-            "copy-link",
-            f"?run={run.run_id}",
-            "Link",
-            title="The address of this run",
-            **{"aria-label": "Copy link"},
-        ),
-        act(
-            "download",
-            record,
-            "Download",
-            title="The run as JSON",
-            **{"aria-label": "Download run", "data-name": f"run-{run.run_id[:8]}.json"},
-        ),
+        act("compare", "", "Compare", title=beside, aria_label="Open in Compare"),
+        act("copy-link", f"?run={run.run_id}", "Link", **address),
+        act("download", record, "Download", **file),
     ]
 
 
+OWES = "What this choice owes to those before it: its Q without each of them"
 COMPLETE = (
     "Of validation questions whose best chunk stood out as much as here, so many had all that they need among"
     " as many chunks"
@@ -398,7 +331,7 @@ def _likely(run: RunInView, so_far: Trace) -> Node | None:
     if so_far.stopped is None or run.gold or share is None or share < LOW:
         return None
     words = f"evidence like this was complete in {tenths(share)} cases"
-    return h("span.qx-mut", {"title": COMPLETE, "tabindex": "0"}, words)
+    return tip("span.qx-mut", COMPLETE, words)
 
 
 def answer_in_view(run: RunInView | None, session: Session) -> EvidenceAnswer | None:

@@ -20,7 +20,7 @@ from app.pages.widgets.notices import notice, notice_in
 from app.pages.widgets.work import QUIET, Update, in_line
 from app.services import Services
 from app.session import Session
-from core.draw.nodes import Node, h
+from core.draw.nodes import Node, act, h
 from core.llm.address import EXAMPLE
 from core.llm.endpoint import EndpointLlm
 from core.llm.probe import Probe, probe
@@ -166,11 +166,7 @@ def standing(models: LanguageModels, session: Session | None) -> list[Node]:
     copy: Node | None = None
     if session is not None and own is not None:
         words = f"{_described(own)}, given by you."
-        copy = h(
-            "button.qx-btn",
-            {"data-act": "copy", "data-arg": session.llm, "title": FOR_SCRIPTS},
-            "Copy name for calls",
-        )
+        copy = act("copy", session.llm, "Copy name for calls", title=FOR_SCRIPTS)
     elif models.default is not None:
         bound = ""
         if models.tokens_per_hour is not None:

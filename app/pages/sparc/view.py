@@ -12,7 +12,7 @@ from app.pages.sparc.actions import SparcRun
 from app.pages.widgets.asking import settings_toggle
 from app.pages.widgets.notices import notice
 from app.pages.widgets.sharing import page_button
-from core.draw.nodes import Node, act, h
+from core.draw.nodes import Node, act, h, sends, tip
 from core.draw.sparc import finders_of
 from core.draw.text import found_by, reading_pane
 from core.draw.words import counted, duration, step_class
@@ -78,26 +78,16 @@ def standing_at(run: SparcRun | None) -> list[Node]:
         f" chunks that branches read, calls of a language model. Their tokens: {cost.prompt_tokens:,} read,"
         f" {cost.completion_tokens:,} written"
     )
-    return [_chip(run), h("span", {"title": sentence, "tabindex": "0"}, facts), _share(run)]
+    return [_chip(run), tip("span", sentence, facts), _share(run)]
 
 
 def _share(run: SparcRun) -> Node:
-    rows = [
-        h(
-            "button.qx-menu-row",
-            {
-                "data-act": "copy-link",
-                "data-arg": f"?run={run.run_id}",
-                "title": "The address of this run, which opens it as it is, without asking any model again",
-            },
-            "Copy link",
-        )
-    ]
+    title = "The address of this run, which opens it as it is, without asking any model again"
+    rows = [sends("qx-menu-row", "copy-link", f"?run={run.run_id}", "Copy link", title=title)]
     if run.status != "running":
         record = json.dumps({"run_id": run.run_id, **run.trace.to_json()}, ensure_ascii=False, indent=1)
         name = f"sparc-{run.run_id[:8]}.json"
-        attributes = {"class": "qx-menu-row", "data-act": "download", "data-arg": record, "data-name": name}
-        rows.append(h("button", attributes, "Download trace"))
+        rows.append(sends("qx-menu-row", "download", record, "Download trace", data_name=name))
         rows.append(page_button("qx-menu-row"))
     return h("details.qx-menu", h("summary.qx-btn", "Share ▾"), h("div.qx-menu-panel", *rows))
 

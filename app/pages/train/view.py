@@ -12,7 +12,7 @@ from typing import Any
 
 from app.pages.train.actions import ShownTraining, State
 from app.pages.widgets.notices import notice
-from core.draw.nodes import Node, act, h
+from core.draw.nodes import Node, act, h, link_to, tip
 from core.draw.tables import on_page, pager, table, table_row
 from core.draw.words import counted, duration
 from core.figures import block_of
@@ -60,6 +60,10 @@ CURVES = {
 }
 """Heading and sentence of every figure."""
 
+EMPTY = (
+    "No agent was trained here yet. Start one above: its curves show while it learns, and stay here"
+    " afterwards."
+)
 _STATES: dict[State, tuple[str, str]] = {
     "starting": ("starting", "The child process is reading its data and measuring the untrained agent"),
     "running": ("training", "The child process is making updates"),
@@ -81,14 +85,9 @@ _STATES: dict[State, tuple[str, str]] = {
 def chip(state: State) -> Node:
     """A training's state in a word."""
     word, sentence = _STATES[state]
-    kind = (
-        " qx-chip-bad"
-        if state in ("failed", "cut off")
-        else " qx-chip-live"
-        if state in ("starting", "running", "stopping", "elsewhere")
-        else ""
-    )
-    return h("span", {"class": "qx-chip" + kind, "title": sentence, "tabindex": "0"}, word)
+    bad = state in ("failed", "cut off")
+    live = state in ("starting", "running", "stopping", "elsewhere")
+    return tip("span.qx-chip" + ".qx-chip-bad" * bad + ".qx-chip-live" * live, sentence, word)
 
 
 def format_help(example: str) -> list[Node]:
@@ -110,14 +109,7 @@ def format_help(example: str) -> list[Node]:
             *(part for name, words in fields for part in (h("dt", h("code", name)), h("dd", words))),
         ),
         h("pre.qx-pre", {"tabindex": "0"}, example),
-        h(
-            "div.qx-row",
-            h(
-                "button.qx-btn",
-                {"data-act": "download", "data-arg": example, "data-name": "questions.jsonl"},
-                "Download this example",
-            ),
-        ),
+        h("div.qx-row", act("download", example, "Download this example", data_name="questions.jsonl")),
     ]
 
 
@@ -147,13 +139,7 @@ def estimate(seconds_an_update: float | None, shipped: float | None, updates: in
 def training_list(trainings: Sequence[ShownTraining], chosen: str, page: int) -> list[Node]:
     """A table of trainings, one page of it."""
     if not trainings:
-        return [
-            h(
-                "p.qx-empty",
-                "No agent was trained here yet. Start one above: its curves show while it learns, and stay"
-                " here afterwards.",
-            )
-        ]
+        return [h("p.qx-empty", EMPTY)]
     head = ("agent", "state", "data", "updates", "validation", "begun")
     rows = [_training_row(training, training.name == chosen) for training in on_page(trainings, page)]
     return [table(head, rows, "Trainings"), *pager("trainings-page", page, len(trainings))]
@@ -163,13 +149,8 @@ def _training_row(training: ShownTraining, is_chosen: bool) -> Node:
     best = training.best_validation
     done = training.updates[-1]["update"] if training.updates else 0
     wanted = training.config.get("updates")
-    name = h(
-        "button.qx-link",
-        {"data-act": "training", "data-arg": training.name, "aria-pressed": str(is_chosen).lower()},
-        training.name,
-    )
     cells: list[Node] = [
-        name,
+        link_to("training", training.name, training.name, aria_pressed=is_chosen),
         chip(training.state),
         str(training.config.get("data", "")),
         f"{done:,} of {wanted:,}" if wanted else "",
@@ -183,16 +164,9 @@ def header(training: ShownTraining | None) -> list[Node]:
     """What a training is doing, how far it is, and its main numbers."""
     if training is None:
         return []
-    nodes: list[Node] = [
-        h(
-            "div.qx-row",
-            h("strong.qx-doc-title", training.name),
-            chip(training.state),
-            h("span.qx-mut.qx-sm", _about(training)),
-        )
-    ]
-    nodes.append(_progress(training))
-    nodes += notice(training.message)
+    name, about = h("strong.qx-doc-title", training.name), h("span.qx-mut.qx-sm", _about(training))
+    head = h("div.qx-row", name, chip(training.state), about)
+    nodes = [head, _progress(training), *notice(training.message)]
     if training.arguments:
         line = shlex.join(["python", "-m", "core", *training.arguments])
         nodes.append(h("div.qx-row.qx-sm", act("copy", line, "Copy command line", title=line[:600])))
@@ -217,10 +191,12 @@ def _about(training: ShownTraining) -> str:
 
 
 def _progress(training: ShownTraining) -> Node:
-    done = training.updates[-1]["update"] if training.updates else 0
-    total = int(training.config.get("updates", 1))
-    far = {} if training.state == "starting" else {"value": done, "max": max(total, 1)}  # else it moves
-    bar = h("progress", {**far, "aria-label": "Updates made"})
+    attributes: dict[str, Any] = {"aria-label": "Updates made"}
+    if training.state != "starting":  # until then the bar moves by itself
+        total = int(training.config.get("updates", 1))
+        attributes["value"] = training.updates[-1]["update"] if training.updates else 0
+        attributes["max"] = max(total, 1)
+    bar = h("progress", attributes)
     return h("div.qx-progress", {"role": "status"}, h("span", standing(training)), bar)
 
 
@@ -267,7 +243,7 @@ def curve_heading(name: str, words: str = "") -> list[Node]:
     """Heading of a figure, with its sentence, and what it says in words."""
     title, sentence = CURVES[name]
     return [
-        h("h3", {"title": sentence, "tabindex": "0", "class": "qx-help"}, title),
+        tip("h3.qx-help", sentence, title),
         h("p.qx-mut.qx-sm", words or sentence),
     ]
 
@@ -336,22 +312,11 @@ def validation_table(training: ShownTraining) -> list[Node]:
     ]
     cells = list(columns.values())
     rows = [
-        h(
-            "tr",
-            h("td", task),
-            h("td", str(best["tasks"][task]["n"])),
-            *(h("td", _score(event["tasks"].get(task))) for event in cells),
-        )
-        for task in sorted(best["tasks"])
+        table_row(task, str(of_task["n"]), *(_score(event["tasks"].get(task)) for event in cells))
+        for task, of_task in sorted(best["tasks"].items())
     ]
-    rows.append(
-        h(
-            "tr.qx-sum",
-            h("td", "all examples"),
-            h("td", ""),
-            *(h("td", f"{event['score']:.3f}") for event in cells),
-        )
-    )
+    of_all = ("all examples", "", *(f"{event['score']:.3f}" for event in cells))
+    rows.append(h("tr.qx-sum", *(h("td", cell) for cell in of_all)))
     return [h("h3", "Validation by task"), table(head, rows, "Validation by task")]
 
 
@@ -359,6 +324,10 @@ def _score(values: dict[str, Any] | None) -> str:
     if values is None or values["fact_f1_oracle_stop"] is None:
         return ""
     return f"{values['fact_f1_oracle_stop']:.3f}"
+
+
+def _by_step(values: Sequence[float]) -> str:
+    return " · ".join(f"{value:.2f}" for value in values)
 
 
 def update_table(training: ShownTraining, page: int) -> list[Node]:
@@ -378,22 +347,13 @@ def update_table(training: ShownTraining, page: int) -> list[Node]:
         ("gradient norm", "L2 norm before clipping"),
     )
     rows = [
-        h(
-            "tr",
-            *(
-                h("td", cell)
-                for cell in (
-                    f"{event['update']:,}",
-                    f"{event['success']:.2f}",
-                    f"{event['td_loss']:.4f}",
-                    f"{event['ranking_loss']:.4f}",
-                    *(
-                        " · ".join(f"{value:.2f}" for value in event[name])
-                        for name in ("q", "v", "reward", "entropy")
-                    ),
-                    f"{event['gradient_norm']:.2f}",
-                )
-            ),
+        table_row(
+            f"{event['update']:,}",
+            f"{event['success']:.2f}",
+            f"{event['td_loss']:.4f}",
+            f"{event['ranking_loss']:.4f}",
+            *(_by_step(event[name]) for name in ("q", "v", "reward", "entropy")),
+            f"{event['gradient_norm']:.2f}",
         )
         for event in on_page(updates, page)
     ]

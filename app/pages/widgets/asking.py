@@ -19,7 +19,7 @@ from app.pages.widgets.notices import preparing
 from app.pages.widgets.work import QUIET, Work, cancel_button, in_line
 from app.recent import Recent
 from app.session import Session
-from core.draw.nodes import Node, h
+from core.draw.nodes import Node, h, sends
 from core.draw.words import counted
 from core.types import Workspace
 
@@ -185,10 +185,7 @@ def known_questions(questions: Sequence[Labelled]) -> list[Node]:
     if not questions:
         return []
     rows = [
-        h(
-            "li",
-            h("button.qx-menu-row", {"data-act": "known", "data-arg": str(place)}, question_label(question)),
-        )
+        h("li", sends("qx-menu-row", "known", place, question_label(question)))
         for place, question in enumerate(questions)
     ]
     summary = h(

@@ -15,7 +15,7 @@ from app.components.tree import tree
 from app.pages.widgets.notices import passing
 from app.pages.widgets.text import file_button
 from app.pages.widgets.work import Update
-from core.draw.nodes import Node, h
+from core.draw.nodes import Node, sends
 
 PAGE = "page"
 """What the button for a page asks for."""
@@ -42,4 +42,4 @@ class Sharing:
 def page_button(kind: str = "qx-btn") -> Node:
     """Asks for the page. `kind`: its class."""
     title = "The run as one file, live without a network"
-    return h(f"button.{kind}", {"data-act": PAGE, "data-arg": "", "title": title}, "Page (HTML)")
+    return sends(kind, PAGE, "", "Page (HTML)", title=title)

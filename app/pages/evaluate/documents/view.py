@@ -11,7 +11,7 @@ from app.pages.evaluate.documents.actions import DocumentsProgress
 from app.pages.evaluate.view import figures, heading, number
 from app.pages.widgets.notices import notice, progress
 from core.draw.answers import UNRELIABLE
-from core.draw.nodes import Node, act, h
+from core.draw.nodes import Node, act, h, link_to
 from core.draw.tables import PAGE, on_page, pager, report_table, table
 from core.draw.words import counted
 from core.evaluate.documents import DOCUMENT_METRICS, DocumentRow
@@ -63,7 +63,7 @@ def methods(state: DocumentsProgress) -> list[Node]:
     every = [node for table in tables for node in report_table(table)]
     shown = figures(_first_figures(state.rows), every, sum(len(table.columns) - 1 for table in tables))
     lines = "".join(map(row_line, state.rows)) if state.ended else ""
-    keep = act("download", lines, "Rows as JSON lines", **{"data-name": ROWS_FILE}) if lines else None
+    keep = act("download", lines, "Rows as JSON lines", data_name=ROWS_FILE) if lines else None
     done = h(
         "p.qx-mut.qx-sm",
         f"{counted(len(state.questions), 'question')} about {state.n_done:,} of"
@@ -134,7 +134,7 @@ def _question(state: DocumentsProgress, place: int) -> Node:
     if state.source(place) is None:
         return words
     title = "Open the document in Explore and ask this"
-    return h("button.qx-link", {"data-act": "ask", "data-arg": str(place), "title": title}, words)
+    return link_to("ask", place, words, title=title)
 
 
 def _support_cell(row: DocumentRow | None) -> Node:
