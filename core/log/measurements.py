@@ -21,7 +21,7 @@ from pydantic.dataclasses import dataclass as checked_dataclass
 from core.errors import LogError, RunNotFound
 from core.evaluate.rows import EpisodeRow
 from core.log.database import Connection, WritableLog, storable
-from core.log.queries import MINE, RunReader
+from core.log.queries import MINE, RunReader, rows_by_name
 from core.log.records import new_run_id, now
 from core.log.statements import json_text
 from core.log.wire import MalformedRuns
@@ -223,74 +223,57 @@ def _insert_training(con: Connection, training: Training) -> bool:
 
 def _list_evaluations(con: Connection, owner: str | None) -> list[EvaluationEntry]:
     rows = con.execute(
-        f"""SELECT evaluation_id, created_at, any_value(task), any_value(length), any_value(method), any_value(checkpoint), count(*), any_value(config)
+        f"""SELECT evaluation_id, created_at, any_value(task) AS task, any_value(length) AS length,
+            any_value(method) AS method, any_value(checkpoint) AS checkpoint, count(*) AS n, any_value(config) AS config
             FROM evaluations JOIN episode_rows USING (evaluation_id) WHERE {MINE} GROUP BY evaluation_id, created_at
             ORDER BY created_at DESC, evaluation_id""",
         {"owner": owner},
-    ).fetchall()
-    return [
-        EvaluationEntry(
-            evaluation_id,
-            created_at.replace(tzinfo=UTC),
-            task,
-            length,
-            method,
-            checkpoint,
-            n,
-            json.loads(config),
-        )
-        for evaluation_id, created_at, task, length, method, checkpoint, n, config in rows
-    ]
+    )
+    return [EvaluationEntry(**_readable(row)) for row in rows_by_name(rows)]
+
+
+def _readable(row: dict[str, Any]) -> dict[str, Any]:
+    """A row whose time says its zone, and whose configuration is no text."""
+    return row | {"created_at": row["created_at"].replace(tzinfo=UTC), "config": json.loads(row["config"])}
 
 
 def _fetch_evaluation(con: Connection, evaluation_id: str, owner: str | None) -> Evaluation:
-    head = con.execute(
+    heads = con.execute(
         f"SELECT created_at, config, owner FROM evaluations WHERE evaluation_id = $id AND {MINE}",
         {"id": evaluation_id, "owner": owner},
-    ).fetchone()
+    )
+    head = next(iter(rows_by_name(heads)), None)
     if head is None:
         raise RunNotFound(f"there is no evaluation {evaluation_id[:64]!r} of yours; check the id")
-    rows = con.execute(
-        f"SELECT {_ROW_COLUMNS} FROM episode_rows WHERE evaluation_id = ? ORDER BY position", [evaluation_id]
-    ).fetchall()
-    return Evaluation(
-        evaluation_id=evaluation_id,
-        created_at=head[0].replace(tzinfo=UTC),
-        config=json.loads(head[1]),
-        owner=head[2],
-        rows=tuple(EpisodeRow(**dict(zip(_COLUMNS, row, strict=True))) for row in rows),
-    )
+    statement = f"SELECT {_ROW_COLUMNS} FROM episode_rows WHERE evaluation_id = ? ORDER BY position"
+    rows = rows_by_name(con.execute(statement, [evaluation_id]))
+    rows_of = tuple(EpisodeRow(**row) for row in rows)
+    return Evaluation(evaluation_id=evaluation_id, **_readable(head), rows=rows_of)
 
 
 def _list_trainings(con: Connection, owner: str | None) -> list[TrainingEntry]:
     rows = con.execute(
-        f"""SELECT training_id, created_at, folder, (SELECT count(*) FROM training_events e WHERE e.training_id = t.training_id), config
+        f"""SELECT training_id, created_at, folder, config,
+            (SELECT count(*) FROM training_events e WHERE e.training_id = t.training_id) AS n_events
             FROM trainings t WHERE {MINE} ORDER BY created_at DESC, training_id""",
         {"owner": owner},
-    ).fetchall()
-    return [
-        TrainingEntry(row[0], row[1].replace(tzinfo=UTC), row[2], row[3], json.loads(row[4])) for row in rows
-    ]
+    )
+    return [TrainingEntry(**_readable(row)) for row in rows_by_name(rows)]
 
 
 def _fetch_training(con: Connection, training_id: str, owner: str | None) -> Training:
-    head = con.execute(
+    heads = con.execute(
         f"SELECT created_at, folder, config, owner FROM trainings WHERE training_id = $id AND {MINE}",
         {"id": training_id, "owner": owner},
-    ).fetchone()
+    )
+    head = next(iter(rows_by_name(heads)), None)
     if head is None:
         raise RunNotFound(f"there is no training {training_id[:64]!r} of yours; check the id")
-    events = con.execute(
+    lines = con.execute(
         "SELECT event FROM training_events WHERE training_id = ? ORDER BY position", [training_id]
     ).fetchall()
-    return Training(
-        training_id=training_id,
-        created_at=head[0].replace(tzinfo=UTC),
-        folder=head[1],
-        config=json.loads(head[2]),
-        owner=head[3],
-        events=tuple(json.loads(event) for (event,) in events),
-    )
+    events = tuple(json.loads(event) for (event,) in lines)
+    return Training(training_id=training_id, **_readable(head), events=events)
 
 
 def _delete(con: Connection, measurement_id: str, owner: str | None) -> None:

@@ -42,13 +42,15 @@ _SUPPORT = "list_distinct(TRY_CAST(label->'$.support' AS BIGINT[]))"
 
 _ROW = f"""
     SELECT run_id, created_at, finished_at, status, message, method, query, checkpoint, n_chunks,
-        (SELECT count(*) FROM events e WHERE e.run_id = r.run_id AND kind = 'step_taken'),
-        (SELECT coalesce(list(title ORDER BY position), []) FROM run_documents d WHERE d.run_id = r.run_id), parent_run_id, shared, seed,
-        (SELECT event->>'$.reason' FROM events e WHERE e.run_id = r.run_id AND kind = 'stopped'),
-        nullif(len({_SUPPORT}), 0), len(list_intersect({_CHOSEN}, {_SUPPORT})),
-        (SELECT value FROM run_details d WHERE d.run_id = r.run_id AND d.name = 'answer'), label->>'$.answer',
-        coalesce(json_array_length(config, '$.searched'), 0) > 0
+        (SELECT count(*) FROM events e WHERE e.run_id = r.run_id AND kind = 'step_taken') AS n_steps,
+        (SELECT coalesce(list(title ORDER BY position), []) FROM run_documents d WHERE d.run_id = r.run_id) AS titles,
+        parent_run_id, shared, seed,
+        (SELECT event->>'$.reason' FROM events e WHERE e.run_id = r.run_id AND kind = 'stopped') AS stop_reason,
+        nullif(len({_SUPPORT}), 0) AS n_support, len(list_intersect({_CHOSEN}, {_SUPPORT})) AS n_found,
+        (SELECT value FROM run_details d WHERE d.run_id = r.run_id AND d.name = 'answer') AS answer,
+        label->>'$.answer' AS known_answer, coalesce(json_array_length(config, '$.searched'), 0) > 0 AS preview
     FROM runs r"""
+"""Columns by the names that `RunRow` has for them."""
 
 _FILTERS = {
     "text": "contains(lower(query), lower($text))",
@@ -151,50 +153,26 @@ def _search(
     )
     rows = con.execute(
         f"{page} ORDER BY created_at DESC, run_id", {**values, "limit": limit, "offset": offset}
-    ).fetchall()
-    return RunPage(tuple(_row(row) for row in rows), total)
-
-
-def _row(values: tuple[Any, ...]) -> RunRow:
-    (
-        run_id,
-        created_at,
-        finished_at,
-        status,
-        message,
-        method,
-        query,
-        checkpoint,
-        n_chunks,
-        n_steps,
-        titles,
-        parent_run_id,
-        shared,
-        *more,
-    ) = values
-    seed, stop_reason, n_support, n_found, answer, known_answer, preview = more
-    return RunRow(
-        run_id=run_id,
-        created_at=_utc(created_at),
-        finished_at=finished_at and _utc(finished_at),
-        status=status,
-        message=message,
-        method=method,
-        query=query,
-        checkpoint=checkpoint,
-        n_chunks=n_chunks,
-        n_steps=n_steps,
-        titles=tuple(titles),
-        parent_run_id=parent_run_id,
-        shared=shared,
-        seed=seed,
-        stop_reason=stop_reason,
-        n_support=n_support,
-        n_found=None if n_support is None else n_found,
-        answer=_reliable_text(answer),
-        known_answer=known_answer or "",
-        preview=preview,
     )
+    return RunPage(tuple(map(_row, rows_by_name(rows))), total)
+
+
+def _row(values: dict[str, Any]) -> RunRow:
+    n_found = None if values["n_support"] is None else values["n_found"]
+    known = {
+        "created_at": _utc(values["created_at"]),
+        "finished_at": values["finished_at"] and _utc(values["finished_at"]),
+        "titles": tuple(values["titles"]),
+        "answer": _reliable_text(values["answer"]),
+        "known_answer": values["known_answer"] or "",
+    }
+    return RunRow(**values | known | {"n_found": n_found})
+
+
+def rows_by_name(cursor: Connection) -> list[dict[str, Any]]:
+    """What a statement brought, by the names of its columns."""
+    names = [column[0] for column in cursor.description]
+    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
 def _reliable_text(detail: str | None) -> str | None:
@@ -233,13 +211,10 @@ def _fetch_run(con: Connection, run_id: str, owner: str | None) -> LoggedRun:
     cursor = con.execute(
         f"SELECT {fields} FROM runs WHERE run_id = $run_id AND {VISIBLE}", {"run_id": run_id, "owner": owner}
     )
-    names = [column[0] for column in cursor.description]
-    row = cursor.fetchone()
-    if row is None:
-        raise RunNotFound(
-            f"there is no run {run_id[:64]!r} that you may open; check the id, or ask its owner to share it"
-        )
-    values = dict(zip(names, row, strict=True))
+    runs = rows_by_name(cursor)
+    if not runs:
+        raise _not_there(run_id)
+    [values] = runs
     status, message, created_at, finished_at, shared = (
         values.pop(name) for name in ("status", "message", "created_at", "finished_at", "shared")
     )
@@ -284,9 +259,7 @@ def _fetch_documents(con: Connection, run_id: str, owner: str | None) -> tuple[L
         f"SELECT 1 FROM runs WHERE run_id = $run_id AND {VISIBLE}", {"run_id": run_id, "owner": owner}
     ).fetchone()
     if fetched is None:
-        raise RunNotFound(
-            f"there is no run {run_id[:64]!r} that you may open; check the id, or ask its owner to share it"
-        )
+        raise _not_there(run_id)
     rows = con.execute(
         """SELECT r.title, r.sha256, d.kind, CASE WHEN NOT r.withheld THEN d.text END, t.columns FROM run_documents r JOIN documents d USING (sha256)
            LEFT JOIN chunk_tables t ON t.sha256 = r.table_sha256 WHERE r.run_id = ? ORDER BY r.position""",
@@ -301,6 +274,12 @@ def _fetch_documents(con: Connection, run_id: str, owner: str | None) -> tuple[L
             None if columns is None else decode_table(_blob(con, columns)),
         )
         for title, sha256, kind, text, columns in rows
+    )
+
+
+def _not_there(run_id: str) -> RunNotFound:
+    return RunNotFound(
+        f"there is no run {run_id[:64]!r} that you may open; check the id, or ask its owner to share it"
     )
 
 
@@ -323,12 +302,8 @@ def _event(con: Connection, text: str, blob_id: int | None, n_chunks: int) -> St
 
 
 def _blob(con: Connection, blob_id: int) -> bytes:
-    return b"".join(
-        part
-        for (part,) in con.execute(
-            "SELECT data FROM blobs WHERE blob_id = ? ORDER BY part", [blob_id]
-        ).fetchall()
-    )
+    parts = con.execute("SELECT data FROM blobs WHERE blob_id = ? ORDER BY part", [blob_id]).fetchall()
+    return b"".join(part for (part,) in parts)
 
 
 def _utc(value: datetime) -> datetime:
