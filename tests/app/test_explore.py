@@ -8,12 +8,26 @@ import json
 import re
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from core.tasks.narrative import generate_narrative
 from tests.app.conftest import RunningApp, StartApp, upload, wait_ready
 from tests.app.explore_page import CARDS, chosen, run, run_id, show_figures, show_settings
 from tests.conftest import OpenPage
+
+ONE_MORE_TAB = """() => {
+  const tabs = document.querySelector("#qx-tabs > .tab-wrapper .tab-container:not([aria-hidden=true])");
+  tabs.append(tabs.lastElementChild.cloneNode(true));
+}"""
+UNDER_THE_DOCUMENT = """() => {
+  const page = document.querySelector("#qx-document").getBoundingClientRect();
+  return [...document.querySelectorAll("#qx-tabs > .tab-wrapper button")].filter((tab) => {
+    const box = tab.getBoundingClientRect();
+    return box.right > page.left && box.left < page.right && box.bottom > page.top && box.top < page.bottom;
+  }).map((tab) => tab.textContent);
+}"""
+"""Tabs that what is open covers."""
 
 
 def test_a_book_goes_through_upload_run_step_back_force_reload_replay(
@@ -203,3 +217,14 @@ def test_an_agent_with_positions_shows_ruler_and_parts_of_q(
     page.get_by_role("button", name="Run again").click()
     expect(page.locator("#qx-strip [data-part='ruler']")).to_be_hidden(timeout=20_000)
     expect(page.locator("#qx-parts")).to_be_hidden(timeout=20_000)
+
+
+@pytest.mark.parametrize("width", [1440, 1280, 1024])
+def test_more_tabs_than_there_are_leave_the_document_its_room(
+    tiny_app: RunningApp, open_page: OpenPage, width: int
+) -> None:
+    page = open_page(tiny_app.url, width=width)
+    wait_ready(page)
+    for _ in range(3):  # one that CONTRIBUTING shows how to add, and more, which wrap
+        page.evaluate(ONE_MORE_TAB)
+        assert page.evaluate(UNDER_THE_DOCUMENT) == []
