@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import ssl
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -224,11 +223,3 @@ def serve_llm(script: Script = lambda _: "Yes.", tls: ssl.SSLContext | None = No
             server.over.set()
             http.shutdown()
             thread.join()
-
-
-def wait_until(what: Callable[[], bool], seconds: float = 10.0) -> None:
-    """Until it is true."""
-    deadline = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.01)

@@ -16,6 +16,7 @@ from app.gradio_internals.queue import queue_up
 from app.services import Services
 from app.settings import Settings
 from core.tasks.narrative import generate_narrative
+from tests.waiting import wait_until
 
 TEXT = "\n\n".join(f"mary travelled to the garden on day {day} ." for day in range(60))
 
@@ -48,13 +49,6 @@ def hang_up(http: httpx.Client, result: str, when: Callable[[], bool]) -> None:
     """Waits for a result until `when`, and no longer."""
     with http.stream("GET", result):
         wait_until(when)
-
-
-def wait_until(true: Callable[[], bool], seconds: float = 30.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def test_a_run_whose_caller_hangs_up_stops(served: tuple[str, Services, Queue]) -> None:

@@ -5,8 +5,6 @@ end, whatever the hub does.
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -21,16 +19,10 @@ from core.hub.export import LogCopy
 from core.log import ExperimentLog
 from tests.core.log.recording import log_run, make_record
 from tests.hub_stand_in import TOKEN, HubStandIn, Refused
+from tests.waiting import wait_until
 
 NAME = "team/runs"
 A = "a" * 64
-
-
-def wait_until(holds: Callable[[], bool], seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, "it did not come about in time"
-        time.sleep(0.02)
 
 
 def n_pushed(hub: HubStandIn) -> int:

@@ -5,8 +5,7 @@ server where it matters.
 from __future__ import annotations
 
 import secrets
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 
 import gradio as gr
@@ -22,6 +21,7 @@ from app.services import MAX_LEFT_RUNS, Services
 from app.session import Session
 from core.config import EpisodeConfig
 from tests.app.raw_page import RawPage
+from tests.waiting import wait_until
 
 TEXT = "\n\n".join(f"mary travelled to the garden on day {day} ." for day in range(30))
 CONFIG = EpisodeConfig(step_budget=2)
@@ -115,10 +115,3 @@ def test_quick_clicks_of_a_page_are_worked_off_one_after_another(url: str, servi
     page.receive()
     (run,) = services.library.runs.all()
     assert [step.step for step in run.trace.steps] == [1, 2, 3, 4, 5]
-
-
-def wait_until(true: Callable[[], bool], seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)

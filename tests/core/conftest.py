@@ -4,20 +4,28 @@ milliseconds.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from core.answer import reader
 from core.encode import encoder
+from core.encode.cache import VectorStore
 from core.encode.encoder import DualEncoder, load_encoder
 from core.encode.reference import import_checkpoint
+from core.events import Event, RunStarted
 from core.index import Corpus
+from core.log import ExperimentLog
 from core.opening import index_of
 from core.qrag.agent import Agent
+from core.train.sitting import TrainEvent
 from core.types import workspace_of_chunks
+from tests.core.train.set_data import write_sets
 
 REFERENCE = Path(__file__).resolve().parents[1] / "data" / "reference"
 CorpusOf = Callable[[DualEncoder, Sequence[str]], Corpus]
@@ -64,6 +72,48 @@ def tiny_checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path
 def agents(tiny_checkpoints: dict[str, Path]) -> dict[str, Agent]:
     """The agents of those checkpoints."""
     return {name: Agent(load_encoder(str(folder), "cpu")) for name, folder in tiny_checkpoints.items()}
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Caches and log of this test alone."""
+    monkeypatch.setenv("QRAG_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[ExperimentLog]:
+    """An empty one."""
+    with ExperimentLog.open(tmp_path / "log.duckdb") as log:
+        yield log
+
+
+@pytest.fixture
+def store(agents: dict[str, Agent], tmp_path: Path) -> VectorStore:
+    """For vectors of the agent `relative10`; empty."""
+    encoder = agents["relative10"].encoder
+    return VectorStore(tmp_path / "vectors.bin", encoder.dim, np.dtype(encoder.spec.vectors))
+
+
+@pytest.fixture(scope="module")
+def set_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """See `write_sets`."""
+    folder = tmp_path_factory.mktemp("data")
+    write_sets(folder)
+    return folder
+
+
+def timeless(events: Sequence[Event]) -> list[Event]:
+    """Events without wall-clock times, which no seed repeats."""
+    return [event if isinstance(event, RunStarted) else replace(event, milliseconds=0.0) for event in events]
+
+
+def without_seconds(events: Sequence[TrainEvent]) -> list[TrainEvent]:
+    """Of a training, as a file has them."""
+    return [
+        {name: value for name, value in event.items() if not name.startswith("seconds")}
+        for event in json.loads(json.dumps(events))
+    ]
 
 
 @pytest.fixture(scope="session")

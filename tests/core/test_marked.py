@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,12 +31,6 @@ from tests.core.log.recording import DOCUMENT, log_run, make_record
 A, B = "a" * 64, "b" * 64
 TEXT = "It rained. Anna slept in the mill. It rained. Bela rang the bell at noon. Nobody came."
 MILL = Document("mill.txt", TEXT, "text")
-
-
-@pytest.fixture
-def log(tmp_path: Path) -> Iterator[ExperimentLog]:
-    with ExperimentLog.open(tmp_path / "log.duckdb") as log:
-        yield log
 
 
 def mark_of(quote: str, belongs: bool = True, at: int = 0) -> Mark:

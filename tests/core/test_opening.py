@@ -21,6 +21,8 @@ from core.opening import OpenProgress, chunk_table, open_corpus, vector_store
 from core.qrag.agent import Agent
 from core.types import ChunkTable, Document
 
+pytestmark = pytest.mark.usefixtures("home")
+
 STORY = Document(
     "Story", "Mary went to the garden. John got the milk there. The night was cold. " * 30, "text"
 )
@@ -34,13 +36,6 @@ PAGE = read_document(
 @pytest.fixture
 def encoder(agents: dict[str, Agent]) -> DualEncoder:
     return agents["relative10"].encoder
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Caches of this test alone."""
-    monkeypatch.setenv("QRAG_HOME", str(tmp_path / "home"))
-    return tmp_path / "home"
 
 
 def files_of(home: Path) -> dict[Path, tuple[int, bytes]]:

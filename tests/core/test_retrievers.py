@@ -6,7 +6,6 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -15,7 +14,7 @@ import pytest
 from core.config import EpisodeConfig
 from core.encode.encoder import DualEncoder
 from core.errors import BadRequest
-from core.events import Event, RunStarted, Stopped, Trace, event_from_json, event_to_json, fold
+from core.events import Stopped, Trace, event_from_json, event_to_json, fold
 from core.index import ChunkIndex, Corpus
 from core.methods.bm25 import Bm25
 from core.methods.hybrid import Hybrid
@@ -24,6 +23,7 @@ from core.methods.topk import TopK
 from core.qrag.agent import Agent
 from core.retrievers import METHODS, build_retriever, vectors_of
 from core.types import workspace_of_chunks
+from tests.core.conftest import timeless
 
 CorpusOf = Callable[[DualEncoder, Sequence[str]], Corpus]
 CHUNKS = [
@@ -47,11 +47,6 @@ CONFIGS = {
     "all": EpisodeConfig(step_budget=10),
     "planned": EpisodeConfig(step_budget=3, beam_width=3),
 }
-
-
-def timeless(events: Sequence[Event]) -> list[Event]:
-    """Events without wall-clock times, which no seed repeats."""
-    return [event if isinstance(event, RunStarted) else replace(event, milliseconds=0.0) for event in events]
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=list(CONFIGS))

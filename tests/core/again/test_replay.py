@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,6 +26,8 @@ from core.sparc.trace import SparcTrace, fold_sparc
 from core.types import Document
 from tests.core.sparc.conftest import KnowingReader, RoleLlm
 
+pytestmark = pytest.mark.usefixtures("home")
+
 QUERY = "where was the apple before the garden ?"
 STORY = Document(
     "Story",
@@ -39,19 +39,6 @@ STORY = Document(
     "text",
 )
 NOTES = Document("Notes", "# House\n\nThe old house said nothing.\n\n- ship\n- letter\n", "markdown")
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Caches of this test alone."""
-    monkeypatch.setenv("QRAG_HOME", str(tmp_path / "home"))
-    return tmp_path / "home"
-
-
-@pytest.fixture
-def log(tmp_path: Path) -> Iterator[ExperimentLog]:
-    with ExperimentLog.open(tmp_path / "log.duckdb") as log:
-        yield log
 
 
 @pytest.fixture

@@ -16,20 +16,14 @@ from core.answer.checkpoint import HEADS_FILE, SPEC_FILE, read_reader_spec
 from core.answer.reader import ExtractiveReader
 from core.answer.training import ReaderConfig
 from core.errors import BadCheckpoint, BadRequest
-from core.train.sitting import RESUME_FILE, TrainEvent, read_progress
+from core.train.sitting import RESUME_FILE, read_progress
 from tests.core.answer.conftest import SHORT, TINY, TrainedReader, WhereCourse, trainer
+from tests.core.conftest import without_seconds
 
 FLOOR = 0.8
 """Mean F1 of held-out lessons after the training of TINY; before it is the share of questions without an
 answer, 0.3, or below.
 """
-
-
-def without_seconds(events: list[TrainEvent]) -> list[TrainEvent]:
-    return [
-        {name: value for name, value in event.items() if not name.startswith("seconds")}
-        for event in json.loads(json.dumps(events))
-    ]
 
 
 def weights(folder: Path) -> list[bytes]:

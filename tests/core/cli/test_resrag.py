@@ -11,25 +11,16 @@ from core.cli import main
 from core.evaluate.frontier import read_frontier
 from core.resrag.card import read_card
 from tests.core.cli.conftest import Output, argv
-from tests.core.train.set_data import write_sets
 from tests.llm_server import KEY, serve_llm
 
 
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """See `write_sets`."""
-    folder = tmp_path_factory.mktemp("data")
-    write_sets(folder)
-    return folder
-
-
 def test_a_policy_is_trained_and_measured(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    set_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("QRAG_HOME", str(tmp_path / "home"))
     policy, rows = tmp_path / "policy", tmp_path / "rows.jsonl.gz"
     train = argv(
-        "train-resrag", out=policy, data_folder=data, updates=3, warmup_updates=2, questions=3, json=True
+        "train-resrag", out=policy, data_folder=set_data, updates=3, warmup_updates=2, questions=3, json=True
     )
     assert main(train) == 0
     said = json.loads(capsys.readouterr().out)
@@ -37,7 +28,7 @@ def test_a_policy_is_trained_and_measured(
     assert (said["updates"], card.name, card.encoder) == (3, "policy", "general")
     assert card.training is not None
     assert card.training["config"]["reward"]["bad_answer"] == -0.5
-    study = argv("study", "frontier", "hotpotqa", "natural", data=data, n=2, policy=policy, rows=rows)
+    study = argv("study", "frontier", "hotpotqa", "natural", data=set_data, n=2, policy=policy, rows=rows)
     assert main(study) == 0
     made = capsys.readouterr().out
     assert "| hotpotqa | RES-RAG policy | 1 |" in made

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -13,12 +11,6 @@ from core.evaluate.corpora import index_examples
 from core.index import ChunkIndex
 from core.qrag.agent import Agent
 from core.tasks.example import Example
-
-
-@pytest.fixture
-def store(agents: dict[str, Agent], tmp_path: Path) -> VectorStore:
-    encoder = agents["relative10"].encoder
-    return VectorStore(tmp_path / "vectors.bin", encoder.dim, np.dtype(encoder.spec.vectors))
 
 
 def test_every_chunk_has_its_own_vector(

@@ -26,12 +26,6 @@ from core.tasks.example import Example
 from core.types import workspace_of_chunks
 
 
-@pytest.fixture
-def store(agents: dict[str, Agent], tmp_path: Path) -> VectorStore:
-    encoder = agents["relative10"].encoder
-    return VectorStore(tmp_path / "vectors.bin", encoder.dim, np.dtype(encoder.spec.vectors))
-
-
 def rows_of(
     agent: Agent,
     examples: Sequence[Example],

@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,10 @@ from core.bm25 import words_of
 from core.config import EpisodeConfig
 from core.encode.encoder import DualEncoder
 from core.errors import BadRequest
-from core.events import Event, RunStarted, StepTaken, Stopped, Trace, event_from_json, event_to_json, fold
+from core.events import Event, StepTaken, Stopped, Trace, event_from_json, event_to_json, fold
 from core.index import Corpus
 from core.qrag.agent import Agent, Episode
+from tests.core.conftest import timeless
 
 CHUNKS = [
     "mary went to the kitchen .",
@@ -50,11 +50,6 @@ def corpus(agent: Agent, corpus_of: Callable[[DualEncoder, Sequence[str]], Corpu
 
 def run(agent: Agent, corpus: Corpus, prefix: Sequence[int] = (), **config: Any) -> Trace:
     return fold(agent.run(QUERY, corpus, EpisodeConfig(**config), prefix))
-
-
-def timeless(events: Sequence[Event]) -> list[Event]:
-    """Events without wall-clock times, which no seed repeats."""
-    return [event if isinstance(event, RunStarted) else replace(event, milliseconds=0.0) for event in events]
 
 
 @given(

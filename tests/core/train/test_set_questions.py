@@ -20,7 +20,7 @@ from core.train.set_questions import (
     indexed,
     set_questions,
 )
-from tests.core.train.set_data import CHUNKS, QUESTION, write_sets
+from tests.core.train.set_data import CHUNKS, QUESTION
 
 EXAMPLE = Example("1", "made", QUESTION, CHUNKS, (0, 2), ("Turku",), "bridge")
 
@@ -91,20 +91,12 @@ def test_every_text_is_embedded_once_and_belongs_to_its_chunk(
         assert np.abs(corpus.index.vectors[rows].numpy() - expected).max() < 2e-2
 
 
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """See `write_sets`."""
-    folder = tmp_path_factory.mktemp("data")
-    write_sets(folder)
-    return folder
-
-
 def test_questions_about_documents_are_asked_over_all_of_their_group(
-    agents: dict[str, Agent], data: Path
+    agents: dict[str, Agent], set_data: Path
 ) -> None:
-    path = data / "natural" / "validation.jsonl.gz"
+    path = set_data / "natural" / "validation.jsonl.gz"
     questions = document_questions(
-        path, [["b.html", "a.html"], ["essay-x.txt"]], agents["none"].encoder.tokenizer, data
+        path, [["b.html", "a.html"], ["essay-x.txt"]], agents["none"].encoder.tokenizer, set_data
     )
     assert [question.id for question in questions] == ["b.html", "a.html", "essay-x.txt"], (
         "the one whose quote isn't there is left out"
@@ -114,14 +106,16 @@ def test_questions_about_documents_are_asked_over_all_of_their_group(
     assert all("Bergen" in questions[1].workspace[row].text for row in questions[1].support)
 
 
-def test_validation_and_test_share_no_question_with_training(agents: dict[str, Agent], data: Path) -> None:
+def test_validation_and_test_share_no_question_with_training(
+    agents: dict[str, Agent], set_data: Path
+) -> None:
     tokenizer = agents["none"].encoder.tokenizer
-    learned, held_out = course_questions(tokenizer, data)
+    learned, held_out = course_questions(tokenizer, set_data)
     tested = [
         question
         for name, source in SETS.items()
         if source.test
-        for question in frontier_questions(name, 99, tokenizer, data)
+        for question in frontier_questions(name, 99, tokenizer, set_data)
     ]
     asked = [{question.question for question in part} for part in (learned, held_out, tested)]
     assert not asked[0] & asked[1]
@@ -131,9 +125,9 @@ def test_validation_and_test_share_no_question_with_training(agents: dict[str, A
     assert {question.task for question in learned} >= {*COUNTS}
 
 
-def test_unknown_sets(agents: dict[str, Agent], data: Path) -> None:
+def test_unknown_sets(agents: dict[str, Agent], set_data: Path) -> None:
     tokenizer = agents["none"].encoder.tokenizer
     with pytest.raises(BadRequest, match="'clapnq' has no part train; choose among hotpotqa"):
-        set_questions("clapnq", "train", 1, tokenizer, data)
+        set_questions("clapnq", "train", 1, tokenizer, set_data)
     with pytest.raises(BadRequest, match="'hotpotqa-sentences' has no part test"):
-        frontier_questions("hotpotqa-sentences", 1, tokenizer, data)
+        frontier_questions("hotpotqa-sentences", 1, tokenizer, set_data)

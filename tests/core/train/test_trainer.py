@@ -31,10 +31,10 @@ from core.events import fold
 from core.qrag.agent import Agent
 from core.qrag.retriever import AgentRetriever
 from core.train.recipes import plan_training
-from core.train.sitting import CONFIG_FILE, PROGRESS_FILE, RESUME_FILE, TrainEvent, read_progress
+from core.train.sitting import CONFIG_FILE, PROGRESS_FILE, RESUME_FILE, read_progress
 from core.train.trainer import Trainer
 from tests.core.cli.conftest import argv
-from tests.core.conftest import CorpusOf
+from tests.core.conftest import CorpusOf, without_seconds
 from tests.core.train.conftest import NAMES, PLACES, SHORT, TINY, PlanOf, Trained
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -45,12 +45,6 @@ ADAPTERS = [
     for tower in ("state", "action")
     for name in ("adapter_model.safetensors", "adapter_config.json")
 ]
-
-
-def without_seconds(events: list[TrainEvent]) -> list[TrainEvent]:
-    return [
-        {name: value for name, value in event.items() if not name.startswith("seconds")} for event in events
-    ]
 
 
 def test_a_tiny_task_is_learned_from_scratch(trained: Trained) -> None:

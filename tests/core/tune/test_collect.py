@@ -5,9 +5,7 @@ stays bounded.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -25,12 +23,6 @@ from tests.core.tune.recording import BY_RULES, QUESTION, Round, log_sparc, spar
 
 RIGHT = Round(found=((1, 9), (2, 3)))
 OTHER_QUERIES = ("who wrote it", "film")
-
-
-@pytest.fixture
-def log(tmp_path: Path) -> Iterator[ExperimentLog]:
-    with ExperimentLog.open(tmp_path / "log.duckdb") as log:
-        yield log
 
 
 def of_kind(log: ExperimentLog, kind: str) -> list[Preference]:

@@ -4,8 +4,6 @@ caches on disk.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from core.config import CHUNKERS, EpisodeConfig
@@ -27,6 +25,8 @@ from core.whatif.cuts import (
     spans_of,
 )
 
+pytestmark = pytest.mark.usefixtures("home")
+
 STORY = Document(
     "Story",
     "".join(f"Mary went to the garden on day {i}. John got the milk there. " for i in range(40)),
@@ -45,13 +45,6 @@ CONFIG = EpisodeConfig(step_budget=3)
 @pytest.fixture
 def agent(agents: dict[str, Agent]) -> Agent:
     return agents["relative10"]
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Caches of this test alone."""
-    monkeypatch.setenv("QRAG_HOME", str(tmp_path / "home"))
-    return tmp_path / "home"
 
 
 def made(agent: Agent, **more: object) -> list[Cut]:
