@@ -139,11 +139,13 @@ class Library:
         it. What the documents are to other questions stays as it is, and their visitor has paid for all of
         them.
         """
-        encoder, workspace = documents.agent.encoder, documents.workspace
-        there = EpisodeConfig(searched=documents.searched).searched_chunks(len(workspace))
-        vectors = documents.corpus.index.vectors.cpu().numpy()
-        part = self.cache_part((document.sha256 for document in workspace.documents), documents.owner)
-        embedded = Embedded(workspace, encoder, vectors, there).with_likeliest(query, part=part)
+        workspace, vectors = documents.workspace, documents.corpus.index.vectors
+        config = EpisodeConfig(searched=documents.searched)
+        there = config.searched_chunks(len(workspace))
+        hashes = (document.sha256 for document in workspace.documents)
+        part = self.cache_part(hashes, documents.owner)
+        before = Embedded(workspace, documents.agent.encoder, vectors.cpu().numpy(), there)
+        embedded = before.with_likeliest(query, part=part)
         return replace(documents, corpus=embedded.corpus(), searched=embedded.ranges)
 
     def _partly(

@@ -262,11 +262,14 @@ class Services:
 
     def read(self, run: RunInView, chunk_ids: Collection[int]) -> EvidenceAnswer:
         """What the reader says from some chunks; for RES-RAG also from JSON-LD. Raises BadCheckpoint."""
-        workspace = run.documents.workspace
+        workspace, started = run.documents.workspace, run.trace.started
         texts = {chunk_id: workspace[chunk_id].text for chunk_id in chunk_ids}
-        metadata = [metadata_lines(workspace.documents)] if run.trace.started.method in SETS else []
-        query, found = run.trace.started.query, found_order(run.trace)
-        return answer_evidence(self.reader, [query], [texts], [found], metadata)[0]
+        metadata = []
+        if started.method in SETS:
+            metadata.append(metadata_lines(workspace.documents))
+        order = found_order(run.trace)
+        [answer] = answer_evidence(self.reader, [started.query], [texts], [order], metadata)
+        return answer
 
     def diagnose(self, run: RunInView) -> RunInView:
         """The run with why it lacks support that is known, where it does."""

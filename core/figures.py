@@ -80,11 +80,13 @@ def _drawing(traces: Sequence[dict[str, Any]], x: str | None, y: dict[str, Any],
 
     x: title of that axis. y: what is particular to the other one.
     """
+    title = AXIS["title"]
     axes = {
-        "xaxis": AXIS | {"title": AXIS["title"] | {"text": x}},
-        "yaxis": AXIS | y | {"title": AXIS["title"] | {"text": y["title"]}},
+        "xaxis": AXIS | {"title": title | {"text": x}},
+        "yaxis": AXIS | y | {"title": title | {"text": y["title"]}},
     }
-    return {"data": list(traces), "layout": {"template": {}, **_layout(), **axes, **layout}}
+    whole = {"template": {}, **_layout(), **axes, **layout}
+    return {"data": list(traces), "layout": whole}
 
 
 def _dashed_line(axis: Literal["x", "y"], at: float) -> dict[str, Any]:

@@ -141,15 +141,19 @@ def asked_anew(question: str, query: str) -> tuple[tuple[str, bool], ...]:
     (('Where was ', False), ('Ruth then', True), ('?', False))
     """
     had = set(re.findall(r"\w+", question.casefold()))
-    runs: list[tuple[int, int]] = []
+    borders = [0]  # where new words begin and end in turn
     for word in re.finditer(r"\w+", query):
         if word[0].casefold() in had:
             continue
-        joins = runs and query[runs[-1][1] : word.start()].isspace()
-        runs[-1:] = [(runs[-1][0], word.end())] if joins else [*runs[-1:], word.span()]
-    borders = [0, *(border for run in runs for border in run), len(query)]
-    pieces = [(query[start:end], i % 2 == 1) for i, (start, end) in enumerate(pairwise(borders))]
-    return tuple(piece for piece in pieces if piece[0])
+        between = query[borders[-1] : word.start()]
+        if len(borders) > 1 and between.isspace():
+            borders.pop()  # goes on from the new word before
+        else:
+            borders.append(word.start())
+        borders.append(word.end())
+    borders.append(len(query))
+    pieces = [query[start:end] for start, end in pairwise(borders)]
+    return tuple((piece, i % 2 == 1) for i, piece in enumerate(pieces) if piece)
 
 
 def _part(trace: SparcTrace, one: SparcRound, gold: Sequence[int]) -> RoundPart:

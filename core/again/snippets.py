@@ -38,9 +38,12 @@ def command_of(run: LoggedRun, source: Source) -> str:
     """Shell commands that make the run again and say whether its choices and Q came out the same."""
     log = ["--log", str(source.log)] if source.log else []
     checkpoint = ["--checkpoint", source.checkpoint] if source.checkpoint else []
-    commands = [["import", str(source.exported), *log]] if source.exported else []
+    commands = []
+    if source.exported:
+        commands.append(["import", str(source.exported), *log])
     commands.append(["replay", run.record.run_id, *log, *checkpoint])
-    return "\n".join(shlex.join(["python", "-m", "core", "runs", *words]) for words in commands)
+    runs = ["python", "-m", "core", "runs"]
+    return "\n".join(shlex.join([*runs, *words]) for words in commands)
 
 
 def python_of(run: LoggedRun, source: Source) -> str:

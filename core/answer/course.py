@@ -226,19 +226,22 @@ class ReadingCourse:
 
     def _lesson_of_story(self, source: str, story: BabiQuestion, rng: Random) -> Lesson:
         """A story's deciding facts in order, perhaps among others; or facts that name nothing asked about."""
-        named = set(story.question.rstrip("?").split()[2:]) - {"the", "is", "was"}
-        others = [row for row in range(len(story.facts)) if row not in story.support]
+        question = story.question.rstrip("?")
+        facts = [fact.rstrip(".") for fact in story.facts]
+        named = set(question.split()[2:]) - {"the", "is", "was"}
+        others = [row for row in range(len(facts)) if row not in story.support]
         if rng.random() < RETRIEVED:
-            question_words = set(story.question.rstrip("?").lower().split())
-            alike = [len(question_words & set(fact.rstrip(".").lower().split())) for fact in story.facts]
-            rows = sorted(
-                sorted(range(len(alike)), key=lambda row: (-alike[row], rng.random()))[: rng.randint(3, 6)]
-            )
+            asked = set(question.lower().split())
+            alike = [len(asked & set(fact.lower().split())) for fact in facts]
+            most_alike = sorted(range(len(alike)), key=lambda row: (-alike[row], rng.random()))
+            rows = sorted(most_alike[: rng.randint(3, 6)])
         elif rng.random() > ALONE + AMONG:
-            silent = [row for row in others if not named & set(story.facts[row].rstrip(".").split())]
-            rows = sorted(rng.sample(silent, min(len(silent), rng.randint(1, _MOST_NOISE))))
+            silent = [row for row in others if not named & set(facts[row].split())]
+            n = min(len(silent), rng.randint(1, _MOST_NOISE))
+            rows = sorted(rng.sample(silent, n))
         else:
-            among = rng.sample(others, min(len(others), rng.randrange(_MOST_NOISE + 1)))
+            n = min(len(others), rng.randrange(_MOST_NOISE + 1))
+            among = rng.sample(others, n)
             rows = sorted({*story.support, *among})
         passages, places = self._with_noise([story.facts[row] for row in rows], rng)
         if not set(story.support) <= set(rows):

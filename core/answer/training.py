@@ -176,7 +176,8 @@ class ReaderTrainer:
 
     def _loss(self, learned: Sequence[tuple[Window, np.ndarray]]) -> torch.Tensor:
         logits = self.network([window for window, _ in learned])
-        n_spans, n_classes = logits.spans.shape[1] * logits.spans.shape[2], len(CLASSES)
+        _, n_starts, n_lengths = logits.spans.shape
+        n_spans, n_classes = n_starts * n_lengths, len(CLASSES)
         gold = np.zeros((len(learned), n_spans + n_classes), dtype=bool)
         for row, (_, right) in enumerate(learned):
             gold[row, : len(right) - n_classes] = right[:-n_classes]

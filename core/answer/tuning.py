@@ -110,10 +110,14 @@ def least_confidence(confidences: Sequence[float], right: Sequence[bool]) -> flo
     0.6
     """
     order = np.argsort(confidences)[::-1]
-    gained = np.cumsum(np.where(np.asarray(right)[order], 1, -1))
-    falls = np.append(np.diff(np.asarray(confidences)[order]) < 0, True)
+    surest_first = np.asarray(confidences)[order]
+    is_right = np.asarray(right)[order]
+    gained = np.cumsum(np.where(is_right, 1, -1))
+    falls = np.append(np.diff(surest_first) < 0, True)
     gained = np.where(falls, gained, 0)
-    return round(float(np.asarray(confidences)[order][gained.argmax()]), 4) if gained.max() > 0 else 1.0
+    if gained.max() <= 0:
+        return 1.0
+    return round(float(surest_first[gained.argmax()]), 4)
 
 
 def _outcome(reading: Reading, bias: float, lesson: Lesson) -> _Outcome:

@@ -225,11 +225,12 @@ class CorpusParts:
 
     def ranges(self, n_shards: int) -> list[tuple[int, int]]:
         """Parts [first, last) of each shard: about as many chunks to each, none empty."""
-        borders = np.linspace(0, len(self), n_shards + 1)[1:-1]
-        halfway = (self.starts[1:] + self.starts[:-1]) / 2
-        nearest = np.searchsorted(halfway, borders).tolist()
+        starts = self.starts
+        borders = np.linspace(0, len(self), n_shards + 1)
+        halfway = (starts[1:] + starts[:-1]) / 2
+        nearest = np.searchsorted(halfway, borders[1:-1])
         cuts = np.unique([0, *nearest, len(self.parts)]).tolist()
-        return [(first, last) for first, last in pairwise(cuts) if self.starts[last] > self.starts[first]]
+        return [(first, last) for first, last in pairwise(cuts) if starts[last] > starts[first]]
 
 
 def n_missing(folder: Path, plan: CorpusPlan) -> int:

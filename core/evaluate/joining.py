@@ -20,11 +20,12 @@ def join_chunks(example: Example, tokenizer: Tokenizer, max_tokens: int) -> Exam
     """
     texts = example.chunks[:]
     owners = _owners(tokenizer.count(texts).tolist(), max_tokens)
-    joined: list[list[str]] = [[] for _ in range(owners[-1] + 1)] if owners else []
+    joined: dict[int, list[str]] = {}
     for text, owner in zip(texts, owners, strict=True):
-        joined[owner].append(text)
-    support = tuple(sorted({owners[chunk_id] for chunk_id in example.support}))
-    return replace(example, chunks=tuple(" ".join(parts) for parts in joined), support=support)
+        joined.setdefault(owner, []).append(text)
+    chunks = tuple(" ".join(parts) for parts in joined.values())
+    support = sorted({owners[chunk_id] for chunk_id in example.support})
+    return replace(example, chunks=chunks, support=tuple(support))
 
 
 def _owners(n_tokens: Sequence[int], max_tokens: int) -> list[int]:

@@ -88,13 +88,18 @@ def _cut(units: Units, text: str, cut: Cut, which: np.ndarray) -> tuple[Units, n
     rows = np.arange(len(units))
     at = 0
     for row in np.flatnonzero(which).tolist():
-        parts = spans_array(cut(text, *units.spans[row].tolist()))
+        start, end = units.spans[row].tolist()
+        parts = spans_array(cut(text, start, end))
+        group = np.full(len(parts), units.group[row], dtype=np.int32)
         spans += [units.spans[at:row], parts]
-        groups += [units.group[at:row], np.full(len(parts), units.group[row], dtype=np.int32)]
+        groups += [units.group[at:row], group]
         origins += [rows[at:row], np.full(len(parts), -1)]
         at = row + 1
-    finer = Units(np.concatenate([*spans, units.spans[at:]]), np.concatenate([*groups, units.group[at:]]))
-    return finer, np.concatenate([*origins, rows[at:]])
+    spans.append(units.spans[at:])
+    groups.append(units.group[at:])
+    origins.append(rows[at:])
+    finer = Units(np.concatenate(spans), np.concatenate(groups))
+    return finer, np.concatenate(origins)
 
 
 def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

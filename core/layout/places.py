@@ -48,9 +48,11 @@ def places_of(vectors: np.ndarray, on_progress: Progress = lambda *_: None) -> n
     unit = vectors.astype(np.float32)
     unit /= np.maximum(np.linalg.norm(unit, axis=1, keepdims=True), 1e-12)
     distinct, which = _distinct(unit)
-    places = _filling(_places_of_distinct(unit[distinct], on_progress))[which] + _beside(which)
+    of_distinct = _filling(_places_of_distinct(unit[distinct], on_progress))
+    places = of_distinct[which] + _beside(which)
     reach = float(np.abs(places).max()) or 1.0
-    scaled: np.ndarray = np.round((places / (2 * reach) + 0.5) * _SIDE).astype(np.uint16)
+    within = places / (2 * reach) + 0.5
+    scaled: np.ndarray = np.round(within * _SIDE).astype(np.uint16)
     return scaled
 
 
@@ -72,8 +74,12 @@ def _beside(which: np.ndarray) -> np.ndarray:
     sizes = np.diff(starts, append=len(order))
     nth = np.empty(len(which))
     nth[order] = np.arange(len(order)) - np.repeat(starts, sizes)
-    distance = np.minimum(_SPIRAL, _WIDEST / np.sqrt(np.maximum(1, sizes[which]))) * np.sqrt(nth)
-    beside: np.ndarray = distance[:, None] * np.stack([np.cos(_TURN * nth), np.sin(_TURN * nth)], 1)
+    n_alike = np.maximum(1, sizes[which])
+    spread = np.minimum(_SPIRAL, _WIDEST / np.sqrt(n_alike))
+    distance = spread * np.sqrt(nth)
+    angle = _TURN * nth
+    direction = np.stack([np.cos(angle), np.sin(angle)], 1)
+    beside: np.ndarray = distance[:, None] * direction
     return beside
 
 

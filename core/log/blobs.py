@@ -82,11 +82,23 @@ def decode_text(blob: bytes) -> str:
 
 def encode_table(table: ChunkTable) -> bytes:
     """A chunk table: a line of JSON, then its columns as byte planes, starts as differences."""
-    columns = {"start": np.diff(table.start, prepend=0), "length": table.end - table.start}
-    columns |= {name: getattr(table, name) for name in ("n_tokens", "type_code", "heading_code")}
-    header = {"n": len(table), "heading_paths": table.heading_paths, "n_duplicates": table.n_duplicates}
-    planes = [_planes(np.ascontiguousarray(columns[name], dtype=dtype)) for name, dtype in _COLUMNS]
-    return zlib.compress(json.dumps(header).encode() + b"\n" + b"".join(planes), 1)
+    columns = {
+        "start": np.diff(table.start, prepend=0),
+        "length": table.end - table.start,
+        "n_tokens": table.n_tokens,
+        "type_code": table.type_code,
+        "heading_code": table.heading_code,
+    }
+    header = {
+        "n": len(table),
+        "heading_paths": table.heading_paths,
+        "n_duplicates": table.n_duplicates,
+    }
+    data = json.dumps(header).encode() + b"\n"
+    for name, dtype in _COLUMNS:
+        column = np.ascontiguousarray(columns[name], dtype=dtype)
+        data += _planes(column)
+    return zlib.compress(data, 1)
 
 
 def decode_foreign_table(blob: bytes, max_chunks: int) -> ChunkTable:

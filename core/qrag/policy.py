@@ -28,9 +28,11 @@ def candidates(q_values: np.ndarray, available: np.ndarray, top_k: int | None) -
     """Ids of available chunks, best first, equals in order; the `top_k` best if given. Both (N,)."""
     ids = np.flatnonzero(available)
     if top_k is not None and top_k < len(ids):
-        kth = np.partition(q_values[ids], len(ids) - top_k)[len(ids) - top_k]
+        n_below = len(ids) - top_k
+        kth = np.partition(q_values[ids], n_below)[n_below]
         ids = ids[q_values[ids] >= kth]
-    return ids[np.argsort(-q_values[ids], kind="stable")][:top_k]
+    best_first = np.argsort(-q_values[ids], kind="stable")
+    return ids[best_first][:top_k]
 
 
 def probabilities(

@@ -31,14 +31,14 @@ class EvidencePolicy(nn.Module):
     mean: torch.Tensor
     spread: torch.Tensor
 
-    def __init__(self, hidden: int, n_features: int = len(NAMES), least_chance: float = LEAST_CHANCE) -> None:
+    def __init__(self, hidden: int, least_chance: float = LEAST_CHANCE) -> None:
         """least_chance: see `PolicyCard`."""
         super().__init__()
         self.least_chance = least_chance
-        self.register_buffer("mean", torch.zeros(n_features))
-        self.register_buffer("spread", torch.ones(n_features))
+        self.register_buffer("mean", torch.zeros(len(NAMES)))
+        self.register_buffer("spread", torch.ones(len(NAMES)))
         self.layers = nn.Sequential(
-            nn.Linear(n_features, hidden),
+            nn.Linear(len(NAMES), hidden),
             nn.SiLU(),
             nn.Linear(hidden, hidden),
             nn.SiLU(),

@@ -138,16 +138,12 @@ def rivals(
 
 
 def reward_terms(
-    taken: Sequence[int],
-    gold: Sequence[int],
-    borders: np.ndarray,
-    f1: float | None,
-    config: RewardConfig | None = None,
+    taken: Sequence[int], gold: Sequence[int], borders: np.ndarray, f1: float | None
 ) -> RewardTerms:
     """The joint reward (eq. 14) of a set for a question whose support is known, with what it comes from. f1:
     see `joint_reward`. borders: (M + 1,), of at least one document.
     """
-    config = config or RewardConfig()
+    config = RewardConfig()
     action, labels, sizes = action_of(taken, borders), action_of(gold, borders), np.diff(borders).tolist()
     penalties = [document_penalty(len(own), size) for own, size in zip(action, sizes, strict=True)]
     return RewardTerms(

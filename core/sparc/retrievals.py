@@ -116,12 +116,14 @@ class Retrievals:
         budget = min(len(start) + min(k, STEPS), len(self._corpus))
         config = EpisodeConfig(step_budget=budget)
         events = self._agent.run(query, self._corpus, config, prefix=start)
-        chosen = {event.chunk_id: float(event.q_value) for event in events if isinstance(event, StepTaken)}
+        steps = [event for event in events if isinstance(event, StepTaken)]
+        chosen = {step.chunk_id: float(step.q_value) for step in steps}
         if len(chosen) < k:
             episode = Episode(query, self._corpus, config)
-            look = self._agent.look([(episode, [*start, *chosen])])[0]
-            more = candidates(look.scores.q_values, look.available, k - len(chosen)).tolist()
-            chosen |= {chunk_id: float(look.scores.q_values[chunk_id]) for chunk_id in more}
+            [look] = self._agent.look([(episode, [*start, *chosen])])
+            q_values = look.scores.q_values
+            more = candidates(q_values, look.available, k - len(chosen))
+            chosen |= {chunk_id: float(q_values[chunk_id]) for chunk_id in more.tolist()}
         return tuple(Hit(chunk_id, score, self.text(chunk_id)) for chunk_id, score in chosen.items())
 
     def text(self, chunk_id: int) -> str:

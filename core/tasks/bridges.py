@@ -127,7 +127,8 @@ def _mentions(body: str, by_prefix: dict[str, list[str]]) -> Iterator[tuple[str,
     for match in _CAPITAL.finditer(body):
         place = match.start()
         for name in by_prefix.get(body[place : place + _PREFIX], ()):
-            if body.startswith(name, place) and not body[place + len(name) : place + len(name) + 1].isalnum():
+            behind = place + len(name)
+            if body.startswith(name, place) and not body[behind : behind + 1].isalnum():
                 # only where something is named: cutting is the slow part
                 spans = spans or split_sentences(body)
                 start, end = next((start, end) for start, end in spans if place < end)

@@ -90,11 +90,15 @@ def story_example(
     The story has as many facts and questions as a document's may have, drawn anew each time, the greater of
     two draws, as documents are mostly long; questions of more facts are asked more often.
     """
-    n_each = rng.choices((1, 2, 3, 4), SIZES)[0]
-    story = tell_story(rng, 9 * n_each + int(max(rng.random(), rng.random()) * (21 * n_each + 1)), 3 * n_each)
-    asked = rng.choices(story.questions, [question.hops for question in story.questions])[0]
+    [n_each] = rng.choices((1, 2, 3, 4), SIZES)
+    greater = max(rng.random(), rng.random())
+    n_facts = 9 * n_each + int(greater * (21 * n_each + 1))
+    story = tell_story(rng, n_facts, 3 * n_each)
+    hops = [question.hops for question in story.questions]
+    [asked] = rng.choices(story.questions, hops)
     if rng.random() < ALONE_CHANCE:
-        own, chunk_of_fact = [fact.text for fact in story.facts], list(range(len(story.facts)))
+        own = [fact.text for fact in story.facts]
+        chunk_of_fact = list(range(len(own)))
     else:
         own, chunk_of_fact = _pack_with_prose(rng, story, tokenizer)
     chunks = weave(own, noise, n_noise, rng)
@@ -133,9 +137,13 @@ def _packed(
 ) -> tuple[list[str], list[int]]:
     """The chunks that hold one of the sentences `at`, and which of them each is in."""
     text = " ".join(sentences)
-    ends = np.cumsum([len(sentence) + 1 for sentence in sentences])
-    spans = np.stack([ends - [len(sentence) + 1 for sentence in sentences], ends - 1], axis=1)
-    chunks, _ = pack(text, Units(spans, np.array(group, dtype=np.int32)), CHUNKING.max_tokens, tokenizer)
-    holding = np.searchsorted(chunks.spans[:, 0], spans[list(at), 0], side="right") - 1
+    lengths = [len(sentence) + 1 for sentence in sentences]
+    ends = np.cumsum(lengths)
+    spans = np.stack([ends - lengths, ends - 1], axis=1)
+    units = Units(spans, np.array(group, dtype=np.int32))
+    chunks, _ = pack(text, units, CHUNKING.max_tokens, tokenizer)
+    starts, facts = chunks.spans[:, 0], spans[list(at), 0]
+    holding = np.searchsorted(starts, facts, side="right") - 1
     kept, chunk_of_fact = np.unique(holding, return_inverse=True)
-    return [text[start:end] for start, end in chunks.spans[kept].tolist()], chunk_of_fact.tolist()
+    texts = [text[start:end] for start, end in chunks.spans[kept].tolist()]
+    return texts, chunk_of_fact.tolist()

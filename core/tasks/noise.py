@@ -199,14 +199,18 @@ def _collect(
 
 def cut_prose(text: str, tokenizer: Tokenizer, max_tokens: int | None) -> tuple[list[str], np.ndarray]:
     """Chunks of one text, line breaks in paragraphs joined, and (N,) int32 token counts; see `read_noise`."""
-    text = "\n\n".join(" ".join(paragraph.split()) for paragraph in _EMPTY_LINES.split(text))
+    paragraphs = _EMPTY_LINES.split(text)
+    text = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
     spans = spans_array(iter_sentences(text))
-    alone = np.arange(len(spans), dtype=np.int32)
-    units = Units(spans, alone if max_tokens is None else np.zeros_like(alone))
-    chunks, n_tokens = pack(text, units, max_tokens or LONGEST_SENTENCE, tokenizer)
-    pairs = [
-        (" ".join(text[start:end].split()), n)
-        for (start, end), n in zip(chunks.spans.tolist(), n_tokens.tolist(), strict=True)
-    ]
-    kept = [(chunk, n) for chunk, n in pairs if any(map(str.isalpha, chunk))]
-    return [chunk for chunk, _ in kept], np.array([n for _, n in kept], dtype=np.int32)
+    groups = np.zeros(len(spans), dtype=np.int32)
+    if max_tokens is None:
+        groups = np.arange(len(spans), dtype=np.int32)
+    chunks, n_tokens = pack(text, Units(spans, groups), max_tokens or LONGEST_SENTENCE, tokenizer)
+    kept: list[str] = []
+    counts: list[int] = []
+    for (start, end), n in zip(chunks.spans.tolist(), n_tokens.tolist(), strict=True):
+        chunk = " ".join(text[start:end].split())
+        if any(map(str.isalpha, chunk)):
+            kept.append(chunk)
+            counts.append(n)
+    return kept, np.array(counts, dtype=np.int32)

@@ -104,11 +104,12 @@ def _json_lines(path: Path, task: str) -> Iterator[Example]:
 
 
 def _common(record: Mapping[str, Any], where: str, task: str) -> Example:
-    chunks = [_paragraph(chunk, "title", "text", where) for chunk in _list(record, "chunks", where)]
+    given = _list(record, "chunks", where)
+    chunks = [_paragraph(chunk, "title", "text", where) for chunk in given]
     support = checked_support(record.get("support"), len(chunks), where)
-    hops = record.get("hops")
+    answers, hops = _answers(record.get("answer")), record.get("hops")
     kind = record.get("type") or (f"{hops} hops" if isinstance(hops, int) else "")
-    return _example(record, where, task, chunks, support, _answers(record.get("answer")), kind)
+    return _example(record, where, task, chunks, support, answers, kind)
 
 
 def _musique(record: Mapping[str, Any], where: str, task: str) -> Example:

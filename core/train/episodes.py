@@ -314,13 +314,16 @@ def _td_loss(part: _Part, way: _Way, returns: torch.Tensor) -> tuple[torch.Tenso
         return table.gather(1, action[:, None])[:, 0]
 
     rows = torch.stack([of_chosen(part.table.rows, action) for action in way.actions])
-    at = torch.stack([of_chosen(look.positions, a) for look, a in zip(way.looks, way.actions, strict=False)])
+    acted = zip(way.looks, way.actions, strict=False)
+    positions = torch.stack([of_chosen(look.positions, action) for look, action in acted])
     vectors = _with_gradient(part.towers, part.table, part.chunks, part.with_gradient, rows)
-    turned = part.scorer.turn(functional.embedding(rows, vectors), part.scorer.phases(at))
+    chosen = functional.embedding(rows, vectors)
+    turned = part.scorer.turn(chosen, part.scorer.phases(positions))
     content = (torch.stack(way.states) * turned).sum(-1)
     words = torch.stack([of_chosen(part.words, action) for action in way.actions])
     q_values = (content + words) * way.taken
-    return q_values, ((q_values - returns) ** 2).sum() / way.taken.sum()
+    squares = (q_values - returns) ** 2
+    return q_values, squares.sum() / way.taken.sum()
 
 
 def _ranking(part: _Part, way: _Way) -> torch.Tensor:
@@ -409,9 +412,12 @@ def _explore(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """((B,) actions sampled from the Boltzmann policy (eq. 3) over the best chunks, (B,) its entropy)."""
     best = _best(scores, top_k)
-    policy = ((best.values - best.values[:, :1]) / alpha).softmax(1)
+    below_best = best.values - best.values[:, :1]
+    policy = (below_best / alpha).softmax(1)
     drawn = torch.multinomial(policy, 1, generator=generator)
-    return best.indices.gather(1, drawn)[:, 0], -(policy * policy.clamp_min(1e-12).log()).sum(1)
+    actions = best.indices.gather(1, drawn)[:, 0]
+    surprise = -policy.clamp_min(1e-12).log()
+    return actions, (policy * surprise).sum(1)
 
 
 def _best(scores: torch.Tensor, top_k: int | None) -> torch.return_types.topk:

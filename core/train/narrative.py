@@ -87,7 +87,8 @@ class NarrativeMixture:
         windows = {cut: _window(noise, rng, WINDOW[cut]) for cut, noise in self._noises.items()}
         for cut in NAMED:
             windows[cut] = self._rename(windows[cut], rng)
-        names = rng.choices(list(self._shares), list(self._shares.values()), k=n)
+        weights = list(self._shares.values())
+        names = rng.choices(list(self._shares), weights, k=n)
         return [self._compose(name, windows, rng, f"train-{i}") for i, name in enumerate(names)]
 
     def validation(self, n: int) -> list[Example]:

@@ -29,6 +29,7 @@ from torch import nn
 from core.answer.checkpoint import ADAPTER_FOLDER, HEADS_FILE, LARGE, SMALL, read_reader_spec
 from core.answer.natural import holding_chunks, training_questions
 from core.answer.network import NONE
+from core.batches import batches
 from core.bm25 import WordIndex, words_of
 from core.config import check_numbers
 from core.encode.adapter import load_adapter, save_adapter
@@ -232,10 +233,13 @@ class RerankTrainer:
 
         def loss_of(part: Sequence[list[tuple[str, str]]]) -> torch.Tensor:
             nonlocal n_right
-            logits = self._logits([one for texts in part for one in texts]).view(len(part), -1)
-            n_right += int((logits.argmax(1) == 0).sum())
+            texts = [one for of_question in part for one in of_question]
+            logits = self._logits(texts).view(len(part), -1)
+            is_right = logits.argmax(1) == 0
+            n_right += int(is_right.sum())
             right = torch.zeros(len(part), dtype=torch.long, device=logits.device)
-            return nn.functional.cross_entropy(logits, right) * (len(part) / len(drawn))
+            share = len(part) / len(drawn)
+            return nn.functional.cross_entropy(logits, right) * share
 
         rate = self.config.rate(update)
         total, _ = self.descent.step(rate, 1.0, parts, loss_of)
@@ -289,12 +293,15 @@ class RerankTrainer:
         return [(one.question, one.texts[i]) for i in chosen]
 
     def _logits(self, texts: Sequence[tuple[str, str]]) -> torch.Tensor:
-        ids = self.tokenizer.ids([text for one in texts for text in one])
-        pairs = [pair(self.tokenizer, ids[i], ids[i + 1]) for i in range(0, len(ids), 2)]
-        encoder = self.network.encoder
-        width = padded_width(max(len(tokens) for tokens, _ in pairs), encoder, SERVED_WIDTH_STEP)
-        inputs = padded_pairs(pairs, width, self.tokenizer.pad_id, segments=reads_segments(encoder))
-        logits: torch.Tensor = self.network(*(torch.from_numpy(one).to(self.device) for one in inputs))
+        tokenizer, encoder = self.tokenizer, self.network.encoder
+        ids = tokenizer.ids([text for one in texts for text in one])
+        pairs = [pair(tokenizer, question, chunk) for question, chunk in batches(ids, 2)]
+        longest = max(len(tokens) for tokens, _ in pairs)
+        width = padded_width(longest, encoder, SERVED_WIDTH_STEP)
+        segments = reads_segments(encoder)
+        inputs = padded_pairs(pairs, width, tokenizer.pad_id, segments=segments)
+        on_device = [torch.from_numpy(one).to(self.device) for one in inputs]
+        logits: torch.Tensor = self.network(*on_device)
         return logits
 
     def _candidates(self, part: str) -> list[Candidates]:

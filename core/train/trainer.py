@@ -225,9 +225,12 @@ def _measure(parts: Sequence[Played]) -> TrainEvent:
         n_steps = max(len(part.taken) for part in parts)
         totals, counts = torch.zeros(n_steps), torch.zeros(n_steps)
         for part in parts:
-            totals[: len(part.taken)] += (getattr(part, name)[: len(part.taken)] * part.taken).sum(1).cpu()
-            counts[: len(part.taken)] += part.taken.sum(1).cpu()
-        return [round(value, 4) for value in (totals / counts.clamp_min(1)).tolist()]
+            n = len(part.taken)
+            values = getattr(part, name)[:n] * part.taken
+            totals[:n] += values.sum(1).cpu()
+            counts[:n] += part.taken.sum(1).cpu()
+        means = totals / counts.clamp_min(1)
+        return [round(value, 4) for value in means.tolist()]
 
     return {
         "td_loss": round(sum(part.td_loss * len(part.completed) for part in parts) / n, 5),

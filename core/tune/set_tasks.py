@@ -161,12 +161,10 @@ class SetJudge:
         """Means over all tasks, a reply that is no action counting as nothing found; chunks and tokens over
         the valid ones, None where there are none.
         """
-        sets = [self.chosen(task, reply) for task, reply in zip(tasks, replies, strict=True)]
-        f1 = self._scores.of(
-            [(task.question, ids) for task, ids in zip(tasks, sets, strict=True) if ids is not None]
-        )
-        answers = [(task.question, ids or []) for task, ids in zip(tasks, sets, strict=True)]
-        kept = [(asked, ids) for (asked, _), ids in zip(answers, sets, strict=True) if ids is not None]
+        sets = [(task.question, self.chosen(task, reply)) for task, reply in zip(tasks, replies, strict=True)]
+        kept = [(asked, ids) for asked, ids in sets if ids is not None]
+        answers = [(asked, ids or []) for asked, ids in sets]
+        f1 = self._scores.of(kept)
         figures = {
             "valid": len(kept) / len(tasks),
             "reward": mean(self.total(reward) for reward in self.rewards(tasks, replies)),

@@ -164,11 +164,14 @@ class _SetProgress(TuneProgress):
 
     def on_log(self, _args: Any, state: Any, _control: Any, logs: dict[str, float], **_: Any) -> None:
         """Figures of an update."""
-        if "loss" in logs:
-            config, warm = self._config, self.phase == WARM_UP
-            step = state.global_step if warm else config.warmup_updates + state.global_step // config.passes
-            figures = {ours: round(logs[name], 5) for name, ours in _FIGURES.items() if name in logs}
-            self.say("step", step, phase=self.phase, **figures, **self.time(step, config.updates))
+        if "loss" not in logs:
+            return
+        config, step = self._config, state.global_step
+        if self.phase != WARM_UP:
+            step = config.warmup_updates + step // config.passes
+        figures = {ours: round(logs[name], 5) for name, ours in _FIGURES.items() if name in logs}
+        spent = self.time(step, config.updates)
+        self.say("step", step, phase=self.phase, **figures, **spent)
 
     def reached(self, step: int) -> str:
         """Sets that were drawn are learned from to their last pass, for they are not saved."""

@@ -30,6 +30,11 @@ def without_each(
     agent: Agent, query: str, corpus: Searchable, config: EpisodeConfig, chosen: Sequence[int]
 ) -> tuple[float, ...]:
     """Q of the last of `chosen` without each before it: a row of `leave_one_out`, its states in a batch."""
-    episode, (*before, chunk_id) = Episode(query, corpus, config), chosen
-    states = [(episode, [*before[:left_out], *before[left_out + 1 :]]) for left_out in range(len(before))]
-    return tuple(float(look.scores.q_values[chunk_id]) for look in agent.look(states))
+    *before, chunk_id = chosen
+    episode = Episode(query, corpus, config)
+    states = []
+    for left_out in range(len(before)):
+        others = [*before[:left_out], *before[left_out + 1 :]]
+        states.append((episode, others))
+    looks = agent.look(states)
+    return tuple(float(look.scores.q_values[chunk_id]) for look in looks)

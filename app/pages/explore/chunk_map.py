@@ -119,12 +119,16 @@ class ChunkMaps:
         if made is None or "places" not in made:
             raise BadRequest("There is no map of this document yet; make it first.")
         mode = mode_of(mode)
-        values = RunStrip(run).values(whole("look", look, 1, run.trace.n_looks), mode).astype(np.float32)
+        n = whole("look", look, 1, run.trace.n_looks)
+        values = RunStrip(run).values(n, mode).astype(np.float32)
         left, top, right, bottom = (whole("border", border, 0, _SIDE) for border in borders)
-        x, y = np.frombuffer(base64.b64decode(made["places"]), "<u2").reshape(-1, 2).T
-        chunks = np.flatnonzero((left <= x) & (x <= right) & (top <= y) & (y <= bottom)).astype(np.int32)
+        places = np.frombuffer(base64.b64decode(made["places"]), "<u2")
+        x, y = places.reshape(-1, 2).T
+        is_inside = (left <= x) & (x <= right) & (top <= y) & (y <= bottom)
+        chunks = np.flatnonzero(is_inside).astype(np.int32)
         if len(chunks) > MAX_POINTS:
-            chunks = chunks[best_chunks(salience(values[chunks], mode), 0, MAX_POINTS)]
+            most_telling = best_chunks(salience(values[chunks], mode), 0, MAX_POINTS)
+            chunks = chunks[most_telling]
         return {"values": packed(values[chunks]), "chunks": packed(chunks)}
 
     def _run(self, token: object) -> RunInView:

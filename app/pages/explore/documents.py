@@ -148,11 +148,12 @@ class Openings:
     def _underway(self, item: Underway, token: str, *, first: bool) -> Update:
         """What can be asked while documents are embedded, and how far they are."""
         page, session = self._page, replace(item.session, filling=token)
-        bar = part_progress(item.progress, self._explorer.documents(session), token in self._again)
-        update = {page.asking.progress: bar, page.asking.cancel: gr.update(interactive=True)}
-        ready = gr.update(interactive=True)
-        opened = {**self._opened(session), page.asking.run: ready, page.step: ready} if first else {}
-        return {**opened, **update}
+        documents, ready = self._explorer.documents(session), gr.update(interactive=True)
+        bar = part_progress(item.progress, documents, token in self._again)
+        update = {page.asking.progress: bar, page.asking.cancel: ready}
+        if not first:
+            return update
+        return {**self._opened(session), page.asking.run: ready, page.step: ready, **update}
 
     def _on_progress(self, session: Session, event: gr.EventData) -> None:
         """Whether the run in view is made again at the end, which the next progress shows."""

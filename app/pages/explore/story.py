@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.in_view import RunInView
-from app.pages.explore.view import first_steps
+from app.pages.explore.view import answer_in_view, first_steps
 from app.session import Session
 from core.draw.nodes import Node, h
 from core.draw.story import story_nodes
@@ -18,8 +18,12 @@ def story(run: RunInView | None, session: Session) -> list[Node]:
     """The line of the steps that are in view, and whole once their run has ended and was read."""
     if run is None or (not session.cursor and run.trace.stopped is None):
         return [h("p.qx-empty", INVITATION)]
-    answer = run.answer if session.cursor == len(run.trace.steps) else None
-    texts, trace = run.documents.workspace, first_steps(run.trace, session.cursor)
-    line = story_of(trace, lambda chunk_id: texts[chunk_id].text, run.gold, answer, run.known_answer)
-    tokens = sum(texts[chunk_id].n_tokens for chunk_id in trace.picks)
+    trace, workspace = first_steps(run.trace, session.cursor), run.documents.workspace
+    answer = answer_in_view(run, session)
+
+    def text(chunk_id: int) -> str:
+        return workspace[chunk_id].text
+
+    line = story_of(trace, text, run.gold, answer, run.known_answer)
+    tokens = sum(workspace[chunk_id].n_tokens for chunk_id in trace.picks)
     return story_nodes(line, look=session.look, n_looks=run.trace.n_looks, tokens=tokens)
