@@ -2,7 +2,8 @@
 
 Result rows into tables in Markdown and, if asked, a figure. Rows come from the file that --rows names when it
 is there; otherwise the evaluations that the study needs are run, and their rows written to that file. So a
-table in the docs is one command, which needs no model once its rows are kept.
+table in the docs is one command, which needs no model once its rows are kept. A frontier, which takes
+hours, keeps the rows that it has, and goes on from them to the number that --n names.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import gzip
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -38,8 +40,19 @@ from core.evaluate.frontier import FrontierRow, read_frontier
 from core.evaluate.joining import join_chunks
 from core.evaluate.rows import EpisodeRow, read_rows, row_line
 from core.evaluate.run import BATCH, Setting
-from core.frontier import frontier_questions, frontier_rows, plain_methods, policy_of_set, set_methods
+from core.frontier import (
+    N_FOR_THRESHOLDS,
+    agent_method,
+    frontier_questions,
+    frontier_rows,
+    plain_methods,
+    policy_of_set,
+    set_methods,
+    sparc_methods,
+    stop_thresholds,
+)
 from core.log.atomic import write_whole
+from core.qrag.retriever import QRAG
 from core.resrag.card import read_card
 from core.sparc.rows import SparcRow, read_sparc_rows
 from core.studies.registry import (
@@ -117,7 +130,7 @@ def run_study(args: argparse.Namespace) -> int:
         case SparcStudy():
             report = study.report(_rows_of(args, read_sparc_rows, sparc_rows(study, args)))
         case FrontierStudy():
-            report = study.report(_rows_of(args, read_frontier, _frontier_rows(study, args)))
+            report = study.report(_frontier_rows(study, args))
         case _:
             report = study.report(_rows_of(args, read_rows, _episode_rows(study, args)))
     sys.stdout.write(markdown(report))
@@ -145,9 +158,13 @@ def _rows_of(args: argparse.Namespace, read: Callable[[Path], list[Row]], new: I
         return read(path)
     rows = list(new)
     if path is not None:
-        text = "".join(map(row_line, rows)).encode()
-        _write(path, gzip.compress(text, mtime=0) if path.suffix == ".gz" else text)
+        _write_rows(path, rows)
     return rows
+
+
+def _write_rows(path: Path, rows: Iterable[Row]) -> None:
+    text = "".join(map(row_line, rows)).encode()
+    _write(path, gzip.compress(text, mtime=0) if path.suffix == ".gz" else text)
 
 
 def _episode_rows(study: RowStudy, args: argparse.Namespace) -> Iterator[EpisodeRow]:
@@ -167,16 +184,49 @@ def _document_rows(args: argparse.Namespace) -> list[DocumentRow]:
     return read_document_rows(args.rows)
 
 
-def _frontier_rows(study: FrontierStudy, args: argparse.Namespace) -> Iterator[FrontierRow]:
+def _frontier_rows(study: FrontierStudy, args: argparse.Namespace) -> list[FrontierRow]:
+    """Those of --rows, and with --n those that are missing to n questions of each set, saved as they come."""
+    path: Path | None = args.rows
+    rows = read_frontier(path) if path is not None and path.exists() else []
+    if rows and args.n is None:
+        return rows
     if study.policies_alone:  # before hours of reading
         check_policies([read_card(folder).name for folder in args.policy or ()])
-    encoder = load_encoder("base", args.device)
+    plain = load_encoder("base", args.device)
     reader = load_reader(args.reader, args.device)
+    if rows and rows[0].reader != reader.name:
+        raise BadRequest(
+            f"the rows that are there were read by {rows[0].reader}, not {reader.name}; use the same reader,"
+            " or name another file with --rows"
+        )
     for name in args.tasks or study.tasks:
-        questions = frontier_questions(name, args.n or study.n, encoder.tokenizer, args.data)
-        plain = () if study.policies_alone else plain_methods(encoder)
-        methods = [*plain, *set_methods(args.policy or [policy_of_set(name)], args.device)]
-        yield from frontier_rows(questions, reader, methods, told_by(progress_printer(name)))
+        known = [row for row in rows if row.task == name]
+        done = {row.id for row in known}
+        asked = frontier_questions(name, args.n or study.n, plain.tokenizer, args.data)
+        questions = [question for question in asked if question.id not in done]
+        if not questions:
+            continue
+        methods = set_methods(args.policy or [policy_of_set(name)], args.device)
+        if not study.policies_alone:
+            agent = methods[0].encoders[0]
+            thresholds = next((row.settings for row in known if row.method == QRAG.name), None)
+            if thresholds is None:
+                seen = frontier_questions(name, N_FOR_THRESHOLDS, plain.tokenizer, args.data, "train")
+                thresholds = stop_thresholds(agent, seen)
+            others = [*plain_methods(plain), agent_method(agent, thresholds)]
+            methods = [*others, *sparc_methods(agent, plain, reader), *methods]
+        told = partial(_saved, path, rows, told_by(progress_printer(name)))
+        for row in frontier_rows(questions, reader, methods, told):
+            rows.append(row)
+    return rows
+
+
+def _saved(
+    path: Path | None, rows: list[FrontierRow], told: Callable[[int, int], None], done: int, total: int
+) -> None:
+    if path is not None:
+        _write_rows(path, rows)
+    told(done, total)
 
 
 def _variations(study: RowStudy, args: argparse.Namespace) -> list[Variation]:

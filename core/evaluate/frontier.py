@@ -23,12 +23,12 @@ class FrontierRow:
     id: str
     method: str
     policy: str
-    """Name of the RES-RAG policy; empty for other methods."""
+    """Name of the RES-RAG policy or Q-RAG agent, width of SPARC; empty for other methods."""
     reader: str
     n_documents: int
     n_chunks: int
     settings: tuple[float, ...]
-    """Largest number of chunks; for the threshold its cosine."""
+    """Largest number of chunks; least cosine or Q of a threshold; depth of SPARC."""
     tokens: tuple[int, ...]
     """Of the evidence, counted by the encoder's tokenizer."""
     chunks: tuple[int, ...]

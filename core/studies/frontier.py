@@ -51,7 +51,8 @@ class Curve:
 
     task: str
     method: str
-    name: str
+    policy: str
+    reader: str
     n: int
     """Questions."""
     settings: tuple[float, ...]
@@ -66,7 +67,8 @@ def curves(rows: Sequence[FrontierRow]) -> list[Curve]:
         Curve(
             group[0].task,
             group[0].method,
-            _name(group),
+            group[0].policy,
+            group[0].reader,
             len(group),
             group[0].settings,
             *(
@@ -98,8 +100,9 @@ def frontier(rows: Sequence[FrontierRow]) -> Report:
     return Report("frontier", tables, tuple(_charts(rows)), tuple(dict.fromkeys(map(_conditions, groups))))
 
 
-def _name(group: Group) -> str:
-    return f"RES-RAG {group[0].policy}" if group[0].method == RESRAG else group[0].method
+def _name(one: FrontierRow | Curve) -> str:
+    """A method, with its policy, agent or width."""
+    return f"{'RES-RAG' if one.method == RESRAG else one.method} {one.policy}".strip()
 
 
 def _conditions(group: Group) -> str:
@@ -119,7 +122,7 @@ def _sized(group: Group, place: int) -> tuple[Cell, ...]:
     scores = [[getattr(row, what)[place] for row in group] for what in ("f1", "em", "recall", "support_f1")]
     return (
         group[0].task,
-        _name(group),
+        _name(group[0]),
         _setting(group[0].settings[place]),
         f"{_mean(group, 'chunks', place):.1f}",
         max(row.chunks[place] for row in group),
@@ -169,7 +172,7 @@ def _against(group: Group, other: Group) -> list[tuple[Cell, ...]]:
                 group[0].policy,
                 _setting(budget),
                 f"{tokens:.0f}",
-                other[0].method,
+                _name(other[0]),
                 between,
                 answer,
                 p,
@@ -206,6 +209,6 @@ def _charts(rows: Sequence[FrontierRow]) -> list[Chart]:
             for curve in drawn:
                 if curve.task == task:
                     points = sorted(zip(curve.tokens, getattr(curve, what), strict=True))
-                    lines.append(Line(curve.name, tuple(x for x, _ in points), tuple(y for _, y in points)))
+                    lines.append(Line(_name(curve), tuple(x for x, _ in points), tuple(y for _, y in points)))
             charts.append(Chart(f"{task}: {title}", "evidence tokens", title, tuple(lines), log_x=True))
     return charts

@@ -239,8 +239,8 @@ STUDIES: dict[str, RowStudy | TrainingStudy | AnswerStudy | DocumentStudy | Spar
     ),
     "frontier": FrontierStudy(
         summary=(
-            "answers and support against evidence tokens: top-k, hybrid, threshold and RES-RAG at every size"
-            " (RES-RAG table 3, figure 4)"
+            "answers and support against evidence tokens, every method at every size (RES-RAG table 3, figure"
+            " 4); with --n it goes on from the rows that are there"
         ),
         report=frontier,
         tasks=("hotpotqa", "nq", "conditionalqa", "natural", "natural-manuals"),

@@ -338,9 +338,11 @@ def test_dots_of_the_frontier_lead_to_runs_where_there_are_any(
     tab: EvidenceTab, documents: OpenDocuments
 ) -> None:
     session = Session(corpus=documents.token)
-    assert {curve.method for curve in measured()} >= {"topk", "resrag"}
-    none = tab._on_click(session, EvidencePlace(), click("runs", "resrag"))
-    assert "No run of resrag" in text(none[tab.frontier_notice])
+    assert {curve.method for curve in measured()} >= {"topk", "qrag", "sparc", "resrag"}
+    assert all(len({one.reader for one in measured() if one.task == curve.task}) == 1 for curve in measured())
+    for method in ("sparc", "resrag"):
+        none = tab._on_click(session, EvidencePlace(), click("runs", method))
+        assert f"No run of {method}" in text(none[tab.frontier_notice])
     place = last(tab._run(session, EvidencePlace(), QUESTION, 8))[tab.place]
     some = tab._on_click(session, place, click("runs", "resrag"))
     assert some[tab.to_experiments][0] == "resrag"

@@ -261,18 +261,21 @@ def test_the_action_is_that_of_the_paper() -> None:
 
 
 CURVES = [
-    Curve("hotpotqa", "topk", "topk", 96, (1.0, 2.0), (30.0, 60.0), (0.1, 0.2), (0.2, 0.3)),
+    Curve("hotpotqa", "topk", "", "reader", 96, (1.0, 2.0), (30.0, 60.0), (0.1, 0.2), (0.2, 0.3)),
     Curve(
         "hotpotqa",
         "resrag",
-        "RES-RAG light",
+        "light",
+        "reader",
         96,
         (1.0, 4.0, 8.0),
         (30.0, 50.0, 40.0),
         (0.2, 0.3, 0.3),
         (0.2, 0.4, 0.4),
     ),
-    Curve("nq", "resrag", "RES-RAG light", 90, (1.0,), (30.0,), (0.2,), (0.5,)),
+    Curve("hotpotqa", "qrag", "multi-hop", "reader", 96, (0.9,), (40.0,), (0.2,), (0.3,)),
+    Curve("hotpotqa", "sparc", "W2", "reader", 96, (3.0,), (90.0,), (0.3,), (0.5,)),
+    Curve("nq", "resrag", "light", "reader-large", 90, (1.0,), (30.0,), (0.2,), (0.5,)),
 ]
 
 
@@ -282,18 +285,24 @@ CURVES = [
 def test_the_ring_is_the_budget_that_is_set(budget: int, setting: str) -> None:
     told = frontier_view.frontier(CURVES, "", "f1", budget)
     dots = [at for tag, at in elements(told) if tag == "button" and at["data-act"] == "runs"]
-    assert len(dots) == 5
+    assert len(dots) == 7
     names = [words(node) for node in json_nodes(told, "span") if node[1].get("class") == "qx-front-name"]
-    assert names == ["RES-RAG light", "top-k"], "in a row above the lines"
+    assert names == ["RES-RAG light", "top-k", "Q-RAG multi-hop", "SPARC-RAG W2"], "in a row above the lines"
     (ring,) = [at for at in dots if "qx-ring" in at["class"]]
     assert setting in ring["title"]
     lefts = {at["title"]: float(at["--x"][:-1]) for at in dots}
+    assert {
+        "Q-RAG multi-hop, Q 0.9: 40 tokens, Answer F1 0.200",
+        "SPARC-RAG W2, depth 3: 90 tokens, Answer F1 0.300",
+    } < lefts.keys()
     assert lefts["top-k, k 1: 30 tokens, Answer F1 0.100"] < lefts["top-k, k 2: 60 tokens, Answer F1 0.200"]
 
 
 def test_the_frontier_of_other_questions_and_of_none() -> None:
     told = words(frontier_view.frontier(CURVES, "nq", "recall", 8))
-    assert "mean of 90 test questions" in told
+    assert "mean of 90 test questions, answered by reader-large" in told
+    assert "likelier than not" in told, "where there is no agent"
+    assert "likelier than not" not in words(frontier_view.frontier(CURVES, "hotpotqa", "recall", 8))
     assert "top-k" not in told
     assert frontier_view.frontier([], "", "f1", 8) == []
     assert "hotpotqa" in words(frontier_view.frontier(CURVES, "<b>", "no such", 8))

@@ -8,12 +8,28 @@ import pytest
 import torch
 
 from core.config import EpisodeConfig
+from core.errors import BadRequest
 from core.events import fold
-from core.frontier import SIZES, Methods, frontier_rows, plain_methods
+from core.frontier import (
+    DEPTHS,
+    SIZES,
+    WIDTHS,
+    agent_method,
+    frontier_rows,
+    plain_methods,
+    set_method,
+    sparc_methods,
+    stop_thresholds,
+)
 from core.metrics import fact_recall
 from core.qrag.agent import Agent
 from core.resrag.policy import EvidencePolicy
 from core.resrag.retriever import EvidenceSet
+from core.sparc.build import build_agents
+from core.sparc.events import SparcConfig
+from core.sparc.retrievals import Retrievals
+from core.sparc.run import run_sparc
+from core.sparc.trace import fold_sparc
 from core.train.set_questions import indexed
 from tests.core.train.test_evidence_sets import LastWord, where_is_the_milk
 
@@ -29,7 +45,7 @@ def test_rows_hold_what_each_policy_serves(
     sets = {
         name: EvidenceSet(encoder, EvidencePolicy(8, least_chance=chance)) for name, chance in least.items()
     }
-    methods: Methods = [*plain_methods(encoder), *sets.items()]
+    methods = [*plain_methods(encoder), *(set_method(name, method) for name, method in sets.items())]
     rows = {(row.method, row.policy, row.id): row for row in frontier_rows(questions, reader, methods, print)}
     assert len(rows) == len(questions) * 5
     served: dict[str, list[tuple[int, ...]]] = {}
@@ -45,3 +61,54 @@ def test_rows_hold_what_each_policy_serves(
             assert row.f1 == row.recall, "the reader answers from the one chunk about the milk"
             served.setdefault(name, []).extend(own)
     assert served["joint-0"] != served["joint-1"]
+
+
+def test_an_agent_is_cut_where_its_stop_rule_ends_it(
+    agents: dict[str, Agent], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run with each threshold takes what the one run without any is cut to."""
+    monkeypatch.setenv("QRAG_HOME", str(tmp_path))
+    agent = agents["none"]
+    questions = [seen.asked for seen in where_is_the_milk(6, agent.encoder)]
+    thresholds = stop_thresholds(agent.encoder, questions[:3])
+    assert thresholds == tuple(sorted(thresholds, reverse=True))
+    method = agent_method(agent.encoder, thresholds)
+    rows = list(frontier_rows(questions[3:], LastWord(), [method], print))
+    lengths = set()
+    for (asked, corpus), row in zip(indexed(questions[3:], agent.encoder), rows, strict=True):
+        configs = [EpisodeConfig(step_budget=min(8, len(corpus)), stop_threshold=q) for q in thresholds]
+        own = [fold(agent.run(asked.question, corpus, config)).picks for config in configs]
+        assert (row.method, row.policy, row.settings) == ("qrag", agent.spec.name, thresholds)
+        assert row.chunks == tuple(map(len, own))
+        assert row.recall == tuple(fact_recall(ids, asked.support) for ids in own)
+        lengths |= {*row.chunks}
+    assert len(lengths) > 1
+    with pytest.raises(BadRequest, match="no question to choose stop thresholds on"):
+        stop_thresholds(agent.encoder, [])
+
+
+def test_sparc_is_cut_at_each_depth(
+    agents: dict[str, Agent], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run of each depth ends with the evidence that the one run is cut to."""
+    monkeypatch.setenv("QRAG_HOME", str(tmp_path))
+    encoder, reader = agents["none"].encoder, LastWord()
+    questions = [seen.asked for seen in where_is_the_milk(2, encoder)]
+    rows = list(frontier_rows(questions, reader, sparc_methods(encoder, encoder, reader), print))
+    assert [(row.method, row.policy) for row in rows] == [("sparc", f"W{width}") for width in WIDTHS] * 2
+    found = {(row.id, row.policy): row for row in rows}
+    for asked, corpus in indexed(questions, encoder):
+        for width in WIDTHS:
+            own = []
+            for depth in DEPTHS:
+                config = SparcConfig(width=width, depth=depth)
+                retrievals = Retrievals(corpus, agent=encoder, plain=encoder, plain_corpus=corpus)
+                agents_of_run = build_agents(None, reader, config)
+                events = run_sparc(asked.question, corpus, agents_of_run, retrievals, config)
+                end = fold_sparc(events).stopped
+                assert end is not None
+                own.append(end.evidence)
+            row = found[asked.id, f"W{width}"]
+            assert row.settings == DEPTHS
+            assert row.chunks == tuple(map(len, own))
+            assert row.recall == tuple(fact_recall(ids, asked.support) for ids in own)

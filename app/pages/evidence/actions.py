@@ -28,7 +28,7 @@ from core.answer.evidence import EvidenceAnswer
 from core.answer.metadata import MAX_KEPT, metadata_json
 from core.config import EpisodeConfig, check_query
 from core.errors import BadRequest
-from core.evaluate.frontier import read_frontier
+from core.evaluate.frontier import FrontierRow, read_frontier
 from core.events import RunStarted
 from core.ingest.json_ld import json_ld_types
 from core.llm.protocol import Llm
@@ -65,7 +65,9 @@ MAX_TYPES = 8
 """Types of a document's JSON-LD that are named."""
 MAX_ANSWERS = 1_000
 """Answers to sets that stay in memory."""
-FRONTIER = Path(__file__).resolve().parents[3] / "results" / "frontier.jsonl.gz"
+RESULTS = Path(__file__).resolve().parents[3] / "results"
+FRONTIERS = (RESULTS / "frontier-methods.jsonl.gz", RESULTS / "frontier.jsonl.gz")
+"""Rows of the frontier; those of a later file count for questions that an earlier one lacks."""
 """Rows of the project's own measurement; installed copies may lack them."""
 
 
@@ -324,4 +326,8 @@ def check_budget(budget: int) -> None:
 @lru_cache(maxsize=1)
 def measured() -> tuple[Curve, ...]:
     """The frontier of the project's own rows; nothing where the copy came without them."""
-    return tuple(curves(read_frontier(FRONTIER))) if FRONTIER.exists() else ()
+    rows: list[FrontierRow] = []
+    for path in FRONTIERS:
+        known = {row.task for row in rows}
+        rows += [row for row in read_frontier(path) if row.task not in known] if path.exists() else []
+    return tuple(curves(rows))

@@ -15,8 +15,10 @@ from app.pages.widgets.notices import notice
 from core.draw.nodes import Node, h
 from core.draw.words import shorten
 from core.methods.threshold import THRESHOLD
+from core.qrag.retriever import QRAG
 from core.resrag.action import RESRAG
 from core.retrievers import facts_of
+from core.sparc.retriever import SPARC
 from core.studies.frontier import Curve
 
 MEASURES = {"f1": "Answer F1", "recall": "Support recall"}
@@ -28,9 +30,12 @@ _COLOURS = (
     "var(--qx-s1)",
     "var(--qx-s5)",
     "var(--qx-s6)",
+    "var(--qx-s7)",
 )
+_EARLIER = "; methods of one look, RES-RAG with what was likelier than not"
+"""Of rows from before Q-RAG and SPARC were among them."""
 _TICKS = tuple(digit * 10**power for power in range(8) for digit in (1, 2, 5))
-_SETTING = {THRESHOLD.name: "cosine", RESRAG: "budget"}
+_SETTING = {THRESHOLD.name: "cosine", QRAG.name: "Q", SPARC: "depth", RESRAG: "budget"}
 
 
 def frontier(curves: Sequence[Curve], task: str, measure: str, budget: int) -> list[Node]:
@@ -46,8 +51,8 @@ def frontier(curves: Sequence[Curve], task: str, measure: str, budget: int) -> l
         h("h3", "Quality against cost"),
         h(
             "span.qx-sm.qx-mut",
-            f"mean of {own[0].n} test questions; measured by the project, not on your documents;"
-            " RES-RAG took what was likelier than not",
+            f"mean of {own[0].n} test questions, answered by {own[0].reader}; measured by the project, not on"
+            f" your documents{_EARLIER if QRAG.name not in {curve.method for curve in own} else ''}",
         ),
         h("span.qx-grow"),
         h(
@@ -137,7 +142,7 @@ def _plot(curves: Sequence[Curve], measure: str, budget: int) -> Node:
 
 
 def _name(curve: Curve) -> str:
-    return curve.name if curve.method == RESRAG else facts_of(curve.method).label
+    return f"{facts_of(curve.method).label} {curve.policy}".strip()
 
 
 def no_runs(method: str) -> list[Node]:

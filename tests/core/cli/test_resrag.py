@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -35,14 +36,22 @@ def test_a_policy_is_trained_and_measured(
     assert {(row.task, row.method, row.policy) for row in read_frontier(rows)} >= {
         ("natural", "resrag", "policy"),
         ("hotpotqa", "topk", ""),
+        ("hotpotqa", "qrag", "general"),
+        ("natural", "sparc", "W2"),
     }
     for row in read_frontier(rows):
-        assert (
-            all(taken <= size for taken, size in zip(row.chunks, row.settings, strict=True))
-            or row.method == "threshold"
-        )
+        assert all(
+            taken <= size for taken, size in zip(row.chunks, row.settings, strict=True)
+        ) or row.method in ("threshold", "qrag", "sparc")
     assert main(study) == 0
     assert capsys.readouterr().out == made, "rows that are there are read"
+    whole = gzip.decompress(rows.read_bytes()).splitlines()
+    rows.write_bytes(gzip.compress(b"\n".join(whole[:7]) + b"\n"))
+    assert main(study) == 0
+    assert gzip.decompress(rows.read_bytes()).splitlines() == whole, "it goes on from the rows that are there"
+    rows.write_bytes(gzip.compress(whole[0].replace(b'"reader": "', b'"reader": "other-') + b"\n"))
+    assert main(study) == 2
+    assert "were read by other-" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

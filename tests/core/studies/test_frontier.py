@@ -101,7 +101,7 @@ def test_a_mixture_costs_what_is_wanted(costs: list[float], wanted: float) -> No
 def test_curves_are_means_by_setting() -> None:
     rows = [row("topk", 0, (10, 30), (0.0, 1.0)), row("topk", 1, (20, 50), (0.5, 0.5))]
     (curve,) = curves(rows)
-    assert (curve.task, curve.method, curve.name, curve.n) == ("made", "topk", "topk", 2)
+    assert (curve.task, curve.method, curve.policy, curve.n) == ("made", "topk", "", 2)
     assert (curve.settings, curve.tokens) == ((1.0, 2.0), (15.0, 40.0))
     assert (curve.f1, curve.recall) == ((0.25, 0.75), (0.25, 0.75))
     assert curves([]) == []
