@@ -67,8 +67,9 @@ MAX_ANSWERS = 1_000
 """Answers to sets that stay in memory."""
 RESULTS = Path(__file__).resolve().parents[3] / "results"
 FRONTIERS = (RESULTS / "frontier-methods.jsonl.gz", RESULTS / "frontier.jsonl.gz")
-"""Rows of the frontier; those of a later file count for questions that an earlier one lacks."""
-"""Rows of the project's own measurement; installed copies may lack them."""
+"""Rows of the project's own measurement, which installed copies may lack. Those of a later file count for
+sets of questions that an earlier one lacks, so that no curve mixes readers.
+"""
 
 
 @dataclass(frozen=True)
