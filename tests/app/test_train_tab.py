@@ -456,10 +456,10 @@ def test_own_questions_become_an_agent_in_explore(
         settle(page)  # colours fade into each other
         assert grave_faults(page) == []
     page.locator("#qx-train-updates-toggle button").first.click()
-    expect(page.locator("#qx-train-updates tbody tr")).to_have_count(20)
-    newest = page.locator("#qx-train-updates tbody tr td").first.inner_text()
-    page.locator("#qx-train-updates").get_by_role("button", name="after").click()
-    expect(page.locator("#qx-train-updates tbody tr td").first).to_have_text(
+    expect(page.locator("#qx-train-curve-table tbody tr")).to_have_count(20)
+    newest = page.locator("#qx-train-curve-table tbody tr td").first.inner_text()
+    page.locator("#qx-train-curve-table").get_by_role("button", name="after").click()
+    expect(page.locator("#qx-train-curve-table tbody tr td").first).to_have_text(
         f"{int(newest.replace(',', '')) - 20:,}", timeout=20_000
     )
 

@@ -187,7 +187,7 @@ class TrainLayout:
             with gr.Column(elem_classes="qx-card", visible=False) as self.tables:
                 self.validation = tree(elem_id="qx-train-validation")
                 with gr.Accordion("Every update as a table", open=False, elem_id="qx-train-updates-toggle"):
-                    self.updates = tree(elem_id="qx-train-updates")
+                    self.updates = tree(elem_id="qx-train-curve-table")
 
 
 def config_values(config: TrainConfig) -> dict[str, Any]:
