@@ -117,7 +117,8 @@ export function strip(element, props, trigger, watch, server) {
     if (before) cells.set(before.cells.subarray(0, kept));
     if (missing >= 0) {
       const answers = await data("runmap", states[n_rows - 1], "runmap", [[value.token, missing + 1, width]]);
-      if (!answers || view.value !== value) return; // a newer value has asked for itself
+      const isLate = view.value !== value || width !== Math.min(MOST_COLUMNS, columnsOf(part("map")));
+      if (!answers || isLate) return; // a newer value, or another width, has asked for itself
       cells.set(unpack(answers[0].cells, Float32Array).subarray(0, cells.length - kept), kept);
     }
     const map = { n_rows, n_columns, cells, states };

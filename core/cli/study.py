@@ -42,6 +42,7 @@ from core.evaluate.rows import EpisodeRow, read_rows, row_line
 from core.evaluate.run import BATCH, Setting
 from core.frontier import (
     N_FOR_THRESHOLDS,
+    Sized,
     agent_method,
     frontier_questions,
     frontier_rows,
@@ -209,16 +210,34 @@ def _frontier_rows(study: FrontierStudy, args: argparse.Namespace) -> list[Front
         methods = set_methods(args.policy or [policy_of_set(name)], args.device)
         if not study.policies_alone:
             agent = methods[0].encoders[0]
-            thresholds = next((row.settings for row in known if row.method == QRAG.name), None)
+            own = (QRAG.name, agent.spec.name)
+            thresholds = next((row.settings for row in known if (row.method, row.policy) == own), None)
             if thresholds is None:
                 seen = frontier_questions(name, N_FOR_THRESHOLDS, plain.tokenizer, args.data, "train")
                 thresholds = stop_thresholds(agent, seen)
             others = [*plain_methods(plain), agent_method(agent, thresholds)]
             methods = [*others, *sparc_methods(agent, plain, reader), *methods]
+        _check_same_methods(known, methods)
         told = partial(_saved, path, rows, told_by(progress_printer(name)))
         for row in frontier_rows(questions, reader, methods, told):
             rows.append(row)
     return rows
+
+
+def _check_same_methods(known: Iterable[FrontierRow], methods: Iterable[Sized]) -> None:
+    """Raises BadRequest where a question has rows of other methods, policies or settings: all questions of a
+    set are compared.
+    """
+    wanted = {(method.name, method.policy, method.settings) for method in methods}
+    of_question: dict[str, set[tuple[str, str, tuple[float, ...]]]] = {}
+    for row in known:
+        of_question.setdefault(row.id, set()).add((row.method, row.policy, row.settings))
+    for question, made in of_question.items():
+        if made != wanted:
+            raise BadRequest(
+                f"question {question} has rows of other methods, policies or settings than would be added;"
+                " name another file with --rows"
+            )
 
 
 def _saved(

@@ -429,7 +429,12 @@ def cost_words(cost: Cost) -> str:
     return f"{calls}{cost.milliseconds:,.0f} ms"
 
 
-_STRUCTURES = {"json_schema": "by schema", "json_object": "as JSON", "text": "found in text"}
+_STRUCTURES = {
+    "json_schema": "by schema",
+    "grammar": "token by token",
+    "json_object": "as JSON",
+    "text": "found in text",
+}
 
 
 def _costs(branch: SparcBranch) -> Node | None:

@@ -74,7 +74,7 @@ class LocalLlm(Client):
             assert ask.schema is not None
             try:
                 constraint = self._constraints.of(ask.schema)
-            except ValueError:
+            except (ImportError, ValueError):  # a wheel that does not load, too
                 raise StructureRefused(0) from None
         prompt = self._prompt(ask.messages)
         most = min(ask.sampling.max_tokens, self._window - len(prompt))
