@@ -359,10 +359,10 @@ def tiny_causal(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def roomy_causal(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Another one, which reads prompts of several chunks; not to be written to."""
+    """Another one, which reads prompts of several chunks and ends no text; not to be written to."""
     from tests.tiny_causal import save_tiny_causal  # takes seconds
 
-    return save_tiny_causal(tmp_path_factory.mktemp("causal") / "roomy-causal", window=16_384)
+    return save_tiny_causal(tmp_path_factory.mktemp("causal") / "roomy-causal", window=16_384, stuck_on="a")
 
 
 @pytest.fixture

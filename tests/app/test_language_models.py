@@ -243,7 +243,7 @@ def test_the_panel_saves_tests_and_forgets(
     page.get_by_label("In this app").click()
     page.locator("#qx-llm-source input").fill(str(tiny_causal))
     page.locator("#qx-llm-test").click()
-    says(page, "tiny-causal replies, but writes no JSON that can be used", 60)
+    says(page, "is kept to a JSON schema, token by token", 60)
     page.locator("#qx-llm-forget").click()
     expect(page.locator("#qx-llm-standing")).to_contain_text("None is set")
     assert services.language_models.get(HERE) is None
