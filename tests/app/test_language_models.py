@@ -233,6 +233,9 @@ def test_the_panel_saves_tests_and_forgets(
         page.locator("#qx-llm-test").click()
         says(page, "keeps to JSON, and is told the schema in words")
         assert server.requests[-1].headers["authorization"] == f"Bearer {KEY}"
+        server.answer("Hello.", "Hello.")
+        page.locator("#qx-llm-test").click()
+        says(page, "tiny replies, but writes no JSON that can be used")
         server.answer(Answers(401), Answers(401))
         page.locator("#qx-llm-test").click()
         says(page, "refused the key (401)")
