@@ -220,7 +220,7 @@ def _frontier_rows(study: FrontierStudy, args: argparse.Namespace) -> list[Front
         _check_same_methods(known, methods)
         told = partial(_saved, path, rows, told_by(progress_printer(name)))
         for row in frontier_rows(questions, reader, methods, told):
-            rows.append(row)
+            rows.append(row)  # one by one: `told` saves those that are there
     return rows
 
 

@@ -49,7 +49,7 @@ def test_a_policy_is_trained_and_measured(
     rows.write_bytes(gzip.compress(b"\n".join(whole[:7]) + b"\n"))
     assert main(study) == 0
     assert gzip.decompress(rows.read_bytes()).splitlines() == whole, "it goes on from the rows that are there"
-    rows.write_bytes(gzip.compress(b"\n".join(whole[:3]) + b"\n"))
+    rows.write_bytes(gzip.compress(b"\n".join(whole[1:7]) + b"\n"))
     assert main(study) == 2
     assert "rows of other methods, policies or settings" in capsys.readouterr().err
     rows.write_bytes(gzip.compress(whole[0].replace(b'"reader": "', b'"reader": "other-') + b"\n"))
