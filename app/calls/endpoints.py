@@ -22,6 +22,7 @@ from pydantic import ConfigDict, ValidationError, validate_call
 from app.calls.operations import Operations
 from app.calls.push import PushDoor
 from app.front_door import Addresses, OwnPages, without_cors
+from app.gradio_internals.scripts import LeanScripts
 from app.pages.explore.actions import RUNS_AT_ONCE
 from app.services import Services
 from app.settings import Settings
@@ -148,7 +149,12 @@ def server_options(settings: Settings, services: Services | None = None) -> dict
     doors: list[Any] = [] if services is None or token is None else [(PushDoor, (services, token), {})]
     return {
         "exception_handlers": {KeyError: refuse_call, TypeError: refuse_call},
-        "middleware": [(OwnPages, (Addresses.of(settings),), {}), (BoundedBodies, (), {}), *doors],
+        "middleware": [
+            (OwnPages, (Addresses.of(settings),), {}),
+            (LeanScripts, (), {}),
+            (BoundedBodies, (), {}),
+            *doors,
+        ],
         "lifespan": without_cors,
     }
 

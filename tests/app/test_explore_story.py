@@ -131,14 +131,16 @@ def test_a_page_at_rest_asks_for_no_frames(ran: Page) -> None:
     assert frames_asked_for(ran) <= 2
 
 
-def test_targets_of_events_are_the_server_s_and_no_plain_arrays(shared: Page) -> None:
-    kept, served = shared.evaluate(
+def test_events_and_their_targets_are_the_server_s_and_no_plain_arrays(shared: Page) -> None:
+    plain, kept, served = shared.evaluate(
         """async () => {
+          const plain = (one) => Object.getPrototypeOf(one) === Array.prototype;
           const targets = (config) => config.dependencies.map((event) => event.targets).filter((one) => one.length);
-          const left = targets(gradio_config).filter((one) => Object.getPrototypeOf(one) !== Array.prototype);
-          return [left, targets(await (await fetch("config")).json())];
+          const left = targets(gradio_config).filter((one) => !plain(one));
+          return [plain(gradio_config.dependencies), left, targets(await (await fetch("config")).json())];
         }"""
     )
+    assert not plain
     assert kept == served
     assert len(kept) > 100
 

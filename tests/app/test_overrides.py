@@ -30,6 +30,7 @@ from app.calls.operations import Operations
 from app.gradio_internals.blocks import LeanBlocks
 from app.gradio_internals.head import begin_pages_with
 from app.gradio_internals.queue import FairQueue, PageQueue, queue_up
+from app.gradio_internals.scripts import ASSETS, IN_VAIN, lean
 from app.gradio_internals.sessions import OwnValues, Sessions, keep_lean
 from app.services import Services
 from app.settings import Settings
@@ -56,6 +57,7 @@ def test_gradio_is_the_version_whose_private_parts_are_known() -> None:
         "endpoints.py",
         "front_door.py",
         "head.py",
+        "scripts.py",
     } <= leaning.keys()
     for name, text in leaning.items():
         assert "(6.31)" in text, name
@@ -341,6 +343,31 @@ def test_scripts_stand_in_pages_of_a_process_that_has_served_some_before(
         begin_pages_with("const from_then_on = 1;")
         assert "from_then_on" in httpx.get(url, timeout=30).text
     templates.env.cache.clear()
+
+
+@pytest.mark.parametrize("kind", IN_VAIN)
+def test_a_script_is_gradio_s_but_for_what_it_does_in_vain(kind: str) -> None:
+    (path,) = ASSETS.glob(f"{kind}-*.js")
+
+    def told(options: dict[str, Any]) -> tuple[str, str]:
+        with served(counting_page(), **options) as url:
+            answer = httpx.get(f"{url}/assets/{path.name}", timeout=30)
+            return answer.headers["content-type"], answer.text
+
+    own, ours = told({}), told({"app_kwargs": endpoints.server_options(Settings())})
+    text = own[1]
+    for what, instead in IN_VAIN[kind]:
+        text = re.sub(what, instead, text)
+        assert text != own[1]
+    assert ours == (own[0], text)
+    assert len(own[1]) - 10 < len(text) < len(own[1]) + 60
+
+
+def test_a_script_of_another_version_stays_as_it_is() -> None:
+    (blocks,), (core,) = (list(ASSETS.glob(f"{kind}-*.js")) for kind in IN_VAIN)
+    assert lean(blocks.name, "core") is lean(core.name, "Blocks") is None
+    with served(counting_page(), app_kwargs=endpoints.server_options(Settings())) as url:
+        assert httpx.get(f"{url}/assets/core-00000000.js", timeout=30).status_code == 404
 
 
 def test_the_front_door_changes_no_answer_to_the_app_s_own_page() -> None:
