@@ -8,6 +8,7 @@ import os
 import torch
 
 import app.build
+import app.pages.train.actions
 import app.start
 import core.answer.reader  # with torch, which an app imports once it shows its pages
 import core.cli
@@ -17,6 +18,9 @@ from core.answer.reader import load_reader
 from core.encode.encoder import load_encoder
 
 __all__ = ["app", "core"]
+
+# beside busy workers a training of low priority would get hardly any time
+app.pages.train.actions.NICENESS = 0
 
 
 def n_threads() -> int:
