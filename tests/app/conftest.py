@@ -15,10 +15,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright._impl.assertions import LocatorAssertions
+from playwright.sync_api import Error, Page, expect
 
 from app.gradio_internals.imports import import_gradio
 from core.tasks.narrative import generate_narrative
@@ -33,6 +34,23 @@ import_gradio()  # as a server does it: each worker would parse the stubs of all
 expect.set_options(
     timeout=15_000
 )  # playwright's five seconds are short for two workers with a browser each on two cores
+_EXPECT = LocatorAssertions._call_expect
+
+
+async def _expect_once_there(self: LocatorAssertions, expression: str, options: Any, title: Any) -> Any:
+    """For the message of a failure, Playwright describes the whole page each time that it looks for an element
+    and finds none: a seventh of what pages take that are waited for. It looks again once there is one.
+    """
+    awaited = not self._is_not and not expression.endswith((".array", ".count", ".hidden", ".detached"))
+    begun = time.monotonic()
+    if awaited:
+        with suppress(Error):  # the expectation says what is wrong
+            await self._actual_locator.wait_for(state="attached", timeout=options["timeout"])
+        options["timeout"] = max(1, options["timeout"] - 1000 * (time.monotonic() - begun))
+    return await _EXPECT(self, expression, options, title)
+
+
+LocatorAssertions._call_expect = _expect_once_there  # type: ignore[method-assign]
 DATA = Path(os.environ.get("QRAG_DATA") or ROOT.parent / "shared" / "data")
 
 
