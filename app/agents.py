@@ -23,6 +23,7 @@ from core.encode.checkpoint import (
     shipped_checkpoints,
 )
 from core.encode.encoder import DualEncoder
+from core.encode.turns import urgent
 from core.errors import BadCheckpoint, BadRequest
 from core.home import home
 from core.qrag.agent import Agent
@@ -145,5 +146,5 @@ class Agents:
 
 def _warm_up(encoder: DualEncoder) -> None:
     """While a document is opened, for it takes seconds; at usual priority, since who asks waits for it."""
-    with suppress(BadCheckpoint):  # which the first run says, too
+    with suppress(BadCheckpoint), urgent():  # which the first run says, too
         encoder.warm_up()

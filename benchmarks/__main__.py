@@ -23,6 +23,9 @@ BENCHMARKS = {
     "scoring": "one step over 160,000 and 400,000 chunks: turned query, turned chunks, FAISS",
     "encoding": "tokens a second, against sentence-transformers",
     "likeliest": "what a preview finds of what the agent will find (--n documents)",
+    "first_look": (
+        "what the first look finds with vectors as they are served, against torch in float32 (--n documents)"
+    ),
     "intake": (
         "opening a novel against encoding its chunks with sentence-transformers in its defaults (--n tokens)"
     ),
@@ -36,6 +39,7 @@ BENCHMARKS = {
     ),
     "cosine_threshold": "the cosine from which a chunk counts as support, on three QA training sets",
     "first_step": "seconds from opening a 1 MB book to the first step, cold and cached (--n tokens)",
+    "click": "from the click that opens a long text to its first runs, in Chromium (--n tokens)",
     "reopening": "a long text opened again to its first step: words kept, words counted anew (--n tokens)",
     "babi_rules": "whether the generator's rules of support are bAbI's",
     "familiarity": "how foreign real documents are to each shipped agent",

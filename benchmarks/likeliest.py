@@ -45,7 +45,7 @@ def rows(n: int = 10) -> list[Row]:
     """Shares by order and size, then seconds."""
     encoder = load_encoder("general", "cpu")
     tokens = _token_vectors(encoder)
-    documents, asked = _validation(n)
+    documents, asked = validation(n)
     singly = [
         ([documents[i]], [(0, *one[1:]) for one in asked if one[0] == i]) for i in range(len(documents))
     ]
@@ -59,7 +59,7 @@ def rows(n: int = 10) -> list[Row]:
     return out
 
 
-def _validation(n: int) -> tuple[list[Document], list[Asked]]:
+def validation(n: int) -> tuple[list[Document], list[Asked]]:
     questions = read_document_questions(QUESTIONS)
     folder = DocumentFolder(DATA, QUESTIONS)
     read = {name: folder.read(name) for name in {one.document for one in questions}}

@@ -26,6 +26,7 @@ from core.config import ChunkConfig
 from core.encode.cache import EmbedProgress, VectorStore, embed_chunks
 from core.encode.encoder import DualEncoder
 from core.encode.spread import ranges_of
+from core.encode.turns import urgent
 from core.errors import BadDocument
 from core.home import cache_folder, keep_arrays, kept_arrays
 from core.index import ChunkIndex, Corpus
@@ -110,12 +111,13 @@ class Embedded:
         ranked = best_chunks(shared, 0, LIKELIEST_CHUNKS)
         likely = ranked[(shared[ranked] > 0) & ~self.mask[ranked]]
         mask, store = self.mask.copy(), vector_store(self.encoder, part)
-        for ids in batches(likely, _AT_ONCE):
-            texts = [self.workspace[chunk_id].text for chunk_id in ids.tolist()]
-            self.vectors[ids] = embed_chunks(self.encoder, texts, store)
-            mask[ids] = True
-            if time.monotonic() - began > seconds:
-                break
+        with urgent():
+            for ids in batches(likely, _AT_ONCE):
+                texts = [self.workspace[chunk_id].text for chunk_id in ids.tolist()]
+                self.vectors[ids] = embed_chunks(self.encoder, texts, store)
+                mask[ids] = True
+                if time.monotonic() - began > seconds:
+                    break
         return replace(self, mask=mask)
 
 

@@ -28,6 +28,7 @@ from core.encode.encoder import fast_dtype, find_device
 from core.encode.forward import batches_by_length
 from core.encode.in_use import InUse
 from core.encode.traced import traced
+from core.encode.turns import urgent
 from core.metrics import plain_answer, word_f1
 
 _BATCH_TOKENS = {"cpu": 4_096, "cuda": 65_536}
@@ -162,7 +163,7 @@ class ExtractiveReader:
         for batch in (
             batches_by_length([len(row.ids) for row in rows], _BATCH_TOKENS[self.device.type]) if rows else ()
         ):
-            with torch.inference_mode():
+            with urgent(), torch.inference_mode():
                 logits = self._network([rows[i] for i in batch])
             scored.update(zip(batch, _scored([rows[i] for i in batch], logits), strict=True))
         return [scored[i] for i in range(len(rows))]

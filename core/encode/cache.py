@@ -26,6 +26,7 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 
 from core.encode.spread import LEAST_STRETCH, PART_CHARACTERS, spread
+from core.encode.turns import give_way
 from core.errors import UserError
 
 if TYPE_CHECKING:  # it brings torch and transformers, seconds that the store alone doesn't need
@@ -200,6 +201,7 @@ def embed_chunks(
     `on_progress` is called between batches and may raise `Cancelled`: what is embedded by then is kept in the
     store. `on_part` is called with (the vectors, (N,) bool which rows have theirs for good) whenever there
     are more of them that lie evenly over the texts, the last ones aside; the first time after one stretch.
+    With it, embedding gives way to what is urgent.
     """
     dtype = np.dtype(encoder.spec.vectors)
     keys = text_keys(texts)
@@ -256,6 +258,8 @@ def embed_chunks(
                 is_stored[[row for rows in places[n_even:done] for row in rows]] = True
                 n_even = done
                 on_part(vectors, is_stored.copy())
+            if on_part is not None:
+                give_way()
     finally:
         keep()
     return vectors

@@ -24,6 +24,7 @@ from core.encode.checkpoint import CheckpointSpec, adapted_encoder, load_head, m
 from core.encode.engine import Batch, Engine, TorchEngine, openvino_engine
 from core.encode.forward import batches_by_length, last_states, padded, reads_segments
 from core.encode.tokens import FastTokenizer
+from core.encode.turns import urgent
 from core.errors import BadCheckpoint
 
 if TYPE_CHECKING:
@@ -116,8 +117,8 @@ class Reranker:
         query_ids, *chunks = self._tokenizer.ids([query, *texts])
         pairs = [pair(self._tokenizer, query_ids, chunk, self._window) for chunk in chunks]
         logits = np.empty(len(pairs), np.float32)
-        for places, states in self._engine.run(self._batches(pairs)):
-            with torch.inference_mode():
+        with urgent(), torch.inference_mode():
+            for places, states in self._engine.run(self._batches(pairs)):
                 logits[places] = self._head(torch.from_numpy(states))[:, 0].numpy()
         return logits.clip(-LARGEST_ODDS, LARGEST_ODDS)
 

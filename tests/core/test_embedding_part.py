@@ -5,7 +5,11 @@ makes it again.
 from __future__ import annotations
 
 import json
+import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
 
@@ -18,6 +22,7 @@ from core.cli import main
 from core.config import EpisodeConfig
 from core.encode.encoder import DualEncoder
 from core.encode.spread import LEAST_STRETCH, MOST_STRETCHES, PART_CHARACTERS, ranges_of, spread
+from core.encode.turns import urgent
 from core.errors import BadRequest, Cancelled
 from core.events import Trace, fold
 from core.export.words import settings_of
@@ -70,6 +75,32 @@ def test_ranges_keep_the_longest() -> None:
     known = np.array([1, 0, 1, 1, 1, 0, 1, 1], dtype=bool)
     assert ranges_of(known, 3) == ((0, 1), (2, 5), (6, 8))
     assert ranges_of(known, 2) == ((2, 5), (6, 8))
+
+
+def test_embedding_gives_way_to_what_somebody_waits_for(
+    agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QRAG_HOME", str(tmp_path))
+    asked, answered, reported = threading.Event(), threading.Event(), []
+
+    def ask(_: Embedded) -> None:
+        if not asked.is_set():
+            work.enter_context(urgent())
+            asked.set()
+
+    def report(_: OpenProgress) -> None:
+        reported.append(answered.is_set())
+
+    with ThreadPoolExecutor(1) as pool, ExitStack() as work:
+        opening = pool.submit(index_workspace, _workspace(agent.encoder), agent.encoder, report, on_part=ask)
+        assert asked.wait(60)
+        n_before = len(reported)
+        time.sleep(3)
+        assert len(reported) == n_before, "nothing was embedded meanwhile"
+        answered.set()
+        work.close()
+        opening.result(60)
+    assert any(reported), "it went on"
 
 
 def test_parts_grow_and_are_even(opened: tuple[Opened, list[tuple[Embedded, Trace]]]) -> None:

@@ -1,0 +1,80 @@
+"""From the click that opens a long text to its first runs, in Chromium against the real app.
+
+Novels, a million tokens of them (--n takes others), uploaded before the clock starts. The question is asked
+as soon as the page says that a part can be asked, and the run is made again over all chunks by itself once
+they are embedded. The app starts in an empty home folder, and has run its sample's question before. One time
+each: opening the same text again would find its vectors. Chromium is that of `$CHROMIUM`, of the PATH or of
+playwright.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+from playwright.sync_api import Page, expect, sync_playwright
+
+from benchmarks import Row
+from benchmarks.prose import novels
+from benchmarks.serving import served_app
+
+QUESTION = "Who carried the letter down to the river?"
+PATIENCE = 540_000.0
+"""Milliseconds."""
+PREVIEW = "#qx-standing .qx-chip-bad"
+BEGUN = f"document.querySelector('{PREVIEW}') && document.querySelector('#qx-steps .qx-step')"
+PREVIEWED = f"document.querySelector('{PREVIEW}') && document.querySelector('#qx-steps .qx-stop')"
+WHOLE = f"!document.querySelector('{PREVIEW}') && document.querySelector('#qx-steps .qx-stop')"
+
+
+def rows(n: int = 1_000_000) -> list[Row]:
+    """Seconds from the click, each to something that the page shows."""
+    with tempfile.TemporaryDirectory() as folder, served_app() as app, sync_playwright() as driver:
+        path = Path(folder, "novels.txt")
+        path.write_bytes(novels(n))
+        browser = driver.chromium.launch(
+            executable_path=os.environ.get("CHROMIUM") or shutil.which("chromium")
+        )
+        page = browser.new_page(viewport={"width": 1440, "height": 900})
+        page.set_default_timeout(PATIENCE)
+        page.goto(app.url, wait_until="commit")
+        expect(page.locator("#qx-header .qx-chip")).to_be_visible(timeout=PATIENCE)
+        page.locator("#qx-run").click()
+        expect(page.locator("#qx-steps .qx-stop")).to_be_visible(timeout=PATIENCE)
+        seconds = _asked(page, path)
+        size = page.locator("#qx-header .qx-menu-panel p").first.text_content() or ""
+        browser.close()
+    n_tokens, n_chunks = (float(number.replace(",", "")) for number in re.findall(r"([\d,]+) [tc]", size)[:2])
+    return [
+        Row("text", n_tokens, "tokens"),
+        Row("text", n_chunks, "chunks"),
+        *(Row(f"click to {what}", took, "s") for what, took in seconds.items()),
+    ]
+
+
+def _asked(page: Page, path: Path) -> dict[str, float]:
+    page.get_by_text("Change document").click()
+    page.get_by_role("tab", name="Upload").click()
+    page.locator("#qx-files input[type=file]").set_input_files(str(path))
+    expect(page.locator("#qx-files")).to_contain_text(path.stem, timeout=PATIENCE)
+    page.locator("#qx-open-files").click()
+    began, seconds = time.perf_counter(), {}
+
+    def seen(what: str) -> None:
+        seconds[what] = time.perf_counter() - began
+
+    expect(page.locator("#qx-opening")).to_contain_text(re.compile("can be asked"), timeout=PATIENCE)
+    seen("the offer to ask")
+    page.locator("#qx-question textarea").fill(QUESTION)
+    page.locator("#qx-run").click()
+    page.wait_for_function(BEGUN)
+    seen("the first choice of the preview")
+    page.wait_for_function(PREVIEWED)
+    seen("the end of the preview")
+    page.wait_for_function(WHOLE)
+    seen("the end of the run over all chunks")
+    return seconds

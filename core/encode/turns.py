@@ -1,0 +1,33 @@
+"""Turns at the processors: who waits for an answer goes before what is embedded for later."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+MOST_WAITING = 5.0
+"""Seconds that a batch waits: so embedding goes on, slowly, beside people who never pause."""
+
+_changed = threading.Condition()
+_n_urgent = 0
+
+
+@contextmanager
+def urgent() -> Iterator[None]:
+    """Work that somebody waits for."""
+    global _n_urgent
+    with _changed:
+        _n_urgent += 1
+    try:
+        yield
+    finally:
+        with _changed:
+            _n_urgent -= 1
+            _changed.notify_all()
+
+
+def give_way(most: float = MOST_WAITING) -> None:
+    """Returns once nothing is urgent, or after `most` seconds."""
+    with _changed:
+        _changed.wait_for(lambda: not _n_urgent, most)
