@@ -201,7 +201,7 @@ def embed_chunks(
     `on_progress` is called between batches and may raise `Cancelled`: what is embedded by then is kept in the
     store. `on_part` is called with (the vectors, (N,) bool which rows have theirs for good) whenever there
     are more of them that lie evenly over the texts, the last ones aside; the first time after one stretch.
-    With it, embedding gives way to what is urgent.
+    From then on embedding gives way to what is urgent.
     """
     dtype = np.dtype(encoder.spec.vectors)
     keys = text_keys(texts)
@@ -252,13 +252,13 @@ def embed_chunks(
             if time.monotonic() - flushed > _FLUSH_SECONDS:
                 keep()
                 flushed = time.monotonic()
-            report(done, characters)
             is_even = last + 1 == done  # else longer ones are done and shorter ones between them not
             if on_part is not None and is_even and LEAST_STRETCH <= done - n_even < len(places) - n_even:
                 is_stored[[row for rows in places[n_even:done] for row in rows]] = True
                 n_even = done
                 on_part(vectors, is_stored.copy())
-            if on_part is not None:
+            report(done, characters)
+            if n_even:
                 give_way()
     finally:
         keep()
