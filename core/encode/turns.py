@@ -1,4 +1,7 @@
-"""Turns at the processors: who waits for an answer goes before what is embedded for later."""
+"""Who goes first at the processors.
+
+Work that somebody waits for goes before what is embedded for later, which waits for it, though not for good.
+"""
 
 from __future__ import annotations
 
