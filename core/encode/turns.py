@@ -9,8 +9,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-MOST_WAITING = 5.0
-"""Seconds that a batch waits: so embedding goes on, slowly, beside people who never pause."""
+MOST_WAITING = 2.0
+"""Seconds that a batch waits: so embedding goes on, slowly, beside evaluations and busy people."""
 
 _changed = threading.Condition()
 _n_urgent = 0

@@ -95,7 +95,7 @@ def test_embedding_gives_way_to_what_somebody_waits_for(
         opening = pool.submit(index_workspace, _workspace(agent.encoder), agent.encoder, report, on_part=ask)
         assert asked.wait(60)
         n_before = len(reported)
-        time.sleep(3)
+        time.sleep(1.5)
         assert len(reported) == n_before, "nothing was embedded meanwhile"
         answered.set()
         work.close()
