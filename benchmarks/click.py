@@ -2,9 +2,9 @@
 
 Novels, a million tokens of them (--n takes others), uploaded before the clock starts. The question is asked
 as soon as the page says that a part can be asked, and the run is made again over all chunks by itself once
-they are embedded. The app starts in an empty home folder, and has run its sample's question before. One time
-each: opening the same text again would find its vectors. Chromium is that of `$CHROMIUM`, of the PATH or of
-playwright.
+they are embedded. The app starts in an empty home folder, and is asked about a small text first, which loads
+the agent with its reranker. One time each: opening the same text again would find its vectors. Chromium is
+that of `$CHROMIUM`, of the PATH or of playwright.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-MOST_WAITING = 2.0
+LONGEST_WAIT = 2.0
 """Seconds that a batch waits: so embedding goes on, slowly, beside evaluations and busy people."""
 
 _changed = threading.Condition()
@@ -30,7 +30,7 @@ def urgent() -> Iterator[None]:
             _changed.notify_all()
 
 
-def give_way(most: float = MOST_WAITING) -> None:
+def give_way(most: float = LONGEST_WAIT) -> None:
     """Returns once nothing is urgent, or after `most` seconds."""
     with _changed:
         _changed.wait_for(lambda: not _n_urgent, most)

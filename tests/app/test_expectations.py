@@ -1,4 +1,4 @@
-"""Expectations of elements, which wait for the element first (conftest), hold and fail as Playwright's own."""
+"""Expectations wait for their element first (conftest), and hold and fail as Playwright's own."""
 
 from __future__ import annotations
 
