@@ -4,8 +4,9 @@ Questions over several documents through every method, at every size of evidence
 threshold choose under a smaller bound is the beginning of what they choose under a larger one; the policy of
 RES-RAG sees its budget, but looks once, too. A Q-RAG agent goes as far as the largest size and is cut where
 its best Q falls below each threshold, as its stop rule would; a run of SPARC is cut at each depth, and its
-final evidence counts, not its own answer. Every distinct set of a question is read once, all by one reader.
-Decides the settings and the questions.
+final evidence counts, not its own answer. Every distinct set of a question is read once, all by one reader or
+language model. Decides the settings and the questions, and that a reply which is no answer counts as an empty
+one.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from core.evaluate.frontier import FrontierRow
 from core.events import StepTaken, fold
 from core.index import Corpus
 from core.ingest.tokenizer import Tokenizer
+from core.llm.protocol import Llm, Sampling, UnfitReply
 from core.methods.hybrid import Hybrid
 from core.methods.threshold import Threshold
 from core.methods.topk import TopK
@@ -40,6 +42,7 @@ from core.resrag.retriever import EvidenceSet
 from core.resrag.sets import most_probable_set
 from core.sparc.build import build_agents, build_retrievals
 from core.sparc.events import SparcConfig
+from core.sparc.llm_agents import MAX_REPLY_TOKENS, GivenAnswer, answer_prompt
 from core.sparc.retriever import SPARC
 from core.sparc.run import run_sparc
 from core.sparc.trace import fold_sparc
@@ -212,9 +215,42 @@ def _sparc(width: int, encoder: DualEncoder, plain: DualEncoder, reader: Reader)
     return Sized(SPARC, f"W{width}", tuple(map(float, DEPTHS)), (encoder, plain), sets)
 
 
+@dataclass(frozen=True)
+class Answering:
+    """Who answers from a set."""
+
+    name: str
+    texts: Callable[[Sequence[str], Sequence[Sequence[str]]], list[str]]
+    """Of questions and the passages of each; empty for no answer."""
+
+
+def answering_reader(reader: Reader) -> Answering:
+    """The reader that ships, or another one."""
+    return Answering(
+        reader.name, lambda questions, passages: [one.text for one in reader.read_many(questions, passages)]
+    )
+
+
+def answering_model(llm: Llm) -> Answering:
+    """A language model in its place, at temperature 0, asked as SPARC asks it. Its `texts` raise LlmError."""
+
+    def text(question: str, passages: Sequence[str]) -> str:
+        if not passages:
+            return ""
+        sampling = Sampling(temperature=0.0, max_tokens=MAX_REPLY_TOKENS)
+        try:
+            reply = llm.chat(answer_prompt(question, "\n\n".join(passages)), sampling, schema=GivenAnswer)
+        except UnfitReply:
+            return ""
+        assert isinstance(reply.value, GivenAnswer)  # a schema was asked for
+        return reply.value.answer.strip()
+
+    return Answering(llm.name, lambda questions, passages: list(map(text, questions, passages)))
+
+
 def frontier_rows(
     questions: Sequence[SetQuestion],
-    reader: Reader,
+    answering: Answering,
     methods: Sequence[Sized],
     on_progress: Callable[[int, int], None],
 ) -> Iterator[FrontierRow]:
@@ -234,8 +270,8 @@ def frontier_rows(
             (i, tuple(sorted(ids))): None for i, sets in enumerate(chosen) for own in sets for ids in own
         }
         passages = [[part[i].workspace[chunk_id].text for chunk_id in ids] for i, ids in wanted]
-        answers = reader.read_many([part[i].question for i, _ in wanted], passages)
-        texts = {key: answer.text for key, answer in zip(wanted, answers, strict=True)}
+        answers = answering.texts([part[i].question for i, _ in wanted], passages)
+        texts = dict(zip(wanted, answers, strict=True))
         for i, question in enumerate(part):
             for method, own in zip(methods, chosen[i], strict=True):
                 said = [texts[i, tuple(sorted(ids))] for ids in own]
@@ -244,7 +280,7 @@ def frontier_rows(
                     id=question.id,
                     method=method.name,
                     policy=method.policy,
-                    reader=reader.name,
+                    reader=answering.name,
                     n_documents=len(question.workspace.tables),
                     n_chunks=len(question.workspace),
                     settings=tuple(map(float, method.settings)),

@@ -29,7 +29,7 @@ from core.cli.evaluate import (
     load_task_examples,
     task_length,
 )
-from core.cli.flags import COUNT, FOLDER, JSON_LINES, add_cluster_flag, add_llm_flags
+from core.cli.flags import COUNT, FOLDER, JSON_LINES, add_cluster_flag, add_llm_flags, llm_of
 from core.cli.sparc import sparc_rows
 from core.cluster.workers import joined_cluster
 from core.config import EpisodeConfig
@@ -44,6 +44,8 @@ from core.frontier import (
     N_FOR_THRESHOLDS,
     Sized,
     agent_method,
+    answering_model,
+    answering_reader,
     frontier_questions,
     frontier_rows,
     plain_methods,
@@ -149,7 +151,8 @@ def _figure(report: Report) -> str:
 def _training_report(study: TrainingStudy, args: argparse.Namespace) -> Report:
     if not args.trainings:
         raise BadRequest(f"the study {args.name} compares trainings; name their folders with --trainings")
-    return study.report([read_training(path) for named in args.trainings for path in trainings_in(named)])
+    paths = [path for named in args.trainings for path in trainings_in(named)]
+    return study.report([read_training(path, study.told) for path in paths])
 
 
 def _rows_of(args: argparse.Namespace, read: Callable[[Path], list[Row]], new: Iterable[Row]) -> list[Row]:
@@ -194,10 +197,11 @@ def _frontier_rows(study: FrontierStudy, args: argparse.Namespace) -> list[Front
     if study.policies_alone:  # before hours of reading
         check_policies([read_card(folder).name for folder in args.policy or ()])
     plain = load_encoder("base", args.device)
-    reader = load_reader(args.reader, args.device)
-    if rows and rows[0].reader != reader.name:
+    reader, llm = load_reader(args.reader, args.device), llm_of(args)
+    answering = answering_reader(reader) if llm is None else answering_model(llm)
+    if rows and rows[0].reader != answering.name:
         raise BadRequest(
-            f"the rows that are there were read by {rows[0].reader}, not {reader.name}; use the same reader,"
+            f"the rows that are there were read by {rows[0].reader}, not {answering.name}; use the same one,"
             " or name another file with --rows"
         )
     for name in args.tasks or study.tasks:
@@ -219,7 +223,7 @@ def _frontier_rows(study: FrontierStudy, args: argparse.Namespace) -> list[Front
             methods = [*others, *sparc_methods(agent, plain, reader), *methods]
         _check_same_methods(known, methods)
         told = partial(_saved, path, rows, told_by(progress_printer(name)))
-        for row in frontier_rows(questions, reader, methods, told):
+        for row in frontier_rows(questions, answering, methods, told):
             rows.append(row)  # one by one: `told` saves those that are there
     return rows
 

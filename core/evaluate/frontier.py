@@ -25,6 +25,7 @@ class FrontierRow:
     policy: str
     """Name of the RES-RAG policy or Q-RAG agent, width of SPARC; empty for other methods."""
     reader: str
+    """Or the language model that answered."""
     n_documents: int
     n_chunks: int
     settings: tuple[float, ...]

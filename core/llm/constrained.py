@@ -4,8 +4,8 @@ Token by token, so that its reply fits a JSON schema, by llguidance, an optional
 constrained.txt). Decides that objects are written on one line with at most a blank between their parts,
 keys in the schema's order, and that no list of enumerated values holds one twice: schemas can say that, but
 servers refuse such schemas. Of more than `BLOCK` values a list may hold any, those of an earlier block
-first, for the library counts in 64 bits. Bounds no text: one that doesn't end is cut off at the tokens of
-the reply.
+first, for the library counts in 64 bits. A small model may never end a text: where a reply has no more tokens
+left than its rest may take, texts and lists are ended at once.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from core.llm.client import strict_schema
 
 BLOCK = 64
 """Values of a list that may stand in any order."""
+_BLANKS = " \u0120\u2581"
+"""A blank, and how byte-level and SentencePiece vocabularies write one."""
 
 
 def can_constrain() -> bool:
@@ -38,27 +40,43 @@ class Constraints:
         from llguidance.hf import from_tokenizer
 
         self._tokens = from_tokenizer(tokenizer, n_vocab=n_logits, eos_token=[*ends])
+        words = {token: text.lstrip(_BLANKS) for text, token in tokenizer.get_vocab().items()}
+        self._ending = [
+            np.isin(
+                np.arange(n_logits), [token for token, text in words.items() if text and not {*text} - marks]
+            )
+            for marks in ({*'"]}'}, {","})
+        ]
 
     def of(self, schema: type[BaseModel]) -> Constraint:
         """For one reply. Raises ValueError for a schema that the library doesn't know how to keep to."""
         from llguidance import LLMatcher
 
-        matcher = LLMatcher(self._tokens, grammar_of(strict_schema(schema.model_json_schema())), log_level=0)
+        strict = strict_schema(schema.model_json_schema())
+        matcher = LLMatcher(self._tokens, grammar_of(strict), log_level=0)
         if matcher.is_error():
             raise ValueError(matcher.get_error())
-        return Constraint(matcher)
+        parts = [strict, *strict.get("$defs", {}).values()]
+        return Constraint(matcher, self._ending, sum(len(emptiest(part)) for part in parts))
 
 
 class Constraint:
     """Where one reply stands in its grammar."""
 
-    def __init__(self, matcher: Any) -> None:
-        self._matcher = matcher
+    def __init__(self, matcher: Any, ending: Sequence[np.ndarray], rest: int) -> None:
+        """ending: (V,) masks of tokens that end something, the most wanted first; rest: most tokens that a
+        reply needs to end whole.
+        """
+        self._matcher, self._ending, self._rest = matcher, ending, rest
 
-    def masked(self, logits: torch.Tensor) -> torch.Tensor:
-        """logits: (1, V) of the next token; those that can't come next are -inf."""
+    def masked(self, logits: torch.Tensor, left: int) -> torch.Tensor:
+        """logits: (1, V) of the next token; those that can't come next are -inf. left: tokens that may still
+        be written.
+        """
         bits = np.frombuffer(self._matcher.compute_bitmask(), np.uint8)
         allowed = np.unpackbits(bits, count=logits.shape[1], bitorder="little").astype(bool)
+        if left <= self._rest:
+            allowed = next((some for mask in self._ending if (some := allowed & mask).any()), allowed)
         return logits.masked_fill(~torch.from_numpy(allowed).to(logits.device), -torch.inf)
 
     def take(self, token: int) -> None:
@@ -75,6 +93,20 @@ def grammar_of(schema: dict[str, Any]) -> str:
         return str(LLMatcher.grammar_from_lark(lists_grammar(lists)))
     loose = {"whitespace_flexible": False, "item_separator": ", ?", "key_separator": ": ?"}
     return str(LLMatcher.grammar_from_json_schema(schema, defaults=loose))
+
+
+def emptiest(node: Any) -> str:
+    """The shortest object of a strict schema, but for its longest words and the parts that it refers to.
+
+    >>> emptiest({"properties": {"note": {"type": "string"}, "sources": {"type": "array"}}})
+    '{"note": "", "sources": []}'
+    """
+    if "properties" in node:
+        pairs = (f"{json.dumps(key)}: {emptiest(value)}" for key, value in node["properties"].items())
+        return f"{{{', '.join(pairs)}}}"
+    if "enum" in node:
+        return max(map(json.dumps, node["enum"]), key=len)
+    return {"array": "[]", "boolean": "false"}.get(node.get("type", ""), '""')
 
 
 def lists_grammar(lists: dict[str, Sequence[Any]]) -> str:

@@ -173,16 +173,17 @@ class LocalLlm(Client):
             if over.is_set():
                 return
         try:
-            for token in self._tokens(prompt, sampling, constraint):
+            for token in self._tokens(prompt, sampling, constraint, most):
                 put(token)
-                most -= 1
-                if most == 0 or token in self._ends or over.is_set():
+                if token in self._ends or over.is_set():
                     return
         finally:
             self._busy.release()
 
-    def _tokens(self, prompt: list[int], sampling: Sampling, constraint: Constraint | None) -> Iterator[int]:
-        """Token after token, without end."""
+    def _tokens(
+        self, prompt: list[int], sampling: Sampling, constraint: Constraint | None, most: int
+    ) -> Iterator[int]:
+        """Token after token, `most` of them."""
         generator = torch.Generator(self._device)
         if sampling.seed is None:
             generator.seed()
@@ -191,11 +192,11 @@ class LocalLlm(Client):
         cache: Any = None
         ids = torch.tensor([prompt], device=self._device)
         with torch.inference_mode():
-            while True:
+            for left in range(most, 0, -1):
                 output = self._model(input_ids=ids, past_key_values=cache, use_cache=True, logits_to_keep=1)
                 logits, cache = output.logits[:, -1].float(), output.past_key_values
                 if constraint is not None:
-                    logits = constraint.masked(logits)
+                    logits = constraint.masked(logits, left)
                 if sampling.temperature > 0:
                     ids = torch.multinomial(
                         torch.softmax(logits / sampling.temperature, dim=-1), 1, generator=generator

@@ -250,10 +250,14 @@ class LlmGenerator:
 
     def answer(self, question: str, note: Note, turn: Turn) -> tuple[SupportedAnswer, Cost]:
         """A short answer; nobody measures its confidence."""
-        values = {"question": quoted("question", question), "note": quoted("note", note.text)}
-        reply, cost = ask(self.llm, prompt("answer", values), GivenAnswer, turn, turn.temperature)
+        reply, cost = ask(self.llm, answer_prompt(question, note.text), GivenAnswer, turn, turn.temperature)
         answer = reply.answer.strip()[:MAX_ANSWER_CHARACTERS]
         return SupportedAnswer(answer, None, note.chunk_ids if answer else ()), cost
+
+
+def answer_prompt(question: str, note: str) -> list[Message]:
+    """What the generator is asked."""
+    return prompt("answer", {"question": quoted("question", question), "note": quoted("note", note)})
 
 
 class LlmEvaluator:

@@ -27,6 +27,7 @@ from core.studies.report import Report
 from core.studies.scores import scores
 from core.studies.set_ablations import set_ablations
 from core.studies.sparc import sparc
+from core.studies.tunings import tunings
 
 LENGTHS = ("1K", "4K", "32K", "128K", "1M", "10M")
 
@@ -66,6 +67,8 @@ class TrainingStudy:
 
     summary: str
     report: Callable[[Sequence[Sequence[dict[str, Any]]]], Report]
+    told: str = "config"
+    """What the first event of such a training says."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,4 +260,9 @@ STUDIES: dict[str, RowStudy | TrainingStudy | AnswerStudy | DocumentStudy | Spar
     "ablations": TrainingStudy(summary="parts of the method left out (table 3)", report=trainings.ablations),
     "alpha": TrainingStudy(summary="temperature of exploration (figure 3 a)", report=trainings.alpha),
     "lambda": TrainingStudy(summary="lambda of the returns (figure 3 b)", report=trainings.trace_lambda),
+    "tunings": TrainingStudy(
+        summary="language models that learn to write evidence sets, by tune-resrag",
+        report=tunings,
+        told="n_held_out",
+    ),
 }

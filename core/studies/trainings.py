@@ -45,9 +45,9 @@ def trainings_in(path: Path) -> list[Path]:
     return sorted(path.iterdir()) if is_collection else [path]
 
 
-def read_training(path: Path) -> list[dict[str, Any]]:
+def read_training(path: Path, told: str = "config") -> list[dict[str, Any]]:
     """The events of a training, from its folder or a copy of its progress.jsonl, which may be
-    gzipped. Raises BadRequest when it hasn't begun or is none.
+    gzipped. told: what its first event says. Raises BadRequest when it hasn't begun or is none.
     """
     file = path / "progress.jsonl" if path.is_dir() else path
     try:
@@ -57,7 +57,7 @@ def read_training(path: Path) -> list[dict[str, Any]]:
             else file.read_text(encoding="utf-8")
         )
         events = [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
-        if events[0]["event"] != "started" or not isinstance(events[0]["config"], dict):
+        if events[0]["event"] != "started" or told not in events[0]:
             raise ValueError("its first line does not say how it started")
     except (OSError, EOFError, zlib.error, ValueError, LookupError, TypeError) as error:
         raise BadRequest(

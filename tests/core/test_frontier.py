@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,12 +18,16 @@ from core.frontier import (
     SIZES,
     WIDTHS,
     agent_method,
+    answering_model,
+    answering_reader,
     frontier_rows,
     plain_methods,
     set_method,
     sparc_methods,
     stop_thresholds,
 )
+from core.llm.protocol import LlmError, Message
+from core.llm.scripted import ScriptedLlm
 from core.metrics import fact_recall
 from core.qrag.agent import Agent
 from core.resrag.policy import EvidencePolicy
@@ -46,7 +53,10 @@ def test_rows_hold_what_each_policy_serves(
         name: EvidenceSet(encoder, EvidencePolicy(8, least_chance=chance)) for name, chance in least.items()
     }
     methods = [*plain_methods(encoder), *(set_method(name, method) for name, method in sets.items())]
-    rows = {(row.method, row.policy, row.id): row for row in frontier_rows(questions, reader, methods, print)}
+    rows = {
+        (row.method, row.policy, row.id): row
+        for row in frontier_rows(questions, answering_reader(reader), methods, print)
+    }
     assert len(rows) == len(questions) * 5
     served: dict[str, list[tuple[int, ...]]] = {}
     for asked, corpus in indexed(questions, encoder):
@@ -73,7 +83,7 @@ def test_an_agent_is_cut_where_its_stop_rule_ends_it(
     thresholds = stop_thresholds(agent.encoder, questions[:3])
     assert thresholds == tuple(sorted(thresholds, reverse=True))
     method = agent_method(agent.encoder, thresholds)
-    rows = list(frontier_rows(questions[3:], LastWord(), [method], print))
+    rows = list(frontier_rows(questions[3:], answering_reader(LastWord()), [method], print))
     lengths = set()
     for (asked, corpus), row in zip(indexed(questions[3:], agent.encoder), rows, strict=True):
         configs = [EpisodeConfig(step_budget=min(8, len(corpus)), stop_threshold=q) for q in thresholds]
@@ -94,7 +104,9 @@ def test_sparc_is_cut_at_each_depth(
     monkeypatch.setenv("QRAG_HOME", str(tmp_path))
     encoder, reader = agents["none"].encoder, LastWord()
     questions = [seen.asked for seen in where_is_the_milk(2, encoder)]
-    rows = list(frontier_rows(questions, reader, sparc_methods(encoder, encoder, reader), print))
+    rows = list(
+        frontier_rows(questions, answering_reader(reader), sparc_methods(encoder, encoder, reader), print)
+    )
     assert [(row.method, row.policy) for row in rows] == [("sparc", f"W{width}") for width in WIDTHS] * 2
     found = {(row.id, row.policy): row for row in rows}
     for asked, corpus in indexed(questions, encoder):
@@ -112,3 +124,31 @@ def test_sparc_is_cut_at_each_depth(
             assert row.settings == DEPTHS
             assert row.chunks == tuple(map(len, own))
             assert row.recall == tuple(fact_recall(ids, asked.support) for ids in own)
+
+
+def test_a_language_model_takes_the_readers_place(
+    agents: dict[str, Agent], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same sets, answered by the model; one that writes no answer has said nothing."""
+    monkeypatch.setenv("QRAG_HOME", str(tmp_path))
+    encoder = agents["none"].encoder
+    questions = [seen.asked for seen in where_is_the_milk(3, encoder)]
+    methods = plain_methods(encoder)
+    by_reader = list(frontier_rows(questions, answering_reader(LastWord()), methods, print))
+
+    def last_word(messages: Sequence[Message]) -> str:
+        note = messages[-1].content.partition("<note>")[2].partition("</note>")[0]
+        about = [line for line in note.splitlines() if "milk" in line]
+        return json.dumps({"answer": about[-1].split()[-2] if about else ""})
+
+    llm = ScriptedLlm(last_word, "small-model")
+    by_model = list(frontier_rows(questions, answering_model(llm), methods, print))
+    assert any(any(row.f1) for row in by_model)
+    assert by_model == [replace(row, reader="small-model") for row in by_reader]
+    assert "<note>\n\n</note>" not in "".join(call[-1].content for call in llm.calls), (
+        "an empty set is not asked"
+    )
+    unfit = list(frontier_rows(questions, answering_model(ScriptedLlm(lambda _: "no idea")), methods, print))
+    assert not any(any(row.f1) for row in unfit)
+    with pytest.raises(LlmError, match="no reply left"):
+        list(frontier_rows(questions, answering_model(ScriptedLlm([])), methods, print))

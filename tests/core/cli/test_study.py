@@ -11,6 +11,7 @@ from core.evaluate.rows import read_rows
 from core.studies.registry import STUDIES, RowStudy
 from tests.core.cli.conftest import Output
 from tests.core.studies.test_trainings import make_training
+from tests.core.studies.test_tunings import make_tuning
 
 
 @pytest.fixture
@@ -66,8 +67,20 @@ def test_studies_of_trainings(core: Output, tmp_path: Path, name: str) -> None:
     assert "0.900" in core("study", name, "--trainings", *folders)
 
 
+def test_the_study_of_tunings(core: Output, tmp_path: Path) -> None:
+    progress = tmp_path / "progress.jsonl"
+    progress.write_text("".join(json.dumps(event) + "\n" for event in make_tuning([0.5])), encoding="utf-8")
+    figure = tmp_path / "figure.svg"
+    assert "| 1 | after 3 updates | 4 | 1.000 |" in core(
+        "study", "tunings", "--trainings", progress, "--figure", figure
+    )
+    assert figure.read_text(encoding="utf-8").startswith("<svg")
+
+
 def test_refusals_are_one_sentence(refused: Output, tmp_path: Path) -> None:
     assert "--trainings" in refused("study", "curves")
+    (tmp_path / "progress.jsonl").write_text('{"event": "started", "n_held_out": 1}\n', encoding="utf-8")
+    assert "holds no training" in refused("study", "curves", "--trainings", tmp_path)
     assert "no .svg file" in refused("study", "budget", "--figure", tmp_path / "figure.png")
     assert "names none of the study's lengths" in refused("study", "length", "--lengths", "2K")
     assert "invalid choice" in refused("study", "everything")

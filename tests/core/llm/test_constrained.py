@@ -75,7 +75,7 @@ def n_accepted(llm: LocalLlm, schema: type[BaseModel], text: str) -> int:
     constraint, tokenizer = llm._constraints.of(schema), llm._tokenizer
     tokens = [*tokenizer(text)["input_ids"], tokenizer.eos_token_id]
     for n, token in enumerate(tokens):
-        if constraint.masked(torch.zeros(1, len(tokenizer)))[0, token] != 0:
+        if constraint.masked(torch.zeros(1, len(tokenizer)), left=1_000)[0, token] != 0:
             return n
         constraint.take(token)
     return len(tokens)
@@ -129,3 +129,26 @@ def test_what_no_action_holds_is_stopped_at_its_first_character(llm: LocalLlm, t
 def test_replies_of_other_kinds(llm: LocalLlm, schema: type[BaseModel], text: str) -> None:
     assert n_accepted(llm, schema, text) == len(text) + 1
     assert n_accepted(llm, schema, text.replace('"', "'")) == 1
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        llm_agents.WantedQueries,
+        llm_agents.WrittenNote,
+        llm_agents.GivenAnswer,
+        llm_agents.Judgement,
+        llm_agents.ChosenBranch,
+        ACTION,
+    ],
+)
+def test_a_reply_that_never_ends_is_ended_in_time(llm: LocalLlm, schema: type[BaseModel]) -> None:
+    """Random weights write texts and lists without end; each reply is whole within its tokens."""
+    longest = 0
+    for seed in range(3):
+        sampling = Sampling(temperature=1.0, max_tokens=250, seed=seed)
+        reply = llm.chat(ASKED, sampling, schema=schema)
+        assert (reply.structure, reply.n_attempts, reply.cut) == ("grammar", 1, False)
+        assert reply.value == schema.model_validate_json(reply.text)
+        longest = max(longest, reply.completion_tokens)
+    assert longest > 20
