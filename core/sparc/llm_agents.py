@@ -5,8 +5,9 @@ are the project's own, one file each in `prompts/`, read anew by each process: e
 that documents or earlier replies brought is quoted between marks. Decides what happens to a reply that keeps
 the schema and still doesn't fit: missing queries, and those that say the same twice, are filled up with the
 question itself, a branch that doesn't exist is taken for the first, numbers of passages that don't exist are
-dropped. Nothing that a reply says can do more than that: strategies, verdicts and branches are picked from
-lists.
+dropped. Schemas name the strategies, passages and branches that there are: a model that is kept to them names
+no others and lists none without end. Nothing that a reply says can do more than that: strategies, verdicts
+and branches are picked from lists.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from string import Template
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator
+from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema, create_model
 
 from core.config import MAX_QUERY_CHARACTERS
 from core.llm.protocol import Llm, LlmError, Message, Sampling, UnfitReply
@@ -93,6 +94,31 @@ class MergedNote(BaseModel):
     note: str
 
 
+def queries_schema(task: RewriteTask) -> type[WantedQueries]:
+    """The rewriter's reply to a task."""
+    strategy = Annotated[str, WithJsonSchema({"type": "string", "enum": list(task.strategies)})]
+    one = create_model("WantedQuery", __base__=WantedQuery, strategy=strategy)
+    queries = Annotated[list[one], Field(json_schema_extra={"maxItems": task.width})]  # type: ignore[valid-type]
+    return create_model("WantedQueries", __base__=WantedQueries, queries=queries)
+
+
+def _note_schema(n_passages: int) -> type[WrittenNote]:
+    if not n_passages:
+        return WrittenNote
+    numbers = {"type": "array", "items": _one_to(n_passages), "maxItems": n_passages}
+    sources = Annotated[list[int], WithJsonSchema(numbers)]
+    return create_model("WrittenNote", __base__=WrittenNote, sources=(sources, []))
+
+
+def _branch_schema(n_branches: int) -> type[ChosenBranch]:
+    best = Annotated[int, WithJsonSchema(_one_to(n_branches))]
+    return create_model("ChosenBranch", __base__=ChosenBranch, best=best)
+
+
+def _one_to(most: int) -> dict[str, Any]:
+    return {"type": "integer", "enum": list(range(1, most + 1))}
+
+
 @cache
 def _template(name: str) -> Template:
     return Template(
@@ -140,7 +166,7 @@ class LlmRewriter:
 
     def rewrite(self, task: RewriteTask, turn: Turn) -> tuple[tuple[Rewrite, ...], Cost]:
         """W queries in one call."""
-        reply, cost = ask(self.llm, rewriter_prompt(task), WantedQueries, turn, turn.temperature)
+        reply, cost = ask(self.llm, rewriter_prompt(task), queries_schema(task), turn, turn.temperature)
         offered = [_rewrite(one, task) for one in reply.queries if one.query.strip()]
         filled = [
             Rewrite(
@@ -202,7 +228,8 @@ class LlmManager:
             "note": quoted("note", note.text),
             "passages": numbered("passage", (one.text for one in hits)),
         }
-        written, cost = ask(self.llm, prompt("note", values), WrittenNote, turn, turn.temperature)
+        schema = _note_schema(len(hits))
+        written, cost = ask(self.llm, prompt("note", values), schema, turn, turn.temperature)
         taken = [hits[number - 1].chunk_id for number in written.sources if 1 <= number <= len(hits)]
         return (
             Note(written.note.strip()[:MAX_NOTE_CHARACTERS], tuple(dict.fromkeys([*note.chunk_ids, *taken]))),
@@ -216,7 +243,8 @@ class LlmManager:
             f"Branch {number}:\n{branch}" for number, branch in enumerate(branches, start=1)
         )
         values = {"question": quoted("question", question), "branches": listing}
-        reply, cost = ask(self.llm, prompt("select", values), ChosenBranch, turn, turn.temperature)
+        schema = _branch_schema(len(candidates))
+        reply, cost = ask(self.llm, prompt("select", values), schema, turn, turn.temperature)
         if not 1 <= reply.best <= len(candidates):
             return (
                 1,

@@ -28,7 +28,14 @@ from core.log.branches import sparc_trace_of
 from core.log.records import MAX_PAGE
 from core.metrics import answer_accuracy, answer_em, fact_recall, plain_answer
 from core.sparc.events import Cost, Verdict
-from core.sparc.llm_agents import Judgement, WantedQueries, WantedQuery, evaluator_prompt, rewriter_prompt
+from core.sparc.llm_agents import (
+    Judgement,
+    WantedQueries,
+    WantedQuery,
+    evaluator_prompt,
+    queries_schema,
+    rewriter_prompt,
+)
 from core.sparc.retriever import SPARC
 from core.sparc.trace import SparcRound, SparcTrace
 from core.tune.pairs import MAX_LINE_BYTES, MAX_PAIRS, Preference, pair_lines
@@ -176,7 +183,7 @@ class Collector:
             or any(branch.retrieved is None for branch in one.branches)
         ):
             return
-        prompt = _as_sent(rewriter_prompt(task), WantedQueries, one.started.cost)
+        prompt = _as_sent(rewriter_prompt(task), queries_schema(task), one.started.cost)
         queries = [
             WantedQuery(query=query.query, strategy=query.strategy, reason=query.reason)
             for query in one.started.queries

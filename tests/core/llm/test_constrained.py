@@ -21,6 +21,8 @@ from core.qrag.agent import Agent
 from core.resrag.action import parse_action
 from core.resrag_llm.policy import LlmEvidenceSet, action_schema
 from core.sparc import llm_agents
+from core.sparc.agents import RewriteTask
+from core.sparc.events import Note
 from core.types import join_workspaces, workspace_of_chunks
 from tests.tiny_causal import save_tiny_causal
 
@@ -116,14 +118,18 @@ def test_what_no_action_holds_is_stopped_at_its_first_character(llm: LocalLlm, t
     assert n_accepted(llm, ACTION, text) == len(text) - 1
 
 
+QUERIES = llm_agents.queries_schema(RewriteTask("Which?", Note(), 2, ("bm25", "dense")))
+
+
 @pytest.mark.parametrize(
     ("schema", "text"),
     [
         (Greeting, '{"ready": true}'),
-        (llm_agents.WantedQueries, '{"analysis":"a","queries":[{"query":"b","strategy":"c","reason":""}]}'),
-        (llm_agents.WrittenNote, '{"note": "a \\"b\\"", "sources": [1, -2]}'),
+        (QUERIES, '{"analysis":"a","queries":[{"query":"b","strategy":"dense","reason":""}]}'),
+        (llm_agents._note_schema(2), '{"note": "a \\"b\\"", "sources": [1, 2]}'),
+        (llm_agents._note_schema(0), '{"note": "a", "sources": []}'),
         (llm_agents.Judgement, '{"reason":"","verdict":"stop"}'),
-        (llm_agents.ChosenBranch, '{"reason":"","best":2}'),
+        (llm_agents._branch_schema(2), '{"reason":"","best":2}'),
     ],
 )
 def test_replies_of_other_kinds(llm: LocalLlm, schema: type[BaseModel], text: str) -> None:
@@ -132,13 +138,27 @@ def test_replies_of_other_kinds(llm: LocalLlm, schema: type[BaseModel], text: st
 
 
 @pytest.mark.parametrize(
+    ("schema", "text"),
+    [
+        (QUERIES, '{"analysis":"","queries":[{"query":"","strategy":"q'),
+        (llm_agents._note_schema(2), '{"note": "", "sources": [3'),
+        (llm_agents._note_schema(2), '{"note": "", "sources": [1, 2,'),
+        (llm_agents._branch_schema(2), '{"reason":"","best":3'),
+    ],
+)
+def test_what_does_not_exist_can_t_be_named(llm: LocalLlm, schema: type[BaseModel], text: str) -> None:
+    """A strategy that isn't offered, a passage that isn't there, one more than there are, a branch too many."""
+    assert n_accepted(llm, schema, text) == len(text) - 1
+
+
+@pytest.mark.parametrize(
     "schema",
     [
-        llm_agents.WantedQueries,
-        llm_agents.WrittenNote,
+        QUERIES,
+        llm_agents._note_schema(6),
         llm_agents.GivenAnswer,
         llm_agents.Judgement,
-        llm_agents.ChosenBranch,
+        llm_agents._branch_schema(4),
         ACTION,
     ],
 )
