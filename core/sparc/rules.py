@@ -46,7 +46,7 @@ CONFIDENT = 2 / 3
 CONFIDENT_WHEN_COMPLETE = 0.4
 """The same where the trained agent would add nothing; chosen on validation questions."""
 COVERED = 0.5
-"""Share of the question's words that chunks must hold to be complete where there is no agent to ask."""
+"""Share of the question's words that chunks must hold to be complete; chosen on validation questions."""
 PREFERRED: tuple[Strategy, ...] = ("qrag", "dense", "bm25")
 """Order in which the question itself is searched with."""
 NAMES = 3
@@ -141,8 +141,8 @@ class ReadEvidence:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the agent would add nothing, or else the chunks hold all that the question names."""
-        return self.covered >= COVERED if self.left is None else self.left.q_value < self.left.threshold
+        """Whether they hold enough of what is asked, and no agent would add anything."""
+        return self.covered >= COVERED and (self.left is None or self.left.q_value < self.left.threshold)
 
 
 def evidence(question: str, chunk_ids: Sequence[int], sources: Sources) -> ReadEvidence:
@@ -367,7 +367,7 @@ class RuleEvaluator:
 
 def _missing(held: ReadEvidence) -> str:
     """In words, what evidence lacks."""
-    if held.left is None:
+    if held.left is None or held.covered < COVERED:
         return f"the chunks hold {100 * held.covered:.0f} % of what is asked"
     threshold = f"(Q {held.left.q_value:.2f}, threshold {held.left.threshold:.2f})"
     if held.is_complete:

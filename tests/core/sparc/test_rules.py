@@ -149,6 +149,15 @@ def test_it_stops_when_the_evidence_is_complete_and_the_reader_sure_enough(
     assert why in reason
 
 
+def test_an_agent_alone_does_not_make_evidence_complete() -> None:
+    """It would add nothing to a chunk that holds hardly a word of the question."""
+    beside = Agent(NOTHING_LEFT, needs=(7,))
+    verdict, reason, _ = RuleEvaluator().judge(
+        QUESTION, "", SupportedAnswer("hills", 0.99, ()), Note("", (7,)), Turn(beside)
+    )  # type: ignore[arg-type]
+    assert (verdict, "of what is asked" in reason) == ("continue", True)
+
+
 def test_without_an_agent_it_stops_when_most_of_what_is_asked_is_there(retrievals: Retrievals) -> None:
     whole, beside = Note("", (FIRST_HOP, SECOND_HOP)), Note("", (7,))
     assert (
