@@ -20,6 +20,7 @@ from core.sparc.evaluation import SparcVariation
 from core.sparc.events import SparcConfig, Strategy
 from core.sparc.rows import SparcRow
 from core.studies import stopping, sweeps, trainings
+from core.studies.answering import answering
 from core.studies.answers import answers
 from core.studies.documents import documents
 from core.studies.frontier import frontier
@@ -247,6 +248,12 @@ STUDIES: dict[str, RowStudy | TrainingStudy | AnswerStudy | DocumentStudy | Spar
         ),
         report=frontier,
         tasks=("hotpotqa", "nq", "conditionalqa", "natural", "natural-manuals"),
+        n=100,
+    ),
+    "answering": FrontierStudy(
+        summary="the answering model exchanged; rows of several runs of study frontier in one file",
+        report=answering,
+        tasks=("hotpotqa",),
         n=100,
     ),
     "set-ablations": FrontierStudy(
