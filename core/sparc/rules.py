@@ -45,8 +45,10 @@ CONFIDENT = 2 / 3
 """Least confidence of the reader to stop: a wrong stop is as bad as two needless rounds (lambda = 2)."""
 CONFIDENT_WHEN_COMPLETE = 0.4
 """The same where the trained agent would add nothing; chosen on validation questions."""
-COVERED = 0.5
-"""Share of the question's words that chunks must hold to be complete; chosen on validation questions."""
+COVERED, COVERED_WITH_AGENT = 0.5, 2 / 3
+"""Share of the question's words that chunks must hold to be complete: where there is no agent to ask, and
+where it would add nothing, chosen on validation questions with a wrong stop as bad as two needless rounds.
+"""
 PREFERRED: tuple[Strategy, ...] = ("qrag", "dense", "bm25")
 """Order in which the question itself is searched with."""
 NAMES = 3
@@ -142,7 +144,9 @@ class ReadEvidence:
     @property
     def is_complete(self) -> bool:
         """Whether they hold enough of what is asked, and no agent would add anything."""
-        return self.covered >= COVERED and (self.left is None or self.left.q_value < self.left.threshold)
+        if self.left is None:
+            return self.covered >= COVERED
+        return self.covered >= COVERED_WITH_AGENT and self.left.q_value < self.left.threshold
 
 
 def evidence(question: str, chunk_ids: Sequence[int], sources: Sources) -> ReadEvidence:
@@ -367,7 +371,7 @@ class RuleEvaluator:
 
 def _missing(held: ReadEvidence) -> str:
     """In words, what evidence lacks."""
-    if held.left is None or held.covered < COVERED:
+    if held.left is None or held.covered < COVERED_WITH_AGENT:
         return f"the chunks hold {100 * held.covered:.0f} % of what is asked"
     threshold = f"(Q {held.left.q_value:.2f}, threshold {held.left.threshold:.2f})"
     if held.is_complete:

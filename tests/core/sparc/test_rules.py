@@ -103,10 +103,10 @@ def test_the_surest_answer_on_the_fuller_note_is_the_best_branch(retrievals: Ret
 
 @dataclass
 class Agent:
-    """Sources of which the agent's view counts: it needs the first chunk alone."""
+    """Sources of which the agent's view counts: what it needs, by default both chunks."""
 
     remaining: Remaining | None
-    needs: tuple[int, ...] | None = (FIRST_HOP,)
+    needs: tuple[int, ...] | None = (FIRST_HOP, SECOND_HOP)
 
     def needed(self, *_: object) -> tuple[int, ...] | None:
         return self.needs
@@ -178,7 +178,8 @@ def test_without_an_agent_it_stops_when_most_of_what_is_asked_is_there(retrieval
 
 def test_complete_evidence_wins_over_a_surer_reader() -> None:
     sure = BranchResult(1, "", Note("", (7,)), "hills", 0.97, (7,), "continue")
-    whole = BranchResult(2, "", Note("", (FIRST_HOP,)), "Quillmarsh", 0.5, (FIRST_HOP,), "stop")
+    both = (FIRST_HOP, SECOND_HOP)
+    whole = BranchResult(2, "", Note("", both), "Quillmarsh", 0.5, both, "stop")
 
     class Two(Agent):
         def needed(self, _: str, chunk_ids: Sequence[int]) -> tuple[int, ...]:  # type: ignore[override]
