@@ -194,6 +194,11 @@ def _frontier_rows(study: FrontierStudy, args: argparse.Namespace) -> list[Front
     rows = read_frontier(path) if path is not None and path.exists() else []
     if rows and args.n is None:
         return rows
+    if not study.makes_rows:
+        raise BadRequest(
+            f"the study {args.name} only reads rows; name a file that joins those of two runs of study"
+            " frontier with --rows, and leave --n out"
+        )
     if study.policies_alone:  # before hours of reading
         check_policies([read_card(folder).name for folder in args.policy or ()])
     plain = load_encoder("base", args.device)

@@ -119,6 +119,8 @@ class FrontierStudy:
     """Questions of each set by default."""
     policies_alone: bool = False
     """Whether top-k, hybrid and threshold are left out."""
+    makes_rows: bool = True
+    """False where its rows are those of other studies."""
 
 
 def _baseline(method: str, *strategies: Strategy) -> SparcVariation:
@@ -253,8 +255,9 @@ STUDIES: dict[str, RowStudy | TrainingStudy | AnswerStudy | DocumentStudy | Spar
     "answering": FrontierStudy(
         summary="the answering model exchanged; rows of several runs of study frontier in one file",
         report=answering,
-        tasks=("hotpotqa",),
-        n=100,
+        tasks=(),
+        n=0,
+        makes_rows=False,
     ),
     "set-ablations": FrontierStudy(
         summary="RES-RAG under other rewards, over seeds (table 2, section 4.3); policies named VARIANT-SEED",
@@ -270,6 +273,6 @@ STUDIES: dict[str, RowStudy | TrainingStudy | AnswerStudy | DocumentStudy | Spar
     "tunings": TrainingStudy(
         summary="language models that learn to write evidence sets, by tune-resrag",
         report=tunings,
-        told="n_held_out",
+        told="n_questions",
     ),
 }

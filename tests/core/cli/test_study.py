@@ -81,6 +81,8 @@ def test_refusals_are_one_sentence(refused: Output, tmp_path: Path) -> None:
     assert "--trainings" in refused("study", "curves")
     (tmp_path / "progress.jsonl").write_text('{"event": "started", "n_held_out": 1}\n', encoding="utf-8")
     assert "holds no training" in refused("study", "curves", "--trainings", tmp_path)
+    assert "holds no training" in refused("study", "tunings", "--trainings", tmp_path)
+    assert "only reads rows" in refused("study", "answering", "--n", "2")
     assert "no .svg file" in refused("study", "budget", "--figure", tmp_path / "figure.png")
     assert "names none of the study's lengths" in refused("study", "length", "--lengths", "2K")
     assert "invalid choice" in refused("study", "everything")
