@@ -686,26 +686,17 @@ def test_with_a_local_model_that_has_learned_nothing(
     )
     expect(page.locator("#qx-sparc-set")).to_contain_text("roomy-causal decides", timeout=20_000)
 
-    run_to_the_end(page, "failed")
-    end = (
-        "An agent could not go on; no branch had an answer by then. roomy-causal twice gave no usable JSON"
-        " object"
-    )
-    expect(page.locator("#qx-sparc-story .qx-notice")).to_contain_text(end)
+    run_to_the_end(page, "complete")  # it is kept to the schemas, and its replies are ended in time
     expect(page.locator("#qx-sparc-costs")).to_contain_text("roomy-causal rewrites, answers and judges")
-    expect(page.locator("#qx-sparc-heading")).to_contain_text("4 calls")  # two branches, each asked twice
     cards = page.locator("#qx-sparc-rounds .qx-branch")
-    expect(cards).to_have_count(2)
-    for card in cards.all():
-        expect(card).to_contain_text("roomy-causal twice gave no usable JSON object")
-        expect(card.locator(".qx-mark.qx-warn")).to_have_text("context manager")
-        expect(card.locator("summary").last).to_contain_text("2 calls")
+    assert cards.count() >= 2
+    expect(page.locator("#qx-sparc-rounds")).not_to_contain_text("no usable JSON object")
     assert grave_faults(page) == []
     told = rounds_of(page)
     again = open_page(
         f"{tiny_app.url}/?run={page.evaluate('new URL(location.href).searchParams.get(`run`)')}"
     )
-    expect(again.locator("#qx-sparc-story .qx-notice")).to_contain_text(end, timeout=60_000)
+    expect(again.locator("#qx-sparc-rounds .qx-branch")).to_have_count(cards.count(), timeout=60_000)
     assert rounds_of(again) == told
 
     page.get_by_role("tab", name="Explore", exact=True).click()
