@@ -98,7 +98,8 @@ def queries_schema(task: RewriteTask) -> type[WantedQueries]:
     """The rewriter's reply to a task."""
     strategy = Annotated[str, WithJsonSchema({"type": "string", "enum": list(task.strategies)})]
     one = create_model("WantedQuery", __base__=WantedQuery, strategy=strategy)
-    queries = Annotated[list[one], Field(json_schema_extra={"maxItems": task.width})]  # type: ignore[valid-type]
+    most = Field(json_schema_extra={"maxItems": task.width})
+    queries = Annotated[list[one], most]  # type: ignore[valid-type]
     return create_model("WantedQueries", __base__=WantedQueries, queries=queries)
 
 

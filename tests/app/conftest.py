@@ -39,7 +39,8 @@ _EXPECT = LocatorAssertions._call_expect
 
 async def _expect_once_there(self: LocatorAssertions, expression: str, options: Any, title: Any) -> Any:
     """For the message of a failure, Playwright describes the whole page each time that it looks for an
-    element and finds none: a seventh of what pages take that are waited for. It looks again once there is one.
+    element and finds none: a seventh of what pages take that are waited for. It looks again once there
+    is one.
     """
     awaited = not self._is_not and not expression.endswith((".array", ".count", ".hidden", ".detached"))
     begun = time.monotonic()

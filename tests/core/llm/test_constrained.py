@@ -147,7 +147,7 @@ def test_replies_of_other_kinds(llm: LocalLlm, schema: type[BaseModel], text: st
     ],
 )
 def test_what_does_not_exist_can_t_be_named(llm: LocalLlm, schema: type[BaseModel], text: str) -> None:
-    """A strategy that isn't offered, a passage that isn't there, one more than there are, a branch too many."""
+    """A strategy that isn't offered, a passage that isn't there, one too many, a branch that isn't there."""
     assert n_accepted(llm, schema, text) == len(text) - 1
 
 
