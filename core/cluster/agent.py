@@ -41,8 +41,9 @@ class ShardedAgent(Agent):
         sent = self._last[2]
         reranked = None
         if self.encoder.reranker is not None:
-            pool = index.best(index.look(state_vector, positions, words=sent), self.spec.rerank_pool)
-            reranked = self._reranked(episode, _spread(pool, len(corpus)))
+            first = index.look(state_vector, positions, words=sent, left_out=self._read(chosen))
+            pool = index.best(first, self.spec.rerank_pool)
+            reranked = self._reranked(episode, chosen, _spread(pool, len(corpus)))
         look = index.look(
             state_vector,
             positions,

@@ -41,7 +41,7 @@ SPEC_FILE = "qrag.json"
 WEIGHTS = {"state": "state.safetensors", "action": "action.safetensors"}
 """File of each complete tower; an adapter lies in the folder `state` or `action` instead."""
 ASSETS = Path(__file__).resolve().parents[2] / "assets" / "checkpoints"
-DEFAULT_NAMES = ("narrative", "general", "multi-hop", "base")
+DEFAULT_NAMES = ("narrative", "general", "multi-hop", "multi-hop-reread", "base")
 """The default checkpoint is the first of these that ships."""
 
 
@@ -133,7 +133,9 @@ class CheckpointSpec(BaseModel):
     rerank_base_sha256: str | None = None
     """Hash of its weights."""
     rerank_pool: int = Field(16, ge=1, le=64)
-    """Chunks that the reranker reads, the best by the rest of Q."""
+    """Chunks that the reranker reads, the best by the rest of Q. Where a state holds chosen chunks, it reads
+    anew in each state, the chosen ones before each chunk.
+    """
     reranked: RerankedDefaults | None = None
     """Takes the place of the fields of the same names while the reranker is used."""
     reads_choices: bool = True
@@ -179,11 +181,11 @@ class CheckpointSpec(BaseModel):
         return sizes
 
     @model_validator(mode="after")
-    def _reranks_one_search(self) -> CheckpointSpec:
-        if self.rerank_weight and (self.reads_choices or self.position_kind != "none"):
+    def _reranks_without_positions(self) -> CheckpointSpec:
+        if self.rerank_weight and self.position_kind != "none":
             raise ValueError(
-                "rerank_weight is for agents whose Q no choice changes: set reads_choices to false and"
-                " position_kind to none, or leave it out"
+                "rerank_weight is for agents that read no positions: set position_kind to none, or leave it"
+                " out"
             )
         return self
 

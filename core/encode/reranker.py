@@ -1,10 +1,10 @@
 """The reranker of an agent.
 
-A cross-encoder that reads question and chunk together and says whether the chunk belongs to the evidence. Two
-vectors meet in one number; here every word of the question meets every word of the chunk, at the cost of a
-pass for each chunk. So it reads only the best chunks of a first look (see `core.qrag.agent`). It is a base
-encoder, the agent's or a larger one, with a LoRA adapter of its own and one linear output on the first token,
-in the agent's folder under `reranker/`.
+A cross-encoder that reads the question, the chosen chunks and one more chunk together, and says whether that one
+belongs to the evidence. Two vectors meet in one number; here every word meets every word, at the cost of a pass
+for each chunk. So it reads only the best chunks of a look (see `core.qrag.agent`). It is a base encoder, the
+agent's or a larger one, with a LoRA adapter of its own and one linear output on the first token, in the agent's
+folder under `reranker/`.
 """
 
 from __future__ import annotations
@@ -33,21 +33,33 @@ if TYPE_CHECKING:
 
 RERANKER_FOLDER, HEAD_FILE = "reranker", "head.safetensors"
 WINDOW = 320
-"""Tokens read at once; a longer chunk is cut."""
-QUESTION_TOKENS = 64
-"""Of a question, at most."""
+"""Tokens read at once where nothing was chosen; a longer chunk is cut."""
+STATE_WINDOW = 512
+"""The same with chosen chunks, which share what the question and the chunk leave."""
+QUESTION_TOKENS, CHUNK_TOKENS = 64, 222
+"""At most; those of a chunk beside chosen ones."""
 LEAST_COSINE = 0.99
 """Between what two engines make of any row of tokens; at 0.998 they chose the same chunks of real texts."""
 LARGEST_ODDS = 8.0
 """Log-odds beyond are no surer."""
 
 Pair = tuple[list[int], int]
-"""Token ids of a question and a chunk with the marks around them, and how many of them are the question's."""
+"""Token ids of a state and a chunk with the marks around them, and how many of them are the state's."""
 
 
-def pair(tokenizer: FastTokenizer, query: list[int], chunk: list[int], window: int = WINDOW) -> Pair:
-    """[CLS] question [SEP] chunk [SEP] from token ids."""
+def pair(
+    tokenizer: FastTokenizer,
+    query: list[int],
+    chunk: list[int],
+    window: int = WINDOW,
+    chosen: Sequence[list[int]] = (),
+) -> Pair:
+    """[CLS] question [SEP] chosen chunk [SEP] ... chunk [SEP] from token ids."""
     first = [tokenizer.cls_id, *query[:QUESTION_TOKENS], tokenizer.sep_id]
+    if chosen:
+        chunk = chunk[:CHUNK_TOKENS]
+        share = (window - len(first) - len(chunk) - 1 - len(chosen)) // len(chosen)
+        first += [token for one in chosen for token in (*one[:share], tokenizer.sep_id)]
     return [*first, *chunk[: window - len(first) - 1], tokenizer.sep_id], len(first)
 
 
@@ -101,7 +113,7 @@ class Reranker:
         load_head(network.head, own / HEAD_FILE, what)
         network.eval().requires_grad_(False)
         self._head, self._segments = network.head, reads_segments(encoder)
-        self._window = min(WINDOW, max_positions_of(encoder))
+        self._most = max_positions_of(encoder)
         self._tokenizer = tokenizer if spec.rerank_base is None else FastTokenizer(base)
         openvino, n_inputs = None, 2 + self._segments
         if device.type == "cpu":
@@ -110,12 +122,14 @@ class Reranker:
             )
         self._engine: Engine = openvino or TorchEngine(encoder.to(device, dtype), _pass_of, n_inputs)
 
-    def log_odds(self, query: str, texts: Sequence[str]) -> np.ndarray:
-        """(n,) float32 between -8 and 8: how surely each text belongs to the evidence for the question."""
+    def log_odds(self, query: str, texts: Sequence[str], chosen: Sequence[str] = ()) -> np.ndarray:
+        """(n,) float32 between -8 and 8: how surely each text belongs to the evidence beside `chosen`."""
         if not texts:
             return np.zeros(0, np.float32)
-        query_ids, *chunks = self._tokenizer.ids([query, *texts])
-        pairs = [pair(self._tokenizer, query_ids, chunk, self._window) for chunk in chunks]
+        query_ids, *parts = self._tokenizer.ids([query, *chosen, *texts])
+        beside, chunks = parts[: len(chosen)], parts[len(chosen) :]
+        window = min(STATE_WINDOW if chosen else WINDOW, self._most)
+        pairs = [pair(self._tokenizer, query_ids, chunk, window, beside) for chunk in chunks]
         logits = np.empty(len(pairs), np.float32)
         with urgent(), torch.inference_mode():
             for places, states in self._engine.run(self._batches(pairs)):

@@ -198,7 +198,8 @@ class Agent:
     def reads_again(self, episode: Episode) -> bool:
         """Whether a look would wait for the reranker. Raises BadRequest where the run can't be made."""
         self.check(episode.query, episode.corpus, episode.config)
-        return bool(self.spec.rerank_weight) and self._reranks.get(episode) is None
+        read = self._read(episode.prefix)
+        return bool(self.spec.rerank_weight) and self._reranks.get(episode, read) is None
 
     def _seen(
         self, episode: Episode, chosen: Sequence[int], state_vector: np.ndarray
@@ -212,7 +213,7 @@ class Agent:
         available = config.searched_chunks(len(corpus))
         if config.searched:
             q_values[~available] = np.nan
-        reranked = self._reranked(episode, q_values)
+        reranked = self._reranked(episode, chosen, q_values)
         if reranked is not None:
             q_values[reranked.chunk_ids] += reranked.parts
         available[list(chosen)] = False
@@ -252,9 +253,11 @@ class Agent:
         positions = chunk_positions(
             self.spec, episode.corpus.borders, chosen, use_positions=episode.config.use_positions
         )
+        if self.spec.rerank_weight and self.spec.reads_choices:  # a part of Q only among others
+            return float(self._seen(episode, chosen, state_vector)[2].q_values[chunk_id])
         words = self._words_part(episode)
         q_value = episode.corpus.index.q_value(state_vector, chunk_id, float(positions[chunk_id]))
-        reranked = self._reranks.get(episode)
+        reranked = self._reranks.get(episode, ())
         return (
             q_value
             + (0.0 if words is None else float(words[chunk_id]))
@@ -270,28 +273,35 @@ class Agent:
         )
         return part
 
-    def _reranked(self, episode: Episode, q_values: np.ndarray) -> Reranked | None:
-        """What the reranker adds to the best chunks by `q_values`, the rest of Q; the same in every state."""
-        reranker = self.encoder.reranker
+    def _reranked(self, episode: Episode, chosen: Sequence[int], q_values: np.ndarray) -> Reranked | None:
+        """What the reranker adds to the best chunks by `q_values`, the rest of Q; the same in every state of
+        an agent that reads no choices.
+        """
+        reranker, read = self.encoder.reranker, self._read(chosen)
         if reranker is None:
             return None
-        reranked = self._reranks.get(episode)
+        reranked = self._reranks.get(episode, read)
         if reranked is None:
             n_searched = episode.config.n_searched(len(episode.corpus))  # those without Q come last
-            best = best_chunks(q_values, 0, min(self.spec.rerank_pool, n_searched))
+            ranked = best_chunks(q_values, 0, min(self.spec.rerank_pool + len(read), n_searched))
+            best = ranked[~np.isin(ranked, read)][: self.spec.rerank_pool]
+            query, texts = self._state_parts(episode, read)
             odds = reranker.log_odds(
-                episode.query, [episode.corpus.text(chunk_id) for chunk_id in best.tolist()]
+                query, [episode.corpus.text(chunk_id) for chunk_id in best.tolist()], texts
             )
-            reranked = self._reranks.keep(
-                episode, Reranked(best, rerank_parts(odds, self.spec.rerank_weight))
-            )
+            reranked = Reranked(best, rerank_parts(odds, self.spec.rerank_weight))
+            reranked = self._reranks.keep(episode, read, reranked)
         return reranked
 
-    def _state_parts(self, episode: Episode, chosen: Sequence[int]) -> tuple[str, list[str]]:
+    def _read(self, chosen: Sequence[int]) -> Sequence[int]:
+        """Those of the chosen chunks that a state holds, in its order."""
         if not self.spec.reads_choices:
-            chosen = ()
-        order = sorted(chosen) if self.spec.state_order == "document" else chosen
-        return check_query(episode.query), [episode.corpus.text(chunk_id) for chunk_id in order]
+            return ()
+        return sorted(chosen) if self.spec.state_order == "document" else chosen
+
+    def _state_parts(self, episode: Episode, chosen: Sequence[int]) -> tuple[str, list[str]]:
+        read = self._read(chosen)
+        return check_query(episode.query), [episode.corpus.text(chunk_id) for chunk_id in read]
 
     def _act(self, run: _Running, look: Look) -> Event:
         config, step = run.episode.config, len(run.chosen) + 1

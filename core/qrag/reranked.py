@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -18,8 +19,8 @@ from core.index import Searchable
 if TYPE_CHECKING:
     from core.qrag.agent import Episode
 
-_MOST_KEPT = 64
-"""Questions of a corpus whose parts are kept: some hundred bytes each."""
+_MOST_KEPT = 256
+"""States of a corpus whose parts are kept: some hundred bytes each."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -45,26 +46,26 @@ def rerank_parts(log_odds: np.ndarray, weight: float) -> np.ndarray:
 
 
 class Reranks:
-    """Parts by corpus, question and what was searched: the same at all of an episode's steps. Thread-safe."""
+    """Parts by corpus, question, what was searched and which chosen chunks were read. Thread-safe."""
 
     def __init__(self) -> None:
         self._by_corpus: WeakKeyDictionary[Searchable, OrderedDict[object, Reranked]] = WeakKeyDictionary()
         self._changing = threading.Lock()
 
-    def get(self, episode: Episode) -> Reranked | None:
-        """What was kept."""
+    def get(self, episode: Episode, read: Sequence[int]) -> Reranked | None:
+        """What was kept of a state, whose chunks `read` were read with the question."""
         with self._changing:
-            return self._by_corpus.get(episode.corpus, OrderedDict()).get(_key(episode))
+            return self._by_corpus.get(episode.corpus, OrderedDict()).get(_key(episode, read))
 
-    def keep(self, episode: Episode, reranked: Reranked) -> Reranked:
-        """Keeps it for the next steps, and gives it back."""
+    def keep(self, episode: Episode, read: Sequence[int], reranked: Reranked) -> Reranked:
+        """Keeps it for the next looks, and gives it back."""
         with self._changing:
             of_corpus = self._by_corpus.setdefault(episode.corpus, OrderedDict())
-            of_corpus[_key(episode)] = reranked
+            of_corpus[_key(episode, read)] = reranked
             while len(of_corpus) > _MOST_KEPT:
                 of_corpus.popitem(last=False)
         return reranked
 
 
-def _key(episode: Episode) -> object:
-    return episode.query, episode.config.searched
+def _key(episode: Episode, read: Sequence[int]) -> object:
+    return episode.query, episode.config.searched, tuple(read)

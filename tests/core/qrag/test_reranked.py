@@ -23,10 +23,13 @@ from core.encode.checkpoint import (
 from core.encode.encoder import DualEncoder
 from core.encode.engine import ENGINE_VARIABLE
 from core.encode.reranker import (
+    CHUNK_TOKENS,
     HEAD_FILE,
     LARGEST_ODDS,
     QUESTION_TOKENS,
     RERANKER_FOLDER,
+    STATE_WINDOW,
+    WINDOW,
     Reranker,
     pair,
 )
@@ -127,6 +130,46 @@ def test_a_review_counts_it_too(folder: Path, corpus_of: CorpusOf) -> None:
     assert trace.stopped.review == pytest.approx([step.q_value for step in trace.steps], abs=1e-5)
 
 
+def test_what_was_chosen_is_read_before_each_chunk(folder: Path, tmp_path: Path, corpus_of: CorpusOf) -> None:
+    reading = Path(shutil.copytree(folder, tmp_path / "reading"))
+    write_spec(
+        reading, read_spec(reading).model_copy(update={"reads_choices": True, "state_order": "choice"})
+    )
+    encoder = DualEncoder(reading, "cpu")
+    agent, corpus, reranker = Agent(encoder), corpus_of(encoder, CHUNKS), encoder.reranker
+    assert reranker is not None
+    asked = Episode(QUERY, corpus, EpisodeConfig(step_budget=3))
+    trace = fold(agent.run(QUERY, corpus, asked.config))
+    for step in trace.steps:
+        chosen = trace.chosen[: step.step - 1]
+        texts = [CHUNKS[i] for i in chosen]
+        (state,) = encoder.encode_states([encoder.state_tokens(QUERY, texts)])
+        plain = corpus.index.q_values(state, np.zeros(len(corpus)))
+        pool = [i for i in np.argsort(-plain, kind="stable").tolist() if i not in chosen][:3]
+        odds = reranker.log_odds(QUERY, [CHUNKS[i] for i in pool], texts)
+        wanted = np.zeros(len(corpus), np.float32)
+        wanted[pool] = 0.5 * (odds - odds.min())
+        np.testing.assert_allclose(step.scores.q_values - plain, wanted, atol=1e-5)
+        assert not agent.reads_again(replace(asked, prefix=chosen))
+    beside, alone = (reranker.log_odds(QUERY, CHUNKS[:1], chosen)[0] for chosen in (CHUNKS[1:2], ()))
+    assert abs(beside - alone) > 1e-6, "what was chosen tells"
+    review = fold(agent.run(QUERY, corpus, asked.config.with_(review_threshold=-10.0))).stopped.review
+    others = agent.look([(asked, trace.chosen[:2])])[0].scores.q_values
+    assert review[2] == pytest.approx(float(others[trace.chosen[2]]), abs=1e-5)
+
+
+def test_chosen_chunks_share_what_is_left_of_the_window(folder: Path) -> None:
+    tokenizer = DualEncoder(folder, "cpu").tokenizer
+    query, chunk, chosen = [5] * 90, [7] * 300, [[8] * 400, [9] * 10, [8] * 400]
+    tokens, n_first = pair(tokenizer, query, chunk, STATE_WINDOW, chosen)
+    assert len(tokens) <= STATE_WINDOW
+    assert tokens.count(5) == QUESTION_TOKENS
+    assert tokens[n_first:] == [*chunk[:CHUNK_TOKENS], tokenizer.sep_id]
+    assert tokens.count(9) == 10
+    assert tokens.count(8) == 2 * ((STATE_WINDOW - (QUESTION_TOKENS + 2) - CHUNK_TOKENS - 4) // 3)
+    assert pair(tokenizer, query, chunk)[0] == pair(tokenizer, query, chunk, WINDOW, ())[0]
+
+
 def test_a_text_has_the_same_part_beside_others_and_alone(folder: Path) -> None:
     reranker = DualEncoder(folder, "cpu").reranker
     assert reranker is not None
@@ -183,7 +226,7 @@ def test_a_reranker_that_can_t_be_used_is_one_sentence(folder: Path, tmp_path: P
         DualEncoder(broken, "cpu")
 
 
-def test_only_agents_whose_q_no_choice_changes_may_have_one() -> None:
-    with pytest.raises(ValidationError, match="no choice changes"):
-        CheckpointSpec(name="x", trained=True, rerank_weight=0.2)
-    assert CheckpointSpec(name="x", trained=True, rerank_weight=0.2, reads_choices=False).rerank_pool == 16
+def test_only_agents_without_positions_may_have_one() -> None:
+    with pytest.raises(ValidationError, match="read no positions"):
+        CheckpointSpec(name="x", trained=True, rerank_weight=0.2, position_kind="relative")
+    assert CheckpointSpec(name="x", trained=True, rerank_weight=0.2).rerank_pool == 16
