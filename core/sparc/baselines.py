@@ -2,10 +2,13 @@
 
 On the same retrieval, reader and language model as SPARC.
 
-    vanilla      one search with the question, one answer parallel     W answers at temperature 0.7, the most
-    frequent one sequential   an answer and a self-assessed confidence; below 0.7 it tries again, three times
-    at most, and the surest attempt counts ircot        a reasoning sentence and a search with it, in turn
+    vanilla      one search with the question, one answer
+    parallel     W answers at temperature 0.7, the most frequent one
+    sequential   an answer and a self-assessed confidence; below 0.7 it tries again, three times at most;
+                 the surest attempt counts
+    ircot        a reasoning sentence and a search with it, in turn
     iter-retgen  a search with the question and the last answer, three times
+
 Raw chunks pile up here, no note is kept, so their number is bounded as in the paper's `global_max_num_paras`.
 Without a language model a reader gives the answers. It is not sampled, so where a model would answer again,
 the reader reads what another strategy finds; its reasoning sentence is the sentence of the evidence that says

@@ -41,7 +41,7 @@ class SparcRow:
     first_round: str
     k: int
     evidence: tuple[int, ...]
-    """Final evidence, at most k chunks."""
+    """Final evidence, at most k chunks; IRCoT's is not cut."""
     second_round: tuple[int, ...] | None = None
     """Chunks that the branches of round 2 retrieved; None where there was none."""
     rounds: int

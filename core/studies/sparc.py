@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from core.errors import BadRequest
 from core.metrics import fact_recall
+from core.sparc.baselines import MAX_PARAGRAPHS
 from core.sparc.retriever import SPARC
 from core.sparc.rows import SparcRow, group_sparc
 from core.statistics import mean, paired_test
@@ -63,9 +64,10 @@ def _conditions(group: Group) -> str:
             f"; {early} of the questions ended early, as a language model failed or a budget was used up, and"
             " are scored as they stood"
         )
+    more = f" (IRCoT's {MAX_PARAGRAPHS})" if any(one.method == "ircot" for one in group) else ""
     return (
         f"{row.task}: n = {len(group)} questions of the {row.split} part over {row.n_chunks:,} paragraphs, at"
-        f" most {row.k} of them as evidence; {asked}."
+        f" most {row.k} of them as evidence{more}; {asked}."
     )
 
 
