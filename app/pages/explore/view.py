@@ -118,7 +118,8 @@ def agent_note(spec: CheckpointSpec) -> str:
     """What stands under an agent's name."""
     trained = agent_words(spec)
     positions = "no positions" if spec.position_kind == "none" else f"{spec.position_kind} positions"
-    again = f" · reads its {spec.rerank_pool} best chunks again" if spec.rerank_weight else ""
+    each = " at every step" if spec.reads_choices else ""
+    again = f" · reads its {spec.rerank_pool} best chunks again{each}" if spec.rerank_weight else ""
     return f"{trained} · {positions}{again}"
 
 
