@@ -73,13 +73,13 @@ def scores(rows: Sequence[EpisodeRow]) -> Report:
 
 
 def _against(group: Sequence[EpisodeRow], groups: Sequence[Sequence[EpisodeRow]]) -> str | None:
-    """A baseline against the agent on the same questions."""
+    """A baseline, or a later agent of the rows, against their first agent on the same questions."""
     agents = [
         other
         for other in groups
         if facts_of(other[0].method).trained and other[0].key[:-1] == group[0].key[:-1]
     ]
-    if facts_of(group[0].method).trained or len(agents) != 1:
+    if not agents or agents[0] is group:
         return None
     test = compare(agents[0], group).tests["fact_f1_no_stop"]
     return with_p(test)

@@ -29,6 +29,17 @@ def test_methods_beside_each_other_by_hand() -> None:
     assert topk["F1 without stop, agent's minus this one's"].startswith("+0.400 (p = ")
 
 
+def test_a_further_agent_is_tested_against_the_first() -> None:
+    other = [replace(row, checkpoint="other", chosen=(4, 2, 7)) for row in (GOOD, SLOW)]
+    (table,) = scores([GOOD, SLOW, *other, *MISSED]).tables
+    first, second, topk = (
+        row[table.columns.index("F1 without stop, agent's minus this one's")] for row in table.rows
+    )
+    assert first is None
+    assert second == topk
+    assert second.startswith("+0.400 (p = ")
+
+
 def test_columns_that_nobody_has_are_left_out() -> None:
     (table,) = scores(MISSED).tables
     assert not [
