@@ -30,7 +30,7 @@ def test_methods_beside_each_other_by_hand() -> None:
 
 
 def test_a_further_agent_is_tested_against_the_first() -> None:
-    other = [replace(row, checkpoint="other", chosen=(4, 2, 7)) for row in (GOOD, SLOW)]
+    other = [replace(row, fingerprint="other", chosen=(4, 2, 7)) for row in (GOOD, SLOW)]
     (table,) = scores([GOOD, SLOW, *other, *MISSED]).tables
     first, second, topk = (
         row[table.columns.index("F1 without stop, agent's minus this one's")] for row in table.rows
