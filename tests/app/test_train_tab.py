@@ -190,7 +190,7 @@ def test_names_that_are_no_folders_are_refused(name: str, trainings: Trainings) 
         trainings.get(name)
 
 
-@pytest.mark.parametrize("name", ["base", "general", "narrative", "multi-hop"])
+@pytest.mark.parametrize("name", ["base", "general", "narrative", "multi-hop", "multi-hop-reread"])
 def test_names_of_agents_that_ship_are_refused(name: str) -> None:
     with pytest.raises(BadRequest, match="ships with the app"):
         check_name(name)
@@ -330,6 +330,7 @@ def test_agents_to_start_from() -> None:
         "narrative": "narrative",
         "general": "general",
         "multi-hop": "multi-hop",
+        "multi-hop-reread": "multi-hop-reread",
         "mine": str(own),
     }
     order = Order("more", replace(tiny_config(), start_from=startable_agents()["mine"]))
@@ -422,7 +423,7 @@ def test_own_questions_become_an_agent_in_explore(
     set_number(page, "validate-every", 20)
     page.locator("#qx-train-start-from input").click()
     for name in ("The base encoder", "narrative", "multi-hop"):  # `base` has no adapters
-        expect(page.get_by_role("option", name=name)).to_be_visible()
+        expect(page.get_by_role("option", name=name, exact=True)).to_be_visible()
     page.keyboard.press("Escape")
     page.locator("#qx-train-base input, #qx-train-base textarea").fill(str(TINY))
     page.locator("#qx-train-start").click()
