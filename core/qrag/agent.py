@@ -254,7 +254,8 @@ class Agent:
             self.spec, episode.corpus.borders, chosen, use_positions=episode.config.use_positions
         )
         if self.spec.rerank_weight and self.spec.reads_choices:  # a part of Q only among others
-            return float(self._seen(episode, chosen, state_vector)[2].q_values[chunk_id])
+            _, _, scores, _ = Agent._seen(self, episode, chosen, state_vector)  # shards tell the best alone
+            return float(scores.q_values[chunk_id])
         words = self._words_part(episode)
         q_value = episode.corpus.index.q_value(state_vector, chunk_id, float(positions[chunk_id]))
         reranked = self._reranks.get(episode, ())
