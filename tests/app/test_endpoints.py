@@ -16,24 +16,22 @@ from app.gradio_internals.queue import queue_up
 from app.services import Services
 from app.settings import Settings
 from core.tasks.narrative import generate_narrative
+from tests.app.served import served
 from tests.waiting import wait_until
 
 TEXT = "\n\n".join(f"mary travelled to the garden on day {day} ." for day in range(60))
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Services, Queue]]:
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Services, Queue]]:
     """An app whose agent takes some milliseconds a step and never stops early."""
     home = tmp_path_factory.mktemp("home")
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("QRAG_HOME", str(home))  # caches of its own: a known document opens at once
         services = Services(Settings(checkpoint="base", log=home / "log.duckdb"))
         blocks = build_app(services)
-        _, url, _ = queue_up(blocks, services.settings, QUEUE_SIZE).launch(
-            prevent_thread_lock=True, quiet=True, ssr_mode=False, mcp_server=False
-        )
-        yield url.rstrip("/"), services, blocks._queue
-        blocks.close()
+        with served(queue_up(blocks, services.settings, QUEUE_SIZE), mcp_server=False) as url:
+            yield url, services, blocks._queue
         services.close()
 
 
@@ -51,8 +49,8 @@ def hang_up(http: httpx.Client, result: str, when: Callable[[], bool]) -> None:
         wait_until(when)
 
 
-def test_a_run_whose_caller_hangs_up_stops(served: tuple[str, Services, Queue]) -> None:
-    url, services, _ = served
+def test_a_run_whose_caller_hangs_up_stops(app: tuple[str, Services, Queue]) -> None:
+    url, services, _ = app
     with httpx.Client(base_url=url, timeout=60) as http:
         document_id = http.get(
             ask(http, "open_document", text=TEXT, chunker="sentences", max_tokens=12)
@@ -76,8 +74,8 @@ def test_a_run_whose_caller_hangs_up_stops(served: tuple[str, Services, Queue]) 
         ), "the line is free"
 
 
-def test_a_document_whose_caller_hangs_up_is_not_opened(served: tuple[str, Services, Queue]) -> None:
-    url, services, queue = served
+def test_a_document_whose_caller_hangs_up_is_not_opened(app: tuple[str, Services, Queue]) -> None:
+    url, services, queue = app
     text = generate_narrative(20_000).text
     with httpx.Client(base_url=url, timeout=60) as http:
         result = ask(http, "open_document", text=text)

@@ -27,6 +27,7 @@ from app.settings import Settings
 from tests import coroutines
 from tests.app.conftest import RunningApp, wait_ready
 from tests.app.raw_page import RawPage
+from tests.app.served import served
 from tests.conftest import CHROMIUM_FLAGS, OpenPage
 
 SPACE = Settings(host="0.0.0.0", public=True, space_hosts=("owner-name.hf.space",))
@@ -186,10 +187,11 @@ def test_a_reply_that_looks_like_a_file_offers_none() -> None:
 
     with LeanBlocks() as blocks:
         gr.api(label, api_name="label")
-    _, url, _ = blocks.launch(prevent_thread_lock=True, quiet=True, ssr_mode=False)
-    with httpx.Client(base_url=f"{url}gradio_api/call/v2/label", timeout=30) as http:
+    with (
+        served(blocks) as url,
+        httpx.Client(base_url=f"{url}/gradio_api/call/v2/label", timeout=30) as http,
+    ):
         came = http.get("/" + http.post("", json={}).json()["event_id"]).text
-    blocks.close()
     assert json.loads(came.partition("data: ")[2]) == [{"label": looks}]
 
 
@@ -198,11 +200,8 @@ def small_app(settings: Settings) -> Iterator[str]:
     """A page of one field behind the app's own front door."""
     with gr.Blocks() as blocks:
         gr.Textbox()
-    _, url, _ = blocks.launch(
-        prevent_thread_lock=True, quiet=True, ssr_mode=False, app_kwargs=server_options(settings)
-    )
-    yield url.rstrip("/")
-    blocks.close()
+    with served(blocks, app_kwargs=server_options(settings)) as url:
+        yield url
 
 
 def status(url: str, **headers: str) -> int:

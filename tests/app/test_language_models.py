@@ -28,6 +28,7 @@ from core.errors import BadRequest
 from core.llm.endpoint import EndpointLlm
 from core.llm.protocol import LlmCancelled, LlmError, Message, Sampling
 from core.llm.scripted import ScriptedLlm
+from tests.app.served import served
 from tests.conftest import OpenPage
 from tests.llm_server import KEY, Answers, LlmServer, refuses, serve_llm
 
@@ -197,11 +198,8 @@ def panel_url(services: Services) -> Iterator[str]:
     begin_pages_with(TREE_SCRIPT)
     with gr.Blocks() as blocks:
         LlmPanel(services, gr.State(HERE))
-    _, url, _ = blocks.launch(
-        css_paths=STYLES, theme=build_theme(), prevent_thread_lock=True, quiet=True, run_history=False
-    )
-    yield url
-    blocks.close()
+    with served(blocks, css_paths=STYLES, theme=build_theme(), run_history=False) as url:
+        yield url
 
 
 def says(page: Page, what: str, seconds: float = 10) -> None:

@@ -12,7 +12,6 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from importlib.metadata import version
 from typing import Any
 
@@ -36,6 +35,7 @@ from app.services import Services
 from app.settings import Settings
 from tests.app.conftest import ROOT
 from tests.app.raw_page import RawPage
+from tests.app.served import served
 
 
 def test_gradio_is_the_version_whose_private_parts_are_known() -> None:
@@ -81,13 +81,6 @@ def counting_page(kind: type[gr.Blocks] = gr.Blocks) -> gr.Blocks:
         gr.Button(elem_id="count").click(count, [n, words], [n, words, said], concurrency_limit=1)
         gr.Button(elem_id="echo").click(lambda words: words[::-1], words, said, concurrency_limit=2)
     return blocks
-
-
-@contextmanager
-def served(blocks: gr.Blocks, **options: Any) -> Iterator[str]:
-    _, url, _ = blocks.launch(prevent_thread_lock=True, quiet=True, ssr_mode=False, **options)
-    yield url.rstrip("/")
-    blocks.close()
 
 
 def outcomes(received: str) -> list[Any]:

@@ -21,6 +21,7 @@ from app.services import MAX_LEFT_RUNS, Services
 from app.session import Session
 from core.config import EpisodeConfig
 from tests.app.raw_page import RawPage
+from tests.app.served import served
 from tests.waiting import wait_until
 
 TEXT = "\n\n".join(f"mary travelled to the garden on day {day} ." for day in range(30))
@@ -82,12 +83,9 @@ def url(services: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A server that lets go of closed pages at once."""
     monkeypatch.setattr(held, "CLOSED_SECONDS", 0.2)
     blocks = build_app(services)
-    _, url, _ = queue_up(blocks, services.settings, QUEUE_SIZE).launch(
-        prevent_thread_lock=True, quiet=True, ssr_mode=False, mcp_server=False
-    )
-    keep_lean(blocks, services)
-    yield url.rstrip("/")
-    blocks.close()
+    with served(queue_up(blocks, services.settings, QUEUE_SIZE), mcp_server=False) as url:
+        keep_lean(blocks, services)
+        yield url
 
 
 def test_closed_pages_free_what_they_had_open(url: str, services: Services) -> None:

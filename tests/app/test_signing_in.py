@@ -24,6 +24,7 @@ from app.signing_in import (
     sign_in,
 )
 from tests.app.conftest import ROOT
+from tests.app.served import served
 
 USERS = (("ann", SecretStr("correct-horse")), ("bob", SecretStr("battery-staple")))
 
@@ -87,17 +88,8 @@ def url() -> Iterator[str]:
     """A server that asks for a name and a password."""
     with gr.Blocks() as blocks:
         gr.Textbox()
-    clock = Clock()
-    options = server_options(Settings())
-    _, url, _ = blocks.launch(
-        prevent_thread_lock=True,
-        quiet=True,
-        ssr_mode=False,
-        auth=sign_in(USERS, Guesses(clock)),
-        app_kwargs=options,
-    )
-    yield url.rstrip("/")
-    blocks.close()
+    with served(blocks, auth=sign_in(USERS, Guesses(Clock())), app_kwargs=server_options(Settings())) as url:
+        yield url
 
 
 def sign(url: str, name: str, password: str, address: str = "198.51.100.1") -> httpx.Response:

@@ -23,6 +23,7 @@ from playwright.sync_api import Browser, Locator, Page, Request, Route, expect
 from app.components.strip import MAX_WIDTH, server_functions, strip, strip_loading
 from core.draw.strip import strip_value
 from core.tiles import ChunkFacts, Mode
+from tests.app.served import served
 from tests.settled import new_context, settle
 
 OpenPage = Callable[..., Page]
@@ -291,14 +292,8 @@ def address() -> Iterator[str]:
 
             shown.select(on_select, outputs=said)
             shown.look(on_look, outputs=shown)
-    _, url, _ = demo.launch(
-        prevent_thread_lock=True,
-        quiet=True,
-        ssr_mode=False,
-        css_paths=[ASSETS / "theme.css", ASSETS / "strip.css"],
-    )
-    yield url
-    demo.close()
+    with served(demo, css_paths=[ASSETS / "theme.css", ASSETS / "strip.css"]) as url:
+        yield url
 
 
 class Shown:
