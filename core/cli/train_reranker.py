@@ -1,15 +1,16 @@
 """`python -m core train-reranker`.
 
-Gives an agent a reranker, which reads its best chunks together with the question. Progress goes to stderr;
-the events, one a line, are in the folder's `progress.jsonl`. Started again with the same arguments, it goes
-on where it was cut off. Ctrl-C stops between two updates; the best agent so far is in the folder.
+Gives an agent a reranker, which reads its best chunks together with the question, and with what was chosen
+where the agent reads that. Progress goes to stderr; the events, one a line, are in the folder's
+`progress.jsonl`. Started again with the same arguments, it goes on where it was cut off. Ctrl-C stops between
+two updates; the best agent so far is in the folder.
 """
 
 from __future__ import annotations
 
 import argparse
 
-from core.cli.flags import add_settings, flag_help
+from core.cli.flags import JSON_LINES, add_settings, flag_help
 from core.cli.training import (
     add_training_flags,
     kept_mark,
@@ -18,7 +19,10 @@ from core.cli.training import (
     settings_of,
     time_left,
 )
-from core.encode.checkpoint import find_checkpoint
+from core.encode.checkpoint import find_base, find_checkpoint, read_spec
+from core.encode.tokens import FastTokenizer
+from core.errors import BadRequest
+from core.train.recipes import RECIPES
 from core.train.reranking import RerankConfig, RerankTrainer
 from core.train.sitting import TrainEvent
 
@@ -29,7 +33,16 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "agent", metavar="NAME_OR_DIR", help="agent that gets the reranker; it stays as it is"
     )
     add_training_flags(parser, "agent with it", has_name=False)
-    parser.add_argument("--base", metavar="NAME_OR_DIR", help=flag_help(RerankConfig, "base"))
+    add = parser.add_argument
+    mixtures = [name for name in RECIPES if name != "own"]
+    add("--data", choices=mixtures, help="learn from episodes of this mixture")
+    add(
+        "--own-questions",
+        **JSON_LINES,
+        help='learn from your own: a line {"question", "chunks": [...], "support": [ids]} each (default:'
+        " questions about whole documents, for agents that read no choices)",
+    )
+    add("--base", metavar="NAME_OR_DIR", help=flag_help(RerankConfig, "base"))
     add_settings(parser, RerankConfig)
     parser.set_defaults(func=run_train_reranker)
 
@@ -38,11 +51,18 @@ def run_train_reranker(args: argparse.Namespace) -> int:
     """The command; returns the exit status."""
     let_interrupt()
     config = RerankConfig(**settings_of(args, RerankConfig))
+    if args.data is not None and args.own_questions is not None:
+        raise BadRequest("--data and --own-questions both say what to learn from; leave one of them out")
+    agent, name, mixture = find_checkpoint(args.agent), args.data or "own", None
+    if args.data is not None or args.own_questions is not None:
+        tokenizer = FastTokenizer(find_base(read_spec(agent).base, agent))
+        mixture = RECIPES[name].build(args.own_questions or args.data_folder, tokenizer)
     trainer = RerankTrainer(
-        config, find_checkpoint(args.agent), args.out, data=args.data_folder, device=args.device
+        config, agent, args.out, mixture=mixture, data=args.data_folder, device=args.device
     )
+    measured = "passage recall at 4" if mixture is None else "Fact F1"
     return run_training(
-        args, trainer.run(), _line, "agent", config.updates, lambda best: f"passage recall at 4 {best:+.4f}"
+        args, trainer.run(), _line, "agent", config.updates, lambda best: f"{measured} {best:+.4f}"
     )
 
 
@@ -53,8 +73,8 @@ def _line(event: TrainEvent) -> str:
             learned = f"loss {event['loss']:.3f}, right {event['right']:.2f}"
             return f"update {event['update']}: {learned}, {time_left(event)}"
         case "validated":
-            parts = ", ".join(f"{weight}: {recall:.3f}" for weight, recall in event["recall"].items())
-            return f"validation after {event['update']} updates, recall by weight {parts}{kept_mark(event)}"
+            parts = ", ".join(f"{weight}: {score:.3f}" for weight, score in event["by_weight"].items())
+            return f"validation after {event['update']} updates, by weight {parts}{kept_mark(event)}"
         case _:
             return (
                 f"training {event['n_parameters']:,} parameters on {event['device']} with"

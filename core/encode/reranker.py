@@ -47,6 +47,11 @@ Pair = tuple[list[int], int]
 """Token ids of a state and a chunk with the marks around them, and how many of them are the state's."""
 
 
+def window_of(chosen: Sequence[object], most: int) -> int:
+    """Tokens of a pair with these chosen chunks, for an encoder that reads `most`."""
+    return min(STATE_WINDOW if chosen else WINDOW, most)
+
+
 def pair(
     tokenizer: FastTokenizer,
     query: list[int],
@@ -128,7 +133,7 @@ class Reranker:
             return np.zeros(0, np.float32)
         query_ids, *parts = self._tokenizer.ids([query, *chosen, *texts])
         beside, chunks = parts[: len(chosen)], parts[len(chosen) :]
-        window = min(STATE_WINDOW if chosen else WINDOW, self._most)
+        window = window_of(beside, self._most)
         pairs = [pair(self._tokenizer, query_ids, chunk, window, beside) for chunk in chunks]
         logits = np.empty(len(pairs), np.float32)
         with urgent(), torch.inference_mode():

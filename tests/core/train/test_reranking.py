@@ -8,6 +8,7 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
@@ -23,16 +24,11 @@ from core.encode.reranker import HEAD_FILE, RERANKER_FOLDER
 from core.errors import BadCheckpoint, BadRequest
 from core.events import fold
 from core.qrag.agent import Agent
-from core.train import reranking
-from core.train.reranking import (
-    WEIGHTS,
-    Candidates,
-    K,
-    RerankConfig,
-    RerankTrainer,
-    candidates_of,
-    recall_by_weight,
-)
+from core.train import first_looks
+from core.train.first_looks import WEIGHTS, Candidates, K, candidates_of, recall_by_weight
+from core.train.own import OwnMixture
+from core.train.reranking import RerankConfig, RerankTrainer
+from core.train.rereading import EpisodeQuestions
 from tests.core.conftest import CorpusOf
 from tests.core.train.whole_documents import PLACES, sentence, write_whole_documents
 
@@ -46,10 +42,17 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def agent(tiny_checkpoints: dict[str, Path], reference: Path, tmp_path: Path) -> Path:
-    """One whose state is the question alone."""
-    folder = Path(shutil.copytree(tiny_checkpoints["none"], tmp_path / "agent"))
+def reading(tiny_checkpoints: dict[str, Path], reference: Path, tmp_path: Path) -> Path:
+    """An agent that reads its choices."""
+    folder = Path(shutil.copytree(tiny_checkpoints["none"], tmp_path / "reading"))
     shutil.copy(reference / "tiny-bert" / "model.safetensors", folder / "base")
+    return folder
+
+
+@pytest.fixture
+def agent(reading: Path, tmp_path: Path) -> Path:
+    """One whose state is the question alone."""
+    folder = Path(shutil.copytree(reading, tmp_path / "agent"))
     write_spec(folder, read_spec(folder).model_copy(update={"reads_choices": False, "word_weight": 0.2}))
     return folder
 
@@ -100,7 +103,7 @@ def test_a_training_goes_on_and_its_agent_reranks(
         raise AssertionError("candidates are made once")
 
     with monkeypatch.context() as patch:
-        patch.setattr(reranking, "candidates_of", no_more)
+        patch.setattr(first_looks, "candidates_of", no_more)
         rest = list(RerankTrainer(SMALL, agent, tmp_path / "cut", data=data, device="cpu").run())
     updates = [[event["loss"] for event in told if event["event"] == "update"] for told in (through, rest)]
     assert updates[0][-len(updates[1]) :] == updates[1]
@@ -129,9 +132,11 @@ def test_a_training_goes_on_and_its_agent_reranks(
     assert all(torch.equal(own[name], begins[name]) for name in own), "its own reranker goes on"
 
 
-def test_the_command_trains_and_agents_that_read_their_choices_are_refused(
+def test_the_command_trains_and_agents_that_read_their_choices_name_episodes(
     agent: Path,
+    reading: Path,
     data: Path,
+    questions: Path,
     tmp_path: Path,
     tiny_checkpoints: dict[str, Path],
     capsys: pytest.CaptureFixture[str],
@@ -155,11 +160,72 @@ def test_the_command_trains_and_agents_that_read_their_choices_are_refused(
     assert main(["train-reranker", str(agent), "--out", str(tmp_path / "made"), *flags, "--json"]) == 0
     said = capsys.readouterr()
     assert json.loads(said.out)["updates"] == 1
-    assert "recall by weight 0.0:" in said.err
+    assert "by weight 0.0:" in said.err
     assert (tmp_path / "made" / RERANKER_FOLDER / "head.safetensors").exists()
-    assert main(["train-reranker", str(tiny_checkpoints["none"]), "--out", str(tmp_path / "no"), *flags]) == 2
-    assert "changes with each choice" in capsys.readouterr().err
+    command = ["train-reranker", str(reading), "--out"]
+    assert main([*command, str(tmp_path / "no"), *flags]) == 2
+    assert "name them with --data or --own-questions" in capsys.readouterr().err
+    own = ["--own-questions", str(questions)]
+    assert main([*command, str(tmp_path / "no"), *flags, *own, "--data", "multi-hop"]) == 2
+    assert "leave one of them out" in capsys.readouterr().err
+    assert main([*command, str(tmp_path / "rereading"), *flags, *own]) == 0
+    assert "Fact F1" in capsys.readouterr().out
+    assert main(["train-reranker", str(tiny_checkpoints["absolute"]), "--out", "no", *flags, *own]) == 2
+    assert "reads positions" in capsys.readouterr().err
     assert torch.is_grad_enabled()
+
+
+@pytest.mark.parametrize("order", ["document", "choice"])
+def test_readings_of_episodes_begin_in_their_middle(
+    questions: Path, tiny_checkpoints: dict[str, Path], order: str
+) -> None:
+    """Chosen chunks are some of the support, seldom another; one that is left competes with others."""
+    mixture = OwnMixture(questions)
+    spec = read_spec(tiny_checkpoints["none"]).model_copy(update={"state_order": order})
+    lesson = EpisodeQuestions(mixture, spec, others=2, n_validation=4)
+    assert lesson.n_questions == mixture.describe()["questions"]
+    examples = {example.question: example for example in mixture.draw(Random(5), 2000)}
+    begun = wrong = 0
+    readings = lesson.draw(Random(1), 200)
+    assert readings == lesson.draw(Random(1), 200)
+    for reading in readings:
+        example = examples[reading.question]
+        support = {example.chunks[row] for row in example.support}
+        right, *others = reading.texts
+        assert right in support - {*reading.chosen}
+        assert len(others) == 2
+        assert not support & {*others}
+        assert not {*reading.chosen} & {*reading.texts}
+        begun, wrong = begun + bool(support & {*reading.chosen}), wrong + bool({*reading.chosen} - support)
+        rows = [example.chunks.index(text) for text in reading.chosen]
+        assert order == "choice" or rows == sorted(rows)
+    assert begun > 50
+    assert 10 < wrong < 60
+    alone = EpisodeQuestions(
+        mixture, spec.model_copy(update={"reads_choices": False}), others=2, n_validation=4
+    )
+    assert not any(reading.chosen for reading in alone.draw(Random(1), 50))
+    with pytest.raises(BadRequest, match="has 99 chunks beside its support"):
+        EpisodeQuestions(mixture, spec, others=99, n_validation=4)
+
+
+def test_a_reranker_of_episodes_reads_what_was_chosen(reading: Path, questions: Path, tmp_path: Path) -> None:
+    mixture, made = OwnMixture(questions), tmp_path / "made"
+    events = list(RerankTrainer(SMALL, reading, made, mixture=mixture, device="cpu").run())
+    assert [event["by_weight"].keys() for event in events if event["event"] == "validated"] == [
+        {"0.0", "0.1", "0.2", "0.5"}
+    ] * 3
+    spec = read_spec(made)
+    assert spec.reads_choices
+    assert spec.rerank_weight in (0.1, 0.2, 0.5)
+    with pytest.raises(BadRequest, match="other settings"):
+        RerankTrainer(SMALL, reading, made, device="cpu", mixture=OwnMixture(shorter(questions, tmp_path)))
+
+
+def shorter(questions: Path, folder: Path) -> Path:
+    path = folder / "shorter.jsonl"
+    path.write_text("".join(questions.read_text().splitlines(keepends=True)[:40]))
+    return path
 
 
 @pytest.fixture
