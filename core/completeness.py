@@ -95,7 +95,7 @@ class JudgedQuestions:
     @property
     def curve(self) -> Knots:
         """Fitted to all of them."""
-        return fit_confidence(self.leads.tolist(), self.complete.tolist())
+        return _fit(self.leads, self.complete)
 
     @property
     def ece(self) -> float:
@@ -144,14 +144,14 @@ def questions_by_size(rows: Iterable[DocumentRow], agent: str) -> dict[int, Judg
         ]
         if len(judged) < _FEWEST_ROWS:
             continue
-        leads = np.array([row_lead for _, row_lead, _ in judged]).clip(0, 1)
+        leads = np.array([row_lead for _, row_lead, _ in judged])
         complete = np.array([is_complete for _, _, is_complete in judged])
         names = sorted({row.document for row, _, _ in judged})
         fold = np.array([names.index(row.document) % _FOLDS for row, _, _ in judged])
         shares = np.zeros(len(judged))
         for number in np.unique(fold):
             others = fold != number
-            curve = fit_confidence(leads[others].tolist(), complete[others].tolist())
+            curve = _fit(leads[others], complete[others])
             shares[~others] = [confidence(value, curve) for value in leads[~others]]
         by_size[size] = JudgedQuestions(leads, complete, shares)
     return by_size
@@ -169,6 +169,13 @@ def with_curves(
             "scores": {**(spec.scores or {}), "completeness": record},
         },
     )
+
+
+def _fit(leads: np.ndarray, complete: np.ndarray) -> Knots:
+    """A curve over leads of any scale."""
+    largest = max(1.0, float(leads.max()))
+    knots = fit_confidence((leads / largest).tolist(), complete.tolist())
+    return tuple((round(place * largest, 4), share) for place, share in knots)
 
 
 def _complete_with(row: DocumentRow, size: int) -> bool | None:

@@ -133,9 +133,15 @@ class CheckpointSpec(BaseModel):
     rerank_base_sha256: str | None = None
     """Hash of its weights."""
     rerank_pool: int = Field(16, ge=1, le=64)
-    """Chunks that the reranker reads, the best by the rest of Q. Where a state holds chosen chunks, it reads
-    anew in each state, the chosen ones before each chunk.
+    """Chunks that the reranker reads at most, the best by the rest of Q. Where a state holds chosen chunks,
+    it reads anew in each state, the chosen ones before each chunk.
     """
+    rerank_first: int | None = Field(None, ge=1)
+    """Chunks that it reads in any case, and then more as long as they change what leads (see
+    `core.qrag.reranked`). None: all of `rerank_pool`.
+    """
+    rerank_beside: float = Field(0.0, ge=0, le=1)
+    """Share of what it adds to a chunk that its neighbours get besides, where they were read, too."""
     reranked: RerankedDefaults | None = None
     """Takes the place of the fields of the same names while the reranker is used."""
     reads_choices: bool = True
@@ -506,6 +512,8 @@ def load_towers(folder: Path, spec: CheckpointSpec) -> Towers:
         "rerank_base": None,
         "rerank_base_sha256": None,
         "rerank_pool": 16,
+        "rerank_first": None,
+        "rerank_beside": 0.0,
     }
     unused = {name for name, value in newer.items() if getattr(spec, name) == value}
     decides = spec.model_dump_json(

@@ -77,6 +77,8 @@ class Engine(Protocol):
     """Names what the values of its vectors depend on."""
     batch_tokens: int
     """Most padded tokens a batch."""
+    at_once: int
+    """Batches that are computed side by side."""
 
     def width(self, n_tokens: int) -> int:
         """Tokens of a row of `n_tokens` after padding."""
@@ -93,7 +95,7 @@ class TorchEngine:
         self._tower, self._plain, self._n_inputs = tower, pass_of(tower), n_inputs
         self.vectors_name = _precision(tower.dtype)
         self.name = f"torch, {self.vectors_name}"
-        self.batch_tokens = _TORCH_TOKENS[tower.device.type]
+        self.batch_tokens, self.at_once = _TORCH_TOKENS[tower.device.type], 1
 
     def run(self, batches: Iterable[Batch]) -> Iterator[tuple[list[int], np.ndarray]]:
         """See Engine."""
@@ -130,6 +132,7 @@ class OpenVinoEngine:
         self._pass: Pass | None = pass_of(tower)
         self._tower: Encoder | None = tower
         self._dtype, self._n_inputs, self._most = dtype, n_inputs, max_positions_of(tower)
+        self.at_once = torch.get_num_threads()
         self._compiled: Any = None
         self._compiling = threading.Lock()
         self.vectors_name = "float32" if dtype == torch.float32 else f"openvino-{_precision(dtype)}"
@@ -149,7 +152,7 @@ class OpenVinoEngine:
                     not idle and not under_way
                 ):  # one more than there are threads, so that none waits for Python
                     compiled = self._ready()
-                    idle = [compiled.create_infer_request() for _ in range(torch.get_num_threads() + 1)]
+                    idle = [compiled.create_infer_request() for _ in range(self.at_once + 1)]
                 if not idle:
                     yield self._finished(under_way, idle)
                 request = idle.pop()

@@ -143,7 +143,8 @@ class Reranker:
 
     def _batches(self, pairs: Sequence[Pair]) -> Iterator[Batch]:
         lengths = [len(tokens) for tokens, _ in pairs]
-        for batch in batches_by_length(lengths, self._engine.batch_tokens):
+        a_share = -(-len(pairs) * self._engine.width(max(lengths)) // self._engine.at_once)  # none waits idle
+        for batch in batches_by_length(lengths, min(self._engine.batch_tokens, a_share)):
             width = self._engine.width(lengths[batch[0]])
             yield (
                 batch,

@@ -29,7 +29,7 @@ from core.events import Event, RunStarted, StepScores, StepTaken, Stopped
 from core.index import Searchable
 from core.qrag.policy import ChosenAction, choose
 from core.qrag.positions import chunk_positions
-from core.qrag.reranked import Reranked, Reranks, rerank_parts
+from core.qrag.reranked import Reranked, Reranks, read_best
 from core.qrag.stop import stop_of
 from core.tiles import best_chunks
 
@@ -287,10 +287,11 @@ class Agent:
             ranked = best_chunks(q_values, 0, min(self.spec.rerank_pool + len(read), n_searched))
             best = ranked[~np.isin(ranked, read)][: self.spec.rerank_pool]
             query, texts = self._state_parts(episode, read)
-            odds = reranker.log_odds(
-                query, [episode.corpus.text(chunk_id) for chunk_id in best.tolist()], texts
-            )
-            reranked = Reranked(best, rerank_parts(odds, self.spec.rerank_weight))
+
+            def log_odds(chunk_ids: np.ndarray) -> np.ndarray:
+                return reranker.log_odds(query, [episode.corpus.text(i) for i in chunk_ids.tolist()], texts)
+
+            reranked = read_best(log_odds, best, q_values[best], episode.corpus.borders, self.spec)
             reranked = self._reranks.keep(episode, read, reranked)
         return reranked
 

@@ -26,7 +26,15 @@ _CALIBRATED = {
     "q_range",
     "scores",
 }
-_RERANKER = {"rerank_weight", "rerank_base", "rerank_base_sha256", "rerank_pool", "reranked"}
+_RERANKER = {
+    "rerank_weight",
+    "rerank_base",
+    "rerank_base_sha256",
+    "rerank_pool",
+    "rerank_first",
+    "rerank_beside",
+    "reranked",
+}
 """The last agent's goes along."""
 _FREE = {"name", "description", "suits", "training", "chunk_tokens", "one_sentence"} | _CALIBRATED | _RERANKER
 """What the agents may differ in: names, and what is calibrated or chosen for serving."""

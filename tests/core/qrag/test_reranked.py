@@ -37,7 +37,7 @@ from core.errors import BadCheckpoint, BadRequest
 from core.events import fold
 from core.figures import parts_figure
 from core.qrag.agent import Agent, Episode
-from core.qrag.reranked import rerank_parts
+from core.qrag.reranked import FURTHER, parts_beside, read_best, rerank_parts
 from tests.core.conftest import CorpusOf
 from tests.reranker import add_reranker
 
@@ -83,6 +83,57 @@ def test_the_best_chunks_are_read_again_and_all_steps_agree(
     assert [bar["name"] for bar in parts_figure(trace)["data"]] == ["content", "reranker"]
     assert encoder.fingerprint != plain.fingerprint
     assert encoder.vector_fingerprint == plain.vector_fingerprint, "chunks are embedded as before"
+
+
+@pytest.mark.parametrize(
+    ("belonging", "wanted"),
+    [
+        ((), 12 + FURTHER),
+        ((0, 3), 12 + FURTHER),
+        ((14,), 16 + FURTHER),
+        ((15, 17, 22), 24 + FURTHER),
+        ((20,), 12 + FURTHER),
+        ((15, 19, 23, 27), 30),
+    ],
+)
+def test_more_is_read_as_long_as_it_changes_what_leads(belonging: tuple[int, ...], wanted: int) -> None:
+    """Twelve, then four more at a time, of thirty chunks of falling Q."""
+    odds = np.full(30, -3, np.float32)
+    odds[list(belonging)] = 5
+    asked: list[int] = []
+
+    def read(chunk_ids: np.ndarray) -> np.ndarray:
+        asked.extend(chunk_ids.tolist())
+        return odds[chunk_ids - 100]
+
+    spec = CheckpointSpec(name="x", trained=True, rerank_weight=0.3, rerank_pool=30, rerank_first=12)
+    pool, q_values = 100 + np.arange(30), 1 - np.arange(30, dtype=np.float32) / 100
+    borders = np.array([0, 200])
+    reranked = read_best(read, pool, q_values, borders, spec)
+    assert asked == reranked.chunk_ids.tolist() == pool[:wanted].tolist(), "each is read once"
+    np.testing.assert_allclose(reranked.parts, rerank_parts(odds[:wanted], 0.3))
+    whole = read_best(read, pool, q_values, borders, spec.model_copy(update={"rerank_first": None}))
+    assert len(whole.chunk_ids) == 30
+    few = read_best(read, pool[:5], q_values[:5], borders, spec)
+    assert few.chunk_ids.tolist() == pool[:5].tolist()
+
+
+def test_chunks_next_to_one_that_belongs_get_a_share() -> None:
+    ids, parts = np.array([7, 3, 8, 6, 20]), np.array([3, 1, 0, 2, 5], np.float32)
+    assert parts_beside(ids, parts, np.array([0, 30])).tolist() == [2, 0, 3, 3, 0]
+    assert parts_beside(ids, parts, np.array([0, 7, 30])).tolist() == [0, 0, 3, 0, 0], "another document"
+    spec = CheckpointSpec(
+        name="x", trained=True, rerank_weight=0.5, rerank_pool=5, rerank_beside=0.25, step_budget=2
+    )
+    odds = dict(zip(ids.tolist(), [2.0, -2, -4, 0, 6], strict=True))
+    reranked = read_best(
+        lambda asked: np.array([odds[i] for i in asked.tolist()], np.float32),
+        ids,
+        np.zeros(5, np.float32),
+        np.array([0, 30]),
+        spec,
+    )
+    assert reranked.parts.tolist() == [3 + 0.25 * 2, 1, 0.25 * 3, 2 + 0.25 * 3, 5]
 
 
 def test_a_question_is_read_again_once(folder: Path, corpus_of: CorpusOf) -> None:
@@ -179,6 +230,16 @@ def test_a_text_has_the_same_part_beside_others_and_alone(folder: Path) -> None:
     assert (np.abs(together) <= LARGEST_ODDS).all()
     assert reranker.log_odds(QUERY, []).shape == (0,)
     assert rerank_parts(reranker.log_odds(QUERY, []), 0.5).shape == (0,)
+
+
+def test_a_few_texts_keep_all_threads_busy(folder: Path) -> None:
+    reranker = DualEncoder(folder, "cpu").reranker
+    assert reranker is not None
+    pairs, engine = [([5] * n, 2) for n in (40, 41, 40, 39)], reranker._engine
+    for at_once, sizes in ((1, [4]), (2, [2, 2]), (8, [1, 1, 1, 1])):
+        engine.at_once = at_once
+        assert [len(places) for places, _ in reranker._batches(pairs)] == sizes
+    assert not list(reranker._batches([]))
 
 
 @pytest.mark.parametrize(("dtype", "bound"), [(torch.float32, 1e-5), (torch.bfloat16, 0.1)])
