@@ -177,10 +177,15 @@ def test_the_command_trains_and_agents_that_read_their_choices_name_episodes(
 
 @pytest.mark.parametrize("order", ["document", "choice"])
 def test_readings_of_episodes_begin_in_their_middle(
-    questions: Path, tiny_checkpoints: dict[str, Path], order: str
+    questions: Path, tiny_checkpoints: dict[str, Path], tmp_path: Path, order: str
 ) -> None:
     """Chosen chunks are some of the support, seldom another; one that is left competes with others."""
-    mixture = OwnMixture(questions)
+    told_apart = tmp_path / "told apart.jsonl"
+    lines = enumerate(map(json.loads, questions.read_text().splitlines()))
+    told_apart.write_text(
+        "".join(json.dumps(one | {"question": f"{one['question']} {number}"}) + "\n" for number, one in lines)
+    )
+    mixture = OwnMixture(told_apart)
     spec = read_spec(tiny_checkpoints["none"]).model_copy(update={"state_order": order})
     lesson = EpisodeQuestions(mixture, spec, others=2, n_validation=4)
     assert lesson.n_questions == mixture.describe()["questions"]
