@@ -1,4 +1,4 @@
-"""Questions for a reranker that reads the best chunks of a first look.
+"""Questions for a reranker of first looks.
 
 Questions about whole documents (`core.answer.natural.training_questions`); the agent's first look at each
 gives its candidates, which are computed once and kept in the folder of the training. A chunk that holds a
@@ -27,7 +27,7 @@ from core.errors import BadRequest
 from core.qrag.reranked import rerank_parts
 from core.tasks.data import data_folder
 from core.tasks.documents import DocumentFolder, DocumentQuestion, each_document, read_document_questions
-from core.train.readings import COMPETE, Reading
+from core.train.contests import COMPETE, Contest
 
 WEIGHTS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
 """Of the reranker's log-odds in Q, tried by each validation."""
@@ -97,7 +97,7 @@ def recall_by_weight(
 
 
 class FirstLooks:
-    """See the module; a `Lesson`."""
+    """See the module; a `Contests`."""
 
     def __init__(
         self, encoder: DualEncoder, folder: Path, data: Path | None, *, others: int, n_validation: int
@@ -118,23 +118,23 @@ class FirstLooks:
             )
         self.n_questions = len(self._train)
 
-    def draw(self, rng: Random, n: int) -> list[Reading]:
-        """See `Lesson`."""
-        return [self._reading(one, rng) for one in rng.sample(self._train, min(n, len(self._train)))]
+    def draw(self, rng: Random, n: int) -> list[Contest]:
+        """See `Contests`."""
+        return [self._contest(one, rng) for one in rng.sample(self._train, min(n, len(self._train)))]
 
     def scores(self, agent: Path, spec: CheckpointSpec, device: str) -> Mapping[float, np.ndarray]:
-        """See `Lesson`: passage recall among K."""
+        """See `Contests`: passage recall among K."""
         on = find_device(device)
         reranker = Reranker(agent, spec, self._encoder.tokenizer, on, fast_dtype(on))
         pool = spec.rerank_pool
         log_odds = [reranker.log_odds(one.question, one.texts[:pool]) for one in self._validation]
         return dict(zip(WEIGHTS, recall_by_weight(self._validation, log_odds, pool), strict=True))
 
-    def _reading(self, one: Candidates, rng: Random) -> Reading:
+    def _contest(self, one: Candidates, rng: Random) -> Contest:
         support = set(one.support)
         others = [i for i in range(len(one.texts)) if i not in support][:COMPETE]
         competing = [rng.choice(one.support), *rng.sample(others, self._others)]
-        return Reading(one.question, tuple(one.texts[i] for i in competing))
+        return Contest(one.question, tuple(one.texts[i] for i in competing))
 
     def _candidates(self, part: str) -> list[Candidates]:
         """Those of the folder, or made and kept there: embedding the documents takes many minutes."""

@@ -1,10 +1,10 @@
 """Training of an agent's reranker.
 
-Question and chunk read together, a chunk of the evidence against some that are none, in one softmax. What
-they are is up to the lesson: the first looks of an agent of one search at whole documents, or episodes of a
-mixture. LoRA on the agent's base encoder or on a larger one: the agent's own reranker goes on, else training
-begins with a reader on the same base, which has learned to find answers, where one ships. A validation
-decides which reranker and which weight are kept.
+Question and chunk read together, a chunk of the evidence against some that are none, in one softmax. They
+come from first looks of an agent of one search at whole documents, or from episodes of a mixture. LoRA on the
+agent's base encoder or on a larger one: the agent's own reranker goes on, else training begins with a reader
+on the same base, which has learned to find answers, where one ships. A validation decides which reranker and
+which weight are kept.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ from core.encode.reranker import (
 )
 from core.encode.tokens import FastTokenizer
 from core.errors import BadRequest
+from core.train.contests import Contest, Contests
 from core.train.descent import LEAST, HeadedDescent, LowRankConfig, low_rank_encoder
 from core.train.first_looks import FirstLooks
 from core.train.mixtures import Mixture
-from core.train.readings import Lesson, Reading
 from core.train.rereading import EpisodeQuestions
 from core.train.sitting import CONFIG_FILE, Sitting, TrainEvent
 from core.train.towers import low_rank_changes
@@ -134,10 +134,10 @@ class RerankTrainer:
     def run(self) -> Generator[TrainEvent]:
         """Trains to the end, or until closed; yields each event after it was written."""
         self.tokenizer = FastTokenizer(self._base)
-        self._lesson = self._make_lesson()
+        self._contests = self._make_contests()
         started = {
             "config": asdict(self.config),
-            "questions": self._lesson.n_questions,
+            "questions": self._contests.n_questions,
             "n_parameters": self.descent.n_parameters,
             "device": str(self.device),
         }
@@ -145,12 +145,12 @@ class RerankTrainer:
 
     def step(self, update: int) -> TrainEvent:
         rng = Random(f"reranker {self.config.seed} {update}")
-        drawn = self._lesson.draw(rng, self.config.questions)
+        drawn = self._contests.draw(rng, self.config.questions)
         together = _TOGETHER if self.device.type == "cpu" else len(drawn)
         parts = [drawn[i : i + together] for i in range(0, len(drawn), together)]
         n_right = 0
 
-        def loss_of(part: Sequence[Reading]) -> torch.Tensor:
+        def loss_of(part: Sequence[Contest]) -> torch.Tensor:
             nonlocal n_right
             logits = self._logits(part).view(len(part), -1)
             is_right = logits.argmax(1) == 0
@@ -179,9 +179,9 @@ class RerankTrainer:
         base = self.spec.rerank_base or self.spec.base
         save_adapter(candidate / RERANKER_FOLDER, low_rank_changes(self.network.encoder), base)
         save_head(self.network, candidate / RERANKER_FOLDER)
-        by_weight = self._lesson.scores(candidate, self.spec, str(self.device))
+        by_weight = self._contests.scores(candidate, self.spec, str(self.device))
         weight = max([weight for weight in by_weight if weight], key=lambda one: by_weight[one].mean())
-        settings = {"config": asdict(self.config), "questions": self._lesson.n_questions}
+        settings = {"config": asdict(self.config), "questions": self._contests.n_questions}
         record = self.sitting.record | settings
         served = {"rerank_weight": weight, "reranked": RerankedDefaults(training=record)}
         write_spec(candidate, self.spec.model_copy(update=served))
@@ -195,7 +195,7 @@ class RerankTrainer:
     def tensors(self) -> dict[str, torch.Tensor]:
         return self.descent.state_dict()
 
-    def _make_lesson(self) -> Lesson:
+    def _make_contests(self) -> Contests:
         counts = {"others": self.config.others, "n_validation": self.config.n_validation}
         if self._mixture is not None:
             return EpisodeQuestions(self._mixture, self.spec, **counts)
@@ -203,9 +203,9 @@ class RerankTrainer:
             DualEncoder(self.agent, str(self.device)), self.sitting.folder, self._data, **counts
         )
 
-    def _logits(self, readings: Sequence[Reading]) -> torch.Tensor:
+    def _logits(self, part: Sequence[Contest]) -> torch.Tensor:
         tokenizer, encoder, pairs = self.tokenizer, self.network.encoder, []
-        for one in readings:
+        for one in part:
             question, *parts = tokenizer.ids([one.question, *one.chosen, *one.texts])
             chosen, texts = parts[: len(one.chosen)], parts[len(one.chosen) :]
             window = window_of(chosen, self._most)

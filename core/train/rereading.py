@@ -25,8 +25,8 @@ from core.metrics import fact_f1
 from core.qrag.agent import Agent
 from core.qrag.retriever import AgentRetriever
 from core.tasks.example import Example
+from core.train.contests import COMPETE, Contest
 from core.train.mixtures import Mixture
-from core.train.readings import COMPETE, Reading
 
 WEIGHTS = (0.0, 0.1, 0.2, 0.5)
 """Of the reranker's log-odds in Q, tried by each validation; every one reads all of it anew."""
@@ -35,7 +35,7 @@ WRONG = 0.15
 
 
 class EpisodeQuestions:
-    """See the module; a `Lesson`."""
+    """See the module; a `Contests`."""
 
     def __init__(self, mixture: Mixture, spec: CheckpointSpec, *, others: int, n_validation: int) -> None:
         """`spec`: the agent's. Raises BadRequest where no question can be learned or validated with."""
@@ -49,16 +49,16 @@ class EpisodeQuestions:
         n_questions = mixture.describe()["questions"]
         self.n_questions = sum(n_questions.values()) if isinstance(n_questions, dict) else n_questions
 
-    def draw(self, rng: Random, n: int) -> list[Reading]:
-        """See `Lesson`."""
-        drawn: list[Reading] = []
+    def draw(self, rng: Random, n: int) -> list[Contest]:
+        """See `Contests`."""
+        drawn: list[Contest] = []
         while len(drawn) < n:
             usable = filter(self._is_usable, self._mixture.draw(rng, n - len(drawn)))
-            drawn += [self._reading(example, rng) for example in usable]
+            drawn += [self._contest(example, rng) for example in usable]
         return drawn
 
     def scores(self, agent: Path, spec: CheckpointSpec, device: str) -> Mapping[float, np.ndarray]:
-        """See `Lesson`: Fact F1, where an oracle stops."""
+        """See `Contests`: Fact F1, where an oracle stops."""
         by_weight = {}
         config = spec.episode_config(stop_threshold=None, review_threshold=None, temperature=0.0)
         with TemporaryDirectory() as scratch:
@@ -78,7 +78,7 @@ class EpisodeQuestions:
     def _is_usable(self, example: Example) -> bool:
         return len(example.chunks) - len(example.support) > self._others
 
-    def _reading(self, example: Example, rng: Random) -> Reading:
+    def _contest(self, example: Example, rng: Random) -> Contest:
         left = list(example.support)
         rng.shuffle(left)
         right, chosen = left[0], left[1 : 1 + rng.randrange(len(left))]
@@ -92,7 +92,7 @@ class EpisodeQuestions:
             chosen = []
         elif self._spec.state_order == "document":
             chosen.sort()
-        return Reading(
+        return Contest(
             example.question,
             tuple(example.chunks[row] for row in competing),
             tuple(example.chunks[row] for row in chosen),

@@ -17,7 +17,7 @@ COMPETE = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class Contest:
     """A question with texts of which the first belongs to the evidence, the others to none."""
 
     question: str
@@ -26,13 +26,13 @@ class Reading:
     """What is read before each text."""
 
 
-class Lesson(Protocol):
-    """Where the readings of each update come from, and what an agent is worth that has the reranker."""
+class Contests(Protocol):
+    """Where the contests of an update come from, and what an agent is worth that has the reranker."""
 
     n_questions: int
     """To learn from."""
 
-    def draw(self, rng: Random, n: int) -> list[Reading]:
+    def draw(self, rng: Random, n: int) -> list[Contest]:
         """n of them, or as many as there are, each with equally many texts."""
         ...
 
