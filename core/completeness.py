@@ -173,7 +173,7 @@ def with_curves(
 
 def _fit(leads: np.ndarray, complete: np.ndarray) -> Knots:
     """A curve over leads of any scale."""
-    largest = max(1.0, float(leads.max()))
+    largest = float(leads.max(initial=1.0))
     knots = fit_confidence((leads / largest).tolist(), complete.tolist())
     return tuple((round(place * largest, 4), share) for place, share in knots)
 

@@ -117,6 +117,15 @@ def test_curves_are_shares_of_complete_evidence_by_lead() -> None:
     assert curves[4].estimates.min() > 0.2
 
 
+def test_curves_lie_over_leads_of_any_scale() -> None:
+    """Ten times the leads are not cut; a document alone has no others to be judged by."""
+    large = [replace(one, scores=tuple(10 * q for q in one.scores)) for one in ROWS]
+    own, wanted = questions_by_size(large, "finder")[4].curve, questions_by_size(ROWS, "finder")[4].curve
+    assert own == tuple((pytest.approx(10 * at, abs=1e-3), share) for at, share in wanted)
+    alone = questions_by_size([replace(one, document="one") for one in ROWS], "finder")[4]
+    assert set(alone.estimates.tolist()) == {0.5}
+
+
 def test_what_says_nothing_of_a_size_is_left_out() -> None:
     others = [
         *(replace(one, checkpoint="other") for one in ROWS),

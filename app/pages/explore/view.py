@@ -119,7 +119,7 @@ def agent_note(spec: CheckpointSpec) -> str:
     trained = agent_words(spec)
     positions = "no positions" if spec.position_kind == "none" else f"{spec.position_kind} positions"
     each = " at every step" if spec.reads_choices else ""
-    again = f" · reads its {_read_again(spec)} again{each}" if spec.rerank_weight else ""
+    again = f" · reads {_read_again(spec)} again{each}" if spec.rerank_weight else ""
     return f"{trained} · {positions}{again}"
 
 
@@ -166,12 +166,11 @@ def standing_at(run: RunInView | None, session: Session) -> list[Node]:
 
 def reading_again(spec: CheckpointSpec) -> list[Node]:
     """What stands beside the buttons until a reranker has read, which takes a moment."""
-    return [h("span", f"reading the {_read_again(spec)} again…")]
+    return [h("span", f"reading {_read_again(spec)} again…")]
 
 
 def _read_again(spec: CheckpointSpec) -> str:
-    first = "" if spec.rerank_first is None else f"{spec.rerank_first} to "
-    return f"{first}{spec.rerank_pool} best chunks"
+    return f"{'its' if spec.rerank_first is None else 'up to'} {spec.rerank_pool} best chunks"
 
 
 def first_steps(trace: Trace, cursor: int) -> Trace:
