@@ -57,6 +57,10 @@ class ReaderSpec(BaseModel):
     """Tokens of a span, at most."""
     no_answer_bias: float = 0.0
     """Added to the score of "no answer" when it is compared with answers, in nats."""
+    no_answer_growth: float = Field(0.0, ge=0, le=2)
+    """The odds of "no answer" grow with the number of windows to this power: each is a further place for a
+    false answer.
+    """
     confidence: Knots = AS_IT_IS
     """Share of answers that are right by their probability: a rising line through these points."""
     no_answer_confidence: Knots = AS_IT_IS

@@ -2,7 +2,8 @@
 
 Points at the span of the passages that answers a question, or says that none does. Every window of a question
 competes in one distribution. A span's odds are those against its own window's "none", so "no answer" has the
-odds 1 once for all windows; places with the same words share their probability. Decides that the best answer
+odds 1 once for all windows, and more for many where the reader's record says so; places with the same words
+share their probability. Decides that the best answer
 by probability is given even where it is unlikely, unless "no answer" is likelier, and that confidence is
 calibrated (see `confidence`).
 """
@@ -35,7 +36,7 @@ _BATCH_TOKENS = {"cpu": 4_096, "cuda": 65_536}
 """Padded tokens a batch."""
 _BEST_SPANS = 20
 """Spans of a window that are looked at; the rest only counts against them."""
-_RANK_POWER = -0.5
+_RANK_POWER = -0.75
 """How the chance of a window falls with the rank of its best passage; docs/answers.md has others."""
 _MOST_COMPARED = 20
 """Answers of a question that are compared with each other, the likeliest."""
@@ -151,11 +152,25 @@ class ExtractiveReader:
         rows = [window for several in windows for window in several]
         candidates = iter(self._candidates(rows))
         return [
-            _pooled([next(candidates) for _ in several], _log_chances(several, order), texts)
+            _pooled([next(candidates) for _ in several], self._log_weights(several, order), texts)
             if several
             else Reading((), -np.inf)
             for several, texts, order in zip(windows, passages, ranks or [()] * len(windows), strict=True)
         ]
+
+    def _log_weights(self, windows: Sequence[Window], ranks: Sequence[int]) -> np.ndarray:
+        """(W,) log of what the odds of each window count: the chance that it is the one to answer from, less
+        what "no answer" gains by so many windows. The chance falls with the rank of the best passage in it,
+        and is the same for all where passages have no order.
+        """
+        best = [
+            min(ranks[passage] for passage in set(window.passages.tolist()) - {NOWHERE}) if ranks else 0
+            for window in windows
+        ]
+        chances = (1.0 + np.array(best)) ** _RANK_POWER
+        gain = self.spec.no_answer_growth * np.log(len(windows))
+        log_weights: np.ndarray = np.log(chances / chances.sum()) - gain
+        return log_weights
 
     def _candidates(self, rows: Sequence[Window]) -> list[_Scored]:
         """What each window says, in order."""
@@ -204,25 +219,12 @@ def _scored(windows: Sequence[Window], logits: Logits) -> Iterator[_Scored]:
         yield _Scored(tuple(best), float(totals[row]) - none)
 
 
-def _log_chances(windows: Sequence[Window], ranks: Sequence[int]) -> np.ndarray:
-    """(W,) log of the chance that each window is the one to answer from: it falls with the rank of the best
-    passage in it, and is the same for all where passages have no order.
-    """
-    best = [
-        min(ranks[passage] for passage in set(window.passages.tolist()) - {NOWHERE}) if ranks else 0
-        for window in windows
-    ]
-    chances = (1.0 + np.array(best)) ** _RANK_POWER
-    log_chances: np.ndarray = np.log(chances / chances.sum())
-    return log_chances
-
-
-def _pooled(windows: Sequence[_Scored], log_chances: np.ndarray, passages: Sequence[str]) -> Reading:
-    """One distribution over the answers of all windows of a question: the mean of their odds."""
+def _pooled(windows: Sequence[_Scored], log_weights: np.ndarray, passages: Sequence[str]) -> Reading:
+    """One distribution over the answers of all windows of a question: the weighted sum of their odds."""
     groups: dict[str, list[Candidate]] = {}
     for log_odds, passage, first, last in (
-        (log_odds + chance, *place)
-        for window, chance in zip(windows, log_chances.tolist(), strict=True)
+        (log_odds + weight, *place)
+        for window, weight in zip(windows, log_weights.tolist(), strict=True)
         for log_odds, *place in window.best
     ):
         place = (first, last) if passage < 0 else whole(passages[passage], first, last)
@@ -240,7 +242,7 @@ def _pooled(windows: Sequence[_Scored], log_chances: np.ndarray, passages: Seque
     ]
     return Reading(
         tuple(sorted(answers, key=lambda answer: -answer[1])),
-        float(np.logaddexp.reduce([window.total for window in windows] + log_chances)),
+        float(np.logaddexp.reduce([window.total for window in windows] + log_weights)),
     )
 
 

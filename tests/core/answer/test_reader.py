@@ -83,6 +83,19 @@ def test_windows_share_one_chance_and_what_was_found_first_has_more_of_it(traine
     assert second.total < mixed.total < first.total < alone.total
 
 
+def test_no_answer_gains_by_every_further_window(trained: TrainedReader, tmp_path: Path) -> None:
+    question, noise = f"Where is {NAMES[0]}?", "the " * (trained.reader.spec.window // 2)
+    fact = f"{NAMES[0]} went to the {PLACES[0]}. {noise}"
+    folder = shutil.copytree(trained.folder, tmp_path / "careful")
+    write_reader_spec(folder, read_reader_spec(folder).model_copy(update={"no_answer_growth": 0.5}))
+    told = [[fact], [fact] * 4]
+    as_it_was = trained.reader.readings([question] * 2, told)
+    alone, many = ExtractiveReader(folder, "cpu").readings([question] * 2, told)
+    assert alone.total == pytest.approx(as_it_was[0].total, abs=0.05)
+    assert many.total == pytest.approx(as_it_was[1].total - math.log(2), abs=0.05)
+    assert many.answers[0][1] == pytest.approx(as_it_was[1].answers[0][1] - math.log(2), abs=0.05)
+
+
 @pytest.mark.parametrize(
     "text",
     [
