@@ -529,6 +529,12 @@ def test_a_question_is_said_to_be_read_again_only_while_it_is(tmp_path: Path) ->
         explorer, name = Explorer(services), services.agents.default_checkpoint
         session = Opener(explorer, Session(), name, lambda _: None, "structure", 24).pasted(MANUAL)
         assert explorer.reads_again(session, QUERY, CONFIG)
+        documents = services.library.corpora.get(session.corpus)
+        assert documents is not None
+        spec, n_chunks = documents.agent.spec, len(documents.workspace)
+        assert 2 < spec.rerank_pool < n_chunks
+        assert f" {spec.rerank_pool} best" in "".join(map(str, present.reading_again(spec, n_chunks)))
+        assert " 2 best" in "".join(map(str, present.reading_again(spec, 2)))
         end = last(explorer.advance(session, QUERY, CONFIG, None))
         assert not explorer.reads_again(end, QUERY, CONFIG)
         assert not explorer.reads_again(end, QUERY, CONFIG.with_(step_budget=2))

@@ -485,7 +485,8 @@ class ExploreTab(ExploreLayout):
             if waiting := likeliest_first(documents):
                 yield {self.asking.standing: waiting}
             if documents is not None and self.explorer.reads_again(session, query, config):
-                yield {self.asking.status: present.reading_again(documents.agent.spec)}
+                n_chunks = len(documents.workspace)
+                yield {self.asking.status: present.reading_again(documents.agent.spec, n_chunks)}
             with closing(
                 action(query, config)
             ) as sessions:  # a visitor who cancels or leaves closes the run at once

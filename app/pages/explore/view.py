@@ -119,7 +119,7 @@ def agent_note(spec: CheckpointSpec) -> str:
     trained = agent_words(spec)
     positions = "no positions" if spec.position_kind == "none" else f"{spec.position_kind} positions"
     each = " at every step" if spec.reads_choices else ""
-    again = f" · reads {_read_again(spec)} again{each}" if spec.rerank_weight else ""
+    again = f" · reads {_read_again(spec, spec.rerank_pool)} again{each}" if spec.rerank_weight else ""
     return f"{trained} · {positions}{again}"
 
 
@@ -164,13 +164,13 @@ def standing_at(run: RunInView | None, session: Session) -> list[Node]:
     return [h("span", status(run, session)), *([] if run is None else [" ", share])]
 
 
-def reading_again(spec: CheckpointSpec) -> list[Node]:
+def reading_again(spec: CheckpointSpec, n_chunks: int) -> list[Node]:
     """What stands beside the buttons until a reranker has read, which takes a moment."""
-    return [h("span", f"reading {_read_again(spec)} again…")]
+    return [h("span", f"reading {_read_again(spec, min(spec.rerank_pool, n_chunks))} again…")]
 
 
-def _read_again(spec: CheckpointSpec) -> str:
-    return f"{'its' if spec.rerank_first is None else 'up to'} {spec.rerank_pool} best chunks"
+def _read_again(spec: CheckpointSpec, most: int) -> str:
+    return f"{'its' if spec.rerank_first is None else 'up to'} {most} best chunks"
 
 
 def first_steps(trace: Trace, cursor: int) -> Trace:
