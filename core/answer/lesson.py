@@ -34,6 +34,8 @@ class Lesson:
     """Where the right words stand, as (passage, start, end), if that is known: accepted answers are then only
     what a given answer is compared with.
     """
+    ranks: tuple[int, ...] = ()
+    """Of each passage, 0 for what was found first; none where passages have no order."""
 
     @property
     def label(self) -> str | None:

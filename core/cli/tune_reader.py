@@ -7,14 +7,19 @@ from __future__ import annotations
 
 import argparse
 import json
+from pathlib import Path
 
 from core.answer.checkpoint import write_reader_spec
 from core.answer.course import ReadingCourse
+from core.answer.lesson import Lesson
+from core.answer.natural import found_lessons
 from core.answer.reader import ExtractiveReader
 from core.answer.training import tuned
 from core.answer.tuning import BIASES, tune
 from core.cli.flags import COUNT, DATA_FOLDER, DEVICE, FOLDER
 from core.errors import BadRequest
+from core.evaluate.documents import read_document_rows
+from core.tasks.documents import DocumentFolder, read_document_questions
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -30,6 +35,14 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         metavar="NATS",
         help='log-odds of "no answer" to keep; chosen by F1 on the held-out questions if left out',
     )
+    add(
+        "--found",
+        nargs=3,
+        type=Path,
+        metavar=("ROWS.jsonl", "QUESTIONS.jsonl", "DOCUMENTS_FOLDER"),
+        help="fit confidence on what was found for questions about documents, too: rows of"
+        " evaluate-documents, and what was given to it",
+    )
     parser.set_defaults(func=run_tune_reader)
 
 
@@ -43,8 +56,9 @@ def run_tune_reader(args: argparse.Namespace) -> int:
         raise BadRequest(
             f"no-answer-bias={bias:g} must be between -{most:g} and {most:g} nats; choose another"
         )
+    found = _found(*args.found) if args.found else []
     reader = ExtractiveReader(args.folder, args.device)
-    tuning = tune(reader, ReadingCourse(args.data_folder, reader.tokenizer).validation(args.n), bias)
+    tuning = tune(reader, ReadingCourse(args.data_folder, reader.tokenizer).validation(args.n), bias, found)
     spec = tuned(reader.spec, tuning)
     write_reader_spec(args.folder, spec)
     print(
@@ -58,3 +72,9 @@ def run_tune_reader(args: argparse.Namespace) -> int:
         )
     )
     return 0
+
+
+def _found(rows: Path, questions: Path, folder: Path) -> list[Lesson]:
+    return found_lessons(
+        read_document_rows(rows), read_document_questions(questions), DocumentFolder(folder, questions)
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,13 @@ import pytest
 from core.answer.checkpoint import read_reader_spec
 from core.answer.rows import read_answers
 from core.cli import main
-from tests.core.answer.conftest import SHORT, TrainedReader, base, course_data, trained  # noqa: F401
+from core.evaluate.rows import row_line
+from tests.core.answer.conftest import DOCUMENTS, SHORT, TrainedReader, base, course_data, trained  # noqa: F401
+from tests.core.answer.test_natural import found_row
 from tests.core.cli.conftest import Output, argv
+
+LINES = {"confidence", "no_answer_confidence"}
+"""What confidence is fitted to."""
 
 
 def test_training_by_command(
@@ -47,7 +53,17 @@ def test_training_by_command(
     assert (tuned.training, tuned.base_sha256) == (spec.training, spec.base_sha256)
     command = argv("tune-reader", tmp_path / "mine", data_folder=course_data, n=20, no_answer_bias=-0.3)
     assert main(command) == 0
-    assert read_reader_spec(tmp_path / "mine").no_answer_bias == -0.3
+    kept = read_reader_spec(tmp_path / "mine")
+    assert kept.no_answer_bias == -0.3
+
+    answered = replace(found_row((0, 400)), answers=("yes",))
+    rows = [replace(answered, id=f"{name}-1", document=f"{name}.txt") for name in DOCUMENTS]
+    (tmp_path / "rows.jsonl").write_text("".join(map(row_line, rows)))
+    found = ["--found", tmp_path / "rows.jsonl", course_data / "natural" / "train.jsonl.gz", course_data]
+    assert main([*command, *map(str, found)]) == 0
+    fitted = read_reader_spec(tmp_path / "mine")
+    assert fitted.scores == kept.scores, "what was found scores nothing"
+    assert fitted.model_dump(include=LINES) != kept.model_dump(include=LINES)
 
 
 def test_refusals_are_one_sentence(refused: Output, tmp_path: Path) -> None:
