@@ -175,7 +175,7 @@ def test_a_listener_that_left_is_noticed_while_a_model_is_silent(
 
     class Silent(ScriptedLlm):
         def chat(self, *_: Any, cancelled: Callable[[], bool], **__: Any) -> Any:
-            until = time.monotonic() + 120
+            until = time.monotonic() + 20
             while not cancelled() and time.monotonic() < until:
                 time.sleep(0.02)
             raise LlmCancelled
@@ -183,7 +183,7 @@ def test_a_listener_that_left_is_noticed_while_a_model_is_silent(
     began = time.monotonic()
     order = SparcOrder(QUESTION, replace(ALL, strategies=("bm25",), width=1))
     run = runs.run(documents, order, Silent([]), report)
-    assert time.monotonic() - began < 60
+    assert time.monotonic() - began < 15
     assert run.status == "cancelled"
 
 

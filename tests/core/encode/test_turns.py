@@ -13,8 +13,8 @@ from core.encode.turns import give_way, urgent
 
 def test_nothing_waits_while_nothing_is_urgent() -> None:
     began = time.monotonic()
-    give_way(60)
-    assert time.monotonic() - began < 30
+    give_way(10)
+    assert time.monotonic() - began < 1
 
 
 def test_what_gives_way_goes_on_when_the_last_urgent_work_ends() -> None:
@@ -32,12 +32,12 @@ def test_work_that_never_ends_keeps_nobody_for_good() -> None:
     with urgent():
         began = time.monotonic()
         give_way(0.1)
-        assert time.monotonic() - began >= 0.1
+        assert 0.1 <= time.monotonic() - began < 5
 
 
 def test_work_that_fails_is_over() -> None:
     with pytest.raises(ValueError, match="it failed"), urgent():
         raise ValueError("it failed")
     began = time.monotonic()
-    give_way(60)
-    assert time.monotonic() - began < 30
+    give_way(10)
+    assert time.monotonic() - began < 1

@@ -87,7 +87,7 @@ def test_an_endless_query_is_ended(log: ExperimentLog) -> None:
         query_log(
             log, "SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE a.range * b.range % 7 = 3"
         )
-    assert time.monotonic() - began < MAX_SECONDS + 60
+    assert time.monotonic() - began < MAX_SECONDS + 5
 
 
 def test_memory_is_bounded(log: ExperimentLog) -> None:
