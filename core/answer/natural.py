@@ -153,7 +153,7 @@ def found_lessons(
 ) -> list[Lesson]:
     """What methods found, as they hand it to a reader; rows without evidence are left out.
 
-    Raises BadRequest for a row without its question, and for a missing document; BadDocument.
+    Raises BadRequest for a row that is not of these questions and documents; BadDocument.
     """
     asked = {question.id: question.question for question in questions}
     lessons = []
@@ -162,9 +162,14 @@ def found_lessons(
         for row in own:
             if row.id not in asked:
                 raise BadRequest(
-                    f"question {row.id!r} of the rows is not among the questions; give their own file"
+                    f"question {row.id!r} of the rows is not among the questions; give those of the rows"
                 )
             places = sorted(row.evidence)
+            if any(not 0 <= start < end <= len(text) for start, end in places):
+                raise BadRequest(
+                    f"row {row.id!r} has evidence beyond the {len(text):,} characters of {name!r}; give the"
+                    " documents of the rows"
+                )
             if places:
                 passages = tuple(text[start:end] for start, end in places)
                 ranks = tuple(map(row.evidence.index, places))

@@ -66,6 +66,7 @@ def run_tune_reader(args: argparse.Namespace) -> int:
             {
                 "reader": str(args.folder),
                 "least_confidence": spec.least_confidence,
+                "found": len(found),
                 "scores": tuning.scores,
                 "sources": tuning.by_source,
             }

@@ -57,11 +57,14 @@ def test_what_was_found_is_read_in_the_order_of_the_document(tmp_path: Path) -> 
     (tmp_path / "barn.txt").write_text("The barn is red. The mill is old. Nobody came.")
     question = DocumentQuestion("a", "barn.txt", "single", "What is old?", ("the mill",), ())
     rows = [found_row((17, 33), (0, 16)), found_row()]
-    [lesson] = found_lessons(rows, [question], DocumentFolder(tmp_path, tmp_path / "questions.jsonl"))
+    documents = DocumentFolder(tmp_path, tmp_path / "questions.jsonl")
+    [lesson] = found_lessons(rows, [question], documents)
     assert lesson.passages == ("The barn is red.", "The mill is old.")
     assert (lesson.ranks, lesson.question, lesson.answers) == ((1, 0), "What is old?", ("the mill",))
     with pytest.raises(BadRequest, match="question 'a' of the rows is not among the questions"):
-        found_lessons(rows, [], DocumentFolder(tmp_path, tmp_path / "questions.jsonl"))
+        found_lessons(rows, [], documents)
+    with pytest.raises(BadRequest, match="beyond the 46 characters of 'barn"):
+        found_lessons([found_row((30, 47))], [question], documents)
 
 
 def found_row(*evidence: tuple[int, int]) -> DocumentRow:

@@ -12,7 +12,7 @@ from core.answer.checkpoint import read_reader_spec
 from core.answer.rows import read_answers
 from core.cli import main
 from core.evaluate.rows import row_line
-from tests.core.answer.conftest import DOCUMENTS, SHORT, TrainedReader, base, course_data, trained  # noqa: F401
+from tests.core.answer.conftest import SHORT, TrainedReader, base, course_data, trained  # noqa: F401
 from tests.core.answer.test_natural import found_row
 from tests.core.cli.conftest import Output, argv
 
@@ -57,10 +57,13 @@ def test_training_by_command(
     assert kept.no_answer_bias == -0.3
 
     answered = replace(found_row((0, 400)), answers=("yes",))
-    rows = [replace(answered, id=f"{name}-1", document=f"{name}.txt") for name in DOCUMENTS]
+    names = [path.stem for path in course_data.glob("harbour*.txt")]
+    rows = [replace(answered, id=f"{name}-1", document=f"{name}.txt") for name in names]
     (tmp_path / "rows.jsonl").write_text("".join(map(row_line, rows)))
     found = ["--found", tmp_path / "rows.jsonl", course_data / "natural" / "train.jsonl.gz", course_data]
+    capsys.readouterr()
     assert main([*command, *map(str, found)]) == 0
+    assert json.loads(capsys.readouterr().out)["found"] == len(names) > 0
     fitted = read_reader_spec(tmp_path / "mine")
     assert fitted.scores == kept.scores, "what was found scores nothing"
     assert fitted.model_dump(include=LINES) != kept.model_dump(include=LINES)
