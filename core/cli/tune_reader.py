@@ -11,8 +11,8 @@ from pathlib import Path
 
 from core.answer.checkpoint import write_reader_spec
 from core.answer.course import ReadingCourse
+from core.answer.found import found_lessons
 from core.answer.lesson import Lesson
-from core.answer.natural import found_lessons
 from core.answer.reader import ExtractiveReader
 from core.answer.training import tuned
 from core.answer.tuning import BIASES, tune

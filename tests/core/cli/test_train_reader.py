@@ -13,7 +13,7 @@ from core.answer.rows import read_answers
 from core.cli import main
 from core.evaluate.rows import row_line
 from tests.core.answer.conftest import SHORT, TrainedReader, base, course_data, trained  # noqa: F401
-from tests.core.answer.test_natural import found_row
+from tests.core.answer.test_found import found_row
 from tests.core.cli.conftest import Output, argv
 
 LINES = {"confidence", "no_answer_confidence"}

@@ -1,0 +1,51 @@
+"""What methods found, as a reader learns how sure it may be of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from core.answer.found import found_lessons
+from core.errors import BadRequest
+from core.evaluate.documents import DocumentRow
+from core.tasks.documents import DocumentFolder, DocumentQuestion
+
+
+def test_what_was_found_is_read_in_the_order_of_the_document(tmp_path: Path) -> None:
+    (tmp_path / "barn.txt").write_text("The barn is red. The mill is old. Nobody came.")
+    question = DocumentQuestion("a", "barn.txt", "single", "What is old?", ("the mill",), ())
+    rows = [found_row((17, 33), (0, 16)), found_row()]
+    documents = DocumentFolder(tmp_path, tmp_path / "questions.jsonl")
+    [lesson] = found_lessons(rows, [question], documents)
+    assert lesson.passages == ("The barn is red.", "The mill is old.")
+    assert (lesson.ranks, lesson.question, lesson.answers) == ((1, 0), "What is old?", ("the mill",))
+    with pytest.raises(BadRequest, match="question 'a' of the rows is not among the questions"):
+        found_lessons(rows, [], documents)
+    with pytest.raises(BadRequest, match="beyond the 46 characters of 'barn"):
+        found_lessons([found_row((30, 47))], [question], documents)
+
+
+def found_row(*evidence: tuple[int, int]) -> DocumentRow:
+    """What BM25 found for question a about barn.txt."""
+    return DocumentRow(
+        id="a",
+        kind="single",
+        document="barn.txt",
+        method="bm25",
+        ran="bm25",
+        checkpoint="",
+        k=2,
+        stops=True,
+        covered=(),
+        n_chunks=3,
+        chunk_ids=tuple(range(len(evidence))),
+        scores=(1.0,) * len(evidence),
+        evidence=evidence,
+        stopped=False,
+        answer=None,
+        answer_confidence=0.5,
+        answer_reliable=False,
+        answers=("the mill",),
+        milliseconds=1.0,
+    )
