@@ -233,13 +233,11 @@ class Services:
 
         return load_reader()
 
-    @cached_property
-    def sparc_reader(self) -> Reader:
-        """Who decides in SPARC without a language model: the small reader, on which its rules were set."""
-        from core.answer.checkpoint import SMALL
-        from core.answer.reader import load_reader  # with torch, see core.later
+    def reader_named(self, name: str) -> Reader:
+        """Who answered when a run was made. Raises BadCheckpoint."""
+        from core.answer.reader import reader_named  # with torch, see core.later
 
-        return load_reader(SMALL)
+        return self.reader if self.reader.name == name else reader_named(name)
 
     def answer(self, run: RunInView) -> RunInView:
         """The run with an answer from its evidence, which the log keeps beside it; as it is where

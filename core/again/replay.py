@@ -6,7 +6,7 @@ encoder.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -24,7 +24,7 @@ from core.resrag.action import RESRAG_LLM
 from core.retrievers import build_retriever
 from core.sparc.build import build_agents, build_retrievals
 from core.sparc.events import Retrieved, SparcEvent
-from core.sparc.naming import decided_by_rules
+from core.sparc.naming import decided_by_rules, reader_of
 from core.sparc.retrievals import Retrievals
 from core.sparc.retriever import SPARC
 from core.sparc.run import run_sparc
@@ -109,14 +109,15 @@ def replay_sparc(
     documents: Sequence[LoggedDocument],
     encoder: DualEncoder,
     plain: DualEncoder,
-    reader: Reader,
+    reader_named: Callable[[str], Reader],
     on_progress: Progress | None = None,
     part: str = "",
 ) -> Replay:
-    """Makes a SPARC run again: all of it where rules and the reader decided, else its searches alone, since a
+    """Makes a SPARC run again: all of it where rules and a reader decided, else its searches alone, since a
     language model is not asked again.
 
-    `encoder`: the agent's; `plain`: the untrained one. Raises LogError for a run without its branches,
+    `encoder`: the agent's; `plain`: the untrained one; `reader_named`: the reader by the name that the run
+    has of it. Raises LogError for a run without its branches,
     BadRequest for one of another method.
     """
     if run.record.method != SPARC:
@@ -146,7 +147,7 @@ def replay_sparc(
             run_sparc(
                 logged.started.question,
                 corpus_of(encoder),
-                build_agents(None, reader, config),
+                build_agents(None, reader_named(reader_of(logged)), config),
                 retrievals,
                 config,
             )

@@ -19,7 +19,7 @@ import torch
 
 from core.answer.agreement import agreement
 from core.answer.borders import whole
-from core.answer.checkpoint import fingerprint_of, load_network, read_reader_spec, shipped
+from core.answer.checkpoint import LARGE, SMALL, fingerprint_of, load_network, read_reader_spec, shipped
 from core.answer.confidence import confidence
 from core.answer.network import CLASSES, NONE, Logits
 from core.answer.protocol import Answer, Span
@@ -255,3 +255,9 @@ def load_reader(folder: Path | None = None, device: str | None = None) -> Extrac
     Raises BadCheckpoint, and BadRequest for a device that isn't there.
     """
     return readers_in_use.get(folder or shipped(), find_device(device))
+
+
+def reader_named(name: str, device: str | None = None) -> ExtractiveReader:
+    """The reader of that name among those that ship, else the one that answers. Raises as `load_reader`."""
+    named = (folder for folder in (SMALL, LARGE) if read_reader_spec(folder).name == name)
+    return load_reader(next(named, None), device)

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from core.again.records import log_sparc
-from core.answer.checkpoint import SMALL
 from core.answer.evidence import answer_evidence, found_order
 from core.answer.metadata import metadata_lines
 from core.answer.protocol import Reader
@@ -71,7 +70,7 @@ def run_compare(args: argparse.Namespace) -> int:
 
             def one_of(name: str, question: Question = question) -> Contestant:
                 if name == SPARC:
-                    return sparc_contestant(question, encoder, plain, load_reader(SMALL, args.device), llm)
+                    return sparc_contestant(question, encoder, plain, load_reader(device=args.device), llm)
                 if name == RESRAG_LLM:
                     chooser = LlmEvidenceSet(llm, plain, context_tokens=args.llm_context)
                     return Contestant(name, chooser, plain, question.config.with_(stop_threshold=None))

@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -278,8 +279,7 @@ def pull_command(arguments: argparse.Namespace) -> int:
 def replay_command(arguments: argparse.Namespace) -> int:
     """Makes a logged run again. Exit status 1 when the choices differ or Q moved by more than 1e-4."""
     from core.again.replay import replay_run, replay_sparc
-    from core.answer.checkpoint import SMALL
-    from core.answer.reader import load_reader  # takes seconds, with the next: the other commands do without
+    from core.answer.reader import reader_named  # takes seconds, with the next: the other commands do without
     from core.encode.encoder import load_encoder
     from core.sparc.retriever import SPARC
 
@@ -289,7 +289,12 @@ def replay_command(arguments: argparse.Namespace) -> int:
     if run.record.method == SPARC:
         plain = load_encoder("base", arguments.device) if encoder.spec.trained else encoder
         replay = replay_sparc(
-            run, documents, encoder, plain, load_reader(SMALL, arguments.device), progress_printer()
+            run,
+            documents,
+            encoder,
+            plain,
+            partial(reader_named, device=arguments.device),
+            progress_printer(),
         )
     else:
         replay = replay_run(run, documents, encoder, progress_printer())

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from core.again.records import log_sparc
-from core.answer.checkpoint import SMALL
 from core.answer.protocol import Reader
 from core.answer.reader import load_reader
 from core.cli.common import named_log, print_json, progress_printer, say
@@ -87,7 +86,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add(
         "--reader",
         **FOLDER,
-        help="who answers where no language model does (default: the small reader that ships)",
+        help="who answers where no language model does (default: the reader that ships)",
     )
     add_llm_flags(parser)
     add("--json", **JSON_ALONE)
@@ -102,7 +101,7 @@ def run_sparc_command(args: argparse.Namespace) -> int:
     encoder = load_encoder(args.checkpoint, args.device)
     config = _config(args, encoder)
     plain = load_encoder("base", args.device) if encoder.spec.trained else encoder
-    reader = load_reader(args.reader or SMALL, args.device)
+    reader = load_reader(args.reader, args.device)
     with named_log(args.log) as log:
         for question in questions(args, encoder):
             trace = _run_aloud(question, config, encoder, plain, reader, llm)
@@ -207,7 +206,7 @@ def sparc_rows(study: SparcStudy, args: argparse.Namespace) -> Iterator[SparcRow
     """The evaluations that a study needs, set by set. Raises BadRequest, BadCheckpoint."""
     llm = llm_of(args)
     agent, plain = load_encoder(args.checkpoint or PAGES, args.device), load_encoder("base", args.device)
-    reader = load_reader(args.reader or SMALL, args.device)
+    reader = load_reader(args.reader, args.device)
     for name in args.tasks or study.tasks:
         pooled = read_pool(name, "eval" if args.split == "test" else args.split, args.data)
         yield from _study_rows(study, pooled, args, agent, plain, reader, llm)

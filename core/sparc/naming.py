@@ -5,13 +5,20 @@ from __future__ import annotations
 from core.sparc.events import SparcConfig
 from core.sparc.trace import SparcTrace
 
+RULES_AND = "rules and "
+"""Before the reader's name."""
 STRATEGY_NAMES = {"bm25": "BM25", "dense": "dense", "qrag": "Q-RAG"}
 
 
 def decided_by_rules(trace: SparcTrace) -> bool:
     """Whether no language model had a part in a run."""
     # people may call a language model anything
-    return trace.started.agents.startswith("rules and ") and not trace.cost.calls
+    return trace.started.agents.startswith(RULES_AND) and not trace.cost.calls
+
+
+def reader_of(trace: SparcTrace) -> str:
+    """Name of the reader, where rules decided."""
+    return trace.started.agents.removeprefix(RULES_AND)
 
 
 def branch_name(number: int, branch: int) -> str:

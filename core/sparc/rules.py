@@ -35,6 +35,7 @@ from core.sparc.agents import (
     Turn,
 )
 from core.sparc.events import Cost, Hit, Note, Strategy, Verdict, Weighed
+from core.sparc.naming import RULES_AND
 from core.sparc.words import mentions, names, plain, repeats, sentences, title, words
 
 STRONG = 4
@@ -43,7 +44,7 @@ SENTENCES = 2
 """Most sentences of a chunk in a note."""
 CONFIDENT = 2 / 3
 """Least confidence of the reader to stop: a wrong stop is as bad as two needless rounds (lambda = 2)."""
-CONFIDENT_WHEN_COMPLETE = 0.4
+CONFIDENT_WHEN_COMPLETE = 0.6
 """The same where the trained agent would add nothing; chosen on validation questions."""
 COVERED, COVERED_WITH_AGENT = 0.5, 2 / 3
 """Share of the question's words that chunks must hold to be complete: where there is no agent to ask, and
@@ -382,7 +383,7 @@ def _missing(held: ReadEvidence) -> str:
 def rule_agents(reader: Reader, size: int) -> SparcAgents:
     """A full set. `size`: chunks of the memory."""
     return SparcAgents(
-        f"rules and {reader.name}",
+        RULES_AND + reader.name,
         RuleRewriter(),
         RuleManager(size),
         ReaderGenerator(reader),

@@ -50,7 +50,7 @@ def operations(server: LlmServer, tiny: Path, tmp_path: Path) -> Iterator[Operat
         "llm_allow": server.url,
     }
     services = Services(Settings(checkpoint=str(tiny), log=tmp_path / "log.duckdb", public=True, **model))
-    vars(services)["reader"] = vars(services)["sparc_reader"] = WordReader()
+    vars(services)["reader"] = WordReader()
     yield Operations(services, Comparisons(services), SparcRuns(services))
     services.close()
 

@@ -49,7 +49,7 @@ LEXICAL = SparcConfig(width=1, depth=1, k=3, strategies=("bm25",))
 @pytest.fixture
 def runs(services: Services) -> SparcRuns:
     """Answered by a reader without weights."""
-    vars(services)["reader"] = vars(services)["sparc_reader"] = WordReader()
+    vars(services)["reader"] = WordReader()
     return SparcRuns(services)
 
 

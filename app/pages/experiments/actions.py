@@ -148,7 +148,7 @@ class Experiments:
         if run.record.method != SPARC:
             return replay_run(run, documents, encoder, metered, part)
         plain = self.services.agents.load(PLAIN).encoder
-        return replay_sparc(run, documents, encoder, plain, self.services.sparc_reader, metered, part)
+        return replay_sparc(run, documents, encoder, plain, self.services.reader_named, metered, part)
 
     def share(self, run_id: str, owner: str | None) -> None:
         """Lets whoever has its address open a run of the visitor's. Raises RunNotFound."""

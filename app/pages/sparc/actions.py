@@ -132,7 +132,7 @@ class SparcRuns:
                 " agent in Explore, or leave it out"
             )
         retrievals = self._prepared(documents, config, report)
-        agents = build_agents(llm, self.services.sparc_reader, config)
+        agents = build_agents(llm, self.services.reader, config)
         recorder = _Recorder(self, documents, question)
         pulse = _Pulse(report, lambda: cancelled() or recorder.run_id in self._called_off)
         events = run_sparc(question, documents.corpus, agents, retrievals, config, pulse.is_over)
@@ -144,7 +144,7 @@ class SparcRuns:
     def retriever(self, documents: OpenDocuments, llm: Llm | None) -> SparcRetriever:
         """SPARC as one method among others over open documents, with its usual settings."""
         config = replace(SparcConfig(), strategies=self.strategies(documents))
-        agents = build_agents(llm, self.services.sparc_reader, config)
+        agents = build_agents(llm, self.services.reader, config)
         return SparcRetriever(
             agents,
             lambda: self._prepared(documents, config, lambda _: None),

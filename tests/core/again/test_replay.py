@@ -225,10 +225,17 @@ def test_a_sparc_run_replays_from_the_log_with_rules_and_reader(
     reader = KnowingReader({"city": 0.4})
     run_id = log_sparc(log, run_branches(encoder, corpus, reader), corpus.workspace, encoder)
     logged, documents = log.get(run_id), log.documents(run_id)
-    replay = replay_sparc(logged, documents, encoder, encoder, reader)
+    asked_for: list[str] = []
+
+    def reader_named(name: str) -> KnowingReader:
+        asked_for.append(name)
+        return reader
+
+    replay = replay_sparc(logged, documents, encoder, encoder, reader_named)
     assert replay.report.holds, replay.report.summary
+    assert asked_for == [reader.name]
     assert replay.report.n_compared > 0
-    other = replay_sparc(logged, documents, encoder, encoder, KnowingReader({"hill": 0.4}))
+    other = replay_sparc(logged, documents, encoder, encoder, lambda _: KnowingReader({"hill": 0.4}))
     assert not other.report.holds
     assert "answered 'hill' instead of 'city'" in other.report.summary
     with pytest.raises(BadRequest, match="replay it with replay_sparc"):
@@ -241,7 +248,7 @@ def test_of_a_sparc_run_with_a_language_model_the_searches_are_made_again(
     llm = RoleLlm(answer={"answer": "city"})
     trace = run_branches(encoder, corpus, KnowingReader({}), llm)
     run_id, asked = log_sparc(log, trace, corpus.workspace, encoder), len(llm.calls)
-    replay = replay_sparc(log.get(run_id), log.documents(run_id), encoder, encoder, KnowingReader({}))
+    replay = replay_sparc(log.get(run_id), log.documents(run_id), encoder, encoder, lambda _: KnowingReader({}))
     assert replay.report.holds, replay.report.summary
     assert replay.report.n_compared == sum(
         len(branch.retrieved.found) for one in trace.rounds for branch in one.branches if branch.retrieved
