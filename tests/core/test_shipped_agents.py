@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from core.answer.checkpoint import SMALL
+from core.answer.checkpoint import LARGE, SMALL
 from core.answer.reader import load_reader
 from core.document_evaluation import Encoders
 from core.encode.checkpoint import find_checkpoint
@@ -156,8 +156,9 @@ def test_a_first_visit_sees_three_hops_and_nothing_else(encoders: dict[str, Dual
     assert trace.stopped.reason == "threshold"
 
 
+@pytest.mark.parametrize("reader", [SMALL, LARGE], ids=["small", "large"])
 def test_sparc_without_a_language_model_answers_every_question_of_the_first_sample(
-    encoders: dict[str, DualEncoder],
+    encoders: dict[str, DualEncoder], reader: Path
 ) -> None:
     """With all that ships, at its defaults: among its branches the one whose evidence is complete wins,
     however sure the reader is of another.
@@ -166,7 +167,7 @@ def test_sparc_without_a_language_model_answers_every_question_of_the_first_samp
     own = open_corpus([read_document(first.path.read_bytes(), first.path.name)], encoder).corpus
     beside = index_workspace(own.workspace, plain).corpus
     retrievals = build_retrievals(config, encoder, plain, lambda one: own if one is encoder else beside)
-    agents = build_agents(None, load_reader(SMALL, "cpu"), config)
+    agents = build_agents(None, load_reader(reader, "cpu"), config)
     assert len(first.questions) == 10
     for question in first.questions:
         trace = fold_sparc(run_sparc(question.question, own, agents, retrievals, config))

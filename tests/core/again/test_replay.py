@@ -248,7 +248,9 @@ def test_of_a_sparc_run_with_a_language_model_the_searches_are_made_again(
     llm = RoleLlm(answer={"answer": "city"})
     trace = run_branches(encoder, corpus, KnowingReader({}), llm)
     run_id, asked = log_sparc(log, trace, corpus.workspace, encoder), len(llm.calls)
-    replay = replay_sparc(log.get(run_id), log.documents(run_id), encoder, encoder, lambda _: KnowingReader({}))
+    replay = replay_sparc(
+        log.get(run_id), log.documents(run_id), encoder, encoder, lambda _: KnowingReader({})
+    )
     assert replay.report.holds, replay.report.summary
     assert replay.report.n_compared == sum(
         len(branch.retrieved.found) for one in trace.rounds for branch in one.branches if branch.retrieved

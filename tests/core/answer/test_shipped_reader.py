@@ -9,7 +9,7 @@ import pytest
 
 from core.answer.checkpoint import LARGE, READER_VARIABLE, SMALL
 from core.answer.checkpoint import shipped as shipped_folder
-from core.answer.reader import ExtractiveReader
+from core.answer.reader import ExtractiveReader, reader_named
 from core.errors import BadRequest
 from core.tasks.babi_world import TASKS, tell_babi
 from core.tasks.story import tell_story
@@ -72,6 +72,15 @@ def test_what_ships_is_small_and_described(folder: Path) -> None:
         "adapter_config.json",
         "adapter_model.safetensors",
     }
+
+
+def test_a_reader_is_found_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(READER_VARIABLE, "small")
+    assert [reader_named(name).name for name in ("reader-large", "reader", "of somebody else")] == [
+        "reader-large",
+        "reader",
+        "reader",
+    ]
 
 
 def test_the_large_one_answers_where_its_encoder_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
