@@ -451,8 +451,8 @@ def test_controls_that_are_empty_are_refused() -> None:
 
 
 ENDPOINTS: dict[str, tuple[Answer, str]] = {
-    "slow": (Hangs(head=False), "said nothing for 2 s"),
-    "slow in the middle": (Hangs('{"note": "Anna'), "said nothing for 2 s"),
+    "slow": (Hangs(head=False), "said nothing for 5 s"),
+    "slow in the middle": (Hangs('{"note": "Anna'), "said nothing for 5 s"),
     "malformed": (
         Answers(200, "data: {not json}\n\n", "text/event-stream"),
         "sent something that is no part of a chat reply",
@@ -473,7 +473,7 @@ ENDPOINTS: dict[str, tuple[Answer, str]] = {
 def test_an_endpoint_that_fails_late_costs_nothing_of_the_round_before(
     runs: SparcRuns, services: Services, documents: OpenDocuments, answer: Answer, words: str
 ) -> None:
-    patience = Patience(connect=5.0, silence=2.0, whole=20.0, attempts=2, first_wait=0.01, longest_wait=1.0)
+    patience = Patience(connect=5.0, silence=5.0, whole=20.0, attempts=2, first_wait=0.01, longest_wait=1.0)
     with serve_llm(speaking) as server:
         server.answer(*[speaking_of("the mill", "continue")] * 3, *[answer] * 4)
         llm = connect(server.url, "scripted-7b", patience=patience)
