@@ -28,7 +28,7 @@ from core.errors import BadRequest, Cancelled, LogError, RunNotFound
 from core.export.page import run_page
 from core.export.runs import export_runs
 from core.llm.endpoint import connect
-from core.llm.protocol import LlmCancelled, LlmError, Message
+from core.llm.protocol import Llm, LlmCancelled, LlmError, Message, Reply
 from core.llm.scripted import ScriptedLlm
 from core.llm.wire import Patience
 from core.log import LoggedRun, import_runs
@@ -451,8 +451,8 @@ def test_controls_that_are_empty_are_refused() -> None:
 
 
 ENDPOINTS: dict[str, tuple[Answer, str]] = {
-    "slow": (Hangs(head=False), "said nothing for 5 s"),
-    "slow in the middle": (Hangs('{"note": "Anna'), "said nothing for 5 s"),
+    "slow": (Hangs(head=False), "said nothing for 2 s"),
+    "slow in the middle": (Hangs('{"note": "Anna'), "said nothing for 2 s"),
     "malformed": (
         Answers(200, "data: {not json}\n\n", "text/event-stream"),
         "sent something that is no part of a chat reply",
@@ -469,14 +469,31 @@ ENDPOINTS: dict[str, tuple[Answer, str]] = {
 }
 
 
+ROUND_1 = 3
+"""Calls of a round of one branch: note, answer, verdict."""
+
+
+class PatientAtFirst:
+    """Clients of one endpoint: only the second one, which all calls after round 1 get, ends by the clock."""
+
+    def __init__(self, patient: Llm, other: Llm) -> None:
+        self.name, self._clients = other.name, [*[patient] * ROUND_1, other]
+
+    def chat(self, *messages: Any, **settings: Any) -> Reply:
+        client = self._clients.pop(0) if len(self._clients) > 1 else self._clients[0]
+        return client.chat(*messages, **settings)
+
+
 @pytest.mark.parametrize(("answer", "words"), ENDPOINTS.values(), ids=ENDPOINTS.keys())
 def test_an_endpoint_that_fails_late_costs_nothing_of_the_round_before(
     runs: SparcRuns, services: Services, documents: OpenDocuments, answer: Answer, words: str
 ) -> None:
-    patience = Patience(connect=5.0, silence=5.0, whole=20.0, attempts=2, first_wait=0.01, longest_wait=1.0)
+    patience = Patience(connect=5.0, silence=2.0, whole=20.0, attempts=2, first_wait=0.01, longest_wait=1.0)
     with serve_llm(speaking) as server:
-        server.answer(*[speaking_of("the mill", "continue")] * 3, *[answer] * 4)
-        llm = connect(server.url, "scripted-7b", patience=patience)
+        server.answer(*[speaking_of("the mill", "continue")] * ROUND_1, *[answer] * 4)
+        llm = PatientAtFirst(
+            connect(server.url, "scripted-7b"), connect(server.url, "scripted-7b", patience=patience)
+        )
         run = runs.run(documents, SparcOrder(QUESTION, replace(LEXICAL, depth=2)), llm, quiet)
         assert run.trace.cost.calls == len(server.requests)
     stopped = run.trace.stopped
