@@ -117,8 +117,7 @@ def replay_sparc(
     language model is not asked again.
 
     `encoder`: the agent's; `plain`: the untrained one; `reader_named`: the reader by the name that the run
-    has of it. Raises LogError for a run without its branches,
-    BadRequest for one of another method.
+    has of it. Raises LogError for a run without its branches, BadRequest for one of another method.
     """
     if run.record.method != SPARC:
         raise BadRequest(
