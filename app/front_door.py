@@ -22,6 +22,7 @@ from typing import Any
 from gradio.route_utils import CustomCORSMiddleware, Headers, MutableHeaders
 from gradio.routes import JSONResponse
 
+from app.doors import FILE
 from app.settings import Settings, name_of
 
 HUB = "https://huggingface.co"
@@ -32,6 +33,8 @@ caller: ContextVar[str] = ContextVar("caller", default="")
 
 _NAMED_BY_CONTENT = re.compile(r"/assets/[^/]+-[\w-]{8}\.(js|css)")
 """Paths of Gradio's scripts and styles: another content has another name."""
+_SANDBOX = "sandbox; default-src 'none'"
+"""Policy of files that are handed out: whatever they hold, no browser runs it in the app's name."""
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 
 
@@ -119,6 +122,10 @@ class OwnPages:
             if message["type"] == "http.response.start":
                 answer = MutableHeaders(scope=message)
                 answer.update(self._rules)
+                if scope["path"].startswith(FILE):
+                    answer["Content-Security-Policy"] = _SANDBOX
+                    shown = answer.get("Content-Disposition", "attachment")
+                    answer["Content-Disposition"] = shown.replace("inline", "attachment", 1)
                 if message["status"] == 200 and _NAMED_BY_CONTENT.fullmatch(scope["path"]):
                     answer["Cache-Control"] = "public, max-age=31536000, immutable"
                 if (
@@ -137,14 +144,11 @@ class OwnPages:
             else:
                 await JSONResponse({"detail": refusal}, status_code=403)(scope, receive, with_rules)
             return
-        if "x-forwarded-host" in headers and not all(
-            map(self._addresses.vouches_for, headers.getlist("x-forwarded-host"))
-        ):
-            # Gradio would build its addresses from it
-            scope = {
-                **scope,
-                "headers": [pair for pair in scope["headers"] if pair[0] != b"x-forwarded-host"],
-            }
+        # Gradio makes the addresses in its pages of these. The first is its own workers', and there are none.
+        dropped = {b"x-gradio-server"}
+        if not all(map(self._addresses.vouches_for, headers.getlist("x-forwarded-host"))):
+            dropped.add(b"x-forwarded-host")
+        scope = {**scope, "headers": [pair for pair in scope["headers"] if pair[0] not in dropped]}
         caller.set((scope.get("client") or ("",))[0])
         await self._app(scope, receive, with_rules)
 

@@ -6,11 +6,16 @@ with the agent and not before, see `core.later`.
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import os
+import shutil
 import signal
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
 
 from app.gradio_internals.imports import import_gradio
 from app.pages.explore.actions import Explorer
@@ -19,6 +24,7 @@ from app.services import Services
 from app.session import Session
 from app.settings import USERS_VARIABLE, Settings
 from app.wiped import wipe_variable
+from core.home import home, make_folder
 from core.llm import KEY_VARIABLE
 from core.log.push import TOKEN_VARIABLE
 from core.tasks.samples import list_samples
@@ -31,6 +37,7 @@ def start(settings: Settings) -> None:
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
     # a terminated app closes its log in order, as after Ctrl-C
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    files = _own_folder()
     services = Services(settings)
     beside = ThreadPoolExecutor(max_workers=1, thread_name_prefix="start")
     try:
@@ -51,9 +58,28 @@ def start(settings: Settings) -> None:
     finally:
         beside.shutdown(wait=False, cancel_futures=True)
         services.close()
+        shutil.rmtree(files, ignore_errors=True)
     sys.stdout.flush()
     # all is closed; the interpreter's own shutdown would only list what the server's threads still hold
     os._exit(0)
+
+
+def _own_folder() -> Path:
+    """A folder for uploads and for what is handed out, of this process alone: Gradio's own is one for all its
+    apps on the machine. It is locked while the process lives; those of killed ones go at the next start.
+    """
+    folder = home() / "files"
+    make_folder(folder)
+    for left in folder.iterdir():
+        descriptor = os.open(left, os.O_RDONLY)
+        with suppress(BlockingIOError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(left, ignore_errors=True)
+        os.close(descriptor)
+    own = tempfile.mkdtemp(dir=folder)
+    fcntl.flock(os.open(own, os.O_RDONLY), fcntl.LOCK_EX)
+    os.environ["GRADIO_TEMP_DIR"] = own
+    return Path(own)
 
 
 def _open_sample(services: Services) -> None:

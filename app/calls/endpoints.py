@@ -12,29 +12,26 @@ import json
 import logging
 from collections.abc import Callable
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
 import gradio as gr
 from gradio.context import LocalContext
 from gradio.routes import ORJSONResponse
+from gradio.utils import get_upload_folder
 from pydantic import ConfigDict, ValidationError, validate_call
 
 from app.calls.operations import Operations
 from app.calls.push import PushDoor
+from app.doors import Doors
 from app.front_door import Addresses, OwnPages, without_cors
 from app.gradio_internals.scripts import LeanScripts
 from app.pages.explore.actions import RUNS_AT_ONCE
 from app.services import Services
 from app.settings import Settings
 from core.errors import Cancelled, UserError
-from core.ingest.limits import MAX_FILE_BYTES
 
 _logger = logging.getLogger(__name__)
-
-MAX_BODY_BYTES = 2 * MAX_FILE_BYTES
-"""Of one call: the largest file in base64, and room for the rest."""
-MAX_UPLOAD_BYTES = 4 * MAX_FILE_BYTES
-"""Of one upload, all its files together."""
 
 
 def register(operations: Operations) -> None:
@@ -110,50 +107,19 @@ async def refuse_call(request: Any, error: Exception) -> ORJSONResponse:
     )
 
 
-class BoundedBodies:
-    """Middleware that refuses calls whose body would fill the memory, where Gradio reads it whole, and
-    uploads that would fill the disk.
-
-    The files of an upload are bounded one by one where they are written, but not what else its form holds.
-    """
-
-    def __init__(self, app: Any) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        most = MAX_UPLOAD_BYTES if scope["path"].endswith("/gradio_api/upload") else MAX_BODY_BYTES
-        announced = dict(scope["headers"]).get(b"content-length", b"")
-        if announced.isdigit() and int(announced) > most:
-            detail = f"the call has {int(announced):,} bytes, more than {most:,}; send less at once"
-            await ORJSONResponse({"detail": detail}, status_code=413)(scope, receive, send)
-            return
-        n_read = 0
-
-        async def bounded() -> Any:
-            nonlocal n_read
-            message = await receive()
-            n_read += len(message.get("body", b""))
-            return message if n_read <= most else {"type": "http.disconnect"}
-
-        await self._app(scope, bounded, send)
-
-
 def server_options(settings: Settings, services: Services | None = None) -> dict[str, Any]:
     """What the server under Gradio is made with; new for each, since Gradio adds to it. `services`: of an app
     that takes pushed runs where it has a token.
     """
     token = settings.push_token
-    doors: list[Any] = [] if services is None or token is None else [(PushDoor, (services, token), {})]
+    pushes: list[Any] = [] if services is None or token is None else [(PushDoor, (services, token), {})]
     return {
         "exception_handlers": {KeyError: refuse_call, TypeError: refuse_call},
         "middleware": [
             (OwnPages, (Addresses.of(settings),), {}),
             (LeanScripts, (), {}),
-            (BoundedBodies, (), {}),
-            *doors,
+            *pushes,
+            (Doors, (Path(get_upload_folder()),), {}),
         ],
         "lifespan": without_cors,
     }

@@ -13,6 +13,7 @@ name `App` in its `blocks` (6.31).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
@@ -25,11 +26,16 @@ from gradio.components.api_component import Api
 from gradio.components.base import _Keywords
 from gradio.exceptions import ComponentProcessingError
 from gradio.state_holder import SessionState
+from gradio.utils import get_upload_folder
 
 _CHECKED_AT_ONCE = (gr.Textbox, gr.Slider, gr.Number, gr.Checkbox, gr.Dropdown, gr.Radio)
 """Inputs whose values are checked and little else: not worth a thread."""
 _SWITCHES = {"visible", "interactive"}
 """Properties that the server need not remember: nothing that it does depends on them."""
+
+NOT_UPLOADED = (
+    "a value names a file that was not uploaded here, or is none that its field takes; load the page again"
+)
 
 
 class _NoServer:
@@ -97,13 +103,15 @@ class LeanBlocks(gr.Blocks):
         state: SessionState | None,
         explicit_call: bool = False,
     ) -> list[Any]:
-        """What the handler gets, an entry an input."""
+        """What the handler gets, an entry an input. Raises Error for a file that was not uploaded here."""
         slow = any(
             not block.stateful and not isinstance(block, _CHECKED_AT_ONCE) for block in block_fn.inputs
         )
         self.validate_inputs(block_fn, inputs)
         if all(isinstance(block, Api) for block in block_fn.inputs):
             return list(inputs)
+        if not _only_uploads(inputs):  # Gradio would fetch what is at an address
+            raise gr.Error(NOT_UPLOADED, print_exception=False)
         if state is None or slow or not block_fn.preprocess or block_fn.component_prop_inputs:
             return await self._checked(block_fn, inputs, state, explicit_call)
         try:
@@ -123,11 +131,7 @@ class LeanBlocks(gr.Blocks):
         except (gr.Error, ComponentProcessingError):
             raise
         except Exception as error:
-            raise gr.Error(
-                "a value names a file that was not uploaded here, or is none that its field takes; load the"
-                " page again",
-                print_exception=False,
-            ) from error
+            raise gr.Error(NOT_UPLOADED, print_exception=False) from error
 
     async def postprocess_data(
         self, block_fn: BlockFunction, predictions: Any, state: SessionState | None
@@ -176,6 +180,24 @@ class LeanBlocks(gr.Blocks):
         if not final or block_fn.api_visibility == "public":
             return list(sent)
         return [None if component.stateful else gr.skip() for component in block_fn.outputs]
+
+
+def _only_uploads(inputs: list[Any]) -> bool:
+    """Whether all files in the inputs lie in the folder of uploads. What has a path is a file to Gradio."""
+    folder = os.path.realpath(get_upload_folder()) + os.sep
+    values = list(inputs)
+    while values:
+        value = values.pop()
+        if isinstance(value, dict):
+            path = value.get("path", folder)
+            if not isinstance(path, str) or not path.startswith("/") or "\0" in path:
+                return False
+            if not os.path.join(os.path.realpath(path), "").startswith(folder):
+                return False
+            value = list(value.values())
+        if isinstance(value, list):
+            values += value
+    return True
 
 
 def _says_nothing(predictions: Any) -> bool:

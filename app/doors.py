@@ -1,0 +1,193 @@
+"""Middleware between the front door and Gradio: which paths there are, who may use them, how much they read.
+
+Gradio's server does more than this app needs: it fetches addresses, forwards requests, records, profiles,
+and parses any body before it looks at the sign-in. Here only the paths that the app uses are let through,
+a caller who has to sign in does so first, and a body is counted while it streams.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from pathlib import Path
+from typing import Any
+
+from gradio.route_utils import Headers
+from gradio.routes import JSONResponse
+from starlette.requests import HTTPConnection
+
+from core.ingest.limits import MAX_FILE_BYTES
+
+API = "/gradio_api"
+FILE = f"{API}/file="
+UPLOAD = f"{API}/upload"
+
+MAX_BODY_BYTES = 1024 * 1024
+"""Of a request that brings no document."""
+MAX_FORM_BYTES = 16 * 1024
+"""Of a name and a password."""
+MAX_DOCUMENT_BYTES = MAX_FILE_BYTES * 4 // 3 + MAX_BODY_BYTES
+"""Of a request that may bring one: the largest file in base64, and room for the rest."""
+MAX_UPLOAD_BYTES = 4 * MAX_FILE_BYTES
+"""Of one upload, all its files together; they are written to disk as they come."""
+MAX_ARRIVING_BYTES = 2 * MAX_DOCUMENT_BYTES
+"""Of all bodies held in memory at a time, small ones not counted."""
+MAX_STRUCTURE = 100_000
+"""Brackets and commas of a JSON body outside its strings; a million take a second of everybody's time."""
+
+_PAGE = r"/|/config/?|/theme\.css|/assets/.+|/static/.+|/favicon\.ico|/robots\.txt|/manifest\.json"
+_SIGN_IN = rf"/login/?|/login/(?:huggingface|callback)|/logout|{API}/(?:user|login_check|startup-events)/?"
+_API = (
+    rf"{API}/(?:(?:info|openapi\.json|theme\.css|queue/(?:join|data|status)|call/.+|cancel|reset|component_server"
+    r"|upload|upload_progress|heartbeat/[^/]+)/?|mcp(?:/.*)?|file=.*)"
+)
+_OPEN = re.compile(f"{_PAGE}|{_SIGN_IN}")
+"""Paths that somebody needs to sign in at all; `/config` tells strangers only that they have to."""
+_KNOWN = re.compile(f"{_PAGE}|{_SIGN_IN}|{_API}")
+_DOCUMENTS = re.compile(rf"{API}/(?:queue/join|call/(?:v2/)?open_document|mcp(?:/.*)?)/?")
+"""Paths that may bring the text of a document."""
+
+
+class Doors:
+    """Refuses what no page and no caller of the app has to ask, in a sentence, before Gradio reads it."""
+
+    def __init__(self, app: Any, folder: Path) -> None:
+        """folder: what the server hands out lies there; `uploads` inside it is handed out to nobody."""
+        self._app = app
+        self._folder = Path(os.path.realpath(folder))
+        self._uploads = self._folder / "uploads"
+        self._arriving = 0
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        path: str = scope["path"]
+        if not _KNOWN.fullmatch(path):
+            await _refuse(404, "there is nothing at this address; begin at /", scope, receive, send)
+        elif not _OPEN.fullmatch(path) and not _signed_in(scope):
+            await _refuse(401, "sign in first, at /", scope, receive, send)
+        elif path.startswith(FILE) and not self._hands_out(path.removeprefix(FILE)):
+            await _refuse(403, "no file is handed out at this address", scope, receive, send)
+        else:
+            if path.startswith(UPLOAD):
+                self._new_folder(scope["app"])
+            await self._bounded(scope, receive, send)
+
+    def _hands_out(self, rest: str) -> bool:
+        """Whether `rest` is a file that the app itself has made to be fetched.
+
+        An address (`http://...`, `//host`, however often quoted) is no absolute path inside the folder.
+        """
+        if not rest.startswith("/") or rest.startswith("//") or "\0" in rest:
+            return False
+        path = Path(os.path.realpath(rest))
+        return path.is_relative_to(self._folder) and not path.is_relative_to(self._uploads)
+
+    def _new_folder(self, app: Any) -> None:
+        """A random folder for the next upload: Gradio names files by their content, so that whoever has the
+        same text could ask whether it was uploaded. Requests that overlap may share one, which tells nothing.
+        """
+        folder = self._uploads / secrets.token_hex(16)
+        folder.mkdir(mode=0o700, parents=True)
+        app.uploaded_file_dir = str(folder)
+
+    async def _bounded(self, scope: Any, receive: Any, send: Any) -> None:
+        path = scope["path"]
+        is_json = not path.startswith((UPLOAD, "/login"))
+        most, counts = MAX_BODY_BYTES, False
+        if path.startswith(UPLOAD):
+            most = MAX_UPLOAD_BYTES
+        elif path.startswith("/login"):
+            most = MAX_FORM_BYTES
+        elif _DOCUMENTS.fullmatch(path):
+            most, counts = MAX_DOCUMENT_BYTES, True
+        too_large = f"the request has more than {most:,} bytes; send less at once"
+        announced = Headers(scope=scope).get("content-length", "")
+        if announced.isdigit() and int(announced) > most:
+            await _refuse(413, too_large, scope, receive, send)
+            return
+        structure = Structure()
+        n_read, refusal = 0, (0, "")
+
+        def fault() -> tuple[int, str]:
+            if n_read > most:
+                return 413, too_large
+            if self._arriving > MAX_ARRIVING_BYTES:
+                return 503, "other large texts are just arriving; send yours again in a minute"
+            if structure.is_foreign:
+                return 400, "the request holds a NUL byte; send JSON in UTF-8"
+            if structure.n > MAX_STRUCTURE:
+                return 413, f"the request has over {MAX_STRUCTURE:,} brackets and commas; send less at once"
+            return 0, ""
+
+        async def counted() -> Any:
+            nonlocal n_read, refusal
+            message = await receive()
+            part = message.get("body", b"")
+            n_read += len(part)
+            if counts:
+                self._arriving += len(part)
+            if is_json:
+                structure.feed(part)
+            refusal = refusal if refusal[0] else fault()
+            return {"type": "http.disconnect"} if refusal[0] else message
+
+        async def unless_refused(message: Any) -> None:
+            if not refusal[0]:
+                await send(message)
+
+        try:
+            await self._app(scope, counted, unless_refused)
+        except Exception:
+            if not refusal[0]:  # otherwise Gradio stumbled over the body that was cut off
+                raise
+        finally:
+            self._arriving -= n_read * counts
+        if refusal[0]:
+            await _refuse(*refusal, scope, receive, send)
+
+
+class Structure:
+    """Counts what makes JSON deep or long, as its bytes come in: brackets and commas outside of strings.
+
+    >>> structure = Structure()
+    >>> for part in (b'{"a,[": ["\\\\', b'"[,", 1', b", 2]}"):
+    ...     structure.feed(part)
+    >>> structure.n
+    4
+    """
+
+    def __init__(self) -> None:
+        self.n = 0
+        self.is_foreign = False
+        """Whether a NUL byte came. JSON in UTF-16 has them, where quotes can't be told from other letters."""
+        self._in_string = False
+        self._held = b""
+
+    def feed(self, part: bytes) -> None:
+        """Takes in the next bytes."""
+        self.is_foreign |= b"\0" in part
+        part = self._held + part
+        # an odd backslash at the end belongs to what comes next
+        self._held = b"\\" * ((len(part) - len(part.rstrip(b"\\"))) % 2)
+        part = part.removesuffix(self._held)
+        pieces = part.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
+        outside = b"".join(pieces[self._in_string :: 2])
+        self._in_string ^= len(pieces) % 2 == 0
+        self.n += sum(map(outside.count, (b"[", b"{", b",")))
+
+
+def _signed_in(scope: Any) -> bool:
+    """Whether the request carries the cookie of somebody who has signed in, where that is asked for."""
+    app = scope["app"]
+    if app.auth is None:
+        return True
+    cookies = HTTPConnection(scope).cookies
+    names = (f"access-token-{app.cookie_id}", f"access-token-unsecure-{app.cookie_id}")
+    return any(cookies.get(name) in app.tokens for name in names)
+
+
+async def _refuse(status: int, detail: str, scope: Any, receive: Any, send: Any) -> None:
+    await JSONResponse({"detail": detail}, status_code=status)(scope, receive, send)
