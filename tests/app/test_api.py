@@ -25,8 +25,8 @@ from gradio_client.exceptions import AppError
 from mcp import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 
-from app.doors import MAX_DOCUMENT_BYTES, MAX_UPLOAD_BYTES
 from app.calls.operations import Operations, http_of
+from app.doors import MAX_DOCUMENT_BYTES, MAX_UPLOAD_BYTES
 from app.pages.compare.actions import ComparisonOrder, Comparisons
 from app.pages.explore.actions import Explorer
 from app.pages.sparc.actions import SparcRuns
