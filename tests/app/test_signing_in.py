@@ -21,6 +21,7 @@ from app.signing_in import (
     LONGEST_WAIT,
     MOST_KEPT,
     Guesses,
+    network_of,
     sign_in,
 )
 from tests.app.conftest import ROOT
@@ -49,7 +50,7 @@ def test_each_wrong_password_doubles_the_wait() -> None:
     assert waits == [0, 0, 0, *(2.0**n for n in range(9)), LONGEST_WAIT, LONGEST_WAIT, LONGEST_WAIT]
     for name, address in (("ann", "2.2.2.2"), ("bob", "1.1.1.1")):
         assert guesses.wait(name, address) == 0, "others are not kept waiting"
-    guesses.forget("ann", "1.1.1.1")
+    guesses.welcome("ann", "1.1.1.1")
     assert guesses.wait("ann", "1.1.1.1") == 0
 
 
@@ -70,6 +71,36 @@ def test_a_day_has_few_guesses_however_many_addresses_make_them() -> None:
     assert 24 * GUESSES_AN_HOUR <= in_a_day(100) <= 25 * GUESSES_AN_HOUR
 
 
+def test_a_network_that_signed_in_gets_in_while_others_guess_on() -> None:
+    clock = Clock()
+    guesses = Guesses(clock)
+    guesses.welcome("ann", "home")
+    for number in range(GUESSES_AN_HOUR):
+        guesses.count("ann", f"stranger {number}")
+        guesses.count("bob", f"stranger {number}")
+    assert guesses.wait("ann", "home") == 0
+    assert guesses.wait("ann", "elsewhere") == guesses.wait("bob", "home") == 60
+    for _ in range(FREE_GUESSES + 20):
+        guesses.count("ann", "home")
+    assert guesses.wait("ann", "home") == LONGEST_WAIT, "its own wrong passwords count as anybody's"
+
+
+@pytest.mark.parametrize(
+    ("address", "network"),
+    [
+        ("198.51.100.1", "198.51.100.1"),
+        ("::ffff:198.51.100.1", "198.51.100.1"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:3::", "2001:db8:1:3::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("unknown", "unknown"),
+        ("", ""),
+    ],
+)
+def test_an_ipv6_address_counts_as_its_network(address: str, network: str) -> None:
+    assert network_of(address) == network
+
+
 def test_what_is_remembered_is_bounded_and_forgotten() -> None:
     clock = Clock()
     guesses = Guesses(clock)
@@ -80,7 +111,8 @@ def test_what_is_remembered_is_bounded_and_forgotten() -> None:
     assert guesses.wait("ann", "1.1.1.1") == 0
     for number in range(MOST_KEPT + 50):
         guesses.count(f"name {number}", "1.1.1.1")
-    assert len(guesses._of_each) == len(guesses._of_all) == MOST_KEPT
+        guesses.welcome("ann", f"network {number}")
+    assert len(guesses._of_each) == len(guesses._of_all) == len(guesses._signed_in) == MOST_KEPT
 
 
 @pytest.fixture
@@ -120,6 +152,18 @@ def test_the_right_password_has_to_wait_after_wrong_ones(url: str) -> None:
     assert "too many" in sign(url, "nobody", "wrong").json()["detail"], (
         "a name that nobody has is not told apart"
     )
+
+
+def test_a_name_under_attack_from_changing_addresses_stays_usable(url: str) -> None:
+    """A line's IPv6 addresses are one guesser; with a network each, they still don't lock out who was there."""
+    assert sign(url, "ann", "correct-horse", "2001:db8:a::1").json() == {"success": True}
+    for number in range(FREE_GUESSES):
+        sign(url, "bob", "wrong", f"2001:db8:b::{number}")
+    assert "too many" in sign(url, "bob", "battery-staple", "2001:db8:b::ffff").json()["detail"]
+    for number in range(GUESSES_AN_HOUR):
+        sign(url, "ann", "wrong", f"198.51.100.{number}")
+    assert "too many" in sign(url, "ann", "correct-horse", "2001:db8:c::1").json()["detail"]
+    assert sign(url, "ann", "correct-horse", "2001:db8:a::2").json() == {"success": True}
 
 
 def test_the_login_cookie_is_not_sent_for_other_websites(url: str) -> None:
