@@ -1,6 +1,7 @@
 """Starts the app: reads the flags, builds the pages, serves them. `python app.py --help` lists the flags."""
 
 import gc
+import os
 import sys
 
 from app.freed import share_heaps
@@ -9,6 +10,7 @@ from core.errors import UserError
 
 
 def main() -> None:
+    os.umask(0o077)  # what it writes holds people's texts and questions
     share_heaps()
     gc.disable()  # nothing of what is imported ever goes; `app.start` turns it on again
     try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+import stat
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -33,6 +34,23 @@ def cache_folder(name: str, part: str = "") -> Path:
     return home() / name / part
 
 
+def make_folder(folder: Path) -> None:
+    """Makes a folder and those above it. Raises OSError.
+
+    Where it lies in the home folder, that one becomes its owner's alone: other accounts of the machine would
+    read all texts and questions.
+    """
+    top = home()
+    if folder.absolute().is_relative_to(top.absolute()):
+        top.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = top.stat()
+        # a sticky folder, such as /tmp, is everybody's on purpose
+        if found.st_uid == os.geteuid() and found.st_mode & 0o077 and not found.st_mode & stat.S_ISVTX:
+            with suppress(OSError):
+                top.chmod(stat.S_IMODE(found.st_mode) & ~0o077)
+    folder.mkdir(parents=True, exist_ok=True)
+
+
 def cache_bytes(environ: Mapping[str, str] = os.environ) -> int:
     """Most bytes of all caches together. Raises BadRequest when $QRAG_CACHE_GB is no size."""
     text = environ.get("QRAG_CACHE_GB") or str(CACHE_GB)
@@ -49,7 +67,7 @@ def keep_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     """
     temporary = path.with_suffix(f".{os.getpid()}.tmp.npz")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         np.savez(temporary, allow_pickle=False, **arrays)
         temporary.replace(path)
     except OSError:

@@ -28,6 +28,7 @@ import numpy as np
 from core.encode.spread import LEAST_STRETCH, PART_CHARACTERS, spread
 from core.encode.turns import give_way
 from core.errors import UserError
+from core.home import make_folder
 
 if TYPE_CHECKING:  # it brings torch and transformers, seconds that the store alone doesn't need
     from core.encode.encoder import DualEncoder
@@ -111,7 +112,7 @@ class VectorStore:
         header = _HEADER.pack(_MAGIC, len(keys), self.dim, zlib.crc32(packed), zlib.crc32(rows))
         with self._lock:
             try:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
+                make_folder(self.path.parent)
                 with self.path.open("a+b", buffering=0) as file:
                     fcntl.flock(file, fcntl.LOCK_EX)
                     self._scan(file)

@@ -35,7 +35,7 @@ from core.encode.checkpoint import max_positions_of
 from core.encode.forward import SERVED_WIDTH_STEP, padded_width, rounded_width
 from core.encode.in_use import MadeOnce
 from core.errors import BadRequest
-from core.home import home
+from core.home import home, make_folder
 from core.later import torch
 
 if TYPE_CHECKING:
@@ -280,7 +280,7 @@ def _measure_and_keep(
     path = home() / MEASURED_FILE
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with suppress(OSError):  # it would only be measured again
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         temporary.write_bytes(_MEASURED.dump_json({**known_measurements(), key: measured}, indent=1))
         temporary.replace(path)
     return measured

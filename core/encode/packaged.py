@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 from zipfile import ZipFile
 
-from core.home import home
+from core.home import home, make_folder
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 MPNET = "sentence-transformers/all-mpnet-base-v2"
@@ -64,7 +64,8 @@ def _joined() -> Path:
         if place.is_dir():
             return place
     place = places[0] if os.access(sys.prefix, os.W_OK) else places[1]
-    place.parent.mkdir(parents=True, exist_ok=True)
+    new = [folder for folder in place.parents[:2] if not folder.exists()]
+    make_folder(place.parent)
     with tempfile.TemporaryDirectory(dir=place.parent) as folder, tempfile.TemporaryFile(dir=folder) as whole:
         for part in _parts():
             with part.open("rb") as source:
@@ -75,6 +76,10 @@ def _joined() -> Path:
             for name in _WANTED:
                 with archive.open(f"{place.name}/{name}") as source, (made / name).open("wb") as target:
                     shutil.copyfileobj(source, target, 1 << 20)
+        if place == places[0]:  # the server's umask would keep it from others who use this installation
+            mode = Path(sys.prefix).stat().st_mode & 0o777
+            for path in (*made.iterdir(), made, *new):
+                path.chmod(mode if path.is_dir() else mode & 0o666)
         try:
             made.rename(place)
         except OSError:  # another process was first

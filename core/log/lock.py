@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 from core.errors import LogError
+from core.home import make_folder
 
 READER_PATIENCE = 5.0
 """Seconds an owner-to-be waits for readers, which hold the file for the length of one command."""
@@ -58,7 +59,7 @@ def unlock(descriptor: int) -> None:
 
 def _open_lock_file(path: Path) -> int:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         return os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
         raise LogError(

@@ -110,6 +110,7 @@ def start_process(home: Path, *flags: str, imported: bool = True) -> tuple[Runni
                 env=environment,
                 stdout=stream,
                 stderr=stream,
+                umask=0o022,  # as most accounts have it
             )
     app = RunningApp(f"http://127.0.0.1:{port}", environment, home, process.pid)
     until = time.monotonic() + 120

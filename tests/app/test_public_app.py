@@ -21,6 +21,7 @@ from tests.app.explore_page import show_settings
 from tests.app.raw_page import RawPage, named
 from tests.conftest import OpenPage
 from tests.settled import settle
+from tests.waiting import wait_until
 
 KEY_A, KEY_B = "ca" * 16, "cb" * 16
 QUERY = "where was the apple before the hallway ?"
@@ -96,6 +97,7 @@ def test_those_who_sign_in_are_their_names_and_secrets_stay_secret(
 ) -> None:
     passwords = {"ann": "canary-5d0c2f7b91", "bob": "canary-e83a6604cd"}
     monkeypatch.setenv("QRAG_USERS", " ".join(f"{name}:{password}" for name, password in passwords.items()))
+    tmp_path.chmod(0o755)  # as an earlier version made it
     with served(tmp_path, "--public", "--checkpoint", str(tiny), imported=False) as app:
         assert httpx.get(f"{app.url}/config").status_code == 401
         with pytest.raises(httpx.HTTPStatusError):
@@ -113,7 +115,11 @@ def test_those_who_sign_in_are_their_names_and_secrets_stay_secret(
         ]
         # fails inside: what the server says of that holds no secret either
         bob.press("qx-run", qx_question={"not": "a text"})
+        wait_until((tmp_path / "log.duckdb.snapshot").exists)
     (path,) = tmp_path.rglob("*.duckdb")
+    made = [tmp_path, *(file for file in tmp_path.rglob("*") if file.name != "app.out")]
+    assert {path.name, f"{path.name}.snapshot", "chunks", "vectors"} <= {file.name for file in made}
+    assert not [file for file in made if file.stat().st_mode & 0o077], "the machine's other accounts read it"
     with ExperimentLog.open(path) as log:
         owners = {
             owner for (owner,) in log.read(lambda con: con.execute("SELECT owner FROM runs").fetchall())

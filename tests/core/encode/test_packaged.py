@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from pathlib import Path
 from zipfile import ZipFile
@@ -49,12 +50,20 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_parts_are_joined_once(installed: Path, place: str) -> None:
     if place != "home":
         (installed / "prefix").mkdir()
+        (installed / "prefix").chmod(0o755)
     assert has_mpnet()
-    base = find_base(MPNET)
+    umask = os.umask(0o077)  # as a server has it
+    try:
+        base = find_base(MPNET)
+    finally:
+        os.umask(umask)
     assert base == installed / place / "qrag-bases" / "all-mpnet-base-v2"
     assert {path.name: path.read_bytes() for path in base.iterdir()} == {
         name: content for name, content in FILES.items() if name != "README.md"
     }
+    others = 0o055 if place != "home" else 0  # whoever uses the installation
+    assert {path.stat().st_mode & 0o077 for path in (base, *base.parents[:2])} == {others}
+    assert {path.stat().st_mode & 0o077 for path in base.iterdir()} == {others & 0o044}
     assert [path.name for path in base.parent.iterdir()] == [base.name]  # nothing of the work is left
     (base / "config.json").write_text("as it was")
     assert packaged(MPNET) == base
