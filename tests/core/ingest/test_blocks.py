@@ -1,8 +1,6 @@
-"""Blocks of Markdown: small cases by eye, real documents against markdown-it's line numbers."""
+"""Blocks of Markdown: small cases by eye, awkward and long ones against markdown-it's line numbers."""
 
 import bisect
-import gzip
-import os
 import tracemalloc
 from pathlib import Path
 
@@ -13,9 +11,12 @@ from core.errors import BadDocument
 from core.ingest import blocks
 from core.ingest.blocks import parse_blocks, plain_title
 from core.ingest.limits import MAX_LINE_CHARACTERS
+from core.tasks.samples import SAMPLE_FOLDER
 
-DATA = Path(os.environ.get("QRAG_DATA", Path(__file__).resolve().parents[3] / "../shared/data"))
-DOCUMENTS = ["commonmark_spec", "cpp_core_guidelines", "awesome_selfhosted", "wealth_of_nations"]
+DOCUMENTS = [
+    Path(__file__).resolve().parents[2] / "data" / "real" / "rust-book.md",
+    SAMPLE_FOLDER / "beacon-handbook.md",
+]
 KINDS = {
     "heading_open": "heading",
     "table_open": "table",
@@ -47,10 +48,63 @@ def blocks_by_us(text):
         )
 
 
-@pytest.mark.parametrize("name", DOCUMENTS)
-def test_real_documents_have_the_blocks_that_markdown_it_sees(name):
-    text = gzip.decompress((DATA / "markdown" / f"{name}.md.gz").read_bytes()).decode().replace("\r\n", "\n")
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.stem)
+def test_long_documents_have_the_blocks_that_markdown_it_sees(path):
+    text = path.read_text(encoding="utf-8")
     assert list(blocks_by_us(text)) == list(blocks_by_markdown_it(text))
+
+
+AWKWARD = {
+    "lazy lines": (
+        "- one\nlazy\n  own\n\n  still one\n\nText\n- two\nlazy\n# Head\n- three\n```\ncode\n```\nText"
+    ),
+    "what ends an item": "- one\n> quote\n\n- two\n***\n- three\nTwo\n===\n\n1. one\n# Head",
+    "blank lines in a list": (
+        "- one\n\n\n- two\n\n  own\n\n text\n\n1. one\n\n   - in\n\n     deep\n\n2. two\n\n   own\n  text"
+    ),
+    "markers change": "- a\n- b\n* c\n+ d\n1. e\n2. f\n3) g\n10) h",
+    "no item": (
+        "Born in\n12. and\n3) then\n1.text\n-text\n1234567890. long\n\n    - code\n\n\t- code\n\n- - -\n"
+        "\n_ _ _"
+    ),
+    "an item begins with code": "-     code\n\n  text\n\n1.      code\n\n   text\n\n- \tone\n\ttwo\n\nText",
+    "fences": (
+        "~~~\n# no\n```\n- no\n~~~\n# One\n````\n```\n# no\n`````\n# Two\n``` a`b\n# Three\n  ```\n# no\n"
+        "  ```  \n# Four"
+    ),
+    "a fence in an item": (
+        "- ```\n  # no\n  - no\n  ```\n- ~~~\n  # no\n\n  ~~~ no\n  - no\n  ~~~\n  - in\n\n- ```\n"
+        "  never closed\n# Head"
+    ),
+    "a fence never closed": "# One\n\n```\n# no\n\n- no\n",
+    "headings": (
+        "# One\n## Two ##\n### Three \\#\n#no\n####### no\n   #### Four\n    # code\n\nText\n   # Five\n"
+        "Text\n\t# no"
+    ),
+    "underlines": (
+        "One\nand more\n===\nTwo\n---\n\n---\n\nText\n\n===\n\n- item\n---\n\n> quote\n---\n\nThree\n"
+        " --   \n\n    code\n---"
+    ),
+    "rules": "***\n\n- - -\n- one\n* * *\n- two\n--\n\n_____\n\n*-*\n\n- one\n  ***\n  two\n\n**\n",
+    "tables": (
+        "a | b\n--|--\n1 | 2\nno bar\n\n| a |\n|---|\n| 1 |\n\n| a \\| b |\n|:-:|\n\na | b\n---\n\n"
+        "| a | b |\n|---|\n\nText\n| a | b |\n|--|--:|\n| 1 |\n# Head"
+    ),
+    "what ends a table": (
+        "a | b\n-|-\n1 | 2\n> quote\n\na | b\n-|-\n1 | 2\n- item\n\na | b\n-|-\n1 | 2\n***\n\na | b\n"
+        "-|-\n```\n# no\n```"
+    ),
+    "raw": (
+        "<!-- one line -->\n# One\n<!--\n# no\n\n- no\n-->\n# Two\n<pre>\n# no\n\n- no\n</pre>\n# Three\n"
+        "<SCRIPT>\n# no\n</SCRIPT>\n# Four\n   <!-- a\nb --> c\n- five"
+    ),
+    "quotes": "> # no\n> - no\nlazy\n- one\n\n> a | b\n> --|--\n\n>quote\n===\n\nText\n> quote\n# One",
+}
+
+
+@pytest.mark.parametrize("name", AWKWARD)
+def test_awkward_texts_have_the_blocks_that_markdown_it_sees(name):
+    assert list(blocks_by_us(AWKWARD[name])) == list(blocks_by_markdown_it(AWKWARD[name]))
 
 
 @pytest.mark.parametrize(
