@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import fcntl
 import gc
+import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,12 +29,14 @@ from hypothesis import settings
 from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
 from xdist.scheduler import LoadFileScheduling
 
-from tests.app.forked import forked_command, share
 from tests.hub_stand_in import TOKEN, HubStandIn, serve_hub
 from tests.settled import new_context
 
 gc.disable()  # until all is imported, none of which ever goes: a third of the time of collecting
+ROOT = Path(__file__).resolve().parents[1]
 OpenPage = Callable[..., Page]
+SERVERS = "QRAG_TEST_SERVERS"
+"""Environment variable: folder of the servers that all workers of a run share."""
 
 
 @dataclass(frozen=True)
@@ -148,6 +154,9 @@ CHROMIUM_FLAGS = (
 
 def pytest_configure(config: pytest.Config) -> None:
     """Sets the environment before any module of ours is imported; processes that tests start inherit it."""
+    config.addinivalue_line(
+        "markers", "campaign: tried by `make campaign` alone, since `make test` has to be quick"
+    )
     home = tempfile.TemporaryDirectory(prefix="qrag-tests-")
     config.add_cleanup(home.cleanup)
     os.environ |= {
@@ -173,11 +182,48 @@ def pytest_configure(config: pytest.Config) -> None:
         "QRAG_PUSH_TOKEN",
     ):
         os.environ.pop(name, None)
-    if config.getvalue("dist") != "no" and "PYTEST_XDIST_WORKER" not in os.environ:
-        os.environ["OMP_NUM_THREADS"] = (
-            "1"  # workers share the cores; threads of several on one core wait for each other
-        )
-        share()
+    os.environ["OMP_NUM_THREADS"] = "1"  # threads of several workers on one core wait for each other
+    if SERVERS not in os.environ:
+        servers = tempfile.TemporaryDirectory(prefix="qrag-servers-")
+        os.environ[SERVERS] = servers.name
+        config.add_cleanup(servers.cleanup)
+        config.add_cleanup(end_servers)  # runs first
+
+
+def end_servers() -> None:
+    """Ends the servers that workers shared."""
+    pids = [json.loads(known.read_text())[-1] for known in Path(os.environ[SERVERS]).glob("*.json")]
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+    deadline = time.monotonic() + 20
+    for pid in pids:
+        while is_alive(pid) and time.monotonic() < deadline:
+            time.sleep(0.05)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that has ended may wait for its parent to ask how."""
+    with suppress(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def core_command(environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    """`python -m core ...` with some variables more."""
+    return subprocess.run(
+        [sys.executable, "-m", "core", *arguments],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
 
 
 def pytest_collection_finish() -> None:
@@ -186,8 +232,14 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest first, so that none is left for the end."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """`make test` leaves to the campaign what is marked so; the longest come first, so that none is left for the
+    end.
+    """
+    if not CAMPAIGN:
+        left = [item for item in items if item.get_closest_marker("campaign")]
+        items[:] = [item for item in items if not item.get_closest_marker("campaign")]
+        config.hook.pytest_deselected(items=left)
 
     def turn(item: pytest.Item) -> int:
         if item.nodeid in LONGEST:
@@ -305,6 +357,16 @@ def open_page(browser: Browser) -> Iterator[OpenPage]:
     """`open_page(url, width=1280, height=900, colour_scheme="light")`: a page in a profile of its own, closed
     after the test.
     """
+    yield from _opening(browser)
+
+
+@pytest.fixture(scope="module")
+def open_for_file(browser: Browser) -> Iterator[OpenPage]:
+    """`open_page` for pages that all tests of a file share."""
+    yield from _opening(browser)
+
+
+def _opening(browser: Browser) -> Iterator[OpenPage]:
     contexts: list[BrowserContext] = []
 
     def open_(url: str, *, width: int = 1280, height: int = 900, colour_scheme: str = "light") -> Page:
@@ -336,9 +398,7 @@ def home_after_a_visit(tmp_path_factory: pytest.TempPathFactory, name: str, *fla
         if not any(home.iterdir()):
             question = ("--document", str(list_samples()[0].path), "--query", "Where was the blanket?")
             methods = ("--methods", "qrag,topk", "--step-budget", "1", "--json")
-            made = forked_command(
-                {**os.environ, "QRAG_HOME": str(home)}, "compare", *question, *methods, *flags
-            )
+            made = core_command({"QRAG_HOME": str(home)}, "compare", *question, *methods, *flags)
             assert made.returncode == 0, made.stderr
     return home
 

@@ -1,4 +1,4 @@
-"""When a page has come to rest: nothing asked of the server, no timer due, nothing that fades or glides.
+"""When a page has come to rest: nothing asked of the server, nothing that fades, no change of its elements.
 
 A condition in the place of waits of fixed length, which are too long on a quiet machine and too short on a
 busy one.
@@ -6,87 +6,69 @@ busy one.
 
 from __future__ import annotations
 
-from typing import Any
+import time
+from weakref import WeakKeyDictionary
 
-from playwright.sync_api import Browser, BrowserContext, Page, Route
+from playwright.sync_api import Browser, BrowserContext, Page, Request, Route
 
-_COUNT = r"""() => {
-  const due = window.qxDue = new Map();
-  const { fetch, setTimeout, clearTimeout, requestAnimationFrame } = window;
-  window.qxLater = setTimeout;
-  const answered = new Set();
-  const joined = async (reply) => {
-    const { event_id } = await reply.clone().json();
-    if (event_id && !answered.has(event_id)) due.set(event_id, `the answer of ${event_id}`);
-  };
-  // A stream may outlive its last answer: where a second one was opened beside it, either may have brought them all.
-  const listen = async (reply) => {
-    let line = "";
-    for await (const part of reply.clone().body.pipeThrough(new TextDecoderStream())) {
-      const lines = (line + part).split("\n");
-      line = lines.pop();
-      for (const whole of lines.filter((one) => one.includes('"process_completed"'))) {
-        const { event_id } = JSON.parse(whole.slice("data:".length));
-        answered.add(event_id);
-        due.delete(event_id);
-      }
-    }
-  };
-  window.qxFrames = 0;
-  window.requestAnimationFrame = (run) => {
-    window.qxFrames++;
-    return requestAnimationFrame(run);
-  };
-  window.fetch = (...given) => {
-    const key = {}, url = String(given[0]?.url ?? given[0]), over = () => due.delete(key);
-    if (url.includes("/heartbeat/")) return fetch(...given);
-    due.set(key, url);
-    const reply = fetch(...given);
-    if (url.includes("/queue/data")) reply.then(listen).catch(() => {});
-    (url.includes("/queue/join") ? reply.then(joined) : reply).then(over, over);
-    return reply;
-  };
-  window.setTimeout = (run, after = 0, ...rest) => {
-    const key = setTimeout(() => { due.delete(key); typeof run === "function" ? run(...rest) : (0, eval)(run); }, after);
-    if (after <= 1000) due.set(key, `${after} ms: ${run}`);
-    return key;
-  };
-  window.clearTimeout = (key) => { due.delete(key); clearTimeout(key); };
-}"""
-_REST = """async (milliseconds) => {
+_asked: WeakKeyDictionary[BrowserContext, set[Request]] = WeakKeyDictionary()
+"""Requests that were not answered yet, by profile."""
+QUIET_SECONDS = 0.4
+STREAM_SECONDS = 3.0
+"""A stream of events may stay open behind its last one: after so long without a change it counts as over."""
+
+_WATCH = "new MutationObserver(() => { window.qxChanged = true; }).observe(document, \
+{ subtree: true, childList: true, attributes: true, characterData: true })"
+_MOVING = """() => {
   const fades = (one) => one.playState === "running" && Number.isFinite(one.effect?.getComputedTiming().endTime);
-  const until = performance.now() + milliseconds;
-  let moving = [];
-  for (let still = 0; still < 3;) { // frames are dear where nothing is drawn by hardware: none is asked for while something goes on
-    await new Promise((next) => (moving.length ? qxLater(next, 50) : requestAnimationFrame(next)));
-    moving = [...qxDue.values(), ...document.getAnimations().filter(fades).map((one) => one.animationName ?? one.transitionProperty)];
-    still = moving.length ? 0 : still + 1;
-    if (performance.now() > until) return moving.map((one) => String(one).slice(0, 200));
-  }
-  return [];
+  const moving = document.getAnimations().filter(fades).map((one) => one.animationName ?? one.transitionProperty);
+  if (window.qxChanged) moving.push("elements");
+  window.qxChanged = false;
+  return moving.map(String);
 }"""
 
 
-def new_context(browser: Browser, **options: Any) -> BrowserContext:
+def new_context(browser: Browser, **options: object) -> BrowserContext:
     """A profile of its own, whose pages can be waited for with `settle`."""
-    context = browser.new_context(**options)
-    context.add_init_script(f"({_COUNT})()")
+    context = browser.new_context(**options)  # type: ignore[arg-type]
+    asked: set[Request] = set()
+    _asked[context] = asked
+    context.add_init_script(_WATCH)
+    # Playwright writes into what listens: no method of a set
+    context.on("request", lambda request: asked.add(request))
+    context.on("requestfinished", lambda request: asked.discard(request))
+    context.on("requestfailed", lambda request: asked.discard(request))
     return context
 
 
-def frames_asked_for(page: Page, milliseconds: int = 500) -> int:
-    """By the page's scripts, in this time."""
-    count = (
-        "async (time) => { const before = qxFrames; await new Promise((over) => setTimeout(over, time));"
-        " return qxFrames - before; }"
-    )
-    return int(page.evaluate(count, milliseconds))
-
-
 def settle(page: Page, seconds: float = 30) -> None:
-    """Returns when a page has come to rest for three frames; fails with what goes on after `seconds`."""
-    moving = page.evaluate(_REST, 1000 * seconds)
-    assert not moving, f"after {seconds} s the page is not at rest: {moving}"
+    """Returns when a page has been at rest for a while; fails with what goes on after `seconds`."""
+    deadline = time.monotonic() + seconds
+    moved = time.monotonic()
+    while True:
+        page.wait_for_timeout(50)  # in which Playwright hears of requests
+        moving = page.evaluate(_MOVING)
+        urls = [request.url for request in _asked[page.context] if "/heartbeat/" not in request.url]
+        streams = [url for url in urls if "/queue/data" in url]
+        moving += [url for url in urls if url not in streams]
+        if moving:
+            moved = time.monotonic()
+        if time.monotonic() - moved > (STREAM_SECONDS if streams else QUIET_SECONDS):
+            return
+        assert time.monotonic() < deadline, f"after {seconds} s the page is not at rest: {moving + streams}"
+
+
+def frames_asked_for(page: Page, milliseconds: int = 500) -> int:
+    """By the page's scripts, in this time; nothing else tells of them than the function that they call."""
+    count = """async (time) => {
+      const { requestAnimationFrame } = window;
+      let n = 0;
+      window.requestAnimationFrame = (run) => { n++; return requestAnimationFrame(run); };
+      await new Promise((over) => setTimeout(over, time));
+      window.requestAnimationFrame = requestAnimationFrame;
+      return n;
+    }"""
+    return int(page.evaluate(count, milliseconds))
 
 
 def release(page: Page, held: list[Route]) -> None:

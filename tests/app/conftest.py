@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
+import fcntl
+import json
 import os
 import shutil
 import socket
@@ -15,44 +16,18 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from playwright._impl.assertions import LocatorAssertions
-from playwright.sync_api import Error, Page, expect
+from playwright.sync_api import Page, expect
 
-from app.gradio_internals.imports import import_gradio
-from core.tasks.narrative import generate_narrative
-from tests.app import forked
-from tests.app.forked import ROOT, Forked, forked_command
-from tests.conftest import home_after_a_visit
+from tests.conftest import ROOT, SERVERS, core_command, home_after_a_visit
 
 if TYPE_CHECKING:
     from app.services import Services
 
-import_gradio()  # as a server does it: each worker would parse the stubs of all components
-expect.set_options(
-    timeout=15_000
-)  # playwright's five seconds are short for two workers with a browser each on two cores
-_EXPECT = LocatorAssertions._call_expect
-
-
-async def _expect_once_there(self: LocatorAssertions, expression: str, options: Any, title: Any) -> Any:
-    """For the message of a failure, Playwright describes the whole page each time that it looks for an
-    element and finds none: a seventh of what pages take that are waited for. It looks again once there
-    is one.
-    """
-    awaited = not self._is_not and not expression.endswith((".array", ".count", ".hidden", ".detached"))
-    begun = time.monotonic()
-    if awaited:
-        with suppress(Error):  # the expectation says what is wrong
-            await self._actual_locator.wait_for(state="attached", timeout=options["timeout"])
-        options["timeout"] = max(1, options["timeout"] - 1000 * (time.monotonic() - begun))
-    return await _EXPECT(self, expression, options, title)
-
-
-LocatorAssertions._call_expect = _expect_once_there  # type: ignore[method-assign]
-DATA = Path(os.environ.get("QRAG_DATA") or ROOT.parent / "shared" / "data")
+expect.set_options(timeout=15_000)  # workers share two cores, each with a browser
+DATA = ROOT / "tests" / "data"
 
 
 @dataclass(frozen=True)
@@ -60,20 +35,16 @@ class RunningApp:
     """A server that answers."""
 
     url: str
-    environment: dict[str, str]
-    """For command lines beside it: same home, so same log and caches."""
     home: Path
+    """Command lines with the same home have the same log and caches."""
     pid: int
 
     def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """`python -m core ...` beside the app."""
-        return forked_command(self.environment, *arguments)
+        return core_command({"QRAG_HOME": str(self.home)}, *arguments)
 
 
 StartApp = Callable[..., RunningApp]
-
-
-Server = Forked | subprocess.Popen[bytes]
 
 
 WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
@@ -91,28 +62,20 @@ def free_port() -> int:
     raise AssertionError("unreachable: ports are tried without end")
 
 
-def start_process(home: Path, *flags: str, imported: bool = True) -> tuple[RunningApp, Server]:
-    """A server that answers, and its process: `python app.py`, or the same as a fork of a process that has
-    imported all of it.
-    """
+def start_process(home: Path, *flags: str) -> tuple[RunningApp, subprocess.Popen[bytes]]:
+    """`python app.py` that answers, and its process."""
     port = free_port()
-    environment = {**os.environ, "QRAG_HOME": str(home)}
     output = home / "app.out"
-    output.write_bytes(b"")
-    process: Server
-    if imported:
-        process = Forked(forked.serve, ("--port", str(port), *flags), environment, output)
-    else:
-        with output.open("wb") as stream:
-            process = subprocess.Popen(
-                [sys.executable, "app.py", "--port", str(port), *flags],
-                cwd=ROOT,
-                env=environment,
-                stdout=stream,
-                stderr=stream,
-                umask=0o022,  # as most accounts have it
-            )
-    app = RunningApp(f"http://127.0.0.1:{port}", environment, home, process.pid)
+    with output.open("wb") as stream:
+        process = subprocess.Popen(
+            [sys.executable, "app.py", "--port", str(port), *flags],
+            cwd=ROOT,
+            env={**os.environ, "QRAG_HOME": str(home)},
+            stdout=stream,
+            stderr=stream,
+            umask=0o022,  # as most accounts have it
+        )
+    app = RunningApp(f"http://127.0.0.1:{port}", home, process.pid)
     until = time.monotonic() + 120
     while time.monotonic() < until:
         assert process.poll() is None, output.read_text()
@@ -125,49 +88,75 @@ def start_process(home: Path, *flags: str, imported: bool = True) -> tuple[Runni
     raise AssertionError("the app did not answer within two minutes: " + output.read_text())
 
 
+def end(process: subprocess.Popen[bytes]) -> None:
+    """As a person ends it; one that does not hear is killed."""
+    process.terminate()
+    try:
+        process.wait(20)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait(20)
+
+
+def shared_app(name: str, *flags: str, visited: Path | None = None) -> RunningApp:
+    """One server for all workers of a run, by its name; the process that began the run ends it.
+
+    visited: a home folder to begin with.
+    """
+    folder = Path(os.environ[SERVERS])
+    known = folder / f"{name}.json"
+    with (folder / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not known.exists():
+            home = folder / name
+            if visited is None:
+                home.mkdir()
+            else:
+                shutil.copytree(visited, home)
+            app, _ = start_process(home, *flags)
+            known.write_text(json.dumps([app.url, str(app.home), app.pid]))
+    url, home_path, pid = json.loads(known.read_text())
+    return RunningApp(url, Path(home_path), pid)
+
+
 @pytest.fixture
 def start_app(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[StartApp]:
     """Starts the app on the test's home folder; again after a stop, as after a restart."""
-    processes: list[Server] = []
+    processes: list[subprocess.Popen[bytes]] = []
 
-    def start(*flags: str, kill_last: bool = False, imported: bool = True) -> RunningApp:
+    def start(*flags: str, kill_last: bool = False) -> RunningApp:
         if "--checkpoint" not in flags and not processes:
             shutil.copytree(request.getfixturevalue("visited_home"), tmp_path, dirs_exist_ok=True)
         for process in processes:
             process.kill() if kill_last else process.terminate()
             process.wait(20)
         processes.clear()
-        app, process = start_process(tmp_path, *flags, imported=imported)
+        app, process = start_process(tmp_path, *flags)
         processes.append(process)
         return app
 
     yield start
     for process in processes:
-        process.kill()
-        process.wait(20)
+        end(process)
 
 
 @contextmanager
-def served(home: Path, *flags: str, imported: bool = True) -> Iterator[RunningApp]:
+def served(home: Path, *flags: str) -> Iterator[RunningApp]:
     """One app until the block is left."""
-    app, process = start_process(home, *flags, imported=imported)
+    app, process = start_process(home, *flags)
     try:
         yield app
     finally:
-        process.kill()
-        process.wait(20)
+        end(process)
 
 
 @pytest.fixture(scope="session")
-def running_app(tmp_path_factory: pytest.TempPathFactory, visited_home: Path) -> Iterator[RunningApp]:
+def running_app(visited_home: Path) -> RunningApp:
     """One app as it starts without flags, for all tests that neither restart it nor count what its log holds.
 
     Its tests share a log. What they open, run and choose is their page's own.
     """
-    home = tmp_path_factory.mktemp("home")
-    shutil.copytree(visited_home, home, dirs_exist_ok=True)
-    with served(home) as app:
-        yield app
+    return shared_app("running", visited=visited_home)
 
 
 @pytest.fixture(scope="session")
@@ -185,50 +174,32 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def tiny_app(tmp_path_factory: pytest.TempPathFactory, tiny: Path) -> Iterator[RunningApp]:
+def tiny_app(tmp_path_factory: pytest.TempPathFactory, tiny: Path) -> RunningApp:
     """As `running_app`, for tests that take nothing from the agents that ship: this one runs in milliseconds
     and never stops early. Methods beside it ask the base encoder, which does not.
     """
-    home = tmp_path_factory.mktemp("home")
     checkpoint = ("--checkpoint", str(tiny))
-    shutil.copytree(home_after_a_visit(tmp_path_factory, "tiny-home", *checkpoint), home, dirs_exist_ok=True)
-    with served(home, *checkpoint) as app:
-        yield app
+    return shared_app(
+        "tiny", *checkpoint, visited=home_after_a_visit(tmp_path_factory, "tiny-home", *checkpoint)
+    )
 
 
 @pytest.fixture(scope="session")
-def public_app(tmp_path_factory: pytest.TempPathFactory, tiny: Path) -> Iterator[RunningApp]:
+def public_app(tiny: Path) -> RunningApp:
     """One public app with the tiny agent; its tests keep apart by visitors of their own."""
-    with served(tmp_path_factory.mktemp("home"), "--public", "--checkpoint", str(tiny)) as app:
-        yield app
+    return shared_app("public", "--public", "--checkpoint", str(tiny))
 
 
 @pytest.fixture(scope="session")
-def book(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Some chapters of a book: a real novel where the data sets are, else a generated story of that size."""
-    path = tmp_path_factory.mktemp("book") / "angel.txt"
-    novel = DATA / "books" / "eval" / "Trollope_Angel_1881.txt.gz"
-    path.write_bytes(
-        gzip.decompress(novel.read_bytes())[:60_000]
-        if novel.exists()
-        else generate_narrative(14_000).text.encode()
-    )
-    return path
+def book() -> Path:
+    """Some chapters of a novel."""
+    return DATA / "real" / "angel.txt"
 
 
 @pytest.fixture(scope="session")
-def messy_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A page as it was served, scripts and navigation and all; the project's own sample page where the data
-    sets are not.
-    """
-    path = tmp_path_factory.mktemp("page") / "page.html"
-    real = DATA / "html" / "en-wikipedia-org-18.html.gz"
-    path.write_bytes(
-        gzip.decompress(real.read_bytes())
-        if real.exists()
-        else (ROOT / "sample_docs" / "harbour-almanac.html").read_bytes()
-    )
-    return path
+def messy_page() -> Path:
+    """A page as sites serve them, scripts and navigation and all."""
+    return DATA / "messy.html"
 
 
 @pytest.fixture

@@ -33,7 +33,7 @@ UNDER_THE_DOCUMENT = """() => {
 def test_a_book_goes_through_upload_run_step_back_force_reload_replay(
     start_app: StartApp, open_page: OpenPage, book: Path
 ) -> None:
-    app = start_app("--checkpoint", "base", imported=False)  # it never stops early
+    app = start_app("--checkpoint", "base")  # it never stops early
     page = open_page(app.url)
     wait_ready(page)
     upload(page, book, seconds=500)
@@ -72,7 +72,7 @@ def test_a_book_goes_through_upload_run_step_back_force_reload_replay(
     assert chosen(page) == child_choice
     expect(page.locator("#qx-question textarea")).to_have_value("Who inherits the house?")
 
-    app = start_app("--checkpoint", "base", kill_last=True, imported=False)
+    app = start_app("--checkpoint", "base", kill_last=True)
     page = open_page(f"{app.url}/?run={first_run}")
     wait_ready(page, seconds=120)
     expect(page.locator(CARDS)).to_have_count(4, timeout=60_000)

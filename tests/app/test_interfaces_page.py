@@ -37,7 +37,12 @@ def output(app: RunningApp, *command: str) -> str:
     """What a command prints, `python` being this one."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     result = subprocess.run(
-        command, cwd=ROOT, env={**app.environment, "PATH": path}, capture_output=True, text=True, timeout=300
+        command,
+        cwd=ROOT,
+        env={**os.environ, "QRAG_HOME": str(app.home), "PATH": path},
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     assert result.returncode == 0, result.stderr
     return result.stdout

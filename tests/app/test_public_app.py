@@ -98,7 +98,7 @@ def test_those_who_sign_in_are_their_names_and_secrets_stay_secret(
     passwords = {"ann": "canary-5d0c2f7b91", "bob": "canary-e83a6604cd"}
     monkeypatch.setenv("QRAG_USERS", " ".join(f"{name}:{password}" for name, password in passwords.items()))
     tmp_path.chmod(0o755)  # as an earlier version made it
-    with served(tmp_path, "--public", "--checkpoint", str(tiny), imported=False) as app:
+    with served(tmp_path, "--public", "--checkpoint", str(tiny)) as app:
         assert httpx.get(f"{app.url}/config").status_code == 401
         with pytest.raises(httpx.HTTPStatusError):
             RawPage(app.url, ("ann", passwords["bob"]))
