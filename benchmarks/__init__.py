@@ -12,11 +12,7 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-
-DATA = Path(os.environ.get("QRAG_DATA", Path(__file__).resolve().parents[1] / "../shared/data"))
-"""Where the public data sets lie."""
 
 
 @dataclass(frozen=True)

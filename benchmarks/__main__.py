@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import Row, machine
+from core.errors import BadRequest
 
 BENCHMARKS = {
     "scoring": "one step over 160,000 and 400,000 chunks: turned query, turned chunks, FAISS",
@@ -95,6 +96,9 @@ def main(argv: Sequence[str]) -> int:
             f"{error.filename} is missing; point QRAG_DATA to the folder that holds the data sets",
             file=sys.stderr,
         )
+        return 2
+    except BadRequest as error:
+        print(error, file=sys.stderr)
         return 2
     except ModuleNotFoundError as error:
         print(

@@ -5,7 +5,7 @@ Share of published questions whose support they give exactly.
 
 from __future__ import annotations
 
-from benchmarks import DATA, Row
+from benchmarks import Row
 from core.tasks.babi import Part, read_babi
 from core.tasks.babi_world import TASKS, find_support
 from core.tasks.data import babi_folder
@@ -18,7 +18,7 @@ def rows() -> list[Row]:
     out = []
     for task in TASKS:
         for part in PARTS:
-            questions = read_babi(babi_folder(DATA), task, part)
+            questions = read_babi(babi_folder(), task, part)
             found = [find_support(question.facts, question.question) for question in questions]
             agree = [
                 asked is not None and tuple(sorted(asked.support)) == question.support

@@ -15,11 +15,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks import DATA, Row
+from benchmarks import Row
 from core.encode.cache import embed_chunks
 from core.encode.encoder import DualEncoder, load_encoder
 from core.methods.threshold import Threshold
 from core.opening import vector_store
+from core.tasks.data import data_folder
 
 SETS = ("hotpotqa", "musique", "2wikimultihopqa")
 N_QUESTIONS = 200
@@ -94,8 +95,8 @@ def rows() -> list[Row]:
 
 
 def score(name: str, encoder: DualEncoder) -> Scored:
-    """Cosines of one training set. Raises FileNotFoundError."""
-    with gzip.open(DATA / name / "train.jsonl.gz", "rt", encoding="utf-8") as file:
+    """Cosines of one training set. Raises BadRequest, FileNotFoundError."""
+    with gzip.open(data_folder() / name / "train.jsonl.gz", "rt", encoding="utf-8") as file:
         everything = [json.loads(line) for line in file]
     records = [everything[i * len(everything) // N_QUESTIONS] for i in range(N_QUESTIONS)]
     texts = [f"{chunk['title']}. {chunk['text']}" for record in records for chunk in record["chunks"]]

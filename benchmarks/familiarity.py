@@ -13,11 +13,12 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks import DATA, Row
+from benchmarks import Row
 from core.encode.checkpoint import find_checkpoint, shipped_checkpoints
 from core.encode.encoder import DualEncoder
 from core.encode.familiarity import FOREIGN
 from core.ingest import chunk_document, read_document
+from core.tasks.data import data_folder
 from core.tasks.samples import list_samples
 from core.types import Document, Workspace
 
@@ -51,20 +52,21 @@ def rows() -> list[Row]:
 
 
 def _documents() -> Iterator[tuple[str, Document]]:
+    data = data_folder()
     for sample in list_samples():
         yield f"sample {sample.key}", read_document(sample.path.read_bytes(), sample.key)
-    for path in sorted((DATA / "books" / "eval").glob("*.txt.gz"))[:8]:
+    for path in sorted((data / "books" / "eval").glob("*.txt.gz"))[:8]:
         yield f"novel {path.name.removesuffix('.txt.gz')}", _text(path, _unpacked(path).decode())
-    with gzip.open(DATA / "essays" / "essays.jsonl.gz", "rt", encoding="utf-8") as file:
+    with gzip.open(data / "essays" / "essays.jsonl.gz", "rt", encoding="utf-8") as file:
         for number, line in enumerate(file):
             if number < 4:
                 yield f"essay {number}", _text(Path("essay.txt"), json.loads(line)["text"])
-    with gzip.open(DATA / "musique" / "eval.jsonl.gz", "rt", encoding="utf-8") as file:
+    with gzip.open(data / "musique" / "eval.jsonl.gz", "rt", encoding="utf-8") as file:
         paragraphs = [chunk["text"] for line in file for chunk in json.loads(line)["chunks"]]
     yield "paragraphs of MuSiQue", _text(Path("musique.txt"), "\n\n".join(paragraphs))
-    for path in sorted((DATA / "markdown").glob("*.md.gz")):
+    for path in sorted((data / "markdown").glob("*.md.gz")):
         yield f"Markdown {path.name.removesuffix('.md.gz')}", _text(path, _unpacked(path).decode())
-    for path in sorted((DATA / "html").glob("*.html.gz"))[:PAGES]:
+    for path in sorted((data / "html").glob("*.html.gz"))[:PAGES]:
         yield (
             f"page {path.name.removesuffix('.html.gz')}",
             read_document(_unpacked(path), path.name.removesuffix(".gz")),

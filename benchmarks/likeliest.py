@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from benchmarks import DATA, Row
+from benchmarks import Row
 from core.bm25 import WordIndex, words_of
 from core.config import EpisodeConfig
 from core.encode.encoder import DualEncoder, load_encoder
@@ -26,10 +26,10 @@ from core.ingest import chunk_document
 from core.metrics import is_covered
 from core.opening import default_chunk_configs, open_corpus
 from core.qrag.agent import Agent, Episode
+from core.tasks.data import data_folder
 from core.tasks.documents import DocumentFolder, QuoteFinder, TextPlace, places_of, read_document_questions
 from core.types import Document
 
-QUESTIONS = DATA / "natural" / "validation.jsonl.gz"
 LEAST_CHARACTERS = 200_000
 """Shorter documents are embedded before anybody can ask."""
 AGENT_CHUNKS = 20
@@ -60,8 +60,9 @@ def rows(n: int = 10) -> list[Row]:
 
 
 def validation(n: int) -> tuple[list[Document], list[Asked]]:
-    questions = read_document_questions(QUESTIONS)
-    folder = DocumentFolder(DATA, QUESTIONS)
+    data = data_folder()
+    path = data / "natural" / "validation.jsonl.gz"
+    questions, folder = read_document_questions(path), DocumentFolder(data, path)
     read = {name: folder.read(name) for name in {one.document for one in questions}}
     long = [name for name, document in read.items() if len(document.text) >= LEAST_CHARACTERS]
     names = sorted(long, key=lambda name: len(read[name].text))[:n]

@@ -25,7 +25,7 @@ DEVICE: dict[str, Any] = {"metavar": "D", "help": "cpu or cuda (default: cuda wh
 DATA_FOLDER: dict[str, Any] = {
     "type": Path,
     "metavar": "DIR",
-    "help": "folder of the data sets (default: $QRAG_DATA, else ../shared/data)",
+    "help": "folder of the data sets (default: $QRAG_DATA)",
 }
 CHECKPOINT: dict[str, Any] = {
     "metavar": "NAME_OR_DIR",

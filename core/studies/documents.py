@@ -1,7 +1,7 @@
 """Methods side by side on questions about whole documents.
 
 By kind of document, with paired tests against what the app chooses by itself. The kind of a document is read
-off its name, as `../shared/data/natural` names them. Pure functions of rows.
+off its name, as the data set `natural` names them. Pure functions of rows.
 """
 
 from __future__ import annotations

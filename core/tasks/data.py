@@ -16,19 +16,17 @@ from typing import Any
 from core.errors import BadRequest
 
 VARIABLE = "QRAG_DATA"
+_REMEDY = f"name their folder in {VARIABLE}, or with the command's --data or --data-folder"
 
 
 def data_folder(named: Path | None = None) -> Path:
-    """`named`, else `$QRAG_DATA`, else `shared/data` beside the repository. Raises BadRequest if missing."""
-    folder = named or Path(
-        os.environ.get(VARIABLE) or Path(__file__).resolve().parents[3] / "shared" / "data"
-    )
-    if not folder.is_dir():
-        raise BadRequest(
-            f"the data sets are not in {folder}; put them there, or name their folder with --data or in"
-            f" {VARIABLE}"
-        )
-    return folder
+    """`named`, else `$QRAG_DATA`. Raises BadRequest where neither is given, or no folder is there."""
+    folder = named or os.environ.get(VARIABLE)
+    if not folder:
+        raise BadRequest(f"no data sets are named; {_REMEDY}")
+    if not Path(folder).is_dir():
+        raise BadRequest(f"the data sets are not in {folder}; put them there, or {_REMEDY}")
+    return Path(folder)
 
 
 def babi_folder(named: Path | None = None) -> Path:

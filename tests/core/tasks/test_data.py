@@ -23,8 +23,20 @@ def test_an_absent_folder_is_one_sentence_with_the_remedy(tmp_path: Path, monkey
     monkeypatch.setenv("QRAG_DATA", str(tmp_path / "nowhere"))
     with pytest.raises(
         BadRequest,
-        match=r"not in .*nowhere; put them there, or name their folder with --data or in QRAG_DATA",
+        match=r"not in .*nowhere; put them there, or name their folder in QRAG_DATA, or with the command's",
     ):
+        data_folder()
+
+
+@pytest.mark.parametrize("value", [None, ""])
+def test_data_sets_that_nobody_named_are_looked_for_nowhere(
+    value: str | None, monkeypatch: pytest.MonkeyPatch
+):
+    if value is None:
+        monkeypatch.delenv("QRAG_DATA", raising=False)
+    else:
+        monkeypatch.setenv("QRAG_DATA", value)
+    with pytest.raises(BadRequest, match=r"^no data sets are named; name their folder in QRAG_DATA, or with"):
         data_folder()
 
 
