@@ -38,7 +38,9 @@ from core.tasks.generated import generated_examples, training_rng
 from core.tasks.noise import compose_noise
 from core.tasks.samples import Sample, SampleQuestion, find_quote, list_samples, span_chunks
 from core.whatif.comparison import contestant
+from tests.conftest import CAMPAIGN
 
+SAMPLES = list_samples() if CAMPAIGN else list_samples()[:1]
 AGENT_OF = {".txt": "narrative", ".md": "multi-hop", ".html": "multi-hop"}
 LEAST_RIGHT = {"river-chronicle.txt": 8, "harbour-almanac.html": 5, "beacon-handbook.md": 2}
 """Questions of each sample, of nine or ten, whose whole support is found: the handbook's chains are beyond
@@ -72,7 +74,7 @@ def supporting(corpus: Corpus, question: SampleQuestion) -> set[int]:
     return set(span_chunks(corpus.workspace, 0, [find_quote(text, quote) for quote in question.support]))
 
 
-@pytest.mark.parametrize("sample", list_samples(), ids=lambda sample: sample.key)
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.key)
 def test_sample_questions(encoders: dict[str, DualEncoder], sample: Sample) -> None:
     """With the trained agent that is nearest to the kind of document, stopping by itself."""
     encoder = encoders[AGENT_OF[sample.path.suffix]]
@@ -84,7 +86,7 @@ def test_sample_questions(encoders: dict[str, DualEncoder], sample: Sample) -> N
     assert right >= LEAST_RIGHT[sample.key]
 
 
-@pytest.mark.parametrize("sample", list_samples(), ids=lambda sample: sample.key)
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.key)
 def test_sample_questions_with_what_the_app_picks(sample: Sample) -> None:
     """Checkpoint, method, chunking, budget and stop are all the app's own."""
     encoders = Encoders(None, "cpu")
@@ -105,6 +107,7 @@ def test_sample_questions_with_what_the_app_picks(sample: Sample) -> None:
     assert sum(right) >= LEAST_FOUND[sample.key]
 
 
+@pytest.mark.campaign
 def test_general_reads_its_best_chunks_again_where_the_larger_encoder_is_used(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -129,6 +132,7 @@ def test_general_reads_its_best_chunks_again_where_the_larger_encoder_is_used(
     assert right >= 3
 
 
+@pytest.mark.campaign
 def test_general_chooses_the_same_whichever_engine_reads_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(READER_VARIABLE)
     sample = next(sample for sample in list_samples() if sample.path.suffix == ".html")
@@ -156,7 +160,9 @@ def test_a_first_visit_sees_three_hops_and_nothing_else(encoders: dict[str, Dual
     assert trace.stopped.reason == "threshold"
 
 
-@pytest.mark.parametrize("reader", [SMALL, LARGE], ids=["small", "large"])
+@pytest.mark.parametrize(
+    "reader", [SMALL, pytest.param(LARGE, marks=pytest.mark.campaign)], ids=["small", "large"]
+)
 def test_sparc_without_a_language_model_answers_every_question_of_the_first_sample(
     encoders: dict[str, DualEncoder], reader: Path
 ) -> None:
@@ -186,6 +192,7 @@ def stories(tokenizer: FastTokenizer) -> list[Example]:
     ]
 
 
+@pytest.mark.campaign
 def test_narrative_on_stories_and_documents(encoders: dict[str, DualEncoder]) -> None:
     scores = {}
     for name in ("narrative", "base"):

@@ -164,7 +164,9 @@ def write_natural(folder: Path) -> None:
     )
 
 
-@pytest.fixture(scope="session", params=[SMALL, LARGE], ids=["small", "large"])
+@pytest.fixture(
+    scope="session", params=[SMALL, pytest.param(LARGE, marks=pytest.mark.campaign)], ids=["small", "large"]
+)
 def shipped(request: pytest.FixtureRequest) -> ExtractiveReader:
     """Each reader that ships."""
     return load_reader(request.param, "cpu")

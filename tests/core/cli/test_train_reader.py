@@ -81,6 +81,7 @@ def test_refusals_are_one_sentence(refused: Output, tmp_path: Path) -> None:
     assert "reader.json" in refused("study", "answers", "qa1", "--reader", tmp_path)
 
 
+@pytest.mark.campaign
 def test_rows_of_answers_are_made_once_and_then_read(
     core: Output,
     trained: TrainedReader,  # noqa: F811

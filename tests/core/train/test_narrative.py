@@ -68,6 +68,7 @@ def babi_story(example: Example) -> BabiQuestion:
     )
 
 
+@pytest.mark.campaign
 def test_no_draw_holds_a_test_story(
     mixture: NarrativeMixture,
     data: Path,
@@ -109,6 +110,7 @@ def test_validation_never_changes(mixture: NarrativeMixture) -> None:
         )
 
 
+@pytest.mark.campaign
 def test_training_never_reads_validation_noise(mixture: NarrativeMixture) -> None:
     drawn = [
         [chunks for e in mixture.draw(Random(seed), 16) if isinstance(chunks := e.chunks, Woven)]

@@ -79,6 +79,7 @@ def test_candidates_are_the_agent_s_first_chunks_and_those_that_hold_quotes(agen
         assert all(held)
 
 
+@pytest.mark.campaign
 def test_a_training_goes_on_and_its_agent_reranks(
     agent: Path, data: Path, tmp_path: Path, corpus_of: CorpusOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -214,6 +215,7 @@ def test_readings_of_episodes_begin_in_their_middle(
         EpisodeQuestions(mixture, spec, others=99, n_validation=4)
 
 
+@pytest.mark.campaign
 def test_a_reranker_of_episodes_reads_what_was_chosen(reading: Path, questions: Path, tmp_path: Path) -> None:
     mixture, made = OwnMixture(questions), tmp_path / "made"
     events = list(RerankTrainer(SMALL, reading, made, mixture=mixture, device="cpu").run())
@@ -257,6 +259,7 @@ def read_vocabulary_size(base: Path) -> int:
     return int(json.loads((base / "config.json").read_text())["vocab_size"])
 
 
+@pytest.mark.campaign
 def test_a_reranker_may_stand_on_another_base(
     agent: Path, data: Path, larger: Path, tmp_path: Path, corpus_of: CorpusOf
 ) -> None:

@@ -199,6 +199,7 @@ def test_a_killed_training_goes_on_with_the_same_curve(
         assert (folder / name).read_bytes() == (trained.folder / name).read_bytes(), name
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("dropout", [0.0, 0.2])
 def test_a_training_stopped_between_two_updates_goes_on(
     plan_of: PlanOf, tmp_path: Path, dropout: float
@@ -252,6 +253,7 @@ def test_every_kind_of_training_runs_is_saved_and_serves(
     )
 
 
+@pytest.mark.campaign
 def test_parts_of_a_batch_make_the_step_of_the_whole(plan_of: PlanOf, tmp_path: Path) -> None:
     """Greedy choices, so that nothing is drawn; float32, so that batches round alike."""
     told = []

@@ -148,6 +148,7 @@ def run(
     return events
 
 
+@pytest.mark.campaign
 def test_it_learns_the_action_and_then_what_is_rewarded(
     tasks: list[SetTask], asked: list[SetQuestion], encoder: DualEncoder, model: Path, tmp_path: Path
 ) -> None:
@@ -189,6 +190,7 @@ def test_it_learns_the_action_and_then_what_is_rewarded(
         run(tasks, model, out, replace(TOY, beta=0.2))
 
 
+@pytest.mark.campaign
 def test_a_stopped_tuning_goes_on_to_the_same_adapters(
     tasks: list[SetTask], model: Path, tmp_path: Path
 ) -> None:
@@ -216,6 +218,7 @@ def test_a_stopped_tuning_goes_on_to_the_same_adapters(
     assert all(adapters[0][name].equal(adapters[1][name]) for name in adapters[0])
 
 
+@pytest.mark.campaign
 def test_grpo_is_held_near_the_warm_up(tasks: list[SetTask], model: Path, tmp_path: Path) -> None:
     """It begins as the model after the warm-up, and comes back near it where beta is large."""
     apart = []

@@ -120,6 +120,7 @@ def ended(
     return of
 
 
+@pytest.mark.campaign
 def test_lambda_2_gives_fewer_wrong_stops_without_fewer_right_ones(
     ended: Callable[[int, float], tuple[int, int]],
 ) -> None:
@@ -134,6 +135,7 @@ def test_lambda_2_gives_fewer_wrong_stops_without_fewer_right_ones(
     assert right[2.0] >= right[1.0], counts
 
 
+@pytest.mark.campaign
 def test_far_too_large_a_lambda_costs_right_stops(ended: Callable[[int, float], tuple[int, int]]) -> None:
     assert ended(0, 40.0)[1] < ended(0, 2.0)[1]
 
@@ -160,6 +162,7 @@ def test_a_stopped_tuning_goes_on_to_the_same_adapters(tiny_model: Path, tmp_pat
     assert all(adapters[0][name].equal(adapters[1][name]) for name in adapters[0])
 
 
+@pytest.mark.campaign
 def test_the_folder_is_a_local_model_of_safetensors_with_a_card(tiny_model: Path, tmp_path: Path) -> None:
     from core.llm.local import LocalLlm
 
