@@ -1,9 +1,9 @@
-"""The attacks of docs/security.md with their full counts.
+"""The attacks of results/attacks.md with their full counts.
 
 What was tried, how often, and what came of it. Each attack is a test that fails where it succeeds; `make
 campaign` runs these and all others. A file of tests that says by `record_attack` how often it tried what
-leaves those rows, any other one row: how many of its cases passed. `python -m benchmarks.campaign` also puts
-the table into docs/security.md.
+leaves those rows, any other one row: how many of its cases passed. `python -m benchmarks.campaign` also writes
+the table.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from benchmarks import Row
 from tests.conftest import ATTACK, summed
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "security.md"
-BEGIN, END = "<!-- attacks -->\n", "<!-- end -->"
+TABLE = ROOT / "results" / "attacks.md"
 
 ATTACKS = {
     "tests/core/ingest/test_hostile.py": "",
@@ -40,6 +39,7 @@ ATTACKS = {
     "tests/app/test_attacks.py": "",
     "tests/app/test_push.py": "",
     "tests/app/test_explore_input.py": "",
+    "tests/app/test_doors.py": "",
     "tests/app/test_front_door.py": "requests of other websites, and for names that only lead here",
     "tests/app/test_signing_in.py": "passwords guessed",
     "tests/app/test_visitors.py": "what visitors may see, use and learn of each other",
@@ -118,7 +118,10 @@ def table(made: list[Row], today: str) -> str:
     ]
     return "\n".join(
         (
-            f"Made on {today} by `python -m benchmarks.campaign`.",
+            "# What was tried against the app",
+            "",
+            f"Made on {today} by `python -m benchmarks.campaign`; the promises stand in"
+            " [docs/security.md](../docs/security.md).",
             "",
             "| attack | tried | what came of it | held by |",
             "|---|---|---|---|",
@@ -129,13 +132,9 @@ def table(made: list[Row], today: str) -> str:
 
 
 def main() -> int:
-    """Runs the attacks and puts their table into docs/security.md; 1 where one succeeded."""
+    """Runs the attacks and writes their table; 1 where one succeeded."""
     made = rows()
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    PAGE.write_text(
-        f"{before}{BEGIN}{table(made, f'{datetime.now(UTC):%Y-%m-%d}')}{END}{rest.partition(END)[2]}",
-        encoding="utf-8",
-    )
+    TABLE.write_text(table(made, f"{datetime.now(UTC):%Y-%m-%d}"), encoding="utf-8")
     return int(any(row.unit == "faults" and row.value for row in made))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks.campaign import ATTACKS, BEGIN, END, PAGE, ROOT, read_report, table
+from benchmarks.campaign import ATTACKS, ROOT, read_report, table
 from tests.conftest import summed
 
 REPORT = """<testsuites><testsuite>
@@ -15,14 +15,13 @@ REPORT = """<testsuites><testsuite>
 </testsuite></testsuites>"""
 
 
-def test_every_attack_has_its_tests_and_the_page_a_place_for_them() -> None:
+def test_every_attack_has_its_tests() -> None:
     assert [file for file in ATTACKS if not (ROOT / file).exists()] == []
     assert [
         file
         for file, what in ATTACKS.items()
         if not what and "record_attack(" not in (ROOT / file).read_text(encoding="utf-8")
     ] == []
-    assert BEGIN in PAGE.read_text(encoding="utf-8").partition(END)[0]
 
 
 def test_rows_say_what_was_tried_and_what_failed(tmp_path: Path) -> None:
@@ -43,6 +42,6 @@ def test_cases_of_one_attack_are_one_row() -> None:
 def test_the_table_has_a_day_and_a_line_an_attack(tmp_path: Path) -> None:
     (tmp_path / "report.xml").write_text(REPORT)
     lines = table(read_report(tmp_path / "report.xml"), "2026-01-02").splitlines()
-    assert lines[0] == "Made on 2026-01-02 by `python -m benchmarks.campaign`."
+    assert lines[2].startswith("Made on 2026-01-02 by `python -m benchmarks.campaign`")
     assert "| files | 20,000 | 5 read | `tests/core/ingest/test_hostile.py` |" in lines
     assert "| all of them | 5 | s |  |" in lines
