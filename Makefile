@@ -11,33 +11,39 @@ CPU_INDEX := https://download.pytorch.org/whl/cpu
 PIP := .venv/bin/python -m pip --disable-pip-version-check
 STAMP := .venv/.installed-$(VARIANT)
 
-.PHONY: help setup run test tests campaign lint scripts clean
+.PHONY: help setup run test tests campaign coverage lint scripts clean
 
 help:
 	@echo 'make run       set up and start the app      (ARGS="--port 8000" passes flags on)'
 	@echo 'make test      set up, lint, run every test  (ARGS="tests/core -x" passes arguments on to pytest)'
-	@echo 'make campaign  every test with the full counts of files, kills and examples'
+	@echo 'make campaign  every test, with the full counts of files, kills and examples: an hour'
+	@echo 'make coverage  the lines of core and app that make test runs'
 	@echo 'make lint      ruff and mypy; types of the scripts, where npm is'
 	@echo 'make clean     remove .venv and caches; your runs and documents stay'
 
 run: setup
 	@.venv/bin/python app.py $(ARGS)
 
-# Four workers, a file to each at a time: the files with a browser or a server keep theirs to themselves, and wait more than they compute.
+# Three workers, a file to each at a time: files with a browser wait more than they compute.
 # In the order of their names, after the longest (LONGEST and LONG in tests/conftest.py): so that none is left for the end.
 # What is compiled once is kept, whatever the environment says: each worker, server and command would do it again.
-PYTEST := PYTHONDONTWRITEBYTECODE= .venv/bin/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
+PYTEST := -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+RUN := PYTHONDONTWRITEBYTECODE= .venv/bin/python
 
 # mypy takes half a minute of one core without its cache, in which browsers and servers leave time to spare.
 test: setup
 	@$(MAKE) --no-print-directory -j2 lint tests
 
 tests: setup
-	@$(PYTEST) $(ARGS)
+	@$(RUN) $(PYTEST) $(ARGS)
 
-# The same tests, what they draw at random drawn far more often (COUNTS in tests/conftest.py), every table made anew. For docs/security.md.
+# Every test, also those that `make test` has no time for, and what is drawn at random drawn far more often (COUNTS in tests/conftest.py).
 campaign: lint
-	@QRAG_CAMPAIGN=1 $(PYTEST) $(ARGS)
+	@QRAG_CAMPAIGN=1 $(RUN) $(PYTEST) $(ARGS)
+
+coverage: setup
+	@rm -rf .coverage
+	@$(RUN) -m coverage run $(PYTEST) $(ARGS); tests=$$?; .venv/bin/coverage combine -q && .venv/bin/coverage report; exit $$tests
 
 lint: setup
 	@.venv/bin/ruff check .
@@ -76,5 +82,5 @@ endif
 	@rm .venv/.installing && touch $@
 
 clean:
-	rm -rf .venv node_modules .pytest_cache .ruff_cache .mypy_cache .hypothesis tests/artifacts
+	rm -rf .venv .coverage node_modules .pytest_cache .ruff_cache .mypy_cache .hypothesis tests/artifacts
 	find app core tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
