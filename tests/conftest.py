@@ -180,6 +180,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "QRAG_LLM_KEY",
         "QRAG_LLM_ALLOW",
         "QRAG_PUSH_TOKEN",
+        "QRAG_DATA",
     ):
         os.environ.pop(name, None)
     os.environ["OMP_NUM_THREADS"] = "1"  # threads of several workers on one core wait for each other
