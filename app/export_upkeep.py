@@ -83,6 +83,8 @@ class ExportUpkeep:
             self._bring_together()
         except UserError as error:
             _logger.warning("the copy of the log: %s (next try in %.0f s)", error, self._pause)
+        except Exception:
+            _logger.exception("the copy of the log (next try in %.0f s)", self._pause)
 
     def _bring_together(self) -> None:
         commit = self._copy.commit()

@@ -474,17 +474,17 @@ class Services:
         pause, expired_at = _SNAPSHOT_PAUSE, -_EXPIRY_PAUSE
         while not self._closing.wait(pause):
             began = time.monotonic()
-            try:
-                if began - expired_at > _EXPIRY_PAUSE:
+            if began - expired_at > _EXPIRY_PAUSE:
+                expired_at = began
+                with _survived("deleting what visitors left behind"):
                     self._forget_runs(expire(log, now() - RETENTION))
+                with _survived("trimming the caches"):
                     trim_caches(self._cache_bytes, time.time() - RETENTION.total_seconds())
-                    expired_at = began
+            with _survived("copying the log for other programs"):
                 if log.import_inbox() or self._unread.is_set():
                     self._unread.clear()
                     log.snapshot()
                     freed.give_back()
-            except LogError as error:
-                _logger.warning("the log could not be copied for other programs: %s", error)
             # a large log must not be copied all the time
             pause = max(_SNAPSHOT_PAUSE, 20 * (time.monotonic() - began))
 
@@ -499,6 +499,17 @@ class Services:
         if self._export is not None:
             self._export.close()
         self.log.close()
+
+
+@contextmanager
+def _survived(doing: str) -> Iterator[None]:
+    """Whatever fails inside is told in the app's log, and the thread goes on."""
+    try:
+        yield
+    except LogError as error:
+        _logger.warning("%s failed: %s", doing, error)
+    except Exception:
+        _logger.exception("%s failed", doing)
 
 
 def logged_label(label: Labelled | None) -> dict[str, Any] | None:

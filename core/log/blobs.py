@@ -15,6 +15,7 @@ import zlib
 import numpy as np
 
 from core.errors import LogError
+from core.log.bounds import check_bounds
 from core.types import ChunkTable
 
 MAX_CHUNKS = 20_000_000
@@ -121,6 +122,7 @@ def decode_table(blob: bytes) -> ChunkTable:
 def _table(header: bytes, data: bytes) -> ChunkTable:
     try:
         values = json.loads(header)
+        check_bounds({name: values[name] for name in ("n", "n_duplicates")})
         n = int(values["n"])
         paths = tuple(tuple(str(part) for part in path) for path in values["heading_paths"])
         columns, offset = {}, 0
@@ -140,7 +142,7 @@ def _table(header: bytes, data: bytes) -> ChunkTable:
             paths,
             int(values["n_duplicates"]),
         )
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise LogError(
             f"a logged chunk table is damaged ({error}); the document has to be cut again"
         ) from error

@@ -20,6 +20,7 @@ from pydantic.dataclasses import dataclass as checked_dataclass
 
 from core.errors import LogError, RunNotFound
 from core.evaluate.rows import EpisodeRow
+from core.log.bounds import check_bounds
 from core.log.database import Connection, WritableLog, storable
 from core.log.queries import MINE, RunReader, rows_by_name
 from core.log.records import new_run_id, now
@@ -139,7 +140,8 @@ def take_in(log: WritableLog, path: Path) -> bool:
     """Enter an inbox file; False when it brought nothing new. Raises MalformedRuns."""
     try:
         measurement = _MEASUREMENT.validate_json(path.read_bytes())
-    except (ValidationError, OSError) as error:
+        check_bounds(_MEASUREMENT.dump_python(measurement))
+    except (ValidationError, OSError, LogError) as error:
         raise MalformedRuns(
             f"{path} holds no evaluation and no training ({str(error).splitlines()[0]}); make it again"
         ) from error

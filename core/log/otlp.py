@@ -126,10 +126,10 @@ class Sender:
             due, run = item
             self._closing.wait(max(0.0, due - time.monotonic()))
             try:
-                logged = run()
-            except LogError:  # deleted meanwhile, or a visitor's
-                continue
-            try:
+                try:
+                    logged = run()
+                except LogError:  # deleted meanwhile, or a visitor's
+                    continue
                 self._receiver.send(spans_of(logged))
                 self._failing = False
             except Exception as error:  # whatever it is, the next run is sent all the same

@@ -225,24 +225,29 @@ class ExperimentLog(RunReader):
     def import_inbox(self) -> int:
         """Take in what other processes left in the inbox: runs, evaluations, trainings; how many were new.
 
-        A file that is none of these is set aside as `*.rejected`. Raises LogError when the log can't be
-        written; the files stay.
+        A file that is none of these is set aside as `*.rejected`; one that the log can't take in now stays,
+        and the others come in all the same. Both are told in the process's log.
         """
         count = 0
         for path in sorted(
             path for pattern in ("*.jsonl", *PATTERNS) for path in inbox_of(self.path).glob(pattern)
         ):
             try:
-                count += (
-                    import_file(self, path, keep_owner=True)
-                    if path.suffix == ".jsonl"
-                    else take_in(self, path)
-                )
-            except MalformedRuns as error:
-                _logger.warning("set aside as %s.rejected: %s", path, error)
-                os.replace(path, f"{path}.rejected")
-            else:
-                path.unlink()
+                count += self._take_in(path)
+            except Exception as error:  # whatever it is, the next file may be better
+                _logger.warning("%s stays: %s", path, error, exc_info=not isinstance(error, LogError))
+        return count
+
+    def _take_in(self, path: Path) -> int:
+        try:
+            count = (
+                import_file(self, path, keep_owner=True) if path.suffix == ".jsonl" else take_in(self, path)
+            )
+        except (MalformedRuns, RunNotFound) as error:  # or another's training
+            _logger.warning("set aside as %s.rejected: %s", path, error)
+            os.replace(path, f"{path}.rejected")
+            return 0
+        path.unlink()
         return count
 
     def _settle(self) -> None:

@@ -3,7 +3,8 @@
 What exports, imports and the inbox are made of. A run is a `run` line, a `document` line for each text that
 no earlier run of the file brought, its `event` and `detail` lines and an `end` line; arrays are base64 of the
 log's own blobs, so nothing is lost. Whoever wrote a file is not trusted: every line has a bound, every field
-a type, fields that don't exist are refused, texts must fit their hashes, and nothing is unpickled.
+a type, numbers and dates have bounds (`core.log.bounds`), fields that don't exist are refused, texts must
+fit their hashes, and nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from core.config import ChunkConfig, EpisodeConfig
 from core.errors import LogError
 from core.events import StepScores, StepTaken, Stopped, event_from_json, event_to_json
 from core.log.blobs import MAX_CHUNKS, decode_foreign_table, decode_scores, encode_scores, encode_table
+from core.log.bounds import check_bounds
 from core.log.records import DetailName, FinalStatus, LoggedDocument, RunRecord, detail_json
 from core.types import CHUNK_TYPES, Document, DocumentKind
 
@@ -93,10 +95,12 @@ if TYPE_CHECKING:  # made at run time, so a type checker can't follow
     _Record: TypeAlias = Any
     _Step: TypeAlias = Any
     _Stop: TypeAlias = Any
+    _Chunking: TypeAlias = Any
 else:
     _Record = _strict_model(RunRecord, {"owner"})
     _Step = _strict_model(StepTaken, {"scores"})
     _Stop = _strict_model(Stopped, {"scores"})
+    _Chunking = _strict_model(ChunkConfig, set())
 
 
 class _DocumentRef(BaseModel):
@@ -211,7 +215,7 @@ def read_runs(path: Path, *, keep_owner: bool = False) -> Iterator[FinishedRun]:
                 number += 1
                 if len(line) > MAX_LINE_BYTES:
                     raise MalformedRuns(f"the line is longer than {MAX_LINE_BYTES:,} bytes")
-                pending.append(_Line.validate_json(line))
+                pending.append(_read(line))
                 if len(pending) > MAX_EVENTS:
                     raise MalformedRuns(f"the run has more than {MAX_EVENTS:,} lines")
                 if isinstance(pending[-1], _EndLine):
@@ -238,9 +242,15 @@ def read_runs(path: Path, *, keep_owner: bool = False) -> Iterator[FinishedRun]:
 def check_lines(lines: Sequence[str]) -> None:
     """Raises MalformedRuns unless a run's lines can be read again: a log may hold what a file must not."""
     try:
-        _finished([_Line.validate_json(line) for line in lines], True, set())
+        _finished([_read(line) for line in lines], True, set())
     except (LogError, ValueError, TypeError) as error:
         raise MalformedRuns(str(error)) from error
+
+
+def _read(text: str | bytes) -> Any:
+    line = _Line.validate_json(text)
+    check_bounds(line.model_dump())
+    return line
 
 
 def _finished(lines: list[Any], keep_owner: bool, brought: set[str]) -> FinishedRun:
@@ -300,7 +310,7 @@ def _check_record(record: RunRecord) -> None:
     config.check_searched(record.n_chunks)
     for values in record.chunking:
         if values != {"chunker": "given"}:
-            ChunkConfig(**values)
+            ChunkConfig(**_Chunking(**values).model_dump())
 
 
 def _check_tables(documents: tuple[LoggedDocument, ...], n_chunks: int) -> None:
@@ -319,6 +329,7 @@ def _check_tables(documents: tuple[LoggedDocument, ...], n_chunks: int) -> None:
         if (
             not inside
             or table.type_code.max() >= len(CHUNK_TYPES)
+            or table.n_tokens.min() < 0
             or not 0 <= table.heading_code.min() <= table.heading_code.max() < len(table.heading_paths)
         ):
             raise MalformedRuns(f"the chunk table of document {document.title[:80]!r} does not fit its text")
@@ -354,11 +365,15 @@ def _check_order(events: tuple[StepTaken | Stopped, ...], n_events: int, record:
             f"there are {len(events)} events instead of {n_events}, or some after the end of the run"
         )
     if events and isinstance(events[-1], Stopped):
-        _check_review(events[-1], steps[-1] if steps else record.fork_step or 0, record.n_chunks)
+        _check_end(events[-1], steps[-1] if steps else record.fork_step or 0, record.n_chunks)
 
 
-def _check_review(stopped: Stopped, n_steps: int, n_chunks: int) -> None:
-    """What the views rely on: a value a step, and nothing taken back without one."""
+def _check_end(stopped: Stopped, n_steps: int, n_chunks: int) -> None:
+    """What the log and the views rely on: all steps counted, in a review a value a step, and
+    nothing taken back without one.
+    """
+    if stopped.n_steps != n_steps:
+        raise MalformedRuns(f"the run stopped after {stopped.n_steps} steps instead of {n_steps}")
     inside = all(0 <= chunk_id < n_chunks for chunk_id in stopped.taken_back)
     if len(stopped.review) not in (0, n_steps) or len(stopped.taken_back) > len(stopped.review) or not inside:
         raise MalformedRuns(

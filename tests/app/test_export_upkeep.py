@@ -78,6 +78,23 @@ def test_a_hub_that_is_away_is_tried_again(
     )
 
 
+def test_a_look_that_fails_in_an_unknown_way_is_not_the_last(
+    hub_stand_in: HubStandIn,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with ExperimentLog.open(tmp_path / "log.duckdb") as log:
+        log_run(log, make_record())
+        with closing(ExportUpkeep(log, LogCopy(connect(), NAME), pause=0.05)):
+            wait_until(lambda: n_pushed(hub_stand_in) == 1)
+            with monkeypatch.context() as patch:
+                patch.setattr("core.hub.export._MAX_INDEX_BYTES", "no number")
+                log_run(log, make_record())
+                wait_until(lambda: "TypeError" in caplog.text)
+            wait_until(lambda: n_pushed(hub_stand_in) == 2)
+
+
 def test_nothing_new_asks_for_the_commit_and_no_more(hub_stand_in: HubStandIn, tmp_path: Path) -> None:
     with ExperimentLog.open(tmp_path / "log.duckdb") as log:
         log_run(log, make_record())

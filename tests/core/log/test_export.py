@@ -165,6 +165,12 @@ def set_table(lines: list[dict[str, Any]], table: ChunkTable) -> None:
     lines[0]["documents"][0]["table"] = base64.b64encode(encode_table(table)).decode()
 
 
+def set_header(lines: list[dict[str, Any]], n_duplicates: str) -> None:
+    packed = zlib.decompress(encode_table(chunk_table()))
+    packed = packed.replace(b'"n_duplicates": 2', f'"n_duplicates": {n_duplicates}'.encode(), 1)
+    lines[0]["documents"][0]["table"] = base64.b64encode(zlib.compress(packed)).decode()
+
+
 HOSTILE_EDITS: dict[str, Callable[[list[dict[str, Any]]], object]] = {
     "unknown field": lambda lines: edit(lines, 0, surprise=1),
     "unknown field in the record": lambda lines: lines[0]["record"].update(surprise=1),
@@ -198,6 +204,7 @@ HOSTILE_EDITS: dict[str, Callable[[list[dict[str, Any]]], object]] = {
         lambda lines: lines[0]["record"].update(label={"support": [1, 50]})
     ),
     "forbidden chunk does not exist": lambda lines: lines[0]["record"]["config"].update(forbidden=[50]),
+    "chunks of broken tokens": lambda lines: lines[0]["record"]["chunking"][0].update(max_tokens=64.5),
     "chunking is unknown": lambda lines: lines[0]["record"].update(chunking=[{"chunker": "axe"}]),
     "table of another length": lambda lines: set_table(lines, chunk_table(49)),
     "table beyond the text": lambda lines: set_table(
@@ -209,11 +216,17 @@ HOSTILE_EDITS: dict[str, Callable[[list[dict[str, Any]]], object]] = {
     "table with a heading that does not exist": lambda lines: set_table(
         lines, replace(chunk_table(), heading_paths=())
     ),
+    "table with duplicates without end": lambda lines: set_header(lines, "1e999"),
+    "table with a deep header": lambda lines: set_header(lines, "[" * 20_000 + "]" * 20_000),
+    "table with chunks of fewer than no tokens": lambda lines: set_table(
+        lines, replace(chunk_table(), n_tokens=-chunk_table().n_tokens)
+    ),
     "unknown event": lambda lines: lines[2]["event"].update(event="run_code"),
     "first event inside": lambda lines: lines[2]["event"].update(event="run_started"),
     "step is missing": lambda lines: lines.pop(3),
     "steps swapped": lambda lines: lines.insert(2, lines.pop(3)),
     "end before its time": lambda lines: lines.insert(2, lines.pop(5)),
+    "end after fewer steps": lambda lines: lines[5]["event"].update(n_steps=1),
     "review of fewer choices": lambda lines: lines[5]["event"].update(review=[0.5, 0.1]),
     "review of texts": lambda lines: lines[5]["event"].update(review=["0.5", "0.1", "0.2"]),
     "taken back without a review": lambda lines: lines[5]["event"].update(taken_back=[1]),

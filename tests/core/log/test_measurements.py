@@ -27,6 +27,7 @@ from core.log import (
 from core.log.inbox import inbox_of
 from tests.core.evaluate.rows import make_row
 from tests.core.log.conftest import Owner
+from tests.core.log.recording import log_run, make_record
 
 ROWS: tuple[EpisodeRow, ...] = (
     make_row(id="q1"),
@@ -149,6 +150,28 @@ def test_through_the_inbox_of_another_process(path: Path, owner: Owner) -> None:
     with open_reader(path) as reader:
         assert read_evaluation(reader, evaluation.evaluation_id, "anna") == evaluation
         assert read_training(reader, training.training_id) == make_training(3, training.training_id)
+
+
+def test_a_file_that_can_not_come_in_does_not_keep_the_others_out(
+    log: ExperimentLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Another's training is set aside; what the log has no room for stays."""
+    inbox, taken = InboxLog(log.path), "0" * 32
+    log.keep(make_training(1, taken))
+    inbox.keep(make_training(2, taken, owner="bert"))
+    run_id = log_run(inbox, make_record()).run_id
+    assert log.import_inbox() == 1
+    assert log.get(run_id).n_steps == 3
+    log.write(lambda con: con.execute("DROP TABLE evaluations"))
+    left = new_evaluation(ROWS, {})
+    inbox.keep(left)
+    inbox.keep(make_training(1, new_run_id()))
+    assert log.import_inbox() == 1
+    assert {path.name for path in inbox_of(log.path).iterdir()} == {
+        f"{taken}.training.rejected",
+        f"{left.evaluation_id}.evaluation",
+    }
+    assert [f"{left.evaluation_id}.evaluation stays: " in line for line in caplog.messages] == [False, True]
 
 
 def test_a_broken_inbox_file_is_set_aside(log: ExperimentLog) -> None:

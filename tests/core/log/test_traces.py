@@ -282,6 +282,17 @@ def test_a_receiver_that_is_gone_or_slow_costs_a_run_nothing(
     assert "status 503" in warnings[0]
 
 
+def test_a_run_that_can_not_be_read_does_not_keep_the_next_from_being_sent(
+    collector: Collector, log: ExperimentLog
+) -> None:
+    broken, whole = logged(log), logged(log)
+    log.write(lambda con: con.execute("UPDATE events SET event = '{}' WHERE run_id = ?", [broken.run_id]))
+    with closing(Sender(Receiver.at(collector.address), wait=0.0)) as sender:
+        for run_id in (broken.run_id, whole.run_id):
+            sender.offer(lambda run_id=run_id: finished_run(log, run_id, None))  # type: ignore[misc]
+    assert collector.trace_ids == [whole.run_id]
+
+
 def test_a_receiver_that_hangs_does_not_hold_up_the_end(
     collector: Collector, log: ExperimentLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
