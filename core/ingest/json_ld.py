@@ -8,6 +8,7 @@ depth. Of schema.org it knows the names `@type` and `@graph` alone.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -30,7 +31,7 @@ def parse_json_ld(sources: Iterable[str]) -> tuple[tuple[Any, ...], tuple[str, .
             n_left_out += 1
             continue
         try:
-            values.append(_plain(json.loads(_unwrap(source), strict=False, parse_constant=_refuse)))
+            values.append(_plain(json.loads(_unwrap(source), strict=False)))
         except (ValueError, RecursionError):
             n_bad += 1
     notices = [f"{n_bad} JSON-LD blocks of the page are not valid JSON."] if n_bad else []
@@ -131,12 +132,10 @@ def _unwrap(source: str) -> str:
     return source.rstrip(";")
 
 
-def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is not JSON")
-
-
 def _plain(value: Any, depth: int = 0) -> Any:
-    """The value without lone surrogates, which nothing stores. Raises ValueError when it is too deep."""
+    """The value without lone surrogates, which nothing stores. Raises ValueError when it is too deep, or has
+    a number that JSON can't say: NaN, or 1e999, which is read as infinity.
+    """
     if depth > MAX_JSON_LD_DEPTH:
         raise ValueError(f"nested deeper than {MAX_JSON_LD_DEPTH} levels")
     match value:
@@ -146,5 +145,7 @@ def _plain(value: Any, depth: int = 0) -> Any:
             return [_plain(item, depth + 1) for item in value]
         case dict():
             return {_plain(key): _plain(item, depth + 1) for key, item in value.items()}
+        case float() if not math.isfinite(value):
+            raise ValueError(f"{value} is not JSON")
         case _:
             return value
