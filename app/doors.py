@@ -1,8 +1,8 @@
-"""Middleware between the front door and Gradio: which paths there are, who may use them, how much they read.
+"""Paths, sign-in, files and bodies, looked at before Gradio does.
 
-Gradio's server does more than this app needs: it fetches addresses, forwards requests, records, profiles,
-and parses any body before it looks at the sign-in. Here only the paths that the app uses are let through,
-a caller who has to sign in does so first, and a body is counted while it streams.
+Gradio's server does more than this app needs: it fetches addresses, forwards requests, records, profiles, and
+parses any body before it looks at the sign-in. Middleware behind the front door lets only the paths through
+that the app uses; a caller who has to sign in does so first, and a body is counted while it streams.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ import secrets
 from pathlib import Path
 from typing import Any
 
-from gradio.route_utils import Headers
+from gradio.route_utils import Headers, StarletteRequest
 from gradio.routes import JSONResponse
-from starlette.requests import HTTPConnection
 
 from core.ingest.limits import MAX_FILE_BYTES
 
@@ -184,7 +183,7 @@ def _signed_in(scope: Any) -> bool:
     app = scope["app"]
     if app.auth is None:
         return True
-    cookies = HTTPConnection(scope).cookies
+    cookies = StarletteRequest(scope).cookies
     names = (f"access-token-{app.cookie_id}", f"access-token-unsecure-{app.cookie_id}")
     return any(cookies.get(name) in app.tokens for name in names)
 
