@@ -3,37 +3,49 @@
 from __future__ import annotations
 
 import json
+import os
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
 from itertools import repeat
 from pathlib import Path
 
+import gradio as gr
 import httpx
 import pytest
 from pydantic import SecretStr
 
+from app.calls.endpoints import server_options
+from app.services import Services
 from app.settings import Settings
+from core.cli import main
+from core.errors import LogError
 from core.log import ExperimentLog, open_reader
 from core.log.push import MAX_PUSH_BYTES, PUSH, WANTED, signed_headers
 from core.log.transfer import finished_run
 from core.log.wire import run_lines
-from tests.app.conftest import RunningApp, served
+from tests.app.conftest import RunningApp
+from tests.app.conftest import served as served_app
+from tests.app.served import served
 from tests.conftest import RecordAttack
 from tests.core.log.recording import log_run, make_record
+from tests.waiting import wait_until
 
 TOKEN = "canary-of-both-machines"
 
 
 @pytest.fixture(scope="module")
 def taking_app(tmp_path_factory: pytest.TempPathFactory, tiny: Path) -> Iterator[RunningApp]:
-    """A public app, for strangers, that takes runs."""
-    with ExitStack() as stack:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("QRAG_PUSH_TOKEN", TOKEN)
-            home = tmp_path_factory.mktemp("home")
-            app = stack.enter_context(served(home, "--public", "--checkpoint", str(tiny)))
-        yield app
+    """A public server of this process, for strangers, that takes runs."""
+    home = tmp_path_factory.mktemp("home")
+    settings = Settings(
+        public=True, checkpoint=str(tiny), log=home / "log.duckdb", push_token=SecretStr(TOKEN)
+    )
+    services = Services(settings)
+    with gr.Blocks() as blocks:
+        gr.Textbox()
+    with served(blocks, app_kwargs=server_options(settings, services)) as url:
+        yield RunningApp(url, home, os.getpid())
+    services.close()
 
 
 @pytest.fixture
@@ -47,12 +59,22 @@ def mine(tmp_path: Path) -> Path:
     return path
 
 
-def pushed(app: RunningApp, log: Path) -> dict[str, int]:
-    done = app.command("runs", "push", app.url, "--log", str(log), "--json")
-    assert done.returncode == 0, done.stderr
-    assert TOKEN not in done.stdout + done.stderr
-    counts: dict[str, int] = json.loads(done.stdout)
-    return counts
+Push = Callable[[RunningApp, Path], dict[str, int]]
+
+
+@pytest.fixture
+def push(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Push:
+    """What `runs push` says it has done."""
+    monkeypatch.setenv("QRAG_PUSH_TOKEN", TOKEN)
+
+    def push(app: RunningApp, log: Path) -> dict[str, int]:
+        assert main(["runs", "push", app.url, "--log", str(log), "--json"]) == 0
+        said = capsys.readouterr()
+        assert TOKEN not in said.out + said.err
+        counts: dict[str, int] = json.loads(said.out)
+        return counts
+
+    return push
 
 
 def post(app: RunningApp, asked: str, body: bytes, token: str = TOKEN, **headers: str) -> httpx.Response:
@@ -69,25 +91,38 @@ def lines(log: Path) -> bytes:
         return "".join(run_lines(finished_run(opened, run_id, None), set())).encode()
 
 
-def test_runs_come_once_and_as_they_were(taking_app: RunningApp, mine: Path) -> None:
-    assert pushed(taking_app, mine) == {"pushed": 2, "there": 0, "refused": 0}
-    assert pushed(taking_app, mine) == {"pushed": 0, "there": 2, "refused": 0}
+def test_runs_come_once_and_as_they_were(taking_app: RunningApp, mine: Path, push: Push) -> None:
+    assert push(taking_app, mine) == {"pushed": 2, "there": 0, "refused": 0}
+    assert push(taking_app, mine) == {"pushed": 0, "there": 2, "refused": 0}
     with ExperimentLog.open(mine) as log:
         known = {row.run_id: finished_run(log, row.run_id, None) for row in log.search(owner=None).rows}
         added = log_run(log, make_record(query="Who has the key?"))
-    assert pushed(taking_app, mine) == {"pushed": 1, "there": 2, "refused": 0}
+    assert push(taking_app, mine) == {"pushed": 1, "there": 2, "refused": 0}
     again = post(taking_app, PUSH, lines(mine))
     assert (again.status_code, again.json()) == (200, {"new": False})
-    listed: set[str] = set()
-    while not {*known, added.run_id} <= listed:  # readers see it with the next snapshot
-        shown = taking_app.command("runs", "list", "--json")
-        if shown.returncode == 0:
-            listed = {run["run_id"] for run in json.loads(shown.stdout)["runs"]}
+    wait_until(lambda: {*known, added.run_id} <= listed(taking_app))  # readers see it with the next snapshot
     with open_reader(taking_app.home / "log.duckdb") as reader:
         for run_id, run in known.items():
             assert finished_run(reader, run_id, None).events == run.events
             assert reader.get(run_id).record == run.record
-    assert TOKEN not in (taking_app.home / "app.out").read_text()
+
+
+def listed(app: RunningApp) -> set[str]:
+    """Runs that the app's log shows to programs beside it."""
+    try:
+        with open_reader(app.home / "log.duckdb") as reader:
+            return {row.run_id for row in reader.search(owner=None).rows}
+    except LogError:
+        return set()
+
+
+@pytest.mark.campaign
+def test_an_app_started_with_a_token_takes_runs_and_keeps_it_secret(
+    tmp_path: Path, tiny: Path, mine: Path, push: Push
+) -> None:
+    with served_app(tmp_path, "--public", "--checkpoint", str(tiny)) as app:
+        assert push(app, mine) == {"pushed": 2, "there": 0, "refused": 0}
+    assert TOKEN not in (tmp_path / "app.out").read_text()
 
 
 def test_what_is_no_run_is_refused_in_a_sentence(
@@ -121,7 +156,11 @@ def test_what_is_no_run_is_refused_in_a_sentence(
 
 
 def test_nobody_else_gets_in(
-    taking_app: RunningApp, tiny_app: RunningApp, mine: Path, record_attack: RecordAttack
+    taking_app: RunningApp,
+    tiny_app: RunningApp,
+    mine: Path,
+    capsys: pytest.CaptureFixture[str],
+    record_attack: RecordAttack,
 ) -> None:
     whole = lines(mine)
     signed = signed_headers(SecretStr(TOKEN), PUSH, whole, time.time())
@@ -139,13 +178,14 @@ def test_nobody_else_gets_in(
     assert post(
         taking_app, WANTED, json.dumps([json.loads(whole.splitlines()[0])["record"]["run_id"]]).encode()
     )
-    without = tiny_app.command("runs", "push", tiny_app.url, "--log", str(mine))
-    assert (without.returncode, "QRAG_PUSH_TOKEN is not set" in without.stderr) == (2, True)
+    assert main(["runs", "push", tiny_app.url, "--log", str(mine)]) == 2
+    assert "QRAG_PUSH_TOKEN is not set" in capsys.readouterr().err
     record_attack(
         "pushes over HTTP, forged, replayed or from a page", len(refused), "all refused in a sentence"
     )
 
 
+@pytest.mark.campaign
 def test_a_body_without_end_is_cut_off(taking_app: RunningApp, record_attack: RecordAttack) -> None:
     """No length is announced."""
     blocks = repeat(b"x" * (1 << 20), MAX_PUSH_BYTES // (1 << 20) + 2)
