@@ -29,6 +29,7 @@ from tests.app.served import served
 from tests.conftest import RecordAttack
 
 JOIN = "/gradio_api/queue/join"
+HTTP = httpx.Client(timeout=60)
 
 
 def page() -> gr.Blocks:
@@ -74,7 +75,7 @@ def closed_url() -> Iterator[str]:
     ],
 )
 def test_gradio_s_other_paths_are_closed(url: str, path: str) -> None:
-    answer = httpx.get(url + path, timeout=30)
+    answer = HTTP.get(url + path)
     assert answer.status_code == 404
     assert answer.json() == {"detail": "there is nothing at this address; begin at /"}
 
@@ -99,7 +100,7 @@ def test_gradio_s_other_paths_are_closed(url: str, path: str) -> None:
 )
 def test_a_file_s_address_names_nothing_else(url: str, named: str) -> None:
     named = named.format(folder=get_upload_folder())
-    answer = httpx.get(f"{url}/gradio_api/file={named}", timeout=30)
+    answer = HTTP.get(f"{url}/gradio_api/file={named}")
     assert answer.status_code == 403
     assert answer.json() == {"detail": "no file is handed out at this address"}
     assert answer.headers["Content-Security-Policy"] == "sandbox; default-src 'none'"
@@ -110,7 +111,7 @@ def test_what_is_handed_out_is_kept_apart_from_the_app(url: str, name: str) -> N
     file = Path(get_upload_folder()) / "made" / name
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("<script>alert(1)</script>")
-    answer = httpx.get(f"{url}/gradio_api/file={file}", timeout=30)
+    answer = HTTP.get(f"{url}/gradio_api/file={file}")
     assert answer.text == file.read_text()
     assert answer.headers["Content-Security-Policy"] == "sandbox; default-src 'none'"
     assert answer.headers["Content-Disposition"].startswith("attachment")
@@ -118,7 +119,7 @@ def test_what_is_handed_out_is_kept_apart_from_the_app(url: str, name: str) -> N
 
 
 def upload(url: str, text: bytes) -> Path:
-    [path] = httpx.post(f"{url}/gradio_api/upload", files={"files": ("note.txt", text)}, timeout=30).json()
+    [path] = HTTP.post(f"{url}/gradio_api/upload", files={"files": ("note.txt", text)}).json()
     return Path(path)
 
 
@@ -126,8 +127,8 @@ def test_uploads_are_opened_and_handed_out_to_nobody(url: str) -> None:
     first, second = upload(url, b"the same words"), upload(url, b"the same words")
     assert first.parent != second.parent, "whoever has the same words learns nothing of the other's"
     for path in (first, second, first.parent / "other.txt"):
-        for ask in (httpx.get, httpx.head):
-            assert ask(f"{url}/gradio_api/file={path}", timeout=30).status_code == 403
+        for ask in (HTTP.get, HTTP.head):
+            assert ask(f"{url}/gradio_api/file={path}").status_code == 403
     assert first.parents[1].stat().st_mode & 0o077 == 0
     opened = RawPage(url).press("open", files=[file_data(str(first))])
     assert '"data":["14"]' in opened.replace(" ", "")
@@ -157,6 +158,7 @@ def test_an_event_names_no_address(url: str, given: Any) -> None:
 
 
 def post(url: str, body: bytes, path: str = JOIN) -> httpx.Response:
+    """On a connection of its own, which the server may cut off."""
     return httpx.post(url + path, content=body, headers={"Content-Type": "application/json"}, timeout=60)
 
 
@@ -214,10 +216,10 @@ def test_the_sign_in_is_looked_at_before_the_body(closed_url: str) -> None:
     ):
         assert " 401 " in answer_to_headers(closed_url, path, 1000)
     for path in ("/gradio_api/heartbeat/a", "/gradio_api/info", f"/gradio_api/file={get_upload_folder()}/a"):
-        assert httpx.get(closed_url + path, timeout=30).status_code == 401
+        assert HTTP.get(closed_url + path).status_code == 401
     forged = {"Cookie": "access-token-x=1; access-token-unsecure-x=1"}
-    assert httpx.get(f"{closed_url}/gradio_api/info", headers=forged, timeout=30).status_code == 401
-    assert "auth_required" in httpx.get(closed_url, timeout=30).text
+    assert HTTP.get(f"{closed_url}/gradio_api/info", headers=forged).status_code == 401
+    assert "auth_required" in HTTP.get(closed_url).text
     came = RawPage(closed_url, user=("ann", "correct-horse")).press("text", "change", text="four")
     assert '"data":["4"]' in came.replace(" ", "")
 
@@ -226,7 +228,7 @@ def test_the_sign_in_is_looked_at_before_the_body(closed_url: str) -> None:
 def test_no_header_of_a_stranger_s_becomes_the_app_s_address(url: str, name: str) -> None:
     headers = {name: "http://evil.example" if name == "X-Gradio-Server" else "evil.example"}
     for path in ("/", "/config"):
-        assert "evil.example" not in httpx.get(url + path, headers=headers, timeout=30).text
+        assert "evil.example" not in HTTP.get(url + path, headers=headers).text
 
 
 json_values = st.recursive(
@@ -244,6 +246,7 @@ def test_structure_is_counted_however_the_bytes_are_cut(value: Any, size: int) -
     assert structure.n == len(re.findall(rb"[\[{,]", re.sub(rb'"(?:[^"\\]|\\.)*"', b"", written)))
 
 
+@pytest.mark.campaign
 def test_no_foreign_server_is_asked_and_no_foreign_script_runs(chromium_path: str) -> None:
     """In a network of their own, where a hostile server has an address that looks public. Needs Linux."""
     walled = ["unshare", "--net", "--map-root-user", sys.executable, "-m", "tests.app.walled", chromium_path]
