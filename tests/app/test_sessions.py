@@ -7,6 +7,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import gradio as gr
 import pytest
@@ -19,6 +20,7 @@ from app.pages.explore.actions import Explorer
 from app.pages.explore.opening import Opener
 from app.services import MAX_LEFT_RUNS, Services
 from app.session import Session
+from app.settings import Settings
 from core.config import EpisodeConfig
 from tests.app.raw_page import RawPage
 from tests.app.served import served
@@ -78,19 +80,26 @@ def test_runs_that_were_left_make_room_for_those_after_them(services: Services) 
     assert seen_again.run == first.token
 
 
-@pytest.fixture
-def url(services: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+@pytest.fixture(scope="module")
+def served_app(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Services]]:
     """A server that lets go of closed pages at once."""
-    monkeypatch.setattr(held, "CLOSED_SECONDS", 0.2)
-    blocks = build_app(services)
-    with served(queue_up(blocks, services.settings, QUEUE_SIZE), mcp_server=False) as url:
-        keep_lean(blocks, services)
-        yield url
+    services = Services(
+        Settings(checkpoint=str(tiny), log=tmp_path_factory.mktemp("sessions") / "log.duckdb")
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(held, "CLOSED_SECONDS", 0.2)
+        blocks = build_app(services)
+        with served(queue_up(blocks, services.settings, QUEUE_SIZE), mcp_server=False) as url:
+            keep_lean(blocks, services)
+            yield url, services
+    services.close()
 
 
-def test_closed_pages_free_what_they_had_open(url: str, services: Services) -> None:
+def test_closed_pages_free_what_they_had_open(served_app: tuple[str, Services]) -> None:
+    url, services = served_app
     stays = RawPage(url)
     stays.load("")
+    n_documents, n_runs = held_by(services)
     with ExitStack() as open_pages:
         for _ in range(3):
             page = RawPage(url)
@@ -99,17 +108,24 @@ def test_closed_pages_free_what_they_had_open(url: str, services: Services) -> N
             assert "step 2 of 2" in page.press(
                 "qx-run", qx_question="where was mary ?", qx_budget=2, qx_stops=False
             )
-        assert (len(services.library.corpora.all()), len(services.library.runs.all())) == (4, 3)
-    wait_until(lambda: (len(services.library.corpora.all()), len(services.library.runs.all())) == (1, 0))
+        assert held_by(services) == (n_documents + 3, n_runs + 3)
+    wait_until(lambda: held_by(services) == (n_documents, n_runs))
 
 
-def test_quick_clicks_of_a_page_are_worked_off_one_after_another(url: str, services: Services) -> None:
+def held_by(services: Services) -> tuple[int, int]:
+    """Documents and runs in memory."""
+    return len(services.library.corpora.all()), len(services.library.runs.all())
+
+
+def test_quick_clicks_of_a_page_are_worked_off_one_after_another(served_app: tuple[str, Services]) -> None:
+    url, services = served_app
     page = RawPage(url)
     # as a page sends it whose numbers don't stand there yet
     assert "no document is open yet; wait until it is there" in page.press("qx-run", qx_top_k=0)
     page.load("")
+    before = {run.token for run in services.library.runs.all()}
     for _ in range(5):
         page.queue("qx-step", qx_question="where was mary ?", qx_budget=7, qx_stops=False).raise_for_status()
     page.receive()
-    (run,) = services.library.runs.all()
+    (run,) = (run for run in services.library.runs.all() if run.token not in before)
     assert [step.step for step in run.trace.steps] == [1, 2, 3, 4, 5]

@@ -365,6 +365,7 @@ def test_one_more_document_closes_the_visitors_own_oldest(explorer: Explorer) ->
     assert explorer.attach(run.run_id, None, A).cursor == 4, "the log has it"
 
 
+@pytest.mark.campaign
 @pytest.mark.usefixtures("nothing_known")
 def test_documents_without_a_run_are_found_by_their_visitor_after_a_restart(
     explorer: Explorer, tmp_path: Path
