@@ -40,7 +40,7 @@ from core.evaluate.rows import EpisodeRow
 from core.evaluate.summary import METRICS, compare, summarise
 from core.log import list_evaluations, read_evaluation
 from core.statistics import mean
-from tests.app.conftest import StartApp, wait_ready
+from tests.app.conftest import RunningApp, StartApp, wait_ready
 from tests.app.test_train_tab import write_questions
 from tests.conftest import OpenPage
 from tests.core.evaluate.rows import make_row
@@ -189,9 +189,8 @@ def test_a_default_is_written_for_agents_trained_here_only(
     assert evaluations.get(third).rows[0].stop_threshold == 0.4
 
 
-@pytest.mark.parametrize(
-    ("order", "words"),
-    [
+def test_orders_that_can_not_be_are_refused(evaluations: Evaluations) -> None:
+    for order, words in (
         (EvaluationOrder("qa1", ()), "no agent is chosen"),
         (EvaluationOrder("qa1", ("tiny", "tiny")), "against itself"),
         (EvaluationOrder("qa77", ("tiny",)), "'qa77' does not exist"),
@@ -201,13 +200,9 @@ def test_a_default_is_written_for_agents_trained_here_only(
         (EvaluationOrder("generated", ("tiny",), step_budget=-2), "step budget -2"),
         (EvaluationOrder("generated", ("tiny",), length="far"), "length 'far'"),
         (EvaluationOrder("generated", ("nobody",)), "'nobody' is not on offer"),
-    ],
-)
-def test_orders_that_can_not_be_are_refused(
-    evaluations: Evaluations, order: EvaluationOrder, words: str
-) -> None:
-    with pytest.raises(BadRequest, match=words):
-        evaluations.run(order, lambda _: None)
+    ):
+        with pytest.raises(BadRequest, match=words):
+            evaluations.run(order, lambda _: None)
     assert evaluations.all() == []
     assert evaluations.wait_idle(0)
 
@@ -329,6 +324,61 @@ def pick(page: Page, control: str, text: str) -> None:
     page.get_by_role("option", name=text).first.click()
 
 
+def choose_threshold(page: Page) -> float:
+    """Moves the threshold to the highest and then to the best."""
+    before = page.locator("#qx-evaluate-stops .qx-numbers").inner_text()
+    slider = page.locator("#qx-evaluate-threshold input[type=number]")
+    highest = page.locator("#qx-evaluate-threshold input[type=range]").get_attribute("max")
+    slider.fill(str(highest))
+    slider.press("Tab")
+    expect(page.locator("#qx-evaluate-stops .qx-numbers")).not_to_have_text(before, timeout=20_000)
+    page.locator("#qx-evaluate-best").click()
+    expect(slider).not_to_have_value(str(highest))
+    return float(slider.input_value())
+
+
+def open_first_episode(page: Page, n_rows: int) -> None:
+    """Out of all, on the page and then in Explore, where its steps are the same."""
+    page.locator("#qx-evaluate-filter").get_by_role("button", name=re.compile("^all")).click()
+    expect(page.locator("#qx-evaluate-failures tbody tr")).to_have_count(n_rows)
+    page.locator("#qx-evaluate-failures .qx-link").first.click()
+    expect(page.locator("#qx-evaluate-episode")).to_contain_text("where is the", timeout=60_000)
+    chosen = page.locator("#qx-evaluate-episode .qx-beside > div").first.locator(".qx-mark").all_inner_texts()
+    page.get_by_role("button", name="Open in Explore").locator("visible=true").click()
+    expect(page.locator("#qx-evidence")).to_contain_text("of 2 support chunks found", timeout=60_000)
+    expect(page.locator("#qx-steps .qx-step")).to_have_count(len(chosen), timeout=60_000)
+    shown = page.locator("#qx-steps .qx-step-head .qx-link").all_inner_texts()
+    assert [text.split()[1] for text in shown] == [text.split()[0] for text in chosen]
+
+
+def test_own_questions_are_evaluated_and_an_episode_opens_in_explore(
+    tiny_app: RunningApp, open_page: OpenPage, tmp_path: Path
+) -> None:
+    page = open_page(tiny_app.url)
+    errors: list[str] = []
+    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    wait_ready(page)
+    page.get_by_role("tab", name="Evaluate").click()
+    pick(page, "qx-evaluate-task", "my own questions")
+    pick(page, "qx-evaluate-agent", "tiny")
+    page.locator("#qx-evaluate-run").click()
+    expect(page.locator("#qx-evaluate-notice")).to_contain_text(
+        "no file of questions is chosen", timeout=20_000
+    )
+    page.locator("#qx-evaluate-questions input[type=file]").set_input_files(
+        write_questions(tmp_path / "whereabouts.jsonl", 5)
+    )
+    expect(page.locator("#qx-evaluate-questions")).to_contain_text("whereabouts", timeout=30_000)
+    page.locator("#qx-evaluate-run").click()
+    expect(page.locator("#qx-evaluate-scores .qx-number").first).to_be_visible(timeout=120_000)
+    expect(page.locator("#qx-evaluate-conditions")).to_contain_text("n = 5, T = 4")
+    choose_threshold(page)
+    expect(page.locator("#qx-evaluate-default-words")).to_contain_text("tiny was not trained here")
+    open_first_episode(page, 5)
+    assert errors == []
+
+
+@pytest.mark.campaign
 def test_evaluate_compare_calibrate_and_open_an_episode(
     start_app: StartApp, open_page: OpenPage, checkpoints: dict[str, Path], questions: Path, tmp_path: Path
 ) -> None:
@@ -356,18 +406,7 @@ def test_evaluate_compare_calibrate_and_open_an_episode(
     expect(page.locator("#qx-evaluate-scores")).to_contain_text("A minus B")
     expect(page.locator("#qx-evaluate-reliability .js-plotly-plot")).to_be_visible(timeout=60_000)
 
-    before = page.locator("#qx-evaluate-stops .qx-numbers").inner_text()
-    slider = page.locator("#qx-evaluate-threshold input[type=number]")
-    highest = page.locator("#qx-evaluate-threshold input[type=range]").get_attribute("max")
-    slider.fill(str(highest))
-    slider.press("Tab")
-    expect(page.locator("#qx-evaluate-stops .qx-numbers")).not_to_have_text(before, timeout=20_000)
-    page.locator("#qx-evaluate-best").click()
-    page.wait_for_function(
-        "highest => document.querySelector('#qx-evaluate-threshold input[type=number]').value !== highest",
-        arg=highest,
-    )
-    best = float(slider.input_value())
+    best = choose_threshold(page)
     page.locator("#qx-evaluate-default").click()
     expect(page.locator("#qx-evaluate-default-notice")).to_contain_text(
         "mine now stops below", timeout=20_000
@@ -375,19 +414,8 @@ def test_evaluate_compare_calibrate_and_open_an_episode(
     written = read_spec(tmp_path / "agents" / "mine").stop_threshold
     assert written == pytest.approx(best, abs=1e-3)
 
-    page.locator("#qx-evaluate-filter").get_by_role("button", name=re.compile("^all")).click()
-    expect(page.locator("#qx-evaluate-failures tbody tr")).to_have_count(12)
-    question = page.locator("#qx-evaluate-failures .qx-link").first
-    question.click()
-    expect(page.locator("#qx-evaluate-episode")).to_contain_text("where is the", timeout=60_000)
-    expect(page.locator("#qx-evaluate-episode h4").nth(1)).to_contain_text("B tiny")
-    chosen = page.locator("#qx-evaluate-episode .qx-beside > div").first.locator(".qx-mark").all_inner_texts()
-    page.get_by_role("button", name="Open in Explore").locator("visible=true").click()
-    expect(page.locator("#qx-agent input")).to_have_value("mine", timeout=60_000)
-    expect(page.locator("#qx-steps .qx-step")).to_have_count(len(chosen), timeout=60_000)
-    shown = page.locator("#qx-steps .qx-step-head .qx-link").all_inner_texts()
-    assert [text.split()[1] for text in shown] == [text.split()[0] for text in chosen]
-    expect(page.locator("#qx-evidence")).to_contain_text("of 2 support chunks found")
+    open_first_episode(page, 12)
+    expect(page.locator("#qx-agent input")).to_have_value("mine")
 
     page.get_by_role("tab", name="Evaluate").click()
     page.locator("#qx-evaluate-list tbody tr").first.get_by_role("button", name=re.compile("^A:")).click()
