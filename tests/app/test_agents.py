@@ -11,7 +11,9 @@ from app.settings import Settings
 from core.encode.packaged import READER_VARIABLE
 
 
-@pytest.mark.parametrize(("public", "reader"), [(False, "small"), (True, "")])
+@pytest.mark.parametrize(
+    ("public", "reader"), [(False, "small"), pytest.param(True, "", marks=pytest.mark.campaign)]
+)
 def test_a_loaded_agent_warms_up_beside(public: bool, reader: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(READER_VARIABLE, reader)
     encoder = Agents(Settings(public=public)).load("general").encoder

@@ -56,6 +56,7 @@ def test_the_page_has_no_example_that_is_not_run() -> None:
     assert PAGE.count("```") == 2 * 5
 
 
+@pytest.mark.campaign
 def test_command_line(running_app: RunningApp) -> None:
     trace, compared = map(
         json.loads,
@@ -65,6 +66,7 @@ def test_command_line(running_app: RunningApp) -> None:
     assert list(compared["methods"]) == ["qrag", "topk", "bm25"]
 
 
+@pytest.mark.campaign
 def test_python_library(running_app: RunningApp) -> None:
     assert (
         len(
@@ -76,6 +78,7 @@ def test_python_library(running_app: RunningApp) -> None:
     )
 
 
+@pytest.mark.campaign
 def test_python_over_http(running_app: RunningApp) -> None:
     *steps, child = output(
         running_app, sys.executable, "-c", example("Python, over HTTP", "python", running_app.url)
@@ -85,6 +88,7 @@ def test_python_over_http(running_app: RunningApp) -> None:
     assert child == f"True {EVIDENCE + 1}"
 
 
+@pytest.mark.campaign
 def test_curl(running_app: RunningApp) -> None:
     run, found, branches = events(output(running_app, "bash", "-euc", example("curl", "sh", running_app.url)))
     assert isinstance(run, dict)
@@ -95,6 +99,7 @@ def test_curl(running_app: RunningApp) -> None:
     assert (branches["by"], branches["status"]) == ("rules and reader", "complete")
 
 
+@pytest.mark.campaign
 def test_mcp_configuration(running_app: RunningApp) -> None:
     servers = json.loads(example("MCP", "json", running_app.url))["mcpServers"]
 
