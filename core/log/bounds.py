@@ -1,4 +1,4 @@
-"""What a number or a date that comes from outside may be, wherever in a line it stands."""
+"""Bounds of every number and date that comes from outside."""
 
 from __future__ import annotations
 
