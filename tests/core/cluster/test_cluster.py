@@ -257,6 +257,7 @@ def test_a_run_over_shards_is_the_run_over_one_index(told: tuple[DualEncoder, Pa
     assert FEWEST <= n_told < max(len(corpus), 3 * FEWEST + 1)  # three shards know all of a short corpus
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("told", ["narrative"], indirect=True)
 def test_a_run_over_three_nodes_survives_a_worker_and_a_node(
     told: tuple[DualEncoder, Path], cluster: Cluster, monkeypatch: pytest.MonkeyPatch
@@ -316,6 +317,7 @@ def test_a_damaged_part_is_said(tmp_path: Path) -> None:
         index.norms  # noqa: B018
 
 
+@pytest.mark.campaign
 @pytest.mark.usefixtures("cluster")
 @pytest.mark.parametrize("told", ["general"], indirect=True)
 def test_the_command_asks_workers_and_says_the_same(
@@ -470,6 +472,7 @@ def test_another_corpus_is_not_mixed_in(
     assert second != first
 
 
+@pytest.mark.campaign
 def test_a_killed_embedding_goes_on(many: Path, tmp_path: Path, tiny: str) -> None:
     for number in range(6, 60):
         (many / f"{number}.txt").write_text(f"Ada hid {number} keys in the shed.", encoding="utf-8")
@@ -495,6 +498,7 @@ def test_a_killed_embedding_goes_on(many: Path, tmp_path: Path, tiny: str) -> No
     assert_same_corpus(out, tmp_path / "whole")
 
 
+@pytest.mark.campaign
 @pytest.mark.usefixtures("cluster")
 def test_workers_embed_the_same_though_one_is_killed(many: Path, tmp_path: Path, tiny: str) -> None:
     for number in range(6, 60):
@@ -527,6 +531,7 @@ def one_worker(kind: str) -> int:
     raise AssertionError(f"no worker holds a {kind}")
 
 
+@pytest.mark.campaign
 @pytest.mark.usefixtures("cluster")
 def test_workers_evaluate_the_same_though_one_is_killed(
     tmp_path: Path, tiny: str, monkeypatch: pytest.MonkeyPatch
@@ -604,6 +609,7 @@ def test_workers_evaluate_a_task_the_same_though_one_is_killed(
     assert_same_rows(rows, expected)
 
 
+@pytest.mark.campaign
 @pytest.mark.usefixtures("cluster")
 def test_workers_make_the_rows_of_a_study(tmp_path: Path, tiny: str) -> None:
     command = ["study", "planning", task_file(tmp_path, 2)]
@@ -655,6 +661,7 @@ def test_a_key_stays_on_this_machine(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "would take the language model's key to other machines" in capsys.readouterr().err
 
 
+@pytest.mark.campaign
 def test_workers_embed_the_same_though_a_node_is_lost(
     many: Path, tmp_path: Path, tiny: str, cluster: Cluster
 ) -> None:

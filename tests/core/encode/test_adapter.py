@@ -59,6 +59,7 @@ def hidden(model: torch.nn.Module) -> torch.Tensor:
     return states
 
 
+@pytest.mark.campaign
 def test_peft_computes_with_our_files_what_we_merge(
     model_of: Callable[[], PreTrainedModel], adapter: Path
 ) -> None:

@@ -280,6 +280,7 @@ def test_cancel_keeps_what_was_embedded(encoder: CountingEncoder, store: VectorS
     assert len(encoder.texts) == len(texts) - kept
 
 
+@pytest.mark.campaign
 def test_what_was_embedded_before_a_kill_is_not_embedded_again(
     encoder: CountingEncoder, store: VectorStore, tiny_checkpoints: dict[str, Path]
 ) -> None:

@@ -122,6 +122,7 @@ def test_both_engines_give_the_same_vectors_in_the_same_order(
     assert theirs.vectors_name == ("float32" if dtype == torch.float32 else "openvino-bfloat16")
 
 
+@pytest.mark.campaign
 def test_distances_are_heard_as_exactly_as_torch_hears_them() -> None:
     """MPNet puts the distance of two tokens into a bucket: in bfloat16, its logarithm would name another."""
     settings = MPNetSettings(

@@ -104,6 +104,7 @@ def test_a_row_keeps_what_the_agents_review_keeps(
     assert {row.kept for row in rows_of(agent, examples, store, step_budget=3)} == {None}
 
 
+@pytest.mark.campaign
 def test_rows_are_reviewed_again_without_their_haystacks(
     agents: dict[str, Agent],
     examples: list[Example],

@@ -143,6 +143,7 @@ def test_a_killed_parent_takes_its_child_along(tmp_path):
     assert not is_alive(child)
 
 
+@pytest.mark.campaign
 def test_no_descriptor_is_left():
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(3):
@@ -181,6 +182,7 @@ def test_small_pages_are_read_without_a_child_and_others_in_it_alike():
         assert shared.pid is not None
 
 
+@pytest.mark.campaign
 def test_the_childs_limits_hold_where_a_lower_hard_one_is_set():
     with Converter() as shared:
         read_document(make_docx(paragraph("one")), "a.docx", shared)
@@ -219,6 +221,7 @@ def test_all_time_that_goes_by_is_counted_and_may_end_it():
             shared.read_page(PAGE, "a.html")
 
 
+@pytest.mark.campaign
 def test_hostile_gaps_and_unfinished_tags_take_linear_time():
     source = (
         "import resource; from core.ingest.decode import decode; from core.ingest.html import"

@@ -396,6 +396,7 @@ def test_drawings_within_drawings_are_bounded(monkeypatch, record_attack):
     )
 
 
+@pytest.mark.campaign
 def test_a_chapter_is_read_once_however_often_it_is_listed(record_attack):
     document = read_document(make_repeating_epub(200), "a.epub")
     assert document.text == "# One\n\nThe ferry left at six."

@@ -24,6 +24,7 @@ from core.sparc import llm_agents
 from core.sparc.agents import RewriteTask
 from core.sparc.events import Note
 from core.types import join_workspaces, workspace_of_chunks
+from tests.conftest import CAMPAIGN
 from tests.tiny_causal import save_tiny_causal
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 ASKED = [Message("user", "Which?")]
 
 
-@pytest.fixture(scope="module", params=range(3))
+@pytest.fixture(scope="module", params=range(3 if CAMPAIGN else 1))
 def llm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> LocalLlm:
     from core.llm.local import LocalLlm  # takes seconds: not for every worker that collects
 

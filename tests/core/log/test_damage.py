@@ -110,6 +110,7 @@ def _killed_log(path: Path, n_waiting: int) -> tuple[bytes, bytes]:
         return path.read_bytes(), Path(f"{path}.wal").read_bytes() if n_waiting else b""
 
 
+@pytest.mark.campaign
 def test_a_log_whose_last_blocks_are_not_in_use_opens(path: Path, tmp_path: Path) -> None:
     """DuckDB leaves such blocks away, and its header counts them all the same."""
     copy = tmp_path / "copy.duckdb"
@@ -183,6 +184,7 @@ def test_a_full_disk_costs_the_run_that_met_it_and_no_other(path: Path) -> None:
         assert "disk is full" in (log.get(full[0]).message or "")
 
 
+@pytest.mark.campaign
 def test_a_checkpoint_that_finds_no_room_loses_nothing(path: Path) -> None:
     outcome = fill_disk(path, n_steps=22, n_bytes=28_000_000)
     assert outcome["runs"]["full"][1:] == [None, "complete", 22]

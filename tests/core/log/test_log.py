@@ -176,6 +176,7 @@ def test_a_run_with_a_gap_ends_as_failed_and_says_why(log: ExperimentLog) -> Non
     assert run.message
 
 
+@pytest.mark.campaign
 def test_eight_threads_record_at_once(log: ExperimentLog) -> None:
     records = [make_record(query=f"question {number}") for number in range(24)]
 

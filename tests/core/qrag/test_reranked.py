@@ -241,6 +241,7 @@ def test_a_few_texts_keep_all_threads_busy(folder: Path) -> None:
         assert [len(places) for places, _ in reranker._batches(pairs)] == sizes
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(("dtype", "bound"), [(torch.float32, 1e-5), (torch.bfloat16, 0.1)])
 def test_both_engines_read_alike(
     served: Path, monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype, bound: float

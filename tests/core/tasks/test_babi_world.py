@@ -164,6 +164,7 @@ def test_facts_come_in_beats_and_support_is_as_long_as_the_task_says(told: tuple
     assert len(question.facts) <= {"qa1": 10, "qa4": 2}.get(task, 800)
 
 
+@pytest.mark.campaign
 def test_lengths_are_those_of_the_real_files():
     for task, mean, tolerance in (
         ("qa1", 6.0, 0.5),

@@ -68,6 +68,7 @@ def test_validation_and_training_share_no_question(data: Path, monkeypatch: pyte
     }
 
 
+@pytest.mark.campaign
 def test_questions_from_links_leave_evaluated_paragraphs_alone(data: Path, tmp_path: Path) -> None:
     """The paragraphs of a training question are made to support an evaluated one: links through them are
     gone, and only those.

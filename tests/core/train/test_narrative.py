@@ -134,6 +134,7 @@ def neighbours(noises: set[Noise]) -> set[tuple[str, ...]]:
     return {run for noise in noises for run in zip(*(noise.texts[i:] for i in range(5)), strict=False)}
 
 
+@pytest.mark.campaign
 def test_every_kind_is_drawn_among_noise(mixture: NarrativeMixture) -> None:
     examples = [e for seed in range(30) for e in mixture.draw(Random(seed), 16)]
     assert {e.task for e in examples if not e.task.startswith("niah-")} == {*TASKS, "generated"}
