@@ -1,4 +1,6 @@
-"""Bad and hostile input in the browser: one clear sentence, nothing lost, nothing executed."""
+"""Bad and hostile input in the browser: one clear sentence, nothing lost, nothing executed. One page for all
+tests.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,13 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.app.conftest import RunningApp, StartApp, upload, wait_ready
-from tests.conftest import COUNTS, OpenPage, RecordAttack
+from tests.app.conftest import RunningApp, StartApp, wait_ready
+from tests.app.explore_page import CARDS, run
+from tests.conftest import CAMPAIGN, COUNTS, OpenPage, RecordAttack
 from tests.core.ingest.made import encrypted_pdf, make_docx, make_pdf, make_pdf_bomb, make_zip, paragraph
 from tests.settled import settle
 
-CARDS = "#qx-steps .qx-step"
+REMOVE = "#qx-files button[aria-label*='lear'], #qx-files button[aria-label*='emove']"
 IN_PANEL = "#qx-change-notice"
 PAYLOADS = (
     "<img src=x onerror=\"window.hacked('img')\">",
@@ -50,9 +53,6 @@ BEGINS = (
     "<iframe srcdoc=",
     "<a href=javascript:",
     "<input autofocus onfocus=",
-)
-BEGINS = (
-    *BEGINS,
     "<video><source onerror=",
     "<math><mtext><img src=x onerror=",
     "<script>",
@@ -104,29 +104,167 @@ def hostile_files(folder: Path, payloads: list[str]) -> list[Path]:
     return [markdown, page]
 
 
-def test_document_text_never_becomes_markup_template_or_script(
-    running_app: RunningApp, open_page: OpenPage, tmp_path: Path, record_attack: RecordAttack
-) -> None:
-    page = open_page("about:blank")
-    calls: list[object] = []
+@pytest.fixture(scope="module")
+def calls() -> list[object]:
+    """What ran out of a document's text."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def page(tiny_app: RunningApp, open_for_file: OpenPage, calls: list[object]) -> Page:
+    """Opened at a run that there is not."""
+    page = open_for_file("about:blank")
     page.expose_function("hacked", lambda *arguments: calls.append(arguments))
     page.on("dialog", lambda dialog: (calls.append(dialog.message), dialog.dismiss()))
-    page.goto(running_app.url)
+    page.goto(f"{tiny_app.url}/?run={'0' * 32}")
     wait_ready(page)
+    return page
+
+
+def give(page: Page, path: Path) -> None:
+    """Asks for a file to be opened."""
+    page.get_by_text("Change document").click()
+    page.get_by_role("tab", name="Upload").click()
+    if page.locator(REMOVE).count():
+        page.locator(REMOVE).first.click()
+    page.locator("#qx-files input[type=file]").set_input_files(str(path))
+    expect(page.locator("#qx-files")).to_contain_text(path.suffix, timeout=30_000)
+    page.locator("#qx-open-files").click()
+
+
+def paste(page: Page, text: str, button: str = "#qx-open-pasted") -> None:
+    page.get_by_text("Change document").click()
+    page.get_by_role("tab", name="Paste").click()
+    page.locator("#qx-pasted textarea").fill(text)
+    page.locator(button).click()
+
+
+def title_of(page: Page) -> str:
+    """Of what is open."""
+    return page.locator("#qx-header .qx-doc-title").inner_text()
+
+
+def _expect_sentence(page: Page, words: str, place: str = "#qx-notice") -> None:
+    notice = page.locator(f"{place} .qx-error")
+    expect(notice).to_be_visible(timeout=30_000)
+    expect(notice).to_contain_text(words)
+    assert "Traceback" not in notice.inner_text()
+
+
+def test_an_unknown_run_in_the_address_opens_a_sample(page: Page) -> None:
+    expect(page.locator("#qx-notice")).to_contain_text("there is no run", timeout=20_000)
+
+
+def test_bad_questions_and_settings_are_told_beside_the_buttons(page: Page) -> None:
+    page.locator("#qx-question textarea").fill("x" * 100_000)
+    page.locator("#qx-run").click()
+    _expect_sentence(page, "100,000 characters")
+    page.locator("#qx-question textarea").fill("   ")
+    page.locator("#qx-step").click()
+    _expect_sentence(page, "question is empty")
+    page.locator("#qx-question textarea").fill("Where was the blanket before the chapel?")
+    run(page)
+    expect(page.locator("#qx-notice .qx-error")).to_have_count(0)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("binary.txt", bytes(range(256)) * 40, "binary"),
+        pytest.param(
+            "nothing.html",
+            b"<html><body><script>1</script><nav>menu</nav></body></html>",
+            "text",
+            marks=pytest.mark.campaign,
+        ),
+    ],
+)
+def test_a_bad_file_is_one_sentence_and_what_was_open_stays(
+    page: Page, tmp_path: Path, name: str, content: bytes, sentence: str
+) -> None:
+    title = title_of(page)
+    path = tmp_path / name
+    path.write_bytes(content)
+    give(page, path)
+    _expect_sentence(page, sentence, IN_PANEL)
+    page.locator("#qx-keep").click()
+    assert title_of(page) == title
+    run(page)
+
+
+@pytest.mark.campaign
+def test_an_empty_file_is_refused(page: Page, tmp_path: Path) -> None:
+    """By Gradio's own upload, maybe, before we see it."""
+    path = tmp_path / "empty.txt"
+    path.touch()
+    page.get_by_text("Change document").click()
+    page.get_by_role("tab", name="Upload").click()
+    if page.locator(REMOVE).count():
+        page.locator(REMOVE).first.click()
+    page.locator("#qx-files input[type=file]").set_input_files(str(path))
+    settle(page)
+    page.locator("#qx-open-files").click()
+    expect(page.locator(f"{IN_PANEL} .qx-error")).to_be_visible(timeout=30_000)
+    page.locator("#qx-keep").click()
+
+
+def test_pasted_text_is_asked_and_more_is_added_and_found(page: Page) -> None:
+    paste(page, "The lamp stands in the attic. Anna carried the lamp there on Monday. On Tuesday it rained.")
+    expect(page.locator("#qx-header .qx-doc-title")).to_contain_text("Pasted text", timeout=60_000)
+    expect(page.locator("#qx-run")).to_be_enabled(
+        timeout=30_000
+    )  # the title comes first, then the question of the document before goes
+    page.locator("#qx-question textarea").fill("Where is the lamp?")
+    page.locator("#qx-run").click()
+    expect(page.locator("#qx-steps .qx-stop")).to_be_visible(timeout=30_000)
+    paste(page, "# Birds\n\nThe **heron** stood on the\nweir all day.\n", "#qx-add-pasted")
+    expect(page.locator("#qx-header .qx-doc-title")).to_contain_text("Pasted text and 1 more", timeout=60_000)
+    expect(page.locator("#qx-run")).to_be_enabled(timeout=30_000)
+    page.locator("#qx-find textarea, #qx-find input").first.fill("heron")
+    page.locator("#qx-find-next").click()
+    expect(page.locator("#qx-reading .qx-marked strong")).to_have_text(["Birds", "heron"], timeout=20_000)
+    expect(page.locator("#qx-reading")).not_to_contain_text("**")
+
+
+def test_an_archive_of_office_files_opens_as_a_list_of_documents(page: Page, tmp_path: Path) -> None:
+    letter = make_docx(
+        paragraph("The key", "Heading1")
+        + paragraph("The key hangs in the harbour office. Anna left it there on Monday."),
+        "Where the key is",
+    )
+    path = tmp_path / "letters.zip"
+    path.write_bytes(
+        make_zip(
+            {
+                "../<img src=x>.docx": letter,
+                "notes.pdf": make_pdf([["Tomas runs the harbour office."]]),
+                "photo.png": b"\x89PNG",
+            }
+        )
+    )
+    give(page, path)
+    expect(page.locator("#qx-header .qx-doc-title")).to_have_text(
+        "Where the key is and 1 more", timeout=60_000
+    )
+    expect(page.locator("#qx-header")).to_contain_text(
+        "Converted to Markdown from <img src=x>.docx in letters.zip, a DOCX."
+    )
+    expect(page.locator("#qx-header")).to_contain_text(
+        "One file was left out of letters.zip: photo.png in letters.zip is an image, not text."
+    )
+    expect(page.locator("#qx-run")).to_be_enabled(timeout=30_000)
+    page.locator("#qx-question textarea").fill("Who runs the office with the key?")
+    page.locator("#qx-run").click()
+    expect(page.locator("#qx-steps .qx-stop")).to_be_visible(timeout=30_000)
+
+
+def test_document_text_never_becomes_markup_template_or_script(
+    page: Page, calls: list[object], tmp_path: Path, record_attack: RecordAttack
+) -> None:
     files = hostile_files(tmp_path, payloads(COUNTS.payloads))
     for path in files:
-        page.get_by_text("Change document").click()
-        page.get_by_role("tab", name="Upload").click()
-        if page.locator(
-            "#qx-files button[aria-label*='lear'], #qx-files button[aria-label*='emove']"
-        ).count():
-            page.locator(
-                "#qx-files button[aria-label*='lear'], #qx-files button[aria-label*='emove']"
-            ).first.click()
-        page.locator("#qx-files input[type=file]").set_input_files(str(path))
-        expect(page.locator("#qx-files")).to_contain_text(path.suffix, timeout=30_000)
-        before = page.locator("#qx-header .qx-doc-title").inner_text()
-        page.locator("#qx-open-files").click()
+        before = title_of(page)
+        give(page, path)
         expect(page.locator("#qx-header .qx-doc-title")).not_to_have_text(
             before, timeout=180_000
         )  # a campaign's has some thousand chunks
@@ -143,10 +281,10 @@ def test_document_text_never_becomes_markup_template_or_script(
         canvas.hover()
         page.get_by_role("button", name="Show as table").click()
         settle(page)
-        run_url = page.url
-        page.goto(run_url)
-        wait_ready(page)
-        expect(page.locator(CARDS).first).to_be_visible(timeout=30_000)
+        if CAMPAIGN:  # the same out of the log
+            page.reload()
+            wait_ready(page)
+            expect(page.locator(CARDS).first).to_be_visible(timeout=30_000)
         assert (
             page.locator(
                 "#qx-reading img, #qx-steps img, #qx-header img, #qx-evidence script, .qx-tree"
@@ -164,89 +302,22 @@ def test_document_text_never_becomes_markup_template_or_script(
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "sentence"),
-    [
-        ("empty.txt", b"", "empty"),
-        ("binary.txt", bytes(range(256)) * 40, "binary"),
-        ("nothing.html", b"<html><body><script>1</script><nav>menu</nav></body></html>", "text"),
-    ],
-)
-def test_a_bad_file_is_one_sentence_and_what_was_open_stays(
-    running_app: RunningApp, open_page: OpenPage, tmp_path: Path, name: str, content: bytes, sentence: str
-) -> None:
-    page = open_page(running_app.url)
-    wait_ready(page)
-    title = page.locator("#qx-header .qx-doc-title").inner_text()
-    path = tmp_path / name
-    path.write_bytes(content)
-    if content:
-        upload(page, path)
-        _expect_sentence(page, sentence, IN_PANEL)
-    else:  # Gradio's own upload may refuse an empty file before we see it
-        page.get_by_text("Change document").click()
-        page.get_by_role("tab", name="Upload").click()
-        page.locator("#qx-files input[type=file]").set_input_files(str(path))
-        settle(page)
-        page.locator("#qx-open-files").click()
-        expect(page.locator(f"{IN_PANEL} .qx-error")).to_be_visible(timeout=30_000)
-    page.locator("#qx-keep").click()
-    assert page.locator("#qx-header .qx-doc-title").inner_text() == title
-    page.locator("#qx-run").click()
-    expect(page.locator(CARDS)).to_have_count(3, timeout=60_000)
-
-
-def _expect_sentence(page: Page, words: str, place: str = "#qx-notice") -> None:
-    notice = page.locator(f"{place} .qx-error")
-    expect(notice).to_be_visible(timeout=30_000)
-    expect(notice).to_contain_text(words)
-    assert "Traceback" not in notice.inner_text()
-
-
-def test_broken_utf8_opens_with_a_notice(
-    running_app: RunningApp, open_page: OpenPage, tmp_path: Path
-) -> None:
-    page = open_page(running_app.url)
-    wait_ready(page)
+@pytest.mark.campaign
+def test_broken_utf8_opens_with_a_notice(page: Page, tmp_path: Path) -> None:
     path = tmp_path / "broken-encoding.txt"
     path.write_bytes(
         b"The caf\xe9 is closed today. The key is under the mat, and the mat is behind the door. " * 20
         + b"\xff\xfe\xc3\x28"
     )
-    upload(page, path)
+    give(page, path)
     expect(page.locator("#qx-header .qx-doc-title")).to_contain_text("broken")
     expect(page.locator("#qx-header")).to_contain_text("UTF-8")
 
 
-def test_bad_questions_and_settings_are_told_beside_the_buttons(
-    running_app: RunningApp, open_page: OpenPage
-) -> None:
-    page = open_page(running_app.url)
-    wait_ready(page)
-    page.locator("#qx-question textarea").fill("x" * 100_000)
-    page.locator("#qx-run").click()
-    _expect_sentence(page, "100,000 characters")
-    page.locator("#qx-question textarea").fill("   ")
-    page.locator("#qx-step").click()
-    _expect_sentence(page, "question is empty")
-    page.locator("#qx-question textarea").fill("Where was the blanket before the chapel?")
-    page.locator("#qx-run").click()
-    expect(page.locator(CARDS)).to_have_count(3, timeout=60_000)
-    expect(page.locator("#qx-notice .qx-error")).to_have_count(0)
-
-
-def test_an_unknown_run_in_the_address_opens_a_sample(running_app: RunningApp, open_page: OpenPage) -> None:
-    page = open_page(f"{running_app.url}/?run={'0' * 32}")
-    wait_ready(page)
-    expect(page.locator("#qx-notice")).to_contain_text("there is no run", timeout=20_000)
-
-
-def test_pasted_text_opens_and_cancel_keeps_what_was_open(
-    running_app: RunningApp, open_page: OpenPage
-) -> None:
-    page = open_page(running_app.url)
-    wait_ready(page)
-    title = page.locator("#qx-header .qx-doc-title").inner_text()
+@pytest.mark.campaign
+def test_cancel_keeps_what_was_open(page: Page) -> None:
+    page.locator("#qx-reset").click()
+    title = title_of(page)
     page.get_by_text("Change document").click()
     page.get_by_role("tab", name="Generate").click()
     page.locator("#qx-length input").click()
@@ -260,40 +331,32 @@ def test_pasted_text_opens_and_cancel_keeps_what_was_open(
     page.locator("#qx-cancel").click()
     expect(page.locator("#qx-notice")).to_contain_text("Cancelled", timeout=30_000)
     expect(page.locator("#qx-opening progress")).to_have_count(0, timeout=30_000)
-    assert page.locator("#qx-header .qx-doc-title").inner_text() == title
-    page.get_by_text("Change document").click()
-    page.get_by_role("tab", name="Paste").click()
-    page.locator("#qx-pasted textarea").fill(
-        "The lamp stands in the attic. Anna carried the lamp there on Monday. On Tuesday it rained."
-    )
-    page.locator("#qx-open-pasted").click()
-    expect(page.locator("#qx-header .qx-doc-title")).to_contain_text("Pasted text", timeout=60_000)
-    expect(page.locator("#qx-run")).to_be_enabled(
-        timeout=30_000
-    )  # the title comes first, then the question of the document before goes
-    page.locator("#qx-question textarea").fill("Where is the lamp?")
-    page.locator("#qx-run").click()
-    expect(page.locator("#qx-steps .qx-stop")).to_be_visible(timeout=30_000)
-    page.get_by_text("Change document").click()
-    page.locator("#qx-pasted textarea").fill("# Birds\n\nThe **heron** stood on the\nweir all day.\n")
-    page.locator("#qx-add-pasted").click()
-    expect(page.locator("#qx-header .qx-doc-title")).to_contain_text("Pasted text and 1 more", timeout=60_000)
-    settle(page)
-    page.locator("#qx-find textarea, #qx-find input").first.fill("heron")
-    page.locator("#qx-find-next").click()
-    expect(page.locator("#qx-reading .qx-marked strong")).to_have_text(["Birds", "heron"], timeout=20_000)
-    expect(page.locator("#qx-reading")).not_to_contain_text("**")
+    assert title_of(page) == title
 
 
+@pytest.mark.campaign
+def test_a_conversion_is_cancelled_and_an_encrypted_file_is_one_sentence(page: Page, tmp_path: Path) -> None:
+    title = title_of(page)
+    slow, secret = tmp_path / "slow.pdf", tmp_path / "secret.pdf"
+    slow.write_bytes(make_pdf_bomb(300))
+    secret.write_bytes(encrypted_pdf([["text"]], "password"))
+    give(page, slow)
+    expect(page.locator("#qx-opening")).to_contain_text("Reading", timeout=30_000)
+    page.locator("#qx-cancel").click()
+    expect(page.locator("#qx-notice")).to_contain_text("Cancelled", timeout=30_000)
+    give(page, secret)
+    _expect_sentence(page, "secret.pdf is encrypted; save it without a password and open that", IN_PANEL)
+    assert title_of(page) == title
+    page.locator("#qx-keep").click()
+
+
+@pytest.mark.campaign
 def test_pasted_text_is_found_by_its_address_after_a_restart(
     start_app: StartApp, open_page: OpenPage, tiny: Path
 ) -> None:
     page = open_page(start_app("--checkpoint", str(tiny)).url)
     wait_ready(page)
-    page.get_by_text("Change document").click()
-    page.get_by_role("tab", name="Paste").click()
-    page.locator("#qx-pasted textarea").fill("# The ferry\n\nMarta keeps the ferry. The river is wide.")
-    page.locator("#qx-open-pasted").click()
+    paste(page, "# The ferry\n\nMarta keeps the ferry. The river is wide.")
     page.wait_for_url(re.compile("doc="), timeout=60_000)
     _, _, name = page.url.partition("?")
     page.goto(f"{start_app('--checkpoint', str(tiny)).url}/?{name}")
@@ -301,62 +364,3 @@ def test_pasted_text_is_found_by_its_address_after_a_restart(
     expect(page.locator("#qx-header .qx-doc-title")).to_have_text("The ferry")
     expect(page.locator("#qx-notice")).to_be_empty()
     assert page.url.endswith(name)
-
-
-def test_an_archive_of_office_files_opens_as_a_list_of_documents(
-    running_app: RunningApp, open_page: OpenPage, tmp_path: Path
-) -> None:
-    page = open_page(running_app.url)
-    wait_ready(page)
-    letter = make_docx(
-        paragraph("The key", "Heading1")
-        + paragraph("The key hangs in the harbour office. Anna left it there on Monday."),
-        "Where the key is",
-    )
-    path = tmp_path / "letters.zip"
-    path.write_bytes(
-        make_zip(
-            {
-                "../<img src=x>.docx": letter,
-                "notes.pdf": make_pdf([["Tomas runs the harbour office."]]),
-                "photo.png": b"\x89PNG",
-            }
-        )
-    )
-    upload(page, path)
-    expect(page.locator("#qx-header .qx-doc-title")).to_have_text("Where the key is and 1 more")
-    expect(page.locator("#qx-header")).to_contain_text(
-        "Converted to Markdown from <img src=x>.docx in letters.zip, a DOCX."
-    )
-    expect(page.locator("#qx-header")).to_contain_text(
-        "One file was left out of letters.zip: photo.png in letters.zip is an image, not text."
-    )
-    page.locator("#qx-question textarea").fill("Who runs the office with the key?")
-    page.locator("#qx-run").click()
-    expect(page.locator("#qx-steps .qx-stop")).to_be_visible(timeout=30_000)
-
-
-def test_a_conversion_is_cancelled_and_an_encrypted_file_is_one_sentence(
-    running_app: RunningApp, open_page: OpenPage, tmp_path: Path
-) -> None:
-    page = open_page(running_app.url)
-    wait_ready(page)
-    title = page.locator("#qx-header .qx-doc-title").inner_text()
-    slow, secret = tmp_path / "slow.pdf", tmp_path / "secret.pdf"
-    slow.write_bytes(make_pdf_bomb(300))
-    secret.write_bytes(encrypted_pdf([["text"]], "password"))
-    page.get_by_text("Change document").click()
-    page.get_by_role("tab", name="Upload").click()
-    page.locator("#qx-files input[type=file]").set_input_files(str(slow))
-    expect(page.locator("#qx-files")).to_contain_text("slow", timeout=30_000)
-    page.locator("#qx-open-files").click()
-    expect(page.locator("#qx-opening")).to_contain_text("Reading", timeout=30_000)
-    page.locator("#qx-cancel").click()
-    expect(page.locator("#qx-notice")).to_contain_text("Cancelled", timeout=30_000)
-    page.get_by_text("Change document").click()
-    page.locator("#qx-files button[aria-label*='lear'], #qx-files button[aria-label*='emove']").first.click()
-    page.locator("#qx-files input[type=file]").set_input_files(str(secret))
-    expect(page.locator("#qx-files")).to_contain_text("secret", timeout=30_000)
-    page.locator("#qx-open-files").click()
-    _expect_sentence(page, "secret.pdf is encrypted; save it without a password and open that", IN_PANEL)
-    assert page.locator("#qx-header .qx-doc-title").inner_text() == title

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from tests.app.axe import grave_faults_in_both
+from tests.app.axe import grave_faults
 from tests.app.conftest import RunningApp, wait_ready
 from tests.app.explore_page import CARDS, chosen, run, set_number
-from tests.settled import new_context, settle
+from tests.conftest import OpenPage
 
 TEXT = " ".join(f"{name} travelled to the garden on day {i} ." for i, name in enumerate(["John", "Mary"] * 2))
 QUESTION = "Where did Mary go on day 1?"
 
 
 @pytest.fixture(scope="module")
-def page(tiny_app: RunningApp, browser: Browser) -> Iterator[Page]:
+def page(tiny_app: RunningApp, open_for_file: OpenPage) -> Page:
     """Four sentences, each a chunk, and a run of one step."""
-    context = new_context(browser, viewport={"width": 1440, "height": 900})
-    page = context.new_page()
-    page.goto(tiny_app.url)
+    page = open_for_file(tiny_app.url, width=1440)
     wait_ready(page)
     page.locator("#qx-change-button").click()
     page.get_by_role("tab", name="Paste").click()
@@ -35,8 +32,7 @@ def page(tiny_app: RunningApp, browser: Browser) -> Iterator[Page]:
     set_number(page, "#qx-budget", 1)
     page.keyboard.press("Escape")
     run(page, n_steps=1)
-    yield page
-    context.close()
+    return page
 
 
 def test_a_mark_is_the_support_of_the_run_in_view_and_of_the_next(page: Page) -> None:
@@ -65,7 +61,7 @@ def test_a_mark_is_the_support_of_the_run_in_view_and_of_the_next(page: Page) ->
     page.locator("#qx-own-list").get_by_role("button", name="Ask").first.click()
     expect(page.locator("#qx-run")).to_be_focused(timeout=20_000)
     expect(page.locator("#qx-run")).to_be_in_viewport()
-    assert grave_faults_in_both(page) == []
+    assert grave_faults(page) == []
 
 
 def test_what_lies_beside_a_choice_is_found_by_a_larger_chunk_with_a_click(page: Page) -> None:
@@ -79,7 +75,6 @@ def test_what_lies_beside_a_choice_is_found_by_a_larger_chunk_with_a_click(page:
     expect(page.locator("#qx-story .qx-miss")).to_have_count(1)
     cut = why.get_by_role("button", name=re.compile("Cut at (32|64) tokens"))
     expect(cut).to_contain_text("found 1 → 2 of 2", timeout=30_000)
-    assert grave_faults_in_both(page) == []
     cut.click()
     expect(page.locator("#qx-header")).to_contain_text(
         re.compile("· [12] chunks? · sentences, (32|64) tokens"), timeout=30_000
@@ -87,5 +82,4 @@ def test_what_lies_beside_a_choice_is_found_by_a_larger_chunk_with_a_click(page:
     expect(page.locator("#qx-question textarea")).to_have_value(QUESTION)
     expect(page.locator("#qx-evidence")).to_contain_text("1 of 1 support chunk found", timeout=30_000)
     expect(why.locator(".qx-diagnosis")).to_have_count(0)
-    settle(page)
     expect(page.locator("#qx-budget input[type=number]")).to_have_value("1")
