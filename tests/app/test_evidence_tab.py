@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,6 +23,7 @@ from app.pages.evidence.layout import MODEL
 from app.pages.evidence.tab import EvidencePlace, EvidenceTab, read_order
 from app.services import Services
 from app.session import Session
+from app.settings import Settings
 from core.again.records import logged_json_ld
 from core.again.replay import replay_run
 from core.config import EpisodeConfig
@@ -35,15 +38,29 @@ from core.methods.topk import TopK
 from core.resrag.action import action_json, action_of
 from core.resrag.retriever import EvidenceSet
 from core.types import Document
-from tests.app.axe import grave_faults_in_both
+from tests.app.axe import grave_faults, grave_faults_in_both
 from tests.app.conftest import RunningApp, upload, wait_ready
-from tests.conftest import OpenPage
+from tests.conftest import CAMPAIGN, OpenPage
 from tests.llm_server import serve_llm
 from tests.settled import settle
 
 QUESTION = "where did anna hide the letter ?"
 SUPPORT = (3, 7)
 PAGE_LD = {"@type": "FAQPage", "name": "Letters </pre><script>"}
+
+
+@pytest.fixture(scope="module")
+def services(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
+    """One for the file: loading agents and reader takes seconds."""
+    log = tmp_path_factory.mktemp("log") / "log.duckdb"
+    with closing(Services(Settings(checkpoint=str(tiny), log=log))) as made:
+        yield made
+
+
+@pytest.fixture
+def began() -> datetime:
+    """When the test did: earlier runs in the log are other tests'."""
+    return datetime.now(UTC)
 
 
 @pytest.fixture
@@ -103,7 +120,7 @@ def test_a_run_is_logged_with_its_action_and_json_ld(
 
 
 def test_another_budget_is_the_set_that_a_run_at_it_takes(
-    sets: EvidenceSets, services: Services, documents: OpenDocuments
+    sets: EvidenceSets, services: Services, began: datetime, documents: OpenDocuments
 ) -> None:
     run = sets.run(documents, SetOrder(QUESTION, 8), quiet)
     opened = services.library.under(documents, services.agents.load("general"))
@@ -114,7 +131,7 @@ def test_another_budget_is_the_set_that_a_run_at_it_takes(
         fresh = fold(method.retrieve(QUESTION, opened.corpus, EpisodeConfig(step_budget=size)))
         assert view.taken == fresh.chosen
         assert view.chances.tolist() == fresh.scores_at(1).q_values.tolist()  # type: ignore[union-attr]
-    assert services.own_log.search(owner=None).total == 1
+    assert services.own_log.search(owner=None, since=began).total == 1
 
 
 def test_what_a_set_is_compared_with_is_what_the_methods_take(
@@ -187,11 +204,16 @@ def test_an_unlabelled_question_has_an_answer_and_no_reward(
     ],
 )
 def test_orders_that_can_not_be_leave_no_run(
-    sets: EvidenceSets, services: Services, documents: OpenDocuments, order: SetOrder, sentence: str
+    sets: EvidenceSets,
+    services: Services,
+    began: datetime,
+    documents: OpenDocuments,
+    order: SetOrder,
+    sentence: str,
 ) -> None:
     with pytest.raises(BadRequest, match=sentence):
         sets.run(documents, order, quiet)
-    assert services.own_log.search(owner=None).total == 0
+    assert services.own_log.search(owner=None, since=began).total == 0
     assert sets.wait_idle(0)
 
 
@@ -202,14 +224,14 @@ def test_a_budget_is_a_whole_number(budget: float | None) -> None:
 
 
 def test_a_cancel_while_embedding_leaves_no_run(
-    sets: EvidenceSets, services: Services, documents: OpenDocuments
+    sets: EvidenceSets, services: Services, began: datetime, documents: OpenDocuments
 ) -> None:
     def leave(_: object) -> None:
         raise Cancelled
 
     with pytest.raises(Cancelled):
         sets.run(documents, SetOrder(QUESTION, 8), leave)
-    assert services.own_log.search(owner=None).total == 0
+    assert services.own_log.search(owner=None, since=began).total == 0
     assert sets.wait_idle(0)
     assert sets.run(documents, SetOrder(QUESTION, 8), quiet).ended
 
@@ -225,12 +247,12 @@ def test_runs_of_other_methods_are_refused(
 
 
 def test_a_language_model_chooses_where_it_is_asked_to(
-    sets: EvidenceSets, services: Services, documents: OpenDocuments
+    sets: EvidenceSets, services: Services, began: datetime, documents: OpenDocuments
 ) -> None:
     order = SetOrder(QUESTION, 3, by_model=True)
     with pytest.raises(BadRequest, match="no language model is connected"):
         sets.run(documents, order, quiet)
-    assert services.own_log.search(owner=None).total == 0
+    assert services.own_log.search(owner=None, since=began).total == 0
     with serve_llm(lambda _: '{"Document_1": [4, 1, 2], "Document_2": []}') as server:
         run = sets.run(documents, order, quiet, connect(server.url, "tiny"))
         server.answer("nonsense", "nonsense")
@@ -318,7 +340,7 @@ def test_clicks_open_rows_and_chunks_and_nothing_else(
 
 
 def test_the_budget_moves_the_set_and_logs_nothing(
-    tab: EvidenceTab, blocks: gr.Blocks, services: Services, documents: OpenDocuments
+    tab: EvidenceTab, blocks: gr.Blocks, services: Services, began: datetime, documents: OpenDocuments
 ) -> None:
     session = Session(corpus=documents.token)
     place = last(tab._run(session, EvidencePlace(), QUESTION, 8))[tab.place]
@@ -329,7 +351,7 @@ def test_the_budget_moves_the_set_and_logs_nothing(
     on_budget = wired(blocks, "_on_budget")
     assert "no whole number" in text(last(on_budget(session, place, None))[tab.asking.notice])
     assert "must be between" in text(last(on_budget(session, place, 99))[tab.asking.notice])
-    assert services.own_log.search(owner=None).total == 1
+    assert services.own_log.search(owner=None, since=began).total == 1
     services.library.runs.drop(place.run)
     assert "not in memory any more" in text(last(on_budget(session, place, 3))[tab.asking.notice])
 
@@ -341,7 +363,7 @@ def test_dots_of_the_frontier_lead_to_runs_where_there_are_any(
     assert {curve.method for curve in measured()} >= {"topk", "qrag", "sparc", "resrag"}
     assert all(len({one.reader for one in measured() if one.task == curve.task}) == 1 for curve in measured())
     for method in ("sparc", "resrag"):
-        none = tab._on_click(session, EvidencePlace(), click("runs", method))
+        none = tab._on_click(Session(owner="f" * 64), EvidencePlace(), click("runs", method))
         assert f"No run of {method}" in text(none[tab.frontier_notice])
     place = last(tab._run(session, EvidencePlace(), QUESTION, 8))[tab.place]
     some = tab._on_click(session, place, click("runs", "resrag"))
@@ -424,7 +446,7 @@ def test_a_set_from_question_to_experiments_and_back(
     row.locator(".qx-set-list .qx-link").first.click()
     reading = page.locator("#qx-sets-reading")
     expect(reading).to_contain_text("taken at a budget of 8")
-    assert grave_faults_in_both(page) == []
+    assert (grave_faults_in_both if CAMPAIGN else grave_faults)(page) == []
     reading.get_by_role("button", name="Close").click()
     expect(reading).to_have_text("")
     budget(page, 1)
