@@ -102,26 +102,23 @@ def test_a_document_opens_as_text_as_file_as_sample_and_out_of_a_run(operations:
     assert chosen(operations.run_agent(again["document_id"], QUERY)) == chosen(run)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "kind", "sentence"),
-    [
+def test_what_can_not_be_opened_is_one_sentence(operations: Operations) -> None:
+    broken = base64.b64encode(b"%PDF-1.7 broken").decode()
+    refused: list[tuple[dict[str, Any], type[UserError], str]] = [
         ({}, BadRequest, "nothing is given to open"),
         ({"text": TEXT, "sample": "river-chronicle.txt"}, BadRequest, "text and sample is given to open"),
         ({"content": "Zm9v"}, BadRequest, "without a name"),
         ({"content": "no base64!", "name": "a.txt"}, BadRequest, "no base64"),
-        ({"content": base64.b64encode(b"%PDF-1.7 broken").decode(), "name": "a.pdf"}, BadDocument, ";"),
+        ({"content": broken, "name": "a.pdf"}, BadDocument, ";"),
         ({"text": "   "}, BadDocument, ";"),
         ({"sample": "/etc/passwd"}, BadRequest, "choose one of river-chronicle.txt"),
         ({"text": TEXT, "agent": "/etc"}, BadRequest, "not on offer"),
         ({"run_id": "0" * 32}, RunNotFound, "check the id"),
         ({"run_id": "0" * 32, "max_tokens": 9}, BadRequest, "as the run had them"),
-    ],
-)
-def test_what_can_not_be_opened_is_one_sentence(
-    operations: Operations, arguments: dict[str, Any], kind: type[UserError], sentence: str
-) -> None:
-    with pytest.raises(kind, match=sentence):
-        operations.open_document(**arguments)
+    ]
+    for arguments, kind, sentence in refused:
+        with pytest.raises(kind, match=sentence):
+            operations.open_document(**arguments)
 
 
 def test_a_run_is_the_explorers_and_is_logged(operations: Operations, document: str) -> None:
@@ -368,17 +365,14 @@ def test_every_button_of_the_page_starts_something(tiny_app: RunningApp) -> None
 def test_a_whole_way_over_http(tiny_app: RunningApp) -> None:
     client = Client(tiny_app.url, verbose=False)
     opened = client.predict(text=TEXT, chunker="sentences", max_tokens=12, api_name="/open_document")
-    first = client.predict(
-        document_id=opened["document_id"], query=QUERY, step_budget=2, api_name="/step_run"
-    )
+    asked = {"document_id": opened["document_id"], "query": "where was the pear of this client ?"}
+    first = client.predict(**asked, step_budget=2, api_name="/step_run")
     ended = client.predict(run_id=first["run_id"], api_name="/step_run")
-    run = client.predict(document_id=opened["document_id"], query=QUERY, step_budget=2, api_name="/run_agent")
+    run = client.predict(**asked, step_budget=2, api_name="/run_agent")
     assert chosen(ended) == chosen(run)
-    compared = client.predict(
-        document_id=opened["document_id"], query=QUERY, methods=["qrag", "topk"], k=2, api_name="/compare"
-    )
+    compared = client.predict(**asked, methods=["qrag", "topk"], k=2, api_name="/compare")
     assert set(compared["methods"]) == {"Q-RAG tiny", "top-k"}
-    assert client.predict(text="apple", api_name="/search_runs")["total"] == 4
+    assert client.predict(text="pear of this client", api_name="/search_runs")["total"] == 4
     lines = client.predict(run_id=run["run_id"], api_name="/export_run")["jsonl"].splitlines()
     assert [json.loads(line)["line"] for line in lines] == ["run", "event", "event", "event", "end"]
     assert logged_choices(client.predict(run_id=run["run_id"], api_name="/get_run")) == chosen(run)
@@ -534,6 +528,7 @@ def test_the_mcp_tools_are_the_same_functions_and_answer_in_json(tiny_app: Runni
     assert "check the id" in replies[2][1]
 
 
+@pytest.mark.campaign
 def test_strangers_over_http_and_mcp_see_nothing_of_each_other(public_app: RunningApp) -> None:
     url = public_app.url
     document = call(url, "open_document", text=TEXT, visitor=ANN)[1][0]["document_id"]

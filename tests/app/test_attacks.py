@@ -9,17 +9,13 @@ import random
 import secrets
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 from app.settings import Settings
 from app.visitors import owner_of
-from tests.app.conftest import RunningApp, served
+from tests.app.conftest import RunningApp
 from tests.app.raw_page import RawPage, named
 from tests.app.test_api import FUNCTIONS, PLACES, call
 from tests.conftest import COUNTS, RecordAttack
@@ -99,13 +95,6 @@ class Holder:
     def names(self) -> tuple[str, ...]:
         """By which the server knows what is theirs."""
         return self.document_id, self.run_id, owner_of(Settings(public=True), self.key) or ""
-
-
-@pytest.fixture(scope="module")
-def public_app(tmp_path_factory: pytest.TempPathFactory, tiny: Path) -> Iterator[RunningApp]:
-    """A public app with an agent that runs in milliseconds."""
-    with served(tmp_path_factory.mktemp("home"), "--public", "--checkpoint", str(tiny)) as app:
-        yield app
 
 
 def settled(url: str) -> Holder:

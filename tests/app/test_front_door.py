@@ -31,17 +31,23 @@ from tests.app.served import served
 from tests.conftest import CHROMIUM_FLAGS, OpenPage
 
 SPACE = Settings(host="0.0.0.0", public=True, space_hosts=("owner-name.hf.space",))
-ASKED = [
-    ("GET", "/"),
+HTTP = httpx.Client(timeout=30)
+ASKED: list[Any] = [
     ("GET", "/config"),
-    ("POST", "/gradio_api/upload"),
-    ("POST", "/gradio_api/queue/join"),
-    ("GET", "/gradio_api/queue/data?session_hash=a"),
-    ("GET", "/gradio_api/heartbeat/a"),
     ("POST", "/gradio_api/call/v2/search_runs"),
-    ("POST", "/gradio_api/mcp/"),
     ("OPTIONS", "/gradio_api/queue/join"),
-    ("POST", "/login"),
+    *(
+        pytest.param(*asked, marks=pytest.mark.campaign)
+        for asked in (
+            ("GET", "/"),
+            ("POST", "/gradio_api/upload"),
+            ("POST", "/gradio_api/queue/join"),
+            ("GET", "/gradio_api/queue/data?session_hash=a"),
+            ("GET", "/gradio_api/heartbeat/a"),
+            ("POST", "/gradio_api/mcp/"),
+            ("POST", "/login"),
+        )
+    ),
 ]
 PREFLIGHT = {"Access-Control-Request-Method": "POST"}
 
@@ -61,19 +67,14 @@ def test_another_website_is_refused_whatever_it_asks(tiny_app: RunningApp, metho
         "null",
         "",
     ):
-        answer = httpx.request(
-            method, tiny_app.url + path, headers={"Origin": origin, **PREFLIGHT}, timeout=30
-        )
+        answer = HTTP.request(method, tiny_app.url + path, headers={"Origin": origin, **PREFLIGHT})
         assert answer.status_code == 403, origin
         assert "may not use this app" in answer.json()["detail"]
         assert not [name for name in answer.headers if name.startswith("access-control")]
     for site in ("cross-site", "same-site"):
         assert (
-            httpx.request(
-                method,
-                tiny_app.url + path,
-                headers={"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "no-cors"},
-                timeout=30,
+            HTTP.request(
+                method, tiny_app.url + path, headers={"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "no-cors"}
             ).status_code
             == 403
         )
@@ -92,9 +93,7 @@ def test_a_name_that_leads_here_is_refused(tiny_app: RunningApp, method: str, pa
         "a b",
         "",
     ):
-        answer = httpx.request(
-            method, tiny_app.url + path, headers={"Host": host, "Origin": f"http://{host}"}, timeout=30
-        )
+        answer = HTTP.request(method, tiny_app.url + path, headers={"Host": host, "Origin": f"http://{host}"})
         assert answer.status_code == 403, host
         assert "does not answer to the name" in answer.json()["detail"]
 
@@ -111,14 +110,14 @@ def test_the_app_s_own_pages_and_callers_without_a_page_are_served(tiny_app: Run
     ):
         own = {"Host": host, "Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors"}
         for headers in ({"Host": host}, {**own, "Origin": f"http://{host}"}, own):
-            assert httpx.get(f"{tiny_app.url}/config", headers=headers, timeout=30).status_code == 200
+            assert HTTP.get(f"{tiny_app.url}/config", headers=headers).status_code == 200
     from_a_link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
-    assert httpx.get(f"{tiny_app.url}/?run=0", headers=from_a_link, timeout=30).status_code == 200
+    assert HTTP.get(f"{tiny_app.url}/?run=0", headers=from_a_link).status_code == 200
 
 
 def test_browsers_are_told_what_they_may_do(tiny_app: RunningApp) -> None:
     for path in ("/", "/config", "/assets/none.js", "/gradio_api/info"):
-        headers = httpx.get(tiny_app.url + path, timeout=30).headers
+        headers = HTTP.get(tiny_app.url + path).headers
         assert headers["X-Content-Type-Options"] == "nosniff"
         assert headers["X-Frame-Options"] == "SAMEORIGIN"
         assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
@@ -129,15 +128,15 @@ def test_browsers_are_told_what_they_may_do(tiny_app: RunningApp) -> None:
 
 
 def test_browsers_keep_scripts_and_styles_alone(tiny_app: RunningApp) -> None:
-    page = httpx.get(tiny_app.url, timeout=30)
+    page = HTTP.get(tiny_app.url)
     scripts = re.findall(r"(?:src|href)=\"\./(assets/[^\"]+)", page.text)
     assert scripts
     for path in scripts:
-        answer = httpx.get(f"{tiny_app.url}/{path}", timeout=30)
+        answer = HTTP.get(f"{tiny_app.url}/{path}")
         assert answer.status_code == 200
         assert answer.headers["Cache-Control"] == "public, max-age=31536000, immutable"
-    missing = httpx.get(f"{tiny_app.url}/{scripts[0]}".replace("index-", "none-"), timeout=30)
-    for answer in (page, missing, httpx.get(f"{tiny_app.url}/config", timeout=30)):
+    missing = HTTP.get(f"{tiny_app.url}/{scripts[0]}".replace("index-", "none-"))
+    for answer in (page, missing, HTTP.get(f"{tiny_app.url}/config")):
         assert "immutable" not in answer.headers.get("Cache-Control", "")
 
 
@@ -152,15 +151,21 @@ FILE_LIKE: list[Any] = [
 
 @pytest.mark.parametrize(
     ("name", "argument"),
-    [("open_document", "text"), ("search_runs", "text"), ("search_runs", "limit"), ("get_run", "run_id")],
+    [
+        ("open_document", "text"),
+        *(
+            pytest.param(*given_to, marks=pytest.mark.campaign)
+            for given_to in (("search_runs", "text"), ("search_runs", "limit"), ("get_run", "run_id"))
+        ),
+    ],
 )
 @pytest.mark.parametrize("given", FILE_LIKE)
 def test_an_argument_that_looks_like_a_file_is_refused_in_a_sentence(
     tiny_app: RunningApp, name: str, argument: str, given: Any
 ) -> None:
-    with httpx.Client(base_url=f"{tiny_app.url}/gradio_api/call/v2/", timeout=60) as http:
-        event = http.post(name, json={argument: given})
-        came = event.text if event.is_error else http.get(f"{name}/{event.json()['event_id']}").text
+    call = f"{tiny_app.url}/gradio_api/call/v2/{name}"
+    event = HTTP.post(call, json={argument: given})
+    came = event.text if event.is_error else HTTP.get(f"{call}/{event.json()['event_id']}").text
     assert f"{argument}=" in came
     assert "can't be used" in came
 
@@ -187,11 +192,9 @@ def test_a_reply_that_looks_like_a_file_offers_none() -> None:
 
     with LeanBlocks() as blocks:
         gr.api(label, api_name="label")
-    with (
-        served(blocks) as url,
-        httpx.Client(base_url=f"{url}/gradio_api/call/v2/label", timeout=30) as http,
-    ):
-        came = http.get("/" + http.post("", json={}).json()["event_id"]).text
+    with served(blocks) as url:
+        call = f"{url}/gradio_api/call/v2/label"
+        came = HTTP.get(f"{call}/{HTTP.post(call, json={}).json()['event_id']}").text
     assert json.loads(came.partition("data: ")[2]) == [{"label": looks}]
 
 
@@ -205,10 +208,8 @@ def small_app(settings: Settings) -> Iterator[str]:
 
 
 def status(url: str, **headers: str) -> int:
-    return httpx.get(
-        f"{url}/config",
-        headers={name.replace("_", "-"): value for name, value in headers.items()},
-        timeout=30,
+    return HTTP.get(
+        f"{url}/config", headers={name.replace("_", "-"): value for name, value in headers.items()}
     ).status_code
 
 
@@ -246,7 +247,7 @@ def test_a_proxy_s_name_has_to_be_given() -> None:
 def root_said(url: str, forwarded_host: str) -> str:
     """The address that Gradio gives a page for its own."""
     headers = {"X-Forwarded-Host": forwarded_host, "X-Forwarded-Proto": "https"}
-    return str(httpx.get(f"{url}/config", headers=headers, timeout=30).json()["root"])
+    return str(HTTP.get(f"{url}/config", headers=headers).json()["root"])
 
 
 def test_a_space_s_page_works_in_the_hub_s_frame_and_nowhere_else() -> None:
@@ -269,7 +270,7 @@ def test_a_space_s_page_works_in_the_hub_s_frame_and_nowhere_else() -> None:
             "Sec-Fetch-Dest": "iframe",
             "Host": "owner-name.hf.space",
         }
-        answer = httpx.get(url, headers=framed, timeout=30)
+        answer = HTTP.get(url, headers=framed)
         assert answer.status_code == 200
         assert answer.headers["Content-Security-Policy"].endswith(
             "frame-ancestors 'self' https://huggingface.co"
@@ -377,6 +378,7 @@ FRAME = """(app) => new Promise((loaded) => {
 })"""
 
 
+@pytest.mark.campaign
 def test_a_foreign_page_in_chromium_reads_and_does_nothing(
     tiny_app: RunningApp, playwright_driver: Playwright, chromium_path: str, tmp_path: Path
 ) -> None:
@@ -410,9 +412,10 @@ def test_a_foreign_page_in_chromium_reads_and_does_nothing(
         finally:
             browser.close()
     assert set(tiny_app.home.parent.rglob("x.txt")) == uploads
-    assert httpx.get(f"{tiny_app.url}/gradio_api/queue/status", timeout=30).json()["queue_size"] == 0
+    assert HTTP.get(f"{tiny_app.url}/gradio_api/queue/status").json()["queue_size"] == 0
 
 
+@pytest.mark.campaign
 def test_the_app_s_own_page_breaks_none_of_its_rules(tiny_app: RunningApp, open_page: OpenPage) -> None:
     page = open_page("about:blank")
     broken: list[str] = []

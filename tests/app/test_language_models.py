@@ -88,7 +88,7 @@ def test_the_oldest_goes_when_there_are_too_many() -> None:
     assert [models.get(session) is not None for session in sessions] == [False, True, True]
 
 
-def test_strangers_give_nothing_unless_a_host_is_listed(tiny_causal: Path) -> None:
+def test_strangers_give_nothing_unless_a_host_is_listed(tmp_path: Path) -> None:
     closed = models_of(public=True)
     assert not closed.may_give
     with pytest.raises(BadRequest, match="this server takes no language models from its visitors"):
@@ -105,7 +105,7 @@ def test_strangers_give_nothing_unless_a_host_is_listed(tiny_causal: Path) -> No
     ):
         listing.give(HERE, "https://api.example.org", "m", SecretStr(KEY))
     with pytest.raises(BadRequest, match="loads no models of its visitors"):
-        listing.give_local(HERE, str(tiny_causal))
+        listing.give_local(HERE, str(tmp_path))
     listing.give(HERE, "http://localhost:9", "m", SecretStr(KEY))
     llm = listing.get(HERE)
     assert llm is not None
@@ -171,6 +171,7 @@ def test_a_page_without_a_token_is_sent_to_reload() -> None:
         models_of().give(Session(), "http://localhost:1", "m", SecretStr(""))
 
 
+@pytest.mark.campaign
 def test_a_model_in_this_app_is_loaded_once(tiny_causal: Path) -> None:
     models = models_of()
     other = Session(llm=new_token())
@@ -206,9 +207,7 @@ def says(page: Page, what: str, seconds: float = 10) -> None:
     expect(page.locator("#qx-llm-notice")).to_contain_text(what, timeout=1000 * seconds)
 
 
-def test_the_panel_saves_tests_and_forgets(
-    panel_url: str, services: Services, open_page: OpenPage, tiny_causal: Path
-) -> None:
+def test_the_panel_saves_tests_and_forgets(panel_url: str, services: Services, open_page: OpenPage) -> None:
     page = open_page(panel_url)
     page.get_by_text("Language model").click()
     expect(page.locator("#qx-llm-standing")).to_contain_text("None is set")
@@ -241,10 +240,16 @@ def test_the_panel_saves_tests_and_forgets(
             "JSON.stringify([{...localStorage}, {...sessionStorage}, document.documentElement.outerHTML])"
         )
         assert KEY not in stored
+    page.locator("#qx-llm-forget").click()
+    expect(page.locator("#qx-llm-standing")).to_contain_text("None is set")
+    assert services.language_models.get(HERE) is None
+
+
+@pytest.mark.campaign
+def test_the_panel_tests_a_model_in_this_app(panel_url: str, open_page: OpenPage, tiny_causal: Path) -> None:
+    page = open_page(panel_url)
+    page.get_by_text("Language model").click()
     page.get_by_label("In this app").click()
     page.locator("#qx-llm-source input").fill(str(tiny_causal))
     page.locator("#qx-llm-test").click()
     says(page, "is kept to a JSON schema, token by token", 60)
-    page.locator("#qx-llm-forget").click()
-    expect(page.locator("#qx-llm-standing")).to_contain_text("None is set")
-    assert services.language_models.get(HERE) is None

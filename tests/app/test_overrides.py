@@ -36,6 +36,7 @@ from app.settings import Settings
 from tests.app.conftest import ROOT
 from tests.app.raw_page import RawPage
 from tests.app.served import served
+from tests.conftest import CAMPAIGN
 
 
 def test_gradio_is_the_version_whose_private_parts_are_known() -> None:
@@ -94,9 +95,12 @@ def outcomes(received: str) -> list[Any]:
     ]
 
 
+N_PAGES = 3 if CAMPAIGN else 2
+
+
 def story(url: str) -> list[list[Any]]:
-    """What three pages get that press buttons, all at once and one after another."""
-    pages = [RawPage(url) for _ in range(3)]
+    """What pages get that press buttons, all at once and one after another."""
+    pages = [RawPage(url) for _ in range(N_PAGES)]
     for number, page in enumerate(pages):
         for words in (f"page {number}", "fail", "again", "break", "once more"):
             page.press("count", words=words)
@@ -118,20 +122,36 @@ def gradios_own() -> list[list[Any]]:
     return told
 
 
-@pytest.mark.parametrize("public", [False, True])
-def test_the_queues_bring_pages_what_gradio_s_brings(gradios_own: list[list[Any]], public: bool) -> None:
-    blocks = queue_up(counting_page(), Settings(public=public), 64)
-    assert type(blocks._queue) is (FairQueue if public else PageQueue)
+@pytest.mark.parametrize(
+    ("kind", "settings", "own_sessions"),
+    [
+        (LeanBlocks, Settings(public=True), True),
+        *(
+            pytest.param(*parts, marks=pytest.mark.campaign)
+            for parts in (
+                (LeanBlocks, None, True),
+                (gr.Blocks, Settings(public=True), False),
+                (gr.Blocks, Settings(), False),
+            )
+        ),
+    ],
+)
+def test_queues_and_sessions_bring_pages_what_gradio_s_bring(
+    gradios_own: list[list[Any]],
+    services: Services,
+    kind: type[gr.Blocks],
+    settings: Settings | None,
+    own_sessions: bool,
+) -> None:
+    """settings: of the queue; None has Gradio's own."""
+    page = counting_page(kind)
+    blocks = queue_up(page, settings, 64) if settings else page.queue(max_size=64, api_open=False)
+    if settings:
+        assert type(blocks._queue) is (FairQueue if settings.public else PageQueue)
     with served(blocks) as url:
+        sessions = keep_lean(blocks, services) if own_sessions else None
         assert story(url) == gradios_own
-
-
-def test_sessions_bring_pages_what_gradio_s_bring(gradios_own: list[list[Any]], services: Services) -> None:
-    blocks = counting_page(LeanBlocks).queue(max_size=64, api_open=False)
-    with served(blocks) as url:
-        sessions = keep_lean(blocks, services)
-        assert story(url) == gradios_own
-        assert len(sessions.session_data) >= 3
+        assert sessions is None or len(sessions.session_data) >= N_PAGES
 
 
 def test_events_are_taken_in_gradio_s_order_where_pages_differ() -> None:
@@ -266,9 +286,9 @@ def until(true: Callable[[], bool], seconds: float = 20.0) -> None:
 @pytest.mark.parametrize(
     "queued",
     [
-        lambda blocks: blocks.queue(),
         lambda blocks: queue_up(blocks, Settings(), 64),
-        lambda blocks: queue_up(blocks, Settings(public=True), 64),
+        pytest.param(lambda blocks: blocks.queue(), marks=pytest.mark.campaign),
+        pytest.param(lambda blocks: queue_up(blocks, Settings(public=True), 64), marks=pytest.mark.campaign),
     ],
 )
 def test_a_caller_is_there_until_it_hangs_up_whoever_s_queue_it_is(
@@ -338,55 +358,54 @@ def test_scripts_stand_in_pages_of_a_process_that_has_served_some_before(
     templates.env.cache.clear()
 
 
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    """A page behind the app's own doors."""
+    with served(counting_page(), app_kwargs=endpoints.server_options(Settings())) as url:
+        yield url
+
+
 @pytest.mark.parametrize("kind", IN_VAIN)
-def test_a_script_is_gradio_s_but_for_what_it_does_in_vain(kind: str) -> None:
+def test_a_script_is_gradio_s_but_for_what_it_does_in_vain(url: str, kind: str) -> None:
     (path,) = ASSETS.glob(f"{kind}-*.js")
-
-    def told(options: dict[str, Any]) -> tuple[str, str]:
-        with served(counting_page(), **options) as url:
-            answer = httpx.get(f"{url}/assets/{path.name}", timeout=30)
-            return answer.headers["content-type"], answer.text
-
-    own, ours = told({}), told({"app_kwargs": endpoints.server_options(Settings())})
-    text = own[1]
+    text = path.read_text(encoding="utf-8")
     for what, instead in IN_VAIN[kind]:
         before, text = text, re.sub(what, instead, text)
         assert len(before) - 10 < len(text) < len(before) + 100
         assert text != before
-    assert ours == (own[0], text)
+    other = next(ASSETS.glob("index-*.js"))
+    answer, gradios = (httpx.get(f"{url}/assets/{script.name}", timeout=30) for script in (path, other))
+    assert gradios.text == other.read_text(encoding="utf-8")
+    assert answer.headers["content-type"] == gradios.headers["content-type"]
+    assert answer.text == text
 
 
-def test_a_script_of_another_version_stays_as_it_is() -> None:
+def test_a_script_of_another_version_stays_as_it_is(url: str) -> None:
     (blocks,), (core,) = (list(ASSETS.glob(f"{kind}-*.js")) for kind in IN_VAIN)
     assert lean(blocks.name, "core") is lean(core.name, "Blocks") is None
-    with served(counting_page(), app_kwargs=endpoints.server_options(Settings())) as url:
-        assert httpx.get(f"{url}/assets/core-00000000.js", timeout=30).status_code == 404
+    assert httpx.get(f"{url}/assets/core-00000000.js", timeout=30).status_code == 404
 
 
-def test_the_front_door_changes_no_answer_to_the_app_s_own_page() -> None:
+def test_the_front_door_changes_no_answer_to_the_app_s_own_page(url: str) -> None:
     asked = [
         ("GET", "/", {}),
         ("GET", "/theme.css", {}),
         ("GET", "/gradio_api/startup-events", {}),
         ("POST", "/gradio_api/queue/join", {}),
-        ("GET", "/no", {}),
     ]
 
-    def told(options: dict[str, Any]) -> list[Any]:
-        with served(counting_page(), **options) as url:
-            answers = [
-                httpx.request(method, url + path, json=body, headers={"Origin": url}, timeout=30)
-                for method, path, body in asked
-            ]
-            # the page itself holds numbers drawn for it
-            texts = [re.sub(url.rpartition(":")[2], "PORT", answer.text) for answer in answers[1:]]
-            return [
-                *((answer.status_code, answer.headers["content-type"]) for answer in answers),
-                *texts,
-                outcomes(story_of_one(url)),
-            ]
+    def told(url: str) -> list[Any]:
+        answers = [
+            httpx.request(method, url + path, json=body, headers={"Origin": url}, timeout=30)
+            for method, path, body in asked
+        ]
+        # the page itself holds numbers drawn for it
+        texts = [re.sub(url.rpartition(":")[2], "PORT", answer.text) for answer in answers[1:]]
+        types = [(answer.status_code, answer.headers["content-type"]) for answer in answers]
+        return [*types, *texts, outcomes(story_of_one(url))]
 
-    assert told({"app_kwargs": endpoints.server_options(Settings())}) == told({})
+    with served(counting_page()) as gradios:
+        assert told(url) == told(gradios)
 
 
 def story_of_one(url: str) -> str:
