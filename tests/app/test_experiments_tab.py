@@ -31,7 +31,7 @@ from core.log import MalformedRuns, RunPage
 from core.log.records import RunCurve, RunRow
 from tests.app.axe import grave_faults_in_both
 from tests.app.conftest import RunningApp, StartApp, wait_ready
-from tests.app.explore_page import set_number
+from tests.app.explore_page import chosen, set_number
 from tests.conftest import OpenPage
 
 QUERY = "where was the apple before the hallway ?"
@@ -397,22 +397,22 @@ def downloaded(page: Page, path: Path) -> Path:
     return path
 
 
-def test_find_open_replay_share_export_delete_import_and_continue(
-    start_app: StartApp, open_page: OpenPage, tiny: Path, tmp_path: Path
-) -> None:
-    app = start_app("--checkpoint", str(tiny))
-    page = open_page(app.url, width=1400)
-    errors: list[str] = []
-    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+def make_a_run(page: Page) -> tuple[str, list[int]]:
+    """Presses Run in Explore: what was asked and chosen."""
     wait_ready(page, 120)
-    asked = page.locator("#qx-question textarea").input_value()
     page.locator("#qx-run").click()
     expect(page.locator("#qx-status")).to_contain_text("step 4 of 4", timeout=60_000)
-    chosen = [
-        int(text.split()[1].replace(",", ""))
-        for text in page.locator("#qx-steps .qx-step-head .qx-link").all_inner_texts()
-    ]
+    return page.locator("#qx-question textarea").input_value(), chosen(page)
 
+
+def test_find_open_replay_share_export_delete_import_and_continue(
+    public_app: RunningApp, open_page: OpenPage, tmp_path: Path
+) -> None:
+    """In a public app, where each page has a log of its own."""
+    page = open_page(public_app.url, width=1400)
+    errors: list[str] = []
+    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    asked, found = make_a_run(page)
     open_experiments(page)
     rows = page.locator("#qx-runs-list tbody tr")
     expect(rows).to_have_count(1)
@@ -426,39 +426,18 @@ def test_find_open_replay_share_export_delete_import_and_continue(
     page.locator("#qx-runs-columns").get_by_label("seed").check()
     expect(page.locator("#qx-runs-list thead")).to_contain_text("seed", timeout=30_000)
 
-    page.set_viewport_size({"width": 1024, "height": 900})
-    parts = rows.first.locator(".qx-query > span")
-    assert "".join(parts.all_text_contents()) == asked
-    assert parts.first.evaluate("part => part.scrollWidth > part.clientWidth"), "too long for its line"
-    last, cell = parts.last.bounding_box(), rows.first.locator(".qx-query").bounding_box()
-    assert last is not None
-    assert cell is not None
-    assert last["x"] + last["width"] <= cell["x"] + cell["width"] + 1, "its end can be read"
-    page.set_viewport_size({"width": 1400, "height": 900})
-
     rows.first.locator(".qx-query").click()
     expect(page.locator("#qx-run-steps .qx-step")).to_have_count(4, timeout=30_000)
     shown = page.locator("#qx-run-steps .qx-step strong").all_inner_texts()
-    assert [int(text.split()[1].replace(",", "")) for text in shown] == chosen
+    assert [int(text.split()[1].replace(",", "")) for text in shown] == found
     expect(page.locator("#qx-run-steps")).to_contain_text("Answer")
     expect(page.get_by_label("the open run")).to_be_checked()
-    made = rows.first.locator("td").filter(has=page.locator(".qx-year"))
-    page.set_viewport_size({"width": 1024, "height": 900})
-    edge = page.locator("#qx-runs-list .qx-scroll").bounding_box()
-    date = made.locator("> span").bounding_box()
-    assert edge is not None
-    assert date is not None
-    assert date["x"] + date["width"] <= edge["x"] + edge["width"], "all of the date can be read"
-    page.set_viewport_size({"width": 1400, "height": 900})
     page.locator("#qx-run-replay").click()
     expect(page.locator("#qx-run-replayed")).to_contain_text("It came out the same", timeout=60_000)
-    assert grave_faults_in_both(page) == []
     page.get_by_role("button", name="Share…").click()
     expect(page.locator("#qx-run-head")).to_contain_text("the whole text of its documents", timeout=30_000)
     page.get_by_role("button", name="Share it").click()
     expect(page.locator("#qx-run-head .qx-mark")).to_have_text("shared", timeout=30_000)
-    page.locator("#qx-run-reproduce-toggle button").first.click()
-    command = page.locator("#qx-run-reproduce .qx-pre").first.inner_text()
 
     rows.first.locator(".qx-tick").click()
     expect(page.locator("#qx-runs-curves .js-plotly-plot")).to_be_visible(timeout=60_000)
@@ -477,10 +456,6 @@ def test_find_open_replay_share_export_delete_import_and_continue(
     exported = downloaded(page, tmp_path / "run.jsonl")
     assert asked in exported.read_text(encoding="utf-8")
 
-    replay = app.command(*shlex.split(command)[3:])
-    assert replay.returncode == 0, replay.stderr
-    assert json.loads(replay.stdout)["holds"], "the command to copy works beside the app"
-
     page.get_by_role("button", name="Delete…").click()
     page.get_by_role("button", name="Delete for good").click()
     expect(page.locator("#qx-runs-list")).to_contain_text("No run is in the log yet", timeout=30_000)
@@ -498,6 +473,43 @@ def test_find_open_replay_share_export_delete_import_and_continue(
     expect(page.locator("#qx-status")).to_contain_text("child run from step 2", timeout=60_000)
     open_experiments(page)
     expect(rows).to_have_count(2, timeout=30_000)
+    assert errors == []
+
+
+@pytest.mark.campaign
+def test_a_log_of_ones_own_takes_sql_and_a_command_to_copy(
+    start_app: StartApp, open_page: OpenPage, tiny: Path
+) -> None:
+    app = start_app("--checkpoint", str(tiny))
+    page = open_page(app.url, width=1024)
+    asked, _ = make_a_run(page)
+    open_experiments(page)
+    rows = page.locator("#qx-runs-list tbody tr")
+    expect(rows).to_have_count(1)
+    parts = rows.first.locator(".qx-query > span")
+    assert "".join(parts.all_text_contents()) == asked
+    assert parts.first.evaluate("part => part.scrollWidth > part.clientWidth"), "too long for its line"
+    last, cell = parts.last.bounding_box(), rows.first.locator(".qx-query").bounding_box()
+    assert last is not None
+    assert cell is not None
+    assert last["x"] + last["width"] <= cell["x"] + cell["width"] + 1, "its end can be read"
+
+    rows.first.locator(".qx-query").click()
+    made = rows.first.locator("td").filter(has=page.locator(".qx-year"))
+    edge = page.locator("#qx-runs-list .qx-scroll").bounding_box()
+    date = made.locator("> span").bounding_box()
+    assert edge is not None
+    assert date is not None
+    assert date["x"] + date["width"] <= edge["x"] + edge["width"], "all of the date can be read"
+    page.locator("#qx-run-replay").click()
+    expect(page.locator("#qx-run-replayed")).to_contain_text("It came out the same", timeout=60_000)
+    page.set_viewport_size({"width": 1400, "height": 900})
+    assert grave_faults_in_both(page) == []
+    page.locator("#qx-run-reproduce-toggle button").first.click()
+    command = page.locator("#qx-run-reproduce .qx-pre").first.inner_text()
+    replay = app.command(*shlex.split(command)[3:])
+    assert replay.returncode == 0, replay.stderr
+    assert json.loads(replay.stdout)["holds"], "the command to copy works beside the app"
 
     page.get_by_role("button", name="SQL").click()
     page.locator("#qx-sql-run").click()
@@ -505,9 +517,9 @@ def test_find_open_replay_share_export_delete_import_and_continue(
     page.locator("#qx-sql-query textarea").fill("DELETE FROM runs")
     page.locator("#qx-sql-run").click()
     expect(page.locator("#qx-sql-notice")).to_contain_text("only one SELECT statement", timeout=30_000)
-    assert errors == []
 
 
+@pytest.mark.campaign
 def test_all_tabs_stand_in_two_lines_on_a_phone(tiny_app: RunningApp, open_page: OpenPage) -> None:
     page = open_page(tiny_app.url, width=360, height=740, colour_scheme="dark")
     expect(page.get_by_role("tab", name="Explore", exact=True)).to_be_visible(timeout=60_000)

@@ -54,6 +54,7 @@ def test_a_page_gets_nothing_of_another_by_its_ids(public_app: RunningApp) -> No
     assert token not in b.received
 
 
+@pytest.mark.campaign
 def test_axe_finds_nothing_grave_where_visitors_are_kept_apart(
     public_app: RunningApp, open_page: OpenPage
 ) -> None:
@@ -92,6 +93,7 @@ def test_one_who_queues_much_does_not_hold_up_the_others(public_app: RunningApp)
     greedy.receive()
 
 
+@pytest.mark.campaign
 def test_those_who_sign_in_are_their_names_and_secrets_stay_secret(
     tmp_path: Path, tiny: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,6 +147,7 @@ def list_runs(page: Page) -> None:
     )
 
 
+@pytest.mark.campaign
 def test_a_reload_finds_the_document_that_was_open_and_nobody_else_does(
     public_app: RunningApp, open_page: OpenPage
 ) -> None:
@@ -173,6 +176,7 @@ def test_a_reload_finds_the_document_that_was_open_and_nobody_else_does(
     assert "doc=" not in b.url, "what it names is not on this page"
 
 
+@pytest.mark.campaign
 def test_what_the_project_can_make_again_is_opened_by_its_address(
     public_app: RunningApp, open_page: OpenPage
 ) -> None:
@@ -192,6 +196,7 @@ def test_what_the_project_can_make_again_is_opened_by_its_address(
         expect(page.locator("#qx-question textarea")).to_have_value("Who?", timeout=20_000)
 
 
+@pytest.mark.campaign
 def test_two_browsers_share_what_its_owner_shares_and_nothing_else(
     public_app: RunningApp, open_page: OpenPage
 ) -> None:
