@@ -47,6 +47,7 @@ from core.qrag.retriever import AgentRetriever
 from core.tasks.narrative import generate_narrative
 from core.tiles import best_chunks, tile
 from core.types import join_workspaces, workspace_of_chunks
+from tests.conftest import CAMPAIGN
 
 if TYPE_CHECKING:
     from ray._private.node import Node
@@ -195,7 +196,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module", params=QUESTIONS)
+@pytest.fixture(scope="module", params=QUESTIONS if CAMPAIGN else ["narrative"])
 def told(
     request: pytest.FixtureRequest, story: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[DualEncoder, Path]:
