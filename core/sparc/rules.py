@@ -1,18 +1,17 @@
 """Agents without a language model.
 
-Rules choose queries, keep the memory and judge the evidence, a reader answers.
+    Rewriter         a query for each name in the evidence that the question lacks, with the words of the
+                     question that the name's chunk leaves open
+    ContextManager   the memory: chunks that the trained agent needs, then those worth most to the question,
+                     and of each the sentences that bear on it; the best branch has evidence that is complete,
+                     agrees with the other branches and lets the reader answer with confidence
+    AnswerGenerator  the reader over the chunks that the agent needs; an answer that only repeats the
+                     question is no answer
+    AnswerEvaluator  stops when the agent would add nothing and the reader is sure enough
 
-    Rewriter          names that the evidence brings and the question doesn't have, each with the words of the
-    question that its chunk leaves open ContextManager    the chunks that the trained agent needs, then those
-    worth most to the question, and of these the sentences that bear on it;
-                      the best branch is the one whose evidence is complete, agrees with the others, holds
-                      what is asked and is read with confidence
-    AnswerGenerator   the reader over the chunks that the agent needs; what only repeats the question is no
-    answer AnswerEvaluator   stops when the agent would add nothing and the reader is sure enough
-What a chunk is worth is a weighted sum of what can be measured of it, whatever strategy brought it; the
-weights are round numbers near those of logistic regressions on validation questions (docs/sparc.md). Decides
-that a memory holds as many chunks as a branch retrieves, so that it stays small and is comparable with one
-retrieval of that size.
+What a chunk is worth is a weighted sum of what can be measured of it, whichever strategy brought it; the
+weights are round numbers near those of logistic regressions on validation questions (docs/sparc.md). A memory
+holds as many chunks as one retrieval of a branch, so that the two can be compared.
 """
 
 from __future__ import annotations

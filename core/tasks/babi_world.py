@@ -1,18 +1,19 @@
 """Stories like those of bAbI qa1 to qa5, without end.
 
-Answers and support are derived as bAbI does, so that training never runs out of stories.
+Answers and support are derived as bAbI does. `World` is told one fact after another and says what could be
+asked now and which facts decide it; `find_support` replays a story through it, and the teller asks through it,
+so both follow the same rules. They were read off the training files:
 
-`World` is told one fact after another and says what could be asked now and which facts decide it;
-`find_support` replays a story through it, and the teller asks through it too, so both follow the same rules.
-The rules were read off the training files:
-    qa1  the person's last move. qa2  the last fact about the object, and the last move of whoever carries it
-    or put it down. Not before a carrier has moved. qa3  the last fact about the object, the move that brought
-    it to the place, its move before. Only while one person's
-         carrying explains all three: both moves after they took it, or put down after both.
-    qa4  the one of the two facts that names both places.
-    qa5  the last giving that fits the question.
-What bAbI asks when, and how often each kind of fact comes, was read off there as well. Vocabulary and
-sentence forms are bAbI's. Draws from `random.Random`.
+    qa1  the person's last move
+    qa2  the last fact about the object, and the last move of whoever carries it or put it down; asked only
+         once a carrier has moved
+    qa3  the last fact about the object, the move that brought it to the place, and its move before; asked only
+         while one person's carrying explains all three: both moves after taking it, or put down after both
+    qa4  the one of the two facts that names both places
+    qa5  the last giving that fits the question
+
+What bAbI asks when, how often each kind of fact comes, vocabulary and sentence forms are bAbI's, too. Draws
+come from `random.Random`.
 """
 
 from __future__ import annotations

@@ -1,15 +1,14 @@
-"""Reads question-answering sets whose support is known.
-
-The project's common schema and the public formats they come from.
+"""Readers of question-answering sets whose support is known.
 
     *.jsonl     a record a line, ours ({"question", "chunks", "support"}) or MuSiQue's ({"question",
-    "paragraphs"}) *.json      one list in HotpotQA's format, which 2WikiMultiHopQA shares ({"question",
-    "context", "supporting_facts"}) a folder    BEIR: corpus.jsonl, queries.jsonl and qrels/<part>.tsv (or
-    TREC's four columns)
-All may be gzipped but the last. A chunk is "title: text", so that an encoder reads what a paragraph without
-its subject's name is about; without a title it is the text alone. How much of it is read is the encoder's
-affair. A paragraph that stands twice in a record is kept once. Other people's files are read here: whatever
-is wrong with one is a sentence that names file and line.
+                "paragraphs"})
+    *.json      one list in HotpotQA's format, which 2WikiMultiHopQA shares ({"question", "context",
+                "supporting_facts"})
+    a folder    BEIR: corpus.jsonl, queries.jsonl and qrels/<part>.tsv (or TREC's four columns)
+
+All but the last may be gzipped. A chunk is "title: text", since a paragraph often leaves its subject's name
+to its title; without a title it is the text alone. A paragraph that stands twice in a record is kept once. The
+files are other people's: whatever is wrong with one becomes a sentence that names file and line.
 """
 
 from __future__ import annotations
