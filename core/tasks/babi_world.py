@@ -1,14 +1,14 @@
 """Stories like those of bAbI qa1 to qa5, without end.
 
 Answers and support are derived as bAbI does. `World` is told one fact after another and says what could be
-asked now and which facts decide it; `find_support` replays a story through it, and the teller asks through it,
-so both follow the same rules. They were read off the training files:
+asked now and which facts decide it; `find_support` replays a story through it, and the teller asks through
+it, so both follow the same rules. They were read off the training files:
 
     qa1  the person's last move
     qa2  the last fact about the object, and the last move of whoever carries it or put it down; asked only
          once a carrier has moved
-    qa3  the last fact about the object, the move that brought it to the place, and its move before; asked only
-         while one person's carrying explains all three: both moves after taking it, or put down after both
+    qa3  the last fact about the object, the move that brought it to the place, and its move before; asked
+         only while one person's carrying explains all three: both moves after taking it, or put down after both
     qa4  the one of the two facts that names both places
     qa5  the last giving that fits the question
 

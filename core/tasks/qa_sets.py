@@ -7,8 +7,8 @@
     a folder    BEIR: corpus.jsonl, queries.jsonl and qrels/<part>.tsv (or TREC's four columns)
 
 All but the last may be gzipped. A chunk is "title: text", since a paragraph often leaves its subject's name
-to its title; without a title it is the text alone. A paragraph that stands twice in a record is kept once. The
-files are other people's: whatever is wrong with one becomes a sentence that names file and line.
+to its title; without a title it is the text alone. A paragraph that stands twice in a record is kept once.
+The files are other people's: whatever is wrong with one becomes a sentence that names file and line.
 """
 
 from __future__ import annotations
