@@ -8,7 +8,8 @@ it, so both follow the same rules. They were read off the training files:
     qa2  the last fact about the object, and the last move of whoever carries it or put it down; asked only
          once a carrier has moved
     qa3  the last fact about the object, the move that brought it to the place, and its move before; asked
-         only while one person's carrying explains all three: both moves after taking it, or put down after both
+         only while one person's carrying explains all three: both moves after taking it, or put down after
+         both
     qa4  the one of the two facts that names both places
     qa5  the last giving that fits the question
 
