@@ -93,11 +93,8 @@ settings.load_profile("qrag")
 LONGEST = (
     "tests/app/test_train_tab.py::test_own_questions_become_an_agent_in_explore",
     "tests/app/test_explore.py::test_a_book_goes_through_upload_run_step_back_force_reload_replay",
-    "tests/app/test_evaluate_tab.py::test_evaluate_compare_calibrate_and_open_an_episode",
     "tests/app/test_experiments_tab.py::test_find_open_replay_share_export_delete_import_and_continue",
-    "tests/app/test_train_tab.py::test_a_training_is_stopped_goes_on_and_ends_in_the_log",
     "tests/app/test_explore_runs.py::test_what_streams_in_is_what_a_reload_shows",
-    "tests/app/test_train_tab.py::test_a_killed_training_is_told_from_a_failed_one",
     "tests/app/test_sparc_calls.py::test_the_model_of_the_app_answers_and_its_key_is_in_its_requests_alone",
 )
 """Tests that begin first, each in whichever worker is free, and not with their files. They have servers of

@@ -25,6 +25,7 @@ from app.pages.train.actions import (
     Order,
     ShownTraining,
     Trainings,
+    available_data,
     check_name,
     checked_base,
     command,
@@ -44,13 +45,15 @@ from core.tasks.own_questions import read_own_questions
 from core.train.config import TrainConfig
 from core.train.recipes import RECIPES
 from tests.app.axe import grave_faults
-from tests.app.conftest import StartApp, wait_ready
+from tests.app.conftest import RunningApp, StartApp, wait_ready
 from tests.conftest import OpenPage
 from tests.settled import settle
 
 TINY = Path(__file__).resolve().parents[1] / "data" / "reference" / "tiny-bert"
 PATIENCE = 300.0
 """Seconds for a child process on a busy machine."""
+GOES_ON = re.compile(r"Update [\d,]+ of 5,000")
+"""What a training says that `begin_training` began."""
 
 
 def write_questions(path: Path, n: int = 10) -> Path:
@@ -86,10 +89,13 @@ def tiny_config(**changes: Any) -> TrainConfig:
 
 
 @pytest.fixture(autouse=True)
-def no_child_is_left(tmp_path: Path) -> Iterator[None]:
+def no_child_is_left(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[None]:
     """Trainings outlive the app, and would outlive a test that failed."""
+    folders = [tmp_path]
+    if "tiny_app" in request.fixturenames:
+        folders.append(request.getfixturevalue("tiny_app").home)
     yield
-    for path in tmp_path.rglob("trainings/*/lock"):
+    for path in (lock for folder in folders for lock in folder.rglob("trainings/*/lock")):
         with path.open() as lock, suppress(ProcessLookupError, ValueError):
             try:
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -134,6 +140,7 @@ def ended(trainings: Trainings, name: str) -> ShownTraining:
     return trainings.get(name)
 
 
+@pytest.mark.campaign
 def test_a_training_is_stopped_goes_on_and_ends_in_the_log(trainings: Trainings, questions: Path) -> None:
     trainings.start(Order("mine", tiny_config(), str(TINY), questions))
     questions.unlink()  # an upload is gone after a while
@@ -167,6 +174,7 @@ def test_a_training_is_stopped_goes_on_and_ends_in_the_log(trainings: Trainings,
         trainings.start(Order("mine", tiny_config(), str(TINY), questions))
 
 
+@pytest.mark.campaign
 def test_a_killed_training_is_told_from_a_failed_one(
     trainings: Trainings, questions: Path, tmp_path: Path
 ) -> None:
@@ -389,13 +397,82 @@ def open_train(page: Page) -> None:
     expect(page.locator("#qx-train-list")).not_to_be_empty()
 
 
+def choose_own_questions(page: Page) -> None:
+    """What there is to learn from where no data sets are."""
+    if len(available_data()) > 1:
+        page.get_by_role("radio", name="My own questions").check()
+
+
 def set_number(page: Page, setting: str, value: float) -> None:
     field = page.locator(f"#qx-train-{setting} input[type=number]")
     field.fill(str(value))
     field.press("Tab")
 
 
+def begin_training(page: Page, name: str, questions: Path) -> None:
+    """A long one over one's own questions, as far as its first update."""
+    page.locator("#qx-train-name input, #qx-train-name textarea").fill(name)
+    page.locator("#qx-train-questions input[type=file]").set_input_files(questions)
+    expect(page.locator("#qx-train-questions")).to_contain_text(questions.stem, timeout=30_000)
+    for setting, value in {"updates": 5000, "episodes": 2, "steps": 3, "rank": 4}.items():
+        set_number(page, setting, value)
+    page.locator("#qx-train-more button").first.click()
+    set_number(page, "validate-every", 20)
+    page.locator("#qx-train-base input, #qx-train-base textarea").fill(str(TINY))
+    page.locator("#qx-train-start").click()
+    expect(page.locator("#qx-train-header")).to_contain_text(GOES_ON, timeout=1000 * PATIENCE)
+
+
+def curves_show(page: Page) -> None:
+    expect(page.locator("#qx-train-success-figure .js-plotly-plot")).to_be_visible(timeout=60_000)
+    expect(page.locator("#qx-train-q-figure .js-plotly-plot")).to_be_visible(timeout=60_000)
+
+
+def wait_for_update(page: Page, number: int) -> None:
+    page.wait_for_function(
+        "number => +document.querySelector('#qx-train-header progress').value > number",
+        arg=number,
+        timeout=1000 * PATIENCE,
+    )
+
+
+def stop_training(page: Page) -> None:
+    page.locator("#qx-train-stop").click()
+    expect(page.locator("#qx-train-header")).to_contain_text("Stopped after update", timeout=1000 * PATIENCE)
+    expect(page.locator("#qx-train-resume")).to_be_visible()
+
+
 def test_own_questions_become_an_agent_in_explore(
+    tiny_app: RunningApp, open_page: OpenPage, tmp_path: Path
+) -> None:
+    page = open_page(tiny_app.url)
+    errors: list[str] = []
+    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    wait_ready(page)
+    open_train(page)
+    choose_own_questions(page)
+    expect(page.locator("#qx-train-format")).to_contain_text('"support": [0, 2]')
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download this example").click()
+    assert download.value.path().read_text(encoding="utf-8") == example_questions()
+    page.locator("#qx-train-name input, #qx-train-name textarea").fill("Mine!")
+    page.locator("#qx-train-start").click()
+    expect(page.locator("#qx-train-notice")).to_contain_text("agent name 'Mine!' must be", timeout=20_000)
+
+    begin_training(page, "pathfinder", write_questions(tmp_path / "pathfinder.jsonl"))
+    stop_training(page)
+    curves_show(page)
+    page.locator("#qx-train-explore").click()
+    expect(page.locator("#qx-agent input")).to_have_value("pathfinder", timeout=60_000)
+    wait_ready(page)
+    expect(page.locator("#qx-agent")).to_contain_text("trained · no positions")
+    page.locator("#qx-run").click()
+    expect(page.locator("#qx-steps .qx-step")).to_have_count(4, timeout=60_000)
+    assert errors == []
+
+
+@pytest.mark.campaign
+def test_a_training_goes_on_while_the_app_is_closed(
     start_app: StartApp, open_page: OpenPage, tmp_path: Path
 ) -> None:
     app = start_app()
@@ -403,55 +480,22 @@ def test_own_questions_become_an_agent_in_explore(
     wait_ready(page)
     open_train(page)
     expect(page.locator("#qx-train-list")).to_contain_text("No agent was trained here yet")
-    page.get_by_role("radio", name="My own questions").check()
-    expect(page.locator("#qx-train-format")).to_contain_text('"support": [0, 2]')
-    with page.expect_download() as download:
-        page.get_by_role("button", name="Download this example").click()
-    assert download.value.path().read_text(encoding="utf-8") == example_questions()
-
-    page.locator("#qx-train-name input, #qx-train-name textarea").fill("Mine!")
-    page.locator("#qx-train-start").click()
-    expect(page.locator("#qx-train-notice")).to_contain_text("agent name 'Mine!' must be", timeout=20_000)
-    page.locator("#qx-train-name input, #qx-train-name textarea").fill("mine")
-    page.locator("#qx-train-questions input[type=file]").set_input_files(
-        write_questions(tmp_path / "mine.jsonl")
-    )
-    expect(page.locator("#qx-train-questions")).to_contain_text("mine", timeout=30_000)
-    for setting, value in {"updates": 5000, "episodes": 2, "steps": 3, "rank": 4}.items():
-        set_number(page, setting, value)
-    page.locator("#qx-train-more button").first.click()
-    set_number(page, "validate-every", 20)
+    choose_own_questions(page)
     page.locator("#qx-train-start-from input").click()
     for name in ("The base encoder", "narrative", "multi-hop"):  # `base` has no adapters
         expect(page.get_by_role("option", name=name, exact=True)).to_be_visible()
     page.keyboard.press("Escape")
-    page.locator("#qx-train-base input, #qx-train-base textarea").fill(str(TINY))
-    page.locator("#qx-train-start").click()
-    expect(page.locator("#qx-train-header")).to_contain_text(
-        re.compile(r"Update [\d,]+ of 5,000"), timeout=1000 * PATIENCE
-    )
-    expect(page.locator("#qx-train-success-figure .js-plotly-plot")).to_be_visible(timeout=60_000)
-    expect(page.locator("#qx-train-q-figure .js-plotly-plot")).to_be_visible(timeout=60_000)
-    shown = page.locator("#qx-train-header progress").get_attribute("value")
-    page.wait_for_function(
-        "before => +document.querySelector('#qx-train-header progress').value > +before",
-        arg=shown,
-        timeout=60_000,
-    )
+    begin_training(page, "mine", write_questions(tmp_path / "mine.jsonl"))
+    curves_show(page)
+    wait_for_update(page, int(page.locator("#qx-train-header progress").get_attribute("value") or 0))
 
     app = start_app()  # the app is closed and started again; the training goes on meanwhile
     page = open_page(app.url)
     wait_ready(page)
     open_train(page)
-    expect(page.locator("#qx-train-header")).to_contain_text(
-        re.compile(r"Update [\d,]+ of 5,000"), timeout=60_000
-    )
-    page.wait_for_function(
-        "() => +document.querySelector('#qx-train-header progress').value > 22", timeout=1000 * PATIENCE
-    )
-    page.locator("#qx-train-stop").click()
-    expect(page.locator("#qx-train-header")).to_contain_text("Stopped after update", timeout=1000 * PATIENCE)
-    expect(page.locator("#qx-train-resume")).to_be_visible()
+    expect(page.locator("#qx-train-header")).to_contain_text(GOES_ON, timeout=60_000)
+    wait_for_update(page, 22)
+    stop_training(page)
     for scheme in ("dark", "light"):
         page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
         settle(page)  # colours fade into each other
@@ -467,7 +511,6 @@ def test_own_questions_become_an_agent_in_explore(
     page.locator("#qx-train-explore").click()
     expect(page.locator("#qx-agent input")).to_have_value("mine", timeout=60_000)
     wait_ready(page, seconds=200)
-    expect(page.locator("#qx-agent")).to_contain_text("trained · no positions")
     page.locator("#qx-run").click()
     expect(page.locator("#qx-steps .qx-step")).to_have_count(4, timeout=60_000)
     open_train(page)
