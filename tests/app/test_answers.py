@@ -1,22 +1,123 @@
-"""A run in Chromium ends in an answer, which points into its chunk and comes back out of the log; every
-column of Compare has one.
+"""A language model's answer to a run in Chromium: it cites chunks, the reader checks it, and it comes back out
+of the log. Every column of Compare has an answer.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
+import pytest
 from playwright.sync_api import Page, expect
 
-from tests.app.axe import grave_faults
+from tests.app.axe import grave_faults_in_both
 from tests.app.conftest import RunningApp, wait_ready
+from tests.app.explore_page import run
 from tests.conftest import OpenPage
-from tests.llm_server import Answers, Hangs, serve_llm
+from tests.llm_server import Answers, Hangs, LlmServer, serve_llm
 from tests.settled import settle
 
-ANSWER = "#qx-answer .qx-answer-text"
+TEXT = (
+    "Ruth carried the blanket to the stable that evening. Anna left the lamp up in the attic. On Tuesday it"
+    " rained over the hills all day long."
+)
+SAID = (
+    "The blanket was in the stable [1] [2] [3]. Queen Wilhelmina embroidered it in Paris [1]. <b>So they say</b>"
+    " [9]."
+)
 
 
+@pytest.fixture(scope="module")
+def server() -> Iterator[LlmServer]:
+    with serve_llm(lambda _: SAID) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def page(tiny_app: RunningApp, open_for_file: OpenPage) -> Page:
+    """Three sentences, each a chunk and each chosen."""
+    page = open_for_file(tiny_app.url)
+    wait_ready(page)
+    page.locator("#qx-change-button").click()
+    page.get_by_role("tab", name="Paste").click()
+    page.locator("#qx-pasted textarea").fill(TEXT)
+    page.get_by_role("button", name="Chunking").click()
+    page.get_by_label("Most tokens of a chunk").fill("40")
+    page.locator("#qx-open-pasted").click()
+    expect(page.locator("#qx-header")).to_contain_text("3 chunks", timeout=30_000)
+    page.locator("#qx-question textarea").fill("Where was the blanket?")
+    run(page, n_steps=3)
+    expect(page.locator("#qx-answer .qx-answer-text")).to_have_text("stable", timeout=60_000)
+    return page
+
+
+def test_a_language_model_cites_chunks_which_the_reader_checks(page: Page, server: LlmServer) -> None:
+    cited = page.locator("#qx-cited")
+    page.locator("#qx-cite").click()
+    expect(cited).to_contain_text("no language model is set", timeout=20_000)
+
+    page.get_by_role("tab", name="SPARC", exact=True).click()
+    page.locator("#qx-sparc-set .qx-set-line").click()
+    page.locator("#qx-sparc-llm button").first.click()
+    address = page.locator("#qx-sparc-llm-address input")
+    expect(address).to_be_visible()
+    settle(page)  # what an opened panel holds is made piece by piece
+    address.fill(server.url)
+    page.locator("#qx-sparc-llm-model input").fill("scripted-7b")
+    page.locator("#qx-sparc-llm-save").click()
+    expect(page.locator("#qx-sparc-llm")).to_contain_text("scripted-7b at", timeout=20_000)
+    page.get_by_role("tab", name="Explore", exact=True).click()
+    page.locator("#qx-cite").click()
+    sentences = cited.locator(".qx-answer-cited")
+    expect(sentences).to_have_count(3, timeout=60_000)
+    # two of its three chunks hold nothing of it
+    expect(sentences.nth(0).locator(".qx-crossed")).to_have_count(2)
+    expect(sentences.nth(0)).not_to_contain_text("not borne out")
+    expect(sentences.nth(1)).to_contain_text("not borne out")
+    expect(sentences.nth(2)).to_contain_text("cites no chunk")
+    expect(cited).to_contain_text("cites passage 9, which it was not given")
+    expect(cited).to_contain_text("<b>So they say</b>")
+    link = cited.locator(".qx-link").nth(1)
+    link.click()
+    expect(page.locator("#qx-reading .qx-crumb")).to_contain_text(
+        f"chunk {int(link.get_attribute('data-arg') or ''):,} of", timeout=20_000
+    )
+    expect(page.locator("#qx-reading .qx-marked")).to_be_visible()
+    page.get_by_role("button", name="Evidence in place").click()
+    expect(page.locator("#qx-evidence")).to_be_visible(timeout=20_000)
+
+
+def test_what_was_said_stays_where_no_answer_comes(page: Page, server: LlmServer) -> None:
+    cited = page.locator("#qx-cited")
+    told = cited.locator(".qx-answer-cited").all_inner_texts()
+    assert len(told) == 3
+    server.answer(Answers(429, headers={"Retry-After": "3600"}))
+    page.locator("#qx-cite").click()
+    expect(cited).to_contain_text("no answer came: scripted-7b at", timeout=20_000)
+    assert cited.locator(".qx-answer-cited").all_inner_texts() == told
+
+    server.answer(Hangs())
+    page.locator("#qx-cite").click()
+    expect(cited).to_contain_text("Asking", timeout=20_000)
+    page.locator("#qx-cancel").click()
+    expect(page.locator("#qx-notice")).to_contain_text("Cancelled", timeout=20_000)
+
+
+@pytest.mark.campaign
+def test_what_was_said_can_be_read_by_everybody_and_comes_back(page: Page) -> None:
+    cited = page.locator("#qx-cited")
+    assert grave_faults_in_both(page) == []
+    page.set_viewport_size({"width": 360, "height": 740})
+    settle(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    told = cited.locator(".qx-answer-cited").all_inner_texts()
+    page.reload()
+    wait_ready(page)
+    expect(cited.locator(".qx-answer-cited")).to_have_count(3, timeout=60_000)
+    assert cited.locator(".qx-answer-cited").all_inner_texts() == told
+
+
+@pytest.mark.campaign
 def test_every_column_has_an_answer(running_app: RunningApp, open_page: OpenPage) -> None:
     page: Page = open_page(running_app.url)
     wait_ready(page)
@@ -29,75 +130,3 @@ def test_every_column_has_an_answer(running_app: RunningApp, open_page: OpenPage
     expect(answers.first).to_contain_text("stable")
     expect(answers.first).to_contain_text(re.compile(r"\d+ % sure"))
     expect(answers.first.locator(".qx-right")).to_have_text("✓ right")
-
-
-def test_a_language_model_cites_chunks_which_the_reader_checks(
-    running_app: RunningApp, open_page: OpenPage
-) -> None:
-    page = open_page(running_app.url)
-    wait_ready(page)
-    page.locator("#qx-run").click()
-    expect(page.locator(ANSWER)).to_have_text("stable", timeout=60_000)
-    cited = page.locator("#qx-cited")
-    page.locator("#qx-cite").click()
-    expect(cited).to_contain_text("no language model is set", timeout=20_000)
-
-    evidence = page.locator("#qx-evidence").inner_text()
-    assert "stable" in evidence
-    with serve_llm(
-        lambda _: (
-            "The blanket was in the stable [1] [2] [3]. Queen Wilhelmina embroidered it in Paris [1]. <b>So"
-            " they say</b> [9]."
-        )
-    ) as server:
-        page.get_by_role("tab", name="SPARC", exact=True).click()
-        page.locator("#qx-sparc-set .qx-set-line").click()
-        page.locator("#qx-sparc-llm button").first.click()
-        address = page.locator("#qx-sparc-llm-address input")
-        expect(address).to_be_visible()
-        settle(page)  # what an opened panel holds is made piece by piece
-        address.fill(server.url)
-        page.locator("#qx-sparc-llm-model input").fill("scripted-7b")
-        page.locator("#qx-sparc-llm-save").click()
-        expect(page.locator("#qx-sparc-llm")).to_contain_text("scripted-7b at", timeout=20_000)
-        page.get_by_role("tab", name="Explore", exact=True).click()
-        page.locator("#qx-cite").click()
-        expect(cited.locator(".qx-answer-cited")).to_have_count(3, timeout=60_000)
-        # one of its three chunks holds nothing of it
-        expect(cited.locator(".qx-answer-cited").nth(0).locator(".qx-crossed")).to_have_count(1)
-        expect(cited.locator(".qx-answer-cited").nth(0)).not_to_contain_text("not borne out")
-        expect(cited.locator(".qx-answer-cited").nth(1)).to_contain_text("not borne out")
-        expect(cited.locator(".qx-answer-cited").nth(2)).to_contain_text("cites no chunk")
-        expect(cited).to_contain_text("cites passage 9, which it was not given")
-        expect(cited).to_contain_text("<b>So they say</b>")
-        told = cited.locator(".qx-answer-cited").all_inner_texts()
-        link = cited.locator(".qx-link").nth(1)
-        link.click()
-        expect(page.locator("#qx-reading .qx-crumb")).to_contain_text(
-            f"chunk {int(link.get_attribute('data-arg') or ''):,} of", timeout=20_000
-        )
-        expect(page.locator("#qx-reading .qx-marked")).to_be_visible()
-        for scheme in ("light", "dark"):
-            page.emulate_media(color_scheme=scheme)
-            settle(page)  # colours fade
-            assert grave_faults(page) == []
-        page.set_viewport_size({"width": 360, "height": 740})
-        settle(page)
-        assert page.evaluate("document.documentElement.scrollWidth") <= 360
-        page.set_viewport_size({"width": 1280, "height": 900})
-
-        page.get_by_role("button", name="Evidence in place").click()
-        server.answer(Answers(429, headers={"Retry-After": "3600"}))
-        page.locator("#qx-cite").click()
-        expect(cited).to_contain_text("no answer came: scripted-7b at", timeout=20_000)
-        assert cited.locator(".qx-answer-cited").all_inner_texts() == told, "what was there stays"
-
-        server.answer(Hangs())
-        page.locator("#qx-cite").click()
-        expect(cited).to_contain_text("Asking", timeout=20_000)
-        page.locator("#qx-cancel").click()
-        expect(page.locator("#qx-notice")).to_contain_text("Cancelled", timeout=20_000)
-    page.reload()
-    wait_ready(page)
-    expect(cited.locator(".qx-answer-cited")).to_have_count(3, timeout=60_000)
-    assert cited.locator(".qx-answer-cited").all_inner_texts() == told

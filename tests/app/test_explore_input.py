@@ -113,7 +113,7 @@ def calls() -> list[object]:
 @pytest.fixture(scope="module")
 def page(tiny_app: RunningApp, open_for_file: OpenPage, calls: list[object]) -> Page:
     """Opened at a run that there is not."""
-    page = open_for_file("about:blank")
+    page = open_for_file("about:blank", width=1000, height=500)
     page.expose_function("hacked", lambda *arguments: calls.append(arguments))
     page.on("dialog", lambda dialog: (calls.append(dialog.message), dialog.dismiss()))
     page.goto(f"{tiny_app.url}/?run={'0' * 32}")

@@ -19,7 +19,7 @@ QUESTION = "Where did Mary go on day 1?"
 @pytest.fixture(scope="module")
 def page(tiny_app: RunningApp, open_for_file: OpenPage) -> Page:
     """Four sentences, each a chunk, and a run of one step."""
-    page = open_for_file(tiny_app.url, width=1440)
+    page = open_for_file(tiny_app.url, width=1000, height=500)
     wait_ready(page)
     page.locator("#qx-change-button").click()
     page.get_by_role("tab", name="Paste").click()

@@ -6,12 +6,12 @@ import gc
 import json
 from collections.abc import Iterator
 from contextlib import closing
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from app.in_view import RunInView
 from app.pages.explore import diagnosis as diagnosis_view
 from app.pages.explore import story as story_view
 from app.pages.explore import view as present
@@ -23,7 +23,7 @@ from app.session import Session
 from app.settings import Settings
 from core.answer.evidence import EvidenceAnswer
 from core.choice import Choice
-from core.completeness import LOW, completeness_by_size
+from core.completeness import LOW
 from core.config import EpisodeConfig
 from core.encode.reference import import_checkpoint
 from core.errors import BadDocument, BadRequest, RunNotFound
@@ -134,6 +134,7 @@ def test_going_on_with_other_settings_forks_a_child(explorer: Explorer, session:
     parent_run, child_run = explorer.run_of(whole), explorer.run_of(child)
     assert parent_run is not None
     assert child_run is not None
+    assert child.corpus == whole.corpus, "nothing is embedded again"
     assert chosen(explorer, child)[:2] == chosen(explorer, whole)[:2]
     logged = explorer.services.log.get(child_run.run_id)
     assert (logged.record.parent_run_id, logged.record.fork_step) == (parent_run.run_id, 2)
@@ -301,6 +302,7 @@ def test_a_smaller_budget_keeps_no_more_steps_than_it_has(explorer: Explorer, se
     assert chosen(explorer, smaller) == chosen(explorer, ended)[:2]
 
 
+@pytest.mark.campaign
 def test_samples_open_with_their_questions(explorer: Explorer) -> None:
     for sample in list_samples():
         opened = Opener(
@@ -478,47 +480,57 @@ FACTS = {
 MANUAL = "\n\n".join(f"# {title}\n\n{fact}" for title, fact in FACTS.items())
 
 
-def test_evidence_that_is_probably_incomplete_is_said_to_be_with_what_to_do(tmp_path: Path) -> None:
-    """Under the agent that ships, since it is its curve; a question that one chunk answers, and a vague one."""
-    services = Services(Settings(log=tmp_path / "log.duckdb"))
-    try:
+def test_evidence_that_is_probably_incomplete_is_said_to_be_with_what_to_do(
+    explorer: Explorer, session: Session
+) -> None:
+    def told(curves: dict[int, float], budget: int = 4) -> tuple[str, str]:
+        """Diagnosis and evidence of a run, as under an agent with these shares of complete evidence."""
+        end = last(explorer.advance(session, QUERY, EpisodeConfig(step_budget=budget), None))
+        run = explorer.run_of(end)
+        assert run is not None
+        agent = copy(run.documents.agent)
+        lines = {size: ((0.0, share),) for size, share in curves.items()}
+        agent.spec = agent.spec.model_copy(update={"lead_curves": lines})
+        run = replace(run, documents=replace(run.documents, agent=agent))
+        return json.dumps(diagnosis_view.diagnosis(run, end)), json.dumps(present.evidence(run, end))
+
+    doubt, summary = told({4: 0.9})
+    assert doubt == "[]"
+    assert "evidence like this was complete in 9 of 10 cases" in summary
+
+    doubt, summary = told({4: 0.3, 8: 0.6})
+    assert "3 of 10 had all their passages among 4 chunks" in doubt
+    assert '"data-act": "longer", "data-arg": "8"' in doubt
+    assert "complete in 6 of 10" in doubt
+    assert '"data-act": "compare"' in doubt
+    assert "evidence like this" not in summary
+
+    doubt, _ = told({4: 0.3})
+    assert '"data-act": "longer", "data-arg": "8"' in doubt
+    assert "those that come next" in doubt
+    doubt, _ = told({4: 0.3}, budget=12)
+    assert "among the first 4 chunks" in doubt
+    assert '"longer"' not in doubt, "the most that Explore takes"
+    doubt, _ = told({4: 0.3}, budget=3)
+    assert doubt == "[]", "nothing was measured of three chunks"
+
+
+@pytest.mark.campaign
+def test_the_agent_for_documents_knows_a_clear_question_from_a_vague_one(tmp_path: Path) -> None:
+    with closing(Services(Settings(log=tmp_path / "log.duckdb"))) as services:
         explorer = Explorer(services)
         session = Opener(explorer, Session(), "general", lambda _: None, "structure", 24).pasted(MANUAL)
-        spec = explorer.documents(session).agent.spec
-        config = spec.episode_config()
+        config = explorer.documents(session).agent.spec.episode_config().with_(step_budget=4)
 
-        def told(question: str, budget: int = 4) -> tuple[RunInView, str, str]:
-            end = last(explorer.advance(session, question, config.with_(step_budget=budget), None))
-            run = explorer.run_of(end)
+        def complete(question: str) -> float:
+            run = explorer.run_of(last(explorer.advance(session, question, config, None)))
             assert run is not None
-            return run, json.dumps(diagnosis_view.diagnosis(run, end)), json.dumps(present.evidence(run, end))
+            assert run.completeness is not None
+            assert run.to_json()["completeness"] == round(run.completeness, 4)
+            return run.completeness
 
-        clear, doubt, summary = told("When are the oil lamps of the lighthouse filled?")
-        assert clear.completeness is not None
-        assert clear.completeness >= LOW
-        assert doubt == "[]"
-        assert f"evidence like this was complete in {10 * clear.completeness:.0f} of 10 cases" in summary
-        assert clear.to_json()["completeness"] == round(clear.completeness, 4)
-
-        vague, doubt, summary = told("What happened to them in the end?")
-        assert vague.completeness is not None
-        assert vague.completeness < LOW
-        assert f"{10 * vague.completeness:.0f} of 10 had all their passages among 4 chunks" in doubt
-        assert '"data-act": "compare"' in doubt
-        assert "evidence like this" not in summary
-        measured = completeness_by_size(spec, vague.trace)
-        larger = [size for size in measured if 4 < size <= vague.n_chunks]
-        for size in larger or [min(8, vague.n_chunks)]:
-            assert f'"data-act": "longer", "data-arg": "{size}"' in doubt
-        assert all(f"complete in {10 * measured[size]:.0f} of 10" in doubt for size in larger)
-        rest, doubt, _ = told("What happened to them in the end?", 12)
-        assert '"longer"' not in doubt, "the most that Explore takes"
-        among = "12 chunks" if 12 in measured else f"the first {max(measured)} chunks"
-        assert (f"among {among}" in doubt) == (rest.completeness is not None and rest.completeness < LOW)
-        _, doubt, _ = told("What happened to them in the end?", 3)
-        assert doubt == "[]", "nothing was measured of three chunks"
-    finally:
-        services.close()
+        assert complete("When are the oil lamps of the lighthouse filled?") >= LOW
+        assert complete("What happened to them in the end?") < LOW
 
 
 def test_a_question_is_said_to_be_read_again_only_while_it_is(tmp_path: Path) -> None:

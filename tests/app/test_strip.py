@@ -18,15 +18,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from playwright.sync_api import Browser, Locator, Page, Request, Route, expect
+from playwright.sync_api import Locator, Page, Request, Route, expect
 
 from app.components.strip import MAX_WIDTH, server_functions, strip, strip_loading
 from core.draw.strip import strip_value
 from core.tiles import ChunkFacts, Mode
 from tests.app.served import served
-from tests.settled import new_context, settle
-
-OpenPage = Callable[..., Page]
+from tests.conftest import OpenPage
+from tests.settled import settle
 
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
 GUTTER, EDGE = 40, 10
@@ -303,7 +302,7 @@ class Shown:
         self.page, self.name, self.box = page, name.capitalize(), page.locator(f"#{name} .qx-strip")
         self.requests: list[dict[str, Any]] = []
         page.on("request", self.note)
-        self.settled()
+        self.drawn()
 
     def note(self, request: Request) -> None:
         if "component_server" in request.url:
@@ -339,7 +338,7 @@ class Shown:
         self.part("looks").get_by_role("button").first.click()
         expect(self.part("what")).to_contain_text("step 1")
         self.press("0")
-        self.settled()
+        self.drawn()
         self.page.remove_listener("request", self.note)
 
     def last_range(self) -> list[float]:
@@ -348,13 +347,9 @@ class Shown:
 
 
 @pytest.fixture(scope="module")
-def page(browser: Browser, address: str) -> Iterator[Page]:
+def page(open_for_file: OpenPage, address: str) -> Page:
     """One page for most tests: loading it takes longer than all they do on it."""
-    context = new_context(browser, viewport={"width": 1280, "height": 900})
-    page = context.new_page()
-    page.goto(address)
-    yield page
-    context.close()
+    return open_for_file(address)
 
 
 @pytest.fixture
@@ -381,20 +376,20 @@ def said(page: Page) -> Locator:
     return page.locator("#said textarea")
 
 
-def test_click_selects_the_chunk_under_the_pointer(small: Shown) -> None:
+def test_a_click_selects_the_chunk_the_pin_or_the_step_under_it(small: Shown) -> None:
     for chunk_id in (0, 37, 62, 99):
         small.part("lens").click(position=small.at("lens", (chunk_id + 0.5) / 100))
         expect(said(small.page)).to_have_value(json.dumps({"chunk_id": chunk_id}))
+    small.part("lens").click(position=small.at("lens", 0.805, y=12))
+    expect(said(small.page)).to_have_value('{"chunk_id": 80}')
+    small.part("map").click(position=small.at("map", 0.5, y=45))
+    expect(small.part("what")).to_contain_text("step 3")
 
 
+@pytest.mark.campaign
 def test_a_thin_peak_in_a_tab_hidden_at_first_can_be_hit(large: Shown) -> None:
     large.part("lens").click(position=large.at("lens", 9_000.5 / 12_000))
     expect(said(large.page)).to_have_value('{"chunk_id": 9000}')
-
-
-def test_pins_select_their_chunk(large: Shown) -> None:
-    large.part("lens").click(position=large.at("lens", 3_000.5 / 12_000, y=12))
-    expect(said(large.page)).to_have_value('{"chunk_id": 3000}')
 
 
 def test_keyboard_moves_opens_and_changes_looks(small: Shown) -> None:
@@ -419,6 +414,7 @@ def test_keyboard_moves_opens_and_changes_looks(small: Shown) -> None:
     expect(small.part("looks").get_by_role("button", name="Step 1")).to_have_attribute("aria-pressed", "true")
 
 
+@pytest.mark.campaign
 def test_tiles_of_every_zoom_and_mode_are_exact(large: Shown) -> None:
     checked = []
 
@@ -441,6 +437,7 @@ def test_tiles_of_every_zoom_and_mode_are_exact(large: Shown) -> None:
         assert_exact(request, response.json())
 
 
+@pytest.mark.campaign
 def test_the_plain_wheel_is_left_to_the_page(small: Shown) -> None:
     small.part("lens").hover(position=small.at("lens", 0.5))
     before = len(small.requests)
@@ -479,13 +476,7 @@ def test_brush_zooms_and_a_new_value_keeps_it(large: Shown) -> None:
         large.part("modes").get_by_role("button", name="Show rank").click()
 
 
-def test_a_row_of_the_run_map_selects_its_look(small: Shown) -> None:
-    small.part("map").click(position=small.at("map", 0.5, y=45))
-    expect(small.part("what")).to_contain_text("step 3")
-
-
-def test_a_step_brings_the_new_row_of_the_run_map_alone(open_page: OpenPage, address: str) -> None:
-    page = open_page(address)
+def test_a_step_brings_the_new_row_of_the_run_map_alone(page: Page) -> None:
     page.get_by_role("tab", name="Growing").click()
     shown = Shown(page, "growing")
     steps: list[tuple[tuple[int, ...], list[int]]] = [
@@ -506,6 +497,7 @@ def test_a_step_brings_the_new_row_of_the_run_map_alone(open_page: OpenPage, add
             expect(shown.part("tip")).to_contain_text(f"chunk 50, Q {q[50]:.2f}")
 
 
+@pytest.mark.campaign
 def test_overtaken_replies_are_dropped(small: Shown) -> None:
     held: list[Route] = []
 
@@ -566,6 +558,7 @@ def test_states_without_numbers(page: Page) -> None:
     )
 
 
+@pytest.mark.campaign
 def test_the_change_before_the_first_choice_has_no_values(small: Shown) -> None:
     small.part("modes").get_by_role("button", name="Show change").click()
     small.settled()
@@ -580,6 +573,7 @@ def pixel(canvas: Locator, x: int, y: int) -> list[int]:
     return found
 
 
+@pytest.mark.campaign
 def test_dark_theme_repaints(small: Shown) -> None:
     small.press("+", "+")  # the overview outside the lens is covered with the panel's colour
     small.settled()
@@ -594,6 +588,7 @@ def test_dark_theme_repaints(small: Shown) -> None:
     assert sum(dark[:3]) < 200
 
 
+@pytest.mark.campaign
 def test_narrow_screens_show_the_strip_without_scrolling_sideways(open_page: OpenPage, address: str) -> None:
     strip = Shown(open_page(address, width=360), "small")
     strip.part("table-toggle").click()
