@@ -1,61 +1,80 @@
 """Explore on the first sample, as a visitor meets it: the story of a run, settings over the page, keys, the
-strip. One page for all tests.
+strip. One page of the tiny app for all tests, and one of the agents that ship for what these find.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, Request, Route, expect
+from playwright.sync_api import Locator, Page, Request, Route, expect
 
-from tests.app.axe import grave_faults_in_both
+from tests.app.axe import grave_faults, grave_faults_in_both
 from tests.app.conftest import RunningApp, wait_ready
-from tests.app.explore_page import CARDS, chosen, run, run_id, set_number, show_figures, show_settings
+from tests.app.explore_page import CARDS, chosen, run, run_id, set_number, show_settings
 from tests.conftest import OpenPage
-from tests.settled import frames_asked_for, new_context, release, settle
+from tests.settled import frames_asked_for, release, settle
 
 WIDE, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
 QUESTION = "Where was the blanket before the chapel?"
-ANSWER = "#qx-answer .qx-answer-text"
+ANSWER, STOP = "#qx-answer .qx-answer-text", "#qx-steps .qx-stop"
 BOXES = (
     "ids => Object.fromEntries(ids.map((id) => [id,"
     " document.getElementById(id).getBoundingClientRect().top]))"
 )
+PANELS_OF_A_RUN = ("#qx-story", "#qx-answer", "#qx-steps", "#qx-evidence")
 PANELS = ["qx-controls", "qx-story-card", "qx-strip", "qx-steps"]
 
 
 @pytest.fixture(scope="module")
-def shared(running_app: RunningApp, browser: Browser) -> Iterator[Page]:
-    """The sample that a first visit opens."""
-    context = new_context(browser, viewport=WIDE)
-    page = context.new_page()
-    page.goto(running_app.url)
+def shared(tiny_app: RunningApp, open_for_file: OpenPage) -> Page:
+    """The sample that a first visit opens, under an agent that takes four steps."""
+    page = open_for_file(tiny_app.url, width=WIDE["width"])
     wait_ready(page)
-    yield page
-    context.close()
+    return page
+
+
+@pytest.fixture(scope="module")
+def shared_shipped(running_app: RunningApp, open_for_file: OpenPage) -> Page:
+    """The same, with the agents that ship."""
+    page = open_for_file(running_app.url, width=WIDE["width"])
+    wait_ready(page)
+    return page
 
 
 @pytest.fixture
-def page(shared: Page) -> Iterator[Page]:
-    """The same, without a run, its question as it was and wide."""
-    shared.set_viewport_size(WIDE)  # type: ignore[arg-type]
-    if shared.locator("#qx-reset").is_enabled():
-        shared.locator("#qx-reset").click()
-        expect(shared.locator(CARDS)).to_have_count(0, timeout=20_000)
-    shared.locator("#qx-question textarea").fill(QUESTION)
-    settle(shared)
-    yield shared
-    shared.keyboard.press("Escape")
+def page(shared: Page) -> Page:
+    """Without a run, its question as it was, wide, nothing open over it."""
+    return cleared(shared)
 
 
 @pytest.fixture
-def ran(page: Page) -> Page:
+def ran(shared: Page) -> Page:
+    """With a run to its end and read: the last test's where it left one."""
+    if shared.locator(CARDS).count() != 4 or not shared.locator(STOP).count():
+        run(cleared(shared))
+    expect(shared.locator(ANSWER)).to_be_visible(timeout=60_000)
+    return shared
+
+
+@pytest.fixture
+def shipped(shared_shipped: Page) -> Page:
     """With the run of the three hops, read."""
-    run(page, n_steps=3)
-    expect(page.locator(ANSWER)).to_have_text("stable", timeout=60_000)
+    run(cleared(shared_shipped), n_steps=3)
+    expect(shared_shipped.locator(ANSWER)).to_have_text("stable", timeout=60_000)
+    return shared_shipped
+
+
+def cleared(page: Page) -> Page:
+    """As it was before its first run."""
+    page.set_viewport_size(WIDE)  # type: ignore[arg-type]
+    page.keyboard.press("Escape")
+    if page.locator("#qx-reset").is_enabled():
+        page.locator("#qx-reset").click()
+        expect(page.locator(CARDS)).to_have_count(0, timeout=20_000)
+    page.locator("#qx-question textarea").fill(QUESTION)
+    settle(page)
     return page
 
 
@@ -81,8 +100,9 @@ def end_of(panel: Locator) -> float:
     return box["y"] + box["height"]
 
 
-def test_one_click_tells_the_story_above_the_fold(ran: Page) -> None:
-    story = ran.locator("#qx-story")
+@pytest.mark.campaign
+def test_one_click_tells_the_story_above_the_fold(shipped: Page) -> None:
+    story = shipped.locator("#qx-story")
     expect(story.locator(".qx-told .qx-part-words")).to_have_text(
         ["Ruth set down the blanket.", "Ruth headed to the chapel.", "Ruth travelled to the stable."]
     )
@@ -98,16 +118,18 @@ def test_one_click_tells_the_story_above_the_fold(ran: Page) -> None:
     ), aloud
     assert aloud.endswith("sure, right. Nothing left is worth 0.30: best Q is 0.11."), aloud
     for size, shown in ((WIDE, "#qx-answer"), (PHONE, "#qx-story")):
-        ran.set_viewport_size(size)  # type: ignore[arg-type]
-        settle(ran)
+        shipped.set_viewport_size(size)  # type: ignore[arg-type]
+        settle(shipped)
         for panel in ("#qx-story", shown):
-            assert end_of(ran.locator(panel)) <= size["height"], (size, panel)
-    expect(ran.locator(f"{CARDS} .qx-hit")).to_have_count(3)
-    expect(ran.locator("#qx-evidence")).to_contain_text("3 of 3 support chunks found")
-    assert run_id(ran)
+            assert end_of(shipped.locator(panel)) <= size["height"], (size, panel)
+    expect(shipped.locator(f"{CARDS} .qx-hit")).to_have_count(3)
+    expect(shipped.locator("#qx-evidence")).to_contain_text("3 of 3 support chunks found")
+    assert run_id(shipped)
 
 
-def test_a_long_story_leaves_the_answer_above_the_fold(page: Page) -> None:
+@pytest.mark.campaign
+def test_a_long_story_leaves_the_answer_above_the_fold(shared_shipped: Page) -> None:
+    page = cleared(shared_shipped)
     set_number(page, "#qx-budget", 12)
     page.locator("#qx-stops input").uncheck()
     run(page, n_steps=12)
@@ -120,15 +142,8 @@ def test_a_long_story_leaves_the_answer_above_the_fold(page: Page) -> None:
     expect(page.locator("#qx-story .qx-taken-back")).to_have_count(9)
 
 
-def test_figures_are_drawn_for_those_who_come_near_them(ran: Page) -> None:
-    expect(ran.locator("#qx-decision")).to_have_count(0)
-    show_figures(ran)
-    expect(ran.locator("#qx-trail")).to_be_visible()
-
-
 def test_a_page_at_rest_asks_for_no_frames(ran: Page) -> None:
-    settle(ran)
-    assert frames_asked_for(ran) <= 2
+    assert any(frames_asked_for(ran) <= 2 for _ in range(20)), "the strip glides for a while"
 
 
 def test_events_and_their_targets_are_the_server_s_and_no_plain_arrays(shared: Page) -> None:
@@ -147,71 +162,65 @@ def test_events_and_their_targets_are_the_server_s_and_no_plain_arrays(shared: P
 
 def test_a_run_ends_on_its_last_choice_and_each_part_is_a_way_to_its_step(ran: Page) -> None:
     what = ran.locator("#qx-strip [data-part=what]")
-    expect(what).to_contain_text("step 3")
+    expect(what).to_contain_text("step 4")
     parts(ran).nth(1).click()
     expect(what).to_contain_text("step 2", timeout=20_000)
     expect(parts(ran).nth(1)).to_have_attribute("aria-current", "step")
     expect(ran.locator(CARDS).nth(1)).to_have_class(re.compile("qx-on"))
-    parts(ran).last.click()
-    expect(what).to_contain_text("stopped", timeout=20_000)
-    expect(parts(ran).last).to_have_attribute("aria-current", "step")
 
 
+@pytest.mark.campaign
 def test_brackets_walk_the_steps_and_the_stop(ran: Page) -> None:
     what = ran.locator("#qx-strip [data-part=what]")
     ran.locator("#qx-title").click()
     ran.keyboard.press("]")
     expect(what).to_contain_text("stopped", timeout=20_000)
-    for words in ("step 3", "step 2", "step 1"):
+    for words in ("step 4", "step 3", "step 2"):
         settle(ran)
         ran.keyboard.press("[")
         expect(what).to_contain_text(words, timeout=20_000)
 
 
-def test_the_answer_stands_beside_the_evidence_in_its_place(ran: Page) -> None:
-    expect(ran.locator("#qx-answer")).to_contain_text(re.compile(r"\d+ % sure"))
-    expect(ran.locator("#qx-answer .qx-judged")).to_have_text("✓ right")
-    expect(ran.locator("#qx-evidence mark")).to_have_text("stable")
-    assert in_sight(ran.locator("#qx-evidence mark"))
-    expect(ran.locator("#qx-evidence .qx-gap")).to_have_text(["61 chunks further on", "40 chunks further on"])
-    expect(ran.locator("#qx-reading")).to_be_hidden()
-    ran.locator("#qx-answer .qx-link").click()
-    expect(ran.locator("#qx-reading .qx-marked")).to_contain_text("stable", timeout=20_000)
-    expect(ran.locator("#qx-evidence")).to_be_hidden()
-    ran.get_by_role("button", name="Evidence in place").click()
-    expect(ran.locator("#qx-evidence")).to_be_visible(timeout=20_000)
+@pytest.mark.campaign
+def test_the_answer_stands_beside_the_evidence_in_its_place(shipped: Page) -> None:
+    expect(shipped.locator("#qx-answer")).to_contain_text(re.compile(r"\d+ % sure"))
+    expect(shipped.locator("#qx-answer .qx-judged")).to_have_text("✓ right")
+    expect(shipped.locator("#qx-evidence mark")).to_have_text("stable")
+    assert in_sight(shipped.locator("#qx-evidence mark"))
+    expect(shipped.locator("#qx-evidence .qx-gap")).to_have_text(
+        ["61 chunks further on", "40 chunks further on"]
+    )
+    expect(shipped.locator("#qx-reading")).to_be_hidden()
+    shipped.locator("#qx-answer .qx-link").click()
+    expect(shipped.locator("#qx-reading .qx-marked")).to_contain_text("stable", timeout=20_000)
+    expect(shipped.locator("#qx-evidence")).to_be_hidden()
+    shipped.get_by_role("button", name="Evidence in place").click()
+    expect(shipped.locator("#qx-evidence")).to_be_visible(timeout=20_000)
 
-    ran.locator("#qx-back").click()
-    expect(ran.locator(ANSWER)).to_have_count(0, timeout=20_000)  # another evidence is in view
-    expect(ran.locator("#qx-story .qx-ends")).to_have_count(0)
+    shipped.locator("#qx-back").click()
+    expect(shipped.locator(ANSWER)).to_have_count(0, timeout=20_000)  # another evidence is in view
+    expect(shipped.locator("#qx-story .qx-ends")).to_have_count(0)
 
 
-def test_settings_are_one_line_and_open_over_the_page(ran: Page, running_app: RunningApp) -> None:
+def test_settings_are_one_line_and_open_over_the_page(ran: Page) -> None:
     line = ran.locator("#qx-set")
-    expect(line).to_contain_text("narrative trained for stories")
-    for words in ("up to 6 steps", "temperature 0", "stops below Q 0.30", "review on"):
+    for words in ("tiny trained", "up to 4 steps", "temperature 0", "never stops early"):
         expect(line).to_contain_text(words)
     before = ran.evaluate(BOXES, PANELS)
     show_settings(ran)
     assert ran.evaluate(BOXES, PANELS) == before
-    size = _size_of_vectors(running_app.home)
-    set_number(ran, "#qx-threshold", 0.6)
-    expect(line).to_contain_text("stops below Q 0.60", timeout=10_000)
-    expect(ran.locator("#qx-standing")).to_contain_text("Changed since this run: threshold", timeout=10_000)
+    set_number(ran, "#qx-budget", 2)
+    expect(line).to_contain_text("up to 2 steps", timeout=10_000)
+    expect(ran.locator("#qx-standing")).to_contain_text("Changed since this run: budget", timeout=10_000)
     assert ran.evaluate(BOXES, PANELS) == before, "a notice has a place of its own"
-    assert grave_faults_in_both(ran) == []
+    assert grave_faults(ran) == []
     ran.get_by_role("button", name="Run again").click()
     expect(ran.locator("#qx-settings")).to_be_hidden()
-    expect(ran.locator("#qx-steps .qx-stop")).to_contain_text("Nothing left is worth 0.60", timeout=30_000)
-    assert _size_of_vectors(running_app.home) == size, "nothing is embedded again"
-    set_number(ran, "#qx-threshold", 0.3)
+    expect(ran.locator(STOP)).to_contain_text("The budget of 2 steps is used up", timeout=30_000)
+    set_number(ran, "#qx-budget", 4)
     ran.keyboard.press("Escape")
     expect(ran.locator("#qx-settings")).to_be_hidden()
     expect(line.locator(".qx-set-line")).to_be_focused()
-
-
-def _size_of_vectors(home: Path) -> int:
-    return sum(path.stat().st_size for path in (home / "vectors").iterdir())
 
 
 def test_an_error_moves_nothing_and_can_be_closed(page: Page) -> None:
@@ -262,16 +271,37 @@ def test_keys_run_steps_back_and_can_be_switched_off(page: Page) -> None:
     page.locator(".qx-keys button").click()
 
 
+@pytest.mark.campaign
 def test_five_quick_clicks_on_step_make_five_steps(page: Page) -> None:
     set_number(page, "#qx-budget", 7)
-    page.locator("#qx-stops input").uncheck()
     for _ in range(5):
         page.locator("#qx-step").click()
     expect(page.locator(CARDS)).to_have_count(5, timeout=30_000)
-    settle(page)
     assert len(chosen(page)) == 5 == len(set(chosen(page)))
-    set_number(page, "#qx-budget", 6)
-    page.locator("#qx-stops input").check()
+    set_number(page, "#qx-budget", 4)
+
+
+def test_a_person_s_choice_and_a_forbidden_chunk_fork_the_run(ran: Page) -> None:
+    own, parent = chosen(ran), run_id(ran)
+    ran.locator("#qx-back").click()
+    expect(ran.locator(CARDS)).to_have_count(3, timeout=20_000)
+    ran.locator("#qx-find input, #qx-find textarea").first.fill(f"#{own[-1] - 7}")
+    ran.locator("#qx-find-next").click()
+    expect(ran.locator("#qx-reading .qx-crumb")).to_contain_text(f"chunk {own[-1] - 7:,} of")
+    ran.get_by_role("button", name="Use this chunk").click()
+    expect(ran.locator(f"{CARDS} .qx-mark:has-text('forced')")).to_have_count(1, timeout=20_000)
+    assert chosen(ran) == [*own[:3], own[-1] - 7]
+    ran.wait_for_function("old => !location.search.includes(old)", arg=parent, timeout=20_000)
+
+    child = run_id(ran)
+    ran.locator(CARDS).nth(1).get_by_role("button", name="Never this chunk").press("Enter")
+    ran.wait_for_function("old => !location.search.includes(old)", arg=child, timeout=20_000)
+    expect(ran.locator(STOP)).to_contain_text("Stopped", timeout=30_000)
+    assert chosen(ran)[0] == own[0]
+    assert own[1] not in chosen(ran)
+    ran.locator("#qx-standing").get_by_role("button", name=f"chunk {own[1]:,}").click()
+    expect(ran.locator("#qx-standing")).to_contain_text("Changed since this run: forbidden chunks")
+    expect(ran.locator(ANSWER)).to_be_visible(timeout=60_000)
 
 
 def test_a_key_of_the_strip_opens_the_chunk_it_points_at(ran: Page) -> None:
@@ -279,40 +309,47 @@ def test_a_key_of_the_strip_opens_the_chunk_it_points_at(ran: Page) -> None:
     for key in ("Home", "ArrowRight", "Enter"):
         ran.keyboard.press(key)
     expect(ran.locator("#qx-reading .qx-crumb")).to_contain_text("chunk 1 of", timeout=10_000)
+    ran.get_by_role("button", name="Evidence in place").click()
 
 
-def test_a_run_is_shared_beside_its_buttons_and_comes_back(ran: Page) -> None:
-    address = ran.url.partition("?")[0].rstrip("/")
-    ran.locator("#qx-status").get_by_role("button", name="Share").click()
-    expect(ran.locator("#qx-sharing a")).to_have_text(f"{address}/?run={run_id(ran)}", timeout=20_000)
-    told = ran.locator("#qx-story").inner_text()
-    share, notice = ran.get_by_role("button", name="Share", exact=True), ran.locator("#qx-sharing .qx-notice")
+def test_a_run_is_shared_beside_its_buttons_and_comes_back(page: Page) -> None:
+    run(page)
+    expect(page.locator(ANSWER)).to_be_visible(timeout=60_000)
+    address = page.url.partition("?")[0].rstrip("/")
+    page.locator("#qx-status").get_by_role("button", name="Share").click()
+    expect(page.locator("#qx-sharing a")).to_have_text(f"{address}/?run={run_id(page)}", timeout=20_000)
+    shown = {panel: page.locator(panel).inner_text() for panel in PANELS_OF_A_RUN}
+    share, notice = (
+        page.get_by_role("button", name="Share", exact=True),
+        page.locator("#qx-sharing .qx-notice"),
+    )
     notice.click(position={"x": 4, "y": 4})
     expect(notice).to_be_visible()
-    ran.keyboard.press("Escape")
+    page.keyboard.press("Escape")
     expect(notice).to_have_count(0, timeout=20_000)
     expect(share).to_be_focused()
     for closes in ("#qx-title", "#qx-status [data-act=share]", "#qx-sharing .qx-close", "#qx-back"):
         share.click()
         expect(notice).to_be_visible(timeout=20_000)
-        ran.locator(closes).click()
+        page.locator(closes).click()
         expect(notice).to_have_count(0, timeout=20_000)
     share.click()
-    ran.locator("#qx-sharing [data-act=page]").click()
-    file = ran.locator("#qx-sharing-page")
+    page.locator("#qx-sharing [data-act=page]").click()
+    file = page.locator("#qx-sharing-page")
     expect(file).to_be_visible(timeout=20_000)
-    with ran.expect_download() as page_of_it:
+    with page.expect_download() as page_of_it:
         file.click()
     kept = Path(page_of_it.value.path()).read_text(encoding="utf-8")
     assert "default-src 'none'" in kept
-    assert "Ruth travelled to the stable" in kept
-    ran.reload()
-    wait_ready(ran)
-    expect(ran.locator(ANSWER)).to_have_text("stable", timeout=60_000)
-    expect(ran.locator("#qx-story .qx-right")).to_be_visible()
-    assert ran.locator("#qx-story").inner_text() == told
+    assert page.locator(f"{CARDS} p").first.inner_text() in kept
+    page.reload()
+    wait_ready(page)
+    expect(page.locator(ANSWER)).to_be_visible(timeout=60_000)
+    assert {panel: page.locator(panel).inner_text() for panel in shown} == shown
+    expect(page.locator(".toast-body")).to_have_count(0)
 
 
+@pytest.mark.campaign
 def test_who_walks_on_before_a_step_is_shown_gets_the_last_one_asked_for(ran: Page) -> None:
     held: list[Route] = []
     for steps in ("#qx-strip [data-part=looks] button", "#qx-story [data-act=look]"):
@@ -324,6 +361,7 @@ def test_who_walks_on_before_a_step_is_shown_gets_the_last_one_asked_for(ran: Pa
         expect(ran.locator("#qx-strip [data-part=what]")).to_contain_text("step 3")
 
 
+@pytest.mark.campaign
 def test_many_clicks_on_run_are_two_runs(page: Page) -> None:
     """The one that is answered, and the last: each run more draws the whole page again."""
     held: list[Route] = []
@@ -340,17 +378,18 @@ def test_many_clicks_on_run_are_two_runs(page: Page) -> None:
     for _ in range(8):
         page.locator("#qx-run").click()
     release(page, held)
-    expect(page.locator(CARDS)).to_have_count(3, timeout=60_000)
+    expect(page.locator(CARDS)).to_have_count(4, timeout=60_000)
     settle(page)
     page.remove_listener("request", note)
     assert sent.count(sent[0]) == 2
 
 
-def test_what_is_asked_before_a_document_is_there_stays(running_app: RunningApp, open_page: OpenPage) -> None:
+@pytest.mark.campaign
+def test_what_is_asked_before_a_document_is_there_stays(tiny_app: RunningApp, open_page: OpenPage) -> None:
     page = open_page("about:blank")
     held: list[Route] = []
     page.route("**/queue/join*", lambda route: held.append(route))
-    page.goto(running_app.url)
+    page.goto(tiny_app.url)
     expect(page.locator("#qx-header")).to_have_text("Opening a document…")
     page.locator("#qx-question textarea").fill("Where is Ruth?")
     release(page, held)
@@ -358,6 +397,7 @@ def test_what_is_asked_before_a_document_is_there_stays(running_app: RunningApp,
     expect(page.locator("#qx-question textarea")).to_have_value("Where is Ruth?")
 
 
+@pytest.mark.campaign
 def test_a_reload_keeps_what_was_typed(page: Page) -> None:
     page.locator("#qx-question textarea").fill("Who carried the lantern?")
     page.reload()
@@ -365,8 +405,10 @@ def test_a_reload_keeps_what_was_typed(page: Page) -> None:
     expect(page.locator("#qx-question textarea")).to_have_value("Who carried the lantern?", timeout=20_000)
 
 
-def test_a_failed_question_says_why_and_what_helps_and_a_sample_brings_its_agent_back(page: Page) -> None:
+@pytest.mark.campaign
+def test_a_failed_question_says_why_and_what_helps_and_a_sample_brings_its_agent_back(shipped: Page) -> None:
     """Last: it opens other documents."""
+    page = shipped
     open_sample(page, 1)
     line = page.locator("#qx-set")
     expect(line).to_contain_text("general trained for questions over real documents")
