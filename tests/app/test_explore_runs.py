@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 from core.encode.checkpoint import find_checkpoint, read_spec
@@ -11,6 +12,8 @@ from tests.app.conftest import RunningApp, wait_ready
 from tests.app.explore_page import CARDS, chosen, run, run_id, set_number, show_settings
 from tests.conftest import COUNTS, OpenPage
 from tests.settled import settle
+
+pytestmark = pytest.mark.campaign
 
 
 def test_a_review_takes_back_what_a_later_choice_made_superfluous(
