@@ -90,17 +90,6 @@ COUNTS = (
 settings.register_profile("qrag", max_examples=COUNTS.examples, deadline=None)  # a busy machine is no failure
 settings.load_profile("qrag")
 
-LONGEST = (
-    "tests/app/test_train_tab.py::test_own_questions_become_an_agent_in_explore",
-    "tests/app/test_explore.py::test_a_book_goes_through_upload_run_step_back_force_reload_replay",
-    "tests/app/test_experiments_tab.py::test_find_open_replay_share_export_delete_import_and_continue",
-    "tests/app/test_explore_runs.py::test_what_streams_in_is_what_a_reload_shows",
-    "tests/app/test_sparc_calls.py::test_the_model_of_the_app_answers_and_its_key_is_in_its_requests_alone",
-)
-"""Tests that begin first, each in whichever worker is free, and not with their files. They have servers of
-their own or share the least.
-"""
-
 OF_THE_READER = ("tests/core/answer/", "tests/core/cli/test_train_reader.py")
 """Files that one worker takes together, for all of them look at one training."""
 
@@ -111,7 +100,7 @@ LONG = (
     "tests/core/test_cli.py",
     *OF_THE_READER,
 )
-"""Files that come next, for their names would put them last; they compute all the time, while browsers beside
+"""Files that come first, for their names would put them last; they compute all the time, while browsers beside
 them wait.
 """
 
@@ -231,32 +220,22 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """`make test` leaves to the campaign what is marked so; the longest come first, so that none is left for the
-    end.
-    """
+    """`make test` leaves to the campaign what is marked so."""
     if not CAMPAIGN:
         left = [item for item in items if item.get_closest_marker("campaign")]
         items[:] = [item for item in items if not item.get_closest_marker("campaign")]
         config.hook.pytest_deselected(items=left)
-
-    def turn(item: pytest.Item) -> int:
-        if item.nodeid in LONGEST:
-            return LONGEST.index(item.nodeid)
-        return len(LONGEST) + (not item.nodeid.startswith(LONG))
-
-    items.sort(key=turn)
+    items.sort(key=lambda item: not item.nodeid.startswith(LONG))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
-    """With `--dist loadfile`, whole files but for the longest tests."""
-    return _LongestApart(config, log) if config.getvalue("dist") == "loadfile" else None
+    """With `--dist loadfile`, whole files, those of the reader together."""
+    return _ReaderTogether(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
-class _LongestApart(LoadFileScheduling):
+class _ReaderTogether(LoadFileScheduling):
     def _split_scope(self, nodeid: str) -> str:
-        if nodeid in LONGEST:
-            return nodeid
         return (
             "tests of the reader" if nodeid.startswith(OF_THE_READER) else str(super()._split_scope(nodeid))
         )

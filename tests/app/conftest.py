@@ -160,16 +160,23 @@ def running_app(visited_home: Path) -> RunningApp:
 
 
 @pytest.fixture(scope="session")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An imported checkpoint of that name, which embeds in milliseconds."""
-    from core.encode.checkpoint import read_spec, write_spec  # takes seconds: browser tests do without
-    from core.encode.reference import import_checkpoint
+def tiny() -> Path:
+    """An imported checkpoint of that name, which embeds in milliseconds. It lies beside the servers that workers
+    share, and is not to be written to.
+    """
+    folder = Path(os.environ[SERVERS]) / "checkpoint" / "tiny"
+    with (folder.parents[1] / "checkpoint.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            # takes seconds: browser tests do without
+            from core.encode.checkpoint import read_spec, write_spec
+            from core.encode.reference import import_checkpoint
 
-    reference, folder = ROOT / "tests" / "data" / "reference", tmp_path_factory.mktemp("checkpoint") / "tiny"
-    import_checkpoint(
-        str(reference / "checkpoints" / "relative10"), folder, base=str(reference / "tiny-bert")
-    )
-    write_spec(folder, read_spec(folder).model_copy(update={"name": "tiny"}))
+            reference = ROOT / "tests" / "data" / "reference"
+            import_checkpoint(
+                str(reference / "checkpoints" / "relative10"), folder, base=str(reference / "tiny-bert")
+            )
+            write_spec(folder, read_spec(folder).model_copy(update={"name": "tiny"}))
     return folder
 
 
