@@ -405,6 +405,13 @@ def make_a_run(page: Page) -> tuple[str, list[int]]:
     return page.locator("#qx-question textarea").input_value(), chosen(page)
 
 
+def show_the_seed(page: Page) -> None:
+    """One column more."""
+    page.get_by_role("button", name="Columns").click()
+    page.locator("#qx-runs-columns").get_by_label("seed").check()
+    expect(page.locator("#qx-runs-list thead")).to_contain_text("seed", timeout=30_000)
+
+
 def test_find_open_replay_share_export_delete_import_and_continue(
     public_app: RunningApp, open_page: OpenPage, tmp_path: Path
 ) -> None:
@@ -422,9 +429,7 @@ def test_find_open_replay_share_export_delete_import_and_continue(
     expect(page.locator("#qx-runs-notice")).to_contain_text("date 'soon' is none", timeout=30_000)
     page.locator("#qx-runs-clear").click()
     expect(rows).to_have_count(1, timeout=30_000)
-    page.get_by_role("button", name="Columns").click()
-    page.locator("#qx-runs-columns").get_by_label("seed").check()
-    expect(page.locator("#qx-runs-list thead")).to_contain_text("seed", timeout=30_000)
+    show_the_seed(page)
 
     rows.first.locator(".qx-query").click()
     expect(page.locator("#qx-run-steps .qx-step")).to_have_count(4, timeout=30_000)
@@ -439,10 +444,6 @@ def test_find_open_replay_share_export_delete_import_and_continue(
     page.get_by_role("button", name="Share it").click()
     expect(page.locator("#qx-run-head .qx-mark")).to_have_text("shared", timeout=30_000)
 
-    rows.first.locator(".qx-tick").click()
-    expect(page.locator("#qx-runs-curves .js-plotly-plot")).to_be_visible(timeout=60_000)
-    expect(page.locator("#qx-runs-counts .js-plotly-plot")).to_be_visible(timeout=60_000)
-    expect(page.get_by_label("the selected runs")).to_be_checked()
     page.get_by_label("HTML page, to read offline").check()
     offline = BeautifulSoup(
         downloaded(page, tmp_path / "run.html").read_text(encoding="utf-8"), "html.parser"
@@ -486,6 +487,7 @@ def test_a_log_of_ones_own_takes_sql_and_a_command_to_copy(
     open_experiments(page)
     rows = page.locator("#qx-runs-list tbody tr")
     expect(rows).to_have_count(1)
+    show_the_seed(page)
     parts = rows.first.locator(".qx-query > span")
     assert "".join(parts.all_text_contents()) == asked
     assert parts.first.evaluate("part => part.scrollWidth > part.clientWidth"), "too long for its line"
@@ -504,6 +506,10 @@ def test_a_log_of_ones_own_takes_sql_and_a_command_to_copy(
     page.locator("#qx-run-replay").click()
     expect(page.locator("#qx-run-replayed")).to_contain_text("It came out the same", timeout=60_000)
     page.set_viewport_size({"width": 1400, "height": 900})
+    rows.first.locator(".qx-tick").click()
+    expect(page.locator("#qx-runs-curves .js-plotly-plot")).to_be_visible(timeout=60_000)
+    expect(page.locator("#qx-runs-counts .js-plotly-plot")).to_be_visible(timeout=60_000)
+    expect(page.get_by_label("the selected runs")).to_be_checked()
     assert grave_faults_in_both(page) == []
     page.locator("#qx-run-reproduce-toggle button").first.click()
     command = page.locator("#qx-run-reproduce .qx-pre").first.inner_text()
