@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import expect
 from pydantic import SecretStr
 
 from app.calls.operations import Operations
@@ -22,11 +21,10 @@ from app.session import Session
 from app.settings import Settings
 from app.visitors import owner_of
 from core.errors import BadRequest
-from tests.app.conftest import RunningApp, StartApp
+from tests.app.conftest import StartApp
 from tests.app.sparc_story import WordReader
 from tests.app.test_api import ANN, BOB, QUERY, TEXT, call, over_mcp
-from tests.app.test_sparc_tab import set_model, sparc_page, speaking
-from tests.conftest import OpenPage
+from tests.app.test_sparc_tab import speaking
 from tests.coroutines import run as run_coroutine
 from tests.llm_server import KEY, Answers, LlmServer, Says, serve_llm
 
@@ -61,6 +59,7 @@ def opened(operations: Operations, visitor: str) -> str:
     ]
 
 
+@pytest.mark.campaign
 def test_the_model_of_the_app_answers_and_its_key_is_in_its_requests_alone(
     server: LlmServer, start_app: StartApp, tiny: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,26 +111,21 @@ def test_the_model_of_the_app_answers_and_its_key_is_in_its_requests_alone(
     assert [path for path, content in files.items() if KEY.encode() in content] == []
 
 
-def test_a_model_given_on_a_page_is_named_in_calls_while_the_page_has_it(
-    server: LlmServer, tiny_app: RunningApp, open_page: OpenPage
+def test_the_key_of_the_app_is_in_its_requests_alone(
+    operations: Operations, server: LlmServer, tmp_path: Path
 ) -> None:
-    page = sparc_page(open_page, tiny_app.url)
-    expect(page.get_by_role("button", name="Copy name for calls")).to_have_count(0)
-    set_model(page, server.url)
-    name = page.get_by_role("button", name="Copy name for calls").get_attribute("data-arg")
-    document = call(tiny_app.url, "open_document", text=TEXT, chunker="sentences", max_tokens=12)[1][0][
-        "document_id"
-    ]
-    _, [reply] = call(tiny_app.url, "run_sparc", document_id=document, llm=name, **SMALL)
-    assert (reply["by"], len(server.requests)) == ("scripted-7b", 3)
-    assert call(tiny_app.url, "run_sparc", document_id=document, **SMALL)[1][0]["by"] == "rules and reader", (
-        "others have no model"
-    )
-    page.locator("#qx-sparc-llm-forget").click()
-    expect(page.locator("#qx-sparc-llm-standing")).to_contain_text("None is set", timeout=20_000)
-    event, gone = call(tiny_app.url, "run_sparc", document_id=document, llm=name, **SMALL)
-    assert event == "error"
-    assert "save one under Language model" in gone["error"]
+    document = opened(operations, ANN)
+    reply = operations.run_sparc(document, visitor=ANN, **SMALL)
+    assert (reply["by"], reply["text"], reply["cost"]["calls"]) == ("house", "the mill", 3)
+    assert [request.headers["authorization"] for request in server.requests] == [f"Bearer {KEY}"] * 3
+    server.answer(Answers(401, json.dumps({"error": {"message": f"{KEY} is wrong"}})))
+    refused = operations.run_sparc(document, visitor=ANN, **SMALL)
+    assert "refused the key (401); check it" in refused["trace"]["message"]
+    with pytest.raises(BadRequest, match="llm names no language model that is there now") as pasted:
+        operations.run_sparc(document, llm=KEY, visitor=ANN, **SMALL)
+    assert KEY not in json.dumps([reply, refused, str(pasted.value)])
+    operations.services.log.flush()
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
 
 
 def test_the_model_for_all_writes_a_set_in_a_comparison(operations: Operations, server: LlmServer) -> None:

@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from app.pages.sparc.actions import SparcOrder, SparcRun, SparcRuns
 from app.pages.sparc.tab import read_order
 from app.services import Services
 from app.session import Session
+from app.settings import Settings
 from core.errors import BadRequest, Cancelled, LogError, RunNotFound
 from core.export.page import run_page
 from core.export.runs import export_runs
@@ -36,6 +39,7 @@ from core.sparc.events import Merged, SparcConfig
 from tests.app.axe import grave_faults
 from tests.app.conftest import RunningApp, wait_ready
 from tests.app.sparc_story import WordReader
+from tests.app.test_api import TEXT, call
 from tests.conftest import OpenPage
 from tests.llm_server import Answer, Answers, BreaksOff, Hangs, Request, Says, serve_llm
 from tests.settled import settle
@@ -46,10 +50,23 @@ ALL = SparcConfig(width=2, depth=2, k=3)
 LEXICAL = SparcConfig(width=1, depth=1, k=3, strategies=("bm25",))
 
 
+@pytest.fixture(scope="module")
+def services(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
+    """One for the file, since loading agents takes seconds; it answers by a reader without weights."""
+    log = tmp_path_factory.mktemp("log") / "log.duckdb"
+    with closing(Services(Settings(checkpoint=str(tiny), log=log))) as made:
+        vars(made)["reader"] = WordReader()
+        yield made
+
+
+@pytest.fixture
+def began() -> datetime:
+    """When the test did: earlier runs in the log are other tests'."""
+    return datetime.now(UTC)
+
+
 @pytest.fixture
 def runs(services: Services) -> SparcRuns:
-    """Answered by a reader without weights."""
-    vars(services)["reader"] = WordReader()
     return SparcRuns(services)
 
 
@@ -241,7 +258,11 @@ def test_a_language_model_that_fails_ends_the_run_with_what_it_has(
 
 
 def test_a_failure_of_our_own_is_told_without_its_inside(
-    runs: SparcRuns, services: Services, documents: OpenDocuments, monkeypatch: pytest.MonkeyPatch
+    runs: SparcRuns,
+    services: Services,
+    began: datetime,
+    documents: OpenDocuments,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def broken(*_: object) -> str:
         raise RuntimeError("secret of the inside")
@@ -250,7 +271,7 @@ def test_a_failure_of_our_own_is_told_without_its_inside(
     monkeypatch.setattr(WordReader, "read_many", broken)
     with pytest.raises(RuntimeError):
         runs.run(documents, SparcOrder(QUESTION, LEXICAL), None, quiet)
-    [row] = services.own_log.search(owner=None).rows
+    [row] = services.own_log.search(owner=None, since=began).rows
     assert (row.status, row.message) == ("failed", "something failed on the server; its log says why")
 
 
@@ -264,11 +285,16 @@ def test_a_failure_of_our_own_is_told_without_its_inside(
     ],
 )
 def test_orders_that_can_not_be_leave_no_run(
-    runs: SparcRuns, services: Services, documents: OpenDocuments, order: SparcOrder, words: str
+    runs: SparcRuns,
+    services: Services,
+    began: datetime,
+    documents: OpenDocuments,
+    order: SparcOrder,
+    words: str,
 ) -> None:
     with pytest.raises(BadRequest, match=words):
         runs.run(documents, order, None, quiet)
-    assert services.own_log.search(owner=None).total == 0
+    assert services.own_log.search(owner=None, since=began).total == 0
 
 
 def test_without_an_agent_there_is_nothing_to_choose_step_by_step(
@@ -321,7 +347,22 @@ DAMAGES: dict[str, Callable[[dict[str, Any]], object]] = {
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES.keys())
+OF_EVERY_RUN = ("another format", "a chunk that does not exist", "slow", "malformed")
+"""Cases that `make test` tries; the campaign tries all."""
+
+
+def cases(all_: dict[str, Any]) -> list[Any]:
+    return [
+        pytest.param(
+            *(case if isinstance(case, tuple) else (case,)),
+            id=name,
+            marks=[] if name in OF_EVERY_RUN else [pytest.mark.campaign],
+        )
+        for name, case in all_.items()
+    ]
+
+
+@pytest.mark.parametrize("damage", cases(DAMAGES))
 def test_damaged_branches_are_one_sentence(
     runs: SparcRuns,
     services: Services,
@@ -394,7 +435,7 @@ def test_a_comparison_has_it_as_a_column_at_equal_size(
 
 
 def test_a_comparison_whose_language_model_dies_says_so_and_keeps_the_branches(
-    runs: SparcRuns, services: Services, documents: OpenDocuments
+    runs: SparcRuns, services: Services, began: datetime, documents: OpenDocuments
 ) -> None:
     order = ComparisonOrder(QUESTION, ("topk", "bm25", "sparc"), 3)
     comparisons = Comparisons(services, runs)
@@ -402,7 +443,7 @@ def test_a_comparison_whose_language_model_dies_says_so_and_keeps_the_branches(
     refs = comparisons.run(documents, order, told.append, scripted(refuse_after=7))
     assert [ref.refused == "" for ref in refs] == [True, True, False]
     assert "an agent could not go on: the endpoint at http://127.0.0.1:9 did not answer" in refs[2].refused
-    [row] = services.own_log.search(owner=None, method="sparc").rows
+    [row] = services.own_log.search(owner=None, since=began, method="sparc").rows
     assert row.status == "failed"
     kept = runs.view(row.run_id, None)
     assert kept.trace.stopped is not None
@@ -414,7 +455,7 @@ def test_a_comparison_whose_language_model_dies_says_so_and_keeps_the_branches(
 
 
 def test_a_comparison_that_is_cancelled_keeps_the_branches(
-    runs: SparcRuns, services: Services, documents: OpenDocuments
+    runs: SparcRuns, services: Services, began: datetime, documents: OpenDocuments
 ) -> None:
     def report(now: Comparing[ColumnRef]) -> None:
         if now.stage == "branching" and now.done == 1:
@@ -422,13 +463,13 @@ def test_a_comparison_that_is_cancelled_keeps_the_branches(
 
     with pytest.raises(Cancelled):
         Comparisons(services, runs).run(documents, ComparisonOrder(QUESTION, ("sparc",), 3), report)
-    [row] = services.own_log.search(owner=None, method="sparc").rows
+    [row] = services.own_log.search(owner=None, since=began, method="sparc").rows
     assert row.status == "cancelled"
     assert len(runs.view(row.run_id, None).trace.rounds) == 1
 
 
 def test_callers_without_a_page_run_it_too(
-    runs: SparcRuns, services: Services, documents: OpenDocuments
+    runs: SparcRuns, services: Services, began: datetime, documents: OpenDocuments
 ) -> None:
     operations = Operations(services, Comparisons(services), runs)
     reply = operations.run_sparc(documents.token, QUESTION, depth=1, k=2, strategies=["bm25"])
@@ -436,7 +477,7 @@ def test_callers_without_a_page_run_it_too(
     assert reply["by"] == "rules and words"
     assert reply["trace"]["events"][0]["config"]["k"] == 2
     assert {*reply["evidence"]} <= {*range(30)}
-    found = operations.search_runs(method="sparc")
+    found = operations.search_runs(method="sparc", since=began.isoformat())
     assert [row["run_id"] for row in found["runs"]] == [reply["run_id"]]
     with pytest.raises(BadRequest, match="width=7 must be between 1 and 4"):
         operations.run_sparc(documents.token, QUESTION, width=7)
@@ -484,7 +525,7 @@ class PatientAtFirst:
         return client.chat(*messages, **settings)
 
 
-@pytest.mark.parametrize(("answer", "words"), ENDPOINTS.values(), ids=ENDPOINTS.keys())
+@pytest.mark.parametrize(("answer", "words"), cases(ENDPOINTS))
 def test_an_endpoint_that_fails_late_costs_nothing_of_the_round_before(
     runs: SparcRuns, services: Services, documents: OpenDocuments, answer: Answer, words: str
 ) -> None:
@@ -545,10 +586,13 @@ def rounds_of(page: Page) -> list[str]:
     ).all_text_contents()  # whether the tab is shown already or not
 
 
-def test_without_a_language_model_from_the_question_to_the_log_and_back(
-    tiny_app: RunningApp, open_page: OpenPage
-) -> None:
-    page = sparc_page(open_page, tiny_app.url)
+@pytest.fixture(scope="module")
+def page(tiny_app: RunningApp, open_for_file: OpenPage) -> Page:
+    """Of the tests that leave the document as it is."""
+    return sparc_page(open_for_file, tiny_app.url)
+
+
+def test_without_a_language_model_from_the_question_to_the_log_and_back(page: Page) -> None:
     line = page.locator("#qx-sparc-set")
     expect(line).to_contain_text("up to 2 rounds · 6 chunks a branch".replace(" · ", ""))
     expect(line).to_contain_text("no language model: rules and reader decide")
@@ -569,6 +613,7 @@ def test_without_a_language_model_from_the_question_to_the_log_and_back(
         page.get_by_role("list", name="Branches of round 1").get_by_role("listitem").first
     ).to_be_attached()
     told = rounds_of(page)
+    assert grave_faults(page) == []
 
     chip = lanes.first.locator(".qx-chunk-row").first
     chunk = f"{int(chip.get_attribute('data-arg') or ''):,}"
@@ -581,15 +626,6 @@ def test_without_a_language_model_from_the_question_to_the_log_and_back(
     settle(page)  # the tab asks what is open in Explore
     page.locator("#qx-sparc-question textarea").fill("Who else?")
     expect(page.locator("#qx-sparc-standing")).to_contain_text("made with another question", timeout=20_000)
-    run_id = page.evaluate("new URL(location.href).searchParams.get('run')")
-    again = open_page(f"{tiny_app.url}/?run={run_id}")
-    expect(again.locator("#qx-sparc-rounds .qx-round").first).to_be_visible(timeout=60_000)
-    expect(again.get_by_role("tab", name="SPARC", exact=True)).to_have_attribute("aria-selected", "true")
-    assert rounds_of(again) == told
-    again.set_viewport_size({"width": 360, "height": 740})
-    settle(again)
-    assert again.evaluate("document.documentElement.scrollWidth") <= 360
-
     page.get_by_role("tab", name="Experiments", exact=True).click()
     page.locator("#qx-runs-list .qx-query").first.click()
     expect(page.locator("#qx-run-explore")).to_have_text("Open in SPARC", timeout=30_000)
@@ -598,6 +634,17 @@ def test_without_a_language_model_from_the_question_to_the_log_and_back(
     page.locator("#qx-run-explore").click()
     expect(page.locator("#qx-sparc-rounds .qx-round").last).to_be_visible(timeout=30_000)
     assert rounds_of(page) == told
+
+
+@pytest.mark.campaign
+def test_an_address_opens_the_run_on_a_phone_too(page: Page, open_page: OpenPage) -> None:
+    run_to_the_end(page, "complete")
+    again = open_page(page.url, width=360, height=740)
+    expect(again.locator("#qx-sparc-rounds .qx-round").first).to_be_visible(timeout=60_000)
+    expect(again.get_by_role("tab", name="SPARC", exact=True)).to_have_attribute("aria-selected", "true")
+    assert rounds_of(again) == rounds_of(page)
+    settle(again)
+    assert again.evaluate("document.documentElement.scrollWidth") <= 360
 
 
 def set_model(page: Page, url: str) -> None:
@@ -648,10 +695,7 @@ def speaking_of(answer: str, verdict: str) -> str:
     return json.dumps({**everything, "reason": "the day is not known"})
 
 
-def test_with_a_language_model_over_http_alive_dead_and_hanging(
-    tiny_app: RunningApp, open_page: OpenPage
-) -> None:
-    page = sparc_page(open_page, tiny_app.url)
+def test_with_a_language_model_over_http_alive_dead_and_hanging(page: Page) -> None:
     with serve_llm(speaking) as server:
         set_model(page, server.url)
         expect(page.locator("#qx-sparc-set")).to_contain_text("scripted-7b decides", timeout=20_000)
@@ -687,6 +731,34 @@ def test_with_a_language_model_over_http_alive_dead_and_hanging(
     expect(page.locator("#qx-runs-list tbody .qx-chip").nth(1)).to_have_text("cancelled")
 
 
+def test_a_model_given_on_a_page_is_named_in_calls_while_the_page_has_it(
+    page: Page, tiny_app: RunningApp
+) -> None:
+    page.get_by_role("tab", name="SPARC", exact=True).click()
+    document = call(tiny_app.url, "open_document", text=TEXT, chunker="sentences", max_tokens=12)[1][0]
+    small = {
+        "document_id": document["document_id"],
+        "query": "Where?",
+        "width": 1,
+        "depth": 1,
+        "strategies": ["bm25"],
+    }
+    with serve_llm(speaking) as server:
+        set_model(page, server.url)
+        name = page.get_by_role("button", name="Copy name for calls").get_attribute("data-arg")
+        _, [reply] = call(tiny_app.url, "run_sparc", llm=name, **small)
+        assert (reply["by"], len(server.requests)) == ("scripted-7b", 3)
+    _, [other] = call(tiny_app.url, "run_sparc", **small)
+    assert other["by"] == "rules and reader", "others have no model"
+    page.locator("#qx-sparc-llm-forget").click()
+    expect(page.locator("#qx-sparc-llm-standing")).to_contain_text("None is set", timeout=20_000)
+    expect(page.get_by_role("button", name="Copy name for calls")).to_have_count(0)
+    event, gone = call(tiny_app.url, "run_sparc", llm=name, **small)
+    assert event == "error"
+    assert "save one under Language model" in gone["error"]
+
+
+@pytest.mark.campaign
 def test_with_a_local_model_that_has_learned_nothing(
     tiny_app: RunningApp, open_page: OpenPage, roomy_causal: Path
 ) -> None:
@@ -729,6 +801,7 @@ def test_with_a_local_model_that_has_learned_nothing(
     assert page.evaluate("document.documentElement.scrollWidth") <= 1280
 
 
+@pytest.mark.campaign
 def test_a_chunk_that_gives_orders_ends_nothing_by_itself(tiny_app: RunningApp, open_page: OpenPage) -> None:
     page = sparc_page(open_page, tiny_app.url)
     page.get_by_role("tab", name="Explore", exact=True).click()
