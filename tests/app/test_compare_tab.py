@@ -7,13 +7,15 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import gradio as gr
 import pytest
 from bs4 import BeautifulSoup
-from playwright.sync_api import Browser, Locator, Page, Route, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from app.in_view import Labelled, OpenDocuments
 from app.pages.compare import difference as difference_view
@@ -45,14 +47,29 @@ from core.findings import looks
 from core.whatif.comparison import comparison_json
 from core.whatif.cuts import chunks_of, share_found, sizes_for, spans_of
 from core.whatif.variant import Change
+from tests.app.axe import grave_faults
 from tests.app.conftest import RunningApp, wait_ready
 from tests.app.explore_page import set_number, show_figures
 from tests.conftest import OpenPage
-from tests.settled import new_context, release, settle
+from tests.settled import release, settle
 
 QUERY = "where was the apple before the hallway ?"
 EVERY = ("qrag:tiny", "hybrid", "topk", "bm25", "threshold", "multistep")
 SUPPORT = (0, 20, 39)
+
+
+@pytest.fixture(scope="module")
+def services(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
+    """One for the file: loading agents takes seconds."""
+    log = tmp_path_factory.mktemp("log") / "log.duckdb"
+    with closing(Services(Settings(checkpoint=str(tiny), log=log))) as made:
+        yield made
+
+
+@pytest.fixture
+def began() -> datetime:
+    """When the test did: earlier runs in the log are other tests'."""
+    return datetime.now(UTC)
 
 
 @pytest.fixture
@@ -89,7 +106,7 @@ def compared(
 
 
 def test_columns_are_logged_runs_that_explore_opens(
-    comparisons: Comparisons, services: Services, documents: OpenDocuments
+    comparisons: Comparisons, services: Services, began: datetime, documents: OpenDocuments
 ) -> None:
     before = len(services.library.corpora.all())
     _, columns = compared(comparisons, documents, ComparisonOrder(QUERY, EVERY, 3))
@@ -101,7 +118,9 @@ def test_columns_are_logged_runs_that_explore_opens(
         "threshold",
         "multi-step",
     ]
-    logged = {row.run_id: (row.method, row.status) for row in services.own_log.search(owner=None).rows}  # type: ignore[union-attr]
+    logged = {
+        row.run_id: (row.method, row.status) for row in services.own_log.search(owner=None, since=began).rows
+    }
     methods = ("qrag", "hybrid", "topk", "bm25", "threshold", "multistep")
     assert logged == {
         column.run.run_id: (method, "complete")
@@ -160,10 +179,11 @@ def test_agents_stop_by_themselves_only_when_asked_to(
         )
         assert columns[0].name == "Q-RAG tiny"
         assert {len(column.run.trace.steps) for column in columns if column.run} == sizes
+    services.agents.use_threshold("tiny", None)
 
 
 def test_a_cancel_keeps_the_columns_that_were_there(
-    comparisons: Comparisons, services: Services, documents: OpenDocuments
+    comparisons: Comparisons, services: Services, began: datetime, documents: OpenDocuments
 ) -> None:
     told: list[Comparing[ColumnRef]] = []
 
@@ -176,7 +196,7 @@ def test_a_cancel_keeps_the_columns_that_were_there(
         comparisons.run(documents, ComparisonOrder(QUERY, EVERY, 3), report)
     assert comparisons.wait_idle("comparing", 0)
     assert [ref.name for ref in told[-1].columns] == ["Q-RAG tiny"]
-    statuses = {row.method: row.status for row in services.own_log.search(owner=None).rows}  # type: ignore[union-attr]
+    statuses = {row.method: row.status for row in services.own_log.search(owner=None, since=began).rows}
     assert statuses == {"qrag": "complete", "hybrid": "cancelled"}
     assert {now.stage for now in told} == {"embedding", "retrieving"}
 
@@ -454,7 +474,7 @@ def test_a_changed_chunk_is_tried_out_on_every_agent_and_logged_by_none(
     place, columns = compared(comparisons, documents, ComparisonOrder(QUERY, EVERY, 3))
     agent = columns[0].run
     assert agent is not None
-    before = services.own_log.search(owner=None).total  # type: ignore[union-attr]
+    before = services.own_log.search(owner=None).total
     first = agent.trace.chosen[0]
     runs = comparisons.try_out(place, Change(first, None))
     assert [column.name for column, _ in runs] == ["Q-RAG tiny", "multi-step"]
@@ -471,7 +491,7 @@ def test_a_changed_chunk_is_tried_out_on_every_agent_and_logged_by_none(
     assert f"Q {agent.trace.steps[0].q_value:.3f} \\u2192" in written
     with pytest.raises(BadRequest, match="the text is as it was"):
         comparisons.try_out(place, Change(first, documents.workspace[first].text))
-    assert services.own_log.search(owner=None).total == before  # type: ignore[union-attr]
+    assert services.own_log.search(owner=None).total == before
 
     at_once, _ = compared(comparisons, documents, ComparisonOrder(QUERY, ("topk", "bm25"), 3))
     with pytest.raises(BadRequest, match="no column chose step by step"):
@@ -528,7 +548,7 @@ def test_every_way_of_cutting_is_a_logged_run_over_that_cut(
 
 
 def test_a_cancelled_way_of_cutting_keeps_the_runs_before_it(
-    comparisons: Comparisons, services: Services, documents: OpenDocuments
+    comparisons: Comparisons, services: Services, began: datetime, documents: OpenDocuments
 ) -> None:
     def report(now: Comparing[CutRow]) -> None:
         if len(now.columns) == 2:
@@ -537,7 +557,10 @@ def test_a_cancelled_way_of_cutting_keeps_the_runs_before_it(
     with pytest.raises(Cancelled):
         comparisons.across_cuts(documents, ComparisonOrder(QUERY, (), 3), report)
     assert comparisons.wait_idle("cutting", 0)
-    assert [row.status for row in services.own_log.search(owner=None).rows] == ["complete", "complete"]  # type: ignore[union-attr]
+    assert [row.status for row in services.own_log.search(owner=None, since=began).rows] == [
+        "complete",
+        "complete",
+    ]
 
 
 def test_a_comparison_that_is_gone_says_so(
@@ -592,6 +615,7 @@ def show_methods(page: Page) -> Locator:
     return page.locator("#qx-compare-methods")
 
 
+@pytest.mark.campaign
 def test_what_somebody_asks_while_a_tab_or_a_document_is_opened_stays(
     tiny_app: RunningApp, open_page: OpenPage
 ) -> None:
@@ -619,10 +643,9 @@ def test_what_somebody_asks_while_a_tab_or_a_document_is_opened_stays(
 
 
 @pytest.fixture(scope="module")
-def compare_page(tiny_app: RunningApp, browser: Browser) -> Iterator[Page]:
+def compare_page(tiny_app: RunningApp, open_for_file: OpenPage) -> Iterator[Page]:
     """Compare with the usual four columns and one more on the question that Explore asks."""
-    context = new_context(browser, viewport={"width": 1400, "height": 900})
-    page = context.new_page()
+    page = open_for_file("about:blank", width=1400)
     errors: list[str] = []
     page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
     page.goto(tiny_app.url)
@@ -634,7 +657,6 @@ def compare_page(tiny_app: RunningApp, browser: Browser) -> Iterator[Page]:
     show_methods(page).get_by_label("multi-step, not trained").check()
     compare(page, 5)
     yield page
-    context.close()
     assert errors == [], "on the console"
 
 
@@ -656,6 +678,7 @@ def test_every_method_has_a_column_of_what_it_chose(compare_page: Page, columns:
         f"of {n_support} support"
     )
     expect(compare_page.locator("#qx-compare-common")).to_contain_text("Overlap")
+    assert grave_faults(compare_page) == []
 
 
 def test_a_chunk_that_several_chose_has_one_colour_everywhere(
@@ -727,11 +750,47 @@ def test_why_says_to_what_a_choice_is_owed(compare_page: Page) -> None:
     )
 
 
+def test_a_chunk_is_changed_in_the_drawer(compare_page: Page, columns: list[list[int]]) -> None:
+    page = compare_page
+    page.locator("#qx-compare-columns .qx-found .qx-link").first.click()
+    page.locator("#qx-compare-reading").get_by_role("button", name="Change this chunk").click()
+    field = page.locator("#qx-compare-changed textarea")
+    expect(field).to_be_visible(timeout=30_000)
+    page.locator("#qx-compare-try-text").click()
+    expect(page.locator("#qx-compare-change-notice")).to_contain_text("the text is as it was", timeout=30_000)
+    field.fill("<img src=x onerror=alert(1)> nothing of the kind was ever said .")
+    page.locator("#qx-compare-try-text").click()
+    expect(page.locator("#qx-compare-tried")).to_contain_text("1 chunk embedded", timeout=30_000)
+    expect(page.locator("#qx-compare-tried h3")).to_be_in_viewport()
+    assert page.locator("#qx-compare-tried img").count() == 0
+    page.locator("#qx-compare-try-without").click()
+    expect(page.locator("#qx-compare-tried")).to_contain_text(
+        f"Chunk {columns[0][0]:,} left out", timeout=30_000
+    )
+    expect(page.locator("#qx-compare-tried")).to_contain_text("Another choice from step 1 on")
+    page.locator("#qx-compare-reading").get_by_role("button", name="Close").click()
+
+
+@pytest.mark.campaign
+def test_the_document_is_cut_anew(compare_page: Page, tiny: Path) -> None:
+    page = compare_page
+    page.locator("#qx-compare-cuts-run").click()
+    expect(page.locator("#qx-compare-cuts-run")).to_be_enabled(timeout=120_000)
+    sizes = sizes_for(read_spec(tiny))
+    expect(page.locator("#qx-compare-cuts-table tbody tr")).to_have_count(
+        1 + len(CHUNKERS) * len(sizes), timeout=120_000
+    )
+    page.locator("#qx-compare-cuts-table").get_by_role("button", name="Open in Explore").nth(1).click()
+    expect(page.locator("#qx-status")).to_contain_text("step 4 of 4", timeout=60_000)
+    expect(page.locator("#qx-header")).to_contain_text(f"{CHUNKERS[0]}, {sizes[0]} tokens")
+
+
 def test_a_column_is_opened_in_explore_and_compare_stays(
     compare_page: Page, columns: list[list[int]]
 ) -> None:
+    compare_page.get_by_role("tab", name="Compare").click()
     asked = compare_page.locator("#qx-compare-question textarea").input_value()
-    compare_page.get_by_role("button", name="Open in Explore").locator("visible=true").last.click()
+    compare_page.locator("#qx-compare-columns").get_by_role("button", name="Open in Explore").last.click()
     expect(compare_page.locator("#qx-status")).to_contain_text("multistep · step 4 of 4", timeout=60_000)
     assert chosen_in_explore(compare_page) == columns[4]
     compare_page.get_by_role("tab", name="Compare").click()
@@ -739,6 +798,7 @@ def test_a_column_is_opened_in_explore_and_compare_stays(
     expect(compare_page.locator("#qx-compare-columns .qx-column")).to_have_count(5)
 
 
+@pytest.mark.campaign
 def test_other_methods_are_compared_again_and_an_empty_question_leaves_all(
     tiny_app: RunningApp, open_page: OpenPage
 ) -> None:
@@ -777,12 +837,9 @@ def chosen_in_explore(page: Page) -> list[int]:
     ]
 
 
-def test_a_run_is_opened_from_explore_changed_and_cut_anew(
-    tiny_app: RunningApp, open_page: OpenPage, tiny: Path
-) -> None:
+@pytest.mark.campaign
+def test_a_run_is_opened_from_explore(tiny_app: RunningApp, open_page: OpenPage) -> None:
     page = open_page(tiny_app.url, width=1400)
-    errors: list[str] = []
-    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
     wait_ready(page, 120)
     set_number(page, "#qx-budget", 3)
     page.locator("#qx-run").click()
@@ -810,30 +867,3 @@ def test_a_run_is_opened_from_explore_changed_and_cut_anew(
     assert ids(page, 0) == chosen
     expect(page.locator("#qx-compare-columns .qx-column").first).to_contain_text("1 chunk forbidden")
     expect(page.locator("#qx-compare-support")).to_contain_text("Q-RAG tiny: rank at every step")
-
-    page.locator("#qx-compare-columns .qx-found .qx-link").first.click()
-    page.locator("#qx-compare-reading").get_by_role("button", name="Change this chunk").click()
-    field = page.locator("#qx-compare-changed textarea")
-    expect(field).to_be_visible(timeout=30_000)
-    page.locator("#qx-compare-try-text").click()
-    expect(page.locator("#qx-compare-change-notice")).to_contain_text("the text is as it was", timeout=30_000)
-    field.fill("<img src=x onerror=alert(1)> nothing of the kind was ever said .")
-    page.locator("#qx-compare-try-text").click()
-    expect(page.locator("#qx-compare-tried")).to_contain_text("1 chunk embedded", timeout=30_000)
-    expect(page.locator("#qx-compare-tried h3")).to_be_in_viewport()
-    assert page.locator("#qx-compare-tried img").count() == 0
-    page.locator("#qx-compare-try-without").click()
-    expect(page.locator("#qx-compare-tried")).to_contain_text(f"Chunk {chosen[0]:,} left out", timeout=30_000)
-    expect(page.locator("#qx-compare-tried")).to_contain_text("Another choice from step 1 on")
-    page.locator("#qx-compare-reading").get_by_role("button", name="Close").click()
-
-    page.locator("#qx-compare-cuts-run").click()
-    expect(page.locator("#qx-compare-cuts-run")).to_be_enabled(timeout=120_000)
-    sizes = sizes_for(read_spec(tiny))
-    expect(page.locator("#qx-compare-cuts-table tbody tr")).to_have_count(
-        1 + len(CHUNKERS) * len(sizes), timeout=120_000
-    )
-    page.locator("#qx-compare-cuts-table").get_by_role("button", name="Open in Explore").nth(1).click()
-    expect(page.locator("#qx-status")).to_contain_text("step 3 of 3", timeout=60_000)
-    expect(page.locator("#qx-header")).to_contain_text(f"{CHUNKERS[0]}, {sizes[0]} tokens")
-    assert errors == []
