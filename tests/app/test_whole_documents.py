@@ -5,7 +5,8 @@ real page.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from playwright.sync_api import Page, expect
 from app.pages.evaluate.documents import view
 from app.pages.evaluate.documents.actions import DocumentOrder, DocumentsProgress, evaluate_files
 from app.services import Services
+from app.settings import Settings
 from core.draw.nodes import Node
 from core.errors import BadRequest, Cancelled
 from core.evaluate.documents import read_document_rows
@@ -24,6 +26,7 @@ from core.studies.documents import documents
 from core.studies.report import cell_text
 from core.tasks.documents import DocumentQuestion
 from core.tasks.samples import list_samples
+from tests.app.axe import grave_faults
 from tests.app.conftest import RunningApp, wait_ready
 from tests.conftest import OpenPage
 from tests.llm_server import Request, serve_llm
@@ -53,10 +56,19 @@ def question(name: str, kind: str, text: str, *quotes: str) -> str:
     )
 
 
-@pytest.fixture
-def files(tmp_path: Path) -> tuple[Path, ...]:
+@pytest.fixture(scope="module")
+def services(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
+    """One for the file: loading agents and reader takes seconds."""
+    log = tmp_path_factory.mktemp("log") / "log.duckdb"
+    with closing(Services(Settings(checkpoint=str(tiny), log=log))) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ...]:
     """A manual, and three questions, one of which quotes what isn't there."""
-    manual, asked = tmp_path / "manual.md", tmp_path / "questions.jsonl"
+    folder = tmp_path_factory.mktemp("dropped")
+    manual, asked = folder / "manual.md", folder / "questions.jsonl"
     manual.write_text(MANUAL, encoding="utf-8")
     lines = [
         question(
@@ -73,11 +85,19 @@ def files(tmp_path: Path) -> tuple[Path, ...]:
     return manual, asked
 
 
-def test_rows_come_document_by_document_and_faults_are_told(
-    services: Services, files: tuple[Path, ...], tmp_path: Path
-) -> None:
+@pytest.fixture(scope="module")
+def heard(services: Services, files: tuple[Path, ...]) -> list[DocumentsProgress]:
+    """What an evaluation of the files said, its end last."""
     heard: list[DocumentsProgress] = []
     ended = evaluate_files(services, DocumentOrder(files, METHODS, k=2), heard.append)
+    assert ended.rows == heard[-1].rows
+    return [*heard, ended]
+
+
+def test_rows_come_document_by_document_and_faults_are_told(
+    heard: list[DocumentsProgress], tmp_path: Path
+) -> None:
+    *heard, ended = heard
     assert [(row.id, row.method) for row in ended.rows] == [
         (name, method) for name in "12" for method in METHODS
     ]
@@ -88,7 +108,6 @@ def test_rows_come_document_by_document_and_faults_are_told(
     assert (ended.n_done, ended.n_documents, ended.ended) == (1, 1, True)
     (fault,) = ended.left_out
     assert "question 3" in fault
-    assert heard[-1].rows == ended.rows
     assert any(state.document == "manual.md" and state.now is not None for state in heard)
     told = json.dumps(view.methods(ended))
     assert "painted by Ruth" in told
@@ -100,8 +119,8 @@ def test_rows_come_document_by_document_and_faults_are_told(
     assert "2 of 2" in json.dumps(view.questions(ended, page=7)), "the last page stands for those behind it"
 
 
-def test_an_answer_in_doubt_is_told_as_one(services: Services, files: tuple[Path, ...]) -> None:
-    ended = evaluate_files(services, DocumentOrder(files, METHODS, k=2), lambda _: None)
+def test_an_answer_in_doubt_is_told_as_one(heard: list[DocumentsProgress]) -> None:
+    ended = heard[-1]
     for answer, reliable, words in (
         ("noon", True, '"noon", " ", ["span", {"class": "qx-mark qx-hit"}, ["\\u2713 right"]]'),
         ("dawn", True, '"dawn", " ", ["span", {"class": "qx-mark qx-warn"}, ["\\u2717 wrong"]]'),
@@ -222,6 +241,8 @@ def test_a_folder_is_dropped_asked_and_read_off(
     page.get_by_role("tab", name="Evaluate", exact=True).click()
 
     page.locator("#qx-whole-files").get_by_role("button", name="Clear").first.click()
+    expect(page.locator("#qx-whole-files")).not_to_contain_text("manual")
+    assert grave_faults(page) == []
     ask(page)  # the samples, then
     expect(page.locator("#qx-whole-progress")).to_contain_text(list_samples()[0].key, timeout=60_000)
     page.locator("#qx-whole-cancel").click()
