@@ -1,23 +1,26 @@
 """What everybody must be able to use: every tab under axe in light and dark, on a phone, in forced colours,
-by keyboard and without motion.
+by keyboard and without motion; `make test` looks at Explore.
 
-One app and one page for all of them: Explore with a finished run, Compare with columns, SPARC with rounds,
-Experiments with a run open, Evaluate with scores.
+One app and one page for all of them: Explore with a finished run and its map, Compare with columns, SPARC with
+rounds, Experiments with a run open, Evaluate with scores.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests.app.axe import grave_faults
 from tests.app.conftest import RunningApp, wait_ready
 from tests.app.explore_page import show_figures
-from tests.settled import new_context, settle
+from tests.conftest import CAMPAIGN, OpenPage
+from tests.settled import settle
 
-TABS = ("Explore", "Compare", "SPARC", "Experiments", "Evaluate", "Train")
+OTHERS = ("Compare", "SPARC", "Experiments", "Evaluate", "Train")
+"""Tabs whose own tests run axe in `make test`."""
+EACH_TAB = pytest.mark.parametrize(
+    "tab", ["Explore", *(pytest.param(tab, marks=pytest.mark.campaign) for tab in OTHERS)]
+)
 WIDE, PHONE = {"width": 1440, "height": 900}, {"width": 360, "height": 740}
 
 CUT_OFF = """() => [...document.querySelectorAll("button, input, textarea, canvas, svg, h3, p, label, .qx-notice")]
@@ -45,11 +48,9 @@ FOCUS = """() => {
 
 
 @pytest.fixture(scope="module")
-def page(tiny_app: RunningApp, browser: Browser) -> Iterator[Page]:
-    """A page whose tabs all have something to show."""
-    context = new_context(browser, viewport=WIDE)
-    page = context.new_page()
-    page.goto(tiny_app.url)
+def page(tiny_app: RunningApp, open_for_file: OpenPage) -> Page:
+    """A page whose Explore, and in the campaign every tab, has something to show."""
+    page = open_for_file(tiny_app.url, **WIDE)
     wait_ready(page, 120)
     page.locator("#qx-run").click()
     expect(page.locator("#qx-steps .qx-stop")).to_contain_text("Stopped", timeout=60_000)
@@ -58,8 +59,16 @@ def page(tiny_app: RunningApp, browser: Browser) -> Iterator[Page]:
     page.locator("#qx-steps .qx-link").first.click()
     expect(page.locator("#qx-reading .qx-marked")).to_be_visible(timeout=30_000)
     page.get_by_role("button", name="Show as table").click()
+    page.locator("#qx-strip [data-part=chunkmap-toggle]").click()
+    expect(page.locator("#qx-strip [data-part=chunkmap-canvas]")).to_be_visible(timeout=60_000)
     show_figures(page)
+    if CAMPAIGN:
+        fill_other_tabs(page)
+    return page
 
+
+def fill_other_tabs(page: Page) -> None:
+    """Has something shown in all of them but Explore."""
     show(page, "Compare")
     expect(page.locator("#qx-compare-question textarea")).not_to_have_value("", timeout=30_000)
     page.locator("#qx-compare-run").click()
@@ -97,8 +106,6 @@ def page(tiny_app: RunningApp, browser: Browser) -> Iterator[Page]:
     page.locator("#qx-evaluate-run").click()
     expect(page.locator("#qx-evaluate-scores .qx-number").first).to_be_visible(timeout=120_000)
     expect(page.locator("#qx-evaluate-reliability .js-plotly-plot")).to_be_visible(timeout=60_000)
-    yield page
-    context.close()
 
 
 def show(page: Page, tab: str) -> None:
@@ -108,8 +115,8 @@ def show(page: Page, tab: str) -> None:
     settle(page)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("tab", TABS)
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.campaign)])
+@EACH_TAB
 def test_axe_finds_nothing_grave(page: Page, tab: str, scheme: str) -> None:
     page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
     page.set_viewport_size(WIDE)  # type: ignore[arg-type]
@@ -121,7 +128,7 @@ def test_axe_finds_nothing_grave(page: Page, tab: str, scheme: str) -> None:
     assert page.evaluate(BARS) == []
 
 
-@pytest.mark.parametrize("tab", TABS)
+@EACH_TAB
 def test_a_phone_shows_all_of_a_tab(page: Page, tab: str) -> None:
     page.set_viewport_size(PHONE)  # type: ignore[arg-type]
     show(page, tab)
@@ -140,7 +147,7 @@ def test_forced_colours_hide_nothing(page: Page) -> None:
     assert marked != page.locator("#qx-reading .qx-read").evaluate(background), "the chunk in view stands out"
 
 
-@pytest.mark.parametrize("tab", TABS)
+@EACH_TAB
 def test_the_keyboard_shows_where_it_is(page: Page, tab: str) -> None:
     """In forced colours, where shadows and tints are gone and only an outline is left."""
     page.set_viewport_size(WIDE)  # type: ignore[arg-type]
