@@ -93,7 +93,6 @@ def test_one_who_queues_much_does_not_hold_up_the_others(public_app: RunningApp)
     greedy.receive()
 
 
-@pytest.mark.campaign
 def test_those_who_sign_in_are_their_names_and_secrets_stay_secret(
     tmp_path: Path, tiny: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
