@@ -1,5 +1,5 @@
 """What everybody must be able to use: every tab under axe in light and dark, on a phone, in forced colours,
-by keyboard and without motion; `make test` looks at Explore.
+by keyboard and without motion; `make test` looks at Explore most of all.
 
 One app and one page for all of them: Explore with a finished run and its map, Compare with columns, SPARC with
 rounds, Experiments with a run open, Evaluate with scores.
@@ -16,11 +16,7 @@ from tests.app.explore_page import show_figures
 from tests.conftest import CAMPAIGN, OpenPage
 from tests.settled import settle
 
-OTHERS = ("Compare", "SPARC", "Experiments", "Evaluate", "Train")
-"""Tabs whose own tests run axe in `make test`."""
-EACH_TAB = pytest.mark.parametrize(
-    "tab", ["Explore", *(pytest.param(tab, marks=pytest.mark.campaign) for tab in OTHERS)]
-)
+TABS = ("Explore", "Compare", "SPARC", "Experiments", "Evaluate", "Train")
 WIDE, PHONE = {"width": 1440, "height": 900}, {"width": 360, "height": 740}
 
 CUT_OFF = """() => [...document.querySelectorAll("button, input, textarea, canvas, svg, h3, p, label, .qx-notice")]
@@ -45,6 +41,12 @@ FOCUS = """() => {
   const name = part.id || part.getAttribute("aria-label") || part.textContent.trim().slice(0, 30) || part.outerHTML.slice(0, 120);
   return [name, part === document.body || (style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 1)];
 }"""
+
+
+def each_tab(*of_every_run: str) -> pytest.MarkDecorator:
+    """All tabs in the campaign, some of them in `make test` as well."""
+    cases = [pytest.param(tab, marks=[] if tab in of_every_run else [pytest.mark.campaign]) for tab in TABS]
+    return pytest.mark.parametrize("tab", cases)
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +118,7 @@ def show(page: Page, tab: str) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.campaign)])
-@EACH_TAB
+@each_tab("Explore", "Experiments", "Train")  # the tests of the others ask axe, too
 def test_axe_finds_nothing_grave(page: Page, tab: str, scheme: str) -> None:
     page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
     page.set_viewport_size(WIDE)  # type: ignore[arg-type]
@@ -128,7 +130,7 @@ def test_axe_finds_nothing_grave(page: Page, tab: str, scheme: str) -> None:
     assert page.evaluate(BARS) == []
 
 
-@EACH_TAB
+@each_tab("Explore")
 def test_a_phone_shows_all_of_a_tab(page: Page, tab: str) -> None:
     page.set_viewport_size(PHONE)  # type: ignore[arg-type]
     show(page, tab)
@@ -147,7 +149,7 @@ def test_forced_colours_hide_nothing(page: Page) -> None:
     assert marked != page.locator("#qx-reading .qx-read").evaluate(background), "the chunk in view stands out"
 
 
-@EACH_TAB
+@each_tab("Explore")
 def test_the_keyboard_shows_where_it_is(page: Page, tab: str) -> None:
     """In forced colours, where shadows and tints are gone and only an outline is left."""
     page.set_viewport_size(WIDE)  # type: ignore[arg-type]
