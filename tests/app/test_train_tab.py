@@ -442,13 +442,12 @@ def stop_training(page: Page) -> None:
     expect(page.locator("#qx-train-resume")).to_be_visible()
 
 
-def test_own_questions_become_an_agent_in_explore(
-    tiny_app: RunningApp, open_page: OpenPage, tmp_path: Path
+def test_own_questions_are_explained_and_a_wrong_name_is_told(
+    tiny_app: RunningApp, open_page: OpenPage
 ) -> None:
     page = open_page(tiny_app.url)
     errors: list[str] = []
     page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
-    wait_ready(page)
     open_train(page)
     choose_own_questions(page)
     expect(page.locator("#qx-train-format")).to_contain_text('"support": [0, 2]')
@@ -458,7 +457,19 @@ def test_own_questions_become_an_agent_in_explore(
     page.locator("#qx-train-name input, #qx-train-name textarea").fill("Mine!")
     page.locator("#qx-train-start").click()
     expect(page.locator("#qx-train-notice")).to_contain_text("agent name 'Mine!' must be", timeout=20_000)
+    assert errors == []
 
+
+@pytest.mark.campaign
+def test_own_questions_become_an_agent_in_explore(
+    tiny_app: RunningApp, open_page: OpenPage, tmp_path: Path
+) -> None:
+    page = open_page(tiny_app.url)
+    errors: list[str] = []
+    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    wait_ready(page)
+    open_train(page)
+    choose_own_questions(page)
     begin_training(page, "pathfinder", write_questions(tmp_path / "pathfinder.jsonl"))
     stop_training(page)
     curves_show(page)

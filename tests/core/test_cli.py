@@ -280,6 +280,7 @@ def check_trace(trace: dict[str, Any], n_chunks: int, *, full: bool = False) -> 
             assert step["q_values"][step["chunk_id"]] == step["q_value"]
 
 
+@pytest.mark.campaign
 def test_trace_over_chunks_in_a_process_of_its_own(
     files: dict[str, Path], tiny_checkpoints: dict[str, Path]
 ) -> None:

@@ -170,6 +170,7 @@ def test_what_can_not_be_trained_further(trained: Trained, plan_of: PlanOf, tmp_
             Trainer(plan_of(start_from=start, rank=rank), tmp_path / f"{rank}{len(sentence)}", "cpu")
 
 
+@pytest.mark.campaign
 def test_a_killed_training_goes_on_with_the_same_curve(
     trained: Trained, questions: Path, base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
