@@ -132,6 +132,7 @@ def test_what_can_t_have_a_map_is_said(services: Services, monkeypatch: pytest.M
         maps.chunkmap([run_over(services, 50), "make"])
 
 
+@pytest.mark.campaign
 def test_maps_take_of_a_visitor_s_time_of_a_day(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
     theirs, ours = run_over(services, 60, "a" * 32), run_over(services, 61)
     monkeypatch.setattr(visitors, "READING_SECONDS_PER_DAY", 1e-6)

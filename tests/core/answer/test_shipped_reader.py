@@ -74,6 +74,7 @@ def test_what_ships_is_small_and_described(folder: Path) -> None:
     }
 
 
+@pytest.mark.campaign
 def test_a_reader_is_found_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(READER_VARIABLE, "small")
     assert [reader_named(name).name for name in ("reader-large", "reader", "of somebody else")] == [

@@ -118,6 +118,7 @@ def test_sparc_compares_episodes_of_every_id(core: Output, tmp_path: Path) -> No
     assert all(FIRST_HOP in one["methods"]["sparc"]["evidence"] for one in compared)
 
 
+@pytest.mark.campaign
 def test_a_study_makes_its_rows_once_and_its_tables_from_them(
     core: Output, data: Path, tmp_path: Path
 ) -> None:

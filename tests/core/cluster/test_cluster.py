@@ -584,6 +584,7 @@ def test_workers_evaluate_the_same_though_one_is_killed(
         assert replace(ours, scores=()) == replace(theirs, scores=())
 
 
+@pytest.mark.campaign
 @pytest.mark.usefixtures("cluster")
 def test_workers_evaluate_a_task_the_same_though_one_is_killed(
     tmp_path: Path, tiny: str, monkeypatch: pytest.MonkeyPatch
@@ -652,6 +653,7 @@ def test_a_worker_refuses_another_agent(tiny: str) -> None:
         worker.result([])
 
 
+@pytest.mark.campaign
 def test_a_key_stays_on_this_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "questions.jsonl").write_text(
         '{"id": "q", "document": "a", "kind": "unanswerable", "question": "Who?", "support": []}', "utf-8"

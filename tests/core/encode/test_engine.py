@@ -102,7 +102,10 @@ def cosines(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
     return np.asarray((ours * theirs).sum(1) / np.linalg.norm(ours, axis=1) / np.linalg.norm(theirs, axis=1))
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-6), (torch.bfloat16, 1e-2)])
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"),
+    [(torch.float32, 1e-6), pytest.param(torch.bfloat16, 1e-2, marks=pytest.mark.campaign)],
+)
 def test_both_engines_give_the_same_vectors_in_the_same_order(
     served: Path, dtype: torch.dtype, tolerance: float
 ) -> None:
@@ -182,6 +185,7 @@ def test_a_run_that_is_left_disturbs_no_other(served: Path) -> None:
     assert list(engine.run([])) == []
 
 
+@pytest.mark.campaign
 def test_what_ships_keeps_its_vectors_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """Vectors of two engines share a file only where they are the same; states are torch's in any case."""
     encoders = []
@@ -253,6 +257,7 @@ def test_the_engine_may_be_named(served: Path, own_home: Path, monkeypatch: pyte
     assert not own_home.exists()
 
 
+@pytest.mark.campaign
 def test_the_library_is_loaded_with_the_first_chunks_and_reports_to_nobody(served: Path) -> None:
     """A process of its own, whose home would hold the identity that the library's telemetry makes for a
     machine.

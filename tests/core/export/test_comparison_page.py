@@ -162,6 +162,7 @@ def long_document(n: int) -> tuple[Document, ChunkTable]:
     return Document("Long", " ".join(texts), "text"), table
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(
     ("steps", "least"), [({"qrag": 5, "topk": 1, "bm25": 1}, 7), ({"qrag": 8, "multistep": 8, "topk": 1}, 9)]
 )
@@ -197,6 +198,7 @@ def test_a_comparison_over_20_000_chunks_stays_below_a_megabyte(
     assert len(page.select(".qx-found > li")) == sum(steps.values())
 
 
+@pytest.mark.campaign
 def test_a_column_of_500_chunks_leaves_room_below_a_megabyte(log: ExperimentLog) -> None:
     n = 20_000
     document, table = long_document(n)
@@ -216,6 +218,7 @@ def test_a_column_of_500_chunks_leaves_room_below_a_megabyte(log: ExperimentLog)
     assert len(told.encode()) < 1_000_000
 
 
+@pytest.mark.campaign
 def test_as_many_columns_as_there_may_be_stay_below_a_megabyte(log: ExperimentLog) -> None:
     n, runs = 20_000, []
     document = Document("Long", "x", "text")

@@ -231,6 +231,7 @@ def test_grpo_is_held_near_the_warm_up(tasks: list[SetTask], model: Path, tmp_pa
     assert held < free / 4
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(("warm", "phase"), [(2, "warm-up"), (0, "grpo")])
 def test_either_phase_alone(tasks: list[SetTask], model: Path, tmp_path: Path, warm: int, phase: str) -> None:
     events = run(tasks, model, tmp_path / "tuned", replace(TOY, updates=2, warmup_updates=warm))
