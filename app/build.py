@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import gradio as gr
+from gradio.utils import get_upload_folder
 
 from app.calls import endpoints
 from app.calls import operations as api
@@ -155,6 +156,8 @@ def serve(blocks: gr.Blocks, services: Services) -> None:
             # its tools call the app without a password
             mcp_server=find_spec("mcp") is not None and not settings.users,
             app_kwargs=endpoints.server_options(settings, services),
+            # Gradio would allow it by itself, had `app.doors` not moved uploads into folders of their own
+            allowed_paths=[get_upload_folder()],
             prevent_thread_lock=True,
             state_session_capacity=MAX_SESSIONS,
         )

@@ -48,7 +48,7 @@ def page() -> gr.Blocks:
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    with served(page(), app_kwargs=server_options(Settings())) as url:
+    with served(page(), app_kwargs=server_options(Settings()), allowed_paths=[get_upload_folder()]) as url:
         yield url
 
 
@@ -111,6 +111,7 @@ def test_what_is_handed_out_is_kept_apart_from_the_app(url: str, name: str) -> N
     file = Path(get_upload_folder()) / "made" / name
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("<script>alert(1)</script>")
+    upload(url, b"since then Gradio has another folder for what it may hand out")
     answer = HTTP.get(f"{url}/gradio_api/file={file}")
     assert answer.text == file.read_text()
     assert answer.headers["Content-Security-Policy"] == "sandbox; default-src 'none'"
