@@ -22,7 +22,7 @@ from app.pages.experiments.layout import ANY, FORMATS, MATCHING, OPENED, OUTCOME
 from app.pages.widgets.figures import drawn
 from app.pages.widgets.notices import notice, notice_in, preparing, progress
 from app.pages.widgets.text import file_button
-from app.pages.widgets.work import QUIET, Update, in_line
+from app.pages.widgets.work import Update, in_line
 from app.services import Services
 from app.session import Session
 from core.draw.tables import PAGE
@@ -75,6 +75,10 @@ def read_filters(
         since=moment(since) if since and since.strip() else None,
         until=moment(until, end=True) if until and until.strip() else None,
     )
+
+
+LOOK = "experiments-look"
+"""The line of what changes the list."""
 
 
 class ExperimentsTab(ExperimentsLayout):
@@ -137,7 +141,7 @@ class ExperimentsTab(ExperimentsLayout):
         ]
         self._outputs = [*listing, *detail, *charts, *files]
         place = [self.session, self.looking]
-        quick = in_line("experiments-look")
+        quick = in_line(LOOK)
         slow = in_line("experiments", 2)
         changes = [control.change for control in self._filters]
         gr.on(
@@ -188,9 +192,11 @@ class ExperimentsTab(ExperimentsLayout):
         self.answer.select(packs(self._on_answer), result, answers, **quick)
 
     def on_show(self, show: Callable[..., Any]) -> None:
-        """`show`: the listener of the tab's being opened."""
+        """`show`: the listener of the tab's being opened. It waits in line with the filters, since another page
+        may set one as it opens the tab, and the list without it would come last.
+        """
         shown = packs(self._shown, notice_in(self.list_notice))
-        show(shown, [self.session, self.looking], self._outputs, **QUIET)
+        show(shown, [self.session, self.looking], self._outputs, **in_line(LOOK))
 
     def filtered(self, session: Session, method: str) -> gr.Dropdown:
         """The filter set to a method; its change lists the runs. Raises LogError."""
