@@ -76,14 +76,14 @@ COUNTS = (
     )
     if CAMPAIGN
     else Counts(
-        examples=25,
-        hostile_files=200,
-        kills=3,
+        examples=15,
+        hostile_files=100,
+        kills=2,
         tunings=1,
-        payloads=14,
-        forged_calls=60,
-        visitors=4,
-        streams=3,
+        payloads=8,
+        forged_calls=20,
+        visitors=2,
+        streams=2,
     )
 )
 

@@ -8,6 +8,7 @@ import ast
 import os
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -70,6 +71,15 @@ SHARED_CLASSES = {"QragRetriever"}
 """What every framework's adapter calls its retriever."""
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    """Ten tests look at the same files."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+cached_distributions = cache(packages_distributions)
+
+
 def sources(*folders: str) -> list[Path]:
     """All Python files under some top-level folders."""
     return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
@@ -78,7 +88,7 @@ def sources(*folders: str) -> list[Path]:
 def imported_modules(path: Path) -> Iterator[str]:
     """Dotted names that a file imports anywhere, relative imports made absolute."""
     package = path.relative_to(ROOT).with_suffix("").parts[:-1]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -98,7 +108,7 @@ def part_of(path: Path) -> str:
 
 def calls(path: Path) -> Iterator[tuple[str, ast.Call]]:
     """(dotted name, call) for every call of a plain or dotted name."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
             yield ast.unparse(node.func), node
 
@@ -131,7 +141,7 @@ def test_core_imports_follow_the_flow() -> None:
 def test_no_class_name_stands_twice() -> None:
     homes = defaultdict(list)
     for path in sources("core", "app"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes[node.name].append(path.relative_to(ROOT).as_posix())
     shared = {name: paths for name, paths in homes.items() if len(paths) > 1}
@@ -142,7 +152,7 @@ def test_no_class_name_stands_twice() -> None:
 
 def test_modules_begin_with_a_short_line() -> None:
     for path in sources("core", "app"):
-        words = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+        words = ast.get_docstring(parsed(path)) or ""
         first = words.partition("\n\n")[0]
         assert 0 < len(first.split()) <= 12, f"{path} begins with more than 12 words, shorten it: {first}"
         assert "nows nothing of" not in words, f"{path}: say it with a test here"
@@ -191,7 +201,7 @@ def test_requirements_differ_in_faiss_only() -> None:
 
 @pytest.mark.parametrize("folder", ["core", "app"])
 def test_every_imported_library_is_listed(folder: str) -> None:
-    distributions = packages_distributions()
+    distributions = cached_distributions()
     optional = [
         line
         for name in ("tune", "adapters", "cluster", "constrained") * (folder == "core")

@@ -1,6 +1,6 @@
 """Every table and figure of the documents with results is what its command makes of the committed rows.
 
-`make test` makes one of each command, with the fewest rows; the campaign all.
+`make test` makes those of the fewest rows; the campaign all.
 """
 
 from __future__ import annotations
@@ -21,10 +21,7 @@ def n_bytes(arguments: list[str]) -> int:
     return sum((ROOT / named).stat().st_size for named in arguments if (ROOT / named).is_file())
 
 
-SMALLEST = {
-    tuple(arguments[:2]): [arguments, stated]
-    for arguments, stated in sorted(COMMANDS, key=lambda command: n_bytes(command[0]), reverse=True)
-}
+SMALLEST = sorted(COMMANDS, key=lambda command: n_bytes(command[0]))[:6]
 
 
 def test_there_are_tables() -> None:
@@ -39,7 +36,7 @@ def test_there_are_tables() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "stated"),
-    COMMANDS if CAMPAIGN else SMALLEST.values(),
+    COMMANDS if CAMPAIGN else SMALLEST,
     ids=lambda value: " ".join(value[1:4]) if isinstance(value, list) else "",
 )
 def test_a_table_is_what_its_command_prints(arguments: list[str], stated: str, tmp_path: Path) -> None:

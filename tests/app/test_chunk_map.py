@@ -98,6 +98,7 @@ def test_nothing_is_made_before_somebody_asks(services: Services) -> None:
     assert not cache_folder("layouts").exists()
 
 
+@pytest.mark.campaign
 def test_cancel_ends_the_making_and_it_can_be_begun_again(services: Services) -> None:
     token = run_over(services, 1_200)
     maps = ChunkMaps(services.library)
@@ -197,6 +198,7 @@ def test_points_are_the_values_of_all_chunks_or_of_the_most_telling_ones(
     assert "error" in points([run.token, 9, "q"])
 
 
+@pytest.mark.campaign
 def test_an_enlarged_piece_shows_its_own_points(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chunk_map, "MAX_POINTS", 40)
     token = run_over(services, 60)

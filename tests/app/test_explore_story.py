@@ -142,6 +142,7 @@ def test_a_long_story_leaves_the_answer_above_the_fold(shared_shipped: Page) -> 
     expect(page.locator("#qx-story .qx-taken-back")).to_have_count(9)
 
 
+@pytest.mark.campaign
 def test_a_page_at_rest_asks_for_no_frames(ran: Page) -> None:
     assert any(frames_asked_for(ran) <= 2 for _ in range(20)), "the strip glides for a while"
 
@@ -281,6 +282,7 @@ def test_five_quick_clicks_on_step_make_five_steps(page: Page) -> None:
     set_number(page, "#qx-budget", 4)
 
 
+@pytest.mark.campaign
 def test_a_person_s_choice_and_a_forbidden_chunk_fork_the_run(ran: Page) -> None:
     own, parent = chosen(ran), run_id(ran)
     ran.locator("#qx-back").click()

@@ -476,6 +476,7 @@ def test_brush_zooms_and_a_new_value_keeps_it(large: Shown) -> None:
         large.part("modes").get_by_role("button", name="Show rank").click()
 
 
+@pytest.mark.campaign
 def test_a_step_brings_the_new_row_of_the_run_map_alone(page: Page) -> None:
     page.get_by_role("tab", name="Growing").click()
     shown = Shown(page, "growing")
@@ -537,6 +538,7 @@ def test_hostile_text_stays_text(small: Shown) -> None:
     assert small.page.locator(".qx-strip img, .qx-strip script").count() == 0
 
 
+@pytest.mark.campaign
 def test_table_pages_and_opens_chunks(small: Shown) -> None:
     small.part("table-toggle").click()
     rows = small.part("table-rows").locator("tr")

@@ -354,6 +354,7 @@ def test_trace_over_documents_uses_the_shipped_checkpoint(
     assert list((home / "vectors").iterdir())
 
 
+@pytest.mark.campaign
 @pytest.mark.usefixtures("home")
 def test_documents_that_another_agent_suits_are_told(
     files: dict[str, Path], capsys: pytest.CaptureFixture[str]

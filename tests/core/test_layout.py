@@ -70,6 +70,7 @@ def test_equal_chunks_stand_beside_one_another(n_kinds):
         assert share_of_near_ones_alike(placed, which) > 0.5
 
 
+@pytest.mark.campaign
 def test_vectors_that_nearly_equal_or_have_no_length_are_laid_out():
     vectors, _ = clusters(100)
     vectors[10:40] = vectors[0] * (1 + 1e-6 * np.arange(30)[:, None])
@@ -98,6 +99,7 @@ def test_a_layout_is_kept_and_found_by_its_vectors():
     assert "layouts" in CACHES
 
 
+@pytest.mark.campaign
 def test_a_layout_that_can_t_be_kept_is_made(tmp_path):
     (tmp_path / "layouts").write_text("no folder")
     assert len(laid(clusters(60)[0])) == 60
@@ -113,6 +115,7 @@ def children():
     return set(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
 
 
+@pytest.mark.campaign
 def test_progress_comes_and_whoever_waits_may_end_it():
     before, seen = children(), []
 

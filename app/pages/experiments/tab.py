@@ -192,8 +192,8 @@ class ExperimentsTab(ExperimentsLayout):
         self.answer.select(packs(self._on_answer), result, answers, **quick)
 
     def on_show(self, show: Callable[..., Any]) -> None:
-        """`show`: the listener of the tab's being opened. It waits in line with the filters, since another page
-        may set one as it opens the tab, and the list without it would come last.
+        """`show`: the listener of the tab's being opened. It waits in line with the filters: another page may
+        set one as it opens the tab, and the list without it would come last.
         """
         shown = packs(self._shown, notice_in(self.list_notice))
         show(shown, [self.session, self.looking], self._outputs, **in_line(LOOK))

@@ -296,6 +296,7 @@ def test_a_run_over_three_nodes_survives_a_worker_and_a_node(
             run(agent, corpus, query)
 
 
+@pytest.mark.campaign
 @pytest.mark.usefixtures("cluster")
 def test_a_shard_that_is_gone_is_said(tmp_path: Path) -> None:
     parts = write_corpus(tmp_path, [np.eye(4, dtype=np.float16)] * 3)

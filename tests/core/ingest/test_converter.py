@@ -95,6 +95,7 @@ def test_an_opening_that_takes_too_long_is_ended(monkeypatch):
         read_document(make_pdf([["text"]]), "a.pdf")
 
 
+@pytest.mark.campaign
 def test_a_conversion_that_takes_too_much_memory_is_ended():
     with pytest.raises(
         BadDocument,

@@ -164,6 +164,7 @@ def fill_disk(path: Path, n_steps: int, n_bytes: int) -> dict[str, Any]:
     return outcome
 
 
+@pytest.mark.campaign
 def test_a_full_disk_costs_the_run_that_met_it_and_no_other(path: Path) -> None:
     outcome = fill_disk(path, n_steps=6, n_bytes=8_000_000)
     assert outcome["reading"] == 2

@@ -197,6 +197,7 @@ def test_eight_threads_record_at_once(log: ExperimentLog) -> None:
         assert run.trace.steps == tuple(step_taken(record.run_id, step) for step in range(1, 6))
 
 
+@pytest.mark.campaign
 def test_thousands_of_runs_are_paged_newest_first(path: Path) -> None:
     with ExperimentLog.open(path) as log:
         log_run(log, make_record())

@@ -160,6 +160,7 @@ def test_a_snapshot_leaves_other_programs_locked_out(log: ExperimentLog, path: P
     assert "Conflicting lock" in other.stderr
 
 
+@pytest.mark.campaign
 def test_snapshots_made_while_runs_come_and_go(log: ExperimentLog, path: Path) -> None:
     """Each is whole, has what was committed before it, and none brings back what was deleted."""
     closing, seen, wrong = threading.Event(), list[int](), list[str]()

@@ -140,6 +140,7 @@ def test_far_too_large_a_lambda_costs_right_stops(ended: Callable[[int, float], 
     assert ended(0, 40.0)[1] < ended(0, 2.0)[1]
 
 
+@pytest.mark.campaign
 def test_a_stopped_tuning_goes_on_to_the_same_adapters(tiny_model: Path, tmp_path: Path) -> None:
     from core.tune.tuner import tune
 
