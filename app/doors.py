@@ -31,7 +31,7 @@ MAX_DOCUMENT_BYTES = MAX_FILE_BYTES * 4 // 3 + MAX_BODY_BYTES
 MAX_UPLOAD_BYTES = 4 * MAX_FILE_BYTES
 """Of one upload, all its files together; they are written to disk as they come."""
 MAX_ARRIVING_BYTES = 2 * MAX_DOCUMENT_BYTES
-"""Of all bodies held in memory at a time, small ones not counted."""
+"""Of all such bodies that are held in memory at a time."""
 MAX_STRUCTURE = 100_000
 """Brackets and commas of a JSON body outside its strings; a million take a second of everybody's time."""
 
