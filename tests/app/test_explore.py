@@ -41,7 +41,6 @@ def page(tiny_app: RunningApp, open_for_file: OpenPage) -> Page:
     return page
 
 
-@pytest.mark.campaign
 def test_an_agent_with_positions_shows_ruler_and_parts_of_q(page: Page) -> None:
     expect(page.locator("#qx-agent")).to_contain_text("relative positions")
     run(page)
