@@ -51,6 +51,7 @@ def page(tiny_app: RunningApp, open_for_file: OpenPage) -> Page:
     return page
 
 
+@pytest.mark.campaign
 def test_a_language_model_cites_chunks_which_the_reader_checks(page: Page, server: LlmServer) -> None:
     cited = page.locator("#qx-cited")
     page.locator("#qx-cite").click()
@@ -87,6 +88,7 @@ def test_a_language_model_cites_chunks_which_the_reader_checks(page: Page, serve
     expect(page.locator("#qx-evidence")).to_be_visible(timeout=20_000)
 
 
+@pytest.mark.campaign
 def test_what_was_said_stays_where_no_answer_comes(page: Page, server: LlmServer) -> None:
     cited = page.locator("#qx-cited")
     told = cited.locator(".qx-answer-cited").all_inner_texts()

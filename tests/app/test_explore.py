@@ -41,6 +41,7 @@ def page(tiny_app: RunningApp, open_for_file: OpenPage) -> Page:
     return page
 
 
+@pytest.mark.campaign
 def test_an_agent_with_positions_shows_ruler_and_parts_of_q(page: Page) -> None:
     expect(page.locator("#qx-agent")).to_contain_text("relative positions")
     run(page)
@@ -57,6 +58,7 @@ def test_an_agent_with_positions_shows_ruler_and_parts_of_q(page: Page) -> None:
     expect(page.locator("#qx-parts")).to_be_hidden(timeout=20_000)
 
 
+@pytest.mark.campaign
 def test_opening_another_document_leaves_the_old_run_behind(page: Page) -> None:
     run_id(page)
     page.get_by_text("Change document").click()
@@ -73,6 +75,7 @@ def test_opening_another_document_leaves_the_old_run_behind(page: Page) -> None:
     expect(page.locator("#qx-notice")).to_contain_text("this run has stopped")
 
 
+@pytest.mark.campaign
 def test_a_messy_page_comes_out_clean(page: Page, messy_page: Path) -> None:
     upload(page, messy_page, seconds=200)
     expect(page.locator("#qx-header")).to_contain_text("structure")
@@ -85,6 +88,7 @@ def test_a_messy_page_comes_out_clean(page: Page, messy_page: Path) -> None:
     assert "<div" not in text
 
 
+@pytest.mark.campaign
 def test_more_tabs_than_there_are_leave_the_document_its_room(page: Page) -> None:
     for width in (1440, 1280, 1024):
         page.set_viewport_size({"width": width, "height": 900})

@@ -160,9 +160,8 @@ def test_a_first_visit_sees_three_hops_and_nothing_else(encoders: dict[str, Dual
     assert trace.stopped.reason == "threshold"
 
 
-@pytest.mark.parametrize(
-    "reader", [SMALL, pytest.param(LARGE, marks=pytest.mark.campaign)], ids=["small", "large"]
-)
+@pytest.mark.campaign
+@pytest.mark.parametrize("reader", [SMALL, LARGE], ids=["small", "large"])
 def test_sparc_without_a_language_model_answers_every_question_of_the_first_sample(
     encoders: dict[str, DualEncoder], reader: Path
 ) -> None:

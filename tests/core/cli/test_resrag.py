@@ -15,6 +15,7 @@ from tests.core.cli.conftest import Output, argv
 from tests.llm_server import KEY, serve_llm
 
 
+@pytest.mark.campaign
 def test_a_policy_is_trained_and_measured(
     set_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

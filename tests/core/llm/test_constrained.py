@@ -156,11 +156,16 @@ def test_what_does_not_exist_can_t_be_named(llm: LocalLlm, schema: type[BaseMode
     "schema",
     [
         QUERIES,
-        llm_agents._note_schema(6),
-        llm_agents.GivenAnswer,
-        llm_agents.Judgement,
-        llm_agents._branch_schema(4),
         ACTION,
+        *(
+            pytest.param(schema, marks=pytest.mark.campaign)
+            for schema in (
+                llm_agents._note_schema(6),
+                llm_agents.GivenAnswer,
+                llm_agents.Judgement,
+                llm_agents._branch_schema(4),
+            )
+        ),
     ],
 )
 def test_a_reply_that_never_ends_is_ended_in_time(llm: LocalLlm, schema: type[BaseModel]) -> None:
