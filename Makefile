@@ -16,7 +16,7 @@ STAMP := .venv/.installed-$(VARIANT)
 help:
 	@echo 'make run       set up and start the app      (ARGS="--port 8000" passes flags on)'
 	@echo 'make test      set up, lint, run every test  (ARGS="tests/core -x" passes arguments on to pytest)'
-	@echo 'make campaign  every test, with the full counts of files, kills and examples: an hour'
+	@echo 'make campaign  every test, with the full counts of files, kills and examples'
 	@echo 'make coverage  the lines of core and app that make test runs'
 	@echo 'make lint      ruff and mypy; types of the scripts, where npm is'
 	@echo 'make clean     remove .venv and caches; your runs and documents stay'
