@@ -6,7 +6,7 @@ import sys
 
 from app.freed import share_heaps
 from app.settings import Settings
-from core.errors import UserError
+from core.base.errors import UserError
 
 
 def main() -> None:

@@ -35,9 +35,9 @@ from app.services import Services
 from app.signing_in import SIGN_IN_HINT, Guesses, sign_in
 from app.theme import build_theme
 from app.visitors import RETENTION
-from core.errors import BadRequest
+from core.base.errors import BadRequest
 from core.ingest.limits import MAX_FILE_BYTES
-from core.log import new_run_id
+from core.runs.log import new_run_id
 
 QUEUE_SIZE = 64
 """Events that may wait in all."""

@@ -11,11 +11,11 @@ import logging
 import threading
 from collections.abc import Iterable
 
-from core.errors import UserError
-from core.hub.client import check_repository, connect
-from core.hub.export import LogCopy
-from core.log import ExperimentLog
-from core.log.mirror import EndedRun, ended_runs
+from core.base.errors import UserError
+from core.runs.hub.client import check_repository, connect
+from core.runs.hub.export import LogCopy
+from core.runs.log import ExperimentLog
+from core.runs.log.mirror import EndedRun, ended_runs
 
 PAUSE = 300.0
 """Seconds between looks: what a killed Space loses at most."""

@@ -14,21 +14,21 @@ import numpy as np
 
 from core.answer.cited import CitedAnswer
 from core.answer.evidence import EvidenceAnswer
-from core.completeness import completeness
-from core.config import EpisodeConfig
-from core.draw.strip import colour_scale
+from core.lab.evaluate.completeness import completeness
+from core.base.config import EpisodeConfig
+from core.views.draw.strip import colour_scale
 from core.encode.checkpoint import CheckpointSpec
-from core.errors import BadRequest
-from core.events import StepScores, Trace
-from core.index import Corpus
+from core.base.errors import BadRequest
+from core.base.events import StepScores, Trace
+from core.corpus.index import Corpus
 from core.methods.protocol import Method
-from core.qrag.agent import Agent
-from core.qrag.positions import Interval, chunk_positions, intervals
-from core.report import trace_json
-from core.retrievers import facts_of
-from core.types import Workspace
-from core.whatif.cuts import TextSpan
-from core.whatif.diagnosis import Diagnosis
+from core.methods.qrag.agent import Agent
+from core.methods.qrag.positions import Interval, chunk_positions, intervals
+from core.views.report import trace_json
+from core.methods.registry import facts_of
+from core.base.types import Workspace
+from core.runs.whatif.cuts import TextSpan
+from core.runs.whatif.diagnosis import Diagnosis
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from core.errors import Cancelled
+from core.base.errors import Cancelled
 
 P = TypeVar("P")
 R = TypeVar("R")

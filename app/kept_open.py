@@ -18,11 +18,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from app.in_view import Labelled, OpenDocuments
 from app.visitors import DOCUMENTS_OPEN, check_known
-from core.config import ChunkConfig
-from core.errors import LogError
-from core.home import cache_folder, keep_arrays, kept_arrays
-from core.log.blobs import decode_table, encode_table
-from core.types import Document, Workspace
+from core.base.config import ChunkConfig
+from core.base.errors import LogError
+from core.base.home import cache_folder, keep_arrays, kept_arrays
+from core.runs.log.blobs import decode_table, encode_table
+from core.base.types import Document, Workspace
 
 
 @dataclass(frozen=True)

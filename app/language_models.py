@@ -22,7 +22,7 @@ from app.recent import Recent
 from app.session import Session
 from app.settings import Settings
 from app.visitors import LLM_TOKENS_PER_HOUR, LlmAllowance
-from core.errors import BadRequest
+from core.base.errors import BadRequest
 from core.llm.address import ANYWHERE, Reach, reach_of_strangers, read_address
 from core.llm.client import estimated_tokens
 from core.llm.endpoint import EndpointLlm, connect

@@ -16,10 +16,10 @@ from app.in_view import Labelled, OpenDocuments, RunInView
 from app.kept_open import keep_documents
 from app.recent import Recent
 from app.visitors import DOCUMENTS_OPEN, Allowance
-from core.config import ChunkConfig, EpisodeConfig
-from core.opening import Embedded, OnPart, Opened, Progress, index_workspace, open_corpus
-from core.qrag.agent import Agent
-from core.types import Document, Workspace
+from core.base.config import ChunkConfig, EpisodeConfig
+from core.corpus.opening import Embedded, OnPart, Opened, Progress, index_workspace, open_corpus
+from core.methods.qrag.agent import Agent
+from core.base.types import Document, Workspace
 
 MAX_CORPORA_BYTES = 4 * 2**30
 """Memory for open documents; the least recently used one goes first and is opened again from the caches."""

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
-from core.errors import BadRequest
+from core.base.errors import BadRequest
 from core.llm import KEY_VARIABLE
-from core.log.push import token_of
+from core.runs.log.push import token_of
 
 USERS_VARIABLE = "QRAG_USERS"
 """Who may sign in, as `name:password` separated by spaces; without it, nobody has to."""

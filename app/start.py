@@ -1,7 +1,7 @@
 """Brings the app up.
 
 Its pages first, then the first agent, which opens the sample while a browser loads them. torch is imported
-with the agent and not before, see `core.later`.
+with the agent and not before, see `core.base.later`.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from app.services import Services
 from app.session import Session
 from app.settings import USERS_VARIABLE, Settings
 from app.wiped import wipe_variable
-from core.home import home, make_folder
+from core.base.home import home, make_folder
 from core.llm import KEY_VARIABLE
-from core.log.push import TOKEN_VARIABLE
-from core.tasks.samples import list_samples
+from core.runs.log.push import TOKEN_VARIABLE
+from core.lab.tasks.samples import list_samples
 
 
 def start(settings: Settings) -> None:

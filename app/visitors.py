@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Literal
 
 from app.settings import Settings
-from core.errors import BadRequest
-from core.events import StepTaken, Stopped
+from core.base.errors import BadRequest
+from core.base.events import StepTaken, Stopped
 from core.llm.protocol import LlmError
-from core.opening import OpenProgress, Progress
+from core.corpus.opening import OpenProgress, Progress
 
 TOKENS_PER_DAY = 20_000_000
 """Embedded for one visitor between two midnights (UTC): two documents of ten million."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import Row, machine
-from core.errors import BadRequest
+from core.base.errors import BadRequest
 
 BENCHMARKS = {
     "scoring": "one step over 160,000 and 400,000 chunks: turned query, turned chunks, FAISS",

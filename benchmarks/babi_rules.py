@@ -6,9 +6,9 @@ Share of published questions whose support they give exactly.
 from __future__ import annotations
 
 from benchmarks import Row
-from core.tasks.babi import Part, read_babi
-from core.tasks.babi_world import TASKS, find_support
-from core.tasks.data import babi_folder
+from core.lab.tasks.babi import Part, read_babi
+from core.lab.tasks.babi_world import TASKS, find_support
+from core.lab.tasks.data import babi_folder
 
 PARTS: tuple[Part, ...] = ("train", "test")
 

@@ -19,8 +19,8 @@ from benchmarks import Row
 from core.encode.cache import embed_chunks
 from core.encode.encoder import DualEncoder, load_encoder
 from core.methods.threshold import Threshold
-from core.opening import vector_store
-from core.tasks.data import data_folder
+from core.corpus.opening import vector_store
+from core.lab.tasks.data import data_folder
 
 SETS = ("hotpotqa", "musique", "2wikimultihopqa")
 N_QUESTIONS = 200

@@ -18,9 +18,9 @@ from core.encode.checkpoint import find_checkpoint, shipped_checkpoints
 from core.encode.encoder import DualEncoder
 from core.encode.familiarity import FOREIGN
 from core.ingest import chunk_document, read_document
-from core.tasks.data import data_folder
-from core.tasks.samples import list_samples
-from core.types import Document, Workspace
+from core.lab.tasks.data import data_folder
+from core.lab.tasks.samples import list_samples
+from core.base.types import Document, Workspace
 
 MOST_CHARACTERS = 200_000
 PAGES = 12

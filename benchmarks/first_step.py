@@ -17,10 +17,10 @@ from unittest.mock import patch
 from benchmarks import Row
 from benchmarks.prose import novels
 from core.encode.encoder import load_encoder
-from core.events import StepTaken
+from core.base.events import StepTaken
 from core.ingest import read_document
-from core.opening import open_corpus
-from core.qrag.agent import Agent
+from core.corpus.opening import open_corpus
+from core.methods.qrag.agent import Agent
 
 
 def rows(n: int = 256_000) -> list[Row]:

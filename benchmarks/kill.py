@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks import Row
-from tests.core.log.killing import kill_at_random_moments
+from tests.core.runs.log.killing import kill_at_random_moments
 
 
 def rows(n: int = 200) -> list[Row]:

@@ -17,18 +17,24 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from benchmarks import Row
-from core.bm25 import WordIndex, words_of
-from core.config import EpisodeConfig
+from core.corpus.bm25 import WordIndex, words_of
+from core.base.config import EpisodeConfig
 from core.encode.encoder import DualEncoder, load_encoder
-from core.errors import BadRequest
-from core.index import Corpus
+from core.base.errors import BadRequest
+from core.corpus.index import Corpus
 from core.ingest import chunk_document
-from core.metrics import is_covered
-from core.opening import default_chunk_configs, open_corpus
-from core.qrag.agent import Agent, Episode
-from core.tasks.data import data_folder
-from core.tasks.documents import DocumentFolder, QuoteFinder, TextPlace, places_of, read_document_questions
-from core.types import Document
+from core.base.metrics import is_covered
+from core.corpus.opening import default_chunk_configs, open_corpus
+from core.methods.qrag.agent import Agent, Episode
+from core.lab.tasks.data import data_folder
+from core.lab.tasks.documents import (
+    DocumentFolder,
+    QuoteFinder,
+    TextPlace,
+    places_of,
+    read_document_questions,
+)
+from core.base.types import Document
 
 LEAST_CHARACTERS = 200_000
 """Shorter documents are embedded before anybody can ask."""

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from itertools import cycle, islice
 from random import Random
 
-from core.errors import BadRequest
-from core.tasks.data import data_folder
-from core.tasks.narrative import generate_narrative
-from core.tasks.prose import compose_paragraph
+from core.base.errors import BadRequest
+from core.lab.tasks.data import data_folder
+from core.lab.tasks.narrative import generate_narrative
+from core.lab.tasks.prose import compose_paragraph
 
 BYTES_A_TOKEN = 4.1
 """Of the novels."""

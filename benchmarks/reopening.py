@@ -20,10 +20,10 @@ from benchmarks.first_step import measure
 from benchmarks.prose import novels
 from core.encode.cache import text_keys
 from core.encode.encoder import load_encoder
-from core.home import cache_folder
+from core.base.home import cache_folder
 from core.ingest import read_document
-from core.opening import chunk_documents, vector_store
-from core.qrag.agent import Agent
+from core.corpus.opening import chunk_documents, vector_store
+from core.methods.qrag.agent import Agent
 
 REPEATS = 5
 KEPT, COUNTED = "reopened, words kept", "reopened, words counted anew"

@@ -14,8 +14,8 @@ import torch
 from benchmarks import Row, median_seconds
 from core.encode.checkpoint import CheckpointSpec
 from core.encode.rope import frequencies, on_grid
-from core.index import ChunkIndex
-from core.qrag.positions import chunk_positions
+from core.corpus.index import ChunkIndex
+from core.methods.qrag.positions import chunk_positions
 
 SIZES = (160_000, 400_000)
 DIM = 384

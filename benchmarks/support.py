@@ -15,9 +15,9 @@ import numpy as np
 
 from benchmarks import Row
 from core.answer.agreement import agreement
-from core.answer.course import ReadingCourse
+from core.lab.reader.course import ReadingCourse
 from core.answer.reader import ExtractiveReader, load_reader
-from core.answer.statements import as_statement, lookalikes
+from core.lab.reader.statements import as_statement, lookalikes
 from core.encode.encoder import load_encoder
 
 Pair = tuple[str, str]

@@ -94,9 +94,9 @@ OF_THE_READER = ("tests/core/answer/", "tests/core/cli/test_train_reader.py")
 """Files that one worker takes together, for all of them look at one training."""
 
 LONG = (
-    "tests/core/train/",
+    "tests/core/lab/train/",
     "tests/core/test_shipped_agents.py",
-    "tests/core/tune/",
+    "tests/core/lab/tune/",
     "tests/core/test_cli.py",
     *OF_THE_READER,
 )
@@ -365,7 +365,7 @@ def home_after_a_visit(tmp_path_factory: pytest.TempPathFactory, name: str, *fla
     takes 8 seconds of a core for the agent, and as many for the base encoder, whom methods without an agent
     ask. Made by one worker for all; to be copied.
     """
-    from core.tasks.samples import list_samples  # needs the environment as it is set above
+    from core.lab.tasks.samples import list_samples  # needs the environment as it is set above
 
     own = tmp_path_factory.getbasetemp()
     home = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / name

@@ -10,7 +10,7 @@ import torch
 from core.encode.adapter import save_adapter
 from core.encode.checkpoint import find_base, read_spec, write_spec
 from core.encode.reranker import RERANKER_FOLDER, RerankerNetwork, save_head
-from core.train.towers import base_encoder, low_rank_changes, trainable_tower
+from core.lab.train.towers import base_encoder, low_rank_changes, trainable_tower
 
 REFERENCE = Path(__file__).parent / "data" / "reference"
 

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.sparc.events import Answered, Cost, Hit, Judged, Note, NoteUpdated, Retrieved, SparcEvent, Verdict
+from core.methods.sparc.events import (
+    Answered,
+    Cost,
+    Hit,
+    Judged,
+    Note,
+    NoteUpdated,
+    Retrieved,
+    SparcEvent,
+    Verdict,
+)
 
 
 def branch_events(

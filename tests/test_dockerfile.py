@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from core.hub.space import FILES, FOLDERS
+from core.runs.hub.space import FILES, FOLDERS
 
 ROOT = Path(__file__).resolve().parents[1]
 

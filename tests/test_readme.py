@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from core.cli import main
-from core.resrag.action import RESRAG_LLM
-from core.retrievers import ALL_METHODS
+from core.methods.resrag.action import RESRAG_LLM
+from core.methods.registry import ALL_METHODS
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -8,8 +8,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar, get_args
 
-from core.config import setting_help, worded
-from core.retrievers import ALL_METHODS
+from core.base.config import setting_help, worded
+from core.methods.registry import ALL_METHODS
 
 _Operation = TypeVar("_Operation", bound=Callable[..., Any])
 

@@ -29,7 +29,7 @@ from app.gradio_internals.scripts import LeanScripts
 from app.pages.explore.actions import RUNS_AT_ONCE
 from app.services import Services
 from app.settings import Settings
-from core.errors import Cancelled, UserError
+from core.base.errors import Cancelled, UserError
 
 _logger = logging.getLogger(__name__)
 

@@ -29,21 +29,21 @@ from app.pages.sparc.actions import SparcOrder, SparcRuns
 from app.services import Services
 from app.session import Session
 from app.visitors import owner_of, owner_of_user
-from core.again.records import sparc_answer
-from core.again.replay import config_again
-from core.config import ChunkConfig, EpisodeConfig
-from core.errors import BadRequest, Cancelled
-from core.log import LoggedRun
-from core.log.branches import sparc_trace_of
-from core.log.records import Status, moment
-from core.log.transfer import finished_run
-from core.log.wire import run_lines
-from core.qrag.retriever import QRAG
-from core.retrievers import facts_of
-from core.sparc.config import check_sparc_config
-from core.sparc.events import SparcConfig
-from core.sparc.retriever import SPARC
-from core.whatif.comparison import comparison_json
+from core.runs.again.records import sparc_answer
+from core.runs.again.replay import config_again
+from core.base.config import ChunkConfig, EpisodeConfig
+from core.base.errors import BadRequest, Cancelled
+from core.runs.log import LoggedRun
+from core.runs.log.branches import sparc_trace_of
+from core.runs.log.records import Status, moment
+from core.runs.log.transfer import finished_run
+from core.runs.log.wire import run_lines
+from core.methods.qrag.retriever import QRAG
+from core.methods.registry import facts_of
+from core.methods.sparc.config import check_sparc_config
+from core.methods.sparc.events import SparcConfig
+from core.methods.sparc.retriever import SPARC
+from core.runs.whatif.comparison import comparison_json
 
 Chunker = Literal["", "structure", "sentences"]
 Threshold = float | Literal["none"] | None

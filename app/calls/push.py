@@ -19,8 +19,8 @@ from gradio.routes import JSONResponse
 from pydantic import SecretStr
 
 from app.services import Services
-from core.errors import LogError
-from core.log.push import MAX_PUSH_BYTES, PUSH, WANTED, PushGate, PushRefused, missing_ids, take_pushed
+from core.base.errors import LogError
+from core.runs.log.push import MAX_PUSH_BYTES, PUSH, WANTED, PushGate, PushRefused, missing_ids, take_pushed
 
 _logger = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import gradio as gr
 
-from core.draw.scripts import bundled
+from core.views.draw.scripts import bundled
 
 _HERE = Path(__file__).parent
 NOTHING = "run="

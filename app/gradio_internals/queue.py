@@ -24,7 +24,7 @@ from gradio.queueing import EventQueue, Queue
 from app.session import Session
 from app.settings import Settings
 from app.visitors import ACTIONS_WAITING, NOBODY, owner_of
-from core.errors import BadRequest
+from core.base.errors import BadRequest
 
 
 def place(waiting: Sequence[str], visitor: str) -> int:

@@ -1,5 +1,5 @@
 // What the strip asks of a server (app/components/strip.py), answered from the numbers of one run by the same rules: columns as in
-// core/tiles.py, rank and probability as in app/pages/explore/strip_source.py.
+// core/corpus/tiles.py, rank and probability as in app/pages/explore/strip_source.py.
 
 // Bytes of one significance lie together.
 /** @param {ArrayBuffer} planes @param {number} n_looks */

@@ -35,7 +35,7 @@ export function decodeTile(answer) {
   };
 }
 
-// Entry k of a tile begins at this chunk: the rule of core.tiles.Tile, and its inverse.
+// Entry k of a tile begins at this chunk: the rule of core.corpus.tiles.Tile, and its inverse.
 /** @param {Columns} tile @param {number} k */
 export const entryStart = (tile, k) => tile.first + Math.floor((k * (tile.last - tile.first)) / tile.best.length);
 /** @param {Columns} tile @param {number} chunk */

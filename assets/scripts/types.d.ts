@@ -1,4 +1,4 @@
-// What the scripts hand to one another. `StripValue` is what core/draw/strip.py makes, `Facts` what core/tiles.py says of a chunk.
+// What the scripts hand to one another. `StripValue` is what core/views/draw/strip.py makes, `Facts` what core/corpus/tiles.py says of a chunk.
 
 interface Window { gradio_config?: { dependencies?: { targets: [number, string][] }[] } }
 type Mode = "q" | "dq" | "rank" | "p";
@@ -79,11 +79,11 @@ type MapServer = { [K in keyof MapQuestions]: (request: MapQuestions[K][0]) => P
 type Server = Pick<MapServer, keyof Questions> | MapServer; // an exported page has no map
 type Ask = <K extends keyof MapQuestions>(channel: string, state: string, name: K, requests: MapQuestions[K][0][]) => Promise<MapQuestions[K][1][] | null>;
 
-// A node of a tree, core/draw/nodes.py.
+// A node of a tree, core/views/draw/nodes.py.
 type TreeNode = string | number | null | [tag: string, attributes: Record<string, string | number | boolean | null>, children: TreeNode[]];
 interface Click { act: string; arg: string }
 
-// What core/log puts into pages of its own. `rows`: of all numbers, one a look; `column`, `name`: of a comparison.
+// What core/runs/log puts into pages of its own. `rows`: of all numbers, one a look; `column`, `name`: of a comparison.
 interface LoggedRun { value: StripValue; rows: number[]; rulers: Slope[][]; absolute: boolean; top_k: number | null; temperature: number; column?: number; name?: string }
 interface ReadingValue { n_chunks: number; chosen: (Pin & { name?: string; kind?: string; said?: string })[]; gold: number[]; documents: Part[]; nobody?: string }
 interface PageData { runs: LoggedRun[]; numbers: string; n_rows: number; texts: string; reading?: ReadingValue }

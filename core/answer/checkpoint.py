@@ -31,7 +31,7 @@ from core.encode.checkpoint import (
 )
 from core.encode.packaged import MINILM, READER_VARIABLE, uses_mpnet
 from core.encode.tokens import FastTokenizer
-from core.errors import BadCheckpoint, BadRequest
+from core.base.errors import BadCheckpoint, BadRequest
 
 SPEC_FILE, HEADS_FILE, ADAPTER_FOLDER = "reader.json", "heads.safetensors", "adapter"
 _ASSETS = Path(__file__).resolve().parents[2] / "assets"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from core.ingest.json_ld import json_ld_lines, json_ld_text
-from core.types import Document
+from core.base.types import Document
 
 MAX_OF_DOCUMENT = 2_000
 """Characters of one document."""

@@ -29,7 +29,7 @@ from core.encode.forward import batches_by_length
 from core.encode.in_use import InUse
 from core.encode.traced import traced
 from core.encode.turns import urgent
-from core.metrics import plain_answer, word_f1
+from core.base.metrics import plain_answer, word_f1
 
 _BATCH_TOKENS = {"cpu": 4_096, "cuda": 65_536}
 """Padded tokens a batch."""

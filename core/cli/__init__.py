@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn
 
-from core.errors import BadRequest, UserError
+from core.base.errors import BadRequest, UserError
 
 COMMANDS = {
     "ingest": "cut documents into chunks",

@@ -7,7 +7,7 @@ import argparse
 from core.cli.common import say
 from core.cli.flags import FOLDER
 from core.encode.checkpoint import find_checkpoint
-from core.train.blend import blend
+from core.lab.train.blend import blend
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:

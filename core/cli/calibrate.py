@@ -6,7 +6,7 @@ threshold that suits it, the others being as they are. Without tasks, or for the
 the validation examples of the agent's own training data, which for an agent of a person's questions come from
 their file again; with tasks, their training part by default, so that nothing is fitted to what is tested.
 Several lengths of one task may be named as TASK@LENGTH. With --documents nothing is run: how likely evidence
-is complete (`core.completeness`) is read off rows of questions about documents.
+is complete (`core.lab.evaluate.completeness`) is read off rows of questions about documents.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from typing import NamedTuple
 from core.cli.common import print_json, progress_printer
 from core.cli.evaluate import Subject, add_data_flags, load_subject, load_task_examples, row_file, task_length
 from core.cli.flags import COUNT, JSON_LINES
-from core.completeness import PLACE, questions_by_size, with_curves
-from core.config import EpisodeConfig
+from core.lab.evaluate.completeness import PLACE, questions_by_size, with_curves
+from core.base.config import EpisodeConfig
 from core.encode.checkpoint import CheckpointSpec, find_checkpoint, read_spec, write_spec
-from core.errors import BadCheckpoint, BadRequest
-from core.evaluate.calibrate import (
+from core.base.errors import BadCheckpoint, BadRequest
+from core.lab.evaluate.calibrate import (
     REVIEW_THRESHOLDS,
     STOP_THRESHOLDS,
     ReviewCalibration,
     calibrate,
     calibrate_review,
 )
-from core.evaluate.documents import read_document_rows
-from core.evaluate.review import Thresholds, choices_of, reviewed_under
-from core.evaluate.rows import EpisodeRow
-from core.evaluate.run import Setting, evaluate, training_set
-from core.qrag.agent import Agent
-from core.qrag.retriever import QRAG
-from core.tasks.example import Example
-from core.train.own import OwnMixture
-from core.train.recipes import RECIPES
+from core.lab.evaluate.documents import read_document_rows
+from core.lab.evaluate.review import Thresholds, choices_of, reviewed_under
+from core.lab.evaluate.rows import EpisodeRow
+from core.lab.evaluate.run import Setting, evaluate, training_set
+from core.methods.qrag.agent import Agent
+from core.methods.qrag.retriever import QRAG
+from core.lab.tasks.example import Example
+from core.lab.train.own import OwnMixture
+from core.lab.train.recipes import RECIPES
 
 STEP_BUDGET = 6
 """More than any task needs, so that late stops are seen: Q-RAG's T where it studies stopping on bAbI."""

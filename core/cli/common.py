@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from core.log import RunLog, default_log_path, open_log
+from core.runs.log import RunLog, default_log_path, open_log
 
 
 class Told(Protocol):

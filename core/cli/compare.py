@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from core.again.records import log_sparc
+from core.runs.again.records import log_sparc
 from core.answer.evidence import answer_evidence, found_order
 from core.answer.metadata import metadata_lines
 from core.answer.protocol import Reader
@@ -19,13 +19,13 @@ from core.cli.flags import COUNT, JSON_ALONE, add_episode_flags, add_inputs, add
 from core.cli.inputs import Question, keep_run, questions
 from core.cli.sparc import sparc_contestant
 from core.encode.encoder import DualEncoder, load_encoder
-from core.errors import BadRequest
-from core.index import Corpus
-from core.resrag.action import RESRAG_LLM, SETS
-from core.resrag_llm.policy import CONTEXT_TOKENS, LlmEvidenceSet
-from core.retrievers import ALL_METHODS, PLAIN, notice_of, vectors_of
-from core.sparc.retriever import SPARC, SparcRetriever
-from core.whatif.comparison import Column, Contestant, columns_json, compare, contestant
+from core.base.errors import BadRequest
+from core.corpus.index import Corpus
+from core.methods.resrag.action import RESRAG_LLM, SETS
+from core.methods.resrag.llm.policy import CONTEXT_TOKENS, LlmEvidenceSet
+from core.methods.registry import ALL_METHODS, PLAIN, notice_of, vectors_of
+from core.methods.sparc.retriever import SPARC, SparcRetriever
+from core.runs.whatif.comparison import Column, Contestant, columns_json, compare, contestant
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:

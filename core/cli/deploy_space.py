@@ -12,9 +12,9 @@ import re
 from collections.abc import Sequence
 
 from core.cli.common import say
-from core.errors import BadRequest
-from core.hub.client import check_repository, connect
-from core.hub.space import Deployment, check_hardware, deploy_space, space_files
+from core.base.errors import BadRequest
+from core.runs.hub.client import check_repository, connect
+from core.runs.hub.space import Deployment, check_hardware, deploy_space, space_files
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from core.cli.common import print_json, say
 from core.cli.flags import CHECKPOINT, DEVICE, FOLDER, add_cluster_flag
-from core.cluster.embedding import BEIR_CORPUS, TEXT, TITLE, embed_corpus
+from core.integrations.cluster.embedding import BEIR_CORPUS, TEXT, TITLE, embed_corpus
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:

@@ -29,8 +29,8 @@ from core.cli.flags import (
     llm_of,
 )
 from core.cli.trec import found_lines, line_file, relevant_lines, run_path
-from core.cluster.workers import check_vectors, in_order, task_results
-from core.document_evaluation import (
+from core.integrations.cluster.workers import check_vectors, in_order, task_results
+from core.lab.evaluate.document_evaluation import (
     METHOD_NAMES,
     AskedDocument,
     DocumentResult,
@@ -40,11 +40,11 @@ from core.document_evaluation import (
     check_llm,
     evaluate_document,
 )
-from core.errors import BadRequest
-from core.evaluate.documents import DocumentRow, summarise_documents
-from core.evaluate.rows import row_line
+from core.base.errors import BadRequest
+from core.lab.evaluate.documents import DocumentRow, summarise_documents
+from core.lab.evaluate.rows import row_line
 from core.llm.protocol import Llm
-from core.tasks.documents import DocumentFolder, read_document_questions
+from core.lab.tasks.documents import DocumentFolder, read_document_questions
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:

@@ -9,8 +9,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
-from core.config import EpisodeConfig, setting_help, worded, words
-from core.errors import BadRequest
+from core.base.config import EpisodeConfig, setting_help, worded, words
+from core.base.errors import BadRequest
 from core.llm import KEY_VARIABLE
 
 if TYPE_CHECKING:

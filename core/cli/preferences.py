@@ -7,11 +7,11 @@ import json
 
 from core.cli.common import say
 from core.cli.flags import JSON_LINES, LOG_FILE
-from core.errors import BadRequest
-from core.log import default_log_path, open_reader
-from core.log.atomic import write_whole
-from core.tune.collect import collect_pairs
-from core.tune.pairs import pair_lines
+from core.base.errors import BadRequest
+from core.runs.log import default_log_path, open_reader
+from core.runs.log.atomic import write_whole
+from core.lab.tune.collect import collect_pairs
+from core.lab.tune.pairs import pair_lines
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:

@@ -18,20 +18,20 @@ from typing import Any, get_args
 
 from core.cli.common import progress_printer, say
 from core.cli.flags import COUNT, DEVICE, LOG_FILE
-from core.draw.words import shorten
-from core.errors import BadRequest, LogError
-from core.export.runs import FORMATS, export_runs
-from core.hub.client import check_repository, connect
-from core.hub.export import LogCopy
-from core.log.inbox import inbox_of
-from core.log.lock import LogOwned
-from core.log.otlp import HEADERS_VARIABLE, Receiver
-from core.log.push import TOKEN_VARIABLE, PushTarget, push_runs
-from core.log.reader import LogReader, open_reader
-from core.log.records import RunRow, Status, moment, new_run_id
-from core.log.store import ExperimentLog, default_log_path
-from core.log.transfer import import_runs, send_runs
-from core.log.wire import read_runs
+from core.views.draw.words import shorten
+from core.base.errors import BadRequest, LogError
+from core.runs.export.runs import FORMATS, export_runs
+from core.runs.hub.client import check_repository, connect
+from core.runs.hub.export import LogCopy
+from core.runs.log.inbox import inbox_of
+from core.runs.log.lock import LogOwned
+from core.runs.log.otlp import HEADERS_VARIABLE, Receiver
+from core.runs.log.push import TOKEN_VARIABLE, PushTarget, push_runs
+from core.runs.log.reader import LogReader, open_reader
+from core.runs.log.records import RunRow, Status, moment, new_run_id
+from core.runs.log.store import ExperimentLog, default_log_path
+from core.runs.log.transfer import import_runs, send_runs
+from core.runs.log.wire import read_runs
 
 
 def add_flags(runs: argparse.ArgumentParser) -> None:
@@ -278,10 +278,10 @@ def pull_command(arguments: argparse.Namespace) -> int:
 
 def replay_command(arguments: argparse.Namespace) -> int:
     """Makes a logged run again. Exit status 1 when the choices differ or Q moved by more than 1e-4."""
-    from core.again.replay import replay_run, replay_sparc
+    from core.runs.again.replay import replay_run, replay_sparc
     from core.answer.reader import reader_named  # takes seconds, with the next: the other commands do without
     from core.encode.encoder import load_encoder
-    from core.sparc.retriever import SPARC
+    from core.methods.sparc.retriever import SPARC
 
     with _reader(arguments) as reader:
         run, documents = reader.get(arguments.run_id), reader.documents(arguments.run_id)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from core.again.records import log_sparc
+from core.runs.again.records import log_sparc
 from core.answer.protocol import Reader
 from core.answer.reader import load_reader
 from core.cli.common import named_log, print_json, progress_printer, say
@@ -33,15 +33,15 @@ from core.cli.flags import (
 from core.cli.inputs import Question, questions
 from core.encode.cache import embed_chunks
 from core.encode.encoder import DualEncoder, load_encoder
-from core.errors import BadRequest
-from core.evaluate.run import EvaluationProgress
-from core.index import Corpus
+from core.base.errors import BadRequest
+from core.lab.evaluate.run import EvaluationProgress
+from core.corpus.index import Corpus
 from core.llm.protocol import Llm
-from core.opening import index_of, vector_store
-from core.sparc.build import build_agents, build_retrievals
-from core.sparc.config import MAX_K, STRATEGIES, check_sparc_config
-from core.sparc.evaluation import Ground, SparcVariation, evaluate_sparc
-from core.sparc.events import (
+from core.corpus.opening import index_of, vector_store
+from core.methods.sparc.build import build_agents, build_retrievals
+from core.methods.sparc.config import MAX_K, STRATEGIES, check_sparc_config
+from core.methods.sparc.evaluation import Ground, SparcVariation, evaluate_sparc
+from core.methods.sparc.events import (
     Answered,
     Judged,
     Merged,
@@ -52,17 +52,17 @@ from core.sparc.events import (
     SparcStopped,
     Strategy,
 )
-from core.sparc.pooled import Pool, read_pool
-from core.sparc.retrievals import Retrievals
-from core.sparc.retriever import SPARC, SparcRetriever
-from core.sparc.rows import SparcRow
-from core.sparc.run import run_sparc
-from core.sparc.trace import SparcTrace, extended
-from core.types import workspace_of_chunks
-from core.whatif.comparison import Contestant
+from core.methods.sparc.pooled import Pool, read_pool
+from core.methods.sparc.retrievals import Retrievals
+from core.methods.sparc.retriever import SPARC, SparcRetriever
+from core.methods.sparc.rows import SparcRow
+from core.methods.sparc.run import run_sparc
+from core.methods.sparc.trace import SparcTrace, extended
+from core.base.types import workspace_of_chunks
+from core.runs.whatif.comparison import Contestant
 
 if TYPE_CHECKING:
-    from core.studies.registry import SparcStudy
+    from core.lab.studies.registry import SparcStudy
 
 PAGES = "multi-hop"
 """The agent that was trained on paragraphs of an encyclopedia, which the pooled corpora consist of."""

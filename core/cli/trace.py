@@ -15,15 +15,15 @@ from core.cli.common import named_log, print_json
 from core.cli.flags import FILE, JSON_ALONE, JSON_LINES, add_cluster_flag, add_episode_flags, add_inputs
 from core.cli.inputs import Question, config_of, episode_seed, keep_run, questions, read_queries
 from core.cli.trec import document_lines, line_file
-from core.completeness import completeness
-from core.config import check_query
+from core.lab.evaluate.completeness import completeness
+from core.base.config import check_query
 from core.encode.encoder import load_encoder
-from core.errors import BadRequest
-from core.events import fold
-from core.qrag.agent import Agent, Episode
-from core.qrag.retriever import AgentRetriever
-from core.report import trace_json
-from core.retrievers import retrieve_all
+from core.base.errors import BadRequest
+from core.base.events import fold
+from core.methods.qrag.agent import Agent, Episode
+from core.methods.qrag.retriever import AgentRetriever
+from core.views.report import trace_json
+from core.methods.registry import retrieve_all
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -100,9 +100,9 @@ def run_trace(args: argparse.Namespace) -> int:
 
 def _trace_corpus(args: argparse.Namespace) -> int:
     """Runs the agent over a corpus on disk, in this process or on a cluster."""
-    from core.cluster.agent import ShardedAgent
-    from core.cluster.parts import CorpusParts, EmbeddedCorpus
-    from core.cluster.workers import opened_index
+    from core.integrations.cluster.agent import ShardedAgent
+    from core.integrations.cluster.parts import CorpusParts, EmbeddedCorpus
+    from core.integrations.cluster.workers import opened_index
 
     if (args.query is None) == (args.queries is None) or args.log is not None or args.within is not None:
         raise BadRequest(

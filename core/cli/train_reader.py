@@ -10,8 +10,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from core.answer.course import ReadingCourse
-from core.answer.training import ReaderConfig, ReaderTrainer
+from core.lab.reader.course import ReadingCourse
+from core.lab.reader.training import ReaderConfig, ReaderTrainer
 from core.cli.flags import FILE, add_settings, flag_help
 from core.cli.training import (
     add_training_flags,
@@ -25,7 +25,7 @@ from core.cli.training import (
 from core.encode.checkpoint import find_base
 from core.encode.packaged import MINILM
 from core.encode.tokens import FastTokenizer
-from core.train.sitting import TrainEvent
+from core.lab.train.sitting import TrainEvent
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:

@@ -21,10 +21,10 @@ from core.cli.training import (
 )
 from core.encode.checkpoint import find_base, find_checkpoint, read_spec
 from core.encode.tokens import FastTokenizer
-from core.errors import BadRequest
-from core.train.recipes import RECIPES
-from core.train.reranking import RerankConfig, RerankTrainer
-from core.train.sitting import TrainEvent
+from core.base.errors import BadRequest
+from core.lab.train.recipes import RECIPES
+from core.lab.train.reranking import RerankConfig, RerankTrainer
+from core.lab.train.sitting import TrainEvent
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:

@@ -14,8 +14,8 @@ from typing import Any
 
 from core.cli.common import say
 from core.cli.flags import DATA_FOLDER, DEVICE, FOLDER, RESULT_AS_JSON
-from core.errors import BadRequest
-from core.train.sitting import TrainEvent
+from core.base.errors import BadRequest
+from core.lab.train.sitting import TrainEvent
 
 
 def add_training_flags(parser: argparse.ArgumentParser, noun: str, *, has_name: bool = True) -> None:

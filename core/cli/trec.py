@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from core.errors import BadRequest
+from core.base.errors import BadRequest
 
 
 def run_path(path: Path | None, name: str, names: Sequence[str]) -> Path | None:

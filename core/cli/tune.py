@@ -17,9 +17,9 @@ from typing import Any
 from core.cli.common import say
 from core.cli.flags import DEVICE, FOLDER, JSON_LINES, RESULT_AS_JSON, add_settings
 from core.cli.training import settings_of
-from core.errors import BadRequest, Cancelled
-from core.tune.config import TuneConfig
-from core.tune.pairs import read_pairs
+from core.base.errors import BadRequest, Cancelled
+from core.lab.tune.config import TuneConfig
+from core.lab.tune.pairs import read_pairs
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +43,7 @@ def run_tune(args: argparse.Namespace) -> int:
     check_trl()
     config = TuneConfig(**settings_of(args, TuneConfig))
     pairs = read_pairs(args.pairs)
-    from core.tune.tuner import tune  # takes seconds: what can't be used is refused before
+    from core.lab.tune.tuner import tune  # takes seconds: what can't be used is refused before
 
     with interruption() as interrupted:
         try:

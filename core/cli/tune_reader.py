@@ -10,16 +10,16 @@ import json
 from pathlib import Path
 
 from core.answer.checkpoint import write_reader_spec
-from core.answer.course import ReadingCourse
-from core.answer.found import found_lessons
-from core.answer.lesson import Lesson
+from core.lab.reader.course import ReadingCourse
+from core.lab.reader.found import found_lessons
+from core.lab.reader.lesson import Lesson
 from core.answer.reader import ExtractiveReader
-from core.answer.training import tuned
-from core.answer.tuning import BIASES, tune
+from core.lab.reader.training import tuned
+from core.lab.reader.tuning import BIASES, tune
 from core.cli.flags import COUNT, DATA_FOLDER, DEVICE, FOLDER
-from core.errors import BadRequest
-from core.evaluate.documents import read_document_rows
-from core.tasks.documents import DocumentFolder, read_document_questions
+from core.base.errors import BadRequest
+from core.lab.evaluate.documents import read_document_rows
+from core.lab.tasks.documents import DocumentFolder, read_document_questions
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:

@@ -14,10 +14,10 @@ from core.cli.common import say
 from core.cli.flags import COUNT, DATA_FOLDER, RESULT_AS_JSON, add_settings
 from core.cli.training import settings_of
 from core.cli.tune import add_tuning_flags, check_trl, interruption
-from core.errors import BadRequest, Cancelled
-from core.resrag.reward import RewardConfig
-from core.train.set_questions import SETS
-from core.tune.set_tasks import SetTuneConfig
+from core.base.errors import BadRequest, Cancelled
+from core.methods.resrag.reward import RewardConfig
+from core.lab.train.set_questions import SETS
+from core.lab.tune.set_tasks import SetTuneConfig
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -55,10 +55,10 @@ def run_tune_resrag(args: argparse.Namespace) -> int:
     from core.answer.checkpoint import SMALL  # these take seconds: what can't be used is refused before
     from core.answer.reader import load_reader
     from core.encode.encoder import load_encoder
-    from core.train.set_course import is_held_out
-    from core.train.set_questions import indexed, set_questions
-    from core.tune.set_tasks import set_tasks
-    from core.tune.set_tuner import tune_sets
+    from core.lab.train.set_course import is_held_out
+    from core.lab.train.set_questions import indexed, set_questions
+    from core.lab.tune.set_tasks import set_tasks
+    from core.lab.tune.set_tuner import tune_sets
 
     encoder, reader = load_encoder(args.encoder, args.device), load_reader(SMALL, args.device)
     questions = set_questions(args.task, "train", args.n, encoder.tokenizer, args.data_folder)

@@ -19,7 +19,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from core.errors import BadCheckpoint
+from core.base.errors import BadCheckpoint
 
 if TYPE_CHECKING:
     from core.encode.bert import Encoder

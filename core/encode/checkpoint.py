@@ -25,11 +25,11 @@ from pydantic import (
     model_validator,
 )
 
-from core.config import CHUNKERS, ChunkConfig, Chunker, EpisodeConfig
+from core.base.config import CHUNKERS, ChunkConfig, Chunker, EpisodeConfig
 from core.encode.hub import fetch
 from core.encode.packaged import MINILM, MPNET, packaged, uses_mpnet
-from core.errors import BadCheckpoint
-from core.later import torch
+from core.base.errors import BadCheckpoint
+from core.base.later import torch
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -67,7 +67,7 @@ def _rise(
 
 LeadCurves = Annotated[dict[int, tuple[tuple[float, float], ...]], AfterValidator(_rise)]
 """By number of chunks, points (lead of the best Q, share of questions whose evidence of that size was
-complete), both rising (see `core.completeness`).
+complete), both rising (see `core.lab.evaluate.completeness`).
 """
 
 
@@ -138,7 +138,7 @@ class CheckpointSpec(BaseModel):
     """
     rerank_first: int | None = Field(None, ge=1)
     """Chunks that it reads in any case, and then more as long as they change what leads (see
-    `core.qrag.reranked`). None: all of `rerank_pool`.
+    `core.methods.qrag.reranked`). None: all of `rerank_pool`.
     """
     rerank_beside: float = Field(0.0, ge=0, le=1)
     """Share of what it adds to a chunk that its neighbours get besides, where they were read, too."""
@@ -159,7 +159,7 @@ class CheckpointSpec(BaseModel):
     one_sentence: bool = False
     """Plain text is read a sentence a chunk; a maximum that a person gives packs sentences all the same."""
     suits: tuple[Literal["html", "markdown", "text", "chunks", "story"], ...] = ()
-    """Kinds of documents for which this agent is picked where nobody chose one (see `core.choice`)."""
+    """Kinds of documents for which this agent is picked where nobody chose one (see `core.methods.choice`)."""
     step_budget: int = Field(4, ge=1)
     temperature: float = Field(0.0, ge=0)
     stop_threshold: float | None = None

@@ -38,8 +38,8 @@ from core.encode.forward import (
 from core.encode.in_use import InUse, MadeOnce
 from core.encode.spread import PART_CHARACTERS
 from core.encode.tokens import FastTokenizer
-from core.errors import BadCheckpoint, BadRequest
-from core.later import torch
+from core.base.errors import BadCheckpoint, BadRequest
+from core.base.later import torch
 
 if TYPE_CHECKING:
     from core.encode.bert import Encoder

@@ -34,9 +34,9 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from core.encode.checkpoint import max_positions_of
 from core.encode.forward import SERVED_WIDTH_STEP, padded_width, rounded_width
 from core.encode.in_use import MadeOnce
-from core.errors import BadRequest
-from core.home import home, make_folder
-from core.later import torch
+from core.base.errors import BadRequest
+from core.base.home import home, make_folder
+from core.base.later import torch
 
 if TYPE_CHECKING:
     from core.encode.bert import Encoder

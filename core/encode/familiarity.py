@@ -17,7 +17,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from core.encode.tokens import FastTokenizer
-from core.errors import BadCheckpoint
+from core.base.errors import BadCheckpoint
 
 FAMILIARITY_FILE = "familiarity.safetensors"
 FOREIGN = 1.15

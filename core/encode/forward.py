@@ -15,7 +15,7 @@ import numpy as np
 
 from core.encode.checkpoint import CheckpointSpec, max_positions_of
 from core.encode.tokens import FastTokenizer
-from core.later import torch
+from core.base.later import torch
 
 if TYPE_CHECKING:
     from core.encode.bert import Encoder

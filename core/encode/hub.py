@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from core.errors import BadCheckpoint
+from core.base.errors import BadCheckpoint
 
 
 def fetch(repository: str, patterns: list[str], remedy: str) -> Path:

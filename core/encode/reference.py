@@ -32,7 +32,7 @@ from core.encode.checkpoint import (
 )
 from core.encode.hub import fetch
 from core.encode.tokens import FastTokenizer
-from core.errors import BadCheckpoint
+from core.base.errors import BadCheckpoint
 
 _PREFIXES = {"state": "state_embed.model.", "action": "action_embed.model.model."}
 _BASE_FILES = (

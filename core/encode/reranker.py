@@ -2,7 +2,7 @@
 
 A cross-encoder that reads the question, the chosen chunks and one more chunk together, and says whether
 that one belongs to the evidence. Two vectors meet in one number; here every word meets every word, at the
-cost of a pass for each chunk. So it reads only the best chunks of a look (see `core.qrag.agent`). It is a
+cost of a pass for each chunk. So it reads only the best chunks of a look (see `core.methods.qrag.agent`). It is a
 base encoder, the agent's or a larger one, with a LoRA adapter of its own and one linear output on the first
 token, in the agent's folder under `reranker/`.
 """
@@ -25,7 +25,7 @@ from core.encode.engine import Batch, Engine, TorchEngine, openvino_engine
 from core.encode.forward import batches_by_length, last_states, padded, reads_segments
 from core.encode.tokens import FastTokenizer
 from core.encode.turns import urgent
-from core.errors import BadCheckpoint
+from core.base.errors import BadCheckpoint
 
 if TYPE_CHECKING:
     from core.encode.bert import Encoder

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from core.later import torch
+from core.base.later import torch
 
 
 def frequencies(dim: int, halves: int, theta: float) -> np.ndarray:

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 from tokenizers import Tokenizer as RustTokenizer
 
-from core.batches import batches
-from core.errors import BadCheckpoint
+from core.base.batches import batches
+from core.base.errors import BadCheckpoint
 
 _BATCH = 4096
 """Texts a call: bounds the memory of the encodings that Rust hands back."""

@@ -12,7 +12,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from core.errors import BadDocument
+from core.base.errors import BadDocument
 from core.ingest.bounds import BeyondBounds
 from core.ingest.limits import (
     FREE_UNPACKED_BYTES,

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from core.errors import BadDocument
+from core.base.errors import BadDocument
 from core.ingest.limits import MAX_BLOCKS, MAX_LINE_CHARACTERS, MAX_TITLE_CHARACTERS
 from core.ingest.naming import clip
 

@@ -3,7 +3,7 @@
 Other refusals cost one file. Knows no bound itself: those are in `limits`.
 """
 
-from core.errors import BadDocument
+from core.base.errors import BadDocument
 
 
 class BeyondBounds(BadDocument):

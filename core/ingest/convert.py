@@ -27,7 +27,7 @@ from pdfminer.pdfdocument import PDFEncryptionError
 from pdfminer.pdfinterp import PDFPageInterpreter
 from pdfplumber.utils.exceptions import PdfminerException
 
-from core.errors import BadDocument
+from core.base.errors import BadDocument
 from core.ingest.archive import Archive, stored
 from core.ingest.converted import Converted, Format
 from core.ingest.html import read_html

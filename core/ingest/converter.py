@@ -2,7 +2,7 @@
 
 Starting it, handing it files, watching the clock, and ending it, whatever happens. One child serves the files
 of one opening, since starting it takes longer than most conversions; no child ever serves two people. Nothing
-is written to disk: files and results go through pipes (core.child). Decides which pages are read without a
+is written to disk: files and results go through pipes (core.base.child). Decides which pages are read without a
 child: the first small ones of an opening.
 """
 
@@ -13,7 +13,7 @@ import subprocess
 import time
 from typing import Any
 
-from core.child import (
+from core.base.child import (
     Spend,
     Waiting,
     ask,
@@ -23,7 +23,7 @@ from core.child import (
     exit_status,
     start_child,
 )
-from core.errors import BadDocument
+from core.base.errors import BadDocument
 from core.ingest.bounds import BeyondBounds
 from core.ingest.converted import Converted, Format
 from core.ingest.limits import (

@@ -10,7 +10,7 @@ from __future__ import annotations
 import codecs
 import re
 
-from core.errors import BadDocument
+from core.base.errors import BadDocument
 
 _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8"),

@@ -12,7 +12,7 @@ import re
 
 from bs4 import BeautifulSoup
 
-from core.errors import BadDocument
+from core.base.errors import BadDocument
 from core.ingest.clean import clean
 from core.ingest.converted import Converted
 from core.ingest.json_ld import parse_json_ld

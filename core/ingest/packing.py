@@ -16,7 +16,7 @@ from itertools import chain, pairwise
 
 import numpy as np
 
-from core.errors import BadDocument
+from core.base.errors import BadDocument
 from core.ingest.limits import BATCH_UNITS, MAX_DOCUMENT_TOKENS, MAX_UNIT_CHARACTERS
 from core.ingest.sentences import iter_sentences
 from core.ingest.tokenizer import Tokenizer

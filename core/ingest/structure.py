@@ -18,7 +18,7 @@ import numpy as np
 from core.ingest.blocks import Block, parse_blocks
 from core.ingest.packing import Units, trimmed
 from core.ingest.sentences import iter_sentences
-from core.types import CHUNK_TYPES, ChunkType
+from core.base.types import CHUNK_TYPES, ChunkType
 
 
 class Layout:

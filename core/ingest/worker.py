@@ -1,6 +1,6 @@
 """The child process that converts files.
 
-`python -m core.ingest.worker`, a job a file. Its limits are those of core.child: memory, computing time and
+`python -m core.ingest.worker`, a job a file. Its limits are those of core.base.child: memory, computing time and
 clock time a job, and no file may grow by a byte. Does not protect against errors in the interpreter itself.
 """
 
@@ -10,8 +10,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from core.child import answering_end, send_frame, serve
-from core.errors import BadDocument
+from core.base.child import answering_end, send_frame, serve
+from core.base.errors import BadDocument
 from core.ingest.lean import import_markitdown
 from core.ingest.limits import MAX_CONVERSION_BYTES
 

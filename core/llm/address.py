@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from core.errors import BadRequest
+from core.base.errors import BadRequest
 from core.llm.protocol import LlmError
 
 HUB = "https://router.huggingface.co/v1"

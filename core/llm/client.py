@@ -20,7 +20,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from core.errors import BadRequest
+from core.base.errors import BadRequest
 from core.llm.protocol import (
     CountedBy,
     LlmError,

@@ -19,7 +19,7 @@ from typing import Any, TypeGuard
 
 from pydantic import SecretStr
 
-from core.errors import BadRequest, quoted
+from core.base.errors import BadRequest, quoted
 from core.llm.address import ANYWHERE, HUB, Address, LookUp, Reach, read_address
 from core.llm.background import pause
 from core.llm.client import (

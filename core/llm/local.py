@@ -21,7 +21,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.utils import logging as transformers_logging
 
 from core.encode.hub import fetch
-from core.errors import BadCheckpoint, quoted
+from core.base.errors import BadCheckpoint, quoted
 from core.llm.background import LOOK_EVERY, from_thread
 from core.llm.client import (
     Ask,

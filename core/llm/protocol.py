@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 
 from pydantic import BaseModel
 
-from core.errors import UserError
+from core.base.errors import UserError
 
 Role = Literal["system", "user", "assistant"]
 Structure = Literal["json_schema", "grammar", "json_object", "text"]

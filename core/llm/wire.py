@@ -22,7 +22,7 @@ from typing import Any
 import httpx
 from pydantic import SecretStr
 
-from core.errors import UserError
+from core.base.errors import UserError
 from core.llm.address import Address, Place
 from core.llm.background import from_thread
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from core.config import MAX_SEED
-from core.errors import LogError
+from core.base.config import MAX_SEED
+from core.base.errors import LogError
 
 EARLIEST, BEFORE = datetime(1970, 1, 1, tzinfo=UTC), datetime(2262, 1, 1, tzinfo=UTC)
 """When anything may have been made: traces count nanoseconds since 1970 in 64 bits."""

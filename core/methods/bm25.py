@@ -1,15 +1,15 @@
-"""BM25 over the words of the chunks, see `core.bm25`."""
+"""BM25 over the words of the chunks, see `core.corpus.bm25`."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
 
-from core.bm25 import words_of
-from core.config import EpisodeConfig
-from core.errors import BadRequest
-from core.events import Event
-from core.index import Searchable
+from core.corpus.bm25 import words_of
+from core.base.config import EpisodeConfig
+from core.base.errors import BadRequest
+from core.base.events import Event
+from core.corpus.index import Searchable
 from core.methods.protocol import Method, check, one_look_events, ranked
 
 BM25 = Method(
@@ -22,7 +22,7 @@ BM25 = Method(
 
 
 class Bm25:
-    """Lexical BM25 over the chunks' texts, see `core.bm25`."""
+    """Lexical BM25 over the chunks' texts, see `core.corpus.bm25`."""
 
     name = BM25.name
 

@@ -4,7 +4,7 @@ The protocol, the facts to be told of it, and the events of one look. Every meth
 config) into the same events, scores of all chunks included, so that one view, one log and one comparison
 serve them all. A method that looks once shows the same scores at each of its steps. `config.step_budget`
 bounds the evidence of every method but threshold, whose evidence is as large as its rule makes it; randomness
-comes from `config.seed`. `core.retrievers` lists the methods.
+comes from `config.seed`. `core.methods.registry` lists the methods.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Protocol
 
 import numpy as np
 
-from core.config import EpisodeConfig, check_query
+from core.base.config import EpisodeConfig, check_query
 from core.encode.encoder import DualEncoder
-from core.errors import BadRequest
-from core.events import Event, RunStarted, StepScores, StepTaken, Stopped
-from core.index import Searchable
+from core.base.errors import BadRequest
+from core.base.events import Event, RunStarted, StepScores, StepTaken, Stopped
+from core.corpus.index import Searchable
 
 
 @dataclass(frozen=True, kw_only=True)

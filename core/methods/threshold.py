@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from core.config import EpisodeConfig
+from core.base.config import EpisodeConfig
 from core.encode.encoder import DualEncoder
-from core.events import Event, Trace
-from core.index import Searchable
+from core.base.events import Event, Trace
+from core.corpus.index import Searchable
 from core.methods.protocol import Method, check, one_look_events, query_cosines, ranked
 
 THRESHOLD = Method(

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from core.config import EpisodeConfig
+from core.base.config import EpisodeConfig
 from core.encode.encoder import DualEncoder
-from core.events import Event
-from core.index import Searchable
+from core.base.events import Event
+from core.corpus.index import Searchable
 from core.methods.protocol import Method, allowed, check, one_look_events
 
 TOPK = Method(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from core.answer.protocol import Answer, Span
-from core.sparc.events import (
+from core.methods.sparc.events import (
     BranchQuery,
     Cost,
     Merged,

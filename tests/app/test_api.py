@@ -36,12 +36,12 @@ from app.session import Session
 from app.settings import Settings
 from app.visitors import owner_of_user
 from core.cli import main
-from core.config import EpisodeConfig, help_of
-from core.errors import BadDocument, BadRequest, LogError, RunNotFound, UserError
-from core.events import StepTaken
-from core.log import ExperimentLog, import_runs
-from core.sparc.events import SparcConfig
-from core.train.config import TrainConfig
+from core.base.config import EpisodeConfig, help_of
+from core.base.errors import BadDocument, BadRequest, LogError, RunNotFound, UserError
+from core.base.events import StepTaken
+from core.runs.log import ExperimentLog, import_runs
+from core.methods.sparc.events import SparcConfig
+from core.lab.train.config import TrainConfig
 from tests.app.conftest import ROOT, RunningApp
 from tests.coroutines import run as run_coroutine
 

@@ -25,9 +25,9 @@ from app.pages.explore.opening import Opener
 from app.pages.explore.strip_source import RunStrip
 from app.services import Services
 from app.session import Session
-from core.config import EpisodeConfig
-from core.errors import BadRequest
-from core.home import cache_folder
+from core.base.config import EpisodeConfig
+from core.base.errors import BadRequest
+from core.base.home import cache_folder
 from tests.app.axe import grave_faults
 from tests.app.conftest import RunningApp, upload, wait_ready
 from tests.app.explore_page import chosen, run, set_number

@@ -34,16 +34,16 @@ from app.session import Session
 from app.settings import Settings
 from core.encode.checkpoint import read_spec, write_spec
 from core.encode.reference import import_checkpoint
-from core.errors import BadRequest, Cancelled, RunNotFound
-from core.evaluate.outcomes import failure_class
-from core.evaluate.rows import EpisodeRow
-from core.evaluate.summary import METRICS, compare, summarise
-from core.log import list_evaluations, read_evaluation
-from core.statistics import mean
+from core.base.errors import BadRequest, Cancelled, RunNotFound
+from core.lab.evaluate.outcomes import failure_class
+from core.lab.evaluate.rows import EpisodeRow
+from core.lab.evaluate.summary import METRICS, compare, summarise
+from core.runs.log import list_evaluations, read_evaluation
+from core.base.statistics import mean
 from tests.app.conftest import RunningApp, StartApp, wait_ready
 from tests.app.test_train_tab import write_questions
 from tests.conftest import OpenPage
-from tests.core.evaluate.rows import make_row
+from tests.core.lab.evaluate.rows import make_row
 
 REFERENCE = Path(__file__).resolve().parents[1] / "data" / "reference"
 

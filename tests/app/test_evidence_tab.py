@@ -24,20 +24,20 @@ from app.pages.evidence.tab import EvidencePlace, EvidenceTab, read_order
 from app.services import Services
 from app.session import Session
 from app.settings import Settings
-from core.again.records import logged_json_ld
-from core.again.replay import replay_run
-from core.config import EpisodeConfig
-from core.errors import BadRequest, Cancelled, RunNotFound
-from core.events import fold
-from core.export.page import run_page
-from core.export.runs import export_runs
+from core.runs.again.records import logged_json_ld
+from core.runs.again.replay import replay_run
+from core.base.config import EpisodeConfig
+from core.base.errors import BadRequest, Cancelled, RunNotFound
+from core.base.events import fold
+from core.runs.export.page import run_page
+from core.runs.export.runs import export_runs
 from core.llm.endpoint import connect
-from core.log import LoggedRun, import_runs
+from core.runs.log import LoggedRun, import_runs
 from core.methods.threshold import Threshold
 from core.methods.topk import TopK
-from core.resrag.action import action_json, action_of
-from core.resrag.retriever import EvidenceSet
-from core.types import Document
+from core.methods.resrag.action import action_json, action_of
+from core.methods.resrag.retriever import EvidenceSet
+from core.base.types import Document
 from tests.app.axe import grave_faults, grave_faults_in_both
 from tests.app.conftest import RunningApp, upload, wait_ready
 from tests.conftest import CAMPAIGN, OpenPage

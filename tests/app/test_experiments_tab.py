@@ -25,10 +25,10 @@ from app.pages.explore.opening import Opener
 from app.services import Services
 from app.session import Session
 from app.settings import Settings
-from core.config import EpisodeConfig
-from core.errors import BadRequest, LogError, RunNotFound
-from core.log import MalformedRuns, RunPage
-from core.log.records import RunCurve, RunRow
+from core.base.config import EpisodeConfig
+from core.base.errors import BadRequest, LogError, RunNotFound
+from core.runs.log import MalformedRuns, RunPage
+from core.runs.log.records import RunCurve, RunRow
 from tests.app.axe import grave_faults_in_both
 from tests.app.conftest import RunningApp, StartApp, wait_ready
 from tests.app.explore_page import chosen, set_number

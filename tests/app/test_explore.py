@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from core.tasks.narrative import generate_narrative
+from core.lab.tasks.narrative import generate_narrative
 from tests.app.conftest import RunningApp, StartApp, upload, wait_ready
 from tests.app.explore_page import CARDS, chosen, run, run_id, show_figures, show_settings
 from tests.conftest import OpenPage

@@ -19,10 +19,10 @@ from app.pages.explore.part import Opening, Underway, part_standing, percent
 from app.pages.explore.strip_source import RunStrip
 from app.services import Services
 from app.session import Session
-from core.config import EpisodeConfig
-from core.errors import BadRequest, Cancelled
-from core.events import share_searched
-from core.opening import OpenProgress
+from core.base.config import EpisodeConfig
+from core.base.errors import BadRequest, Cancelled
+from core.base.events import share_searched
+from core.corpus.opening import OpenProgress
 
 QUERY = "where was john ?"
 CONFIG = EpisodeConfig(step_budget=3)

@@ -22,16 +22,16 @@ from app.services import Services
 from app.session import Session
 from app.settings import Settings
 from core.answer.evidence import EvidenceAnswer
-from core.choice import Choice
-from core.completeness import LOW
-from core.config import EpisodeConfig
+from core.methods.choice import Choice
+from core.lab.evaluate.completeness import LOW
+from core.base.config import EpisodeConfig
 from core.encode.reference import import_checkpoint
-from core.errors import BadDocument, BadRequest, RunNotFound
-from core.events import Stopped
-from core.tasks.narrative import generate_narrative
-from core.tasks.samples import list_samples
-from core.types import Document
-from core.whatif.diagnosis import MOST_STEPS, Diagnosis, Remedy
+from core.base.errors import BadDocument, BadRequest, RunNotFound
+from core.base.events import Stopped
+from core.lab.tasks.narrative import generate_narrative
+from core.lab.tasks.samples import list_samples
+from core.base.types import Document
+from core.runs.whatif.diagnosis import MOST_STEPS, Diagnosis, Remedy
 from tests.reranker import REFERENCE, add_reranker
 
 QUERY = "where was the apple before the hallway ?"

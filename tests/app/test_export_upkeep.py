@@ -14,10 +14,10 @@ from huggingface_hub import constants
 from app.export_upkeep import ExportUpkeep
 from app.services import Services
 from app.settings import Settings
-from core.hub.client import HubError, connect
-from core.hub.export import LogCopy
-from core.log import ExperimentLog
-from tests.core.log.recording import log_run, make_record
+from core.runs.hub.client import HubError, connect
+from core.runs.hub.export import LogCopy
+from core.runs.log import ExperimentLog
+from tests.core.runs.log.recording import log_run, make_record
 from tests.hub_stand_in import TOKEN, HubStandIn, Refused
 from tests.waiting import wait_until
 
@@ -89,7 +89,7 @@ def test_a_look_that_fails_in_an_unknown_way_is_not_the_last(
         with closing(ExportUpkeep(log, LogCopy(connect(), NAME), pause=0.05)):
             wait_until(lambda: n_pushed(hub_stand_in) == 1)
             with monkeypatch.context() as patch:
-                patch.setattr("core.hub.export._MAX_INDEX_BYTES", "no number")
+                patch.setattr("core.runs.hub.export._MAX_INDEX_BYTES", "no number")
                 log_run(log, make_record())
                 wait_until(lambda: "TypeError" in caplog.text)
             wait_until(lambda: n_pushed(hub_stand_in) == 2)

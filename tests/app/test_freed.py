@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from tests.core.log.conftest import ROOT
+from tests.core.runs.log.conftest import ROOT
 
 _COUNT = """
 import ctypes, sys, tempfile, threading

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from app.jobs import Finished, stream
-from core.errors import BadDocument, Cancelled
+from core.base.errors import BadDocument, Cancelled
 
 
 def test_progress_then_result() -> None:

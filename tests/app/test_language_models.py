@@ -24,7 +24,7 @@ from app.session import Session
 from app.settings import Settings
 from app.theme import build_theme
 from app.visitors import LLM_TOKENS_PER_HOUR, LlmAllowance
-from core.errors import BadRequest
+from core.base.errors import BadRequest
 from core.llm.endpoint import EndpointLlm
 from core.llm.protocol import LlmCancelled, LlmError, Message, Sampling
 from core.llm.scripted import ScriptedLlm

@@ -8,9 +8,9 @@ import pytest
 
 from app.pages.explore import view as present
 from app.pages.widgets.notices import progress
-from core.config import EpisodeConfig
-from core.events import RunStarted, StepTaken, Stopped, Trace
-from core.opening import OpenProgress
+from core.base.config import EpisodeConfig
+from core.base.events import RunStarted, StepTaken, Stopped, Trace
+from core.corpus.opening import OpenProgress
 
 
 @pytest.mark.parametrize(

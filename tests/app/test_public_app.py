@@ -13,8 +13,8 @@ from playwright.sync_api import Page, expect
 
 from app.settings import Settings
 from app.visitors import ACTIONS_WAITING, owner_of_user
-from core.export.runs import export_runs
-from core.log import ExperimentLog, new_run_id
+from core.runs.export.runs import export_runs
+from core.runs.log import ExperimentLog, new_run_id
 from tests.app.axe import grave_faults
 from tests.app.conftest import RunningApp, served, wait_ready
 from tests.app.explore_page import show_settings

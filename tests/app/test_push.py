@@ -18,16 +18,16 @@ from app.calls.endpoints import server_options
 from app.services import Services
 from app.settings import Settings
 from core.cli import main
-from core.errors import LogError
-from core.log import ExperimentLog, open_reader
-from core.log.push import MAX_PUSH_BYTES, PUSH, WANTED, signed_headers
-from core.log.transfer import finished_run
-from core.log.wire import run_lines
+from core.base.errors import LogError
+from core.runs.log import ExperimentLog, open_reader
+from core.runs.log.push import MAX_PUSH_BYTES, PUSH, WANTED, signed_headers
+from core.runs.log.transfer import finished_run
+from core.runs.log.wire import run_lines
 from tests.app.conftest import RunningApp
 from tests.app.conftest import served as served_app
 from tests.app.served import served
 from tests.conftest import RecordAttack
-from tests.core.log.recording import log_run, make_record
+from tests.core.runs.log.recording import log_run, make_record
 from tests.waiting import wait_until
 
 TOKEN = "canary-of-both-machines"

@@ -10,8 +10,8 @@ import pytest
 
 from app.services import Services
 from app.settings import Settings
-from core.log import InboxLog, open_reader
-from tests.core.log.recording import log_run, make_record
+from core.runs.log import InboxLog, open_reader
+from tests.core.runs.log.recording import log_run, make_record
 from tests.waiting import wait_until
 
 

@@ -21,7 +21,7 @@ from app.pages.explore.opening import Opener
 from app.services import MAX_LEFT_RUNS, Services
 from app.session import Session
 from app.settings import Settings
-from core.config import EpisodeConfig
+from core.base.config import EpisodeConfig
 from tests.app.raw_page import RawPage
 from tests.app.served import served
 from tests.waiting import wait_until

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from app.settings import Settings
-from core.errors import BadRequest
+from core.base.errors import BadRequest
 
 ROOT = Path(__file__).resolve().parents[2]
 

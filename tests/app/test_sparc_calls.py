@@ -20,7 +20,7 @@ from app.services import Services
 from app.session import Session
 from app.settings import Settings
 from app.visitors import owner_of
-from core.errors import BadRequest
+from core.base.errors import BadRequest
 from tests.app.conftest import StartApp
 from tests.app.sparc_story import WordReader
 from tests.app.test_api import ANN, BOB, QUERY, TEXT, call, over_mcp

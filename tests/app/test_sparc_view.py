@@ -12,10 +12,10 @@ import pytest
 
 from app.pages.sparc import view
 from app.pages.sparc.actions import SparcRun
-from core.draw import sparc as drawn
-from core.draw import sparc_line
-from core.draw.nodes import Node
-from core.sparc.events import (
+from core.views.draw import sparc as drawn
+from core.views.draw import sparc_line
+from core.views.draw.nodes import Node
+from core.methods.sparc.events import (
     Answered,
     BrokenOff,
     Cost,
@@ -25,9 +25,9 @@ from core.sparc.events import (
     SparcStopped,
     Weighed,
 )
-from core.sparc.trace import fold_sparc
-from core.sparc_story import fates
-from core.types import workspace_of_chunks
+from core.methods.sparc.trace import fold_sparc
+from core.views.sparc_story import fates
+from core.base.types import workspace_of_chunks
 from tests.app.sparc_story import N_CHUNKS, RULES, story, text
 
 HOSTILE = """<script>alert(1)</script><img src=x onerror=alert(2)> ${7*7} {{7*7}}"""

@@ -7,9 +7,9 @@ import json
 import numpy as np
 import pytest
 
-from core.config import EpisodeConfig
-from core.draw.trail import gold_trail
-from core.events import RunStarted, StepScores, StepTaken, Stopped, StopReason, Trace
+from core.base.config import EpisodeConfig
+from core.views.draw.trail import gold_trail
+from core.base.events import RunStarted, StepScores, StepTaken, Stopped, StopReason, Trace
 
 
 def trace_of(*rows: list[float], ends: StopReason | None = None, forbidden: tuple[int, ...] = ()) -> Trace:

@@ -35,15 +35,15 @@ from app.pages.train.actions import (
     startable_agents,
 )
 from core.cli.train import add_flags
-from core.config import setting_help
+from core.base.config import setting_help
 from core.encode.checkpoint import find_checkpoint, read_spec, write_spec
 from core.encode.packaged import MINILM
-from core.errors import BadRequest
-from core.home import home
-from core.log import ExperimentLog, default_log_path, list_trainings
-from core.tasks.own_questions import read_own_questions
-from core.train.config import TrainConfig
-from core.train.recipes import RECIPES
+from core.base.errors import BadRequest
+from core.base.home import home
+from core.runs.log import ExperimentLog, default_log_path, list_trainings
+from core.lab.tasks.own_questions import read_own_questions
+from core.lab.train.config import TrainConfig
+from core.lab.train.recipes import RECIPES
 from tests.app.axe import grave_faults
 from tests.app.conftest import RunningApp, StartApp, wait_ready
 from tests.conftest import OpenPage

@@ -36,14 +36,14 @@ from app.visitors import (
     owner_of,
     owner_of_user,
 )
-from core.config import EpisodeConfig
-from core.errors import BadRequest, RunNotFound
-from core.export.runs import export_runs
+from core.base.config import EpisodeConfig
+from core.base.errors import BadRequest, RunNotFound
+from core.runs.export.runs import export_runs
 from core.ingest import read_pasted
-from core.log import new_evaluation, new_run_id
-from core.opening import OpenProgress
-from core.tasks.samples import list_samples
-from tests.core.evaluate.rows import make_row
+from core.runs.log import new_evaluation, new_run_id
+from core.corpus.opening import OpenProgress
+from core.lab.tasks.samples import list_samples
+from tests.core.lab.evaluate.rows import make_row
 
 PUBLIC, LOCAL = Settings(public=True), Settings()
 KEY_A, KEY_B, KEY_C = "0a" * 16, "0b" * 16, "0c" * 16

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from core.config import EpisodeConfig
-from core.ending import end_sentence, review_sentence
-from core.events import RunStarted, StepTaken, Stopped, StopReason, Trace
+from core.base.config import EpisodeConfig
+from core.views.ending import end_sentence, review_sentence
+from core.base.events import RunStarted, StepTaken, Stopped, StopReason, Trace
 
 
 def ended(method: str, reason: StopReason, q_value: float | None = 0.2) -> Trace:

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.config import EpisodeConfig
-from core.errors import BadRequest
-from core.events import (
+from core.base.config import EpisodeConfig
+from core.base.errors import BadRequest
+from core.base.events import (
     RunStarted,
     StepScores,
     StepTaken,

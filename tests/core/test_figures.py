@@ -11,9 +11,9 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from core.config import EpisodeConfig
-from core.events import RunStarted, StepTaken, Stopped, Trace
-from core.figures import (
+from core.base.config import EpisodeConfig
+from core.base.events import RunStarted, StepTaken, Stopped, Trace
+from core.views.figures import (
     CURVE_POINTS,
     INK,
     STEP_COLOURS,
@@ -32,7 +32,7 @@ from core.figures import (
     update_figure,
     validation_figure,
 )
-from core.studies.report import Chart, Line
+from core.lab.studies.report import Chart, Line
 
 
 def trace_of(*q_values: float, threshold: float | None = 0.3, content: float | None = None) -> Trace:

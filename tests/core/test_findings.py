@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.config import EpisodeConfig
-from core.events import RunStarted, StepScores, StepTaken, Trace
-from core.findings import first_look_rank, found_by, overlap, sets
+from core.base.config import EpisodeConfig
+from core.base.events import RunStarted, StepScores, StepTaken, Trace
+from core.views.findings import first_look_rank, found_by, overlap, sets
 
 CHOSEN = st.dictionaries(
     st.sampled_from("abcd"), st.lists(st.integers(0, 9), max_size=6, unique=True), max_size=4

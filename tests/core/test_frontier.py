@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from core.config import EpisodeConfig
-from core.errors import BadRequest
-from core.events import fold
-from core.frontier import (
+from core.base.config import EpisodeConfig
+from core.base.errors import BadRequest
+from core.base.events import fold
+from core.lab.evaluate.sweep import (
     DEPTHS,
     SIZES,
     WIDTHS,
@@ -28,17 +28,17 @@ from core.frontier import (
 )
 from core.llm.protocol import LlmError, Message
 from core.llm.scripted import ScriptedLlm
-from core.metrics import fact_recall
-from core.qrag.agent import Agent
-from core.resrag.policy import EvidencePolicy
-from core.resrag.retriever import EvidenceSet
-from core.sparc.build import build_agents
-from core.sparc.events import SparcConfig
-from core.sparc.retrievals import Retrievals
-from core.sparc.run import run_sparc
-from core.sparc.trace import fold_sparc
-from core.train.set_questions import indexed
-from tests.core.train.test_evidence_sets import LastWord, where_is_the_milk
+from core.base.metrics import fact_recall
+from core.methods.qrag.agent import Agent
+from core.methods.resrag.policy import EvidencePolicy
+from core.methods.resrag.retriever import EvidenceSet
+from core.methods.sparc.build import build_agents
+from core.methods.sparc.events import SparcConfig
+from core.methods.sparc.retrievals import Retrievals
+from core.methods.sparc.run import run_sparc
+from core.methods.sparc.trace import fold_sparc
+from core.lab.train.set_questions import indexed
+from tests.core.lab.train.test_evidence_sets import LastWord, where_is_the_milk
 
 
 def test_rows_hold_what_each_policy_serves(

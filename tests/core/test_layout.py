@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core.errors import Cancelled, UserError
-from core.home import CACHES, cache_folder
-from core.layout import LEAST_CHUNKS, kept_layout, layout_of, places, vectors_key
-from core.layout.places import places_of
+from core.base.errors import Cancelled, UserError
+from core.base.home import CACHES, cache_folder
+from core.corpus.layout import LEAST_CHUNKS, kept_layout, layout_of, places, vectors_key
+from core.corpus.layout.places import places_of
 
 
 def clusters(n, dim=24, kinds=3, seed=0):
@@ -136,7 +136,7 @@ def test_progress_comes_and_whoever_waits_may_end_it():
 def test_a_child_that_dies_is_said():
     def waiting(*_):
         for pid in children():
-            if b"core.layout.worker" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            if b"core.corpus.layout.worker" in Path(f"/proc/{pid}/cmdline").read_bytes():
                 os.kill(int(pid), signal.SIGSEGV)
 
     with pytest.raises(UserError, match="the map could not be made: its process ended with status -11"):

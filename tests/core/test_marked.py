@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core.errors import BadRequest, LogError
-from core.log import ExperimentLog, expire
-from core.log.marks import (
+from core.base.errors import BadRequest, LogError
+from core.runs.log import ExperimentLog, expire
+from core.runs.log.marks import (
     MAX_MARKS,
     MAX_QUESTIONS,
     Mark,
@@ -21,12 +21,12 @@ from core.log.marks import (
     list_questions,
     new_question,
 )
-from core.log.records import now
-from core.marked import ask_marked, take_in_questions
-from core.tasks.documents import QuoteFinder, places_of, read_document_questions
-from core.tasks.own_questions import read_own_questions
-from core.types import Document, workspace_of_chunks
-from tests.core.log.recording import DOCUMENT, log_run, make_record
+from core.runs.log.records import now
+from core.runs.marked import ask_marked, take_in_questions
+from core.lab.tasks.documents import QuoteFinder, places_of, read_document_questions
+from core.lab.tasks.own_questions import read_own_questions
+from core.base.types import Document, workspace_of_chunks
+from tests.core.runs.log.recording import DOCUMENT, log_run, make_record
 
 A, B = "a" * 64, "b" * 64
 TEXT = "It rained. Anna slept in the mill. It rained. Bela rang the bell at noon. Nobody came."

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.metrics import (
+from core.base.metrics import (
     answer_accuracy,
     answer_em,
     answer_f1,
@@ -22,7 +22,7 @@ from core.metrics import (
     is_covered,
     share_covered,
 )
-from core.statistics import interval, mean, paired_test, wilson
+from core.base.statistics import interval, mean, paired_test, wilson
 
 IDS = st.sets(st.integers(0, 9), max_size=6)
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.prose import MAX_PARSED, Prose, Words, plain
-from core.types import DocumentKind
+from core.ingest.prose import MAX_PARSED, Prose, Words, plain
+from core.base.types import DocumentKind
 
 
 def read(text: str, kind: DocumentKind = "markdown") -> str:

@@ -11,18 +11,18 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from core.config import EpisodeConfig
+from core.base.config import EpisodeConfig
 from core.encode.encoder import DualEncoder
-from core.errors import BadRequest
-from core.events import Stopped, Trace, event_from_json, event_to_json, fold
-from core.index import ChunkIndex, Corpus
+from core.base.errors import BadRequest
+from core.base.events import Stopped, Trace, event_from_json, event_to_json, fold
+from core.corpus.index import ChunkIndex, Corpus
 from core.methods.bm25 import Bm25
 from core.methods.hybrid import Hybrid
 from core.methods.threshold import Threshold, cut_short
 from core.methods.topk import TopK
-from core.qrag.agent import Agent
-from core.retrievers import METHODS, build_retriever, vectors_of
-from core.types import workspace_of_chunks
+from core.methods.qrag.agent import Agent
+from core.methods.registry import METHODS, build_retriever, vectors_of
+from core.base.types import workspace_of_chunks
 from tests.core.conftest import timeless
 
 CorpusOf = Callable[[DualEncoder, Sequence[str]], Corpus]

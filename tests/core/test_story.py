@@ -8,10 +8,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from core.answer.evidence import EvidenceAnswer
-from core.config import EpisodeConfig
-from core.events import RunStarted, StepScores, StepTaken, Stopped, Trace
-from core.prose import plain
-from core.story import EXCERPT, excerpt, story_of, verdict_on
+from core.base.config import EpisodeConfig
+from core.base.events import RunStarted, StepScores, StepTaken, Stopped, Trace
+from core.ingest.prose import plain
+from core.views.story import EXCERPT, excerpt, story_of, verdict_on
 
 TEXTS = (
     "It rained.",

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.studies.report import Chart, Line
-from core.svg import svg
+from core.lab.studies.report import Chart, Line
+from core.views.svg import svg
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"
 VALUES = st.floats(-1e6, 1e6).map(lambda value: round(value, 3))

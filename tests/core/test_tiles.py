@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.tiles import MODES, Tile, best_chunks, run_map, salience, tile
+from core.corpus.tiles import MODES, Tile, best_chunks, run_map, salience, tile
 
 NUMBERS = st.one_of(st.floats(-10, 10, width=32), st.sampled_from([math.nan, -math.inf, 0.0, 0.5]))
 

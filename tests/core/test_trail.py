@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.config import EpisodeConfig
+from core.base.config import EpisodeConfig
 from core.encode.encoder import DualEncoder
-from core.events import RunStarted, StepScores, StepTaken, Stopped, Trace, fold
-from core.index import Corpus
-from core.qrag.agent import Agent
-from core.trail import Standing, Trail, gold_trails
+from core.base.events import RunStarted, StepScores, StepTaken, Stopped, Trace, fold
+from core.corpus.index import Corpus
+from core.methods.qrag.agent import Agent
+from core.views.trail import Standing, Trail, gold_trails
 
 CHUNKS = [
     f"{name} went to the {place} ."

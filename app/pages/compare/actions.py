@@ -23,31 +23,31 @@ from app.in_view import Labelled, OpenDocuments, RunInView
 from app.pages.sparc.actions import SparcRuns
 from app.recent import Recent
 from app.services import Services
-from core.again.records import sparc_answer, sparc_detail
+from core.runs.again.records import sparc_answer, sparc_detail
 from core.answer.evidence import EvidenceAnswer
-from core.config import EpisodeConfig, check_query
+from core.base.config import EpisodeConfig, check_query
 from core.encode.checkpoint import CheckpointSpec
-from core.errors import BadRequest, Cancelled, LogError
-from core.events import Event, RunStarted, StepTaken, Stopped
-from core.export.comparison_page import MAX_COLUMNS, comparison_page
-from core.index import Corpus
+from core.base.errors import BadRequest, Cancelled, LogError
+from core.base.events import Event, RunStarted, StepTaken, Stopped
+from core.runs.export.comparison_page import MAX_COLUMNS, comparison_page
+from core.corpus.index import Corpus
 from core.llm.protocol import Llm
 from core.methods.bm25 import BM25
 from core.methods.hybrid import HYBRID
 from core.methods.topk import TOPK
-from core.opening import Opened, OpenProgress, Progress
-from core.qrag.agent import Agent
-from core.qrag.retriever import MULTISTEP, AgentRetriever
-from core.resrag.action import RESRAG_LLM
-from core.resrag_llm.policy import LlmEvidenceSet
-from core.retrievers import ALL_METHODS, build_retriever, vectors_of
-from core.sparc.retriever import SPARC, SparcRetriever
-from core.sparc.trace import SparcTrace
-from core.types import Workspace
-from core.whatif.comparison import Column, Contestant, compare
-from core.whatif.cuts import Cut, TextSpan, across_cuts, check_size, chunks_of, share_found, spans_of
-from core.whatif.influence import Influence, leave_one_out
-from core.whatif.variant import Change, TryOut, try_out
+from core.corpus.opening import Opened, OpenProgress, Progress
+from core.methods.qrag.agent import Agent
+from core.methods.qrag.retriever import MULTISTEP, AgentRetriever
+from core.methods.resrag.action import RESRAG_LLM
+from core.methods.resrag.llm.policy import LlmEvidenceSet
+from core.methods.registry import ALL_METHODS, build_retriever, vectors_of
+from core.methods.sparc.retriever import SPARC, SparcRetriever
+from core.methods.sparc.trace import SparcTrace
+from core.base.types import Workspace
+from core.runs.whatif.comparison import Column, Contestant, compare
+from core.runs.whatif.cuts import Cut, TextSpan, across_cuts, check_size, chunks_of, share_found, spans_of
+from core.runs.whatif.influence import Influence, leave_one_out
+from core.runs.whatif.variant import Change, TryOut, try_out
 
 AGENT = "qrag:"
 """Begins the key of an agent's method; the checkpoint's name follows."""
@@ -177,7 +177,7 @@ class ShownColumn:
 
     @property
     def column(self) -> Column:
-        """As `core.whatif.comparison` exports it."""
+        """As `core.runs.whatif.comparison` exports it."""
         trace, answer = (None, None) if self.run is None else (self.run.trace, self.run.answer)
         return Column(
             self.name, trace, self.milliseconds, BadRequest(self.refused) if self.refused else None, answer

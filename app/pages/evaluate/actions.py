@@ -26,33 +26,33 @@ from app.services import Services
 from app.session import Session
 from app.settings import Settings
 from app.visitors import check_known, check_steps
-from core.config import EpisodeConfig
+from core.base.config import EpisodeConfig
 from core.encode.checkpoint import read_spec, with_defaults, write_spec
 from core.encode.tokens import FastTokenizer
-from core.errors import BadCheckpoint, BadRequest, Cancelled
-from core.evaluate.calibrate import best_threshold
-from core.evaluate.joining import join_chunks
-from core.evaluate.outcomes import FAILURES, STOPS, Failure, Stop, failure_class, steps_taken, stop_class
-from core.evaluate.rows import EpisodeRow
-from core.evaluate.run import EvaluationProgress, Setting, evaluate, training_set
-from core.evaluate.summary import METRICS, Comparison, Summary, compare, summarise
-from core.home import home
-from core.log import Evaluation, EvaluationEntry, list_evaluations, new_evaluation, read_evaluation
-from core.metrics import fact_em, fact_f1
-from core.opening import OpenProgress, Progress
-from core.qrag.agent import Agent
-from core.qrag.retriever import AgentRetriever
-from core.retrievers import facts_of
-from core.statistics import mean
-from core.studies.report import Report
-from core.studies.stopping import reliability
-from core.studies.subjects import check_greedy
-from core.tasks.babi import Part
-from core.tasks.babilong import parse_length
-from core.tasks.catalog import TASKS, TaskSet, load_task
-from core.tasks.data import data_folder
-from core.tasks.example import Example
-from core.types import workspace_of_chunks
+from core.base.errors import BadCheckpoint, BadRequest, Cancelled
+from core.lab.evaluate.calibrate import best_threshold
+from core.lab.evaluate.joining import join_chunks
+from core.lab.evaluate.outcomes import FAILURES, STOPS, Failure, Stop, failure_class, steps_taken, stop_class
+from core.lab.evaluate.rows import EpisodeRow
+from core.lab.evaluate.run import EvaluationProgress, Setting, evaluate, training_set
+from core.lab.evaluate.summary import METRICS, Comparison, Summary, compare, summarise
+from core.base.home import home
+from core.runs.log import Evaluation, EvaluationEntry, list_evaluations, new_evaluation, read_evaluation
+from core.base.metrics import fact_em, fact_f1
+from core.corpus.opening import OpenProgress, Progress
+from core.methods.qrag.agent import Agent
+from core.methods.qrag.retriever import AgentRetriever
+from core.methods.registry import facts_of
+from core.base.statistics import mean
+from core.lab.studies.report import Report
+from core.lab.studies.stopping import reliability
+from core.lab.studies.subjects import check_greedy
+from core.lab.tasks.babi import Part
+from core.lab.tasks.babilong import parse_length
+from core.lab.tasks.catalog import TASKS, TaskSet, load_task
+from core.lab.tasks.data import data_folder
+from core.lab.tasks.example import Example
+from core.base.types import workspace_of_chunks
 
 OWN = "own questions"
 """Stands for a file among the tasks."""
@@ -123,7 +123,7 @@ class StopCurve:
     points: tuple[Stops, ...]
     best: float
     plateau: tuple[float, float]
-    """Thresholds with nearly the same Fact F1 (see `core.evaluate.calibrate`)."""
+    """Thresholds with nearly the same Fact F1 (see `core.lab.evaluate.calibrate`)."""
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from app.pages.evaluate.actions import OWN, EvaluationOrder, available_tasks
 from app.pages.evaluate.documents.tab import WholeDocuments
 from app.pages.widgets.work import Work, cancel_button
 from app.services import Services
-from core.config import help_of
-from core.tasks.catalog import PARTS, TASKS
+from core.base.config import help_of
+from core.lab.tasks.catalog import PARTS, TASKS
 
 LENGTHS = ("1K", "4K", "32K", "128K", "1M", "10M")
 NOBODY = ""

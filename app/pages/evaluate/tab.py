@@ -30,15 +30,15 @@ from app.pages.widgets.work import QUIET, Update, in_line
 from app.services import Services
 from app.session import Session
 from app.visitors import newcomer
-from core.config import help_of
-from core.draw.nodes import Node
-from core.draw.tables import on_page, report_table
-from core.errors import BadRequest, UserError
-from core.evaluate.outcomes import FAILURES, Stop
-from core.evaluate.rows import EpisodeRow
-from core.figures import card_figure, stops_figure
-from core.log import new_run_id
-from core.tasks.catalog import PARTS, TASKS
+from core.base.config import help_of
+from core.views.draw.nodes import Node
+from core.views.draw.tables import on_page, report_table
+from core.base.errors import BadRequest, UserError
+from core.lab.evaluate.outcomes import FAILURES, Stop
+from core.lab.evaluate.rows import EpisodeRow
+from core.views.figures import card_figure, stops_figure
+from core.runs.log import new_run_id
+from core.lab.tasks.catalog import PARTS, TASKS
 
 
 @dataclass(frozen=True)

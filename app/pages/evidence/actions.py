@@ -23,23 +23,23 @@ from app.in_view import OpenDocuments, RunInView
 from app.recent import Recent
 from app.services import Services
 from app.visitors import check_known
-from core.again.records import logged_json_ld
+from core.runs.again.records import logged_json_ld
 from core.answer.evidence import EvidenceAnswer
 from core.answer.metadata import MAX_KEPT, metadata_json
-from core.config import EpisodeConfig, check_query
-from core.errors import BadRequest
-from core.evaluate.frontier import FrontierRow, read_frontier
-from core.events import RunStarted
+from core.base.config import EpisodeConfig, check_query
+from core.base.errors import BadRequest
+from core.lab.evaluate.frontier import FrontierRow, read_frontier
+from core.base.events import RunStarted
 from core.ingest.json_ld import json_ld_types
 from core.llm.protocol import Llm
 from core.methods.protocol import query_cosines
 from core.methods.threshold import Threshold
-from core.metrics import answer_f1
-from core.opening import OpenProgress
-from core.resrag.action import RESRAG, RESRAG_LLM, SETS
-from core.resrag.features import QuestionFeatures, look
-from core.resrag.retriever import EvidenceSet
-from core.resrag.sets import (
+from core.base.metrics import answer_f1
+from core.corpus.opening import OpenProgress
+from core.methods.resrag.action import RESRAG, RESRAG_LLM, SETS
+from core.methods.resrag.features import QuestionFeatures, look
+from core.methods.resrag.retriever import EvidenceSet
+from core.methods.resrag.sets import (
     LEAST_CHANCE,
     DocumentSet,
     RewardTerms,
@@ -50,9 +50,9 @@ from core.resrag.sets import (
     rivals,
     token_counts,
 )
-from core.resrag_llm.policy import LlmEvidenceSet
-from core.retrievers import vectors_of
-from core.studies.frontier import Curve, curves
+from core.methods.resrag.llm.policy import LlmEvidenceSet
+from core.methods.registry import vectors_of
+from core.lab.studies.frontier import Curve, curves
 
 MAX_BUDGET = 24
 """Right end of the slider."""

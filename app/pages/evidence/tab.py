@@ -35,8 +35,8 @@ from app.pages.widgets.text import open_documents
 from app.pages.widgets.work import Update, in_line
 from app.services import Services
 from app.session import Session
-from core.errors import BadRequest, UserError
-from core.log import new_run_id
+from core.base.errors import BadRequest, UserError
+from core.runs.log import new_run_id
 
 _MOST_PAGES = 1_000_000
 

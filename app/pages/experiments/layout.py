@@ -14,9 +14,9 @@ from app.pages.experiments import view
 from app.pages.experiments.actions import MAX_IMPORT_BYTES
 from app.pages.widgets.work import Work, cancel_button
 from app.services import Services
-from core.export.runs import ExportFormat
-from core.log.records import Status
-from core.log.sql import EXAMPLES, MAX_ROWS, MAX_SECONDS
+from core.runs.export.runs import ExportFormat
+from core.runs.log.records import Status
+from core.runs.log.sql import EXAMPLES, MAX_ROWS, MAX_SECONDS
 
 ANY = ""
 OUTCOMES = {"any": None, "all support found": True, "not all found": False}

@@ -21,14 +21,14 @@ from app.kept_open import kept_documents
 from app.pages.explore.part import Opening
 from app.services import Services
 from app.session import Session
-from core.config import ChunkConfig, EpisodeConfig, check_query
-from core.errors import BadRequest
-from core.events import RunStarted, Stopped
-from core.opening import Progress
-from core.qrag.agent import Agent, Episode
-from core.qrag.planner import plan
-from core.types import Document, Workspace
-from core.whatif.influence import without_each
+from core.base.config import ChunkConfig, EpisodeConfig, check_query
+from core.base.errors import BadRequest
+from core.base.events import RunStarted, Stopped
+from core.corpus.opening import Progress
+from core.methods.qrag.agent import Agent, Episode
+from core.methods.qrag.planner import plan
+from core.base.types import Document, Workspace
+from core.runs.whatif.influence import without_each
 
 RUNS_AT_ONCE = 3
 """Runs that go on at once: one is scored, another's page is drawn, a third waits for the log."""

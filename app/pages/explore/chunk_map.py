@@ -21,12 +21,12 @@ from app.in_view import OpenDocuments, RunInView
 from app.library import Library
 from app.pages.explore.strip_source import RunStrip
 from app.recent import Recent
-from core.config import EpisodeConfig, check_query
-from core.draw.strip import packed
-from core.errors import BadRequest, Cancelled, UserError
-from core.layout import heading_groups, kept_layout, layout_of, vectors_key
-from core.qrag.agent import Episode
-from core.tiles import best_chunks, salience
+from core.base.config import EpisodeConfig, check_query
+from core.views.draw.strip import packed
+from core.base.errors import BadRequest, Cancelled, UserError
+from core.corpus.layout import heading_groups, kept_layout, layout_of, vectors_key
+from core.methods.qrag.agent import Episode
+from core.corpus.tiles import best_chunks, salience
 
 MOST_WAITING = 8
 """Maps that are on their way at once."""
@@ -52,7 +52,7 @@ class _Making:
     ended: threading.Event = field(default_factory=threading.Event)
 
     def waiting(self, done: int, total: int) -> None:
-        """A `core.child.Waiting`."""
+        """A `core.base.child.Waiting`."""
         if self.cancelled:
             raise Cancelled
         self.done = (done, total)

@@ -7,9 +7,9 @@ from typing import Any
 
 import gradio as gr
 
-from core.config import EpisodeConfig
+from core.base.config import EpisodeConfig
 from core.encode.checkpoint import CheckpointSpec
-from core.errors import BadRequest
+from core.base.errors import BadRequest
 
 MAX_BUDGET = 12
 """Right end of the budget slider: more chunks than encoders of this size can hold in a state."""

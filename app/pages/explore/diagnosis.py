@@ -1,7 +1,7 @@
 """Why a run failed, with buttons that do something about it.
 
 A sentence as a tree of plain data: pure functions. Decides the words. What would have helped was tried in
-core.whatif.diagnosis; where nothing is known of the question, core.completeness says how likely it was
+core.runs.whatif.diagnosis; where nothing is known of the question, core.lab.evaluate.completeness says how likely it was
 enough.
 """
 
@@ -10,11 +10,11 @@ from __future__ import annotations
 from app.in_view import RunInView
 from app.pages.explore.view import answer_in_view
 from app.session import Session
-from core.completeness import LOW, completeness_by_size
-from core.draw.nodes import Node, h, sends
-from core.draw.words import counted, tenths
-from core.story import Verdict, verdict_on
-from core.whatif.diagnosis import MOST_STEPS, Diagnosis, Remedy, are_words_tried, steps_tried
+from core.lab.evaluate.completeness import LOW, completeness_by_size
+from core.views.draw.nodes import Node, h, sends
+from core.views.draw.words import counted, tenths
+from core.views.story import Verdict, verdict_on
+from core.runs.whatif.diagnosis import MOST_STEPS, Diagnosis, Remedy, are_words_tried, steps_tried
 
 MOST_BUTTONS = 3
 GENERAL = "general"

@@ -21,9 +21,9 @@ from app.pages.widgets.asking import Asking
 from app.pages.widgets.sharing import Sharing
 from app.services import Services
 from app.session import Session
-from core.config import CHUNKERS, MAX_BEAM_WIDTH, ChunkConfig, EpisodeConfig, help_of
+from core.base.config import CHUNKERS, MAX_BEAM_WIDTH, ChunkConfig, EpisodeConfig, help_of
 from core.ingest.limits import MAX_FILE_BYTES
-from core.tasks.samples import list_samples
+from core.lab.tasks.samples import list_samples
 
 ADD, REPLACE = "Add to what is open", "Replace what is open"
 """What is asked of a person who brings documents."""

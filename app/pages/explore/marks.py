@@ -24,11 +24,11 @@ from app.pages.widgets.work import QUIET
 from app.services import Services
 from app.session import Session
 from app.visitors import check_known
-from core.config import check_query
-from core.draw.words import counted
-from core.errors import BadRequest, UserError
-from core.log import new_run_id
-from core.log.marks import (
+from core.base.config import check_query
+from core.views.draw.words import counted
+from core.base.errors import BadRequest, UserError
+from core.runs.log import new_run_id
+from core.runs.log.marks import (
     Mark,
     MarkedQuestion,
     delete_question,
@@ -36,10 +36,10 @@ from core.log.marks import (
     list_questions,
     new_question,
 )
-from core.marked import ask_marked, take_in_questions
-from core.opening import chunk_documents
-from core.train.own import FEWEST
-from core.types import Document
+from core.runs.marked import ask_marked, take_in_questions
+from core.corpus.opening import chunk_documents
+from core.lab.train.own import FEWEST
+from core.base.types import Document
 
 Update = dict[Any, Any]
 MAX_IMPORT_BYTES = 8 * 2**20

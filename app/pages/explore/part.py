@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from app.in_view import OpenDocuments, RunInView
 from app.pages.widgets.notices import bar, notice, time_left
 from app.session import Session
-from core.draw.nodes import Node, act, h
-from core.opening import OpenProgress, Progress
+from core.views.draw.nodes import Node, act, h
+from core.corpus.opening import OpenProgress, Progress
 
 LEAST_WAIT = 5.0
 """Seconds of embedding left for which a part is offered: a page that changes twice within them is no help."""
@@ -38,7 +38,7 @@ class Opening:
         self._offered = False
 
     def __call__(self, progress: OpenProgress) -> None:
-        """A `core.opening.Progress`."""
+        """A `core.corpus.opening.Progress`."""
         self._offered |= self._session is not None and (progress.seconds_left or 0.0) > LEAST_WAIT
         if self._offered and self._session is not None:
             self._report(Underway(progress, self._session))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from app.in_view import RunInView
 from app.pages.explore.view import answer_in_view, first_steps
 from app.session import Session
-from core.draw.nodes import Node, h
-from core.draw.story import story_nodes
-from core.story import story_of
+from core.views.draw.nodes import Node, h
+from core.views.draw.story import story_nodes
+from core.views.story import story_of
 
 INVITATION = (
     "Press Run: the agent chooses one chunk after another, and the way it went stands here as one line."

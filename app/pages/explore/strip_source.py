@@ -11,9 +11,9 @@ from typing import TypeVar
 import numpy as np
 
 from app.in_view import RunInView
-from core.events import StepScores
-from core.qrag.policy import probabilities
-from core.tiles import ChunkFacts, Mode
+from core.base.events import StepScores
+from core.methods.qrag.policy import probabilities
+from core.corpus.tiles import ChunkFacts, Mode
 
 T = TypeVar("T", int, float)
 
@@ -22,7 +22,7 @@ _SNIPPET = 280
 
 
 class RunStrip:
-    """A `core.tiles.StripSource` over one run as it stands."""
+    """A `core.corpus.tiles.StripSource` over one run as it stands."""
 
     def __init__(self, run: RunInView) -> None:
         self.run = run

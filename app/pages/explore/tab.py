@@ -40,15 +40,15 @@ from app.pages.widgets.work import QUIET, in_line, wire_cancel
 from app.services import Services
 from app.session import Session
 from app.visitors import KEY_SCRIPT, newcomer, owner_of, owner_of_user
-from core.config import EpisodeConfig
-from core.draw.nodes import Node
+from core.base.config import EpisodeConfig
+from core.views.draw.nodes import Node
 from core.encode.checkpoint import CheckpointSpec
-from core.errors import UserError
-from core.log import new_run_id
-from core.opening import OpenProgress, Progress
-from core.resrag.action import SETS
-from core.sparc.retriever import SPARC
-from core.tasks.samples import list_samples
+from core.base.errors import UserError
+from core.runs.log import new_run_id
+from core.corpus.opening import OpenProgress, Progress
+from core.methods.resrag.action import SETS
+from core.methods.sparc.retriever import SPARC
+from core.lab.tasks.samples import list_samples
 
 Update = dict[Any, Any]
 

@@ -18,18 +18,18 @@ from app.pages.widgets.notices import notice
 from app.session import Session
 from core.answer.cited import CitedAnswer
 from core.answer.evidence import EvidenceAnswer
-from core.completeness import LOW
-from core.config import ChunkConfig, EpisodeConfig
-from core.draw.evidence import evidence_rows
-from core.draw.nodes import Node, act, h, tip
-from core.draw.steps import decision, step_card, stop_card
-from core.draw.text import Page, crumb, document_page, page_around, turn_pages
-from core.draw.words import counted, step_class, tenths
+from core.lab.evaluate.completeness import LOW
+from core.base.config import ChunkConfig, EpisodeConfig
+from core.views.draw.evidence import evidence_rows
+from core.views.draw.nodes import Node, act, h, tip
+from core.views.draw.steps import decision, step_card, stop_card
+from core.views.draw.text import Page, crumb, document_page, page_around, turn_pages
+from core.views.draw.words import counted, step_class, tenths
 from core.encode.checkpoint import CheckpointSpec
-from core.events import StepTaken, Trace, share_searched
-from core.qrag.retriever import QRAG
-from core.story import missed_support
-from core.types import Workspace
+from core.base.events import StepTaken, Trace, share_searched
+from core.methods.qrag.retriever import QRAG
+from core.views.story import missed_support
+from core.base.types import Workspace
 
 NO_STEPS = "Press Run: the agent chooses one chunk after another, and each choice gets a card here."
 UNTRAINED = (

@@ -18,12 +18,12 @@ from app.pages.widgets.asking import Asking
 from app.pages.widgets.sharing import Sharing
 from app.pages.widgets.text import open_documents
 from app.services import Services
-from core.config import help_of
-from core.draw import sparc as drawn
-from core.draw import sparc_line
-from core.sparc.config import MAX_DEPTH, MAX_K, MAX_TEMPERATURE, MAX_WIDTH, STRATEGIES
-from core.sparc.events import SparcConfig
-from core.sparc.naming import STRATEGY_NAMES
+from core.base.config import help_of
+from core.views.draw import sparc as drawn
+from core.views.draw import sparc_line
+from core.methods.sparc.config import MAX_DEPTH, MAX_K, MAX_TEMPERATURE, MAX_WIDTH, STRATEGIES
+from core.methods.sparc.events import SparcConfig
+from core.methods.sparc.naming import STRATEGY_NAMES
 
 USUAL = SparcConfig()
 FIRST_ROUNDS = {"with the question as it is": "question", "with rewrites of it": "rewrite"}

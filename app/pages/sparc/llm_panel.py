@@ -20,7 +20,7 @@ from app.pages.widgets.notices import notice, notice_in
 from app.pages.widgets.work import QUIET, Update, in_line
 from app.services import Services
 from app.session import Session
-from core.draw.nodes import Node, act, h
+from core.views.draw.nodes import Node, act, h
 from core.llm.address import EXAMPLE
 from core.llm.endpoint import EndpointLlm
 from core.llm.probe import Probe, probe

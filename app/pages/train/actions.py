@@ -31,13 +31,13 @@ from typing import Any, Literal
 from app.agents import agents_folder, own_agents
 from core.encode.checkpoint import DEFAULT_NAMES, SPEC_FILE, find_checkpoint, read_spec, shipped_checkpoints
 from core.encode.packaged import MINILM
-from core.errors import BadCheckpoint, BadRequest
-from core.home import home
-from core.tasks.data import data_folder
-from core.train.config import TrainConfig
-from core.train.own import OwnMixture
-from core.train.recipes import RECIPES
-from core.train.sitting import (
+from core.base.errors import BadCheckpoint, BadRequest
+from core.base.home import home
+from core.lab.tasks.data import data_folder
+from core.lab.train.config import TrainConfig
+from core.lab.train.own import OwnMixture
+from core.lab.train.recipes import RECIPES
+from core.lab.train.sitting import (
     CONFIG_FILE,
     PROGRESS_FILE,
     RESUME_FILE,

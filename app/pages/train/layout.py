@@ -13,11 +13,11 @@ import gradio as gr
 from app.components.tree import tree
 from app.pages.train import view
 from app.pages.train.actions import MAX_NAME, available_data, example_questions, recipe_config
-from core.batches import batches
-from core.config import help_of, words
+from core.base.batches import batches
+from core.base.config import help_of, words
 from core.encode.packaged import MINILM
-from core.tasks.own_questions import MAX_FILE_BYTES
-from core.train.config import OBJECTIVES, TrainConfig
+from core.lab.tasks.own_questions import MAX_FILE_BYTES
+from core.lab.train.config import OBJECTIVES, TrainConfig
 
 DATA_LABELS = {
     "narrative": "Stories and needles in books (narrative)",

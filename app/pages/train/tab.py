@@ -29,9 +29,9 @@ from app.pages.widgets.figures import drawn
 from app.pages.widgets.notices import notice_in
 from app.pages.widgets.work import QUIET, Update, in_line
 from app.services import Services
-from core.errors import BadRequest, UserError
-from core.figures import step_figure, update_figure, validation_figure
-from core.train.config import TrainConfig
+from core.base.errors import BadRequest, UserError
+from core.views.figures import step_figure, update_figure, validation_figure
+from core.lab.train.config import TrainConfig
 
 
 class TrainTab(TrainLayout):

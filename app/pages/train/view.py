@@ -12,10 +12,10 @@ from typing import Any
 
 from app.pages.train.actions import ShownTraining, State
 from app.pages.widgets.notices import notice
-from core.draw.nodes import Node, act, h, link_to, tip
-from core.draw.tables import on_page, pager, table, table_row
-from core.draw.words import counted, duration
-from core.figures import block_of
+from core.views.draw.nodes import Node, act, h, link_to, tip
+from core.views.draw.tables import on_page, pager, table, table_row
+from core.views.draw.words import counted, duration
+from core.views.figures import block_of
 
 CURVES = {
     "success": (

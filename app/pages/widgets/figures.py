@@ -1,4 +1,4 @@
-"""Figures of core.figures as values of a plot."""
+"""Figures of core.views.figures as values of a plot."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from gradio.components.plot import PlotData
 from plotly.io import to_json
 
-from core.figures import Drawing
+from core.views.figures import Drawing
 
 
 def drawn(draw: Callable[[], go.Figure | Drawing]) -> PlotData | None:

@@ -15,7 +15,7 @@ from app.components.tree import tree
 from app.pages.widgets.notices import passing
 from app.pages.widgets.text import file_button
 from app.pages.widgets.work import Update
-from core.draw.nodes import Node, sends
+from core.views.draw.nodes import Node, sends
 
 PAGE = "page"
 """What the button for a page asks for."""

@@ -7,8 +7,8 @@ from pathlib import Path
 import gradio as gr
 
 from app.in_view import OpenDocuments
-from core.draw.nodes import Node, h
-from core.draw.words import counted
+from core.views.draw.nodes import Node, h
+from core.views.draw.words import counted
 
 
 def open_documents(documents: OpenDocuments | None, awaits: bool = True) -> list[Node]:

@@ -18,7 +18,7 @@ import gradio as gr
 from app.components.tree import packs
 from app.jobs import Finished, stream
 from app.pages.widgets.notices import passing
-from core.errors import UserError
+from core.base.errors import UserError
 
 R = TypeVar("R")
 Update = dict[Any, Any]

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from core.answer.checkpoint import LARGE, SMALL
-from core.answer.course import SETS
-from core.answer.lesson import Lesson
+from core.lab.reader.course import SETS
+from core.lab.reader.lesson import Lesson
 from core.answer.reader import ExtractiveReader, load_reader
-from core.answer.training import ReaderConfig, ReaderTrainer
-from core.tasks.qa_sets import FOLDERS
-from core.train.sitting import TrainEvent
-from tests.core.tasks.conftest import data, qa_record, write_gzip  # noqa: F401
+from core.lab.reader.training import ReaderConfig, ReaderTrainer
+from core.lab.tasks.qa_sets import FOLDERS
+from core.lab.train.sitting import TrainEvent
+from tests.core.lab.tasks.conftest import data, qa_record, write_gzip  # noqa: F401
 
 NAMES, PLACES = (
     ("mary", "john", "sandra", "daniel"),

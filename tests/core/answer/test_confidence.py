@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from core.answer.confidence import check_knots, confidence, expected_calibration_error, fit_confidence
-from core.answer.tuning import least_confidence
+from core.lab.reader.tuning import least_confidence
 
 
 def test_an_overconfident_model_is_corrected() -> None:

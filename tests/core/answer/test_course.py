@@ -10,13 +10,13 @@ from random import Random
 
 import pytest
 
-from core.answer.course import MORE_SHARE, NATURAL, SETS, SHARES, ReadingCourse
-from core.answer.lesson import occurrences
+from core.lab.reader.course import MORE_SHARE, NATURAL, SETS, SHARES, ReadingCourse
+from core.lab.reader.lesson import occurrences
 from core.encode.tokens import FastTokenizer
-from core.errors import BadRequest
-from core.tasks.qa_sets import FOLDERS
+from core.base.errors import BadRequest
+from core.lab.tasks.qa_sets import FOLDERS
 from tests.core.answer.conftest import DOCUMENTS, N_RECORDS
-from tests.core.tasks.conftest import data, tokenizer  # noqa: F401
+from tests.core.lab.tasks.conftest import data, tokenizer  # noqa: F401
 
 
 @pytest.fixture(scope="module")

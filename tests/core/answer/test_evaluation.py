@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from core.answer.evaluation import evaluate_answers, gold_evidence
-from core.answer.rows import group_answers, read_answers
-from core.errors import BadRequest
-from core.evaluate.rows import row_line
-from core.tasks.example import Example
+from core.lab.reader.evaluation import evaluate_answers, gold_evidence
+from core.lab.reader.rows import group_answers, read_answers
+from core.base.errors import BadRequest
+from core.lab.evaluate.rows import row_line
+from core.lab.tasks.example import Example
 from tests.core.answer.conftest import NOISE, TrainedReader
 
 EXAMPLES = [

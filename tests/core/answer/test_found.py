@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from core.answer.found import found_lessons
-from core.errors import BadRequest
-from core.evaluate.documents import DocumentRow
-from core.tasks.documents import DocumentFolder, DocumentQuestion
+from core.lab.reader.found import found_lessons
+from core.base.errors import BadRequest
+from core.lab.evaluate.documents import DocumentRow
+from core.lab.tasks.documents import DocumentFolder, DocumentQuestion
 
 
 def test_what_was_found_is_read_in_the_order_of_the_document(tmp_path: Path) -> None:

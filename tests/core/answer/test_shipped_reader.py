@@ -10,9 +10,9 @@ import pytest
 from core.answer.checkpoint import LARGE, READER_VARIABLE, SMALL
 from core.answer.checkpoint import shipped as shipped_folder
 from core.answer.reader import ExtractiveReader, reader_named
-from core.errors import BadRequest
-from core.tasks.babi_world import TASKS, tell_babi
-from core.tasks.story import tell_story
+from core.base.errors import BadRequest
+from core.lab.tasks.babi_world import TASKS, tell_babi
+from core.lab.tasks.story import tell_story
 
 STORIES_RIGHT, NO_ANSWER_RIGHT = 0.9, 0.8
 """Least share of right answers, and of questions about somebody whom nobody spoke of; what was measured

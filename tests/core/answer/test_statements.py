@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from core.answer.lesson import Lesson
-from core.answer.statements import as_statement, lookalikes, statement_lesson
+from core.lab.reader.lesson import Lesson
+from core.lab.reader.statements import as_statement, lookalikes, statement_lesson
 
 PASSAGES = (
     "Keld Harbour: Ruth Ade built the pier in 1907. The storm of 1911 broke it.",

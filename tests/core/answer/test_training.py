@@ -14,9 +14,9 @@ from safetensors.torch import save_file
 
 from core.answer.checkpoint import HEADS_FILE, SPEC_FILE, read_reader_spec
 from core.answer.reader import ExtractiveReader
-from core.answer.training import ReaderConfig
-from core.errors import BadCheckpoint, BadRequest
-from core.train.sitting import RESUME_FILE, read_progress
+from core.lab.reader.training import ReaderConfig
+from core.base.errors import BadCheckpoint, BadRequest
+from core.lab.train.sitting import RESUME_FILE, read_progress
 from tests.core.answer.conftest import SHORT, TINY, TrainedReader, WhereCourse, trainer
 from tests.core.conftest import without_seconds
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from core.cli import main
-from tests.core.tasks.conftest import data  # noqa: F401
+from tests.core.lab.tasks.conftest import data  # noqa: F401
 
 Output = Callable[..., str]
 

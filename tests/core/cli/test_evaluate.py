@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from core.evaluate.rows import read_rows
-from core.evaluate.summary import METRICS, summarise
-from core.log import list_evaluations, open_reader, read_evaluation
+from core.lab.evaluate.rows import read_rows
+from core.lab.evaluate.summary import METRICS, summarise
+from core.runs.log import list_evaluations, open_reader, read_evaluation
 from tests.core.cli.conftest import Output
 
 

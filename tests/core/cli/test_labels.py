@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from core.cli.inputs import _read_episodes
-from core.errors import BadRequest
+from core.base.errors import BadRequest
 
 
 def episodes(folder: Path, **known: Any) -> Path:

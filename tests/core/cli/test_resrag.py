@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from core.cli import main
-from core.evaluate.frontier import read_frontier
-from core.resrag.card import read_card
+from core.lab.evaluate.frontier import read_frontier
+from core.methods.resrag.card import read_card
 from tests.core.cli.conftest import Output, argv
 from tests.llm_server import KEY, serve_llm
 

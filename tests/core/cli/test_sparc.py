@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from core.sparc.trace import SparcTrace
-from tests.core.sparc.conftest import FIRST_HOP, QUESTION, STORY, KnowingReader
+from core.methods.sparc.trace import SparcTrace
+from tests.core.methods.sparc.conftest import FIRST_HOP, QUESTION, STORY, KnowingReader
 
 Output = Callable[..., str]
 

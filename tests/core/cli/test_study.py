@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from core.evaluate.rows import read_rows
-from core.studies.registry import STUDIES, RowStudy
+from core.lab.evaluate.rows import read_rows
+from core.lab.studies.registry import STUDIES, RowStudy
 from tests.core.cli.conftest import Output
-from tests.core.studies.test_trainings import make_training
-from tests.core.studies.test_tunings import make_tuning
+from tests.core.lab.studies.test_trainings import make_training
+from tests.core.lab.studies.test_tunings import make_tuning
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from core.encode.cache import VectorStore, text_keys
-from core.errors import UserError
+from core.base.errors import UserError
 
 DIM = 8
 

@@ -19,7 +19,7 @@ from core.encode.adapter import (
     merge_adapter,
     save_adapter,
 )
-from core.errors import BadCheckpoint
+from core.base.errors import BadCheckpoint
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 
 from core.encode.cache import EmbedProgress, VectorStore, embed_chunks, text_keys
 from core.encode.encoder import DualEncoder
-from core.errors import Cancelled, UserError
-from core.qrag.agent import Agent
+from core.base.errors import Cancelled, UserError
+from core.methods.qrag.agent import Agent
 from tests.core.encode.embedding import DIM, store_at, vectors_of
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -24,7 +24,7 @@ from core.encode.checkpoint import (
     write_spec,
 )
 from core.encode.encoder import DualEncoder
-from core.errors import BadCheckpoint, BadRequest
+from core.base.errors import BadCheckpoint, BadRequest
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from core.encode.checkpoint import CheckpointSpec, find_base, write_spec
 from core.encode.encoder import DualEncoder, compute_dtype
 from core.encode.packaged import MINILM
-from core.errors import BadRequest
-from core.qrag.agent import Agent
+from core.base.errors import BadRequest
+from core.methods.qrag.agent import Agent
 
 WORDS = ["mary", "john", "milk", "garden", "river", "night", "captain", "zzz", "."]
 texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=300).map(" ".join)

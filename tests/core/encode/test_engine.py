@@ -41,7 +41,7 @@ from core.encode.forward import padded, pooled_vectors
 from core.encode.mpnet import MPNet, MPNetSettings
 from core.encode.reranker import first_states
 from core.encode.traced import Pass
-from core.errors import BadRequest
+from core.base.errors import BadRequest
 
 if TYPE_CHECKING:
     from core.encode.bert import Encoder

@@ -11,11 +11,11 @@ import pytest
 from core.encode.checkpoint import find_checkpoint
 from core.encode.encoder import DualEncoder
 from core.encode.familiarity import FAMILIARITY_FILE, Familiarity, load_familiarity
-from core.errors import BadCheckpoint
-from core.opening import open_corpus
-from core.qrag.agent import Agent
-from core.tasks.prose import compose_paragraph
-from core.types import Document
+from core.base.errors import BadCheckpoint
+from core.corpus.opening import open_corpus
+from core.methods.qrag.agent import Agent
+from core.lab.tasks.prose import compose_paragraph
+from core.base.types import Document
 
 PROGRAM = (
     "def turn(x: np.ndarray, p: float) -> np.ndarray:\n    return np.stack([x[..., 0] * cos(p), x[..., 1] *"

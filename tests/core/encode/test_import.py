@@ -19,7 +19,7 @@ import yaml
 from core.encode.checkpoint import read_spec
 from core.encode.encoder import DualEncoder
 from core.encode.reference import import_checkpoint
-from core.errors import BadCheckpoint
+from core.base.errors import BadCheckpoint
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import torch
 
 from core.encode.encoder import DualEncoder
 from core.encode.in_use import InUse, MadeOnce
-from core.errors import BadCheckpoint
+from core.base.errors import BadCheckpoint
 
 CPU = torch.device("cpu")
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
-from core.errors import BadDocument
+from core.base.errors import BadDocument
 from core.ingest import blocks
 from core.ingest.blocks import parse_blocks, plain_title
 from core.ingest.limits import MAX_LINE_CHARACTERS
-from core.tasks.samples import SAMPLE_FOLDER
+from core.lab.tasks.samples import SAMPLE_FOLDER
 
 DOCUMENTS = [
     Path(__file__).resolve().parents[2] / "data" / "real" / "rust-book.md",

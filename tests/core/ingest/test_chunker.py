@@ -7,10 +7,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from core.config import CHUNKERS, ChunkConfig
-from core.errors import BadDocument, BadRequest, Cancelled
+from core.base.config import CHUNKERS, ChunkConfig
+from core.base.errors import BadDocument, BadRequest, Cancelled
 from core.ingest import chunk_document, default_chunker, packing
-from core.types import Document, Workspace
+from core.base.types import Document, Workspace
 
 pieces = st.sampled_from(
     [

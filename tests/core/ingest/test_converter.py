@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import BadDocument, Cancelled
+from core.base.errors import BadDocument, Cancelled
 from core.ingest import Converter, converter, read_document
 from core.ingest.html import read_html
 from core.ingest.limits import MAX_CONVERSION_SECONDS, MAX_OWN_CHARACTERS, MAX_OWN_TAGS

@@ -5,7 +5,7 @@ import zipfile
 
 import pytest
 
-from core.errors import BadDocument, Cancelled
+from core.base.errors import BadDocument, Cancelled
 from core.ingest import (
     Converter,
     archive,

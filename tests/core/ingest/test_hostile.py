@@ -22,10 +22,10 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import BadDocument
+from core.base.errors import BadDocument
 from core.ingest import Converter, read_documents
 from core.ingest.limits import MAX_TITLE_CHARACTERS
-from core.tasks.samples import list_samples
+from core.lab.tasks.samples import list_samples
 from tests.conftest import COUNTS, RecordAttack
 from tests.core.ingest.made import (
     docx_parts,

@@ -12,7 +12,7 @@ from benchmarks.ingest_pages import measure
 from core.encode.tokens import FastTokenizer
 from core.ingest import read_document
 from core.ingest.json_ld import json_ld_types
-from core.tasks.samples import SAMPLE_FOLDER
+from core.lab.tasks.samples import SAMPLE_FOLDER
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 MESSY = DATA / "messy.html"

@@ -4,7 +4,7 @@ import codecs
 
 import pytest
 
-from core.errors import BadDocument
+from core.base.errors import BadDocument
 from core.ingest import limits, read_document, read_pasted, reader
 
 REFUSED = {

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from core.errors import BadRequest
+from core.base.errors import BadRequest
 from core.llm.address import ANYWHERE, HUB, Reach, is_open, reach_of_strangers, read_address
 from core.llm.protocol import LlmError
 

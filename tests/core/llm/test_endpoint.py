@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from pydantic import BaseModel, Field, SecretStr
 
-from core.errors import BadRequest
+from core.base.errors import BadRequest
 from core.llm.address import HUB, Reach, reach_of_strangers, read_address
 from core.llm.client import MAX_REPLY_CHARACTERS
 from core.llm.endpoint import EndpointLlm, connect

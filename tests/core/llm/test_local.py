@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
-from core.errors import BadCheckpoint
+from core.base.errors import BadCheckpoint
 from core.llm.probe import Greeting, probe
 from core.llm.protocol import LlmCancelled, LlmError, Message, Sampling, UnfitReply
 from tests.tiny_causal import NO_SYSTEM, save_tiny_causal

@@ -15,16 +15,16 @@ from typing import Any
 
 from app.pages.explore.opening import MAX_FILES
 from app.services import Services
-from core import retrievers
-from core.document_evaluation import AUTO, DocumentSetting, Encoders, evaluate_documents
-from core.errors import BadRequest
-from core.evaluate.documents import DocumentRow
+from core.methods import registry as retrievers
+from core.lab.evaluate.document_evaluation import AUTO, DocumentSetting, Encoders, evaluate_documents
+from core.base.errors import BadRequest
+from core.lab.evaluate.documents import DocumentRow
 from core.ingest import read_document
 from core.llm.protocol import Llm
-from core.marked import ask_marked
-from core.opening import OpenProgress, Progress
-from core.resrag.action import RESRAG_LLM
-from core.tasks.documents import (
+from core.runs.marked import ask_marked
+from core.corpus.opening import OpenProgress, Progress
+from core.methods.resrag.action import RESRAG_LLM
+from core.lab.tasks.documents import (
     DocumentFolder,
     DocumentQuestion,
     Documents,
@@ -32,8 +32,8 @@ from core.tasks.documents import (
     read_document_questions,
     standing_once,
 )
-from core.tasks.samples import find_quote, list_samples
-from core.types import Document
+from core.lab.tasks.samples import find_quote, list_samples
+from core.base.types import Document
 
 METHODS = (AUTO, *(name for name, method in retrievers.METHODS.items() if not method.trained), RESRAG_LLM)
 """On offer, what the app would choose first."""

@@ -23,8 +23,8 @@ from app.pages.widgets.notices import notice, notice_in
 from app.pages.widgets.work import QUIET, Update, Work, cancel_button, in_line
 from app.services import Services
 from app.session import Session
-from core.config import help_of
-from core.log import new_run_id
+from core.base.config import help_of
+from core.runs.log import new_run_id
 
 _WORDS = """### Whole documents
 Questions whose evidence is quoted word for word, through any methods. Drop the documents and one `.jsonl` file, a question a line:

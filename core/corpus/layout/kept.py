@@ -1,0 +1,99 @@
+"""Layouts of documents, made once and kept.
+
+Made in a child process (`core.corpus.layout.worker`), found again by the vectors they are of. Decides the bounds of
+one layout.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+
+from core.base.child import (
+    Spend,
+    Waiting,
+    ask,
+    end_child,
+    ended_by_memory,
+    ended_by_time,
+    exit_status,
+    start_child,
+)
+from core.base.errors import UserError
+from core.base.home import cache_folder, keep_arrays, kept_arrays
+from core.corpus.layout.places import LEAST_CHUNKS, MOST_CHUNKS
+
+MAX_SECONDS = 300
+"""Computing time of one; 5,000 chunks take 20."""
+_FORMAT = 1
+"""Raise when layouts come out differently, so that old ones are not found."""
+
+
+def vectors_key(vectors: np.ndarray) -> str:
+    """What the layout of vectors (N, D) is kept under."""
+    digest = hashlib.sha256(f"{_FORMAT} {vectors.dtype.str} {vectors.shape}".encode())
+    digest.update(np.ascontiguousarray(vectors).data)
+    return digest.hexdigest()[:32]
+
+
+def kept_layout(key: str, part: str = "") -> np.ndarray | None:
+    """(N, 2) uint16 as `layout_of` made it before; None when there is none, or it is damaged."""
+    return kept_arrays(_path(key, part)).get("places")
+
+
+def layout_of(
+    vectors: np.ndarray,
+    key: str,
+    part: str = "",
+    waiting: Waiting = lambda *_: None,
+    spend: Spend = lambda _: None,
+) -> np.ndarray:
+    """(N, 2) uint16 places (see `core.corpus.layout.places`) of vectors (N, D), kept under their key. Raises
+    UserError; what `waiting` or `spend` raises ends the child.
+    """
+    if not LEAST_CHUNKS <= len(vectors) <= MOST_CHUNKS:
+        raise UserError(
+            f"a map is made of {LEAST_CHUNKS} to {MOST_CHUNKS:,} chunks, and these are {len(vectors):,}; open"
+            " another document"
+        )
+    places = _made(vectors, waiting, spend)
+    keep_arrays(_path(key, part), {"places": places})
+    return places
+
+
+def _made(vectors: np.ndarray, waiting: Waiting, spend: Spend) -> np.ndarray:
+    try:
+        child = start_child("core.corpus.layout.worker")
+    except OSError as error:
+        raise UserError(f"no map could be begun ({error.strerror}); close other programs") from error
+    try:
+        rows = np.ascontiguousarray(vectors)
+        head = {"dtype": rows.dtype.str, "n": len(rows)}
+        _, payload = ask(
+            child,
+            head,
+            rows.data,
+            waiting,
+            seconds=MAX_SECONDS,
+            most_bytes=8 * len(rows) + 65_536,
+            spend=spend,
+        )
+        return np.frombuffer(payload, "<u2").reshape(-1, 2)
+    except (TimeoutError, BrokenPipeError, EOFError) as error:
+        late = isinstance(error, TimeoutError)
+        status = 0 if late else exit_status(child)
+        if ended_by_memory(status):
+            why = "it needs more memory than there is for it"
+        elif late or ended_by_time(status):
+            why = f"it takes longer than {MAX_SECONDS} s of computing"
+        else:
+            why = f"its process ended with status {status}"
+        raise UserError(f"the map could not be made: {why}; open a part of the document") from None
+    finally:
+        end_child(child)
+
+
+def _path(key: str, part: str) -> Path:
+    return cache_folder("layouts", part) / f"{key}.npz"

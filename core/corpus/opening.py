@@ -1,0 +1,309 @@
+"""Opening documents.
+
+Document[] -> chunk tables -> vectors -> Corpus, with both caches, progress and cancel. Decides which chunker
+a kind of document gets and where the caches lie. Opening known documents again tokenizes and embeds nothing,
+and counts no words.
+Whoever names a `part` of the caches reads and fills that alone: what it costs to open a text then says
+nothing of who else opened it. Every long stage reports through one callback, which may raise `Cancelled`;
+what was embedded by then is kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from core.base.batches import batches
+from core.corpus.bm25 import WORDS_FORMAT, word_index, words_of
+from core.base.config import ChunkConfig
+from core.encode.cache import EmbedProgress, VectorStore, embed_chunks
+from core.encode.encoder import DualEncoder
+from core.encode.spread import ranges_of
+from core.encode.turns import urgent
+from core.base.errors import BadDocument
+from core.base.home import cache_folder, keep_arrays, kept_arrays
+from core.corpus.index import ChunkIndex, Corpus
+from core.ingest import chunk_document, default_chunker
+from core.corpus.tiles import best_chunks
+from core.base.types import ChunkTable, Document, Workspace
+
+Stage = Literal["reading", "chunking", "embedding", "indexing"]
+
+_COLUMNS = ("start", "end", "n_tokens", "type_code", "heading_code")
+_TABLE_FORMAT = 1
+"""Raise when chunkers change what they produce, so that old tables are not found."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenProgress:
+    """How far a stage of opening is. Units: files read, characters chunked, chunks embedded."""
+
+    stage: Stage
+    done: int
+    total: int
+    n_cached: int = 0
+    seconds_left: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """A corpus and what it cost. `milliseconds` has an entry per stage."""
+
+    corpus: Corpus
+    milliseconds: dict[str, float] = field(default_factory=dict)
+    n_embedded: int = 0
+    """Distinct chunks that had to be embedded; the others came from the cache."""
+    notices: tuple[str, ...] = ()
+    """Sentences about documents unlike the agent's training, and about the vector cache."""
+    foreign: bool = False
+    """Whether any of the documents is unlike the agent's training."""
+
+
+LIKELIEST_CHUNKS = 200
+"""By the words of a question. Of what `general` finds in a million tokens, 0.92 is among so many."""
+LIKELIEST_SECONDS = 2.0
+_AT_ONCE = 50
+"""Chunks between two looks at the clock; 0.86 of it is among so many."""
+
+
+@dataclass(frozen=True, eq=False)
+class Embedded:
+    """The chunks of a workspace that are embedded so far: they can be asked while the rest is on its way."""
+
+    workspace: Workspace
+    encoder: DualEncoder
+    vectors: np.ndarray
+    """(N, D), the rows of the others not yet theirs."""
+    mask: np.ndarray
+    """(N,) bool."""
+
+    @property
+    def share(self) -> float:
+        """Of the chunks, how many there are."""
+        return float(self.mask.mean())
+
+    @property
+    def ranges(self) -> tuple[tuple[int, int], ...]:
+        """What a run over `corpus` must be bound to, as `EpisodeConfig.searched`: empty for all."""
+        return () if self.mask.all() else ranges_of(self.mask, _MOST_RANGES)
+
+    def corpus(self) -> Corpus:
+        """All chunks, with the vectors as they are now."""
+        return Corpus(self.workspace, index_of(self.encoder, self.vectors))
+
+    def with_likeliest(self, query: str, seconds: float = LIKELIEST_SECONDS, part: str = "") -> Embedded:
+        """Also the chunks that share most words with a question, embedded ahead of their turn until `seconds`
+        are over: some in any case, LIKELIEST_CHUNKS at most.
+
+        What an agent chooses is mostly among them (`python -m benchmarks likeliest`). Their rows are written
+        into `vectors`: whoever searches the part sees none of them, and they are what they will be.
+        """
+        began = time.monotonic()
+        words = word_index(self.workspace, self.workspace.texts, words_file(self.workspace, part))
+        shared = words.scores(words_of(query))
+        ranked = best_chunks(shared, 0, LIKELIEST_CHUNKS)
+        likely = ranked[(shared[ranked] > 0) & ~self.mask[ranked]]
+        mask, store = self.mask.copy(), vector_store(self.encoder, part)
+        with urgent():
+            for ids in batches(likely, _AT_ONCE):
+                texts = [self.workspace[chunk_id].text for chunk_id in ids.tolist()]
+                self.vectors[ids] = embed_chunks(self.encoder, texts, store)
+                mask[ids] = True
+                if time.monotonic() - began > seconds:
+                    break
+        return replace(self, mask=mask)
+
+
+_MOST_RANGES = 2_000
+"""That a run names: more only where half of a text lay scattered in the cache, the longest then."""
+
+Progress = Callable[[OpenProgress], None]
+OnPart = Callable[[Embedded], None]
+
+
+def open_corpus(
+    documents: Sequence[Document],
+    encoder: DualEncoder,
+    chunk_configs: Sequence[ChunkConfig] | None = None,
+    on_progress: Progress | None = None,
+    part: str = "",
+    on_part: OnPart | None = None,
+) -> Opened:
+    """Chunks, embeds and indexes documents, in their order. Raises BadDocument when they hold no text."""
+    started = time.perf_counter()
+    workspace = chunk_documents(documents, encoder, chunk_configs, on_progress, part)
+    chunking = 1000 * (time.perf_counter() - started)
+    opened = index_workspace(workspace, encoder, on_progress, part, on_part)
+    return replace(opened, milliseconds={"chunking": chunking, **opened.milliseconds})
+
+
+def chunk_documents(
+    documents: Sequence[Document],
+    encoder: DualEncoder,
+    chunk_configs: Sequence[ChunkConfig] | None = None,
+    on_progress: Progress | None = None,
+    part: str = "",
+) -> Workspace:
+    """The workspace of documents, cut by `chunk_configs`, one each; by default as the checkpoint reads."""
+    configs = chunk_configs or default_chunk_configs(documents, encoder)
+    tables = tuple(
+        chunk_table(document, config, encoder, on_progress, part)
+        for document, config in zip(documents, configs, strict=True)
+    )
+    workspace = Workspace(tuple(documents), tables, tuple(configs))
+    if not len(workspace):
+        raise BadDocument("there is no text to search in what was opened; open a document with text")
+    return workspace
+
+
+def default_chunk_configs(documents: Sequence[Document], encoder: DualEncoder) -> list[ChunkConfig]:
+    """How the checkpoint reads each document: structure for pages and Markdown, sentences for plain text."""
+    return [encoder.spec.chunk_config(default_chunker(document.kind)) for document in documents]
+
+
+def index_workspace(
+    workspace: Workspace,
+    encoder: DualEncoder,
+    on_progress: Progress | None = None,
+    part: str = "",
+    on_part: OnPart | None = None,
+) -> Opened:
+    """Embeds and indexes chunks. `on_part` gets what can be asked meanwhile, each time there is more."""
+    n_missing = 0
+
+    def report(progress: EmbedProgress) -> None:
+        nonlocal n_missing
+        n_missing = progress.total - progress.n_cached
+        if on_progress is not None:
+            on_progress(
+                OpenProgress(
+                    "embedding", progress.done, progress.total, progress.n_cached, progress.seconds_left
+                )
+            )
+
+    started = time.perf_counter()
+    store = vector_store(encoder, part)
+    partly = (
+        None
+        if on_part is None
+        else lambda vectors, ranges: on_part(Embedded(workspace, encoder, vectors, ranges))
+    )
+    vectors = embed_chunks(encoder, workspace.texts(), store, report, partly)
+    embedded = time.perf_counter()
+    if on_progress is not None:
+        on_progress(OpenProgress("indexing", 0, len(workspace)))
+    corpus = Corpus(workspace, index_of(encoder, vectors), words_file(workspace, part))
+    milliseconds = {
+        "embedding": 1000 * (embedded - started),
+        "indexing": 1000 * (time.perf_counter() - embedded),
+    }
+    foreign = tuple(_foreign(workspace, encoder))
+    return Opened(corpus, milliseconds, n_missing, (*foreign, *_notices(store)), bool(foreign))
+
+
+def _foreign(workspace: Workspace, encoder: DualEncoder) -> Iterator[str]:
+    """A sentence about each document whose words are far from those that the agent was trained on."""
+    familiarity = encoder.familiarity
+    if familiarity is None:
+        return
+    texts = workspace.texts()
+    for document, first, last in zip(
+        workspace.documents, workspace.borders.tolist(), workspace.borders[1:].tolist(), strict=False
+    ):
+        bits = familiarity.surprise(texts[first:last], encoder.tokenizer)
+        if bits is not None and familiarity.is_foreign(bits):
+            yield (
+                f"{document.title} reads unlike what {encoder.spec.name} was trained on: its Q may mislead,"
+                " so compare with another agent or with top-k"
+            )
+
+
+def _notices(store: VectorStore) -> tuple[str, ...]:
+    """Sentences about the vector cache."""
+    notices = [store.failure] if store.failure else []
+    if store.n_damaged_blocks:
+        notices.append(
+            f"{store.n_damaged_blocks} damaged parts of the vector cache were passed over; what they held was"
+            " embedded again"
+        )
+    return tuple(notices)
+
+
+def index_of(encoder: DualEncoder, vectors: np.ndarray) -> ChunkIndex:
+    """The index that a checkpoint's spec asks for, on the encoder's device."""
+    spec = encoder.spec
+    return ChunkIndex(
+        vectors,
+        halves=spec.halves,
+        theta=spec.rope_theta,
+        resolution=spec.position_resolution,
+        device=encoder.device,
+    )
+
+
+def vector_store(encoder: DualEncoder, part: str = "") -> VectorStore:
+    """The encoder's vectors on this machine."""
+    return VectorStore(
+        cache_folder("vectors", part) / f"{encoder.vector_fingerprint}.bin",
+        encoder.dim,
+        np.dtype(encoder.spec.vectors),
+    )
+
+
+def chunk_table(
+    document: Document,
+    config: ChunkConfig,
+    encoder: DualEncoder,
+    on_progress: Progress | None = None,
+    part: str = "",
+) -> ChunkTable:
+    """The document's chunks, from the cache when they were cut before."""
+    key = (
+        f"{_TABLE_FORMAT} {document.sha256} {config.chunker} {config.max_tokens} {config.one_sentence}"
+        f" {encoder.tokenizer.sha256}"
+    )
+    path = cache_folder("chunks", part) / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.npz"
+    table = _load_table(path)
+    if table is None:
+
+        def report(done: int, total: int) -> None:
+            if on_progress is not None:
+                on_progress(OpenProgress("chunking", done, total))
+
+        table = chunk_document(document, config, encoder.tokenizer, report)
+        _save_table(path, table)
+    return table
+
+
+def _load_table(path: Path) -> ChunkTable | None:
+    """None when there is none, or when it is damaged."""
+    stored = kept_arrays(path)
+    try:
+        return ChunkTable(
+            **{name: stored[name] for name in _COLUMNS},
+            heading_paths=tuple(map(tuple, json.loads(stored["headings"].tobytes()))),
+            n_duplicates=int(stored["n_duplicates"]),
+        )
+    except (KeyError, ValueError, TypeError):
+        return None
+
+
+def _save_table(path: Path, table: ChunkTable) -> None:
+    headings = np.frombuffer(json.dumps(table.heading_paths).encode(), dtype=np.uint8)
+    columns = {name: getattr(table, name) for name in _COLUMNS}
+    keep_arrays(path, {"headings": headings, "n_duplicates": np.array(table.n_duplicates), **columns})
+
+
+def words_file(workspace: Workspace, part: str = "") -> Path:
+    """Where the words of all chunks are kept, see `Corpus.kept_words`."""
+    key = hashlib.sha256(f"{WORDS_FORMAT} {workspace.sha256}".encode())
+    for table in workspace.tables:
+        key.update(np.stack([table.start, table.end]).astype(np.int64).tobytes())
+    return cache_folder("words", part) / f"{key.hexdigest()[:32]}.npz"

@@ -1,0 +1,186 @@
+"""How likely the evidence of one search holds all a question needs.
+
+Read off Q without a label. The lead is Q of the best chunk at the first look minus Q of the fourth. Where one
+chunk stands out, its passage is mostly the one that is needed; where four are worth about the same, none of
+them mostly is. Which share of evidence is complete at a lead is measured on questions whose passages are
+known, by number of chunks, and kept with the agent. Only for agents whose Q no choice changes: theirs is one
+search. Decides which runs are such a search, and how curves are judged: each document by a curve
+of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from core.answer.confidence import (
+    FEWEST_IN_BLOCK,
+    Knots,
+    confidence,
+    expected_calibration_error,
+    fit_confidence,
+)
+from core.encode.checkpoint import CheckpointSpec, with_defaults
+from core.lab.evaluate.documents import DocumentRow
+from core.base.events import Trace
+from core.methods.qrag.retriever import QRAG
+
+PLACE = 4
+"""The chunk whose Q the best one's is compared with."""
+SIZES = (4, 8, 12)
+"""Numbers of chunks that a curve is made for, where the rows tell."""
+LOW = 0.5
+"""Below this, evidence is more likely incomplete than not, and the page says so (docs/training.md)."""
+_FOLDS = 5
+_FEWEST_ROWS = 5 * FEWEST_IN_BLOCK
+
+
+def lead(q_values: np.ndarray | Sequence[float]) -> float | None:
+    """Q of the best minus Q of the fourth; None for fewer than four finite values.
+
+    >>> round(lead([0.1, 0.9, 0.5, 0.4, 0.3]), 3)
+    0.6
+    """
+    values = np.asarray(q_values, np.float64)
+    values = values[np.isfinite(values)]
+    if len(values) < PLACE:
+        return None
+    best = np.partition(values, -PLACE)[-PLACE:]
+    return float(best.max() - best.min())
+
+
+def completeness_by_size(spec: CheckpointSpec, trace: Trace) -> dict[int, float]:
+    """By number of chunks, the share of validation questions with such a lead whose evidence was complete.
+
+    Empty where the agent has no curves, the first look was not kept, or the choices are not its best ones: a
+    person took part, or chance did, or not all chunks were there.
+    """
+    config, first = trace.started.config, trace.scores_at(1)
+    is_own_search = (
+        (trace.started.method, trace.started.checkpoint) == (QRAG.name, spec.name)
+        and not config.temperature
+        and not config.forced
+        and not config.forbidden
+        and not config.searched
+        and not trace.taken_back
+    )
+    own_lead = lead(first.q_values) if is_own_search and first is not None else None
+    if own_lead is None:
+        return {}
+    return {size: confidence(own_lead, curve) for size, curve in sorted(spec.lead_curves.items())}
+
+
+def completeness(spec: CheckpointSpec, trace: Trace) -> float | None:
+    """How likely the chunks of a run hold all that its question needs: that of the largest measured number
+    which they reach; None where nothing is known of it, and while the run goes on.
+    """
+    reached = [share for size, share in completeness_by_size(spec, trace).items() if size <= len(trace.picks)]
+    return reached[-1] if reached and trace.stopped is not None else None
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedQuestions:
+    """Questions with their lead, whether their evidence was complete, and what others' curves say."""
+
+    leads: np.ndarray
+    """(B,) float64."""
+    complete: np.ndarray
+    """(B,) bool."""
+    estimates: np.ndarray
+    """(B,) float64."""
+
+    @property
+    def curve(self) -> Knots:
+        """Fitted to all of them."""
+        return _fit(self.leads, self.complete)
+
+    @property
+    def ece(self) -> float:
+        """Expected calibration error of what is said."""
+        error = expected_calibration_error(self.estimates.tolist(), self.complete.tolist())
+        assert error is not None
+        return error
+
+    @property
+    def auc(self) -> float | None:
+        """Chance that more is said of complete evidence than of other evidence; None without both."""
+        if self.complete.all() or not self.complete.any():
+            return None
+        from scipy.stats import mannwhitneyu  # it takes seconds, and only calibration needs it
+
+        n_pairs = int(self.complete.sum() * (~self.complete).sum())
+        return (
+            float(mannwhitneyu(self.estimates[self.complete], self.estimates[~self.complete]).statistic)
+            / n_pairs
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """What a curve rests on."""
+        return {
+            "n": len(self.leads),
+            "complete": round(float(self.complete.mean()), 4),
+            "ece": round(self.ece, 4),
+            "auc": None if self.auc is None else round(self.auc, 4),
+        }
+
+
+def questions_by_size(rows: Iterable[DocumentRow], agent: str) -> dict[int, JudgedQuestions]:
+    """An agent's answerable rows without a stop, by number of chunks; sizes with too few are left out."""
+    own = {
+        row.id: row
+        for row in rows
+        if (row.ran, row.checkpoint) == (QRAG.name, agent) and row.covered and not row.stops
+    }
+    by_size: dict[int, JudgedQuestions] = {}
+    for size in SIZES:
+        judged = [
+            (row, row_lead, is_complete)
+            for row in own.values()
+            if (row_lead := lead(row.scores)) is not None
+            and (is_complete := _complete_with(row, size)) is not None
+        ]
+        if len(judged) < _FEWEST_ROWS:
+            continue
+        leads = np.array([row_lead for _, row_lead, _ in judged])
+        complete = np.array([is_complete for _, _, is_complete in judged])
+        names = sorted({row.document for row, _, _ in judged})
+        fold = np.array([names.index(row.document) % _FOLDS for row, _, _ in judged])
+        shares = np.zeros(len(judged))
+        for number in np.unique(fold):
+            others = fold != number
+            curve = _fit(leads[others], complete[others])
+            shares[~others] = [confidence(value, curve) for value in leads[~others]]
+        by_size[size] = JudgedQuestions(leads, complete, shares)
+    return by_size
+
+
+def with_curves(
+    spec: CheckpointSpec, curves: Mapping[int, JudgedQuestions], how: Mapping[str, Any]
+) -> CheckpointSpec:
+    """The spec with these curves; `scores.completeness` says what they rest on, `how` included."""
+    record = {**how, "by_chunks": {str(size): one.to_json() for size, one in curves.items()}}
+    return with_defaults(
+        spec,
+        {
+            "lead_curves": {size: one.curve for size, one in curves.items()},
+            "scores": {**(spec.scores or {}), "completeness": record},
+        },
+    )
+
+
+def _fit(leads: np.ndarray, complete: np.ndarray) -> Knots:
+    """A curve over leads of any scale."""
+    largest = float(leads.max(initial=1.0))
+    knots = fit_confidence((leads / largest).tolist(), complete.tolist())
+    return tuple((round(place * largest, 4), share) for place, share in knots)
+
+
+def _complete_with(row: DocumentRow, size: int) -> bool | None:
+    """Whether a row's first chunks, at most so many, covered all quotes; None where it does not tell."""
+    size = min(size, row.n_chunks)
+    if row.found_at:
+        return None if row.k < size else all(at is not None and at <= size for at in row.found_at)
+    return all(row.covered) if row.k == size else None

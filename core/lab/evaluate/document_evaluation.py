@@ -1,0 +1,367 @@
+"""Questions about whole documents through several methods.
+
+A row a question and method. A document is read, cut and embedded once for all its questions and methods, and
+leaves memory before the next. All methods search the chunks of the checkpoint that the app would open the
+document under; `gold` retrieves nothing. Decides whose stop counts (an agent's alone) and that the evidence
+of every method is read by the reader that ships; that a question for which a language model writes no set has
+no row of that method; that quotes of all documents are looked for before anything is embedded; and that a
+question with a quote that isn't there, or stands twice, is left out and told about.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from core.answer.evidence import EvidenceAnswer, answer_evidence, found_order
+from core.lab.reader.natural import holding_chunks
+from core.answer.protocol import Reader
+from core.base.batches import batches
+from core.methods.choice import Choice, choose, method_of
+from core.lab.evaluate.completeness import completeness
+from core.base.config import EpisodeConfig
+from core.encode.checkpoint import find_checkpoint, read_spec, shipped_checkpoints
+from core.encode.encoder import DualEncoder, load_encoder
+from core.base.errors import BadRequest
+from core.lab.evaluate.documents import DocumentRow
+from core.base.events import Trace, fold
+from core.corpus.index import Corpus
+from core.llm.protocol import Llm
+from core.methods.bm25 import BM25
+from core.methods.hybrid import HYBRID
+from core.methods.topk import TOPK
+from core.base.metrics import is_covered
+from core.corpus.opening import Progress, chunk_documents, index_workspace
+from core.methods.qrag.agent import Episode
+from core.methods.resrag.action import RESRAG_LLM
+from core.methods.resrag.llm.policy import LlmEvidenceSet
+from core.methods.registry import METHODS, notice_of, retrieve_all, vectors_of
+from core.lab.tasks.documents import DocumentQuestion, Documents, TextPlace, by_document, placed
+from core.base.types import Document, Workspace
+from core.runs.whatif.comparison import Contestant, contestant
+
+AUTO = "auto"
+"""The agent or method that the app would choose for a document by itself."""
+GOLD = "gold"
+"""The best any method can do: the fewest chunks that hold the quotes."""
+METHOD_NAMES = (AUTO, *METHODS, RESRAG_LLM, GOLD)
+BATCH = 16
+"""Questions whose runs, with the scores of all chunks, are in memory together."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DocumentSetting:
+    """What is evaluated, and how."""
+
+    methods: tuple[str, ...] = (AUTO, TOPK.name, BM25.name, HYBRID.name)
+    k: int | None = None
+    """Most chunks of every method; None: the budget of the checkpoint that a document is opened under."""
+    stops: bool = True
+    """Agents stop and review by their own thresholds."""
+
+    def __post_init__(self) -> None:
+        unknown = [name for name in self.methods if name not in METHOD_NAMES]
+        if unknown:
+            raise BadRequest(f"method {unknown[0]!r} does not exist; choose among {', '.join(METHOD_NAMES)}")
+        if self.k is not None and self.k < 1:
+            raise BadRequest(f"k={self.k} must be at least 1; choose how many chunks every method may take")
+
+
+class Encoders:
+    """The checkpoints that documents may be opened under, loaded when one is."""
+
+    def __init__(self, checkpoint: str | None, device: str | None) -> None:
+        """`checkpoint`: of every document, a name or folder; None: each has its own. Raises BadCheckpoint."""
+        self._device = device
+        self._named = None if checkpoint is None else find_checkpoint(checkpoint)
+        self._folders = {name: find_checkpoint(name) for name in shipped_checkpoints()}
+        self._loaded: dict[Path, DualEncoder] = {}
+
+    def choice(self, document: Document) -> tuple[Choice, DualEncoder]:
+        """What answers questions about a document, and the checkpoint of that."""
+        if self._named is not None:
+            spec = read_spec(self._named)
+            return Choice(spec.name, method_of(spec)), self._load(self._named)
+        chosen = choose(document, {name: read_spec(folder) for name, folder in self._folders.items()})
+        return chosen, self._load(self._folders[chosen.checkpoint])
+
+    def beside(self, method: str, agent: DualEncoder) -> DualEncoder:
+        """The one whose vectors a method without an agent searches, see `vectors_of`."""
+        return self._load(self._folders[vectors_of(method, agent.spec.name)])
+
+    def _load(self, folder: Path) -> DualEncoder:
+        if folder not in self._loaded:
+            self._loaded[folder] = load_encoder(str(folder), self._device)
+        return self._loaded[folder]
+
+
+@dataclass(frozen=True, eq=False)
+class DocumentResult:
+    """The rows of one document, and which of its chunks hold the quotes."""
+
+    rows: tuple[DocumentRow, ...]
+    """Question by question, methods in the order asked for."""
+    relevant: Mapping[str, tuple[int, ...]]
+    """By question the fewest chunks that hold its quotes."""
+    choice: Choice
+    notices: tuple[str, ...]
+    vectors: Mapping[str, str]
+    """By checkpoint which vectors were searched, see `DualEncoder.vector_fingerprint`."""
+
+
+@dataclass(frozen=True)
+class AskedDocument:
+    """The questions of one document."""
+
+    name: str
+    questions: tuple[DocumentQuestion, ...]
+    """Those whose quotes stand in it."""
+    places: Mapping[str, tuple[TextPlace, ...]]
+    """By question where its quotes stand."""
+
+
+def evaluate_documents(
+    questions: Sequence[DocumentQuestion],
+    folder: Documents,
+    setting: DocumentSetting,
+    encoders: Encoders,
+    reader: Reader,
+    on_fault: Callable[[BadRequest], None],
+    on_progress: Callable[[str], Progress] = lambda _: lambda _: None,
+    llm: Llm | None = None,
+) -> Iterator[DocumentResult]:
+    """A result a document, in the order in which questions name them. `on_progress` gets a document's name.
+    `llm`: writes the sets of `resrag-llm`.
+
+    Raises and calls `on_fault` as `asked_documents` does, and raises as `evaluate_document` does.
+    """
+    check_llm(setting, llm)
+    for document in asked_documents(questions, folder, on_fault):
+        yield evaluate_document(document, folder, setting, encoders, reader, on_progress(document.name), llm)
+
+
+def check_llm(setting: DocumentSetting, llm: Llm | None) -> None:
+    """Raises BadRequest for `resrag-llm` without a model."""
+    if RESRAG_LLM in setting.methods and llm is None:
+        raise BadRequest(
+            f"method {RESRAG_LLM} asks a language model and none is connected; connect one (--llm-url and"
+            " --llm-model by command), or leave the method out"
+        )
+
+
+def asked_documents(
+    questions: Sequence[DocumentQuestion], folder: Documents, on_fault: Callable[[BadRequest], None]
+) -> list[AskedDocument]:
+    """The documents in the order in which questions name them, those without any question left.
+
+    `on_fault` hears of each question that is left out since a quote of it does not stand exactly once. Raises
+    BadRequest and BadDocument for a document that isn't there or can't be read.
+    """
+    documents = []
+    for name, named in by_document(questions).items():
+        if there := placed(named, folder.read(name).text, name, on_fault):
+            places = {question.id: own for question, own in there}
+            documents.append(AskedDocument(name, tuple(question for question, _ in there), places))
+    return documents
+
+
+def evaluate_document(
+    document: AskedDocument,
+    folder: Documents,
+    setting: DocumentSetting,
+    encoders: Encoders,
+    reader: Reader,
+    on_progress: Progress = lambda _: None,
+    llm: Llm | None = None,
+) -> DocumentResult:
+    """All methods over one document. Raises as `Documents.read` does, where it has changed since."""
+    evaluation = _Evaluation(folder.read(document.name), setting, encoders, on_progress, llm)
+    return evaluation.result_of(document.questions, document.places, reader)
+
+
+class _Evaluation:
+    """One document under one choice."""
+
+    def __init__(
+        self,
+        document: Document,
+        setting: DocumentSetting,
+        encoders: Encoders,
+        on_progress: Progress,
+        llm: Llm | None,
+    ) -> None:
+        self.setting, self.encoders, self._on_progress, self._llm = setting, encoders, on_progress, llm
+        self.choice, self.encoder = encoders.choice(document)
+        self.workspace: Workspace = chunk_documents([document], self.encoder, on_progress=on_progress)
+        self.notices: list[str] = []
+        self._corpora: dict[str, Corpus] = {}
+        self._vectors: dict[str, str] = {}
+        table = self.workspace.tables[0]
+        self._start, self._end = table.start, table.end
+
+    def result_of(
+        self,
+        questions: Sequence[DocumentQuestion],
+        places: Mapping[str, tuple[TextPlace, ...]],
+        reader: Reader,
+    ) -> DocumentResult:
+        spec = self.encoder.spec
+        k = min(self.setting.k or spec.step_budget, len(self.workspace))
+        config = spec.episode_config(step_budget=k, temperature=0.0)
+        if not self.setting.stops:
+            config = config.with_(stop_threshold=None, review_threshold=None)
+        ran = {name: self.choice.method if name == AUTO else name for name in self.setting.methods}
+        retrieving = [name for name in dict.fromkeys(ran.values()) if name != GOLD]
+        contestants = [self._contestant(name, config) for name in retrieving]
+        relevant = {
+            question.id: holding_chunks(self.workspace.tables[0], places[question.id])
+            for question in questions
+        }
+        rows: list[DocumentRow] = []
+        for part in batches(questions, BATCH):
+            done = {one.name: self._run(one, part, reader) for one in contestants}
+            gold = self._gold_rows(part, places, relevant, reader) if GOLD in ran else []
+            for i, question in enumerate(part):
+                spans = places[question.id]
+                for name, method in ran.items():
+                    if name == GOLD:
+                        rows.append(gold[i])
+                    elif (ran_well := done[method][i]) is not None:
+                        rows.append(self._row(question, spans, name, method, k, *ran_well))
+        return DocumentResult(tuple(rows), relevant, self.choice, tuple(self.notices), self._vectors)
+
+    def _contestant(self, name: str, config: EpisodeConfig) -> Contestant:
+        if name != RESRAG_LLM:
+            return contestant(name, self.encoder, self.encoders.beside(name, self.encoder), config)
+        plain = self.encoders.beside(RESRAG_LLM, self.encoder)
+        own = config.with_(stop_threshold=None, review_threshold=None)
+        return Contestant(name, LlmEvidenceSet(self._llm, plain), plain, own)
+
+    def _run(
+        self, one: Contestant, questions: Sequence[DocumentQuestion], reader: Reader
+    ) -> list[tuple[Trace, EvidenceAnswer] | None]:
+        """None for a question that a language model wrote no set for."""
+        corpus = self._corpus(one.encoder)
+        episodes = [Episode(question.question, corpus, one.config) for question in questions]
+        if isinstance(one.retriever, LlmEvidenceSet):
+            traces = [
+                self._written(one.retriever, question.id, episode)
+                for question, episode in zip(questions, episodes, strict=True)
+            ]
+        else:
+            traces = [*retrieve_all(one.retriever, episodes)]
+        ran = [
+            (question, trace) for question, trace in zip(questions, traces, strict=True) if trace is not None
+        ]
+        self.notices += [
+            f"{question.id}: {notice}" for question, trace in ran if (notice := notice_of(trace))
+        ]
+        evidence = [{chunk_id: corpus.text(chunk_id) for chunk_id in trace.picks} for _, trace in ran]
+        found = [found_order(trace) for _, trace in ran]
+        answers = iter(answer_evidence(reader, [question.question for question, _ in ran], evidence, found))
+        return [None if trace is None else (trace, next(answers)) for trace in traces]
+
+    def _written(self, chooser: LlmEvidenceSet, question: str, episode: Episode) -> Trace | None:
+        """The set that a language model wrote; None, and a notice, where it wrote none."""
+        try:
+            return fold(chooser.retrieve(episode.query, episode.corpus, episode.config))
+        except BadRequest as fault:
+            self.notices.append(f"{question}: {RESRAG_LLM} has no row: {fault}")
+            return None
+
+    def _corpus(self, encoder: DualEncoder) -> Corpus:
+        if encoder.vector_fingerprint not in self._corpora:
+            opened = index_workspace(self.workspace, encoder, self._on_progress)
+            self._corpora[encoder.vector_fingerprint] = opened.corpus
+            self._vectors[encoder.spec.name] = encoder.vector_fingerprint
+            self.notices += opened.notices
+        return self._corpora[encoder.vector_fingerprint]
+
+    def _row(
+        self,
+        question: DocumentQuestion,
+        places: Sequence[TextPlace],
+        name: str,
+        method: str,
+        k: int,
+        trace: Trace,
+        answer: EvidenceAnswer,
+    ) -> DocumentRow:
+        scores = {step.chunk_id: step.q_value for step in trace.steps}
+        likely = completeness(self.encoder.spec, trace)
+        return replace(
+            self._gold_row(question, places, trace.picks, answer),
+            method=name,
+            ran=method,
+            checkpoint=trace.started.checkpoint,
+            k=k,
+            stops=self.setting.stops,
+            scores=tuple(round(scores[chunk_id], 7) for chunk_id in trace.picks),
+            stopped=trace.stopped is not None and trace.stopped.reason == "threshold",
+            milliseconds=round(trace.milliseconds, 3),
+            completeness=None if likely is None else round(likely, 4),
+        )
+
+    def _gold_rows(
+        self,
+        questions: Sequence[DocumentQuestion],
+        places: Mapping[str, Sequence[TextPlace]],
+        relevant: Mapping[str, tuple[int, ...]],
+        reader: Reader,
+    ) -> list[DocumentRow]:
+        evidence = [
+            {chunk_id: self.workspace[chunk_id].text for chunk_id in relevant[question.id]}
+            for question in questions
+        ]
+        answers = answer_evidence(reader, [question.question for question in questions], evidence)
+        return [
+            self._gold_row(question, places[question.id], relevant[question.id], answer)
+            for question, answer in zip(questions, answers, strict=True)
+        ]
+
+    def _gold_row(
+        self,
+        question: DocumentQuestion,
+        places: Sequence[TextPlace],
+        chunk_ids: tuple[int, ...],
+        answer: EvidenceAnswer,
+    ) -> DocumentRow:
+        evidence = tuple((int(self._start[chunk_id]), int(self._end[chunk_id])) for chunk_id in chunk_ids)
+        return DocumentRow(
+            id=question.id,
+            kind=question.kind,
+            document=question.document,
+            method=GOLD,
+            ran=GOLD,
+            checkpoint="",
+            k=len(chunk_ids),
+            stops=False,
+            **_covered_quotes(places, evidence),
+            n_chunks=len(self.workspace),
+            chunk_ids=chunk_ids,
+            scores=(1.0,) * len(chunk_ids),
+            evidence=evidence,
+            stopped=False,
+            milliseconds=0.0,
+            answer=answer.text or None,
+            answer_confidence=1.0 if answer.confidence is None else answer.confidence,
+            answer_reliable=answer.reliable,
+            answers=question.answers,
+        )
+
+
+def _covered_quotes(places: Sequence[TextPlace], evidence: Sequence[tuple[int, int]]) -> dict[str, Any]:
+    """Which quotes the evidence covers, and with how many of its chunks."""
+
+    def found_at(place: TextPlace) -> int | None:
+        # more chunks never cover less, so the fewest are found by halving
+        n = 1 + bisect_left(
+            range(1, len(evidence) + 1), True, key=lambda n_chunks: is_covered(place, evidence[:n_chunks])
+        )
+        return n if n <= len(evidence) else None
+
+    steps = tuple(map(found_at, places))
+    return {"covered": tuple(at is not None for at in steps), "found_at": steps}

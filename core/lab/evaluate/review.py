@@ -1,0 +1,119 @@
+"""What an agent's review would leave of the choices in rows.
+
+For any review threshold: the vectors of the chosen chunks alone are needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import takewhile
+
+import numpy as np
+
+from core.base.batches import batches
+from core.base.config import EpisodeConfig
+from core.encode.cache import embed_chunks
+from core.lab.evaluate.corpora import ExampleCorpus
+from core.lab.evaluate.outcomes import own_steps
+from core.lab.evaluate.rows import EpisodeRow
+from core.base.events import Stopped
+from core.corpus.opening import index_of, vector_store
+from core.methods.qrag.agent import Agent, Episode
+from core.lab.tasks.example import Example
+
+_BATCH = 64
+"""Rows whose states are embedded together."""
+
+
+def choices_of(rows: Sequence[EpisodeRow], examples: Sequence[Example], agent: Agent) -> list[ExampleCorpus]:
+    """The rows' examples; only chosen chunks have own vectors. Raises ValueError unless they match."""
+    texts: dict[str, int] = {}
+    for row, example in zip(rows, examples, strict=True):
+        if (row.id, row.n_chunks, row.support) != (example.id, len(example.chunks), example.support):
+            raise ValueError(f"row {row.id!r} was not made from example {example.id!r}")
+        for chunk_id in row.chosen:
+            texts.setdefault(example.chunks[chunk_id], len(texts))
+    index = index_of(agent.encoder, embed_chunks(agent.encoder, list(texts), vector_store(agent.encoder)))
+    corpora = []
+    for row, example in zip(rows, examples, strict=True):
+        places = np.zeros(row.n_chunks, dtype=np.int64)
+        for chunk_id in row.chosen:
+            places[chunk_id] = texts[example.chunks[chunk_id]]
+        corpora.append(ExampleCorpus(example, index.arranged(places)))
+    return corpora
+
+
+def reviewed(
+    rows: Sequence[EpisodeRow], corpora: Sequence[ExampleCorpus], agent: Agent, threshold: float | None
+) -> list[EpisodeRow]:
+    """The rows with what a review at `threshold` keeps under their own stop threshold; None: no review."""
+    if threshold is None:
+        return [replace(row, kept=None) for row in rows]
+    stops = _reviews([_end(row, corpus, threshold) for row, corpus in zip(rows, corpora, strict=True)], agent)
+    return [_without(row, stopped.taken_back) for row, stopped in zip(rows, stops, strict=True)]
+
+
+Thresholds = tuple[float, float | None]
+"""Of the stop and of the review; None: no review."""
+
+
+def reviewed_under(
+    rows: Sequence[EpisodeRow],
+    corpora: Sequence[ExampleCorpus],
+    agent: Agent,
+    stops: Sequence[float],
+    thresholds: Sequence[float],
+) -> Iterator[tuple[Thresholds, list[EpisodeRow]]]:
+    """The rows as each pair of a stop and a review threshold leaves them, one pair after the other, no review
+    being one of the latter.
+
+    One review at the highest threshold says in what order choices go and what each is worth then: a lower one
+    ends earlier in the same order.
+    """
+    orders: dict[tuple[int, int], list[tuple[int, float]]] = {}
+    for stop in stops:
+        stopped_rows = [replace(row, stop_threshold=stop, kept=None) for row in rows]
+        new = [i for i, row in enumerate(stopped_rows) if (i, own_steps(row)) not in orders]
+        ends = [_end(stopped_rows[i], corpora[i], max(thresholds)) for i in new]
+        for i, (_, chosen, _), stopped in zip(new, ends, _reviews(ends, agent), strict=True):
+            worth = dict(zip(chosen, stopped.review, strict=False))  # nothing is said of a single choice
+            orders[i, len(chosen)] = [(chunk_id, worth[chunk_id]) for chunk_id in stopped.taken_back]
+        yield (stop, None), stopped_rows
+        for threshold in thresholds:
+            yield (
+                (stop, threshold),
+                [
+                    _without(row, _gone(orders[i, own_steps(row)], threshold))
+                    for i, row in enumerate(stopped_rows)
+                ],
+            )
+
+
+def _gone(order: Sequence[tuple[int, float]], threshold: float) -> list[int]:
+    return [chunk_id for chunk_id, _ in takewhile(lambda choice: choice[1] < threshold, order)]
+
+
+_End = tuple[Episode, tuple[int, ...], Stopped]
+
+
+def _reviews(ends: Sequence[_End], agent: Agent) -> list[Stopped]:
+    return [stopped for some in batches(ends, _BATCH) for stopped in agent.review(some)]
+
+
+def _without(row: EpisodeRow, taken_back: Sequence[int]) -> EpisodeRow:
+    return replace(
+        row, kept=tuple(chunk_id for chunk_id in row.chosen[: own_steps(row)] if chunk_id not in taken_back)
+    )
+
+
+def _end(row: EpisodeRow, corpus: ExampleCorpus, threshold: float) -> _End:
+    n_steps = own_steps(row)
+    config = EpisodeConfig(
+        step_budget=row.step_budget, stop_threshold=row.stop_threshold, review_threshold=threshold
+    )
+    return (
+        Episode(corpus.example.question, corpus, config),
+        row.chosen[:n_steps],
+        Stopped("threshold", n_steps),
+    )

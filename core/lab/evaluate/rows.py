@@ -1,0 +1,142 @@
+"""One row per evaluated example, and its lines of JSON.
+
+A row is what a method did WITHOUT a stop threshold, up to its step budget. Stopping earlier can't change the
+choices before it, so what any threshold or smaller budget would have done is read off the row (see
+`outcomes`); nothing derived is stored but how the reader answered. Self-contained: every row names its task,
+length, budget, agent and what that was trained on. The one exception is planning: a beam looks ahead with the
+threshold of its configuration, so its row is the planned path with that threshold.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
+
+from core.base.errors import BadRequest
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=ConfigDict(extra="forbid", allow_inf_nan=False))
+class EpisodeRow:
+    """One example through one method."""
+
+    id: str
+    task: str
+    split: str
+    length: int | None
+    """Tokens of the haystack; None where the task has its own contexts."""
+    chunk_tokens: int | None = None
+    """Neighbouring chunks were joined up to this many tokens; None: as the task cuts them."""
+    seed: int
+    """Of the choice of examples and of sampling."""
+    n_chunks: int
+    support: tuple[int, ...]
+    """Chunk ids, ascending, at least one."""
+    method: str
+    checkpoint: str
+    """Name, empty for a method without one."""
+    fingerprint: str
+    """Hash over the checkpoint's settings and weights, empty without one."""
+    trained_on: str | None
+    """Name of the training set; None for what was not trained."""
+    step_budget: int
+    """T."""
+    stop_threshold: float | None
+    """The agent's own; the choices below go on beyond it."""
+    temperature: float = 0.0
+    beam_width: int = 1
+    top_k_actions: int | None = None
+    chosen: tuple[int, ...]
+    """Chunk ids in order of choice, at most T."""
+    q_values: tuple[float, ...]
+    """Q of each choice when it was made; a baseline's scores."""
+    best_q: tuple[float, ...]
+    """Largest Q available before each choice, and after the last one where chunks were left: what the stop
+    rule compares. Empty for methods that look once.
+    """
+    tokens: tuple[int, ...]
+    """Of each chosen chunk, special tokens not counted."""
+    kept: tuple[int, ...] | None = None
+    """Choices that the review left under the agent's own threshold; None where nothing is reviewed."""
+    answer_em: float | None = None
+    """Exact match of the reader's answer; None where nobody read it, or no answer is known."""
+    answer_f1: float | None = None
+    """The same in words shared."""
+    milliseconds: float
+    """Wall clock of the whole episode without the look after its last choice, chunk vectors being there."""
+
+    @property
+    def key(self) -> tuple[str, str, int | None, int | None, int, str]:
+        """What rows of two agents must share to be compared: the same question over the same chunks."""
+        return self.task, self.split, self.length, self.chunk_tokens, self.seed, self.id
+
+
+T = TypeVar("T")
+
+
+def row_line(row: DataclassInstance) -> str:
+    """One line of JSON for a row of any kind, newline included."""
+    return json.dumps(asdict(row), ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def read_rows(path: Path) -> list[EpisodeRow]:
+    """The rows of a file, gzipped if its name ends in .gz. Raises BadRequest, naming the wrong line."""
+    return read_lines(path, EpisodeRow, "evaluation row", "evaluate --rows")
+
+
+def read_lines(path: Path, kind: type[T], what: str, made_by: str) -> list[T]:
+    """Objects of a file of JSON lines, gzipped or not, each a `what` by `made_by`. Raises BadRequest."""
+    try:
+        with (
+            gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8")
+        ) as file:
+            return list(_parse(file, path, TypeAdapter(kind), what, made_by))
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
+        raise BadRequest(
+            f"rows can't be read from {path} ({error}); take a file that evaluate wrote"
+        ) from error
+
+
+def _parse(lines: Iterable[str], path: Path, kind: TypeAdapter[T], what: str, made_by: str) -> Iterator[T]:
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            yield kind.validate_json(line)
+        except ValidationError as error:
+            problem = error.errors(include_url=False, include_input=False)[0]
+            where = ".".join(map(str, problem["loc"]))
+            raise BadRequest(
+                f"line {number} of {path.name} is no {what} ({where}: {problem['msg']}); name a file that"
+                f" {made_by} wrote"
+            ) from error
+
+
+def group_rows(rows: Sequence[EpisodeRow]) -> list[tuple[EpisodeRow, ...]]:
+    """Evaluations: rows that differ in nothing but the example, in order of their first rows.
+
+    T may be smaller where an example has fewer chunks, so it is no part of what they share.
+    """
+    groups: dict[tuple[object, ...], list[EpisodeRow]] = {}
+    for row in rows:
+        shared = (
+            *row.key[:-1],
+            row.method,
+            row.fingerprint,
+            row.stop_threshold,
+            row.temperature,
+            row.beam_width,
+            row.top_k_actions,
+        )
+        groups.setdefault(shared, []).append(row)
+    return [tuple(members) for members in groups.values()]

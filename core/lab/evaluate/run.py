@@ -1,0 +1,233 @@
+"""Examples through one method.
+
+An `EpisodeRow` each, the states of a batch embedded together. The agent runs without its stop threshold, and
+looks once more than its budget, so that a row answers for every threshold (see `rows`). Decides that a budget
+shrinks to a short context, and that the time of an episode is that of its steps, chunk vectors being there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Literal
+
+import numpy as np
+
+from core.base.config import EpisodeConfig
+from core.encode.cache import EmbedProgress, VectorStore
+from core.encode.encoder import DualEncoder
+from core.lab.evaluate.corpora import ExampleCorpus, index_examples
+from core.lab.evaluate.review import reviewed
+from core.lab.evaluate.rows import EpisodeRow
+from core.base.events import StepTaken, fold
+from core.methods.protocol import Retriever
+from core.methods.qrag.agent import Agent, Episode
+from core.methods.qrag.policy import greedy
+from core.methods.qrag.retriever import AgentRetriever
+from core.lab.tasks.example import Example
+
+BATCH = 32
+"""Episodes whose states are embedded together."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """What a row says about where its example comes from."""
+
+    split: str
+    length: int | None = None
+    """Tokens of the haystack; None where the task has its own contexts."""
+    chunk_tokens: int | None = None
+    """See `EpisodeRow.chunk_tokens`."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationProgress:
+    """How far an evaluation is. Units: chunks while embedding, examples while retrieving."""
+
+    stage: Literal["embedding", "retrieving"]
+    done: int
+    total: int
+    seconds_left: float | None
+
+
+Progress = Callable[[EvaluationProgress], None]
+
+
+def evaluate(
+    examples: Sequence[Example],
+    setting: Setting,
+    retriever: Retriever,
+    encoder: DualEncoder,
+    config: EpisodeConfig,
+    on_progress: Progress | None = None,
+    *,
+    batch: int = BATCH,
+    store: VectorStore | None = None,
+) -> Iterator[EpisodeRow]:
+    """A row per example, in order. `encoder` is the one whose vectors `retriever` searches; `on_progress` may
+    raise `Cancelled`; `store` keeps vectors.
+
+    `config.stop_threshold` is recorded as the agent's own and stops nothing, unless a beam plans with it.
+    Raises BadRequest for a budget that the encoder's states can't hold, ValueError for an example without
+    support.
+    """
+    unlabelled = next((example.id for example in examples if not example.support), None)
+    if unlabelled is not None:
+        raise ValueError(f"example {unlabelled!r} has no support, so it can't be scored; leave it out")
+
+    def embedding(progress: EmbedProgress) -> None:
+        if on_progress is not None and progress.total > progress.n_cached:
+            on_progress(EvaluationProgress("embedding", progress.done, progress.total, progress.seconds_left))
+
+    corpora, done, spent = index_examples(examples, encoder, embedding, store=store), 0, 0.0
+    while done < len(examples):
+        part = list(islice(corpora, batch))
+        began = time.perf_counter()
+        rows = list(_rows(part, setting, retriever, encoder, config))
+        if isinstance(retriever, AgentRetriever) and config.beam_width == 1:
+            rows = reviewed(rows, part, retriever.agent, config.review_threshold)
+        yield from rows
+        done, spent = done + len(part), spent + time.perf_counter() - began
+        if on_progress is not None:
+            on_progress(
+                EvaluationProgress("retrieving", done, len(examples), spent / done * (len(examples) - done))
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _ChosenPath:
+    """What a method did on one example."""
+
+    chosen: tuple[int, ...]
+    q_values: tuple[float, ...]
+    best_q: tuple[float, ...]
+    milliseconds: float
+    evidence: tuple[int, ...] | None = None
+
+
+def _rows(
+    corpora: Sequence[ExampleCorpus],
+    setting: Setting,
+    retriever: Retriever,
+    encoder: DualEncoder,
+    config: EpisodeConfig,
+) -> Iterator[EpisodeRow]:
+    configs = [config.with_(step_budget=min(config.step_budget, len(corpus))) for corpus in corpora]
+    if isinstance(retriever, AgentRetriever) and config.beam_width == 1:
+        paths = _agent_paths(retriever.agent, corpora, configs)
+    else:
+        paths = [_path(retriever, corpus, fitted) for corpus, fitted in zip(corpora, configs, strict=True)]
+    counts = iter(
+        encoder.tokenizer.count(
+            [
+                corpus.text(chunk_id)
+                for corpus, path in zip(corpora, paths, strict=True)
+                for chunk_id in path.chosen
+            ]
+        ).tolist()
+    )
+    learns = isinstance(retriever, AgentRetriever)
+    shared: dict[str, Any] = {
+        "split": setting.split,
+        "length": setting.length,
+        "chunk_tokens": setting.chunk_tokens,
+        "seed": config.seed,
+        "method": retriever.name,
+        "checkpoint": encoder.spec.name,
+        "fingerprint": encoder.fingerprint,
+        "trained_on": training_set(encoder) if learns else None,
+        "stop_threshold": config.stop_threshold if learns else None,
+        "temperature": config.temperature,
+        "beam_width": config.beam_width,
+        "top_k_actions": config.top_k_actions,
+    }
+    for corpus, fitted, path in zip(corpora, configs, paths, strict=True):
+        yield EpisodeRow(
+            id=corpus.example.id,
+            task=corpus.example.task,
+            n_chunks=len(corpus),
+            support=corpus.example.support,
+            step_budget=max(
+                fitted.step_budget, len(path.chosen)
+            ),  # the threshold method takes as many as its rule says
+            chosen=path.chosen,
+            q_values=path.q_values,
+            best_q=path.best_q,
+            tokens=tuple(islice(counts, len(path.chosen))),
+            kept=path.evidence,
+            milliseconds=round(path.milliseconds, 3),
+            **shared,
+        )
+
+
+def training_set(encoder: DualEncoder) -> str | None:
+    """What the agent was trained on, by its checkpoint's `training.data`; None for an untrained one."""
+    if not encoder.spec.trained:
+        return None
+    return str((encoder.spec.training or {}).get("data", "not stated"))
+
+
+def _agent_paths(
+    agent: Agent, corpora: Sequence[ExampleCorpus], configs: Sequence[EpisodeConfig]
+) -> list[_ChosenPath]:
+    # what the stop and the review leave is read off the rows
+    bare = [config.with_(stop_threshold=None, review_threshold=None) for config in configs]
+    episodes = [
+        Episode(c.example.question, c, config, id=c.example.id)
+        for c, config in zip(corpora, bare, strict=True)
+    ]
+    chosen: list[list[int]] = [[] for _ in episodes]
+    q_values: list[list[float]] = [[] for _ in episodes]
+    best_q: list[list[float]] = [[] for _ in episodes]
+    milliseconds = [0.0] * len(episodes)
+    for i, event in agent.run_batch(episodes):
+        if isinstance(event, StepTaken):
+            best_q[i].append(_best_available(event, chosen[i]))
+            chosen[i].append(event.chunk_id)
+            q_values[i].append(event.q_value)
+            milliseconds[i] += event.milliseconds
+    going_on = [i for i, episode in enumerate(episodes) if len(chosen[i]) < len(episode.corpus)]
+    for i, look in zip(going_on, agent.look([(episodes[i], chosen[i]) for i in going_on]), strict=True):
+        best_q[i].append(float(look.scores.q_values[greedy(look.scores.q_values, look.available)[0]]))
+    return [
+        _ChosenPath(tuple(ids), _rounded(values), _rounded(best), spent)
+        for ids, values, best, spent in zip(chosen, q_values, best_q, milliseconds, strict=True)
+    ]
+
+
+def _best_available(event: StepTaken, chosen: Sequence[int]) -> float:
+    """Largest Q that the agent could have taken."""
+    assert event.scores is not None
+    available = np.ones(len(event.scores.q_values), dtype=bool)
+    available[list(chosen)] = False
+    return float(event.scores.q_values[greedy(event.scores.q_values, available)[0]])
+
+
+def _path(retriever: Retriever, corpus: ExampleCorpus, config: EpisodeConfig) -> _ChosenPath:
+    """One example through a planner, or a baseline, which looks once and has no threshold of its own."""
+    plans = isinstance(retriever, AgentRetriever)
+    began = time.perf_counter()
+    trace = fold(
+        retriever.retrieve(
+            corpus.example.question, corpus, config if plans else config.with_(stop_threshold=None)
+        )
+    )
+    spent = 1000 * (time.perf_counter() - began) if plans else sum(step.milliseconds for step in trace.steps)
+    # at temperature 0, and a beam has no other, V(s) is the largest Q
+    best = [step.state_value for step in trace.steps] if plans else []
+    if plans and trace.stopped is not None and trace.stopped.q_value is not None:
+        best.append(trace.stopped.q_value)
+    evidence = None
+    if plans and config.review_threshold is not None:
+        evidence = tuple(chunk_id for chunk_id in trace.chosen if chunk_id not in trace.taken_back)
+    return _ChosenPath(
+        trace.chosen, _rounded([step.q_value for step in trace.steps]), _rounded(best), spent, evidence
+    )
+
+
+def _rounded(values: Sequence[float]) -> tuple[float, ...]:
+    """Seven decimals: below what float32 tells apart."""
+    return tuple(round(value, 7) for value in values)

@@ -1,0 +1,385 @@
+"""What the reader is trained on.
+
+Questions over evidence that answers them, or doesn't. Answers of the data sets are strings, so every place of
+an accepted answer in the supporting passages counts as right. A question is asked over its support alone,
+over its support among passages that distract, or over distracting passages only, whose answer is "none": no
+passage with an accepted answer is ever among those. Stories and needles come from the project's generators,
+without end; test stories of bAbI are left out. Of the data sets only training parts are read. Validation
+holds out every question about one passage in twelve, so that it asks about passages that were no training
+question's support. Decides the shares.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any, Protocol
+
+from core.lab.reader.lesson import YES_OR_NO, Lesson, has_answer
+from core.lab.reader.natural import QuestionInChunks, questions_in_chunks, training_questions
+from core.lab.reader.statements import SOURCE as STATEMENTS
+from core.lab.reader.statements import statement_lesson
+from core.encode.tokens import FastTokenizer
+from core.base.errors import BadRequest
+from core.lab.tasks.babi import BabiQuestion, read_babi
+from core.lab.tasks.babi_world import TASKS, Task, story_key, story_keys, tell_babi
+from core.lab.tasks.data import babi_folder
+from core.lab.tasks.example import Example
+from core.lab.tasks.noise import compose_noise, read_noise
+from core.lab.tasks.qa_sets import read_qa
+from core.lab.tasks.ruler import RANDOM_IDS, VARIANTS, needle_example, needle_hay
+from core.lab.tasks.story import tell_story
+
+NATURAL = "natural"
+SETS: dict[str, tuple[str, str]] = {
+    "squad": ("squad", "train"),
+    "nq": ("nq", "train"),
+    "hotpotqa": ("hotpotqa", "train"),
+    "hotpotqa-sentences": ("hotpotqa", "train_sentences"),
+    "hotpotqa-more": ("hotpotqa", "train_more"),
+    "2wiki": ("2wiki", "train"),
+    "2wiki-more": ("2wiki", "train_more"),
+    "musique": ("musique", "train"),
+    "hybridqa": ("hybridqa", "train"),
+}
+"""Data set and part behind each name."""
+SHARES: dict[str, float] = {
+    "squad": 1.5,
+    "nq": 2.5,
+    "hotpotqa": 1.5,
+    "hotpotqa-sentences": 1.5,
+    "hotpotqa-more": 1.5,
+    "2wiki": 1,
+    "2wiki-more": 1,
+    "musique": 1.5,
+    "hybridqa": 1.5,
+    NATURAL: 20,
+    "babi": 3,
+    "stories": 1.5,
+    "needles": 0.5,
+    STATEMENTS: 1,
+}
+"""How often each source is drawn, as weights."""
+MORE_SHARE = 5.0
+"""The same for each further file of questions."""
+ALONE, AMONG = 0.5, 0.3
+"""Shares of questions over support alone and among distracting passages; the rest has only the latter."""
+MOST_DISTRACTORS = 3
+NARROW = 0.4
+"""Share of questions about documents that are asked over the surroundings of their quotes rather than over
+whole chunks: more of them in the same time.
+"""
+_MARGIN = 160
+"""Characters before and behind the quotes that surroundings have, at most."""
+RETRIEVED = 0.3
+"""Share of stories told by the facts that share most words with the question, as retrieval without learning
+gives them; where a deciding one isn't among them, nothing answers the question.
+"""
+RETRIEVED_CHUNKS = 4
+"""Of a question about a document that is validated over what BM25 ranks first, for the confidence."""
+HELD_OUT = 12
+"""One passage in so many is validation's, and one document in so many."""
+NOISE_TOKENS = 60_000
+"""Of prose that stands between the facts of stories."""
+_MOST_NOISE = 4
+"""Sentences of prose or other facts beside a story's deciding facts."""
+_VALIDATION_GENERATED, _VALIDATION_NATURAL = 0.2, 0.4
+"""Shares of generated questions and of questions about documents in validation."""
+
+
+class Course(Protocol):
+    """A source of lessons."""
+
+    name: str
+
+    def draw(self, rng: Random, n: int) -> list[Lesson]:
+        """n training lessons; everything random comes from `rng`."""
+        ...
+
+    def validation(self, n: int) -> list[Lesson]:
+        """About n lessons that `draw` never gives, the same at every call."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """What the course consists of, for the record: plain JSON values."""
+        ...
+
+
+class ReadingCourse:
+    """The course of the reader that ships; a `Course`."""
+
+    def __init__(self, data: Path | None, tokenizer: FastTokenizer, more: Sequence[Path] = ()) -> None:
+        """`more`: further files of questions, see `read_qa`.
+
+        Raises BadRequest when one is missing, or named as another one is.
+        """
+        self._tokenizer = tokenizer
+        self.name = " and ".join(["reading", *(path.name for path in more)])
+        self._shares = dict(SHARES)
+        for path in more:
+            if path.name in self._shares:
+                raise BadRequest(f"{path}: {path.name} names other questions already; rename the file")
+            self._shares[path.name] = MORE_SHARE
+        examples = {name: _answerable(*named, data) for name, named in SETS.items()}
+        examples |= {path.name: _answerable(path, "train", data) for path in more}
+        held = {_plain(one.question) for several in examples.values() for one in several if _is_held_out(one)}
+        self._train = {
+            name: [one for one in several if _plain(one.question) not in held]
+            for name, several in examples.items()
+        }
+        self._held_out = [
+            one for several in examples.values() for one in several if _plain(one.question) in held
+        ]
+        Random("order of the reader's validation").shuffle(self._held_out)
+        self._noise = [
+            *compose_noise(Random("prose of the reader's training"), tokenizer, NOISE_TOKENS).texts,
+            *read_noise("books/train", tokenizer, None, NOISE_TOKENS, data).texts,
+        ]
+        self._test_keys: set[str] = set()
+        for task in TASKS:
+            self._test_keys |= story_keys(read_babi(babi_folder(data), task, "test"))
+        natural = list(questions_in_chunks(*training_questions(data), tokenizer))
+        learnable = [one for one in natural if one.spans or not one.support or _yes_or_no(one)]
+        self._natural = [one for one in learnable if not _is_held_out_document(one)]
+        self._natural_held = [one for one in natural if _is_held_out_document(one)]
+        Random("order of the reader's documents").shuffle(self._natural_held)
+        self._tellers: dict[str, Callable[[Random], Lesson]] = {
+            "babi": self._babi,
+            "stories": self._story,
+            "needles": self._needle,
+        }
+
+    def draw(self, rng: Random, n: int) -> list[Lesson]:
+        names = rng.choices(list(self._shares), list(self._shares.values()), k=n)
+        return [self._lesson(name, rng) for name in names]
+
+    def validation(self, n: int) -> list[Lesson]:
+        """See `Course`; a part of them generated."""
+        rng = Random("validation of the reader")
+        n_made = round(_VALIDATION_GENERATED * n)
+        n_natural = min(len(self._natural_held), round(_VALIDATION_NATURAL * n))
+        asked = self._held_out[: n - n_made - n_natural]
+        names = list(self._tellers)
+        natural = [
+            _over_nearest(one) if i % 2 else _lesson_of_document(one, rng)
+            for i, one in enumerate(self._natural_held[:n_natural])
+        ]
+        return (
+            natural
+            + [_lesson_of_example(one, rng) for one in asked]
+            + [self._tellers[names[i % len(names)]](rng) for i in range(n_made)]
+        )
+
+    def held_out_pairs(self) -> list[tuple[Lesson, list[str]]]:
+        """Each held-out question over its support, and its distracting passages, to measure support on."""
+        return [(_over_support(one), _distractors(one)) for one in self._held_out]
+
+    def describe(self) -> dict[str, Any]:
+        questions = {name: len(several) for name, several in self._train.items()} | {
+            NATURAL: len(self._natural)
+        }
+        held = len(self._held_out) + len(self._natural_held)
+        return {
+            "shares": self._shares,
+            "questions": questions,
+            "held_out": held,
+            "test_stories_left_out": len(self._test_keys),
+        }
+
+    def _lesson(self, name: str, rng: Random) -> Lesson:
+        if name in self._tellers:
+            return self._tellers[name](rng)
+        if name == NATURAL:
+            return _lesson_of_document(rng.choice(self._natural), rng)
+        if name != STATEMENTS:
+            return _lesson_of_example(rng.choice(self._train[name]), rng)
+        while True:
+            example = rng.choice(self._train[rng.choice(list(self._train))])
+            lesson = _over_support(example)
+            if lesson.label is None and (
+                made := statement_lesson(
+                    lesson, rng.sample(_distractors(example), min(2, len(_distractors(example)))), rng
+                )
+            ):
+                return made
+
+    def _babi(self, rng: Random) -> Lesson:
+        task: Task = rng.choice(TASKS)
+        while True:
+            story = tell_babi(task, rng)
+            if story_key(story.facts, story.question) not in self._test_keys:
+                return self._lesson_of_story("babi", story, rng)
+
+    def _story(self, rng: Random) -> Lesson:
+        n_each = rng.choice((1, 2, 3))
+        story = tell_story(rng, 9 * n_each + rng.randrange(21 * n_each + 1), 3 * n_each)
+        question = rng.choice(story.questions)
+        facts = tuple(fact.text for fact in story.facts)
+        return self._lesson_of_story(
+            "stories",
+            BabiQuestion(question.question, facts, tuple(sorted(question.support)), question.answer),
+            rng,
+        )
+
+    def _lesson_of_story(self, source: str, story: BabiQuestion, rng: Random) -> Lesson:
+        """A story's deciding facts in order, perhaps among others; or facts that name nothing asked about."""
+        question = story.question.rstrip("?")
+        facts = [fact.rstrip(".") for fact in story.facts]
+        named = set(question.split()[2:]) - {"the", "is", "was"}
+        others = [row for row in range(len(facts)) if row not in story.support]
+        if rng.random() < RETRIEVED:
+            asked = set(question.lower().split())
+            alike = [len(asked & set(fact.lower().split())) for fact in facts]
+            most_alike = sorted(range(len(alike)), key=lambda row: (-alike[row], rng.random()))
+            rows = sorted(most_alike[: rng.randint(3, 6)])
+        elif rng.random() > ALONE + AMONG:
+            silent = [row for row in others if not named & set(facts[row].split())]
+            n = min(len(silent), rng.randint(1, _MOST_NOISE))
+            rows = sorted(rng.sample(silent, n))
+        else:
+            n = min(len(others), rng.randrange(_MOST_NOISE + 1))
+            among = rng.sample(others, n)
+            rows = sorted({*story.support, *among})
+        passages, places = self._with_noise([story.facts[row] for row in rows], rng)
+        if not set(story.support) <= set(rows):
+            return Lesson(source, story.question, passages, ())
+        support = tuple(places[rows.index(row)] for row in story.support)
+        return Lesson(source, story.question, passages, (story.answer,), support)
+
+    def _with_noise(self, facts: Sequence[str], rng: Random) -> tuple[tuple[str, ...], list[int]]:
+        """The facts in their order, some prose between them, and where the facts are; never nothing."""
+        noise = rng.sample(self._noise, rng.choice((0, 0, 1, 2)) or int(not facts))
+        texts = list(facts)
+        for text in noise:
+            texts.insert(rng.randrange(len(texts) + 1), text)
+        taken = set(noise)
+        return tuple(texts), [row for row, text in enumerate(texts) if text not in taken]
+
+    def _needle(self, rng: Random) -> Lesson:
+        variant = rng.choice(
+            [name for name, kinds in VARIANTS.items() if kinds.n_asked * kinds.n_values == 1]
+        )
+        random_ids = VARIANTS[variant].kind == RANDOM_IDS
+        hay = needle_hay(rng, variant, 3, self._tokenizer, "train")
+        example = needle_example(rng, variant, hay, 4 if random_ids else 5)
+        return _lesson_of_example(replace(example, task="needles", chunks=tuple(example.chunks)), rng)
+
+
+def _answerable(name: str | Path, part: str, data: Path | None) -> list[Example]:
+    """The questions whose answer stands in their support. Raises BadRequest where none does."""
+    examples = [one for one in read_qa(name, part, data) if has_answer(_over_support(one))]
+    if not examples:
+        raise BadRequest(
+            f"no answer of {name} ({part}) stands in the passages that support it; fetch the set again"
+        )
+    return examples
+
+
+def _lesson_of_example(example: Example, rng: Random) -> Lesson:
+    """A question over its support, over its support among others, or over others only."""
+    over_support, distractors = _over_support(example), _distractors(example)
+    kind = rng.random()
+    if kind < ALONE or not distractors:
+        return over_support
+    drawn = rng.sample(distractors, min(len(distractors), rng.randint(1, MOST_DISTRACTORS)))
+    if kind >= ALONE + AMONG:
+        return Lesson(example.task, example.question, tuple(drawn), ())
+    texts = [*over_support.passages, *drawn]
+    order = rng.sample(range(len(texts)), len(texts))
+    places = tuple(now for now, was in enumerate(order) if was in over_support.places)
+    return Lesson(
+        example.task, example.question, tuple(texts[row] for row in order), over_support.answers, places
+    )
+
+
+def _lesson_of_document(one: QuestionInChunks, rng: Random) -> Lesson:
+    """A question over the chunks with its quotes, their surroundings, chunks like them, or others only."""
+    wanted = [_plain(answer) for answer in one.question.answers if _plain(answer) not in YES_OR_NO]
+    others = [
+        row
+        for row in one.nearest
+        if row not in one.support and not any(answer in _plain(one.texts[row]) for answer in wanted)
+    ]
+    drawn = rng.sample(others, min(len(others), rng.randint(1, MOST_DISTRACTORS)))
+    kind = rng.random()
+    if not one.support or (kind >= ALONE + AMONG and drawn):
+        return Lesson(NATURAL, one.question.question, tuple(one.texts[row] for row in sorted(drawn)), ())
+    narrow = rng.random() < NARROW
+    rows = sorted({*one.support, *(drawn if kind >= ALONE and not narrow else ())})
+    cuts = {row: _surroundings(one, row, rng) if narrow else (0, len(one.texts[row])) for row in rows}
+    passages = tuple(one.texts[row][cuts[row][0] : cuts[row][1]] for row in rows)
+    spans = tuple(
+        (rows.index(row), start - cuts[row][0], end - cuts[row][0]) for row, start, end in one.spans
+    )
+    answers = (
+        ("yes" if _yes_or_no(one) == "yes" else "no",)
+        if not spans and _yes_or_no(one)
+        else one.question.answers
+    )
+    return Lesson(
+        NATURAL,
+        one.question.question,
+        passages,
+        answers,
+        tuple(rows.index(row) for row in one.support),
+        spans,
+    )
+
+
+def _over_nearest(one: QuestionInChunks) -> Lesson:
+    """A question over BM25's first chunks; no answer where neither support nor its words are there."""
+    rows = sorted(one.nearest[:RETRIEVED_CHUNKS])
+    texts = tuple(one.texts[row] for row in rows)
+    answers = [_plain(answer) for answer in one.question.answers if _plain(answer) not in YES_OR_NO]
+    is_there = bool(one.support) and (
+        set(one.support) <= set(rows) or any(answer in _plain(text) for answer in answers for text in texts)
+    )
+    return Lesson(NATURAL, one.question.question, texts, one.question.answers if is_there else ())
+
+
+def _surroundings(one: QuestionInChunks, row: int, rng: Random) -> tuple[int, int]:
+    """Start and end of the quotes in a chunk with some text around them, between words."""
+    text, quotes = one.texts[row], [(start, end) for place, start, end in one.quotes if place == row]
+    first = max(0, min(start for start, _ in quotes) - rng.randrange(_MARGIN))
+    last = max(end for _, end in quotes) + rng.randrange(_MARGIN)
+    while first > 0 and not text[first - 1].isspace():
+        first -= 1
+    while last < len(text) and not text[last].isspace():
+        last += 1
+    return first, min(last, len(text))
+
+
+def _yes_or_no(one: QuestionInChunks) -> str:
+    """The accepted answer that is yes or no; empty without one."""
+    return next(
+        (word for answer in one.question.answers if (word := _plain(answer).rstrip(".")) in YES_OR_NO), ""
+    )
+
+
+def _is_held_out_document(one: QuestionInChunks) -> bool:
+    return hashlib.sha256(one.question.document.encode()).digest()[0] % HELD_OUT == 0
+
+
+def _over_support(example: Example) -> Lesson:
+    passages = tuple(example.chunks[row] for row in example.support)
+    return Lesson(example.task, example.question, passages, example.answers, tuple(range(len(passages))))
+
+
+def _distractors(example: Example) -> list[str]:
+    """Passages that are no support and hold no accepted answer."""
+    answers = [_plain(answer) for answer in example.answers if _plain(answer) not in ("yes", "no")]
+    others = [text for row, text in enumerate(example.chunks) if row not in example.support]
+    return [text for text in others if not any(answer in _plain(text) for answer in answers)]
+
+
+def _is_held_out(example: Example) -> bool:
+    """By the title of a supporting passage, by its text where it has none."""
+    titles = (example.chunks[row].partition(": ")[0] for row in example.support)
+    return any(hashlib.sha256(_plain(title).encode()).digest()[0] % HELD_OUT == 0 for title in titles)
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split())

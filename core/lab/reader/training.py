@@ -1,0 +1,222 @@
+"""Training of the reader.
+
+LoRA on the base encoder and two heads, by the marginal likelihood of every right answer of a window. A
+lesson's passages are cut into windows as in serving; of a question with an answer the first window that holds
+it is learned, of one without an answer one at random. A validation saves the reader as it would be served and
+lets that read held-out lessons: F1 of its answers decides which is kept, and confidence is calibrated on
+them.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Generator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import torch
+
+from core.answer.checkpoint import (
+    ADAPTER_FOLDER,
+    SPEC_FILE,
+    ReaderSpec,
+    load_heads,
+    read_reader_spec,
+    save_heads,
+    write_reader_spec,
+)
+from core.lab.reader.course import Course
+from core.lab.reader.lesson import Lesson, gold_answers
+from core.answer.network import CLASSES, ReaderNetwork, marginal_loss
+from core.answer.reader import ExtractiveReader
+from core.lab.reader.tuning import Tuning, tune
+from core.answer.windows import Window, read_windows
+from core.base.config import check_numbers
+from core.encode.adapter import load_adapter, save_adapter
+from core.encode.checkpoint import find_base, max_positions_of, sha256_of
+from core.encode.encoder import find_device
+from core.encode.forward import batches_by_length
+from core.encode.packaged import MINILM
+from core.encode.tokens import FastTokenizer
+from core.base.errors import BadCheckpoint, BadRequest
+from core.lab.train.descent import LEAST, HeadedDescent, LowRankConfig, low_rank_encoder
+from core.lab.train.sitting import Sitting, TrainEvent
+from core.lab.train.towers import low_rank_changes
+
+_BATCH_TOKENS = {"cpu": 2_048, "cuda": 8_192}
+"""Padded tokens whose gradients are computed at once: the large base keeps 1 MB of each on a GPU."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReaderConfig(LowRankConfig):
+    """One training of a reader."""
+
+    updates: int = 2_000
+    warmup: int = 50
+    validate_every: int = 250
+    lessons: int = 16
+    """Questions of one gradient step."""
+    window: int = 320
+    """Tokens read at once, in training and in serving."""
+    longest_answer: int = 48
+    """Tokens of a span, at most."""
+    clip: float = 1.0
+    """Largest L2 norm of the gradient."""
+    start_from: str | None = None
+    """Folder of a reader that is trained further; None: the base encoder is."""
+
+    def __post_init__(self) -> None:
+        """Raises BadRequest on a value out of range."""
+        check_numbers(self, LEAST | {"lessons": 1, "window": 96, "longest_answer": 1})
+
+
+class ReaderTrainer:
+    """One training run, a `Learner`; closing `run`, a generator of its events, stops between two updates."""
+
+    def __init__(
+        self,
+        config: ReaderConfig,
+        course: Course,
+        folder: Path,
+        *,
+        name: str,
+        base: str = MINILM,
+        device: str | None = None,
+    ) -> None:
+        """Raises BadCheckpoint, and BadRequest when `folder` holds another training."""
+        self.config, self.course = config, course
+        self.device = find_device(device)
+        self._base = find_base(base)
+        local = Path(base).is_dir()
+        self.spec = ReaderSpec(
+            name=name,
+            base="." if local else base,
+            base_sha256=sha256_of(self._base / "model.safetensors"),
+            window=config.window,
+            longest_answer=config.longest_answer,
+        )
+        self.tokenizer = FastTokenizer(self._base)
+        self.network = self._new_network()
+        if config.start_from is not None:
+            self._start_from(Path(config.start_from))
+        self.descent = HeadedDescent(self.network.encoder, self.network.heads, config)
+        wanted = {"config": asdict(config), "reader": self.spec.model_dump(mode="json"), "data": course.name}
+        self.sitting = Sitting(folder, wanted)
+        self.sitting.resume(self.descent.load_state_dict)
+
+    def run(self) -> Generator[TrainEvent]:
+        """Trains to the end, or until closed; yields each event after it was written."""
+        self._validation = self.course.validation(self.config.n_validation)
+        started = {
+            "config": asdict(self.config),
+            "data": self.course.describe(),
+            "n_parameters": self.descent.n_parameters,
+            "device": str(self.device),
+        }
+        return self.sitting.run(self, self.config.updates, self.config.validate_every, **started)
+
+    def step(self, update: int) -> TrainEvent:
+        rng = Random(f"reader {self.config.seed} {update}")
+        learned = [
+            one
+            for lesson in self.course.draw(rng, self.config.lessons)
+            if (one := self._window(lesson, rng)) is not None
+        ]
+
+        def loss_of(part: Sequence[int]) -> torch.Tensor:
+            return self._loss([learned[i] for i in part]) * (len(part) / len(learned))
+
+        rate = self.config.rate(update)
+        parts = batches_by_length([len(window.ids) for window, _ in learned], _BATCH_TOKENS[self.device.type])
+        total, norm = self.descent.step(rate, self.config.clip, list(parts), loss_of)
+        return {
+            "rate": rate,
+            "loss": round(total, 4),
+            "gradient_norm": round(norm, 3),
+            "n": len(learned),
+        }
+
+    def validate(self, *, is_last: bool) -> TrainEvent:
+        candidate = self.sitting.new_candidate()
+        self._save(candidate, self.spec)
+        reader = ExtractiveReader(candidate, str(self.device))
+        tuning = tune(reader, self._validation)
+        record = {
+            "data": self.course.name,
+            **self.sitting.record,
+            "config": asdict(self.config),
+        }
+        write_reader_spec(
+            candidate,
+            tuned(self.spec, tuning).model_copy(
+                update={"training": record | {"lessons": self.course.describe()}}
+            ),
+        )
+        f1 = tuning.scores["f1"]
+        scores = {"score": round(f1, 5), "scores": tuning.scores, "sources": tuning.by_source}
+        return scores | self.sitting.offer(
+            candidate, f1, tuning.standard_error, is_last=is_last, last_file=SPEC_FILE
+        )
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        return self.descent.state_dict()
+
+    def _window(self, lesson: Lesson, rng: Random) -> tuple[Window, np.ndarray] | None:
+        """A window to learn and what is right in it; None where no window holds the whole answer."""
+        windows = read_windows(self.tokenizer, lesson.question, lesson.passages, self.config.window)
+        if lesson.label is not None and windows:
+            windows = [rng.choice(windows)]
+        for window in windows:
+            gold = gold_answers(lesson, window, self.config.longest_answer)
+            if gold is not None:
+                return window, gold
+        return None
+
+    def _loss(self, learned: Sequence[tuple[Window, np.ndarray]]) -> torch.Tensor:
+        logits = self.network([window for window, _ in learned])
+        _, n_starts, n_lengths = logits.spans.shape
+        n_spans, n_classes = n_starts * n_lengths, len(CLASSES)
+        gold = np.zeros((len(learned), n_spans + n_classes), dtype=bool)
+        for row, (_, right) in enumerate(learned):
+            gold[row, : len(right) - n_classes] = right[:-n_classes]
+            gold[row, n_spans:] = right[-n_classes:]
+        return marginal_loss(logits, torch.from_numpy(gold).to(self.device))
+
+    def _new_network(self) -> ReaderNetwork:
+        encoder = low_rank_encoder(self._base, self.config, self.device)
+        if self.config.window > max_positions_of(encoder):
+            raise BadRequest(
+                f"window {self.config.window} is above {max_positions_of(encoder)}, what the encoder reads;"
+                " choose a smaller one"
+            )
+        return ReaderNetwork(encoder, self.config.longest_answer, self.tokenizer.pad_id).to(self.device)
+
+    def _start_from(self, folder: Path) -> None:
+        """Takes over the adapter and the heads of a reader. Raises BadCheckpoint where they don't fit."""
+        start = read_reader_spec(folder)
+        if start.base_sha256 != self.spec.base_sha256:
+            raise BadCheckpoint(
+                f"reader {start.name} has no adapter of {self.spec.base}; start from a reader that was"
+                " trained on the same encoder"
+            )
+        load_adapter(folder / ADAPTER_FOLDER, low_rank_changes(self.network.encoder), start.name)
+        load_heads(folder, self.network.heads, start.name)
+
+    def _save(self, folder: Path, spec: ReaderSpec) -> None:
+        """The reader as it would be served, into an empty folder."""
+        if spec.base == ".":
+            shutil.copytree(self._base, folder / "base")
+        save_adapter(folder / ADAPTER_FOLDER, low_rank_changes(self.network.encoder), spec.base)
+        save_heads(folder, self.network.heads)
+        write_reader_spec(folder, spec)
+
+
+def tuned(spec: ReaderSpec, tuning: Tuning) -> ReaderSpec:
+    """The spec with what validation set and measured."""
+    names = ("no_answer_bias", "confidence", "no_answer_confidence", "least_confidence")
+    changes = {name: getattr(tuning, name) for name in names}
+    return spec.model_copy(
+        update=changes | {"scores": {"validation": tuning.scores, "sources": tuning.by_source}}
+    )

@@ -1,0 +1,123 @@
+"""What a study yields.
+
+Tables and charts as plain data, and their Markdown. How charts are drawn is decided elsewhere (`core.views.svg`,
+`core.views.figures`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from core.base.statistics import PairedTest, interval, mean
+
+Cell = str | int | float | None
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under columns. Floats are shown with three decimals, None as a dash."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+    def __post_init__(self) -> None:
+        if any(len(row) != len(self.columns) for row in self.rows):
+            raise ValueError(f"a row of table {self.title!r} has not {len(self.columns)} cells")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One series of a chart; None breaks a line."""
+
+    name: str
+    x: tuple[float, ...]
+    y: tuple[float | None, ...]
+    points_only: bool = False
+    dashed: bool = False
+    """For what is no measurement: a diagonal, or what the line before it is to reach."""
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Lines over two axes."""
+
+    title: str
+    x_title: str
+    y_title: str
+    lines: tuple[Line, ...]
+    log_x: bool = False
+    log_y: bool = False
+
+
+@dataclass(frozen=True)
+class Report:
+    """A study's result."""
+
+    name: str
+    tables: tuple[Table, ...]
+    charts: tuple[Chart, ...] = ()
+    notes: tuple[str, ...] = ()
+    """Sentences without which the numbers mislead."""
+
+
+def markdown(report: Report) -> str:
+    """The report as Markdown: each table under its title, then the notes.
+
+    >>> print(markdown(Report("x", (Table("T", ("a", "b"), ((1, 0.5), ("y", None))),))))
+    **T**
+    <BLANKLINE>
+    | a | b |
+    |---|---|
+    | 1 | 0.500 |
+    | y | - |
+    <BLANKLINE>
+    """
+    blocks = [f"**{table.title}**\n\n{_lines(table)}" for table in report.tables]
+    if report.notes:
+        blocks.append("\n".join(f"- {note}" for note in report.notes))
+    return "\n\n".join(blocks) + "\n"
+
+
+def _lines(table: Table) -> str:
+    lines = [
+        table.columns,
+        ("---",) * len(table.columns),
+        *[tuple(map(cell_text, row)) for row in table.rows],
+    ]
+    return "\n".join(
+        f"|{'|'.join(cells)}|" if cells[0] == "---" else f"| {' | '.join(cells)} |" for cells in lines
+    )
+
+
+def cell_text(cell: Cell) -> str:
+    """A cell as text."""
+    if cell is None:
+        return "-"
+    return f"{cell:.3f}" if isinstance(cell, float) else str(cell).replace("|", "\\|")
+
+
+def mean_with_interval(values: Sequence[float | None]) -> str | None:
+    """See `with_interval`."""
+    return with_interval(mean(values), interval(values))
+
+
+def with_interval(value: float | None, ends: tuple[float, float] | None) -> str | None:
+    """A mean with its confidence interval, None where it was not measured.
+
+    >>> with_interval(0.954, (0.94, 0.97))
+    '0.954 [0.940, 0.970]'
+    """
+    if value is None:
+        return None
+    return f"{value:.3f}" if ends is None else f"{value:.3f} [{ends[0]:.3f}, {ends[1]:.3f}]"
+
+
+def with_p(test: PairedTest | None) -> str | None:
+    """A paired difference with its p-value, None where nothing was compared.
+
+    >>> with_p(PairedTest(9, 0.0512, None, 0.0123))
+    '+0.051 (p = 0.012)'
+    """
+    return None if test is None else f"{test.difference:+.3f} (p = {test.p_value:.2g})"

@@ -1,0 +1,49 @@
+"""Words for what rows are about.
+
+Names of evaluations in tables, and the conditions that belong beside every number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from core.base.errors import BadRequest
+from core.lab.evaluate.rows import EpisodeRow
+from core.methods.registry import facts_of
+from core.lab.tasks.babilong import name_length
+
+
+def check_greedy(rows: Sequence[EpisodeRow]) -> None:
+    """Raises BadRequest for no rows, and those that give no threshold: baselines and planned paths."""
+    if not rows:
+        raise BadRequest("there are no rows to study; evaluate at least one example")
+    if any(row.beam_width > 1 or not row.best_q for row in rows):
+        raise BadRequest(
+            "a threshold can only be studied on rows of the plain agent; evaluate it with --method qrag and"
+            " --beam-width 1"
+        )
+
+
+def task_name(row: EpisodeRow) -> str:
+    """The task with its length."""
+    return row.task if row.length is None else f"{row.task} at {name_length(row.length)}"
+
+
+def agent_name(row: EpisodeRow) -> str:
+    """The method, or the agent by its checkpoint."""
+    return row.checkpoint if facts_of(row.method).trained else row.method
+
+
+def subject_name(group: Sequence[EpisodeRow]) -> str:
+    """Task, length and agent of one evaluation."""
+    return f"{task_name(group[0])}, {agent_name(group[0])}"
+
+
+def conditions(group: Sequence[EpisodeRow]) -> str:
+    """n, T, training set and part of the data, as a sentence."""
+    row = group[0]
+    trained = "untrained" if row.trained_on is None else f"trained on {row.trained_on}"
+    return (
+        f"n = {len(group)}, T = {max(row.step_budget for row in group)}, {trained}, {row.split} part, seed"
+        f" {row.seed}."
+    )

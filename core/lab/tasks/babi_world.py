@@ -1,0 +1,396 @@
+"""Stories like those of bAbI qa1 to qa5, without end.
+
+Answers and support are derived as bAbI does. `World` is told one fact after another and says what could be
+asked now and which facts decide it; `find_support` replays a story through it, and the teller asks through
+it, so both follow the same rules. They were read off the training files:
+
+    qa1  the person's last move
+    qa2  the last fact about the object, and the last move of whoever carries it or put it down; asked only
+         once a carrier has moved
+    qa3  the last fact about the object, the move that brought it to the place, and its move before; asked
+         only while one person's carrying explains all three: both moves after taking it, or put down after
+         both
+    qa4  the one of the two facts that names both places
+    qa5  the last giving that fits the question
+
+What bAbI asks when, how often each kind of fact comes, vocabulary and sentence forms are bAbI's, too. Draws
+come from `random.Random`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from random import Random
+from typing import Literal, NamedTuple
+
+from core.lab.tasks.babi import BabiQuestion
+
+Task = Literal["qa1", "qa2", "qa3", "qa4", "qa5"]
+FactKind = Literal["move", "take", "drop", "give"]
+TASKS: tuple[Task, ...] = ("qa1", "qa2", "qa3", "qa4", "qa5")
+
+ACTORS = ("Mary", "John", "Sandra", "Daniel")
+GIVERS = ("Mary", "Bill", "Fred", "Jeff")
+"""The cast of qa5."""
+OBJECTS = ("football", "milk", "apple")
+PLACES = ("bathroom", "bedroom", "garden", "hallway", "kitchen", "office")
+OPPOSITE = {"north": "south", "south": "north", "east": "west", "west": "east"}
+WORDINGS: dict[FactKind, tuple[str, ...]] = {
+    "move": ("moved to", "journeyed to", "travelled to", "went to", "went back to"),
+    "take": ("picked up", "got", "grabbed", "took"),
+    "drop": ("left", "discarded", "dropped", "put down"),
+    "give": ("passed", "gave", "handed"),
+}
+
+QUESTIONS_PER_STORY = 5
+BEAT = 2
+"""Facts told between two chances to ask."""
+THERE_CHANCE = 0.2
+"""How often "there" ends a taking or a putting down; in qa2 and qa5 a taking always has it."""
+HANDLING_WEIGHT = (0.0, 0.3, 0.42, 0.49)
+"""Weight of taking (putting down), by how many objects a person could; all moves together weigh 1."""
+GIVING_WEIGHT = 1.2
+"""Weight of all givings together, when one can happen."""
+RECENT = 5
+"""Facts back from the end: asked is about whom or what last moved or was named among these."""
+LONGEST_STORY = 400
+"""Facts after which a story that wasn't asked its questions is begun anew; real ones stay below."""
+
+
+class WorldFact(NamedTuple):
+    """A fact sentence of qa1, qa2, qa3 or qa5, read."""
+
+    kind: FactKind
+    actor: str
+    target: str
+    """A place for a move, an object otherwise."""
+    receiver: str = ""
+
+
+class WorldQuestion(NamedTuple):
+    """A question that a story decides; `support` in the order of the reasoning."""
+
+    question: str
+    answer: str
+    support: tuple[int, ...]
+
+
+_TAILS = {"move": "", "take": "(?: there)?", "drop": "(?: there)?", "give": r" to (\w+)"}
+_FACT = {
+    kind: re.compile(rf"(\w+) (?:{'|'.join(wordings)}) the (\w+){_TAILS[kind]}\.")
+    for kind, wordings in WORDINGS.items()
+}
+_RELATION = re.compile(r"The (\w+) is (\w+) of the (\w+)\.")
+
+
+@lru_cache(maxsize=8192)
+def read_fact(text: str) -> WorldFact:
+    """A fact sentence taken apart. Raises ValueError when it is none of qa1, qa2, qa3 or qa5."""
+    for kind, pattern in _FACT.items():
+        if match := pattern.fullmatch(text):
+            return WorldFact(kind, *match.groups())
+    raise ValueError(f"{text!r} is no fact of a bAbI story")
+
+
+@dataclass
+class World:
+    """What a story has told so far. Rows count its facts."""
+
+    facts: list[WorldFact] = field(default_factory=list)
+    moves: dict[str, list[int]] = field(default_factory=dict)
+    """Person -> rows of their moves."""
+    holder: dict[str, str] = field(default_factory=dict)
+    """Object -> who carries it."""
+    touched: dict[str, list[int]] = field(default_factory=dict)
+    """Object -> rows of the facts that name it."""
+    journey: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
+    """Object -> places it was at, each with the move that brought it, or its first taker, there."""
+    gifts: list[int] = field(default_factory=list)
+    """Rows of givings."""
+
+    def tell(self, fact: WorldFact) -> None:
+        """Makes a fact true."""
+        row = len(self.facts)
+        self.facts.append(fact)
+        if fact.kind == "move":
+            self.moves.setdefault(fact.actor, []).append(row)
+            for thing, holder in self.holder.items():
+                if holder == fact.actor:
+                    self.journey.setdefault(thing, []).append((fact.target, row))
+            return
+        thing = fact.target
+        self.touched.setdefault(thing, []).append(row)
+        if fact.kind == "drop":
+            self.holder.pop(thing, None)
+            return
+        self.holder[thing] = fact.receiver or fact.actor
+        if fact.kind == "give":
+            self.gifts.append(row)
+        elif fact.actor in self.moves:
+            arrival = self.moves[fact.actor][-1]
+            place, journey = self.facts[arrival].target, self.journey.setdefault(thing, [])
+            if not journey or journey[-1][0] != place:
+                journey.append((place, arrival))
+
+    def where_is(self, thing: str) -> WorldQuestion | None:
+        """qa2's question about an object; None where bAbI wouldn't ask it."""
+        if thing not in self.touched:
+            return None
+        last = self.touched[thing][-1]
+        carrier = self.holder.get(thing)
+        moves = self.moves.get(carrier or self.facts[last].actor, ())
+        arrival = next((move for move in reversed(moves) if carrier or move < last), None)
+        if arrival is None or (carrier and arrival < last):
+            return None
+        return WorldQuestion(f"Where is the {thing}?", self.facts[arrival].target, (last, arrival))
+
+    def where_was(self, thing: str, back: int) -> WorldQuestion | None:
+        """qa3's question for the place `back` before an object's last; None where bAbI wouldn't ask."""
+        journey = self.journey.get(thing, [])
+        at = len(journey) - 1 - back
+        if at < 1 or journey[at][0] in (place for place, _ in journey[at + 1 :]):
+            return None
+        (before, departure), (place, arrival) = journey[at - 1 : at + 1]
+        touched = self.touched[thing]
+        since = sum(row > departure for row in touched)
+        if since != (0 if thing in self.holder else 1):
+            return None
+        return WorldQuestion(
+            f"Where was the {thing} before the {place}?", before, (touched[-1], arrival, departure)
+        )
+
+    def all_where_was(self, thing: str) -> list[WorldQuestion]:
+        """qa3's questions about every place of an object that bAbI would ask about."""
+        return [
+            question
+            for back in range(len(self.journey.get(thing, ())))
+            if (question := self.where_was(thing, back))
+        ]
+
+    def who_gave(self, row: int) -> list[WorldQuestion]:
+        """qa5's five questions about a giving, but those with another answer by a later or other one."""
+        gift = self.facts[row]
+        giver, thing, receiver = gift.actor, gift.target, gift.receiver
+        questions = (
+            WorldQuestion(f"What did {giver} give to {receiver}?", thing, (row,)),
+            WorldQuestion(f"Who gave the {thing}?", giver, (row,)),
+            WorldQuestion(f"Who gave the {thing} to {receiver}?", giver, (row,)),
+            WorldQuestion(f"Who received the {thing}?", receiver, (row,)),
+            WorldQuestion(f"Who did {giver} give the {thing} to?", receiver, (row,)),
+        )
+        return [question for question in questions if self.answer(question.question) == question]
+
+    def answer(self, question: str) -> WorldQuestion | None:
+        """A question of qa1, qa2, qa3 or qa5 decided by what was told; None where bAbI wouldn't ask it.
+
+        Raises ValueError when it has none of their forms.
+        """
+        match question.rstrip("?").split():
+            case ["Where", "is", "the", thing]:
+                return self.where_is(thing)
+            case ["Where", "is", actor]:
+                return self._decided(question, self.moves.get(actor, ()), "target")
+            case ["Where", "was", "the", thing, "before", "the", place]:
+                places = [name for name, _ in self.journey.get(thing, ())]
+                return self.where_was(thing, places[::-1].index(place)) if place in places else None
+            case ["What", "did", giver, "give", "to", receiver]:
+                return self._decided(question, self._gifts(actor=giver, receiver=receiver), "target")
+            case ["Who", "gave", "the", thing, "to", receiver]:
+                return self._decided(question, self._gifts(target=thing, receiver=receiver), "actor")
+            case ["Who", "gave", "the", thing]:
+                return self._decided(question, self._gifts(target=thing), "actor")
+            case ["Who", "received", "the", thing]:
+                return self._decided(question, self._gifts(target=thing), "receiver")
+            case ["Who", "did", giver, "give", "the", thing, "to"]:
+                return self._decided(question, self._gifts(actor=giver, target=thing), "receiver")
+        raise ValueError(f"{question!r} is no question of qa1, qa2, qa3 or qa5")
+
+    def _gifts(self, **wanted: str) -> list[int]:
+        return [
+            row
+            for row in self.gifts
+            if all(getattr(self.facts[row], name) == value for name, value in wanted.items())
+        ]
+
+    def _decided(self, question: str, rows: Sequence[int], asked_for: str) -> WorldQuestion | None:
+        return (
+            WorldQuestion(question, getattr(self.facts[rows[-1]], asked_for), (rows[-1],)) if rows else None
+        )
+
+
+def find_support(facts: Sequence[str], question: str) -> WorldQuestion | None:
+    """Answer and support of a question of qa1 to qa5 by bAbI's rules; None where bAbI wouldn't ask it.
+
+    Raises ValueError for sentences that aren't theirs.
+
+    >>> story = ["Mary went to the office.", "Mary got the milk there.", "Mary moved to the garden."]
+    >>> find_support(story, "Where is the milk?")
+    WorldQuestion(question='Where is the milk?', answer='garden', support=(1, 2))
+    """
+    if facts and _RELATION.fullmatch(facts[0]):
+        return _find_relation(facts, question)
+    world = World()
+    for text in facts:
+        world.tell(read_fact(text))
+    return world.answer(question)
+
+
+def _find_relation(facts: Sequence[str], question: str) -> WorldQuestion | None:
+    """qa4. Both forms ask for the first place of a fact; the second turns its direction round."""
+    match question.rstrip("?").split():
+        case ["What", "is", direction, "of", "the", place] if direction in OPPOSITE:
+            pass
+        case ["What", "is", "the", place, direction, "of"] if direction in OPPOSITE:
+            direction = OPPOSITE[direction]
+        case _:
+            raise ValueError(f"{question!r} is no question of qa4")
+    for row, text in enumerate(facts):
+        match_ = _RELATION.fullmatch(text)
+        if match_ and match_.group(2, 3) == (direction, place):
+            return WorldQuestion(question, match_[1], (row,))
+    return None
+
+
+def tell_babi(task: Task, rng: Random) -> BabiQuestion:
+    """A story with a question, as one of the five of a bAbI story."""
+    while True:
+        story = _tell_relation(rng) if task == "qa4" else _Teller(task, rng).tell()
+        if story is not None:
+            return story
+
+
+def _tell_relation(rng: Random) -> BabiQuestion:
+    """Three places in a row along one axis, two facts about the neighbours, a question about one of them."""
+    ahead, line = rng.choice(("north", "east")), rng.sample(PLACES, 3)
+    pairs = [(line[0], line[1]), (line[1], line[2])]
+    rng.shuffle(pairs)
+    relations = [(a, ahead, b) if rng.random() < 0.5 else (b, OPPOSITE[ahead], a) for a, b in pairs]
+    row = rng.randrange(2)
+    place, direction, other = relations[row]
+    question = (
+        f"What is {direction} of the {other}?"
+        if rng.random() < 0.5
+        else f"What is the {other} {OPPOSITE[direction]} of?"
+    )
+    return BabiQuestion(
+        question, tuple(f"The {a} is {towards} of the {b}." for a, towards, b in relations), (row,), place
+    )
+
+
+class _Teller:
+    """One story under way: people and objects are somewhere from the start, though nobody has said where."""
+
+    def __init__(self, task: Task, rng: Random) -> None:
+        self.task, self.rng, self.world = task, rng, World()
+        self.cast = GIVERS if task == "qa5" else ACTORS
+        self.things = () if task == "qa1" else OBJECTS
+        self.place = {name: rng.choice(PLACES) for name in (*self.cast, *self.things)}
+        self.texts: list[str] = []
+
+    def tell(self) -> BabiQuestion | None:
+        """None when nothing could be asked in time."""
+        left = self.rng.randrange(QUESTIONS_PER_STORY)
+        while len(self.texts) < LONGEST_STORY:
+            for _ in range(BEAT):
+                self._add(self._next())
+            question = self._ask()
+            if question is not None:
+                if left == 0:
+                    return BabiQuestion(
+                        question.question, tuple(self.texts), tuple(sorted(question.support)), question.answer
+                    )
+                left -= 1
+        return None
+
+    def _next(self) -> WorldFact:
+        """What happens now, by the weights of everything that can."""
+        rng, place, holder = self.rng, self.place, self.world.holder
+        options: list[tuple[FactKind, str]] = [("move", actor) for actor in self.cast]
+        weights = [1 / len(self.cast)] * len(self.cast)
+        carried: dict[str, list[str]] = {}
+        for thing, actor in holder.items():
+            carried.setdefault(actor, []).append(thing)
+        loose = [thing for thing in self.things if thing not in holder]
+        for actor in self.cast if loose else ():
+            n = sum(place[thing] == place[actor] for thing in loose)
+            if n:
+                options.append(("take", actor))
+                weights.append(HANDLING_WEIGHT[n])
+        for actor, things in carried.items():
+            options.append(("drop", actor))
+            weights.append(HANDLING_WEIGHT[len(things)])
+        meetings = (
+            [(a, b) for a in carried for b in self.cast if a != b and place[a] == place[b]]
+            if self.task == "qa5"
+            else []
+        )
+        if meetings:
+            options.append(("give", ""))
+            weights.append(GIVING_WEIGHT)
+        kind, actor = rng.choices(options, weights)[0]
+        match kind:
+            case "move":
+                here = place[actor]
+                return WorldFact("move", actor, rng.choice([name for name in PLACES if name != here]))
+            case "take":
+                return WorldFact(
+                    "take", actor, rng.choice([thing for thing in loose if place[thing] == place[actor]])
+                )
+            case "drop":
+                return WorldFact("drop", actor, rng.choice(carried[actor]))
+        giver, receiver = rng.choice(meetings)
+        return WorldFact("give", giver, rng.choice(carried[giver]), receiver)
+
+    def _add(self, fact: WorldFact) -> None:
+        self.world.tell(fact)
+        if fact.kind == "move":
+            self.place[fact.actor] = fact.target
+        for thing, holder in self.world.holder.items():
+            self.place[thing] = self.place[holder]
+        there = fact.kind in ("take", "drop") and (
+            self.rng.random() < THERE_CHANCE or (fact.kind == "take" and self.task != "qa3")
+        )
+        tail = " there" if there else f" to {fact.receiver}" if fact.receiver else ""
+        self.texts.append(f"{fact.actor} {self.rng.choice(WORDINGS[fact.kind])} the {fact.target}{tail}.")
+
+    def _ask(self) -> WorldQuestion | None:
+        """What is asked now, if anything: about one of those to whom something happened lately."""
+        rng, world = self.rng, self.world
+        match self.task:
+            case "qa1":
+                return world.answer(f"Where is {rng.choice(self._recent(world.moves))}?")
+            case "qa2":
+                subjects = [[one] for thing in self._recent(world.touched) if (one := world.where_is(thing))]
+            case "qa3":
+                subjects = [
+                    answer for thing in self._recent(world.touched) if (answer := world.all_where_was(thing))
+                ]
+            case _:
+                gifts = {world.facts[row].target: [row] for row in world.gifts}
+                subjects = [
+                    answer for thing in self._recent(gifts) if (answer := world.who_gave(gifts[thing][0]))
+                ]
+        if not subjects:
+            return None
+        questions = rng.choice(subjects)
+        weights = [2 if question.question.startswith("What") else 1 for question in questions]
+        return rng.choices(questions, weights)[0]
+
+    def _recent(self, rows: dict[str, list[int]]) -> list[str]:
+        """The names whose last row is recent."""
+        return [name for name, places in rows.items() if places[-1] >= len(self.texts) - RECENT]
+
+
+def story_key(facts: Iterable[str], question: str) -> str:
+    """Hash of a story and its question, the same whatever the case and blanks."""
+    text = "\n".join(" ".join(sentence.casefold().split()) for sentence in (*facts, question))
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def story_keys(questions: Iterable[BabiQuestion]) -> set[str]:
+    """The keys of many questions, of a test file for one."""
+    return {story_key(question.facts, question.question) for question in questions}

@@ -1,0 +1,220 @@
+"""Every task that can be evaluated, by its name.
+
+Where its examples come from, its defaults, and a sentence that describes what was loaded.
+
+    qa1 ... qa5                      bAbI questions over books (BabiLong)
+    niah-single-1 ... niah-multiquery    needles (RULER)
+    generated                        the project's own documents
+    hotpotqa, musique, 2wiki, nq, squad, clapnq        questions over their own paragraphs
+    hotpotqa-long, ...               the same over all paragraphs of the set and books, up to a length
+    a path                           a file or BEIR folder that `qa_sets` reads
+Decides that short haystacks are cut from a part of the books, so that loading takes a second and hundreds of
+questions share vectors. Training and test parts never mix: the noise of a test part is books/eval or essays,
+that of a training part books/train.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from core.base.errors import BadRequest
+from core.ingest.tokenizer import Tokenizer
+from core.lab.tasks.babi import Part
+from core.lab.tasks.babi_world import TASKS as BABI_TASKS
+from core.lab.tasks.babilong import babilong_examples, name_length, parse_length
+from core.lab.tasks.data import babi_folder
+from core.lab.tasks.example import Example
+from core.lab.tasks.generated import generated_examples
+from core.lab.tasks.noise import Source, read_noise
+from core.lab.tasks.qa_sets import FOLDERS, read_qa
+from core.lab.tasks.ruler import VARIANTS, hay_of, long_qa, needle_examples
+
+PACKED = 64
+"""Tokens up to which prose around needles is packed: Q-RAG's chunk size for RULER (appendix H)."""
+NOISE_POOL = 300_000
+"""Tokens of noise that haystacks shorter than this are cut from."""
+PARTS: tuple[Part, ...] = ("train", "test")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class TaskSet:
+    """Loaded examples."""
+
+    name: str
+    examples: tuple[Example, ...]
+    left_out: int
+    """Questions that don't fit in the length asked for."""
+    description: str
+    step_budget: int
+    """Steps that the papers, or the number of support chunks, give an agent here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to load of a task."""
+
+    name: str
+    part: Part
+    token_budget: int
+    """0 for tasks whose chunks are given."""
+    n: int | None
+    seed: int
+    data: Path | None
+    tokenizer: Tokenizer
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """How a task is loaded."""
+
+    load: Callable[[Request], tuple[Sequence[Example], int, str]]
+    """Examples, how many were left out, and of what they consist."""
+    step_budget: int
+    length: str | None = None
+    """Default length; None where a length can't be asked for."""
+    has_training_part: bool = True
+    n: int | None = None
+    """Questions by default; None is all."""
+
+
+def load_task(
+    name: str,
+    *,
+    part: Part = "test",
+    length: str | int | None = None,
+    n: int | None = None,
+    seed: int = 0,
+    data: Path | None = None,
+    tokenizer: Tokenizer,
+) -> TaskSet:
+    """The examples of a task; the same arguments give the same examples.
+
+    Raises BadRequest when there is no such task, it has no such part or length, or its data aren't there.
+    """
+    task = TASKS.get(name) or (_PATH if Path(name).exists() else None)
+    if task is None:
+        raise BadRequest(
+            f"task {name!r} does not exist; choose among {', '.join(TASKS)}, or name a file of questions"
+        )
+    if part not in PARTS or (part == "train" and not task.has_training_part):
+        raise BadRequest(
+            f"{name} has no part {part!r}; choose"
+            f" {' or '.join(PARTS if task.has_training_part else PARTS[1:])}"
+        )
+    if length is not None and task.length is None:
+        raise BadRequest(
+            f"{name} has no length {length}: its chunks are given; leave the length out, or take {name}-long"
+            " where there is one"
+        )
+    if n is not None and n < 1:
+        raise BadRequest(f"n={n} must be at least 1")
+    token_budget = 0 if task.length is None else parse_length(task.length if length is None else length)
+    examples, left_out, what = task.load(
+        Request(name, part, token_budget, n or task.n, seed, data, tokenizer)
+    )
+    if not examples:
+        raise BadRequest(f"no question of {name} fits in {token_budget:,} tokens; ask for a greater length")
+    return TaskSet(
+        name,
+        tuple(examples),
+        left_out,
+        f"{len(examples):,} questions of {what}, seed {seed}",
+        task.step_budget,
+    )
+
+
+def _babi(request: Request) -> tuple[Sequence[Example], int, str]:
+    source = _books(request.part)
+    noise = read_noise(source, request.tokenizer, None, max(NOISE_POOL, request.token_budget), request.data)
+    composed = babilong_examples(
+        request.name,
+        request.part,
+        request.token_budget,
+        request.n,
+        request.seed,
+        noise,
+        tokenizer=request.tokenizer,
+        folder=babi_folder(request.data),
+    )
+    what = (
+        f"bAbI {request.name} ({request.part}), each over {name_length(request.token_budget)} tokens of"
+        f" sentences from {source}"
+    )
+    return composed.examples, composed.left_out, what
+
+
+def _needles(request: Request) -> tuple[Sequence[Example], int, str]:
+    variant = request.name.removeprefix("niah-")
+    hay = hay_of(
+        variant,
+        lambda: read_noise("essays", request.tokenizer, PACKED, data=request.data),
+        request.token_budget,
+        request.seed,
+        request.tokenizer,
+    )
+    examples = needle_examples(
+        variant, request.token_budget, request.n or 1, request.seed, hay, request.tokenizer
+    )
+    return examples, 0, f"{request.name}, needles in {name_length(request.token_budget)} tokens of {hay.name}"
+
+
+def _generated(request: Request) -> tuple[Sequence[Example], int, str]:
+    examples = list(generated_examples(request.token_budget, request.n or 1, request.seed, request.tokenizer))
+    return examples, 0, f"the project's own stories, documents of {name_length(request.token_budget)} tokens"
+
+
+def _qa(request: Request) -> tuple[Sequence[Example], int, str]:
+    part = "eval" if request.part == "test" and request.name in FOLDERS else request.part
+    examples = read_qa(request.name, part, request.data)
+    return _some(examples, request), 0, f"{request.name} ({part}), each over its own paragraphs"
+
+
+def _long_qa(request: Request) -> tuple[Sequence[Example], int, str]:
+    name = request.name.removesuffix("-long")
+    part = "eval" if request.part == "test" else "train"
+    source = _books(request.part)
+    books = read_noise(source, request.tokenizer, PACKED, request.token_budget, request.data)
+    examples, left_out = long_qa(
+        read_qa(name, part, request.data),
+        request.token_budget,
+        books,
+        request.seed,
+        request.tokenizer,
+        request.name,
+    )
+    what = (
+        f"{name} ({part}), each over {name_length(request.token_budget)} tokens of the set's paragraphs and"
+        f" {source}"
+    )
+    return _some(examples, request), left_out, what
+
+
+def _books(part: Part) -> Source:
+    return "books/eval" if part == "test" else "books/train"
+
+
+def _some(examples: Sequence[Example], request: Request) -> Sequence[Example]:
+    """`n` of the examples in their order, which ones decided by the seed."""
+    if request.n is None or request.n >= len(examples):
+        return examples
+    rows = sorted(Random(f"{request.name} {request.seed}").sample(range(len(examples)), request.n))
+    return [examples[row] for row in rows]
+
+
+_QA_STEPS = {"hotpotqa": 2, "musique": 4, "2wiki": 4, "nq": 1, "squad": 1, "clapnq": 4}
+_PATH = Task(_qa, step_budget=4)
+
+TASKS: dict[str, Task] = {
+    **{name: Task(_babi, step_budget=4, length="1K") for name in BABI_TASKS},
+    **{
+        f"niah-{variant}": Task(_needles, step_budget=4, length="4K", has_training_part=False, n=100)
+        for variant in VARIANTS
+    },
+    "generated": Task(_generated, step_budget=4, length="20K", has_training_part=False, n=48),
+    **{name: Task(_qa, step_budget=steps) for name, steps in _QA_STEPS.items()},
+    **{f"{name}-long": Task(_long_qa, step_budget=4, length="32K") for name in _QA_STEPS if name != "clapnq"},
+}
+"""Tasks by name, with the steps of Q-RAG appendix H where it says."""

@@ -1,0 +1,81 @@
+"""Where the data sets lie, and how their JSON lines are read.
+
+A stranger may have made the file. Data sets are not part of the repository; what is in which folder, their
+own README says.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from core.base.errors import BadRequest
+
+VARIABLE = "QRAG_DATA"
+_REMEDY = f"name their folder in {VARIABLE}, or with the command's --data or --data-folder"
+
+
+def data_folder(named: Path | None = None) -> Path:
+    """`named`, else `$QRAG_DATA`. Raises BadRequest where neither is given, or no folder is there."""
+    folder = named or os.environ.get(VARIABLE)
+    if not folder:
+        raise BadRequest(f"no data sets are named; {_REMEDY}")
+    if not Path(folder).is_dir():
+        raise BadRequest(f"the data sets are not in {folder}; put them there, or {_REMEDY}")
+    return Path(folder)
+
+
+def babi_folder(named: Path | None = None) -> Path:
+    """The bAbI files, 10,000 questions a task. Raises BadRequest as `data_folder` does."""
+    return data_folder(named) / "babi" / "en-10k"
+
+
+def json_lines(path: Path, *, max_bytes: int, max_line_bytes: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    """("FILE line N", object) for every line that isn't blank, of a plain or gzipped UTF-8 file.
+
+    Raises BadRequest when the file can't be read, is larger than `max_bytes` unpacked, has a longer line than
+    `max_line_bytes`, or a line that is no JSON object.
+    """
+    read = 0
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            for number, line in enumerate(iter(lambda: file.readline(max_line_bytes + 1), b""), start=1):
+                where = f"{path.name} line {number}"
+                read += len(line)
+                if len(line) > max_line_bytes:
+                    raise BadRequest(
+                        f"{where} has more than {max_line_bytes:,} bytes; split its text into several records"
+                    )
+                if read > max_bytes:
+                    raise BadRequest(
+                        f"{path.name} has more than {max_bytes:,} bytes; split it and read the parts"
+                    )
+                if line.strip():
+                    yield where, _json_object(line, where)
+    except (OSError, EOFError) as error:
+        raise BadRequest(f"{path} can't be read ({error}); check its name and fetch it again") from error
+
+
+def _json_object(line: bytes, where: str) -> dict[str, Any]:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise BadRequest(f"{where} is no JSON ({error}); write one object a line") from None
+    if not isinstance(value, dict):
+        raise BadRequest(f"{where} is JSON, but no object; write one object a line")
+    return value
+
+
+def is_text(value: object) -> bool:
+    """Whether a record's value is a text to encode: JSON allows halves of characters, tokenizers don't."""
+    if not isinstance(value, str):
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

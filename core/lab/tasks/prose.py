@@ -1,0 +1,83 @@
+"""Composes noise.
+
+Paragraphs of plain narrative about weather, a river, trade, letters, food, talk and thoughts. A paragraph
+keeps to one subject and one person, whom it introduces before it says "he" or "she". People here are roles
+("the old bishop"), never names, so that noise can't change an answer. Slots multiply the words: ten million
+tokens repeat a sentence now and then and a paragraph practically never. The words of `lexicon` are single
+tokens.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+
+from core.lab.tasks.lexicon import LEXICON, SUBJECTS, TITLES
+from core.lab.tasks.story import pick
+
+_WORD_OR_MARK = re.compile(r"\w+|[^\w\s]")
+_SLOT = re.compile(r"\{(\w+)\}")
+_PRONOUNS = ({"he": "he", "his": "his", "him": "him"}, {"he": "she", "his": "her", "him": "her"})
+
+
+def count_tokens(text: str) -> int:
+    """Tokens of composed text: its words and its punctuation marks.
+
+    >>> count_tokens("The river rose, and nobody spoke.")
+    8
+    """
+    return len(_WORD_OR_MARK.findall(text))
+
+
+@dataclass(frozen=True, slots=True)
+class _Template:
+    """A pattern ready to fill: its text with %s for each slot, and the slots' names."""
+
+    text: str
+    slots: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, pattern: str) -> _Template:
+        return cls(_SLOT.sub("%s", pattern), tuple(_SLOT.findall(pattern)))
+
+    def fill(self, rng: Random, person: dict[str, str]) -> str:
+        """The sentence, no word chosen twice running. `person` holds the slots of the paragraph's person."""
+        values: list[str] = []
+        for slot in self.slots:
+            value = person.get(slot)
+            if value is None:
+                words = LEXICON[slot]
+                i = int(rng.random() * len(words))
+                value = words[i] if words[i] not in values else words[i - 1]
+            values.append(value)
+        sentence = self.text % tuple(values)
+        start = sentence.startswith("“")
+        return sentence[: start + 1].upper() + sentence[start + 1 :]
+
+
+_OPENINGS = tuple(tuple(map(_Template.parse, subject.openings)) for subject in SUBJECTS)
+_MIDDLES = tuple(tuple(map(_Template.parse, subject.middles)) for subject in SUBJECTS)
+_TITLES = tuple(map(_Template.parse, TITLES))
+
+
+def compose_title(rng: Random) -> str:
+    """A chapter's title, without number or full stop."""
+    return pick(rng, _TITLES).fill(rng, {})
+
+
+def compose_paragraph(rng: Random) -> Iterator[str]:
+    """A paragraph of four to eight sentences: an opening, then others on one subject and one person."""
+    subject = int(rng.random() * len(SUBJECTS))
+    person = {
+        "who": f"the {pick(rng, LEXICON['nature'])} {pick(rng, LEXICON['role'])}",
+        **pick(rng, _PRONOUNS),
+    }
+    yield pick(rng, _OPENINGS[subject]).fill(rng, person)
+    middles = _MIDDLES[subject]
+    first, step = int(rng.random() * len(middles)), pick(rng, (1, 3, 5, 7))
+    for i in range(
+        3 + int(rng.random() * 5)
+    ):  # an odd step walks through all eight patterns before one comes again
+        yield middles[(first + i * step) % len(middles)].fill(rng, person)

@@ -1,0 +1,79 @@
+"""The documents that ship with the app, and their questions.
+
+With the chunks that hold a question's support. Each file of sample_docs has a sidecar
+`<name>.questions.json`; support is written there as quotes, which occur exactly once in the text that
+`core.ingest` reads from the file, so that hits can be shown whatever the chunking. The first sample is what a
+first visit shows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from core.base.errors import BadRequest
+from core.lab.tasks.narrative import TextRange
+from core.base.types import Workspace
+
+SAMPLE_FOLDER = Path(__file__).resolve().parents[2] / "sample_docs"
+SAMPLE_FILES = ("river-chronicle.txt", "beacon-handbook.md", "harbour-almanac.html")
+
+
+@dataclass(frozen=True, slots=True)
+class SampleQuestion:
+    """A question about one sample; `support` are quotes, in the order of the reasoning."""
+
+    id: str
+    question: str
+    answer: str
+    hops: int
+    support: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One document that ships with the app; `key` is its file name."""
+
+    key: str
+    title: str
+    description: str
+    path: Path
+    questions: tuple[SampleQuestion, ...]
+
+
+@cache
+def list_samples() -> tuple[Sample, ...]:
+    """All samples, the one for a first visit first."""
+    return tuple(read_sample(SAMPLE_FOLDER / name) for name in SAMPLE_FILES)
+
+
+def read_sample(path: Path) -> Sample:
+    """A document with its sidecar, generated ones too. Raises OSError where either is missing."""
+    values = json.loads(path.with_suffix(".questions.json").read_text(encoding="utf-8"))
+    questions = (
+        SampleQuestion(**{**question, "support": tuple(question["support"])})
+        for question in values["questions"]
+    )
+    return Sample(path.name, values["title"], values["description"], path, tuple(questions))
+
+
+def span_chunks(workspace: Workspace, document: int, spans: Iterable[TextRange]) -> tuple[int, ...]:
+    """Ids of chunks that hold a part of any span of a document, ascending; a border-crosser counts twice."""
+    return tuple(
+        sorted(
+            {chunk_id for span in spans for chunk_id in workspace.overlapping(document, span.start, span.end)}
+        )
+    )
+
+
+def find_quote(text: str, quote: str) -> TextRange:
+    """Where `quote` first stands in `text`. Raises BadRequest when nowhere."""
+    start = text.find(quote)
+    if start < 0 or not quote:
+        raise BadRequest(
+            f"support {quote!r} is not in the document; quote its text as `ingest --text` prints it"
+        )
+    return TextRange(start, start + len(quote))

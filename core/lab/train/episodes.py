@@ -1,0 +1,434 @@
+"""Playing training episodes and their loss.
+
+One part of a batch, from examples to a scalar (Q-RAG algorithm 1, lines 16 to 29). What keeps it cheap: every
+distinct text of the batch is embedded once a tower, noise never carries a gradient as a candidate, and the
+states' graphs of the rollout serve the loss, so no state is embedded twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from core.encode.checkpoint import CheckpointSpec
+from core.encode.rope import frequencies, on_grid
+from core.methods.qrag.positions import chunk_positions
+from core.lab.tasks.example import Example
+from core.lab.train.config import TrainConfig
+from core.lab.train.payment import Payment, paid_by_support
+from core.lab.train.returns import lambda_returns
+from core.lab.train.towers import TrainableTowers
+
+_MASKED = -1e9
+"""Score of what can't be chosen."""
+_N_TWINS = 5
+"""Of the chunks that read most like support, so many may be taken by mistake."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Played:
+    """What a part of a batch brought. (T, B) tensors; entries beyond an episode's end are 0."""
+
+    loss: torch.Tensor
+    td_loss: float
+    ranking_loss: float
+    q_values: torch.Tensor
+    """Online Q of the chosen chunks."""
+    values: torch.Tensor
+    """V of the states after each choice, by the target towers; the last row only with `bootstrap_at_cap`."""
+    rewards: torch.Tensor
+    returns: torch.Tensor
+    entropy: torch.Tensor
+    """Of the exploring policy, nats."""
+    taken: torch.Tensor
+    """bool: which steps were taken."""
+    completed: list[bool]
+    """Whether each episode took all its support."""
+    n_tokens: int
+    """Tokens embedded by the online towers, special ones left out."""
+
+
+class _Table:
+    """A part's examples, padded: each chunk's row of text, what is free, what is support, what words add."""
+
+    def __init__(self, examples: Sequence[Example], device: torch.device) -> None:
+        self.examples = examples
+        self.texts = list(dict.fromkeys(text for example in examples for text in example.chunks))
+        row = {text: i for i, text in enumerate(self.texts)}
+        self.row = row
+        shape = (len(examples), max(len(example.chunks) for example in examples))
+        rows, free, support = (
+            np.zeros(shape, dtype=np.int64),
+            np.zeros(shape, dtype=bool),
+            np.zeros(shape, dtype=bool),
+        )
+        word_shares = np.zeros(shape, dtype=np.float32)
+        for i, example in enumerate(examples):
+            n = len(example.chunks)
+            rows[i, :n] = [row[text] for text in example.chunks]
+            free[i, :n] = True
+            support[i, list(example.support)] = True
+            word_shares[i, : len(example.word_shares)] = example.word_shares
+        self.rows = torch.from_numpy(rows).to(device)
+        self.free = torch.from_numpy(free).to(device)
+        self.support = torch.from_numpy(support).to(device)
+        self.word_shares = torch.from_numpy(word_shares).to(device)
+
+    def own_texts(self) -> set[str]:
+        """Texts that are no noise: those worth a gradient as candidates."""
+        return {text for example in self.examples for text in example.own_texts}
+
+
+class Scorer:
+    """Q of candidates in torch: <s, R_p a> for whole tables of chunks."""
+
+    def __init__(self, spec: CheckpointSpec, dim: int, device: torch.device) -> None:
+        self.spec = spec
+        every_half = np.tile(frequencies(dim, spec.halves, spec.rope_theta), spec.halves)
+        self._frequencies = torch.from_numpy(every_half).to(device, torch.float32)
+
+    def positions(
+        self, examples: Sequence[Example], chosen: Sequence[Sequence[int]], width: int
+    ) -> torch.Tensor:
+        """(B, width) float32, on the checkpoint's grid; 0 for padding."""
+        out = np.zeros((len(examples), width), dtype=np.float32)
+        for i, (example, ids) in enumerate(zip(examples, chosen, strict=True)):
+            n = len(example.chunks)
+            out[i, :n] = on_grid(
+                chunk_positions(self.spec, np.array([0, n]), ids), self.spec.position_resolution
+            )
+        return torch.from_numpy(out).to(self._frequencies.device)
+
+    def phases(self, positions: torch.Tensor) -> torch.Tensor | None:
+        """(..., D / 2) complex unit numbers that turn vectors at positions (...,); None: nothing turns."""
+        if self.spec.position_kind == "none":
+            return None
+        angles = positions.unsqueeze(-1) * self._frequencies
+        return torch.polar(torch.ones_like(angles), angles)
+
+    def turn(self, vectors: torch.Tensor, phases: torch.Tensor | None) -> torch.Tensor:
+        """R_p v: vectors (..., D), phases as above. Component pairs are complex: turning is one product."""
+        if phases is None:
+            return vectors
+        pairs = torch.view_as_complex(vectors.reshape(*vectors.shape[:-1], -1, 2))
+        return torch.view_as_real(pairs * phases).reshape(vectors.shape)
+
+    def scores(self, states: torch.Tensor, chunks: torch.Tensor, phases: torch.Tensor | None) -> torch.Tensor:
+        """(B, N) Q: states (B, D), chunks (B, N, D)."""
+        return torch.bmm(self.turn(chunks, phases), states.unsqueeze(-1)).squeeze(-1)
+
+
+def play(
+    towers: TrainableTowers,
+    examples: Sequence[Example],
+    config: TrainConfig,
+    alpha: float,
+    generator: torch.Generator,
+    pay: Payment | None = None,
+) -> Played:
+    """Plays one episode an example with the online towers, and forms the loss. Within `towers.formed()`.
+
+    pay: what choices are paid; None: by the support.
+    """
+    part = _Part(
+        towers,
+        examples,
+        config,
+        pay or paid_by_support(penalize_extra_steps=config.penalize_extra_steps),
+    )
+    way = collect(part, alpha, generator)
+    values, returns = targets(part, way, alpha)
+    q_values, td_loss = _td_loss(part, way, returns)
+    ranking_loss = _ranking(part, way)
+    return Played(
+        loss=ranking_loss if part.supervised else td_loss + config.ranking_weight * ranking_loss,
+        td_loss=float(td_loss.detach()),
+        ranking_loss=float(ranking_loss.detach()),
+        q_values=q_values.detach(),
+        values=values[1:],
+        rewards=way.rewards,
+        returns=returns,
+        entropy=way.entropy * way.taken,
+        taken=way.taken,
+        completed=[
+            set(example.support) <= set(ids) for example, ids in zip(examples, way.chosen, strict=True)
+        ],
+        n_tokens=way.n_tokens,
+    )
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Look:
+    """What all episodes of a part see before one choice."""
+
+    texts: list[tuple[str, list[str]]]
+    """Question and chosen chunks of each."""
+    positions: torch.Tensor
+    """(B, N)."""
+    free: torch.Tensor
+    """(B, N) bool."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Way:
+    """Episodes as they were played: T steps, and a look beyond the last."""
+
+    looks: list[_Look]
+    """T + 1."""
+    states: list[torch.Tensor]
+    """(B, D) each, with their graphs."""
+    scores: list[torch.Tensor]
+    """(B, N) each, with their graphs."""
+    actions: list[torch.Tensor]
+    """(B,) each; what lies beyond an episode's end means nothing."""
+    chosen: list[list[int]]
+    """Chunks of each episode, those that it began with first."""
+    ends: torch.Tensor
+    """(B,) steps of each."""
+    rewards: torch.Tensor
+    """(T, B)."""
+    entropy: torch.Tensor
+    """(T, B)."""
+    taken: torch.Tensor
+    """(T, B) bool."""
+    n_tokens: int
+
+
+class _Part:
+    """A part of a batch with the vectors of its chunks."""
+
+    def __init__(
+        self, towers: TrainableTowers, examples: Sequence[Example], config: TrainConfig, pay: Payment
+    ) -> None:
+        self.towers, self.examples, self.config, self.pay = towers, examples, config, pay
+        self.table = _Table(examples, towers.device)
+        self.scorer = Scorer(towers.spec, towers.dim, towers.device)
+        self.supervised = config.objective == "supervised"
+        self.ranks = self.supervised or config.ranking_weight > 0
+        self.chunks, self.with_gradient = _embed_candidates(towers, self.table, with_gradient=self.ranks)
+        self.words = towers.spec.word_weight * self.table.word_shares
+
+    def look(self, chosen: Sequence[Sequence[int]], free: torch.Tensor) -> _Look:
+        """The states after these choices."""
+        texts = [
+            (example.question, _state_texts(self.towers.spec, example, ids))
+            for example, ids in zip(self.examples, chosen, strict=True)
+        ]
+        return _Look(texts, self.scorer.positions(self.examples, chosen, free.shape[1]), free.clone())
+
+    def scores(self, states: torch.Tensor, candidates: torch.Tensor, look: _Look) -> torch.Tensor:
+        """(B, N) Q; states (B, D), candidates (B, N, D)."""
+        phases = self.scorer.phases(look.positions)
+        return (self.scorer.scores(states, candidates, phases) + self.words).masked_fill(~look.free, _MASKED)
+
+
+def collect(part: _Part, alpha: float, generator: torch.Generator) -> _Way:
+    """Plays episodes in lockstep by the exploring policy, or along their support where that is learned."""
+    towers, config, table = part.towers, part.config, part.table
+    candidates = functional.embedding(table.rows, part.chunks)
+    chosen = [[] if part.supervised else _start(example, config, generator) for example in part.examples]
+    n_given = [len(ids) for ids in chosen]
+    ends = torch.tensor(
+        [
+            min(len(e.support) if part.supervised else config.steps, len(e.chunks)) - n
+            for e, n in zip(part.examples, n_given, strict=True)
+        ],
+        device=towers.device,
+    )
+    n_steps = int(ends.max())
+    free = table.free.clone()
+    for i, ids in enumerate(chosen):
+        free[i, ids] = False
+    looks = [part.look(chosen, free)]
+    states: list[torch.Tensor] = []
+    scores: list[torch.Tensor] = []
+    actions: list[torch.Tensor] = []
+    entropy = torch.zeros((n_steps, len(part.examples)), device=towers.device)
+    n_tokens = towers.count_tokens(table.texts)
+    for t in range(n_steps):
+        look = looks[t]
+        # A state that reads no choices is the question, embedded once.
+        states.append(towers.embed_states(look.texts) if t == 0 or towers.spec.reads_choices else states[0])
+        scores.append(part.scores(states[t], candidates, look))
+        n_tokens += towers.count_tokens(text for query, parts in look.texts for text in (query, *parts))
+        with torch.no_grad():
+            if part.supervised:
+                # Any support that is left, else anything free: past an episode's end, where nothing counts.
+                weights = (table.support & free).float() + 1e-9 * free.float() + 1e-30
+                action = torch.multinomial(weights, 1, generator=generator)[:, 0]
+            else:
+                action, entropy[t] = _explore(scores[t], alpha, config.top_k_actions, generator)
+        actions.append(action)
+        for i, chunk_id in enumerate(action.tolist()):
+            if t < ends[i]:
+                chosen[i].append(chunk_id)
+                free[i, chunk_id] = False
+        looks.append(part.look(chosen, free))
+    reward = torch.zeros_like(entropy)
+    for i, paid in enumerate(part.pay(part.examples, chosen)):
+        reward[: len(paid) - n_given[i], i] = torch.tensor(paid[n_given[i] :])
+    taken = torch.arange(n_steps, device=towers.device)[:, None] < ends
+    return _Way(looks, states, scores, actions, chosen, ends, reward, entropy, taken, n_tokens)
+
+
+@torch.no_grad()
+def targets(part: _Part, way: _Way, alpha: float) -> tuple[torch.Tensor, torch.Tensor]:
+    """((T + 1, B) state values by the target towers, the first left out, (T, B) returns); zeros if unused."""
+    towers, config, n_steps = part.towers, part.config, len(way.states)
+    values = torch.zeros((n_steps + 1, len(part.examples)), device=towers.device)
+    if part.supervised:
+        return values, torch.zeros_like(way.rewards)
+    # Targets are constants: from the target towers, else from the online ones without their gradient.
+    chunks = (
+        towers.embed_chunks(part.table.texts, target=True) if config.target_towers else part.chunks.detach()
+    )
+    candidates = functional.embedding(part.table.rows, chunks)
+    # V(s_0) enters no return, and V(s_T) only one that goes on beyond the cap.
+    for t in range(1, n_steps + 1 if config.bootstrap_at_cap else n_steps):
+        look = way.looks[t]
+        fresh = config.target_towers or t == n_steps  # beyond the cap no online vector was made
+        state = towers.embed_states(look.texts, target=True) if fresh else way.states[t].detach()
+        values[t] = _state_values(part.scores(state, candidates, look), alpha, config)
+    # Backwards through each episode; what lies behind its end is cut off there.
+    returns = lambda_returns(
+        way.rewards,
+        values,
+        gamma=config.gamma,
+        trace_lambda=config.trace_lambda,
+        ends=way.ends,
+        bootstrap_at_cap=config.bootstrap_at_cap,
+    )
+    return values, returns
+
+
+def _td_loss(part: _Part, way: _Way, returns: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """((T, B) Q of what was chosen, mean squared distance of them from their returns)."""
+    if part.supervised:
+        return torch.zeros_like(returns), torch.zeros((), device=returns.device)
+
+    def of_chosen(table: torch.Tensor, action: torch.Tensor) -> torch.Tensor:
+        return table.gather(1, action[:, None])[:, 0]
+
+    rows = torch.stack([of_chosen(part.table.rows, action) for action in way.actions])
+    acted = zip(way.looks, way.actions, strict=False)
+    positions = torch.stack([of_chosen(look.positions, action) for look, action in acted])
+    vectors = _with_gradient(part.towers, part.table, part.chunks, part.with_gradient, rows)
+    chosen = functional.embedding(rows, vectors)
+    turned = part.scorer.turn(chosen, part.scorer.phases(positions))
+    content = (torch.stack(way.states) * turned).sum(-1)
+    words = torch.stack([of_chosen(part.words, action) for action in way.actions])
+    q_values = (content + words) * way.taken
+    squares = (q_values - returns) ** 2
+    return q_values, squares.sum() / way.taken.sum()
+
+
+def _ranking(part: _Part, way: _Way) -> torch.Tensor:
+    """Mean ranking loss of the steps that were taken; 0 where nothing is learned from support."""
+    loss = torch.zeros((), device=way.taken.device)
+    if part.ranks:
+        for look, scores, running in zip(way.looks, way.scores, way.taken, strict=False):
+            support = part.table.support & look.free
+            loss = loss + _ranking_loss(scores, support, look.free, running, part.config.ranking_temperature)
+    return loss / way.taken.sum()
+
+
+def _start(example: Example, config: TrainConfig, generator: torch.Generator) -> list[int]:
+    """Chunks that an episode begins with, in random order: none; or a random part of its support, never all
+    of it, and in half of these a chunk that reads like support. One step at least is left.
+    """
+    if (
+        config.exploring_starts == 0
+        or torch.rand((), generator=generator, device=generator.device) >= config.exploring_starts
+    ):
+        return []
+
+    def below(n: int) -> int:
+        return int(torch.randint(n, (), generator=generator, device=generator.device))
+
+    order = torch.randperm(len(example.support), generator=generator, device=generator.device).tolist()
+    first = [example.support[row] for row in order[: below(min(len(example.support), config.steps))]]
+    twins = _twins(example)
+    if below(2) and twins and len(first) < config.steps - 1:
+        first.insert(below(len(first) + 1), twins[below(len(twins))])
+    return first
+
+
+def _twins(example: Example) -> list[int]:
+    """An example's own chunks beside its support that share most words with it: what an agent mistakes."""
+    words = {word for row in example.support for word in example.chunks[row].split()}
+    others = [row for row in example.own_ids if row not in example.support]
+    return sorted(others, key=lambda row: len(words.intersection(example.chunks[row].split())), reverse=True)[
+        :_N_TWINS
+    ]
+
+
+def _state_texts(spec: CheckpointSpec, example: Example, chosen: Sequence[int]) -> list[str]:
+    if not spec.reads_choices:
+        return []
+    order = sorted(chosen) if spec.state_order == "document" else chosen
+    return [example.chunks[chunk_id] for chunk_id in order]
+
+
+def _embed_candidates(
+    towers: TrainableTowers, table: _Table, *, with_gradient: bool
+) -> tuple[torch.Tensor, set[str]]:
+    """((texts, D) online vectors of all distinct texts, the texts whose vectors carry a gradient)."""
+    hot = table.own_texts() if with_gradient else set()
+    order = sorted(range(len(table.texts)), key=lambda i: table.texts[i] in hot)
+    n_cold = len(table.texts) - len(hot)
+    with torch.no_grad():
+        cold = towers.embed_chunks([table.texts[i] for i in order[:n_cold]])
+    warm = towers.embed_chunks([table.texts[i] for i in order[n_cold:]])
+    return torch.cat([cold, warm])[torch.argsort(torch.tensor(order)).to(towers.device)], hot
+
+
+def _with_gradient(
+    towers: TrainableTowers, table: _Table, chunks: torch.Tensor, hot: set[str], rows: torch.Tensor
+) -> torch.Tensor:
+    """The vectors again, those of the chosen rows with a gradient."""
+    missing = [row for row in sorted(set(rows.flatten().tolist())) if table.texts[row] not in hot]
+    if not missing:
+        return chunks
+    return chunks.index_copy(
+        0,
+        torch.tensor(missing, device=towers.device),
+        towers.embed_chunks([table.texts[row] for row in missing]),
+    )
+
+
+def _state_values(scores: torch.Tensor, alpha: float, config: TrainConfig) -> torch.Tensor:
+    """(B,) soft values (eq. 4), or the largest Q without soft values; 0 where nothing is left to choose."""
+    best = _best(scores, config.top_k_actions).values
+    values = alpha * torch.logsumexp(best / alpha, 1) if config.soft_values else best[:, 0]
+    return torch.where(scores.amax(1) > _MASKED / 2, values, 0.0)
+
+
+def _explore(
+    scores: torch.Tensor, alpha: float, top_k: int | None, generator: torch.Generator
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """((B,) actions sampled from the Boltzmann policy (eq. 3) over the best chunks, (B,) its entropy)."""
+    best = _best(scores, top_k)
+    below_best = best.values - best.values[:, :1]
+    policy = (below_best / alpha).softmax(1)
+    drawn = torch.multinomial(policy, 1, generator=generator)
+    actions = best.indices.gather(1, drawn)[:, 0]
+    surprise = -policy.clamp_min(1e-12).log()
+    return actions, (policy * surprise).sum(1)
+
+
+def _best(scores: torch.Tensor, top_k: int | None) -> torch.return_types.topk:
+    return scores.topk(min(top_k or scores.shape[1], scores.shape[1]), 1)
+
+
+def _ranking_loss(
+    scores: torch.Tensor, support: torch.Tensor, free: torch.Tensor, running: torch.Tensor, temperature: float
+) -> torch.Tensor:
+    """Sum over running states with support left of -log p, p: that the policy at `temperature` takes some."""
+    logits = scores / temperature
+    of_wanted = torch.logsumexp(logits.masked_fill(~support, _MASKED), 1)
+    of_free = torch.logsumexp(logits.masked_fill(~free, _MASKED), 1)
+    return torch.where(running & support.any(1), of_free - of_wanted, 0.0).sum()

@@ -1,0 +1,396 @@
+"""Training of the light RES-RAG policy.
+
+Warm-up on labels, then GRPO on the joint reward (RES-RAG section 3.4). The encoder is frozen, so what the
+policy sees of a question is computed once; after that an update is a small network and the reader, whose F1
+of every distinct set is kept. The policy takes chunks independently; a sampled set larger than the question's
+budget is cut to its likeliest chunks before anybody reads it, as a set is served. A budget is drawn for each
+question. Decides which labels the consistency compares with: the support where the data knows it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Literal, get_args
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional
+
+from core.answer.protocol import Reader
+from core.base.config import check_numbers
+from core.encode.encoder import DualEncoder
+from core.base.errors import BadRequest
+from core.base.metrics import answer_f1, fact_recall
+from core.methods.resrag.action import Action, action_of, chunk_ids_of
+from core.methods.resrag.card import CARD_FILE, PolicyCard
+from core.methods.resrag.features import QuestionFeatures, look
+from core.methods.resrag.labels import similarity_labels
+from core.methods.resrag.objective import (
+    CLIP_RANGE,
+    STABILISER,
+    clipped_objective,
+    divergence,
+    group_advantages,
+    set_log_probability,
+)
+from core.methods.resrag.policy import EvidencePolicy, save_policy
+from core.methods.resrag.reward import Reward, RewardConfig, joint_reward
+from core.methods.resrag.sets import most_probable_set
+from core.base.statistics import mean
+from core.lab.train.set_questions import SetQuestion, indexed
+from core.lab.train.sitting import Sitting, TrainEvent
+
+BUDGETS = (1, 2, 3, 4, 6, 8)
+"""Drawn from in training."""
+VALIDATION_BUDGET = 8
+Labels = Literal["support", "similarity"]
+"""What the warm-up imitates and eq. 13 compares with: known support, or the chunks of eq. 16."""
+_LEAST = {
+    "updates": 1,
+    "warmup_updates": 0,
+    "questions": 1,
+    "group": 2,
+    "passes": 1,
+    "hidden": 1,
+    "validate_every": 1,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetTrainConfig:
+    """One training of a policy. Table 4's values where they apply to a policy that is no language model."""
+
+    updates: int = 340
+    """Gradient steps, the warm-up's included."""
+    warmup_updates: int = 300
+    """Of these, the first that imitate the labels."""
+    questions: int = 12
+    """Questions of one update."""
+    group: int = 4
+    """W, sets drawn for each question."""
+    passes: int = 2
+    """Gradient steps on the same sets, whose ratio is clipped."""
+    hidden: int = 48
+    """Width of the policy's layers."""
+    learning_rate: float = 2e-3
+    """Of Adam; the paper's 1e-5 is a language model's."""
+    beta: float = 0.05
+    """Weight of the divergence from the policy after the warm-up."""
+    clip_range: float = CLIP_RANGE
+    """Of the ratio (eq. 20)."""
+    stabiliser: float = STABILISER
+    """Of the advantages (eq. 18)."""
+    threshold: float = 0.41
+    """Cosine above which a chunk has a similarity label; the paper's 0.4 in this encoder's scale."""
+    labels: Labels = "support"
+    """What the warm-up imitates and the consistency compares with."""
+    reward: RewardConfig = field(default_factory=RewardConfig)
+    validate_every: int = 340
+    """Updates between validations."""
+    seed: int = 0
+    """Of everything random."""
+
+    def __post_init__(self) -> None:
+        """Raises BadRequest on a value out of range."""
+        check_numbers(self, _LEAST)
+        check_phases(self.updates, self.warmup_updates, self.labels)
+
+
+def check_phases(updates: int, warmup_updates: int, labels: str) -> None:
+    """What holds of any training on evidence sets, by warm-up and GRPO. Raises BadRequest."""
+    if warmup_updates > updates:
+        raise BadRequest(f"warmup updates {warmup_updates} are more than all {updates} updates; choose fewer")
+    if labels not in get_args(Labels):
+        raise BadRequest(f"labels {labels!r} are unknown; choose {' or '.join(get_args(Labels))}")
+
+
+@dataclass(frozen=True, eq=False)
+class SeenQuestion:
+    """A question with all that its rewards and gradients need."""
+
+    asked: SetQuestion
+    look: QuestionFeatures
+
+    @property
+    def sizes(self) -> list[int]:
+        """(M,) chunks of each document."""
+        return [len(table) for table in self.asked.workspace.tables]
+
+
+def see(questions: Sequence[SetQuestion], encoder: DualEncoder) -> list[SeenQuestion]:
+    """What the policy sees of each question."""
+    return [
+        SeenQuestion(question, look(question.question, corpus, encoder))
+        for question, corpus in indexed(questions, encoder)
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetsRecord:
+    """What the card says beside the configuration."""
+
+    name: str
+    encoder: str
+    """Checkpoint whose vectors the policy reads."""
+    reader: str
+    questions: dict[str, int]
+    """To train on, by set."""
+
+
+class AnswerScores:
+    """F1 of the reader's answer from a set of chunks; every distinct set is read once."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._f1_of: dict[tuple[str, tuple[int, ...]], float | None] = {}
+
+    def of(self, pairs: Sequence[tuple[SetQuestion, Sequence[int]]]) -> list[float | None]:
+        """None where the answer is empty."""
+        keys = [(question.id, tuple(sorted(ids))) for question, ids in pairs]
+        new = {
+            key: question for key, (question, _) in zip(keys, pairs, strict=True) if key not in self._f1_of
+        }
+        passages = [
+            [question.workspace[chunk_id].text for chunk_id in key[1]] for key, question in new.items()
+        ]
+        answers = self._reader.read_many([question.question for question in new.values()], passages)
+        for (key, question), answer in zip(new.items(), answers, strict=True):
+            self._f1_of[key] = answer_f1(answer.text, question.answers) if answer.text else None
+        return [self._f1_of[key] for key in keys]
+
+
+class SetTrainer:
+    """One training; `run` generates its events, and closing it stops between two updates. A `Learner`."""
+
+    def __init__(
+        self,
+        config: SetTrainConfig,
+        questions: Sequence[SeenQuestion],
+        held_out: Sequence[SeenQuestion],
+        reader: Reader,
+        folder: Path,
+        about: SetsRecord,
+    ) -> None:
+        """Raises BadRequest for no questions, and when `folder` holds another training."""
+        if not questions or not held_out:
+            raise BadRequest(
+                f"{len(questions)} questions to train on and {len(held_out)} to validate with are too few;"
+                " give at least one of each"
+            )
+        self.config, self.questions, self.held_out = config, questions, held_out
+        self.about, self.scores = about, AnswerScores(reader)
+        torch.manual_seed(config.seed)
+        self.policy, self.reference = EvidencePolicy(config.hidden), EvidencePolicy(config.hidden)
+        rows = np.concatenate(
+            [
+                question.look.with_budget(budget)
+                for question in questions
+                for budget in (BUDGETS[0], BUDGETS[-1])
+            ]
+        )
+        self.policy.mean.copy_(torch.from_numpy(rows.mean(axis=0)))
+        self.policy.spread.copy_(torch.from_numpy(rows.std(axis=0) + 1e-3))
+        self.reference.load_state_dict(self.policy.state_dict())
+        self.optimizer = torch.optim.Adam(self.policy.parameters(), lr=config.learning_rate)
+        self.sitting = Sitting(folder, {"config": asdict(config), **asdict(about)})
+        self.sitting.resume(self._restore)
+
+    def run(self) -> Generator[TrainEvent]:
+        """Trains to the end, or until closed; yields each event after it was written."""
+        n_parameters = sum(parameter.numel() for parameter in self.policy.parameters())
+        started = {"config": asdict(self.config), **asdict(self.about), "n_parameters": n_parameters}
+        return self.sitting.run(self, self.config.updates, self.config.validate_every, **started)
+
+    def step(self, update: int) -> TrainEvent:
+        rng = Random(f"evidence sets {self.config.seed} {update}")
+        drawn = [
+            (question, rng.choice(BUDGETS))
+            for question in rng.sample(self.questions, min(self.config.questions, len(self.questions)))
+        ]
+        if update < self.config.warmup_updates:
+            return {"phase": "warm-up"} | self._imitate(drawn)
+        if update == self.config.warmup_updates:
+            self.reference.load_state_dict(self.policy.state_dict())
+        return {"phase": "grpo"} | self._reinforce(drawn, rng)
+
+    def _imitate(self, drawn: Sequence[tuple[SeenQuestion, int]]) -> dict[str, float]:
+        """The likelihood of the labelled sets."""
+        losses = []
+        for question, budget in drawn:
+            labelled = _flags(
+                chunk_ids_of(self._labels(question), question.asked.workspace.borders),
+                len(question.look.cosines),
+            )
+            losses.append(
+                functional.binary_cross_entropy_with_logits(
+                    self._log_odds(question, budget), labelled, reduction="sum"
+                )
+            )
+        loss = torch.stack(losses).mean()
+        self._descend(loss)
+        return {"loss": round(float(loss.detach()), 4)}
+
+    def _reinforce(self, drawn: Sequence[tuple[SeenQuestion, int]], rng: Random) -> dict[str, float]:
+        """Eq. 17 to 21 on one draw of sets."""
+        generator = torch.Generator().manual_seed(rng.getrandbits(62))
+        with torch.no_grad():
+            before = [self._log_odds(question, budget) for question, budget in drawn]
+            sets = [
+                torch.bernoulli(torch.sigmoid(odds).expand(self.config.group, -1), generator=generator)
+                for odds in before
+            ]
+            behaviour = [set_log_probability(odds, taken) for odds, taken in zip(before, sets, strict=True)]
+            reference = [self._log_odds(question, budget, self.reference) for question, budget in drawn]
+        served = [
+            [_cut(taken.numpy() > 0, odds.numpy(), budget) for taken in group]
+            for group, odds, (_, budget) in zip(sets, before, drawn, strict=True)
+        ]
+        rewards = self._rewards(
+            [
+                (question, chosen)
+                for (question, _), group in zip(drawn, served, strict=True)
+                for chosen in group
+            ]
+        )
+        totals = np.array([reward.total for reward in rewards]).reshape(len(drawn), self.config.group)
+        advantages = torch.from_numpy(group_advantages(totals, self.config.stabiliser)).float()
+        divergences = []
+        for _ in range(self.config.passes):
+            terms = []
+            for i, (question, budget) in enumerate(drawn):
+                odds = self._log_odds(question, budget)
+                gained = clipped_objective(
+                    set_log_probability(odds, sets[i]), behaviour[i], advantages[i], self.config.clip_range
+                ).mean()
+                apart = divergence(odds, reference[i])
+                divergences.append(float(apart.detach()))
+                terms.append(gained - self.config.beta * apart)
+            self._descend(-torch.stack(terms).mean())
+        measured = {
+            "reward": totals.mean(),
+            "spread": totals.std(axis=1).mean(),
+            "divergence": np.mean(divergences),
+        }
+        measured |= {
+            name: np.mean([getattr(reward, name) for reward in rewards])
+            for name in ("answer", "consistency", "penalty")
+        }
+        measured["chunks"] = np.mean([len(chosen) for group in served for chosen in group])
+        return {name: round(float(value), 4) for name, value in measured.items()}
+
+    def validate(self, *, is_last: bool) -> TrainEvent:
+        """See `Learner`. The score is the mean reward of the most probable sets."""
+        chosen = [
+            most_probable_set(
+                self.policy.chances(seen.look.with_budget(VALIDATION_BUDGET)), VALIDATION_BUDGET
+            )
+            for seen in self.held_out
+        ]
+        rewards = self._rewards(list(zip(self.held_out, chosen, strict=True)))
+        f1 = self.scores.of([(seen.asked, ids) for seen, ids in zip(self.held_out, chosen, strict=True)])
+        totals = [reward.total for reward in rewards]
+        scores = {
+            "reward": round(float(np.mean(totals)), 4),
+            "answer_f1": round(mean(value or 0.0 for value in f1) or 0.0, 4),
+            "recall": round(
+                mean(
+                    fact_recall(ids, seen.asked.support)
+                    for seen, ids in zip(self.held_out, chosen, strict=True)
+                )
+                or 0.0,
+                4,
+            ),
+            "chunks": round(float(np.mean(list(map(len, chosen)))), 3),
+        }
+        candidate = self.sitting.new_candidate()
+        card = PolicyCard(
+            name=self.about.name,
+            hidden=self.config.hidden,
+            encoder=self.about.encoder,
+            training={
+                **self.sitting.record,
+                "questions": self.about.questions,
+                "config": asdict(self.config),
+            },
+            scores={"validation": scores | {"n": len(self.held_out), "budget": VALIDATION_BUDGET}},
+        )
+        save_policy(candidate, self.policy, card)
+        warm = self.sitting.update <= self.config.warmup_updates < self.config.updates
+        error = float(np.std(totals) / math.sqrt(len(totals)))
+        best = -math.inf if warm else scores["reward"]
+        return {"score": scores["reward"], "scores": scores} | self.sitting.offer(
+            candidate, best, error, is_last=is_last, last_file=CARD_FILE
+        )
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        adam = {f"adam.{name}.{key}": value for name, key, value in self._adam()}
+        policies = {"policy": self.policy, "reference": self.reference}
+        return adam | {
+            f"{kind}.{name}": value
+            for kind, policy in policies.items()
+            for name, value in policy.state_dict().items()
+        }
+
+    def _adam(self) -> list[tuple[str, str, torch.Tensor]]:
+        parameters = self.policy.named_parameters()
+        return [
+            (name, key, value)
+            for name, parameter in parameters
+            for key, value in self.optimizer.state[parameter].items()
+        ]
+
+    def _restore(self, saved: dict[str, torch.Tensor]) -> None:
+        for kind, policy in (("policy", self.policy), ("reference", self.reference)):
+            policy.load_state_dict(
+                {
+                    name.removeprefix(f"{kind}."): value
+                    for name, value in saved.items()
+                    if name.startswith(f"{kind}.")
+                }
+            )
+        for name, parameter in self.policy.named_parameters():
+            self.optimizer.state[parameter] = {
+                key: saved[f"adam.{name}.{key}"] for key in ("step", "exp_avg", "exp_avg_sq")
+            }
+
+    def _log_odds(
+        self, question: SeenQuestion, budget: int, policy: EvidencePolicy | None = None
+    ) -> torch.Tensor:
+        odds: torch.Tensor = (policy or self.policy)(torch.from_numpy(question.look.with_budget(budget)))
+        return odds
+
+    def _descend(self, loss: torch.Tensor) -> None:
+        self.optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        nn.utils.clip_grad_norm_(self.policy.parameters(), 1.0)
+        self.optimizer.step()
+
+    def _labels(self, seen: SeenQuestion) -> Action:
+        borders = seen.asked.workspace.borders
+        if self.config.labels == "support":
+            return action_of(seen.asked.support, borders)
+        return similarity_labels(seen.look.cosines, borders, self.config.threshold)
+
+    def _rewards(self, chosen: Sequence[tuple[SeenQuestion, Sequence[int]]]) -> list[Reward]:
+        f1 = self.scores.of([(seen.asked, ids) for seen, ids in chosen])
+        return [self._reward(seen, ids, value) for (seen, ids), value in zip(chosen, f1, strict=True)]
+
+    def _reward(self, seen: SeenQuestion, ids: Sequence[int], f1: float | None) -> Reward:
+        action = action_of(ids, seen.asked.workspace.borders)
+        return joint_reward(action, self._labels(seen), seen.sizes, f1, self.config.reward)
+
+
+def _flags(ids: Sequence[int], n: int) -> torch.Tensor:
+    flags = torch.zeros(n)
+    flags[list(ids)] = 1.0
+    return flags
+
+
+def _cut(taken: np.ndarray, odds: np.ndarray, budget: int) -> list[int]:
+    """A sampled set as it is served: at most `budget` of its chunks, the likeliest."""
+    return most_probable_set(np.where(taken, odds, -np.inf), budget, -math.inf)

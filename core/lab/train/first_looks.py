@@ -1,0 +1,161 @@
+"""Questions for a reranker of first looks.
+
+Questions about whole documents (`core.lab.reader.natural.training_questions`); the agent's first look at each
+gives its candidates, which are computed once and kept in the folder of the training. A chunk that holds a
+quote competes with some of the best others. A validation reranks the candidates of held-back documents with
+each of some weights: the share of quotes among the first four.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from core.lab.reader.natural import holding_chunks, training_questions
+from core.corpus.bm25 import WordIndex, words_of
+from core.encode.checkpoint import CheckpointSpec
+from core.encode.encoder import DualEncoder, fast_dtype, find_device
+from core.encode.reranker import Reranker
+from core.base.errors import BadRequest
+from core.methods.qrag.reranked import rerank_parts
+from core.lab.tasks.data import data_folder
+from core.lab.tasks.documents import DocumentFolder, DocumentQuestion, each_document, read_document_questions
+from core.lab.train.contests import COMPETE, Contest
+
+WEIGHTS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
+"""Of the reranker's log-odds in Q, tried by each validation."""
+K = 4
+"""Chunks of the evidence in a validation, as people get them."""
+NEAREST = 32
+"""Candidates of a question: the best chunks by the agent's Q."""
+FARTHEST = 60
+"""A chunk of the support ranked below that is not learned: no reranker would ever read it."""
+_FILES = {"train": "train-candidates.jsonl.gz", "validation": "validation-candidates.jsonl.gz"}
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """A question and what the agent's first look puts first, with the chunks that hold its quotes."""
+
+    question: str
+    texts: tuple[str, ...]
+    """Q falling."""
+    q_values: tuple[float, ...]
+    quotes: tuple[tuple[int, ...], ...]
+    """Of each quote the candidates that hold it together; -1 stands for one that is none."""
+
+    @property
+    def support(self) -> list[int]:
+        """Candidates that hold a quote."""
+        return sorted({i for quote in self.quotes for i in quote if i >= 0})
+
+
+def candidates_of(
+    encoder: DualEncoder, questions: Iterable[DocumentQuestion], documents: DocumentFolder
+) -> Iterator[Candidates]:
+    """Each document's questions whose quotes are found. Chunks with part of a quote are no candidates."""
+    answerable = [question for question in questions if question.quotes]
+    for workspace, placed in each_document(answerable, documents, encoder.tokenizer):
+        texts = workspace.texts()
+        vectors, words = encoder.encode_chunks(texts), WordIndex(texts)
+        for question, places in placed:
+            (state,) = encoder.encode_states([encoder.state_tokens(question.question, [])])
+            q_values = vectors @ state + encoder.spec.word_weight * words.shares(words_of(question.question))
+            holding = [holding_chunks(workspace.tables[0], [place]) for place in places]
+            support = {chunk_id for quote in holding for chunk_id in quote}
+            touched = {i for place in places for i in workspace.overlapping(0, *place)} - support
+            ranked = [i for i in np.argsort(-q_values, kind="stable").tolist() if i not in touched]
+            kept = [i for rank, i in enumerate(ranked[:FARTHEST]) if rank < NEAREST or i in support]
+            quotes = tuple(tuple(kept.index(i) if i in kept else -1 for i in quote) for quote in holding)
+            yield Candidates(
+                question.question,
+                tuple(texts[i] for i in kept),
+                tuple(float(q_values[i]) for i in kept),
+                quotes,
+            )
+
+
+def recall_by_weight(
+    candidates: Sequence[Candidates], log_odds: Sequence[np.ndarray], pool: int
+) -> np.ndarray:
+    """(WEIGHTS, questions): share of the quotes of each question whose chunks are all among the first K."""
+    recall = np.zeros((len(WEIGHTS), len(candidates)))
+    for column, (one, odds) in enumerate(zip(candidates, log_odds, strict=True)):
+        for row, weight in enumerate(WEIGHTS):
+            q_values = np.array(one.q_values)
+            q_values[:pool] += rerank_parts(odds, weight)
+            first = set(np.argsort(-q_values, kind="stable")[:K].tolist())
+            recall[row, column] = np.mean([first.issuperset(quote) for quote in one.quotes])
+    return recall
+
+
+class FirstLooks:
+    """See the module; a `Contests`."""
+
+    def __init__(
+        self, encoder: DualEncoder, folder: Path, data: Path | None, *, others: int, n_validation: int
+    ) -> None:
+        """`encoder`: the agent's. `folder`: keeps the candidates. Raises BadRequest without a question."""
+        self._encoder, self._folder, self._data, self._others = encoder, folder, data, others
+        self._train = [
+            one
+            for one in self._candidates("train")
+            if one.support and len(one.texts) - len(one.support) >= others
+        ]
+        self._validation = self._candidates("validation")
+        Random("order of validation").shuffle(self._validation)
+        self._validation = self._validation[:n_validation]
+        if not self._train or not self._validation:
+            raise BadRequest(
+                "there is no question to train on, or none to validate with; name the folder of the data sets"
+            )
+        self.n_questions = len(self._train)
+
+    def draw(self, rng: Random, n: int) -> list[Contest]:
+        """See `Contests`."""
+        return [self._contest(one, rng) for one in rng.sample(self._train, min(n, len(self._train)))]
+
+    def scores(self, agent: Path, spec: CheckpointSpec, device: str) -> Mapping[float, np.ndarray]:
+        """See `Contests`: passage recall among K."""
+        on = find_device(device)
+        reranker = Reranker(agent, spec, self._encoder.tokenizer, on, fast_dtype(on))
+        pool = spec.rerank_pool
+        log_odds = [reranker.log_odds(one.question, one.texts[:pool]) for one in self._validation]
+        return dict(zip(WEIGHTS, recall_by_weight(self._validation, log_odds, pool), strict=True))
+
+    def _contest(self, one: Candidates, rng: Random) -> Contest:
+        support = set(one.support)
+        others = [i for i in range(len(one.texts)) if i not in support][:COMPETE]
+        competing = [rng.choice(one.support), *rng.sample(others, self._others)]
+        return Contest(one.question, tuple(one.texts[i] for i in competing))
+
+    def _candidates(self, part: str) -> list[Candidates]:
+        """Those of the folder, or made and kept there: embedding the documents takes many minutes."""
+        path = self._folder / _FILES[part]
+        if not path.exists():
+            questions, documents = training_questions(self._data)
+            if part == "validation":
+                questions = read_document_questions(
+                    data_folder(self._data) / "natural" / "validation.jsonl.gz"
+                )
+            temporary = path.with_suffix(".tmp")
+            with gzip.open(temporary, "wt", encoding="utf-8") as file:
+                file.writelines(
+                    json.dumps(asdict(one)) + "\n"
+                    for one in candidates_of(self._encoder, questions, documents)
+                )
+            temporary.replace(path)
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            return [_candidates_from(json.loads(line)) for line in file]
+
+
+def _candidates_from(record: dict[str, Any]) -> Candidates:
+    quotes = tuple(tuple(quote) for quote in record["quotes"])
+    return Candidates(record["question"], tuple(record["texts"]), tuple(record["q_values"]), quotes)

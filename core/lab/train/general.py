@@ -1,0 +1,146 @@
+"""The mixture behind *general*.
+
+Questions over whole real documents, each among the passages of its document that look most like the answer. A
+question's support are the chunks that hold its quotes. Its distractors are the chunks of the same document
+that the untrained encoder and BM25 in one sum rank highest, a few of them drawn anew each time; the chunks of
+the other questions of an update join in, for they are embedded anyway. Documents that validate are never
+trained on. Decides nothing about how the agent is served.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from core.corpus.bm25 import WordIndex, words_of
+from core.encode.cache import embed_chunks
+from core.encode.encoder import DualEncoder, load_encoder
+from core.encode.tokens import FastTokenizer
+from core.base.errors import BadRequest
+from core.corpus.opening import vector_store
+from core.lab.tasks.data import data_folder
+from core.lab.tasks.documents import DocumentFolder, DocumentQuestion, each_document, read_document_questions
+from core.lab.tasks.example import Example
+
+TASK = "natural"
+DISTRACTORS = 2
+"""Of a question at each draw."""
+WORD_WEIGHT = 0.3
+"""Of BM25 beside the cosine, where distractors are ranked: what an untrained encoder finds most with."""
+HARDEST = 24
+"""Chunks of its document that distractors are drawn from, and all of those in validation."""
+OWN_QUESTIONS = Path(__file__).resolve().parents[2] / "assets" / "questions"
+"""Questions written for this project, over documents that the data set trains on."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _QuestionTexts:
+    """A question with texts of its document."""
+
+    question: DocumentQuestion
+    support: tuple[str, ...]
+    distractors: tuple[str, ...]
+    """The likeliest to be mistaken first."""
+    word_shares: dict[str, float]
+    """Of these texts: BM25 of the question, divided by its largest over the document."""
+
+
+class GeneralMixture:
+    """See the module; a `Mixture`."""
+
+    name = "general"
+
+    def __init__(self, data: Path | None, tokenizer: FastTokenizer) -> None:
+        """Raises BadRequest when the data sets aren't there."""
+        folder = data_folder(data)
+        natural = folder / "natural"
+        self._validation_questions = read_document_questions(natural / "validation.jsonl.gz")
+        closed = {question.document for question in self._validation_questions}
+        questions = read_document_questions(natural / "train.jsonl.gz")
+        for file in sorted(OWN_QUESTIONS.glob("*.jsonl.gz")):
+            questions += read_document_questions(file)
+        if shared := closed & {question.document for question in questions}:
+            raise BadRequest(
+                f"{min(shared)} is among the documents to train on and those that validate; take it out of"
+                " one of the two"
+            )
+        documents = DocumentFolder(folder, natural / "train.jsonl.gz")
+        plain = load_encoder("base")
+        self._train = list(_questions_with_texts(questions, documents, tokenizer, plain))
+        self._held = list(_questions_with_texts(self._validation_questions, documents, tokenizer, plain))
+        Random("order of validation").shuffle(self._held)
+
+    def draw(self, rng: Random, n: int) -> list[Example]:
+        drawn = rng.sample(self._train, n)
+        own = [
+            [*one.support, *rng.sample(one.distractors, min(DISTRACTORS, len(one.distractors)))]
+            for one in drawn
+        ]
+        everything = dict.fromkeys(text for texts in own for text in texts)
+        return [
+            _example(one, [*texts, *(text for text in everything if text not in one.support)], rng)
+            for one, texts in zip(drawn, own, strict=True)
+        ]
+
+    def validation(self, n: int) -> list[Example]:
+        rng = Random("places of validation")
+        return [_example(one, [*one.support, *one.distractors], rng) for one in self._held[:n]]
+
+    def describe(self) -> dict[str, Any]:
+        documents = {one.question.document for one in self._train}
+        return {
+            "questions": len(self._train),
+            "documents": len(documents),
+            "validation": len(self._held),
+            "distractors": DISTRACTORS,
+        }
+
+
+def _example(one: _QuestionTexts, texts: Iterable[str], rng: Random) -> Example:
+    """The question over some texts, each once, in random order: what is trained reads no positions."""
+    chunks = list(dict.fromkeys(texts))
+    rng.shuffle(chunks)
+    support = tuple(sorted(chunks.index(text) for text in dict.fromkeys(one.support)))
+    question = one.question
+    shares = tuple(one.word_shares.get(text, 0.0) for text in chunks)
+    return Example(
+        question.id, TASK, question.question, tuple(chunks), support, question.answers, question.kind, shares
+    )
+
+
+def _questions_with_texts(
+    questions: Iterable[DocumentQuestion],
+    documents: DocumentFolder,
+    tokenizer: FastTokenizer,
+    plain: DualEncoder,
+) -> Iterator[_QuestionTexts]:
+    """Every question that has an answer; one whose quotes are not found is left out. Documents are
+    read one after the other, and embedded unless they were before.
+    """
+    answerable = [question for question in questions if question.quotes]
+    for workspace, placed in each_document(answerable, documents, tokenizer):
+        table, texts = workspace.tables[0], workspace.texts()
+        words = WordIndex(texts)
+        vectors = embed_chunks(plain, texts, vector_store(plain)).astype(np.float32)
+        for question, places in placed:
+            support = [
+                int((np.minimum(table.end, end) - np.maximum(table.start, start)).argmax())
+                for start, end in places
+            ]
+            near = {chunk_id for row in support for chunk_id in (row - 1, row, row + 1)}
+            shares = words.shares(words_of(question.question))
+            state = plain.encode_states([plain.state_tokens(question.question, [])])[0]
+            likeness = vectors @ state + WORD_WEIGHT * shares
+            ranked = np.argsort(-likeness, kind="stable")[: HARDEST + len(near)].tolist()
+            distractors = [chunk_id for chunk_id in ranked if chunk_id not in near][:HARDEST]
+            yield _QuestionTexts(
+                question,
+                tuple(texts[row] for row in support),
+                tuple(texts[row] for row in distractors),
+                {texts[row]: float(shares[row]) for row in (*support, *distractors)},
+            )

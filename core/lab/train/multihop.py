@@ -1,0 +1,130 @@
+"""The mixture behind *multi-hop*.
+
+Questions over Wikipedia paragraphs, of two to four hops, and single-hop ones as short episodes. The training
+parts are small, so each question is asked among more than its own distractors: paragraphs of the other
+questions of the same update join in. They are embedded anyway, and teach what a paragraph looks like that
+answers something else. Sets whose distractors are easy to tell apart borrow the lexically closest paragraphs
+of all sets besides. Questions made from links between the paragraphs (`core.lab.tasks.bridges`) join the labelled
+ones; they begin and end in no paragraph that supports an evaluated or a validation question. Decides the
+shares of the sets and which records validate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from core.lab.tasks.bridges import TASK as BRIDGES
+from core.lab.tasks.bridges import ask, find_links
+from core.lab.tasks.example import Example
+from core.lab.tasks.qa_sets import DistractorPool, read_qa
+
+SHARES: dict[str, float] = {
+    "hotpotqa": 3,
+    "2wiki": 1,
+    "musique": 2.5,
+    "hotpotqa-sentences": 0.5,
+    "nq": 0.5,
+    "squad": 0.5,
+}
+"""How often each set is drawn, as weights."""
+BRIDGE_SHARE = 2.0
+"""The same for questions made from links, of which each is drawn anew."""
+VALIDATED = ("hotpotqa", "2wiki", "musique")
+VALIDATION_SHARE = 0.08
+"""Records of these sets kept for validation."""
+HARDENED = {"musique": 6, BRIDGES: 12}
+"""Paragraphs that look like a question's own, for sets whose distractors were made or are missing."""
+FOREIGN = 24
+"""Paragraphs of other questions that join each question, at most."""
+
+
+class MultiHopMixture:
+    """See the module; a `Mixture`."""
+
+    def __init__(self, data: Path | None = None, without: Collection[str] = ()) -> None:
+        """`without`: sets left out. Raises BadRequest when the data sets aren't there."""
+        self.name = "-without-".join(["multi-hop", *without])
+        self._shares = {name: share for name, share in SHARES.items() if name not in without}
+        self._train: dict[str, list[Example]] = {}
+        self._validation: list[Example] = []
+        for name in self._shares:
+            examples = _train_part(name, data)
+            Random(f"split of {name}").shuffle(examples)
+            n_held_out = round(VALIDATION_SHARE * len(examples)) if name in VALIDATED else 0
+            self._validation += examples[:n_held_out]
+            self._train[name] = examples[n_held_out:]
+        self._pool = DistractorPool(example for examples in self._train.values() for example in examples)
+        rng = Random("order of validation")
+        closed = _support_titles(self._validation) | {
+            title for name in VALIDATED for title in _support_titles(read_qa(name, "eval", data))
+        }
+        self._links = find_links(self._pool.texts, closed)
+        own = DistractorPool(self._validation)
+        self._validation = [_hardened(example, own, rng) for example in self._validation]
+        rng.shuffle(self._validation)
+
+    def draw(self, rng: Random, n: int) -> list[Example]:
+        names = rng.choices(
+            [*self._shares, BRIDGES], [*self._shares.values(), BRIDGE_SHARE if self._links else 0.0], k=n
+        )
+        return mixed_up([_hardened(self._ask(name, rng), self._pool, rng) for name in names], rng)
+
+    def validation(self, n: int) -> list[Example]:
+        return self._validation[:n]
+
+    def describe(self) -> dict[str, Any]:
+        questions = {name: len(examples) for name, examples in self._train.items()} | {
+            BRIDGES: len(self._links)
+        }
+        return {
+            "shares": self._shares | {BRIDGES: BRIDGE_SHARE},
+            "questions": questions,
+            "validation": len(self._validation),
+        }
+
+    def _ask(self, name: str, rng: Random) -> Example:
+        return (
+            ask(rng.choice(self._links), self._pool.texts, rng)
+            if name == BRIDGES
+            else rng.choice(self._train[name])
+        )
+
+
+def _train_part(name: str, data: Path | None) -> list[Example]:
+    return (
+        read_qa("hotpotqa", "train_sentences", data)
+        if name == "hotpotqa-sentences"
+        else read_qa(name, "train", data)
+    )
+
+
+def _hardened(example: Example, pool: DistractorPool, rng: Random) -> Example:
+    return (
+        pool.extend(example, HARDENED[example.task], rng, hard_share=1.0)
+        if example.task in HARDENED
+        else example
+    )
+
+
+def _support_titles(examples: Iterable[Example]) -> set[str]:
+    return {example.chunks[row].partition(": ")[0] for example in examples for row in example.support}
+
+
+def mixed_up(examples: Sequence[Example], rng: Random) -> list[Example]:
+    """Each example with others' paragraphs added, in random order; one it already has doesn't join."""
+    out = []
+    for example in examples:
+        own = set(example.chunks)
+        others = [text for other in examples if other is not example for text in other.chunks]
+        foreign = [text for text in dict.fromkeys(others) if text not in own]
+        texts = [*example.chunks, *rng.sample(foreign, min(FOREIGN, len(foreign)))]
+        order = list(range(len(texts)))
+        rng.shuffle(order)
+        place = {row: at for at, row in enumerate(order)}
+        support = tuple(sorted(place[row] for row in example.support))
+        out.append(replace(example, chunks=tuple(texts[row] for row in order), support=support))
+    return out

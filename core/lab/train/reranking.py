@@ -1,0 +1,237 @@
+"""Training of an agent's reranker.
+
+Question and chunk read together, a chunk of the evidence against some that are none, in one softmax. They
+come from first looks of an agent of one search at whole documents, or from episodes of a mixture. LoRA on the
+agent's base encoder or on a larger one: the agent's own reranker goes on, else training begins with a reader
+on the same base, which has learned to find answers, where one ships. A validation decides which reranker and
+which weight are kept.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Generator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import torch
+from safetensors.torch import load_file
+from torch import nn
+
+from core.answer.checkpoint import ADAPTER_FOLDER, HEADS_FILE, LARGE, SMALL, read_reader_spec
+from core.answer.network import NONE
+from core.base.config import check_numbers
+from core.encode.adapter import load_adapter, save_adapter
+from core.encode.checkpoint import (
+    SPEC_FILE,
+    CheckpointSpec,
+    RerankedDefaults,
+    find_base,
+    load_head,
+    max_positions_of,
+    read_spec,
+    sha256_of,
+    write_spec,
+)
+from core.encode.encoder import DualEncoder, find_device
+from core.encode.forward import SERVED_WIDTH_STEP, padded_width, reads_segments
+from core.encode.reranker import (
+    HEAD_FILE,
+    RERANKER_FOLDER,
+    RerankerNetwork,
+    hash_of,
+    padded_pairs,
+    pair,
+    save_head,
+    window_of,
+)
+from core.encode.tokens import FastTokenizer
+from core.base.errors import BadRequest
+from core.lab.train.contests import Contest, Contests
+from core.lab.train.descent import LEAST, HeadedDescent, LowRankConfig, low_rank_encoder
+from core.lab.train.first_looks import FirstLooks
+from core.lab.train.mixtures import Mixture
+from core.lab.train.rereading import EpisodeQuestions
+from core.lab.train.sitting import CONFIG_FILE, Sitting, TrainEvent
+from core.lab.train.towers import low_rank_changes
+
+_TOGETHER = 2
+"""Questions whose gradients are computed at once on a CPU."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RerankConfig(LowRankConfig):
+    """One training of a reranker."""
+
+    base: str | None = None
+    """Base encoder; None: that of the agent's reranker, else the agent's own."""
+    learning_rate: float = 6e-4
+    n_validation: int = 426
+    questions: int = 16
+    """Questions of one gradient step."""
+    others: int = 4
+    """Candidates that a chunk of the evidence competes with."""
+
+    def __post_init__(self) -> None:
+        """Raises BadRequest on a value out of range."""
+        check_numbers(self, LEAST | {"questions": 1, "others": 1})
+
+
+class RerankTrainer:
+    """One training; `run` generates its events, and closing it stops between two updates. A `Learner`."""
+
+    def __init__(
+        self,
+        config: RerankConfig,
+        agent: Path,
+        folder: Path,
+        *,
+        mixture: Mixture | None = None,
+        data: Path | None = None,
+        device: str | None = None,
+    ) -> None:
+        """`agent` stays as it is; `folder` becomes one like it with a reranker. `mixture`: what to learn
+        from; None: questions about the whole documents of `data`, for an agent of one search alone.
+
+        Raises BadCheckpoint, and BadRequest when `folder` holds another training.
+        """
+        self.config, self.agent, self.device = config, agent, find_device(device)
+        spec = read_spec(agent)
+        if spec.position_kind != "none":
+            raise BadRequest(f"{spec.name} reads positions; a reranker is for agents with position_kind none")
+        if spec.reads_choices and mixture is None:
+            raise BadRequest(
+                f"Q of {spec.name} changes with each choice, so its reranker learns from episodes; name them"
+                " with --data or --own-questions"
+            )
+        own = hash_of(agent, spec)
+        self._goes_on = bool(own)
+        self.spec: CheckpointSpec = spec.model_copy(update={"rerank_weight": 0.0})
+        self._mixture, self._data = mixture, data
+        named = config.base or spec.rerank_base
+        self._base = find_base(named or spec.base, agent)
+        if named is not None:
+            weights = {
+                "rerank_base": named,
+                "rerank_base_sha256": sha256_of(self._base / "model.safetensors"),
+            }
+            self.spec = self.spec.model_copy(update=weights)
+        self.network = self._new_network()
+        self._most = max_positions_of(self.network.encoder)
+        self.descent = HeadedDescent(self.network.encoder, {"head": self.network.head}, config)
+        about = {
+            "config": asdict(config),
+            "agent": self.spec.model_dump(mode="json", exclude={"scores"}),
+            "reranker": own,
+        }
+        if mixture is not None:
+            about["mixture"] = {"name": mixture.name} | mixture.describe()
+        self.sitting = Sitting(folder, about)
+        self.sitting.resume(self.descent.load_state_dict)
+
+    def run(self) -> Generator[TrainEvent]:
+        """Trains to the end, or until closed; yields each event after it was written."""
+        self.tokenizer = FastTokenizer(self._base)
+        self._contests = self._make_contests()
+        started = {
+            "config": asdict(self.config),
+            "questions": self._contests.n_questions,
+            "n_parameters": self.descent.n_parameters,
+            "device": str(self.device),
+        }
+        yield from self.sitting.run(self, self.config.updates, self.config.validate_every, **started)
+
+    def step(self, update: int) -> TrainEvent:
+        rng = Random(f"reranker {self.config.seed} {update}")
+        drawn = self._contests.draw(rng, self.config.questions)
+        together = _TOGETHER if self.device.type == "cpu" else len(drawn)
+        parts = [drawn[i : i + together] for i in range(0, len(drawn), together)]
+        n_right = 0
+
+        def loss_of(part: Sequence[Contest]) -> torch.Tensor:
+            nonlocal n_right
+            logits = self._logits(part).view(len(part), -1)
+            is_right = logits.argmax(1) == 0
+            n_right += int(is_right.sum())
+            right = torch.zeros(len(part), dtype=torch.long, device=logits.device)
+            share = len(part) / len(drawn)
+            return nn.functional.cross_entropy(logits, right) * share
+
+        rate = self.config.rate(update)
+        total, _ = self.descent.step(rate, 1.0, parts, loss_of)
+        return {
+            "rate": rate,
+            "loss": round(total, 4),
+            "right": round(n_right / len(drawn), 3),
+        }
+
+    def validate(self, *, is_last: bool) -> TrainEvent:
+        candidate = self.sitting.new_candidate()
+        shutil.copytree(
+            self.agent,
+            candidate,
+            dirs_exist_ok=True,
+            ignore=shutil.ignore_patterns(CONFIG_FILE, RERANKER_FOLDER, "*.jsonl", "resume.safetensors"),
+        )
+        (candidate / RERANKER_FOLDER).mkdir()
+        base = self.spec.rerank_base or self.spec.base
+        save_adapter(candidate / RERANKER_FOLDER, low_rank_changes(self.network.encoder), base)
+        save_head(self.network, candidate / RERANKER_FOLDER)
+        by_weight = self._contests.scores(candidate, self.spec, str(self.device))
+        weight = max([weight for weight in by_weight if weight], key=lambda one: by_weight[one].mean())
+        settings = {"config": asdict(self.config), "questions": self._contests.n_questions}
+        record = self.sitting.record | settings
+        served = {"rerank_weight": weight, "reranked": RerankedDefaults(training=record)}
+        write_spec(candidate, self.spec.model_copy(update=served))
+        gain = by_weight[weight] - by_weight[0.0]
+        error = float(gain.std() / np.sqrt(len(gain)))
+        score = float(gain.mean())
+        means = {str(one): round(float(values.mean()), 5) for one, values in by_weight.items()}
+        scores = {"score": round(score, 5), "weight": weight, "by_weight": means}
+        return scores | self.sitting.offer(candidate, score, error, is_last=is_last, last_file=SPEC_FILE)
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        return self.descent.state_dict()
+
+    def _make_contests(self) -> Contests:
+        counts = {"others": self.config.others, "n_validation": self.config.n_validation}
+        if self._mixture is not None:
+            return EpisodeQuestions(self._mixture, self.spec, **counts)
+        return FirstLooks(
+            DualEncoder(self.agent, str(self.device)), self.sitting.folder, self._data, **counts
+        )
+
+    def _logits(self, part: Sequence[Contest]) -> torch.Tensor:
+        tokenizer, encoder, pairs = self.tokenizer, self.network.encoder, []
+        for one in part:
+            question, *parts = tokenizer.ids([one.question, *one.chosen, *one.texts])
+            chosen, texts = parts[: len(one.chosen)], parts[len(one.chosen) :]
+            window = window_of(chosen, self._most)
+            pairs += [pair(tokenizer, question, text, window, chosen) for text in texts]
+        longest = max(len(tokens) for tokens, _ in pairs)
+        width = padded_width(longest, encoder, SERVED_WIDTH_STEP)
+        inputs = padded_pairs(pairs, width, tokenizer.pad_id, segments=reads_segments(encoder))
+        on_device = [torch.from_numpy(one).to(self.device) for one in inputs]
+        logits: torch.Tensor = self.network(*on_device)
+        return logits
+
+    def _new_network(self) -> RerankerNetwork:
+        encoder = low_rank_encoder(self._base, self.config, self.device)
+        network = RerankerNetwork(encoder)
+        base = self.spec.rerank_base or self.spec.base
+        if self._goes_on:
+            own, what = self.agent / RERANKER_FOLDER, f"the reranker of {self.spec.name}"
+            load_adapter(own, low_rank_changes(encoder), what)
+            load_head(network.head, own / HEAD_FILE, what)
+            return network.to(self.device)
+        for folder in (SMALL, LARGE):
+            reader = read_reader_spec(folder)
+            if reader.base == base and reader.base_sha256 == sha256_of(self._base / "model.safetensors"):
+                load_adapter(folder / ADAPTER_FOLDER, low_rank_changes(encoder), reader.name)
+                heads = load_file(folder / HEADS_FILE)
+                network.head.load_state_dict(  # what speaks against "no answer"
+                    {key: -heads[f"classes.{key}"][NONE : NONE + 1] for key in ("weight", "bias")}
+                )
+        return network.to(self.device)

@@ -1,0 +1,201 @@
+"""Questions over several documents whose chunks are sentences.
+
+What an evidence set is trained and measured on. Paragraphs of the question-answering sets are documents and
+their sentences chunks: with a chunk a document the penalty of RES-RAG could never act. Sets that are cut into
+sentences already keep their chunks, and those under one title are a document; so are the rows of a table.
+Decides which sentences inherit the support of a paragraph, see `sentence_support`. Questions about whole
+documents are asked over several of these at once, cut as they are served.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Literal
+
+import numpy as np
+
+from core.lab.reader.natural import holding_chunks
+from core.corpus.bm25 import words_of
+from core.encode.cache import embed_chunks
+from core.encode.encoder import DualEncoder
+from core.base.errors import BadRequest
+from core.corpus.index import Corpus
+from core.ingest.sentences import split_sentences
+from core.ingest.tokenizer import Tokenizer
+from core.corpus.opening import index_of, vector_store
+from core.lab.tasks.data import data_folder
+from core.lab.tasks.documents import DocumentFolder, by_document, cut_whole, placed, read_document_questions
+from core.lab.tasks.example import Example
+from core.lab.tasks.qa_sets import read_qa
+from core.base.types import Workspace, join_workspaces, workspace_of_chunks
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionSet:
+    """Where the questions of one name lie."""
+
+    folder: str
+    cut: bool
+    """Paragraphs are cut into sentences; False: chunks are annotated one by one."""
+    train: str | None = "train"
+    """File of the training part, if possible one that no shipped agent was trained on; None: none."""
+    test: str | None = "eval"
+
+
+SETS = {
+    "hotpotqa": QuestionSet("hotpotqa", cut=True, train="train_more"),
+    "hotpotqa-sentences": QuestionSet("hotpotqa", cut=False, train="train_sentences", test=None),
+    "2wiki": QuestionSet("2wikimultihopqa", cut=True),
+    "musique": QuestionSet("musique", cut=True),
+    "nq": QuestionSet("nq_gold", cut=True),
+    "clapnq": QuestionSet("clapnq_dev", cut=False, train=None),
+    "conditionalqa": QuestionSet("conditionalqa", cut=False),
+    "hybridqa": QuestionSet("hybridqa", cut=True),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class SetQuestion:
+    """A question, what it is asked of, and what is known of its answer."""
+
+    id: str
+    task: str
+    question: str
+    workspace: Workspace
+    support: tuple[int, ...]
+    """Chunk ids over the workspace, ascending, none twice."""
+    answers: tuple[str, ...]
+
+
+def set_questions(
+    name: str, part: Literal["train", "test"], n: int, tokenizer: Tokenizer, data: Path | None = None
+) -> list[SetQuestion]:
+    """At most n answered questions of a named set, random but the same each call. Raises BadRequest."""
+    files = {
+        one: file
+        for one, source in SETS.items()
+        if (file := source.train if part == "train" else source.test) is not None
+    }
+    if name not in files:
+        raise BadRequest(f"question set {name!r} has no part {part}; choose among {', '.join(files)}")
+    examples = [
+        example
+        for example in read_qa(data_folder(data) / SETS[name].folder / f"{files[name]}.jsonl.gz")
+        if example.answers
+    ]
+    Random(f"{name} {part}").shuffle(examples)
+    return [in_sentences(example, name, tokenizer, cut=SETS[name].cut) for example in examples[:n]]
+
+
+def in_sentences(example: Example, task: str, tokenizer: Tokenizer, *, cut: bool) -> SetQuestion:
+    """A labelled question with its paragraphs as documents. `cut`: into sentences."""
+    titled: dict[str, list[int]] = {}
+    for row, text in enumerate(example.chunks):
+        titled.setdefault(_title(text) or f"{row}", []).append(row)
+    gold = set(example.support)
+    titles = {_title(example.chunks[row]) for row in gold} - {""}
+    parts: list[Workspace] = []
+    support: list[int] = []
+    n_before = 0
+    for title, rows in titled.items():
+        chunks: list[str] = []
+        for row in rows:
+            own = (
+                [example.chunks[row][start:end] for start, end in split_sentences(example.chunks[row])]
+                if cut
+                else [example.chunks[row]]
+            )
+            if row in gold and own:
+                kept = sentence_support(
+                    own, example.question, example.answers, titles - {_title(example.chunks[row])}
+                )
+                support += [n_before + len(chunks) + place for place in kept]
+            chunks += own
+        parts.append(workspace_of_chunks(chunks, tokenizer.count(chunks), title))
+        n_before += len(chunks)
+    return SetQuestion(
+        example.id, task, example.question, join_workspaces(parts), tuple(sorted(support)), example.answers
+    )
+
+
+def sentence_support(
+    sentences: Sequence[str], question: str, answers: Iterable[str], bridges: Iterable[str]
+) -> list[int]:
+    """Which sentences of a supporting paragraph inherit its support: those with an accepted answer or the
+    title of another supporting paragraph.
+
+    Where none has either, the one that shares most words with the question, the first of equals.
+
+    >>> sentence_support(["Ann met Bo.", "Bo is tall.", "It rained."], "Who met Bo?", ["Ann"], ["Rain"])
+    [0]
+    >>> sentence_support(["He saw Rain.", "Bo is tall."], "Who is tall?", ["yes"], ["Rain (film)"])
+    [0]
+    >>> sentence_support(["It was late.", "Bo is tall."], "Who is tall?", ["yes"], [])
+    [1]
+    """
+    plain_answers = [_plain(answer) for answer in answers if _plain(answer) not in ("", "yes", "no")]
+    plain_answers += [name for title in bridges if (name := _plain(title.partition(" (")[0]))]
+    whole_words = [re.compile(rf"(?<!\w){re.escape(one)}(?!\w)") for one in plain_answers]
+    plain = list(map(_plain, sentences))
+    holding = [row for row, text in enumerate(plain) if any(one.search(text) for one in whole_words)]
+    if holding:
+        return holding
+    question_words = set(words_of(question))
+    shared = [len(question_words & set(words_of(sentence))) for sentence in sentences]
+    return [shared.index(max(shared))]
+
+
+def _title(text: str) -> str:
+    """The title that `core.lab.tasks.qa_sets.chunk_text` put before a text; empty where there is none."""
+    title, colon, _ = text.partition(": ")
+    return title if colon else ""
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def document_questions(
+    path: Path, groups: Sequence[Sequence[str]], tokenizer: Tokenizer, data: Path | None = None
+) -> list[SetQuestion]:
+    """Answered questions about whole documents, each over all documents of the group that holds its own.
+
+    `groups`: names of documents that are searched together. A question whose quotes do not stand exactly once
+    in its document is left out. Raises BadRequest and BadDocument.
+    """
+    answered = [one for one in read_document_questions(path) if one.quotes and one.answers]
+    asked, folder = by_document(answered), DocumentFolder(data_folder(data), path)
+    questions: list[SetQuestion] = []
+    for names in groups:
+        workspace = cut_whole([folder.read(name) for name in names], tokenizer)
+        for place, name in enumerate(names):
+            first = int(workspace.borders[place])
+            for one, places in placed(asked.get(name, ()), workspace.documents[place].text, name):
+                support = tuple(first + row for row in holding_chunks(workspace.tables[place], places))
+                questions.append(
+                    SetQuestion(one.id, "natural", one.question, workspace, support, one.answers)
+                )
+    return questions
+
+
+def indexed(
+    questions: Sequence[SetQuestion],
+    encoder: DualEncoder,
+) -> Iterator[tuple[SetQuestion, Corpus]]:
+    """Each question with its corpus; every distinct text is embedded once, all share one matrix."""
+    workspaces = {id(question.workspace): question.workspace for question in questions}
+    texts = {key: workspace.texts() for key, workspace in workspaces.items()}
+    rows = {
+        text: row for row, text in enumerate(dict.fromkeys(text for own in texts.values() for text in own))
+    }
+    index = index_of(encoder, embed_chunks(encoder, list(rows), vector_store(encoder)))
+    corpora = {
+        key: Corpus(workspaces[key], index.arranged(np.array([rows[text] for text in own], dtype=np.int64)))
+        for key, own in texts.items()
+    }
+    for question in questions:
+        yield question, corpora[id(question.workspace)]

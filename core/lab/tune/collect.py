@@ -1,0 +1,319 @@
+"""Preference pairs from the SPARC runs of a log.
+
+Rewrites by the support that they found, stop decisions by whether the answer was right. SPARC-RAG section
+3.4. A prompt is, message for message, what the agent sends: the agent's own prompt for the state that the
+trace holds and, where the model was told its schema in words, those words. Only decisions that a language
+model took count, in runs whose question has a label.
+
+Decides two things that the paper leaves open. Every judged answer gives one pair, whether the verdict was
+wrong or right, since right ones keep the tuned model from going on always (or stopping always). The verdict
+that no run gave in that state gets a stock reason: verdicts are taken at temperature 0, so that the other one
+never comes by itself. Traces may come from anywhere: damaged ones are counted and left out, and all sizes are
+bounded.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from core.base.errors import BadRequest, LogError
+from core.llm.client import with_words
+from core.llm.protocol import Message
+from core.runs.log import LoggedRun, RunReader
+from core.runs.log.branches import sparc_trace_of
+from core.runs.log.records import MAX_PAGE
+from core.base.metrics import answer_accuracy, answer_em, fact_recall, plain_answer
+from core.methods.sparc.events import Cost, Verdict
+from core.methods.sparc.llm_agents import (
+    Judgement,
+    WantedQueries,
+    WantedQuery,
+    evaluator_prompt,
+    queries_schema,
+    rewriter_prompt,
+)
+from core.methods.sparc.retriever import SPARC
+from core.methods.sparc.trace import SparcRound, SparcTrace
+from core.lab.tune.pairs import MAX_LINE_BYTES, MAX_PAIRS, Preference, pair_lines
+
+MAX_CHARACTERS = 200_000_000
+"""Of all states kept at once; runs beyond it are left out."""
+MAX_REWRITES_OF_A_STATE = 64
+"""Different replies that are compared with each other; the oldest runs' are left out."""
+MAX_PAIRS_OF_A_STATE = 8
+"""Of one state's rewrites: those whose recall differs most."""
+STOCK_REASONS: dict[Verdict, str] = {
+    "stop": "The note states every fact on the way to the answer.",
+    "continue": "A fact on the way to the answer is missing from the note, or only assumed.",
+}
+EARLY_STOP_WEIGHT = 2.0
+"""lambda of SPARC-RAG section 3.4, as files carry it; `tune` may weigh otherwise."""
+
+NO_LABEL, NO_TRACE, DAMAGED, TOO_MANY = "no label", "no trace", "damaged trace", "beyond the bound"
+
+
+@dataclass(frozen=True)
+class CollectReport:
+    """What a log gave."""
+
+    runs: int
+    """SPARC runs looked at."""
+    skipped: dict[str, int]
+    """Runs left out, by reason."""
+    decisions: dict[str, int]
+    """Rewrites and verdicts of language models, verdicts as "wrong stop", "right continue" and so on."""
+    pairs: dict[str, int]
+    """By kind."""
+    left_out: int
+    """Pairs too long for a file, or beyond its bound."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Label:
+    """What is known of a question."""
+
+    support: frozenset[int]
+    answers: tuple[str, ...]
+
+    @classmethod
+    def of(cls, value: Any, n_chunks: int) -> Label:
+        """From `RunRecord.label`, which may come from anywhere; what doesn't fit counts as unknown."""
+        value = value if isinstance(value, dict) else {}
+        support = value.get("support")
+        chunk_ids = (
+            [one for one in support if type(one) is int and 0 <= one < n_chunks]
+            if isinstance(support, list)
+            else []
+        )
+        named = value.get("answers", value.get("answer"))
+        answers = [
+            one
+            for one in (named if isinstance(named, list) else [named])
+            if isinstance(one, str) and one.strip()
+        ]
+        return cls(frozenset(chunk_ids), tuple(answers))
+
+
+@dataclass
+class _Rewrites:
+    """What was searched for in one state: recall by reply."""
+
+    question: str
+    recalls: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass
+class _Verdicts:
+    """What was decided about one answer: whether it was right, and the reason of each verdict."""
+
+    question: str
+    right: bool
+    reasons: dict[Verdict, str] = field(default_factory=dict)
+
+
+class Collector:
+    """Gathers decisions run by run, and pairs those of one state."""
+
+    def __init__(self) -> None:
+        self._rewrites: dict[tuple[Any, ...], _Rewrites] = {}
+        self._verdicts: dict[tuple[Message, ...], _Verdicts] = {}
+        self._skipped: Counter[str] = Counter()
+        self._decisions: Counter[str] = Counter()
+        self._runs = self._characters = 0
+
+    def add(self, run: LoggedRun) -> None:
+        """The decisions of one run."""
+        self._runs += 1
+        label = Label.of(run.record.label, run.record.n_chunks)
+        if not label.support and not label.answers:
+            self._skipped[NO_LABEL] += 1
+        elif self._characters > MAX_CHARACTERS:
+            self._skipped[TOO_MANY] += 1
+        else:
+            self._add_trace(run, label)
+
+    def pairs(self) -> tuple[list[Preference], CollectReport]:
+        """All pairs, bounded, each once, and what they were made of."""
+        pairs = dict.fromkeys([*self._stop_pairs(), *self._rewrite_pairs()])
+        kept = [
+            pair
+            for pair in pairs
+            if len(next(pair_lines([pair])).encode("utf-8", "replace")) <= MAX_LINE_BYTES
+        ][:MAX_PAIRS]
+        kinds: Counter[str] = Counter(pair.kind for pair in kept)
+        return kept, CollectReport(
+            self._runs,
+            _sorted(self._skipped),
+            _sorted(self._decisions),
+            _sorted(kinds),
+            len(pairs) - len(kept),
+        )
+
+    def _add_trace(self, run: LoggedRun, label: Label) -> None:
+        try:
+            trace = sparc_trace_of(run)
+        except LogError:
+            self._skipped[DAMAGED] += 1
+            return
+        if trace is None:
+            self._skipped[NO_TRACE] += 1
+            return
+        corpus = (run.record.document_hashes, trace.started.config.k)
+        for one in trace.rounds:
+            if label.support:
+                self._add_rewrites(trace, one, label.support, corpus)
+            if label.answers:
+                self._add_verdicts(trace, one, label.answers)
+
+    def _add_rewrites(
+        self, trace: SparcTrace, one: SparcRound, support: Collection[int], corpus: tuple[Any, ...]
+    ) -> None:
+        task = trace.rewriter_task(one.number)
+        if (
+            task is None
+            or not one.started.cost.calls
+            or any(branch.retrieved is None for branch in one.branches)
+        ):
+            return
+        prompt = _as_sent(rewriter_prompt(task), queries_schema(task), one.started.cost)
+        queries = [
+            WantedQuery(query=query.query, strategy=query.strategy, reason=query.reason)
+            for query in one.started.queries
+        ]
+        reply = json.dumps(WantedQueries(queries=queries).model_dump(exclude_unset=True), ensure_ascii=False)
+        rewrites = {
+            chunk.chunk_id for branch in one.branches if branch.retrieved for chunk in branch.retrieved.found
+        }
+        state = self._rewrites.setdefault((prompt, *corpus), _Rewrites(task.question))
+        if len(state.recalls) < MAX_REWRITES_OF_A_STATE:
+            state.recalls.setdefault(reply, fact_recall(rewrites, support))
+        self._decisions["rewrites"] += 1
+        self._characters += _length(prompt) + len(reply)
+
+    def _add_verdicts(self, trace: SparcTrace, one: SparcRound, answers: Collection[str]) -> None:
+        question = trace.started.question
+        for branch in one.branches:
+            if (
+                branch.noted is None
+                or branch.answered is None
+                or branch.judged is None
+                or not branch.judged.cost.calls
+            ):
+                continue
+            messages = evaluator_prompt(
+                question, branch.query.query, branch.answered.answer, branch.noted.after
+            )
+            prompt = _as_sent(messages, Judgement, branch.judged.cost)
+            state = self._verdicts.setdefault(
+                prompt, _Verdicts(question, is_right(branch.answered.answer, answers))
+            )
+            state.reasons.setdefault(branch.judged.verdict, branch.judged.reason)
+            verdict = "stop" if state.right else "continue"
+            self._decisions[
+                f"{'right' if branch.judged.verdict == verdict else 'wrong'} {branch.judged.verdict}"
+            ] += 1
+            self._characters += _length(prompt)
+
+    def _stop_pairs(self) -> Iterator[Preference]:
+        for prompt, state in self._verdicts.items():
+            replies = {
+                verdict: _verdict_reply(verdict, state.reasons.get(verdict, stock))
+                for verdict, stock in STOCK_REASONS.items()
+            }
+            if state.right:
+                yield Preference(
+                    "stop_over_continue", state.question, prompt, replies["stop"], replies["continue"]
+                )
+            else:
+                yield Preference(
+                    "continue_over_stop",
+                    state.question,
+                    prompt,
+                    replies["continue"],
+                    replies["stop"],
+                    EARLY_STOP_WEIGHT,
+                )
+
+    def _rewrite_pairs(self) -> Iterator[Preference]:
+        for (prompt, *_), state in self._rewrites.items():
+            replies = sorted(state.recalls.items(), key=lambda item: (-item[1], item[0]))
+            better = [
+                (high - low, a, b)
+                for i, (a, high) in enumerate(replies)
+                for b, low in replies[i + 1 :]
+                if high > low
+            ]
+            for _, chosen, rejected in sorted(better, key=lambda one: (-one[0], *one[1:]))[
+                :MAX_PAIRS_OF_A_STATE
+            ]:
+                yield Preference("rewrite", state.question, prompt, chosen, rejected)
+
+
+def collect_pairs(reader: RunReader) -> tuple[list[Preference], CollectReport]:
+    """The pairs of all SPARC runs without an owner. Raises LogError, and BadRequest when they give none."""
+    collector = Collector()
+    for run_id in _run_ids(reader):
+        collector.add(reader.get(run_id))
+    pairs, report = collector.pairs()
+    if not pairs:
+        raise BadRequest(
+            f"{_none_because(report)}; run labelled questions by SPARC with a language model and --log,"
+            " several times for rewrites"
+        )
+    return pairs, report
+
+
+def is_right(answer: str, accepted: Collection[str]) -> bool:
+    """Whether an answer is an accepted one, or contains one; a bare yes or no has to be the whole answer.
+
+    >>> is_right("It was Paris.", ["Paris"]), is_right("no idea", ["no"]), is_right("No.", ["no"])
+    (True, False, True)
+    """
+    words = [one for one in accepted if plain_answer(one) not in ("yes", "no")]
+    return bool(answer_em(answer, accepted) or (words and answer_accuracy(answer, words)))
+
+
+def _run_ids(reader: RunReader) -> Iterator[str]:
+    offset, total = 0, 1
+    while offset < total:
+        page = reader.search(owner=None, method=SPARC, limit=MAX_PAGE, offset=offset)
+        yield from (row.run_id for row in page.rows)
+        offset, total = offset + MAX_PAGE, page.total
+
+
+def _as_sent(
+    messages: Iterable[Message], schema: type[Judgement] | type[WantedQueries], cost: Cost
+) -> tuple[Message, ...]:
+    """The conversation as the model got it."""
+    return tuple(messages if cost.structure == "json_schema" else with_words([*messages], schema))
+
+
+def _verdict_reply(verdict: Verdict, reason: str) -> str:
+    return json.dumps(Judgement(reason=reason, verdict=verdict).model_dump(), ensure_ascii=False)
+
+
+def _length(prompt: Iterable[Message]) -> int:
+    return sum(len(message.content) for message in prompt)
+
+
+def _sorted(counts: Counter[str]) -> dict[str, int]:
+    return dict(sorted(counts.items()))
+
+
+def _none_because(report: CollectReport) -> str:
+    if not report.runs:
+        return "the log holds no SPARC runs"
+    if report.skipped and sum(report.skipped.values()) == report.runs:
+        return (
+            f"the {report.runs:,} SPARC runs of the log give no pairs"
+            f" ({', '.join(f'{count:,} {why}' for why, count in report.skipped.items())})"
+        )
+    return f"the {report.runs:,} SPARC runs of the log hold no decisions of a language model that give pairs"

@@ -1,0 +1,295 @@
+"""What every tuning shares.
+
+Its folder, what it tells while at work, and how the model and its adapters are opened. The folder holds
+`tune.json`, what was asked for; `progress.jsonl`, an event a line, which a watcher may read while it grows;
+`checkpoints/` while it is at work; and at the end adapters (safetensors only), the tokenizer with the chat
+template it was tuned with, and `README.md`, a card. Loading this module takes seconds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import datasets
+import torch
+from peft import LoraConfig
+from transformers import PrinterCallback, TrainerCallback
+
+from core.encode.encoder import find_device
+from core.encode.hub import fetch
+from core.base.errors import BadCheckpoint, BadRequest, Cancelled, quoted
+from core.llm.local import MODEL_FILES, load_causal, without_system
+from core.llm.protocol import Message
+from core.runs.log.atomic import write_whole
+from core.lab.train.sitting import PROGRESS_FILE, TrainEvent, read_progress
+
+ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")
+"""What the papers' adapters change; a model without layers of these names has all its linear layers changed.
+"""
+PLAIN_TEMPLATE = (
+    "{% for message in messages %}{% if not loop.first %}{{ '\n\n' }}{% endif %}{{ message['role'] }}: {{"
+    " message['content'] }}{% if message['role'] == 'assistant' %}{{ eos_token }}{% endif %}{% endfor %}{% if"
+    " add_generation_prompt %}{{ '\n\n' }}assistant:{% endif %}"
+)
+"""For a tokenizer without a chat template."""
+CONFIG_FILE, CHECKPOINTS = "tune.json", "checkpoints"
+
+TuneEvent = TrainEvent
+"""One line of `progress.jsonl`: `{"event": "started" | "step" | "held_out" | "finished", "step": N, ...}`."""
+
+
+class TuneFolder:
+    """The files of one tuning."""
+
+    def __init__(self, folder: Path, wanted: dict[str, Any], learned: str) -> None:
+        """learned: from what, in the plural. Raises BadRequest for another's folder; writes nothing."""
+        self.folder, self._wanted = folder, wanted
+        self.checkpoints = folder / CHECKPOINTS
+        config = folder / CONFIG_FILE
+        if config.is_file():
+            if not wanted.items() <= _json_object(config).items():
+                raise BadRequest(
+                    f"{folder} holds a tuning of another model, on other {learned} or with other settings"
+                    f" (see its {CONFIG_FILE}); name a new folder"
+                )
+        elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise BadRequest(f"{folder} is not empty and holds no tuning; name a new folder")
+
+    def begin(self) -> None:
+        """Claims the folder."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if not (self.folder / CONFIG_FILE).exists():
+            write_whole(
+                self.folder / CONFIG_FILE,
+                [json.dumps({"created_at": datetime.now(UTC).isoformat(), **self._wanted}, indent=2) + "\n"],
+            )
+
+    def end(self, network: Any, tokenizer: Any, model: str, card: str) -> None:
+        """Leaves what was learned from `model`, and forgets the saves."""
+        save_adapters(network, tokenizer, model, self.folder)
+        write_whole(self.folder / "README.md", [card])
+        shutil.rmtree(self.checkpoints, ignore_errors=True)
+
+    def saved(self, phase: str = "") -> Path | None:
+        """The newest whole save of a phase, whose saves lie in a folder of its name."""
+        # the file that a save writes last
+        whole = [path.parent for path in (self.checkpoints / phase).glob("checkpoint-*/trainer_state.json")]
+        return max(whole, key=step_of, default=None)
+
+    def keep(self, step: int) -> None:
+        """Forgets what was told after a step, since it will be told again; -1 forgets all."""
+        kept = [event for event in self.events() if event["step"] <= step]
+        write_whole(self.folder / PROGRESS_FILE, [json.dumps(event) + "\n" for event in kept])
+
+    @property
+    def finished(self) -> TuneEvent | None:
+        """The last event of a tuning that came to its end."""
+        events = self.events()
+        return events[-1] if events and events[-1]["event"] == "finished" else None
+
+    def events(self) -> list[TuneEvent]:
+        """What was told so far."""
+        return read_progress(self.folder)
+
+    def add(self, event: TuneEvent) -> None:
+        """Writes an event down."""
+        with (self.folder / PROGRESS_FILE).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(event) + "\n")
+
+
+class TuneProgress(TrainerCallback):  # type: ignore[misc]
+    """Tells what happens, and stops the trainer."""
+
+    def __init__(
+        self, work: TuneFolder, tell: Callable[[TuneEvent], None], cancelled: Callable[[], bool]
+    ) -> None:
+        self._work, self._tell, self._cancelled = work, tell, cancelled
+        earlier = [event["seconds"] for event in work.events() if event["event"] == "step"]
+        self._before, self._began = earlier[-1] if earlier else 0.0, time.perf_counter()
+        self.stopped = ""
+        """How far it came, where the caller has stopped it."""
+
+    def train(self, trainer: Any, save: Path | None) -> None:
+        """Has it learn, from a save on where there is one. Raises Cancelled."""
+        trainer.remove_callback(PrinterCallback)  # stdout carries results only
+        trainer.add_callback(self)
+        trainer.train(resume_from_checkpoint=None if save is None else str(save))
+        if self.stopped:
+            raise Cancelled(
+                f"the tuning in {self._work.folder} was stopped {self.stopped}; the same command goes on from"
+                " there"
+            )
+
+    def begun(self, network: Any, place: torch.device, **counts: Any) -> None:
+        """The first event."""
+        n_trained = sum(one.numel() for one in network.parameters() if one.requires_grad)
+        self.say("started", 0, **counts, n_parameters=n_trained, device=str(place))
+
+    def say(self, event: str, step: int, **values: Any) -> TuneEvent:
+        """One event."""
+        line: TuneEvent = {"event": event, "step": step, **values}
+        self._work.add(line)
+        self._tell(line)
+        return line
+
+    def reached(self, step: int) -> str:
+        """How far it is; empty where it can't be gone on from there."""
+        return f"after {step} steps"
+
+    def on_step_end(self, _args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Looks whether the caller still wants it."""
+        reached = self.reached(state.global_step)
+        if reached and self._cancelled():
+            self.stopped, control.should_save, control.should_training_stop = reached, True, True
+
+    def on_epoch_end(self, _args: Any, _state: Any, control: Any, **_: Any) -> None:
+        """A stop in the middle is no end of an epoch."""
+        control.should_evaluate = control.should_evaluate and not self.stopped
+
+    def time(self, step: int, steps: int) -> dict[str, Any]:
+        """What a step's event tells of the time."""
+        seconds = self._before + time.perf_counter() - self._began
+        left = seconds / step * (steps - step)
+        return {"steps": steps, "seconds": round(seconds, 1), "seconds_left": round(left, 1)}
+
+
+def one_device(device: str | None) -> torch.device:
+    """Where to tune. Raises BadRequest where there are several GPUs."""
+    place = find_device(device)
+    if place.type == "cuda" and torch.cuda.device_count() > 1:
+        raise BadRequest(
+            f"{torch.cuda.device_count()} GPUs are visible and tuning uses one; set CUDA_VISIBLE_DEVICES to"
+            " one of them"
+        )
+    return place
+
+
+def model_folder(model: str) -> Path:
+    """Where the model of a folder or hub id lies. Raises BadCheckpoint."""
+    if Path(model).is_dir():
+        return Path(model).absolute()
+    return fetch(model, MODEL_FILES, "pass a folder with the model")
+
+
+def open_causal(folder: Path, dtype: torch.dtype | str) -> tuple[Any, Any]:
+    """Tokenizer, with a template and a padding token, and model. Raises BadCheckpoint."""
+    if (folder / "adapter_config.json").exists():
+        raise BadCheckpoint(f"{folder.name} holds adapters; name the model that they belong to")
+    tokenizer, network = load_causal(folder, dtype)
+    if tokenizer.chat_template is None:
+        tokenizer.chat_template = PLAIN_TEMPLATE
+    if tokenizer.pad_token is None:  # as trl does
+        tokenizer.pad_token = tokenizer.eos_token
+    if tokenizer.pad_token is None:
+        raise BadCheckpoint(
+            f"the tokenizer of {folder.name} has no token that ends a text; choose another model"
+        )
+    return tokenizer, network
+
+
+def new_adapters(network: Any, rank: int, alpha: float) -> LoraConfig:
+    """What is trained. Without the papers' dropout: policy and reference differ by the changes alone."""
+    names = {name.rpartition(".")[2] for name, _ in network.named_modules()}
+    targets = list(ATTENTION) if names.issuperset(ATTENTION) else "all-linear"
+    return LoraConfig(r=rank, lora_alpha=alpha, target_modules=targets, task_type="CAUSAL_LM")
+
+
+def save_adapters(network: Any, tokenizer: Any, model: str, out: Path) -> None:
+    """Writes what was trained of `model`, a folder or a hub id, with its tokenizer."""
+    network.peft_config["default"].base_model_name_or_path = (
+        str(model_folder(model)) if Path(model).is_dir() else model
+    )
+    network.save_pretrained(out, safe_serialization=True, selected_adapters=["default"])
+    tokenizer.save_pretrained(out)
+
+
+@contextmanager
+def without_noise() -> Iterator[None]:
+    """Trainers warn nobody, and draw no bars."""
+    datasets.disable_progress_bars()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # of transformers to trl
+        yield
+
+
+def has_bfloat16(place: torch.device) -> bool:
+    """Whether it is computed in bfloat16 there."""
+    return place.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+
+
+def trainer_settings(place: torch.device, out: Path, seed: int, n_together: int) -> dict[str, Any]:
+    """What every trainer is told: one sequence at a time, `n_together` a step."""
+    return {
+        "output_dir": str(out),
+        "per_device_train_batch_size": 1,
+        "gradient_accumulation_steps": n_together,
+        "save_total_limit": 1,
+        "seed": seed,
+        "use_cpu": place.type == "cpu",
+        "bf16": has_bfloat16(place),
+        "dataloader_pin_memory": place.type == "cuda",
+        "disable_tqdm": True,
+        "report_to": "none",
+    }
+
+
+def served_prompt(prompt: Sequence[Message], tokenizer: Any) -> tuple[Message, ...]:
+    """The prompt as the chat template takes it: without a system role its words open the first turn."""
+    try:
+        tokenizer.apply_chat_template(turns(prompt), tokenize=False)
+    except Exception:  # a template is a program, and may raise anything
+        return tuple(without_system(prompt))
+    return tuple(prompt)
+
+
+def turns(messages: Iterable[Message]) -> list[dict[str, str]]:
+    """Messages as templates and trainers read them."""
+    return [{"role": message.role, "content": message.content} for message in messages]
+
+
+def n_tokens(conversations: Iterable[Sequence[dict[str, str]]], tokenizer: Any, learned: str) -> list[int]:
+    """Length of each conversation; one that ends with the user has the mark after which the model writes.
+    learned: what they are, in the plural. Raises BadRequest where the chat template does not take one.
+    """
+    try:
+        return [
+            len(
+                tokenizer.apply_chat_template(
+                    each, add_generation_prompt=each[-1]["role"] == "user", return_dict=True
+                )["input_ids"]
+            )
+            for each in conversations
+        ]
+    except Exception as error:  # a template is a program, and may raise anything
+        raise BadRequest(
+            f"the model's chat template does not take the {learned}{quoted(str(error))}; choose another model"
+        ) from error
+
+
+def digest(texts: Iterable[str]) -> str:
+    """Names what was learned from."""
+    return hashlib.sha256("".join(texts).encode("utf-8", "replace")).hexdigest()
+
+
+def step_of(save: Path) -> int:
+    """The step after which a save was made."""
+    return int(save.name.rpartition("-")[2])
+
+
+def _json_object(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise BadRequest(
+            f"{path} can't be read, so it is not known what was tuned there; name a new folder"
+        ) from error
+    return value if isinstance(value, dict) else {}

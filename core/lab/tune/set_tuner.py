@@ -1,0 +1,294 @@
+"""A language model learns to write evidence sets (RES-RAG section 3.4).
+
+trl's trainers with LoRA: supervised on labelled actions, then GRPO on the joint reward, held near the model
+after the warm-up. Questions in, adapters out, which `resrag-llm` reads as a local model; see `TuneFolder` for
+the files, and `warm-up/` beside them for the adapters in between. Going on after a kill or a cancel gives the
+same adapters. Departs from trl in one place: no telemetry is sent. Loading this module takes seconds.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import datasets
+import torch
+from peft import PeftModel, get_peft_model
+from transformers import set_seed
+from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
+
+from core.answer.protocol import Reader
+from core.base.batches import batches
+from core.base.errors import BadRequest
+from core.llm.protocol import never
+from core.lab.train.sitting import SAVE_EVERY
+from core.lab.tune.card import set_card
+from core.lab.tune.dpo import Quiet
+from core.lab.tune.folder import (
+    TuneEvent,
+    TuneFolder,
+    TuneProgress,
+    digest,
+    model_folder,
+    n_tokens,
+    new_adapters,
+    one_device,
+    open_causal,
+    save_adapters,
+    served_prompt,
+    step_of,
+    trainer_settings,
+    turns,
+    without_noise,
+)
+from core.lab.tune.set_tasks import SetJudge, SetTask, SetTuneConfig
+
+WARM_UP, GRPO = "warm-up", "grpo"
+"""Phases, and where their saves lie."""
+_AT_ONCE = 8
+"""Replies to questions held out that are written together."""
+_FIGURES = {
+    "loss": "loss",
+    "reward": "reward",
+    "reward_std": "spread",
+    "kl": "divergence",
+    "clip_ratio/region_mean": "clipped",
+    "completions/mean_length": "reply_tokens",
+    "valid": "valid",
+    "answer": "answer",
+    "consistency": "consistency",
+    "penalty": "penalty",
+}
+"""What is told of an update, by trl's name; the last three are of the valid replies."""
+
+
+def tune_sets(
+    tasks: Sequence[SetTask],
+    held_out: Sequence[SetTask],
+    reader: Reader,
+    model: str,
+    out: Path,
+    config: SetTuneConfig,
+    *,
+    device: str | None = None,
+    tell: Callable[[TuneEvent], None] = lambda _: None,
+    cancelled: Callable[[], bool] = never,
+) -> TuneEvent:
+    """Tunes `model`, a folder or a hub id, into the folder `out`; returns the last event. A step of the
+    events is an update; `held_out` is told before, after the warm-up and at the end.
+
+    See `core.lab.tune.tuner.tune` for `tell`, `cancelled` and what is raised.
+    """
+    place = one_device(device)
+    plan = {
+        "config": asdict(config),
+        "model": model,
+        "reader": reader.name,
+        "questions": digest(
+            f"{task.prompt}{task.target}{task.question.answers}" for task in (*tasks, *held_out)
+        ),
+    }
+    work = TuneFolder(out, plan, "questions")
+    if work.finished is not None:
+        return work.finished
+    tokenizer, network = open_causal(model_folder(model), "auto")
+    network.to(place)
+    tasks, n_given = _fitting(tasks, tokenizer, network), len(tasks) + len(held_out)
+    held_out = _fitting(held_out, tokenizer, network)
+    if not tasks or not held_out:
+        raise BadRequest(
+            f"{len(tasks)} questions to train on and {len(held_out)} to validate with fit the model; give"
+            " more of them, or a smaller --context-tokens"
+        )
+    work.begin()
+    warm, judge = out / WARM_UP, SetJudge(reader, config)
+    saved = work.saved(GRPO if warm.is_dir() else WARM_UP)
+    n_done = 0 if saved is None else step_of(saved)
+    work.keep(config.warmup_updates + n_done // config.passes if warm.is_dir() else n_done if saved else -1)
+    progress = _SetProgress(work, tell, cancelled, config)
+
+    def measure(step: int) -> None:
+        if step not in [event["step"] for event in work.events() if event["event"] == "held_out"]:
+            replies = _replies(network, tokenizer, held_out)
+            progress.say("held_out", step, **judge.measured(held_out, replies))
+
+    def settings(phase: str) -> dict[str, Any]:
+        progress.phase, together = phase, config.questions * config.group
+        return {
+            **trainer_settings(place, work.checkpoints / phase, config.seed, together),
+            "num_train_epochs": 1,
+            "gradient_checkpointing": place.type == "cuda",
+        }
+
+    with without_noise():
+        if not warm.is_dir():
+            set_seed(config.seed)
+            network = get_peft_model(network, new_adapters(network, config.rank, config.lora_alpha))
+            if saved is None:
+                counts = {"n_questions": len(tasks), "n_held_out": len(held_out)}
+                counts["n_too_long"] = n_given - len(tasks) - len(held_out)
+                progress.begun(network, place, **counts)
+            measure(0)
+            if config.warmup_updates:
+                progress.train(_warm_up(network, tokenizer, tasks, config, settings(WARM_UP)), saved)
+            partial = out / f"{WARM_UP}.part"
+            save_adapters(network, tokenizer, model, partial)
+            os.replace(partial, warm)
+            saved = None
+            _, network = open_causal(model_folder(model), "auto")
+            network.to(place)
+        network = PeftModel.from_pretrained(network, warm, is_trainable=True)
+        measure(config.warmup_updates)
+        if config.updates > config.warmup_updates:
+            progress.train(_grpo(network, tokenizer, tasks, judge, config, settings(GRPO)), saved)
+            measure(config.updates)
+    events = work.events()
+    ends = {event["step"]: event for event in events if event["event"] == "held_out"}
+    seconds = max((event["seconds"] for event in events if event["event"] == "step"), default=0.0)
+    work.end(network, tokenizer, model, set_card(model, asdict(config), events[0], list(ends.values())))
+    return progress.say("finished", config.updates, seconds=seconds)
+
+
+class _SetProgress(TuneProgress):
+    """Also tells what the trainers log, an update a line."""
+
+    phase = WARM_UP
+
+    def __init__(self, *args: Any) -> None:
+        *given, self._config = args
+        super().__init__(*given)
+
+    def on_log(self, _args: Any, state: Any, _control: Any, logs: dict[str, float], **_: Any) -> None:
+        """Figures of an update."""
+        if "loss" not in logs:
+            return
+        config, step = self._config, state.global_step
+        if self.phase != WARM_UP:
+            step = config.warmup_updates + step // config.passes
+        figures = {ours: round(logs[name], 5) for name, ours in _FIGURES.items() if name in logs}
+        spent = self.time(step, config.updates)
+        self.say("step", step, phase=self.phase, **figures, **spent)
+
+    def reached(self, step: int) -> str:
+        """Sets that were drawn are learned from to their last pass, for they are not saved."""
+        is_whole = self.phase == WARM_UP or step % self._config.passes == 0
+        return f"in its {self.phase}" if is_whole else ""
+
+
+def _warm_up(
+    network: Any, tokenizer: Any, tasks: Sequence[SetTask], config: SetTuneConfig, settings: dict[str, Any]
+) -> SFTTrainer:
+    drawn = _drawn(len(tasks), config.warmup_updates * config.questions * config.group, config.seed)
+    rows = datasets.Dataset.from_dict(
+        {
+            "prompt": [turns(tasks[one].prompt) for one in drawn],
+            "completion": [[{"role": "assistant", "content": tasks[one].target}] for one in drawn],
+        }
+    )
+    arguments = SFTConfig(
+        learning_rate=config.warmup_learning_rate,
+        logging_steps=1,
+        save_steps=SAVE_EVERY,
+        max_length=None,
+        **settings,
+    )
+    return _QuietSft(model=network, args=arguments, train_dataset=rows, processing_class=tokenizer)
+
+
+def _grpo(
+    network: Any,
+    tokenizer: Any,
+    tasks: Sequence[SetTask],
+    judge: SetJudge,
+    config: SetTuneConfig,
+    settings: dict[str, Any],
+) -> GRPOTrainer:
+    """The reference is trl's copy of the adapters as they are now."""
+    drawn = _drawn(len(tasks), (config.updates - config.warmup_updates) * config.questions, config.seed)
+    rows = datasets.Dataset.from_dict({"prompt": [turns(tasks[one].prompt) for one in drawn], "task": drawn})
+
+    def joint(
+        completions: list[Any], task: list[int], log_metric: Callable[[str, float], None], **_: Any
+    ) -> list[float]:
+        replies = [turns[0]["content"] for turns in completions]
+        rewards = judge.rewards([tasks[one] for one in task], replies)
+        for reward in rewards:
+            log_metric("valid", float(reward is not None))
+            for term in ("answer", "consistency", "penalty") * (reward is not None):
+                log_metric(term, getattr(reward, term))
+        return [judge.total(reward) for reward in rewards]
+
+    arguments = GRPOConfig(
+        learning_rate=config.learning_rate,
+        logging_steps=config.passes,
+        save_steps=SAVE_EVERY * config.passes,
+        num_generations=config.group,
+        num_iterations=config.passes,
+        max_completion_length=max(task.room for task in tasks),
+        temperature=config.temperature,
+        top_p=config.nucleus,
+        beta=config.beta,
+        epsilon=config.clip_range,
+        loss_type="grpo",
+        shuffle_dataset=False,
+        **settings,
+    )
+    return _QuietGrpo(
+        model=network, reward_funcs=joint, args=arguments, train_dataset=rows, processing_class=tokenizer
+    )
+
+
+class _QuietSft(Quiet, SFTTrainer):  # type: ignore[misc]
+    pass
+
+
+class _QuietGrpo(Quiet, GRPOTrainer):  # type: ignore[misc]
+    pass
+
+
+def _replies(network: Any, tokenizer: Any, tasks: Sequence[SetTask]) -> list[str]:
+    """What the model writes at temperature 0."""
+    network.eval()
+    replies: list[str] = []
+    for some in batches(tasks, _AT_ONCE):
+        inputs = tokenizer(
+            tokenizer.apply_chat_template(
+                [turns(task.prompt) for task in some], tokenize=False, add_generation_prompt=True
+            ),
+            add_special_tokens=False,
+            padding=True,
+            padding_side="left",
+            return_tensors="pt",
+        ).to(network.device)
+        with torch.no_grad():
+            ids = network.generate(
+                input_ids=inputs["input_ids"],
+                attention_mask=inputs["attention_mask"],
+                do_sample=False,
+                max_new_tokens=max(task.room for task in some),
+                pad_token_id=tokenizer.pad_token_id,
+            )
+        replies += tokenizer.batch_decode(ids[:, inputs["input_ids"].shape[1] :], skip_special_tokens=True)
+    return replies
+
+
+def _fitting(tasks: Sequence[SetTask], tokenizer: Any, network: Any) -> list[SetTask]:
+    """The tasks that the model's window holds with their reply. Raises BadRequest for its chat template."""
+    window = int(
+        getattr(network.config.get_text_config(), "max_position_embeddings", tokenizer.model_max_length)
+    )
+    tasks = [replace(task, prompt=served_prompt(task.prompt, tokenizer)) for task in tasks]
+    lengths = n_tokens([turns(task.prompt) for task in tasks], tokenizer, "questions")
+    return [task for task, length in zip(tasks, lengths, strict=True) if length + task.room <= window]
+
+
+def _drawn(n_tasks: int, n: int, seed: int) -> list[int]:
+    """Rows of n tasks: all, in random order, before any comes again."""
+    rng, drawn = Random(seed), list[int]()
+    while len(drawn) < n:
+        drawn += rng.sample(range(n_tasks), n_tasks)
+    return drawn[:n]

@@ -1,0 +1,192 @@
+"""Tuning on preferences in a folder.
+
+Pairs in, LoRA adapters out, going on after a kill or a cancel where it was last saved; see `TuneFolder`. A
+tenth of the questions is held out, whole: the margin on their pairs is what the card tells.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from trl import DPOConfig
+
+from core.base.errors import BadRequest
+from core.llm.protocol import never
+from core.lab.train.sitting import SAVE_EVERY
+from core.lab.tune.card import card
+from core.lab.tune.config import TuneConfig
+from core.lab.tune.dpo import PairCollator, WeightedDpoTrainer, preference_rows
+from core.lab.tune.folder import (
+    TuneEvent,
+    TuneFolder,
+    TuneProgress,
+    digest,
+    has_bfloat16,
+    model_folder,
+    n_tokens,
+    new_adapters,
+    one_device,
+    open_causal,
+    served_prompt,
+    step_of,
+    trainer_settings,
+    without_noise,
+)
+from core.lab.tune.pairs import Preference, pair_lines
+
+HELD_OUT = 10
+"""One question in so many is held out."""
+
+
+def tune(
+    pairs: Sequence[Preference],
+    model: str,
+    out: Path,
+    config: TuneConfig,
+    *,
+    device: str | None = None,
+    tell: Callable[[TuneEvent], None] = lambda _: None,
+    cancelled: Callable[[], bool] = never,
+) -> TuneEvent:
+    """Tunes `model`, a folder or a hub id, on the pairs into the folder `out`; returns the last event, which
+    holds what came of it.
+
+    `tell` gets each event after it was written; `cancelled` is asked after every step, and what was reached
+    is then kept for going on. Raises BadRequest, also when `out` holds another tuning, BadCheckpoint, and
+    Cancelled.
+    """
+    place = one_device(device)
+    pairs = [
+        replace(pair, weight=config.weight_lambda) if pair.kind == "continue_over_stop" else pair
+        for pair in pairs
+    ]
+    work = TuneFolder(
+        out, {"config": config.to_json(), "model": model, "pairs": digest(pair_lines(pairs))}, "pairs"
+    )
+    if work.finished is not None:
+        return work.finished
+    dtype = torch.bfloat16 if has_bfloat16(place) else torch.float32
+    tokenizer, network = open_causal(model_folder(model), dtype)
+    fitting = _fitting(pairs, tokenizer, config.max_tokens)
+    training, held_out = split_by_question(fitting)
+    work.begin()
+    saved = work.saved()
+    work.keep(-1 if saved is None else step_of(saved))
+    progress = _PairProgress(work, tell, cancelled)
+    settings = trainer_settings(place, work.checkpoints, config.seed, config.accumulate) | {
+        "activation_checkpointing": place.type == "cuda",
+        "eval_strategy": "epoch" if held_out else "no",
+        "eval_on_start": bool(held_out) and saved is None,
+    }
+    with without_noise():
+        trainer = _trainer(network, tokenizer, training, held_out, config, settings)
+        if saved is None:
+            progress.begun(
+                trainer.model,
+                place,
+                n_pairs=len(training),
+                n_held_out=len(held_out),
+                n_too_long=len(pairs) - len(fitting),
+                kinds=dict(sorted(Counter(pair.kind for pair in training).items())),
+            )
+        progress.train(trainer, saved)
+    outcome = summary(work.events())
+    work.end(trainer.model, tokenizer, model, card(model, config, work.events()[0], outcome))
+    return progress.say("finished", trainer.state.global_step, **outcome)
+
+
+def split_by_question(pairs: Sequence[Preference]) -> tuple[list[Preference], list[Preference]]:
+    """(pairs to train on, held out), a question's on one side; none held out if nothing would be left."""
+    held = [
+        int(hashlib.sha256(pair.question.encode("utf-8", "replace")).hexdigest(), 16) % HELD_OUT == 0
+        for pair in pairs
+    ]
+    if all(held):
+        return list(pairs), []
+    return [pair for pair, out in zip(pairs, held, strict=True) if not out], [
+        pair for pair, out in zip(pairs, held, strict=True) if out
+    ]
+
+
+def summary(events: Sequence[TuneEvent]) -> dict[str, Any]:
+    """What came of a tuning, from its events; `held_out`: before and after, None where none were."""
+    started, steps = events[0], [event for event in events if event["event"] == "step"]
+    measured = [
+        {name: event[name] for name in ("margin", "loss")} for event in events if event["event"] == "held_out"
+    ]
+    return {
+        "n_pairs": started["n_pairs"],
+        "n_held_out": started["n_held_out"],
+        "held_out": {"before": measured[0], "after": measured[-1]} if measured else None,
+        "seconds": steps[-1]["seconds"],
+    }
+
+
+class _PairProgress(TuneProgress):
+    """Also tells what the trainer logs."""
+
+    def on_log(self, _args: Any, state: Any, _control: Any, logs: dict[str, float], **_: Any) -> None:
+        """Figures of a step, or of the pairs held out."""
+        for event, prefix in (("step", ""), ("held_out", "eval_")):
+            if f"{prefix}loss" in logs:
+                margin = logs[f"{prefix}logps/chosen"] - logs[f"{prefix}logps/rejected"]
+                figures = {"loss": logs[f"{prefix}loss"], "margin": margin}
+                self.say(
+                    event,
+                    state.global_step,
+                    **{name: round(value, 5) for name, value in figures.items()},
+                    **(self.time(state.global_step, state.max_steps) if event == "step" else {}),
+                )
+
+
+def _trainer(
+    network: Any,
+    tokenizer: Any,
+    training: Sequence[Preference],
+    held_out: Sequence[Preference],
+    config: TuneConfig,
+    settings: dict[str, Any],
+) -> WeightedDpoTrainer:
+    """What was too long was left out, so nothing is cut."""
+    arguments = DPOConfig(
+        beta=config.beta,
+        num_train_epochs=config.epochs,
+        learning_rate=config.learning_rate,
+        per_device_eval_batch_size=1,
+        max_length=None,
+        logging_steps=1,
+        save_steps=SAVE_EVERY,
+        **settings,
+    )
+    return WeightedDpoTrainer(
+        reference=config.reference,
+        model=network,
+        args=arguments,
+        data_collator=PairCollator(pad_token_id=tokenizer.pad_token_id),
+        train_dataset=preference_rows(training, reference=config.reference),
+        eval_dataset=preference_rows(held_out, reference=config.reference) if held_out else None,
+        processing_class=tokenizer,
+        peft_config=new_adapters(network, config.rank, config.lora_alpha),
+    )
+
+
+def _fitting(pairs: Sequence[Preference], tokenizer: Any, most: int) -> list[Preference]:
+    """The pairs, as they are served, whose prompt and replies are short enough. Raises BadRequest
+    where none is, or where the chat template does not take them.
+    """
+    pairs = [replace(pair, prompt=served_prompt(pair.prompt, tokenizer)) for pair in pairs]
+    rows = [pair.to_json() for pair in pairs]
+    lengths = [
+        n_tokens([row["prompt"] + row[reply] for row in rows], tokenizer, "pairs")
+        for reply in ("chosen", "rejected")
+    ]
+    fitting = [pair for pair, *of in zip(pairs, *lengths, strict=True) if max(of) <= most]
+    if not fitting:
+        raise BadRequest(f"none of the {len(pairs):,} pairs is within {most:,} tokens; raise --max-tokens")
+    return fitting

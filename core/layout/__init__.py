@@ -1,7 +1,0 @@
-"""Places of chunks in a plane: like lies near like."""
-
-from core.layout.headings import heading_groups
-from core.layout.kept import kept_layout, layout_of, vectors_key
-from core.layout.places import LEAST_CHUNKS
-
-__all__ = ["LEAST_CHUNKS", "heading_groups", "kept_layout", "layout_of", "vectors_key"]

@@ -1,0 +1,348 @@
+"""The agent of Q-RAG section 3 and the one episode loop.
+
+An episode is a generator of frozen events. Episodes run in lockstep, their states embedded in one batch; a
+single run is a batch of one. The transition is deterministic, so a run can start from any `prefix` of
+choices: stepping, going back, forcing a chunk and continuing a logged run are all new episodes with another
+prefix. Sampling draws from a generator seeded by (seed, episode id, step), so a run doesn't depend on
+batching nor on how a person paused it. Stop rule (appendix B): before acting, stop when the best available Q
+is below the threshold; the rejected action is part of the event. Review, which the paper doesn't have: once
+stopped, each choice is asked again in the state of the others, and while some are worth less there than the
+review threshold the least of them is taken back. So a chunk that a later choice made superfluous, an earlier
+mention say, is no evidence.
+"""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from core.corpus.bm25 import words_of
+from core.base.config import EpisodeConfig, check_query
+from core.encode.encoder import DualEncoder
+from core.encode.forward import StateTokens
+from core.base.errors import BadRequest
+from core.base.events import Event, RunStarted, StepScores, StepTaken, Stopped
+from core.corpus.index import Searchable
+from core.methods.qrag.policy import ChosenAction, choose
+from core.methods.qrag.positions import chunk_positions
+from core.methods.qrag.reranked import Reranked, Reranks, read_best
+from core.methods.qrag.stop import stop_of
+from core.corpus.tiles import best_chunks
+
+
+@dataclass(frozen=True, eq=False)
+class Episode:
+    """One query over one corpus. `id` only separates the random streams of a batch."""
+
+    query: str
+    corpus: Searchable
+    config: EpisodeConfig
+    id: str = ""
+    prefix: tuple[int, ...] = ()
+    """Chunks already chosen, in order of choice."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Look:
+    """What the agent sees before an action: Q of all chunks, which are available, and what it cost."""
+
+    state_vector: np.ndarray
+    """(D,) float32."""
+    words: np.ndarray | None
+    """(N,) float32, the words' part of Q; None for an agent that counts none."""
+    reranked: Reranked | None
+    """The reranker's part of Q; None for an agent without one."""
+    scores: StepScores
+    available: np.ndarray
+    tokens: StateTokens
+    milliseconds: float
+
+
+@dataclass
+class _Running:
+    episode: Episode
+    chosen: list[int] = field(default_factory=list)
+    stopped: bool = False
+
+
+@dataclass
+class _Review:
+    """Which choices of a stopped episode the others make superfluous."""
+
+    episode: Episode
+    remaining: list[int]
+    taken_back: list[int] = field(default_factory=list)
+    worth: dict[int, float] = field(default_factory=dict)
+    """Q of each choice beside the others that were still held."""
+    goes_on: bool = True
+
+    def __post_init__(self) -> None:
+        self.chosen = tuple(self.remaining)
+        self.goes_on = self.episode.config.review_threshold is not None and len(self.remaining) > 1
+
+    def take_back(self) -> None:
+        """Lets go of the choice worth least if that is too little; the last one left stays."""
+        threshold, least = (
+            self.episode.config.review_threshold,
+            min(self.remaining, key=self.worth.__getitem__),
+        )
+        assert threshold is not None
+        if self.worth[least] >= threshold:
+            self.goes_on = False
+            return
+        self.remaining.remove(least)
+        self.taken_back.append(least)
+        self.goes_on = len(self.remaining) > 1
+
+    def end(self, stopped: Stopped, milliseconds: float) -> Stopped:
+        """The event, which says what the review brought."""
+        if not self.worth:
+            return stopped
+        review = tuple(self.worth[chunk_id] for chunk_id in self.chosen)
+        return replace(
+            stopped,
+            review=review,
+            taken_back=tuple(self.taken_back),
+            milliseconds=stopped.milliseconds + milliseconds,
+        )
+
+
+class Agent:
+    """A dual encoder that acts. Stateless but for its weights, and for what a reranker said of the last
+    questions. `name` is the method's name in events.
+    """
+
+    def __init__(self, encoder: DualEncoder, name: str = "qrag") -> None:
+        self.name = name
+        self.encoder = encoder
+        self.spec = encoder.spec
+        self._reranks = Reranks()
+
+    def run(
+        self, query: str, corpus: Searchable, config: EpisodeConfig, prefix: Sequence[int] = ()
+    ) -> Generator[Event]:
+        """One episode. Raises BadRequest before the first event."""
+        for _, event in self.run_batch([Episode(query, corpus, config, prefix=tuple(prefix))]):
+            yield event
+
+    def run_batch(self, episodes: Sequence[Episode]) -> Iterator[tuple[int, Event]]:
+        """(index into `episodes`, event): each one's in order, interleaved. Raises BadRequest at once."""
+        for episode in episodes:
+            self.check(episode.query, episode.corpus, episode.config)
+        running = {i: _Running(episode, list(episode.prefix)) for i, episode in enumerate(episodes)}
+        for i, episode in enumerate(episodes):
+            yield i, RunStarted(episode.query, self.name, self.spec.name, len(episode.corpus), episode.config)
+        while running:
+            ends = {
+                i: Stopped("budget", len(run.chosen))
+                for i, run in running.items()
+                if len(run.chosen) >= run.episode.config.step_budget
+            }
+            going_on = {i: run for i, run in running.items() if i not in ends}
+            looks = self.look([(run.episode, run.chosen) for run in going_on.values()])
+            for (i, run), look in zip(going_on.items(), looks, strict=True):
+                event = self._act(run, look)
+                if isinstance(event, Stopped):
+                    ends[i] = event
+                else:
+                    yield i, event
+            ended = {i: running.pop(i) for i in ends}
+            yield from zip(
+                ends,
+                self.review([(run.episode, run.chosen, ends[i]) for i, run in ended.items()]),
+                strict=True,
+            )
+
+    def check(self, query: str, corpus: Searchable, config: EpisodeConfig) -> None:
+        """Raises BadRequest when the run can't be made."""
+        check_query(query)
+        config.check_against(len(corpus))
+        if config.step_budget > self.encoder.max_state_chunks:
+            most = self.encoder.max_state_chunks
+            raise BadRequest(
+                f"step_budget={config.step_budget} is above {most}, the number of chunks that a state of"
+                f" {self.spec.name} holds; lower the budget"
+            )
+
+    def look(self, states: Sequence[tuple[Episode, Sequence[int]]]) -> list[Look]:
+        """Q-values of all chunks for several (episode, chosen ids) states, embedded in one batch."""
+        if not states:
+            return []
+        started = time.perf_counter()
+        tokens = [
+            self.encoder.state_tokens(*self._state_parts(episode, chosen)) for episode, chosen in states
+        ]
+        vectors = self.encoder.encode_states(tokens)
+        shared = (time.perf_counter() - started) / len(states)
+        looks = []
+        for (episode, chosen), state_tokens, vector in zip(states, tokens, vectors, strict=True):
+            started = time.perf_counter()
+            words, reranked, scores, available = self._seen(episode, chosen, vector)
+            looks.append(
+                Look(
+                    vector,
+                    words,
+                    reranked,
+                    scores,
+                    available,
+                    state_tokens,
+                    1000 * (shared + time.perf_counter() - started),
+                )
+            )
+        return looks
+
+    def reads_again(self, episode: Episode) -> bool:
+        """Whether a look would wait for the reranker. Raises BadRequest where the run can't be made."""
+        self.check(episode.query, episode.corpus, episode.config)
+        read = self._read(episode.prefix)
+        return bool(self.spec.rerank_weight) and self._reranks.get(episode, read) is None
+
+    def _seen(
+        self, episode: Episode, chosen: Sequence[int], state_vector: np.ndarray
+    ) -> tuple[np.ndarray | None, Reranked | None, StepScores, np.ndarray]:
+        """(words, reranked, scores, available) of a look."""
+        corpus, config = episode.corpus, episode.config
+        positions = chunk_positions(self.spec, corpus.borders, chosen, use_positions=config.use_positions)
+        q_values, words = corpus.index.q_values(state_vector, positions), self._words_part(episode)
+        if words is not None:
+            q_values += words
+        available = config.searched_chunks(len(corpus))
+        if config.searched:
+            q_values[~available] = np.nan
+        reranked = self._reranked(episode, chosen, q_values)
+        if reranked is not None:
+            q_values[reranked.chunk_ids] += reranked.parts
+        available[list(chosen)] = False
+        available[list(config.forbidden)] = False
+        turned = self.spec.position_kind != "none" and config.use_positions
+        scores = StepScores(q_values, positions if turned else None)
+        return words, reranked, scores, available
+
+    def review(self, ends: Sequence[tuple[Episode, Sequence[int], Stopped]]) -> list[Stopped]:
+        """Ends of (episode, chosen ids, end), with what the review says of the choices."""
+        started = time.perf_counter()
+        reviews = [_Review(episode, list(chosen)) for episode, chosen, _ in ends]
+        while asked := [
+            (review, chunk_id) for review in reviews if review.goes_on for chunk_id in review.remaining
+        ]:
+            states = [
+                (review.episode, [other for other in review.remaining if other != chunk_id])
+                for review, chunk_id in asked
+            ]
+            vectors = self.encoder.encode_states(
+                [self.encoder.state_tokens(*self._state_parts(*state)) for state in states]
+            )
+            for (review, chunk_id), (episode, others), vector in zip(asked, states, vectors, strict=True):
+                review.worth[chunk_id] = self._q_value(episode, others, vector, chunk_id)
+            for review in {id(review): review for review, _ in asked}.values():
+                review.take_back()
+        n_reviewed = max(1, sum(bool(review.worth) for review in reviews))
+        milliseconds = 1000 * (time.perf_counter() - started) / n_reviewed
+        return [
+            review.end(stopped, milliseconds) for review, (_, _, stopped) in zip(reviews, ends, strict=True)
+        ]
+
+    def _q_value(
+        self, episode: Episode, chosen: Sequence[int], state_vector: np.ndarray, chunk_id: int
+    ) -> float:
+        """Q of one chunk, without those of all the others."""
+        positions = chunk_positions(
+            self.spec, episode.corpus.borders, chosen, use_positions=episode.config.use_positions
+        )
+        if self.spec.rerank_weight and self.spec.reads_choices:  # a part of Q only among others
+            _, _, scores, _ = Agent._seen(self, episode, chosen, state_vector)  # shards tell the best alone
+            return float(scores.q_values[chunk_id])
+        words = self._words_part(episode)
+        q_value = episode.corpus.index.q_value(state_vector, chunk_id, float(positions[chunk_id]))
+        reranked = self._reranks.get(episode, ())
+        return (
+            q_value
+            + (0.0 if words is None else float(words[chunk_id]))
+            + (0.0 if reranked is None else reranked.part_of(chunk_id))
+        )
+
+    def _words_part(self, episode: Episode) -> np.ndarray | None:
+        """(N,) float32: what the query's words add to Q in every state, an inner product over all chunks."""
+        if not self.spec.word_weight:
+            return None
+        part: np.ndarray = np.float32(self.spec.word_weight) * episode.corpus.words.shares(
+            words_of(episode.query)
+        )
+        return part
+
+    def _reranked(self, episode: Episode, chosen: Sequence[int], q_values: np.ndarray) -> Reranked | None:
+        """What the reranker adds to the best chunks by `q_values`, the rest of Q; the same in every state of
+        an agent that reads no choices.
+        """
+        reranker, read = self.encoder.reranker, self._read(chosen)
+        if reranker is None:
+            return None
+        reranked = self._reranks.get(episode, read)
+        if reranked is None:
+            n_searched = episode.config.n_searched(len(episode.corpus))  # those without Q come last
+            ranked = best_chunks(q_values, 0, min(self.spec.rerank_pool + len(read), n_searched))
+            best = ranked[~np.isin(ranked, read)][: self.spec.rerank_pool]
+            query, texts = self._state_parts(episode, read)
+
+            def log_odds(chunk_ids: np.ndarray) -> np.ndarray:
+                return reranker.log_odds(query, [episode.corpus.text(i) for i in chunk_ids.tolist()], texts)
+
+            reranked = read_best(log_odds, best, q_values[best], episode.corpus.borders, self.spec)
+            reranked = self._reranks.keep(episode, read, reranked)
+        return reranked
+
+    def _read(self, chosen: Sequence[int]) -> Sequence[int]:
+        """Those of the chosen chunks that a state holds, in its order."""
+        if not self.spec.reads_choices:
+            return ()
+        return sorted(chosen) if self.spec.state_order == "document" else chosen
+
+    def _state_parts(self, episode: Episode, chosen: Sequence[int]) -> tuple[str, list[str]]:
+        read = self._read(chosen)
+        return check_query(episode.query), [episode.corpus.text(chunk_id) for chunk_id in read]
+
+    def _act(self, run: _Running, look: Look) -> Event:
+        config, step = run.episode.config, len(run.chosen) + 1
+        q_values = look.scores.q_values
+        forced = dict(config.forced).get(step)
+        if forced is not None and not look.available[forced]:
+            forced = None  # the agent took it by itself at an earlier step
+        if forced is None and (end := stop_of(look, len(run.chosen), config.stop_threshold)) is not None:
+            return end
+        rng = np.random.default_rng([config.seed, zlib.crc32(run.episode.id.encode()), step])
+        choice = choose(q_values, look.available, config.temperature, config.top_k_actions, rng)
+        if forced is not None:
+            choice = ChosenAction(forced, float(q_values[forced]), 1.0, choice.state_value, 1)
+        run.chosen.append(choice.chunk_id)
+        return step_event(run.episode, step, choice, look, by_person=forced is not None)
+
+
+def step_event(
+    episode: Episode, step: int, choice: ChosenAction, look: Look, *, by_person: bool = False
+) -> StepTaken:
+    """The event of one action."""
+    positions, words = look.scores.positions, look.words
+    reranked = look.reranked
+    is_plain = positions is None and words is None and reranked is None
+    return StepTaken(
+        step=step,
+        chunk_id=choice.chunk_id,
+        q_value=choice.q_value,
+        probability=choice.probability,
+        state_value=choice.state_value,
+        position=None if positions is None else float(positions[choice.chunk_id]),
+        text=episode.corpus.text(choice.chunk_id),
+        milliseconds=look.milliseconds,
+        content_q=None if is_plain else episode.corpus.index.q_value(look.state_vector, choice.chunk_id),
+        words_q=None if words is None else float(words[choice.chunk_id]),
+        reranked_q=None if reranked is None else reranked.part_of(choice.chunk_id),
+        chosen_by="person" if by_person else "agent",
+        n_tied=choice.n_tied,
+        n_state_tokens=len(look.tokens.ids),
+        n_state_tokens_dropped=look.tokens.n_dropped,
+        scores=look.scores,
+    )

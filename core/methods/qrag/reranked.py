@@ -1,0 +1,118 @@
+"""What a reranker adds to Q of a look's best chunks.
+
+It reads them from the best on, by the rest of Q. An agent may have it end early: after the first ones it goes
+on, four chunks at a time, as long as the last four changed which chunks lead. So a question that the first
+ones settle costs little, and one that they don't is looked for deeper. Evidence often goes on in the next
+chunk, so a chunk may get a share of what its neighbour got. Keeps the last that was computed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from core.corpus.index import Searchable
+from core.corpus.tiles import best_chunks
+
+if TYPE_CHECKING:
+    from core.encode.checkpoint import CheckpointSpec
+    from core.methods.qrag.agent import Episode
+
+FURTHER = 4
+"""Chunks that are read at a time after the first."""
+_MOST_KEPT = 256
+"""States of a corpus whose parts are kept: some hundred bytes each."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Reranked:
+    """A part of Q that only some chunks have."""
+
+    chunk_ids: np.ndarray
+    """(n,) the chunks that were read, best first by the rest of Q."""
+    parts: np.ndarray
+    """(n,) float32, what is added to Q of each."""
+
+    def part_of(self, chunk_id: int) -> float:
+        """What is added to Q of a chunk; 0 for one that was not read."""
+        return float(self.parts[self.chunk_ids == chunk_id].sum())
+
+
+def read_best(
+    read: Callable[[np.ndarray], np.ndarray],
+    pool: np.ndarray,
+    q_values: np.ndarray,
+    borders: np.ndarray,
+    spec: CheckpointSpec,
+) -> Reranked:
+    """What is added to those chunks of `pool` (n,) that were read; `q_values` (n,): the rest of Q, falling.
+
+    `read`: log-odds of chunks by their ids. `borders`: first chunks of documents. As many chunks lead as the
+    agent takes by default.
+    """
+    n_read = len(pool) if spec.rerank_first is None else min(spec.rerank_first, len(pool))
+    log_odds = read(pool[:n_read])
+    before: set[int] | None = None
+    while True:
+        parts = rerank_parts(log_odds, spec.rerank_weight)
+        parts += np.float32(spec.rerank_beside) * parts_beside(pool[:n_read], parts, borders)
+        leading = set(best_chunks(q_values[:n_read] + parts, 0, spec.step_budget).tolist())
+        if n_read == len(pool) or leading == before:
+            return Reranked(pool[:n_read], parts)
+        before = leading
+        log_odds = np.concatenate((log_odds, read(pool[n_read : n_read + FURTHER])))
+        n_read = len(log_odds)
+
+
+def rerank_parts(log_odds: np.ndarray, weight: float) -> np.ndarray:
+    """(n,) float32, what is added to Q of the chunks of a pool: nothing for the least likely, so that no
+    chunk of it falls below those that were not read.
+    """
+    parts: np.ndarray = np.float32(weight) * (log_odds - log_odds.min(initial=np.inf))
+    return parts
+
+
+def parts_beside(chunk_ids: np.ndarray, parts: np.ndarray, borders: np.ndarray) -> np.ndarray:
+    """(n,) float32: the larger part of the two chunks next to each of (n,) chunks in its document; 0 where
+    neither is among them.
+    """
+    order = np.argsort(chunk_ids)
+    ids, sorted_parts = chunk_ids[order], parts[order]
+    adjoin = np.flatnonzero((np.diff(ids) == 1) & ~np.isin(ids[1:], borders))
+    beside, found = np.zeros_like(parts), np.zeros_like(parts)
+    beside[adjoin + 1] = sorted_parts[adjoin]
+    beside[adjoin] = np.maximum(beside[adjoin], sorted_parts[adjoin + 1])
+    found[order] = beside
+    return found
+
+
+class Reranks:
+    """Parts by corpus, question, what was searched and which chosen chunks were read. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._by_corpus: WeakKeyDictionary[Searchable, OrderedDict[object, Reranked]] = WeakKeyDictionary()
+        self._changing = threading.Lock()
+
+    def get(self, episode: Episode, read: Sequence[int]) -> Reranked | None:
+        """What was kept of a state, whose chunks `read` were read with the question."""
+        with self._changing:
+            return self._by_corpus.get(episode.corpus, OrderedDict()).get(_key(episode, read))
+
+    def keep(self, episode: Episode, read: Sequence[int], reranked: Reranked) -> Reranked:
+        """Keeps it for the next looks, and gives it back."""
+        with self._changing:
+            of_corpus = self._by_corpus.setdefault(episode.corpus, OrderedDict())
+            of_corpus[_key(episode, read)] = reranked
+            while len(of_corpus) > _MOST_KEPT:
+                of_corpus.popitem(last=False)
+        return reranked
+
+
+def _key(episode: Episode, read: Sequence[int]) -> object:
+    return episode.query, episode.config.searched, tuple(read)

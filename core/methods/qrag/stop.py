@@ -1,0 +1,27 @@
+"""When an episode ends by itself.
+
+Nothing is left to choose, or the best Q lies below the threshold. The step budget is the loop's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from core.base.events import Stopped
+from core.methods.qrag.policy import greedy
+
+if TYPE_CHECKING:
+    from core.methods.qrag.agent import Look
+
+
+def stop_of(look: Look, n_chosen: int, threshold: float | None) -> Stopped | None:
+    """The end before the next choice, None to go on; without a threshold as long as chunks last."""
+    q_values = look.scores.q_values
+    if not look.available.any():
+        return Stopped("exhausted", n_chosen, milliseconds=look.milliseconds, scores=look.scores)
+    if threshold is None:
+        return None
+    best, _ = greedy(q_values, look.available)
+    if q_values[best] >= threshold:
+        return None
+    return Stopped("threshold", n_chosen, best, float(q_values[best]), look.milliseconds, look.scores)

@@ -1,0 +1,82 @@
+"""The registry of retrieval methods.
+
+A line a method, in the order in which they are listed everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from core.encode.encoder import DualEncoder
+from core.base.errors import BadRequest
+from core.base.events import Event, Trace, fold
+from core.methods.bm25 import BM25, Bm25
+from core.methods.hybrid import HYBRID, Hybrid
+from core.methods.protocol import Method, Retriever
+from core.methods.threshold import THRESHOLD, Threshold, cut_short
+from core.methods.topk import TOPK, TopK
+from core.methods.qrag.agent import Agent, Episode
+from core.methods.qrag.retriever import MULTISTEP, QRAG, AgentRetriever
+from core.methods.resrag.card import policy_for, read_card
+from core.methods.resrag.retriever import RESRAG_METHOD, EvidenceSet
+from core.methods.resrag.llm.policy import RESRAG_LLM_METHOD, unread
+from core.methods.sparc.retriever import SPARC_METHOD
+
+PLAIN = "base"
+"""The untrained checkpoint."""
+
+_BUILT_BY: dict[Method, Callable[[DualEncoder], Retriever]] = {
+    QRAG: lambda encoder: AgentRetriever(Agent(encoder)),
+    HYBRID: Hybrid,
+    TOPK: TopK,
+    BM25: lambda _: Bm25(),
+    THRESHOLD: Threshold,
+    MULTISTEP: lambda encoder: AgentRetriever(Agent(encoder, MULTISTEP.name)),
+    RESRAG_METHOD: EvidenceSet,
+}
+"""Each made from the encoder whose vectors it searches."""
+
+METHODS = {method.name: method for method in _BUILT_BY}
+"""Those that an encoder is enough for."""
+ALL_METHODS = {**METHODS, RESRAG_LLM_METHOD.name: RESRAG_LLM_METHOD, SPARC_METHOD.name: SPARC_METHOD}
+"""With those that need a language model, or agents and settings of their own."""
+
+
+def facts_of(name: str) -> Method:
+    """What there is to be told of a run's method, also of one that another version logged."""
+    return ALL_METHODS.get(name) or Method(name=name, label=name, sentence=f"A method called {name}")
+
+
+def notice_of(trace: Trace) -> str:
+    """What a method left out for want of room, in a sentence; mostly empty."""
+    return cut_short(trace) or unread(trace)
+
+
+def vectors_of(name: str, agent: str) -> str:
+    """Name of the checkpoint whose vectors a method without an agent searches, where documents are open under
+    `agent`: its policy's, else the untrained one. Raises BadCheckpoint.
+    """
+    return read_card(policy_for(agent)).encoder if name == RESRAG_METHOD.name else PLAIN
+
+
+def build_retriever(name: str, agent: DualEncoder, plain: DualEncoder) -> tuple[Retriever, DualEncoder]:
+    """A method and the encoder it searches with. `plain`: what `vectors_of` names. Raises BadRequest."""
+    method = METHODS.get(name)
+    if method is None:
+        raise BadRequest(f"method {name!r} does not exist; choose among {', '.join(METHODS)}")
+    encoder = agent if method.trained else plain
+    return _BUILT_BY[method](encoder), encoder
+
+
+def retrieve_all(retriever: Retriever, episodes: Sequence[Episode]) -> list[Trace]:
+    """Complete runs, in order; an unplanned agent embeds the states of all together. Raises BadRequest."""
+    if not isinstance(retriever, AgentRetriever) or any(
+        episode.config.beam_width > 1 for episode in episodes
+    ):
+        return [
+            fold(retriever.retrieve(episode.query, episode.corpus, episode.config)) for episode in episodes
+        ]
+    events: list[list[Event]] = [[] for _ in episodes]
+    for i, event in retriever.agent.run_batch(episodes):
+        events[i].append(event)
+    return [fold(own) for own in events]

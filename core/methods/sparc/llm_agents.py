@@ -1,0 +1,321 @@
+"""Agents that ask a language model.
+
+Prompts and structured replies (SPARC-RAG section 3.2, with the inputs and outputs of appendix D). The prompts
+are the project's own, one file each in `prompts/`, read anew by each process: edit them there. Everything
+that documents or earlier replies brought is quoted between marks. Decides what happens to a reply that keeps
+the schema and still doesn't fit: missing queries, and those that say the same twice, are filled up with the
+question itself, a branch that doesn't exist is taken for the first, numbers of passages that don't exist are
+dropped. Schemas name the strategies, passages and branches that there are: a model that is kept to them names
+no others and lists none without end. Nothing that a reply says can do more than that: strategies, verdicts
+and branches are picked from lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from string import Template
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema, create_model
+
+from core.base.config import MAX_QUERY_CHARACTERS
+from core.llm.protocol import Llm, LlmError, Message, Sampling, UnfitReply
+from core.methods.sparc.agents import BranchResult, Rewrite, RewriteTask, SparcAgents, SupportedAnswer, Turn
+from core.methods.sparc.budget import OutOfBudget, cost_of
+from core.methods.sparc.events import Cost, Hit, Note, Strategy, Verdict, Weighed
+from core.methods.sparc.quoting import numbered, quoted
+
+MAX_REPLY_TOKENS = 600
+"""Of every call (appendix A.4)."""
+MAX_NOTE_CHARACTERS = 8_000
+MAX_ANSWER_CHARACTERS = 500
+MAX_REASON_CHARACTERS = 500
+
+_HOW = {
+    "bm25": "bm25: counts words; for exact names, titles, numbers and quotations. Leave question words out.",
+    "dense": "dense: compares meanings; for descriptions, definitions and facts whose wording is unknown.",
+    "qrag": (
+        "qrag: follows a chain from passage to passage; for a question that needs several facts one after the"
+        " other."
+    ),
+}
+_Schema = TypeVar("_Schema", bound=BaseModel)
+
+
+class WantedQuery(BaseModel):
+    """One search."""
+
+    query: str
+    strategy: str
+    reason: str = ""
+
+
+class WantedQueries(BaseModel):
+    """The rewriter's reply."""
+
+    analysis: str = ""
+    queries: list[WantedQuery]
+
+
+class WrittenNote(BaseModel):
+    """The context manager's reply within a branch."""
+
+    note: str
+    sources: list[int] = []
+
+
+class GivenAnswer(BaseModel):
+    """The generator's reply."""
+
+    answer: str
+
+
+class Judgement(BaseModel):
+    """The evaluator's reply."""
+
+    reason: str = ""
+    verdict: Annotated[
+        Verdict, BeforeValidator(lambda said: said.strip().lower() if isinstance(said, str) else said)
+    ]
+
+
+class ChosenBranch(BaseModel):
+    """The context manager's reply over branches."""
+
+    reason: str = ""
+    best: int
+
+
+class MergedNote(BaseModel):
+    """The context manager's reply over notes."""
+
+    note: str
+
+
+def queries_schema(task: RewriteTask) -> type[WantedQueries]:
+    """The rewriter's reply to a task."""
+    strategy = Annotated[str, WithJsonSchema({"type": "string", "enum": list(task.strategies)})]
+    one = create_model("WantedQuery", __base__=WantedQuery, strategy=strategy)
+    most = Field(json_schema_extra={"maxItems": task.width})
+    queries = Annotated[list[one], most]  # type: ignore[valid-type]
+    return create_model("WantedQueries", __base__=WantedQueries, queries=queries)
+
+
+def _note_schema(n_passages: int) -> type[WrittenNote]:
+    if not n_passages:
+        return WrittenNote
+    numbers = {"type": "array", "items": _one_to(n_passages), "maxItems": n_passages}
+    sources = Annotated[list[int], WithJsonSchema(numbers)]
+    return create_model("WrittenNote", __base__=WrittenNote, sources=(sources, []))
+
+
+def _branch_schema(n_branches: int) -> type[ChosenBranch]:
+    best = Annotated[int, WithJsonSchema(_one_to(n_branches))]
+    return create_model("ChosenBranch", __base__=ChosenBranch, best=best)
+
+
+def _one_to(most: int) -> dict[str, Any]:
+    return {"type": "integer", "enum": list(range(1, most + 1))}
+
+
+@cache
+def _template(name: str) -> Template:
+    return Template(
+        files("core.methods.sparc").joinpath("prompts", f"{name}.txt").read_text(encoding="utf-8").strip()
+    )
+
+
+def prompt(name: str, values: Mapping[str, str]) -> list[Message]:
+    """The conversation of one call."""
+    return [
+        Message("system", _template("system").template),
+        Message("user", _template(name).substitute(values)),
+    ]
+
+
+def ask(
+    llm: Llm, messages: Sequence[Message], schema: type[_Schema], turn: Turn, temperature: float
+) -> tuple[_Schema, Cost]:
+    """One call within the budget. Raises LlmError, LlmCancelled, OutOfBudget, also for a reply cut off."""
+    most = turn.budget.begin(MAX_REPLY_TOKENS)
+    sampling = Sampling(temperature=temperature, max_tokens=most, seed=turn.seed)
+    try:
+        reply = llm.chat(messages, sampling, schema=schema, cancelled=turn.cancelled)
+    except LlmError as error:
+        turn.budget.book(cost_of(error.spent))
+        if isinstance(error, UnfitReply) and most < MAX_REPLY_TOKENS and turn.budget.tokens_are_spent:
+            raise OutOfBudget("tokens", error.spent) from None
+        raise
+    cost = Cost(
+        reply.n_attempts, reply.prompt_tokens, reply.completion_tokens, reply.milliseconds, reply.structure
+    )
+    turn.budget.book(cost)
+    if not isinstance(reply.value, schema):
+        raise LlmError(
+            f"{llm.name} gave no {schema.__name__} in its reply; choose a model that follows a JSON schema"
+        )
+    return reply.value, cost
+
+
+class LlmRewriter:
+    """See `Rewriter`."""
+
+    def __init__(self, llm: Llm) -> None:
+        self.llm = llm
+
+    def rewrite(self, task: RewriteTask, turn: Turn) -> tuple[tuple[Rewrite, ...], Cost]:
+        """W queries in one call."""
+        reply, cost = ask(self.llm, rewriter_prompt(task), queries_schema(task), turn, turn.temperature)
+        offered = [_rewrite(one, task) for one in reply.queries if one.query.strip()]
+        filled = [
+            Rewrite(
+                task.question, name, "the question itself, since the reply held too few different queries"
+            )
+            for name in task.strategies
+        ]
+        distinct: dict[tuple[str, Strategy], Rewrite] = {}
+        for one in (*offered, *filled):
+            distinct.setdefault((one.query.lower(), one.strategy), one)
+        rewrites = list(distinct.values())
+        return tuple(rewrites[i % len(rewrites)] for i in range(task.width)), cost
+
+
+def rewriter_prompt(task: RewriteTask) -> list[Message]:
+    """What the rewriter is asked; also the prompt of preference pairs."""
+    several = (
+        "Each has to go after something else: another fact, another name, another angle; none may be a"
+        " paraphrase of another."
+    )
+    values = {
+        "question": quoted("question", task.question),
+        "note": quoted("note", task.note.text),
+        "asked": numbered("query", dict.fromkeys(task.queries)),
+        "width": str(task.width),
+        "queries": "query" if task.width == 1 else "queries",
+        "complement": several if task.width > 1 else "Go after the fact that is needed next.",
+        "strategies": "\n".join(f"- {_HOW[name]}" for name in task.strategies),
+    }
+    return prompt("rewriter", values)
+
+
+def _rewrite(wanted: WantedQuery, task: RewriteTask) -> Rewrite:
+    named = wanted.strategy.strip().lower()
+    strategy: Strategy = next((name for name in task.strategies if name == named), task.strategies[0])
+    reason = (
+        wanted.reason
+        if strategy == named
+        else f"{wanted.reason} (asked for {named[:20]!r}, which is not offered)"
+    )
+    return Rewrite(
+        wanted.query.strip()[:MAX_QUERY_CHARACTERS], strategy, reason.strip()[:MAX_REASON_CHARACTERS]
+    )
+
+
+class LlmManager:
+    """See `ContextManager`."""
+
+    def __init__(self, llm: Llm) -> None:
+        self.llm = llm
+
+    def update(
+        self, question: str, query: str, note: Note, hits: Sequence[Hit], turn: Turn
+    ) -> tuple[Note, Cost]:
+        """The note rewritten; its chunks are the old ones and those that the model says it used."""
+        values = {
+            "question": quoted("question", question),
+            "query": quoted("query", query),
+            "note": quoted("note", note.text),
+            "passages": numbered("passage", (one.text for one in hits)),
+        }
+        schema = _note_schema(len(hits))
+        written, cost = ask(self.llm, prompt("note", values), schema, turn, turn.temperature)
+        taken = [hits[number - 1].chunk_id for number in written.sources if 1 <= number <= len(hits)]
+        return (
+            Note(written.note.strip()[:MAX_NOTE_CHARACTERS], tuple(dict.fromkeys([*note.chunk_ids, *taken]))),
+            cost,
+        )
+
+    def select(self, question: str, candidates: Sequence[BranchResult], turn: Turn) -> tuple[int, str, Cost]:
+        """The branch that the model names."""
+        branches = (f"{quoted('answer', one.answer)}\n{quoted('note', one.note.text)}" for one in candidates)
+        listing = "\n\n".join(
+            f"Branch {number}:\n{branch}" for number, branch in enumerate(branches, start=1)
+        )
+        values = {"question": quoted("question", question), "branches": listing}
+        schema = _branch_schema(len(candidates))
+        reply, cost = ask(self.llm, prompt("select", values), schema, turn, turn.temperature)
+        if not 1 <= reply.best <= len(candidates):
+            return (
+                1,
+                f"the first, since the reply named branch {reply.best}, which does not exist"[
+                    :MAX_REASON_CHARACTERS
+                ],
+                cost,
+            )
+        return reply.best, reply.reason.strip()[:MAX_REASON_CHARACTERS], cost
+
+    def merge(
+        self, question: str, best: BranchResult, others: Sequence[BranchResult], turn: Turn
+    ) -> tuple[Note, tuple[Weighed, ...], Cost]:
+        """One note of all; its chunks are those of all notes, the best branch's first. The model weighs no
+        chunks."""
+        values = {
+            "question": quoted("question", question),
+            "best": quoted("note", best.note.text),
+            "others": numbered("note", (one.note.text for one in others)),
+        }
+        merged, cost = ask(self.llm, prompt("merge", values), MergedNote, turn, turn.temperature)
+        chunk_ids = dict.fromkeys(chunk_id for one in (best, *others) for chunk_id in one.note.chunk_ids)
+        return Note(merged.note.strip()[:MAX_NOTE_CHARACTERS], tuple(chunk_ids)), (), cost
+
+
+class LlmGenerator:
+    """See `AnswerGenerator`."""
+
+    def __init__(self, llm: Llm) -> None:
+        self.llm = llm
+
+    def answer(self, question: str, note: Note, turn: Turn) -> tuple[SupportedAnswer, Cost]:
+        """A short answer; nobody measures its confidence."""
+        reply, cost = ask(self.llm, answer_prompt(question, note.text), GivenAnswer, turn, turn.temperature)
+        answer = reply.answer.strip()[:MAX_ANSWER_CHARACTERS]
+        return SupportedAnswer(answer, None, note.chunk_ids if answer else ()), cost
+
+
+def answer_prompt(question: str, note: str) -> list[Message]:
+    """What the generator is asked."""
+    return prompt("answer", {"question": quoted("question", question), "note": quoted("note", note)})
+
+
+class LlmEvaluator:
+    """See `AnswerEvaluator`."""
+
+    def __init__(self, llm: Llm) -> None:
+        self.llm = llm
+
+    def judge(
+        self, question: str, query: str, reading: SupportedAnswer, note: Note, turn: Turn
+    ) -> tuple[Verdict, str, Cost]:
+        """The verdict, at temperature 0 (appendix A.4)."""
+        judgement, cost = ask(
+            self.llm, evaluator_prompt(question, query, reading.answer, note), Judgement, turn, 0.0
+        )
+        return judgement.verdict, judgement.reason.strip()[:MAX_REASON_CHARACTERS], cost
+
+
+def evaluator_prompt(question: str, query: str, answer: str, note: Note) -> list[Message]:
+    """What the evaluator is asked; also the prompt of preference pairs."""
+    values = {
+        "question": quoted("question", question),
+        "query": quoted("query", query),
+        "note": quoted("note", note.text),
+        "answer": quoted("answer", answer),
+    }
+    return prompt("evaluator", values)
+
+
+def llm_agents(llm: Llm) -> SparcAgents:
+    """A full set on one model."""
+    return SparcAgents(llm.name, LlmRewriter(llm), LlmManager(llm), LlmGenerator(llm), LlmEvaluator(llm))

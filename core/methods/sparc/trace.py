@@ -1,0 +1,315 @@
+"""The readable record of a SPARC run.
+
+Its events, folded into rounds and branches, as JSON and back. The JSON form keeps the events in the order in
+which they happened, so a run is redrawn and replayed from a log without asking any model again, and what each
+agent was given can be rebuilt (`rewriter_task`, `judged`), which is what preference pairs are made of.
+Decides that a run cut at a smaller depth is what that depth would have brought: rounds don't know how many
+may follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from core.base.errors import BadRequest
+from core.methods.sparc.agents import RewriteTask
+from core.methods.sparc.events import (
+    Answered,
+    BranchQuery,
+    BrokenOff,
+    Cost,
+    Hit,
+    Judged,
+    Merged,
+    Note,
+    NoteUpdated,
+    Retrieved,
+    RoundStarted,
+    SparcEvent,
+    SparcStarted,
+    SparcStopped,
+)
+
+FORMAT = 1
+MAX_EVENTS = 1_000
+"""A run of the largest width and depth has some 150."""
+_EVENTS: TypeAdapter[list[SparcEvent]] = TypeAdapter(
+    list[Annotated[SparcEvent, Field(discriminator="event")]]
+)
+
+
+@dataclass(frozen=True)
+class SparcBranch:
+    """One branch of a round; what it hasn't reached yet is None."""
+
+    query: BranchQuery
+    retrieved: Retrieved | None = None
+    noted: NoteUpdated | None = None
+    answered: Answered | None = None
+    judged: Judged | None = None
+    broken: BrokenOff | None = None
+    """What ended it early."""
+
+    @property
+    def number(self) -> int:
+        """1-based."""
+        return self.query.branch
+
+    @property
+    def chunks(self) -> tuple[Hit, ...]:
+        """What it retrieved, best first."""
+        return () if self.retrieved is None else self.retrieved.found
+
+    @property
+    def cost(self) -> Cost:
+        """Of its agents; retrieval adds its time only."""
+        spent = Cost(milliseconds=self.retrieved.milliseconds) if self.retrieved else Cost()
+        for event in (self.noted, self.answered, self.judged, self.broken):
+            spent += event.cost if event else Cost()
+        return spent
+
+
+@dataclass(frozen=True)
+class SparcRound:
+    """One round; `merged` is None while its branches work, and where the run ended before."""
+
+    started: RoundStarted
+    branches: tuple[SparcBranch, ...]
+    merged: Merged | None = None
+    broken: BrokenOff | None = None
+    """What ended it when all branches were done."""
+
+    @property
+    def number(self) -> int:
+        """1-based."""
+        return self.started.round
+
+    @property
+    def cost(self) -> Cost:
+        """Of all agents, one after the other."""
+        spent = self.started.cost
+        for branch in self.branches:
+            spent += branch.cost
+        for event in (self.merged, self.broken):
+            spent += event.cost if event else Cost()
+        return spent
+
+    @property
+    def best(self) -> SparcBranch | None:
+        """The branch that was chosen."""
+        return self.branches[self.merged.best_branch - 1] if self.merged else None
+
+    def with_event(self, event: Retrieved | NoteUpdated | Answered | Judged | BrokenOff) -> SparcRound:
+        """The round after one more event of a branch. Raises ValueError for a branch that it doesn't have."""
+        if not 1 <= event.branch <= len(self.branches):
+            raise ValueError(f"round {self.number} has no branch {event.branch}")
+        branches, at = list(self.branches), event.branch - 1
+        match event:
+            case Retrieved():
+                branches[at] = replace(branches[at], retrieved=event)
+            case NoteUpdated():
+                branches[at] = replace(branches[at], noted=event)
+            case Answered():
+                branches[at] = replace(branches[at], answered=event)
+            case Judged():
+                branches[at] = replace(branches[at], judged=event)
+            case BrokenOff():
+                branches[at] = replace(branches[at], broken=event)
+        return replace(self, branches=tuple(branches))
+
+
+@dataclass(frozen=True)
+class SparcTrace:
+    """One run, as far as it got."""
+
+    started: SparcStarted
+    rounds: tuple[SparcRound, ...] = ()
+    broken: BrokenOff | None = None
+    """What kept a further round from beginning."""
+    stopped: SparcStopped | None = None
+    """None while the run goes on, or when it was cancelled."""
+    events: tuple[SparcEvent, ...] = field(default=(), repr=False)
+    """All of them, in the order in which they happened."""
+
+    @property
+    def cost(self) -> Cost:
+        """Of all agents so far."""
+        spent = self.broken.cost if self.broken else Cost()
+        for one in self.rounds:
+            spent += one.cost
+        return spent
+
+    @property
+    def note(self) -> Note:
+        """The last merged memory."""
+        return next((one.merged.note for one in reversed(self.rounds) if one.merged), Note())
+
+    @property
+    def answer(self) -> str:
+        """The answer of the run, or the best branch's so far."""
+        if self.stopped is not None:
+            return self.stopped.answer
+        best = next((one.best for one in reversed(self.rounds) if one.best), None)
+        return best.answered.answer if best and best.answered else ""
+
+    @property
+    def confidence(self) -> float | None:
+        """Of the branch that the answer comes from; None where nobody measured it."""
+        chosen = self.chosen_branch
+        return chosen.answered.confidence if chosen and chosen.answered else None
+
+    @property
+    def chosen_branch(self) -> SparcBranch | None:
+        """The branch that the answer comes from; None before the end, and where there was none."""
+        if self.stopped is None or not 1 <= self.stopped.round <= len(self.rounds):
+            return None
+        branches = self.rounds[self.stopped.round - 1].branches
+        return branches[self.stopped.branch - 1] if 1 <= self.stopped.branch <= len(branches) else None
+
+    @property
+    def pool(self) -> tuple[int, ...]:
+        """Every chunk that any branch retrieved, none twice, in order of retrieval."""
+        return tuple(
+            dict.fromkeys(
+                one.chunk_id for event in self.events if isinstance(event, Retrieved) for one in event.found
+            )
+        )
+
+    def text(self, chunk_id: int) -> str:
+        """The text of a retrieved chunk. Raises KeyError for one that no branch retrieved."""
+        for event in self.events:
+            if isinstance(event, Retrieved):
+                for one in event.found:
+                    if one.chunk_id == chunk_id:
+                        return one.text
+        raise KeyError(chunk_id)
+
+    def with_event(self, event: SparcEvent) -> SparcTrace:
+        """The trace after one more event. Raises ValueError for one that can't follow."""
+        if (
+            self.stopped is not None
+            or isinstance(event, SparcStarted)
+            or (self.broken is not None and not isinstance(event, SparcStopped))
+        ):
+            raise ValueError(f"{event.event} can't follow {self.events[-1].event}")
+        trace = replace(self, events=(*self.events, event))
+        if isinstance(event, SparcStopped):
+            return replace(trace, stopped=event)
+        if isinstance(event, RoundStarted):
+            if event.round != len(self.rounds) + 1 or [query.branch for query in event.queries] != [
+                *range(1, len(event.queries) + 1)
+            ]:
+                raise ValueError(
+                    f"round {event.round} can't follow {len(self.rounds)} rounds, or its branches are not"
+                    " numbered from 1 on"
+                )
+            return replace(
+                trace, rounds=(*self.rounds, SparcRound(event, tuple(map(SparcBranch, event.queries))))
+            )
+        if isinstance(event, BrokenOff) and event.branch == 0 and event.round == len(self.rounds) + 1:
+            return replace(trace, broken=event)
+        if event.round != len(self.rounds) or not self.rounds:
+            raise ValueError(f"{event.event} of round {event.round} came in round {len(self.rounds)}")
+        last = self.rounds[-1]
+        if isinstance(event, BrokenOff) and event.branch == 0:
+            return replace(trace, rounds=(*self.rounds[:-1], replace(last, broken=event)))
+        if isinstance(event, Merged):
+            if not 1 <= event.best_branch <= len(last.branches):
+                raise ValueError(f"round {event.round} has no branch {event.best_branch}")
+            return replace(trace, rounds=(*self.rounds[:-1], replace(last, merged=event)))
+        return replace(trace, rounds=(*self.rounds[:-1], last.with_event(event)))
+
+    def rewriter_task(self, round: int) -> RewriteTask | None:
+        """What the rewriter was given in a 1-based round; None where round 1 asked the plain question."""
+        config = self.started.config
+        if round == 1 and config.first_round == "question":
+            return None
+        before = self.rounds[round - 2].merged if round > 1 else None
+        queries = tuple(query.query for one in self.rounds[: round - 1] for query in one.started.queries)
+        return RewriteTask(
+            self.started.question, before.note if before else Note(), config.width, config.strategies, queries
+        )
+
+    def at_depth(self, depth: int) -> SparcTrace:
+        """The run with a smaller depth, itself where it was no deeper. Raises ValueError below 1."""
+        if depth < 1:
+            raise ValueError(f"depth {depth} must be at least 1")
+        config = replace(self.started.config, depth=min(depth, self.started.config.depth))
+        started = replace(self.started, config=config)
+        rounds = self.rounds[:depth]
+        begun = len(self.rounds) + (self.broken is not None)
+        if depth >= begun or rounds[-1].merged is None:
+            return replace(self, started=started, events=(started, *self.events[1:]))
+        merged, best = rounds[-1].merged, rounds[-1].best
+        assert best is not None
+        events = [
+            event
+            for event in self.events
+            if not isinstance(event, SparcStarted | SparcStopped) and event.round <= depth
+        ]
+        cut = fold_sparc([started, *events])
+        evidence = tuple(
+            dict.fromkeys([*merged.note.chunk_ids, *(best.noted.after.chunk_ids if best.noted else ())])
+        )
+        answer = best.answered.answer if best.answered else ""
+        return cut.with_event(SparcStopped("depth", answer, depth, best.number, evidence, cut.cost))
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values: the outcome first, then every event."""
+        stopped = self.stopped
+        return {
+            "format": FORMAT,
+            "question": self.started.question,
+            "agents": self.started.agents,
+            "answer": self.answer,
+            "confidence": self.confidence,
+            "stop_reason": stopped.reason if stopped else None,
+            "message": stopped.message if stopped else "",
+            "rounds": len(self.rounds),
+            "evidence": list(stopped.evidence) if stopped else list(self.note.chunk_ids),
+            "events": _EVENTS.dump_python(list(self.events), mode="json"),
+        }
+
+    @classmethod
+    def from_json(cls, values: Any) -> SparcTrace:
+        """Inverse of `to_json`; only the events are read. Raises BadRequest for anything else."""
+        events = values.get("events") if isinstance(values, dict) and values.get("format") == FORMAT else None
+        if not isinstance(events, list) or not 0 < len(events) <= MAX_EVENTS:
+            raise BadRequest(
+                f"this is no trace of a SPARC run: it must be an object of format {FORMAT} with 1 to"
+                f" {MAX_EVENTS} events"
+            )
+        try:
+            return fold_sparc(_EVENTS.validate_python(events))
+        except (ValidationError, ValueError) as error:
+            problem = (
+                error.errors(include_url=False, include_input=False)[0]["msg"]
+                if isinstance(error, ValidationError)
+                else str(error)
+            )
+            raise BadRequest(
+                f"the trace of a SPARC run is damaged ({problem}); export the run again"
+            ) from None
+
+
+def extended(trace: SparcTrace | None, event: SparcEvent) -> SparcTrace:
+    """A trace after one more event; None: a run not begun. Raises ValueError for one that can't follow."""
+    if trace is not None:
+        return trace.with_event(event)
+    if not isinstance(event, SparcStarted):
+        raise ValueError(f"a run begins with sparc_started, not {event.event}")
+    return SparcTrace(event, events=(event,))
+
+
+def fold_sparc(events: Iterable[SparcEvent]) -> SparcTrace:
+    """The trace of events. Raises ValueError unless SparcStarted begins and each can follow the last."""
+    trace: SparcTrace | None = None
+    for event in events:
+        trace = extended(trace, event)
+    if trace is None:
+        raise ValueError("no events: nothing ran")
+    return trace

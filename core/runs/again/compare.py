@@ -1,0 +1,178 @@
+"""Whether a replayed run came out as it was logged.
+
+Pure functions of two traces. A run that was cut short is compared as far as it went.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from core.base.events import StepScores, Trace
+from core.methods.sparc.trace import SparcBranch, SparcTrace
+
+MAX_Q_DIFFERENCE = 1e-4
+"""Largest |dQ| at which a replay from the same vectors still counts as the same."""
+
+
+@dataclass(frozen=True)
+class ReplayReport:
+    """What a replay showed."""
+
+    same_choices: bool
+    """Same chunks in the same order, and the same end."""
+    largest_difference: float | None
+    """Largest |dQ| over all chunks of all looks that both traces hold; None when they hold none in common."""
+    n_compared: int
+    """Q-values compared."""
+    first_difference: str | None
+    """The first thing that differs, in words."""
+
+    @property
+    def holds(self) -> bool:
+        """The verdict: same choices, Q compared, and no |dQ| above 1e-4."""
+        return (
+            self.same_choices
+            and self.largest_difference is not None
+            and self.largest_difference <= MAX_Q_DIFFERENCE
+        )
+
+    @property
+    def summary(self) -> str:
+        """One sentence."""
+        if self.largest_difference is None:
+            measured = "no Q-values could be compared"
+        else:
+            measured = f"largest |dQ| {self.largest_difference:.2g} over {self.n_compared:,} values"
+        choices = "same choices" if self.same_choices else "different choices"
+        return f"{choices}; {measured}" + (f"; {self.first_difference}" if self.first_difference else "")
+
+
+def compare_traces(logged: Trace, fresh: Trace) -> ReplayReport:
+    """Compare choices, the end, and the Q-values of all chunks at every look both traces hold."""
+    different_choice = _different_choice(logged, fresh)
+    differences = {look: _difference(old, new) for look, old, new in _looks(logged, fresh)}
+    n_compared = sum(
+        old.q_values.size for _, old, new in _looks(logged, fresh) if old.q_values.shape == new.q_values.shape
+    )
+    first: tuple[int, str] | None = different_choice
+    for look, (largest, words) in differences.items():
+        if largest > MAX_Q_DIFFERENCE and (first is None or look <= first[0]):
+            first = (look, words)
+            break
+    largest_difference = max((largest for largest, _ in differences.values()), default=None)
+    return ReplayReport(different_choice is None, largest_difference, n_compared, first[1] if first else None)
+
+
+def compare_sparc(logged: SparcTrace, fresh: SparcTrace) -> ReplayReport:
+    """Compare queries, chunks found, answers and verdicts of all branches, the branch that was
+    chosen, and the end; scores of the chunks that both found.
+    """
+    different: str | None = None
+    differences: list[float] = []
+    for old_round, new_round in zip(logged.rounds, fresh.rounds, strict=False):
+        for old, new in zip(old_round.branches, new_round.branches, strict=False):
+            different = different or _different_branch(old_round.number, old, new)
+            differences += _score_differences(old, new)
+        if len(old_round.branches) != len(new_round.branches):
+            different = (
+                different
+                or f"round {old_round.number} has {len(new_round.branches)} branches "
+                f"instead of {len(old_round.branches)}"
+            )
+        elif (
+            old_round.merged
+            and new_round.merged
+            and old_round.merged.best_branch != new_round.merged.best_branch
+        ):
+            different = (
+                different
+                or f"round {old_round.number} chose branch {new_round.merged.best_branch} "
+                f"instead of {old_round.merged.best_branch}"
+            )
+    if logged.stopped is not None and len(logged.rounds) != len(fresh.rounds):
+        different = different or f"the run took {len(fresh.rounds)} rounds instead of {len(logged.rounds)}"
+    elif logged.stopped is not None and logged.answer != fresh.answer:
+        different = different or f"the answer is {fresh.answer!r} instead of {logged.answer!r}"
+    return ReplayReport(different is None, max(differences, default=None), len(differences), different)
+
+
+def _different_branch(number: int, old: SparcBranch, new: SparcBranch) -> str | None:
+    """The first difference between a branch and the same one made again, as far as the logged one went."""
+    pairs = [
+        ("searched for", old.query.query, new.query.query),
+        ("searched with", old.query.strategy, new.query.strategy),
+        ("retrieved chunks", _chunk_ids(old), _chunk_ids(new)),
+        ("answered", old.answered and old.answered.answer, new.answered and new.answered.answer),
+        ("judged", old.judged and old.judged.verdict, new.judged and new.judged.verdict),
+    ]
+    changed = next(
+        ((what, before, after) for what, before, after in pairs if before is not None and before != after),
+        None,
+    )
+    if changed is None:
+        return None
+    return f"branch {number}.{old.number} {changed[0]} {changed[2]!r} instead of {changed[1]!r}"
+
+
+def _chunk_ids(branch: SparcBranch) -> tuple[int, ...] | None:
+    return None if branch.retrieved is None else tuple(one.chunk_id for one in branch.retrieved.found)
+
+
+def _score_differences(old: SparcBranch, new: SparcBranch) -> list[float]:
+    """|difference| of the scores of chunks that both found."""
+    if old.retrieved is None or new.retrieved is None:
+        return []
+    scores = {one.chunk_id: one.score for one in new.retrieved.found}
+    return [abs(one.score - scores[one.chunk_id]) for one in old.retrieved.found if one.chunk_id in scores]
+
+
+def _different_choice(logged: Trace, fresh: Trace) -> tuple[int, str] | None:
+    """(look, words) of the first choice that differs, the decision to stop being one."""
+    steps = fresh.steps if logged.stopped else fresh.steps[: len(logged.steps)]
+    for old, new in zip(logged.steps, steps, strict=False):
+        if old.chunk_id != new.chunk_id:
+            return old.step, f"step {old.step} chose chunk {new.chunk_id} instead of {old.chunk_id}"
+    if len(steps) != len(logged.steps):
+        return (
+            min(len(steps), len(logged.steps)) + 1,
+            f"the run took {len(steps)} steps instead of {len(logged.steps)}",
+        )
+    if logged.stopped and fresh.stopped and logged.stopped.reason != fresh.stopped.reason:
+        return len(steps) + 1, f"the run stopped by {fresh.stopped.reason} instead of {logged.stopped.reason}"
+    if logged.stopped and fresh.stopped and logged.taken_back != fresh.taken_back:
+        return (
+            len(steps) + 1,
+            f"the review took back {_ids(fresh.taken_back)} instead of {_ids(logged.taken_back)}",
+        )
+    return None
+
+
+def _ids(chunk_ids: Sequence[int]) -> str:
+    return ", ".join(f"chunk {chunk_id}" for chunk_id in chunk_ids) or "nothing"
+
+
+def _looks(logged: Trace, fresh: Trace) -> Iterator[tuple[int, StepScores, StepScores]]:
+    for look in range(1, min(logged.n_looks, fresh.n_looks) + 1):
+        old, new = logged.scores_at(look), fresh.scores_at(look)
+        if old is not None and new is not None:
+            yield look, old, new
+
+
+def _difference(old: StepScores, new: StepScores) -> tuple[float, str]:
+    """Largest |dQ| of one look, infinite where a value is missing on one side, and where it is."""
+    if old.q_values.shape != new.q_values.shape:
+        return float("inf"), f"there are {new.q_values.size} chunks instead of {old.q_values.size}"
+    if not old.q_values.size:
+        return 0.0, ""
+    before, after = old.q_values.astype(np.float64), new.q_values.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        gaps = np.where((before == after) | (np.isnan(before) & np.isnan(after)), 0.0, np.abs(after - before))
+    gaps = np.nan_to_num(gaps, nan=np.inf)
+    chunk_id = int(gaps.argmax())
+    return (
+        float(gaps[chunk_id]),
+        f"Q of chunk {chunk_id} is {after[chunk_id]:.6g} instead of {before[chunk_id]:.6g}",
+    )

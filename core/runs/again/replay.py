@@ -1,0 +1,179 @@
+"""Making a logged run again.
+
+Documents and chunk borders come from the log, vectors from the cache or, where they are gone, from the
+encoder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from core.runs.again.compare import ReplayReport, compare_sparc, compare_traces
+from core.answer.protocol import Reader
+from core.base.config import ChunkConfig, EpisodeConfig
+from core.encode.encoder import DualEncoder
+from core.base.errors import BadRequest, LogError
+from core.base.events import fold
+from core.corpus.index import Corpus
+from core.runs.log import LoggedDocument, LoggedRun
+from core.runs.log.branches import sparc_trace_of
+from core.corpus.opening import Progress, index_workspace
+from core.methods.resrag.action import RESRAG_LLM
+from core.methods.registry import build_retriever
+from core.methods.sparc.build import build_agents, build_retrievals
+from core.methods.sparc.events import Retrieved, SparcEvent
+from core.methods.sparc.naming import decided_by_rules, reader_of
+from core.methods.sparc.retrievals import Retrievals
+from core.methods.sparc.retriever import SPARC
+from core.methods.sparc.run import run_sparc
+from core.methods.sparc.trace import SparcTrace, fold_sparc
+from core.base.types import Workspace
+
+
+def workspace_of_run(run: LoggedRun, documents: Sequence[LoggedDocument]) -> Workspace:
+    """The workspace that a logged run searched. Raises LogError where a text or its borders are missing."""
+    tables = [document.table for document in documents if document.table is not None]
+    if len(tables) < len(documents):
+        raise LogError(
+            f"run {run.record.run_id} was logged without its chunk borders; open its documents again"
+        )
+    configs = [
+        ChunkConfig(**values) if values["chunker"] != "given" else None for values in run.record.chunking
+    ]
+    return Workspace(tuple(document.document() for document in documents), tuple(tables), tuple(configs))
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A run made again: how it compares, and which vectors it used."""
+
+    run_id: str
+    report: ReplayReport
+    logged_vectors: str
+    used_vectors: str
+    n_embedded_again: int
+    """Chunks whose vectors were not in the cache any more."""
+    same_weights: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return asdict(self) | {"holds": self.report.holds, "summary": self.report.summary}
+
+
+def config_again(run: LoggedRun) -> EpisodeConfig:
+    """The configuration that repeats a run from its first step: what it kept of its parent is forced."""
+    config = EpisodeConfig.from_json(run.record.config)
+    if not run.record.fork_step:
+        return config
+    forced = tuple((step.step, step.chunk_id) for step in run.trace.steps[: run.record.fork_step])
+    # one of them may have been forbidden since: it can't be chosen again anyway
+    chunk_ids = {chunk_id for _, chunk_id in forced}
+    return config.with_(
+        forced=(*forced, *(pair for pair in config.forced if pair[0] > len(forced))),
+        forbidden=tuple(chunk_id for chunk_id in config.forbidden if chunk_id not in chunk_ids),
+    )
+
+
+def replay_run(
+    run: LoggedRun,
+    documents: Sequence[LoggedDocument],
+    encoder: DualEncoder,
+    on_progress: Progress | None = None,
+    part: str = "",
+) -> Replay:
+    """Makes a run again with the same configuration, the kept steps of its parent and forced and forbidden
+    chunks included.
+
+    `part`: of the caches, see `core.corpus.opening`. Raises BadRequest for a SPARC run, which takes `replay_sparc`.
+    """
+    if run.record.method == RESRAG_LLM:
+        raise BadRequest(
+            f"run {run.record.run_id[:8]} was chosen by a language model, which may choose otherwise; ask it"
+            " again"
+        )
+    if run.record.method == SPARC:
+        raise BadRequest(
+            f"run {run.record.run_id[:8]} is one of SPARC, which needs a reader to be made again; replay it"
+            " with replay_sparc"
+        )
+    opened = index_workspace(workspace_of_run(run, documents), encoder, on_progress, part)
+    retriever, _ = build_retriever(run.record.method, encoder, encoder)
+    fresh = fold(retriever.retrieve(run.record.query, opened.corpus, config_again(run)))
+    return _replay(run, compare_traces(run.trace, fresh), encoder, opened.n_embedded)
+
+
+def replay_sparc(
+    run: LoggedRun,
+    documents: Sequence[LoggedDocument],
+    encoder: DualEncoder,
+    plain: DualEncoder,
+    reader_named: Callable[[str], Reader],
+    on_progress: Progress | None = None,
+    part: str = "",
+) -> Replay:
+    """Makes a SPARC run again: all of it where rules and a reader decided, else its searches alone, since a
+    language model is not asked again.
+
+    `encoder`: the agent's; `plain`: the untrained one; `reader_named`: the reader by the name that the run
+    has of it. Raises LogError for a run without its branches, BadRequest for one of another method.
+    """
+    if run.record.method != SPARC:
+        raise BadRequest(
+            f"run {run.record.run_id[:8]} is one of {run.record.method}, not of SPARC; replay it with"
+            " replay_run"
+        )
+    logged = sparc_trace_of(run)
+    if logged is None:
+        raise LogError(
+            f"run {run.record.run_id[:8]} was logged without its branches; ask its question again with"
+            " `sparc`"
+        )
+    workspace, corpora, n_embedded = workspace_of_run(run, documents), dict[str, Corpus](), 0
+
+    def corpus_of(one: DualEncoder) -> Corpus:
+        nonlocal n_embedded
+        if one.vector_fingerprint not in corpora:
+            opened = index_workspace(workspace, one, on_progress, part)
+            corpora[one.vector_fingerprint], n_embedded = opened.corpus, n_embedded + opened.n_embedded
+        return corpora[one.vector_fingerprint]
+
+    config = logged.started.config
+    retrievals = build_retrievals(config, encoder, plain, corpus_of)
+    if decided_by_rules(logged):
+        fresh = fold_sparc(
+            run_sparc(
+                logged.started.question,
+                corpus_of(encoder),
+                build_agents(None, reader_named(reader_of(logged)), config),
+                retrievals,
+                config,
+            )
+        )
+    else:
+        fresh = fold_sparc(_searched_again(logged, event, retrievals) for event in logged.events)
+    return _replay(run, compare_sparc(logged, fresh), encoder, n_embedded)
+
+
+def _searched_again(logged: SparcTrace, event: SparcEvent, retrievals: Retrievals) -> SparcEvent:
+    """The event with what its branch finds today, where it is a search."""
+    if not isinstance(event, Retrieved):
+        return event
+    query = logged.rounds[event.round - 1].branches[event.branch - 1].query
+    before = logged.rounds[event.round - 2].merged if event.round > 1 else None
+    memory = before.note.chunk_ids if before is not None else ()
+    return replace(
+        event, found=retrievals.search(query.strategy, query.query, logged.started.config.k, memory)
+    )
+
+
+def _replay(run: LoggedRun, report: ReplayReport, encoder: DualEncoder, n_embedded: int) -> Replay:
+    return Replay(
+        run_id=run.record.run_id,
+        report=report,
+        logged_vectors=run.record.vectors,
+        used_vectors=encoder.vector_fingerprint,
+        n_embedded_again=n_embedded,
+        same_weights=encoder.fingerprint == run.record.checkpoint_fingerprint,
+    )

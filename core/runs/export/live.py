@@ -1,0 +1,151 @@
+"""What makes the page of a run live.
+
+Its numbers and texts packed as data, the app's own scripts and styles, and a policy that lets nothing else
+run or load. Decides what has room: Q of every chunk at every look first, exact up to a size and then in fewer
+digits, then texts, those nearest to what was chosen first. Data stays data: a block of JSON that no parser
+takes for markup.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from core.views.draw.scripts import bundled
+
+PAGE_ROOM = 1_000_000
+"""Bytes of a page."""
+NUMBERS_ROOM, TEXTS_ROOM = 600_000, 180_000
+"""Characters that packed numbers and texts may take: with scripts and styles, less than 1 MB."""
+LONGEST_TEXT = 2_000
+"""Characters of one chunk."""
+_NEAR = 3
+"""Neighbours on either side of a chosen chunk whose texts come first."""
+_BEST = 100
+"""Chunks of each look whose texts come next."""
+_ASSETS = Path(__file__).resolve().parents[2] / "assets"
+
+STYLE = "\n".join(
+    (_ASSETS / name).read_text(encoding="utf-8")
+    for name in ("theme.css", "strip.css", "app.css", "sparc.css", "offline.css")
+)
+SCRIPT = f"{bundled('offline.js')};\n"
+
+
+def policy(style: str) -> str:
+    """The page's own: one style sheet and one script, by their hashes, and nothing else."""
+    return f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(SCRIPT)}'"
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(sha256(text.encode()).digest()).decode()}"
+
+
+def data_block(values: dict[str, Any]) -> str:
+    """An element that holds JSON for the script; `<` is escaped, so that no text in it ends the element."""
+    words = json.dumps(values, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
+    return f'<script type="application/json" id="qx-data">{words}</script>'
+
+
+def packed_looks(looks: Sequence[np.ndarray], room: int = NUMBERS_ROOM) -> tuple[str, int]:
+    """(L, N) float32 as compressed text, and how many bits of each number were rounded away, 0 where it is
+    exact.
+
+    Bytes of one significance lie together, which is what makes them smaller.
+    """
+    numbers = np.stack(looks).astype("<f4")
+    packed = ""
+    for bits in (0, 4, 8, 10):
+        packed = _deflated(_rounded(numbers, bits).view(np.uint8).reshape(-1, 4).T.tobytes())
+        if len(packed) <= room:
+            return packed, bits
+    return packed, 10
+
+
+def packed_together(
+    runs: Sequence[Sequence[np.ndarray]], room: int = NUMBERS_ROOM
+) -> tuple[str, int, list[list[int]]]:
+    """Looks of several runs packed as one, the bits that were rounded away, and for every run the row of each
+    of its looks, as far as there is room: the first of all runs, then the second of all, and so on.
+
+    Looks that don't differ from the one before are the same row.
+    """
+    looks: list[np.ndarray] = []
+    rows: list[list[int]] = [[] for _ in runs]
+    for depth in range(max(map(len, runs), default=0)):
+        for run, own in zip(runs, rows, strict=True):
+            if depth >= len(run):
+                continue
+            if not depth or not np.array_equal(run[depth], run[depth - 1], equal_nan=True):
+                looks.append(run[depth])
+                own.append(len(looks) - 1)
+            else:
+                own.append(own[-1])
+    packed, bits = packed_looks(looks, room) if looks else ("", 0)
+    while len(packed) > max(room, 0):
+        looks = looks[: min(len(looks) - 1, len(looks) * max(room, 0) // len(packed))]
+        packed, bits = packed_looks(looks, room) if looks else ("", 0)
+    return packed, bits, [[row for row in own if row < len(looks)] for own in rows]
+
+
+def _rounded(numbers: np.ndarray, bits: int) -> np.ndarray:
+    if not bits:
+        return numbers
+    whole = numbers.view("<u4").astype(np.uint64)
+    near = (whole + (1 << (bits - 1))) & np.uint64(0xFFFFFFFF ^ ((1 << bits) - 1))
+    return np.where(np.isfinite(numbers), near.astype("<u4").view("<f4"), numbers).astype("<f4")
+
+
+def packed_texts(
+    places: Mapping[int, tuple[str, str]],
+    first: Sequence[int],
+    looks: Sequence[np.ndarray],
+    room: int = TEXTS_ROOM,
+) -> tuple[str, int]:
+    """(heading, text) of chunks as compressed text, as many as have room, and how many those are.
+
+    places: by chunk, those that are known. first: chunks whose neighbourhood matters most.
+    """
+    near = (
+        chunk_id + by
+        for by in sorted(range(-_NEAR, _NEAR + 1), key=abs)
+        for chunk_id in first
+        if chunk_id + by in places
+    )
+    best = (int(chunk_id) for q_values in looks for chunk_id in _best_of(q_values) if int(chunk_id) in places)
+    order = list(dict.fromkeys(chain(near, best, places)))
+
+    def packed(count: int) -> str:
+        rows = [[i, places[i][0], places[i][1][:LONGEST_TEXT]] for i in sorted(order[:count])]
+        return _deflated(json.dumps(rows, ensure_ascii=False).encode("utf-8", "replace"))
+
+    fits, too_many, text = 0, len(order) + 1, packed(0)
+    count = len(order)
+    while too_many - fits > max(1, fits // 50):  # about as many as there is room for
+        content = packed(count)
+        # texts compress alike: sizes tell how many have room, one try is closely below that, one above
+        likely = count * room / len(content)
+        if len(content) <= room:
+            fits, text, count = count, content, int(1.01 * likely)
+        else:
+            too_many, count = count, int(0.99 * likely)
+        if not fits < count < too_many:
+            count = (fits + too_many) // 2
+    return text, fits
+
+
+def _best_of(q_values: np.ndarray) -> np.ndarray:
+    ranked: np.ndarray = np.argsort(-np.nan_to_num(q_values, nan=-np.inf), kind="stable")[:_BEST]
+    return ranked
+
+
+def _deflated(content: bytes) -> str:
+    return base64.b64encode(zlib.compress(content)).decode("ascii")

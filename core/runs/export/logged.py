@@ -1,0 +1,186 @@
+"""A logged run with what a page draws it from.
+
+Decides which texts are shown, and whether an agent that ships is the one that ran: its ruler and its colours
+are drawn only where its positions are those that the log has.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from core.answer.evidence import EvidenceAnswer
+from core.views.draw.strip import Part, colour_scale, slopes, strip_value
+from core.encode.checkpoint import CheckpointSpec, as_served, find_checkpoint, read_spec, shipped_checkpoints
+from core.base.events import Trace
+from core.runs.export.words import score_name
+from core.runs.log.places import borders_of
+from core.runs.log.records import LoggedDocument, LoggedRun, support_of
+from core.methods.qrag.positions import chunk_positions, intervals
+from core.methods.registry import facts_of
+from core.views.story import missed_support
+from core.corpus.tiles import MODES
+from core.base.types import Workspace
+
+MAX_PICTURES = 60
+"""Looks that are drawn; a run has as many steps as its budget allows."""
+
+
+@dataclass(frozen=True)
+class LoggedView:
+    """A run with what a page draws it from."""
+
+    run: LoggedRun
+    documents: Sequence[LoggedDocument]
+    with_text: bool
+    support: tuple[int, ...]
+    borders: list[int]
+    looks: list[np.ndarray]
+    """(N,) Q of each look, empty where they were not kept."""
+    spec: CheckpointSpec | None
+    """Of the agent, where it ships with the app and is the one that ran."""
+    workspace: Workspace | None
+    """The documents as they were cut, where they may be shown and were kept."""
+    answer: EvidenceAnswer | None
+
+    @property
+    def trace(self) -> Trace:
+        return self.run.trace
+
+    @property
+    def n_looks(self) -> int:
+        return len(self.looks) or len(self.trace.steps)
+
+    @cached_property
+    def scale(self) -> tuple[float, float]:
+        if not self.looks:
+            values = [step.q_value for step in self.trace.steps if math.isfinite(step.q_value)]
+            return 0.0, max([*values, 1e-6])
+        return colour_scale(_finite(self.looks[0]), self.spec)
+
+    @property
+    def look(self) -> int:
+        """The look that is shown first: the last choice."""
+        return max(1, min(len(self.trace.steps), self.n_looks))
+
+    def text(self, chunk_id: int) -> str:
+        """Of a chunk; empty where it stays out."""
+        return self.workspace[chunk_id].text if self.workspace is not None else self._chosen.get(chunk_id, "")
+
+    @cached_property
+    def places(self) -> dict[int, tuple[str, str]]:
+        """(headings, text) of every chunk; none where texts stay out or were not kept."""
+        chunks = self.workspace or ()
+        return {i: (" › ".join(chunk.heading_path), chunk.text) for i, chunk in enumerate(chunks)}
+
+    @property
+    def first_chunks(self) -> list[Part]:
+        """Title of every document, and where it begins."""
+        return [
+            {"title": document.title, "first_chunk": first}
+            for document, first in zip(self.documents, self.borders or [0], strict=False)
+        ]
+
+    @cached_property
+    def _chosen(self) -> dict[int, str]:
+        return {step.chunk_id: step.text for step in self.trace.steps} if self.with_text else {}
+
+
+def view_of(run: LoggedRun, documents: Sequence[LoggedDocument], with_text: bool) -> LoggedView:
+    """The run as a page draws it; texts, and what quotes them, only `with_text`."""
+    borders = borders_of(documents, run.record.n_chunks)
+    workspace, answer = None, None
+    tables = [document.table for document in documents if document.table is not None]
+    if with_text and borders and all(document.text is not None for document in documents):
+        workspace = Workspace(tuple(document.document() for document in documents), tuple(tables))
+    if with_text:
+        texts = {step.chunk_id: step.text for step in run.trace.steps}
+        answer = EvidenceAnswer.from_json(run.details.get("answer", {}), texts)
+    return LoggedView(
+        run,
+        documents,
+        with_text,
+        support_of(run),
+        borders,
+        _scores(run.trace),
+        _spec_of(run, borders),
+        workspace,
+        answer,
+    )
+
+
+def _spec_of(run: LoggedRun, borders: Sequence[int]) -> CheckpointSpec | None:
+    """The shipped agent that ran, if its positions are those that the log has; None for any other."""
+    if not facts_of(run.record.method).looks_again or run.record.checkpoint not in shipped_checkpoints():
+        return None
+    spec, chosen = as_served(read_spec(find_checkpoint(run.record.checkpoint))), run.trace.chosen
+    for i, step in enumerate(run.trace.steps):
+        if step.position is None:
+            continue
+        if not borders:
+            return None
+        there = chunk_positions(spec, np.asarray(borders), chosen[:i])[step.chunk_id]
+        if abs(float(there) - step.position) > 1e-3:
+            return None
+    return spec
+
+
+def _scores(trace: Trace) -> list[np.ndarray]:
+    """(N,) of each look up to MAX_PICTURES; empty where a look was logged without."""
+    looks = [trace.scores_at(look) for look in range(1, min(trace.n_looks, MAX_PICTURES) + 1)]
+    values = [look.q_values for look in looks if look is not None]
+    if len(values) == len(looks) and all(np.isfinite(q_values).any() for q_values in values):
+        return values
+    return []
+
+
+def _finite(q_values: np.ndarray) -> np.ndarray:
+    """The finite ones, at least one."""
+    finite: np.ndarray = q_values[np.isfinite(q_values)]
+    return finite
+
+
+def strip_data(view: LoggedView, rows: Sequence[int]) -> dict[str, Any]:
+    """A run as the script draws it in the strip. rows: of the packed numbers, one a look."""
+    trace, config, spec = view.trace, view.trace.started.config, view.spec
+    rulers: list[Any] = [[] for _ in rows]
+    if spec is not None and view.borders:
+        rulers = [
+            slopes(
+                intervals(
+                    spec, np.asarray(view.borders), trace.chosen[:i], use_positions=config.use_positions
+                )
+            )
+            for i in range(len(rows))
+        ]
+    value = strip_value(
+        token=view.run.record.run_id,
+        n_chunks=view.run.record.n_chunks,
+        n_looks=len(rows),
+        look=min(view.look, len(rows)),
+        scale=view.scale,
+        threshold=config.stop_threshold if facts_of(view.run.record.method).looks_again else None,
+        chosen=[{"step": one.step, "chunk_id": one.chunk_id, "by": one.chosen_by} for one in trace.steps],
+        gold=view.support,
+        missed=missed_support(trace, view.support),
+        forbidden=config.forbidden,
+        searched=config.searched,
+        documents=view.first_chunks,
+        stopped=len(rows) > len(trace.steps),
+        modes=MODES if config.temperature else tuple(mode for mode in MODES if mode != "p"),
+        score_name=score_name(view.run),
+        probability_name=f"p at T = {config.temperature:g}",
+    )
+    return {
+        "value": value,
+        "rows": list(rows),
+        "rulers": rulers,
+        "absolute": spec is not None and spec.position_kind == "absolute" and config.use_positions,
+        "temperature": config.temperature,
+        "top_k": config.top_k_actions,
+    }

@@ -1,0 +1,329 @@
+"""One run as a page that stands alone.
+
+An HTML file for any browser, also one without a network, drawn from the log. Its story, steps, evidence and
+SPARC's rounds are those of the app's pages (core.views.draw), and so are the strip and what draws it
+(core.runs.export.live). Decides that it loads nothing and runs one script, its own; that whatever came from
+documents, questions and labels stays text; and that text of documents is in it only when asked for: without,
+chunks are numbers. Without scripts it reads as well, with the run map as a picture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from core.views.draw import sparc, sparc_line
+from core.views.draw.evidence import evidence_rows
+from core.views.draw.nodes import Html, Node, h, html_of
+from core.views.draw.sparc import ShownSparc
+from core.views.draw.steps import step_card, stop_card
+from core.views.draw.story import story_nodes
+from core.views.draw.tables import fields
+from core.views.draw.text import path_words
+from core.views.draw.trail import gold_trail
+from core.views.draw.words import counted
+from core.base.events import Trace
+from core.runs.export.frame import (
+    about,
+    framed,
+    reading_card,
+    rounded_sentence,
+    strip_card,
+    texts_sentence,
+    tree,
+    walk_bar,
+)
+from core.runs.export.live import packed_looks, packed_texts
+from core.runs.export.logged import MAX_PICTURES, LoggedView, strip_data, view_of
+from core.runs.export.run_map import run_picture
+from core.runs.export.words import score_name, settings_of, why_ended
+from core.runs.log.branches import readable_branches
+from core.runs.log.places import place_of
+from core.runs.log.records import LoggedDocument, LoggedRun, known_answer_of
+from core.methods.sparc.retriever import SPARC
+from core.methods.sparc.trace import SparcTrace
+from core.views.story import missed_support, story_of
+from core.lab.studies.report import Chart, Line
+from core.views.svg import svg
+
+MAX_WHOLE = 150_000
+"""Longest document that stands in the page whole; of others, what is around the chosen chunks."""
+AROUND = 4_000
+"""Characters before and behind a chosen chunk that a long document keeps."""
+
+
+def run_page(run: LoggedRun, documents: Sequence[LoggedDocument], *, with_text: bool = False) -> str:
+    """The page. `documents`: those of the run, in order. `with_text`: the chosen chunks' texts,
+    those that have room besides, and the documents with the chunks marked in them.
+    """
+    view = view_of(run, documents, with_text)
+    branches = readable_branches(run) if with_text else None  # nearly all that they say is text of documents
+    if branches is not None:
+        data = _branch_data(view, branches)
+        body = list(_branch_sections(view, branches))
+    else:
+        is_sparc = run.record.method == SPARC  # its branches value only what they retrieve
+        data = {} if is_sparc or not view.looks else _data(view)
+        body = [
+            *([] if is_sparc else [_story(view), *_instrument(view, data)]),
+            _sides(view),
+            h("div.qx-below", *_trail(view), _chart(run.trace)),
+        ]
+    sections = [
+        _head(run, documents, view.support),
+        *body,
+        *(_documents(run.trace, documents, view.borders) if with_text else []),
+        _colophon(run, documents, with_text),
+    ]
+    return framed(f"{run.trace.started.query[:80]} · Q-RAG run", sections, data)
+
+
+def _head(run: LoggedRun, documents: Sequence[LoggedDocument], support: Sequence[int]) -> Node:
+    record = run.record
+    facts = (
+        f"{record.method} · {record.checkpoint} · {record.n_chunks:,} chunks ·"
+        f" {run.created_at:%Y-%m-%d %H:%M} UTC · {run.status}"
+    )
+    n_found = len({*support} & {*run.trace.evidence})
+    hits = (
+        [
+            h(
+                "p",
+                {"class": "qx-found" if n_found == len(support) else "qx-mut"},
+                f"{n_found} of {len(support)} support chunks found",
+            )
+        ]
+        if support
+        else []
+    )
+    titles = h("p", {"dir": "auto"}, ", ".join(document.title for document in documents))
+    return h(
+        "header",
+        h("h1", {"dir": "auto"}, record.query),
+        titles,
+        h("p.qx-mut", facts),
+        *hits,
+        h("dl", *fields(settings_of(run))),
+    )
+
+
+# Pictures
+
+
+def _story(view: LoggedView) -> Node:
+    """The line that says it all."""
+    story = story_of(view.trace, view.text, view.support, view.answer, known_answer_of(view.run))
+    tokens = sum(view.workspace[i].n_tokens for i in view.trace.picks) if view.workspace else None
+    nodes = story_nodes(story, look=view.look, n_looks=view.n_looks, tokens=tokens)
+    return h("section.qx-card.qx-story-card", {"id": "qx-story"}, *nodes)
+
+
+def _instrument(view: LoggedView, data: dict[str, Any]) -> Iterator[Node]:
+    """The strip, which the script fills, and for a browser without scripts the run map."""
+    if not view.looks:
+        yield h("p.qx-mut", "Q of all chunks was not kept with this run, so there is no picture of it.")
+        return
+    yield walk_bar(bool(data["texts"]))
+    yield strip_card()
+    yield from (h("p.qx-mut", words) for words in _left_out(view, data))
+    yield Html(f"<noscript>{html_of(run_picture(view))}</noscript>")
+
+
+def _left_out(view: LoggedView, data: dict[str, Any]) -> Iterator[str]:
+    """What the page had no room for."""
+    if data["rounded_bits"]:
+        yield rounded_sentence(score_name(view.run), data["rounded_bits"])
+    if view.trace.n_looks > MAX_PICTURES:
+        yield f"The strip has the first {MAX_PICTURES} steps of {view.trace.n_looks}."
+    if 0 < data["n_texts"] < view.run.record.n_chunks:
+        yield texts_sentence(data["n_texts"])
+
+
+def _data(view: LoggedView) -> dict[str, Any]:
+    """What the script draws from: the strip as the app sends it, Q of every look, texts that have room."""
+    numbers, rounded = packed_looks(view.looks)
+    places, first = view.places, [*view.trace.chosen, *view.support]
+    texts, n_texts = packed_texts(places, first, view.looks) if places else ("", 0)
+    return {
+        "runs": [strip_data(view, range(len(view.looks)))],
+        "numbers": numbers,
+        "n_rows": len(view.looks),
+        "rounded_bits": rounded,
+        "texts": texts,
+        "n_texts": n_texts,
+    }
+
+
+def _chart(trace: Trace) -> Node | None:
+    """Q of each choice, and of the one that was refused, against the threshold; SPARC has no one scale."""
+    if trace.started.method == SPARC:
+        return None
+    points = [(step.step, step.q_value) for step in trace.steps]
+    if trace.stopped is not None and trace.stopped.q_value is not None:
+        points.append((len(trace.steps) + 1, trace.stopped.q_value))
+    if not points:
+        return None
+    lines = [Line("best Q", tuple(float(x) for x, _ in points), tuple(y for _, y in points))]
+    threshold = trace.started.config.stop_threshold
+    if threshold is not None:
+        lines.append(
+            Line("stop below", (1.0, float(max(2, len(points)))), (threshold, threshold), dashed=True)
+        )
+    return h("div.qx-card.qx-chart", Html(svg([Chart("Q of the best chunk", "step", "Q", tuple(lines))])))
+
+
+# Texts
+
+
+def _sides(view: LoggedView) -> Node:
+    """Choices beside evidence."""
+    return h("div.qx-sides", _steps(view), h("div", _evidence(view), reading_card()))
+
+
+def _steps(view: LoggedView) -> Node:
+    trace, run = view.trace, view.run
+    cards = [
+        step_card(
+            trace,
+            step if view.with_text else replace(step, text=f"chunk {step.chunk_id:,}"),
+            gold=view.support,
+            scale=view.scale,
+            on=step.step == view.look,
+            score_name=score_name(run),
+        )
+        for step in trace.steps
+    ]
+    tokens = sum(view.workspace[i].n_tokens for i in trace.evidence) if view.workspace else None
+    end = stop_card(why_ended(run), trace, tokens)
+    return h("section.qx-card", {"id": "qx-steps"}, h("h3", counted(len(cards), "choice")), *cards, end)
+
+
+def _trail(view: LoggedView) -> Iterator[Node]:
+    """Where each support chunk stood at every step."""
+    if view.looks and (nodes := gold_trail(view.trace, view.support)):
+        yield h("section.qx-card", {"id": "qx-trail"}, *nodes)
+
+
+def _branch_sections(view: LoggedView, trace: SparcTrace) -> Iterator[Node]:
+    """A SPARC run as its page in the app shows it."""
+    run = view.run
+    sparc_run = ShownSparc(
+        trace=trace,
+        status=run.status,
+        message=run.message,
+        workspace=view.workspace,
+        gold=view.support,
+        known_answer=known_answer_of(run),
+    )
+    yield h("section.qx-card.qx-story-card", {"id": "qx-story"}, tree(sparc_line.story(sparc_run)))
+    yield h("section.qx-card", {"id": "qx-sparc-run"}, tree(sparc.rounds(sparc_run)))
+    ends = [
+        h("section.qx-card", {"id": name}, tree(nodes))
+        for name, nodes in (
+            ("qx-sparc-final", sparc.final(sparc_run)),
+            ("qx-sparc-costs", sparc.costs(sparc_run)),
+        )
+        if nodes
+    ]
+    yield reading_card()
+    yield h("div.qx-below", *ends)
+
+
+def _branch_data(view: LoggedView, trace: SparcTrace) -> dict[str, Any]:
+    """What the script reads chunks from: those of the documents that have room, what branches found first."""
+    finders = sparc.finders_of(trace)
+    places = view.places or {
+        chunk.chunk_id: ("", chunk.text)
+        for one in trace.rounds
+        for branch in one.branches
+        for chunk in branch.chunks
+    }
+    texts, n_texts = packed_texts(places, [*finders, *view.support], [])
+    pins = [
+        {"chunk_id": chunk_id, "name": names[0], "step": int(names[0].partition(".")[2])}
+        for chunk_id, names in finders.items()
+    ]
+    value = {
+        "n_chunks": trace.started.n_chunks,
+        "chosen": pins,
+        "gold": list(view.support),
+        "documents": view.first_chunks,
+    }
+    return {"runs": [], "reading": value, "texts": texts, "n_texts": n_texts}
+
+
+def _evidence(view: LoggedView) -> Node:
+    """Chosen chunks in their paragraphs; where texts stay out or were not kept, in a list."""
+    trace = view.trace
+    if view.workspace is not None:
+        steps = {step.chunk_id: step.step for step in trace.steps if step.chunk_id in trace.picks}
+        missed = missed_support(trace, view.support)
+        rows = evidence_rows(view.workspace, steps, missed, view.look, view.answer)
+        return _evidence_card(h("ol.qx-evidence", *rows))
+    texts = {step.chunk_id: step.text for step in trace.steps}
+    items = []
+    for chunk_id in sorted({*trace.evidence}):  # an imported run may name one twice
+        place = place_of(chunk_id, view.documents, view.borders)
+        path = ""
+        if place is not None:
+            headings = place.heading_path if view.with_text else ()
+            path = path_words(view.documents[place.document].title, headings)
+        name = h("strong", f"chunk {chunk_id:,} ")
+        children = [h("p", name, h("span.qx-mut", {"dir": "auto"}, path))]
+        if view.with_text:
+            children.append(h("blockquote", {"dir": "auto"}, texts[chunk_id]))
+        items.append(h("li", *children))
+    return _evidence_card(h("ol.qx-plain", *items))
+
+
+def _evidence_card(rows: Node) -> Node:
+    return h("section.qx-card", {"id": "qx-evidence"}, h("h3", "Evidence in document order"), rows)
+
+
+def _documents(trace: Trace, documents: Sequence[LoggedDocument], borders: Sequence[int]) -> Iterator[Node]:
+    """Each document with the chosen chunks marked, folded."""
+    places = [
+        place
+        for chunk_id in sorted({*trace.evidence})
+        if (place := place_of(chunk_id, documents, borders)) is not None
+    ]
+    yield h("h2", "Documents")
+    for i, document in enumerate(documents):
+        chosen = [(place.start, place.end) for place in places if place.document == i]
+        if document.text is None:
+            yield h("p.qx-mut", f"The text of {document.title} was not kept.")
+        else:
+            yield h(
+                "details",
+                h("summary", {"dir": "auto"}, document.title),
+                h("pre", {"dir": "auto"}, *_marked(document.text, chosen)),
+            )
+
+
+def _marked(text: str, chosen: Sequence[tuple[int, int]]) -> Iterator[Node]:
+    """The text with the chosen ranges, in order, as marks; of a long text only what is around them."""
+    whole = len(text) <= MAX_WHOLE
+    at = 0
+    for start, end in chosen:
+        start = max(start, at)
+        if not whole and start - at > AROUND + (AROUND if at else 0):
+            if at:
+                yield text[at : at + AROUND]
+            yield "\n[…]\n"
+            at = start - AROUND
+        yield text[at:start]
+        yield h("mark", text[start:end])
+        at = max(at, end)
+    yield text[at:] if whole else text[at : at + AROUND] + "\n[…]"
+
+
+def _colophon(run: LoggedRun, documents: Sequence[LoggedDocument], with_text: bool) -> Node:
+    record = run.record
+    names = {
+        "Run": record.run_id,
+        "Weights": record.checkpoint_fingerprint,
+        "Vectors": record.vectors,
+        **{f"SHA-256 of document {i}": document.sha256 for i, document in enumerate(documents, start=1)},
+    }
+    return about(fields(names), with_text)

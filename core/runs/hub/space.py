@@ -1,0 +1,184 @@
+"""A Space that runs the app.
+
+Which files it gets, its README, and how it is made and brought up to date. Decides that a Space gets the
+program and nothing else, by an allow-list of folders and kinds of files, so that a log, a cache or a key that
+lies about is never sent. The front matter that a Space needs is written here and not into the repository's
+README, where every reader of it would have to skip it. Secrets and variables are read from the environment by
+the caller; here they are only passed on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+
+from core.base.errors import BadRequest
+from core.runs.hub.client import Hub
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDERS = ("app", "assets", "core", "sample_docs")
+FILES = ("LICENSE", "app.py", "requirements.txt")
+KINDS = frozenset(
+    {".css", ".gif", ".gz", ".html", ".js", ".json", ".md", ".py", ".safetensors", ".svg", ".txt"}
+)
+"""Suffixes of files in the folders that belong to the program."""
+
+MAX_FILE_BYTES = 10_000_000
+"""Largest file: a Space is built from git, which is slow with larger ones."""
+
+SUGGESTED_HARDWARE = "t4-small"
+"""Enough: 22M parameters, and a step over ten million tokens is one product of 160,000 by 384 numbers."""
+
+_README = """\
+---
+title: Q-RAG Explorer
+emoji: 🧭
+colorFrom: indigo
+colorTo: blue
+sdk: gradio
+sdk_version: {gradio}
+python_version: "3.12"
+app_file: app.py
+suggested_hardware: {hardware}
+startup_duration_timeout: 1h
+hf_oauth: true
+license: apache-2.0
+short_description: Watch a retriever choose one chunk after another
+models:
+  - sentence-transformers/all-MiniLM-L6-v2
+---
+
+# Q-RAG Explorer
+
+Open a long document, ask a question, and watch a multi-step retriever choose one chunk after another.
+
+This Space is in public mode: your documents and runs belong to a key that lies in your browser, or to your account if you sign in, and are
+deleted after a day. It runs on a dedicated GPU or on a CPU, where opening a long document takes longer; ZeroGPU is not supported.
+To keep runs across restarts of a duplicate, set the variable `QRAG_EXPORT_REPO` to the name of a data set and the secret `HF_TOKEN` to a
+token that may write to it.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deployment:
+    """What to make of a repository on the hub."""
+
+    repository: str
+    """OWNER/NAME."""
+    private: bool = False
+    """Whether a Space that has to be made is private; one that exists stays as it is."""
+    hardware: str | None = None
+    """A name such as "t4-small"; None leaves it as it is, or to the hub."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Anybody can read these on the hub."""
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+def check_hardware(name: str) -> str:
+    """The name, if a Space of this app can run on it. Raises BadRequest."""
+    from huggingface_hub import SpaceHardware
+
+    kinds = [str(kind.value) for kind in SpaceHardware]
+    if name.startswith("zero"):
+        raise BadRequest(
+            f"hardware {name!r} is ZeroGPU, which stops at torch 2.11 and forks a process for each call, so"
+            " models and documents would not stay in memory; choose a dedicated GPU such as"
+            f" {SUGGESTED_HARDWARE}, or cpu-basic"
+        )
+    if name not in kinds:
+        raise BadRequest(
+            f"hardware {name[:60]!r} does not exist; choose among"
+            f" {', '.join(kind for kind in kinds if not kind.startswith('zero'))}"
+        )
+    return name
+
+
+def space_files(root: Path = ROOT) -> dict[str, Path]:
+    """Path in the Space -> file here, without the README. Raises BadRequest above MAX_FILE_BYTES."""
+    paths = [root / name for name in FILES]
+    for folder in FOLDERS:
+        paths += [
+            path
+            for path in (root / folder).rglob("*")
+            if path.suffix in KINDS and _belongs(path.relative_to(root)) and path.is_file()
+        ]
+    files = {path.relative_to(root).as_posix(): path for path in paths}
+    for name, path in files.items():
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise BadRequest(
+                f"{name} has {path.stat().st_size:,} bytes, but a Space of this app takes files up to"
+                f" {MAX_FILE_BYTES:,}; move it elsewhere"
+            )
+    return dict(sorted(files.items()))
+
+
+def space_readme(hardware: str | None = None) -> str:
+    """Front matter and a short text. The version of Gradio is the installed one, which was tried."""
+    return _README.format(gradio=version("gradio"), hardware=hardware or SUGGESTED_HARDWARE)
+
+
+def deploy_space(hub: Hub, deployment: Deployment, say: Callable[[str], None], root: Path = ROOT) -> str:
+    """Make the Space if it is missing, set what was named, send the files, ask for the hardware; the Space's
+    address.
+
+    Files of an earlier deployment that the program no longer has are deleted; what else lies in the Space
+    stays. Raises HubError.
+    """
+    files, api, repository = space_files(root), hub.api, deployment.repository
+    with hub.asked_to(f"make the Space {repository}"):
+        # None: whatever the owner's account has as its default
+        private = True if deployment.private else None
+        api.create_repo(
+            repository,
+            repo_type="space",
+            space_sdk="gradio",
+            space_hardware=deployment.hardware,
+            private=private,
+            exist_ok=True,
+        )
+    for name, value in deployment.secrets.items():
+        with hub.asked_to(f"set the secret {name} of {repository}"):
+            api.add_space_secret(repository, name, value)
+        say(f"set the secret {name}")
+    for name, value in deployment.variables.items():
+        with hub.asked_to(f"set the variable {name} of {repository}"):
+            api.add_space_variable(repository, name, value)
+        say(f"set the variable {name}")
+    say(f"sending {len(files) + 1} files to {repository}")
+    _commit(hub, deployment, files)
+    if deployment.hardware is not None:
+        _request_hardware(hub, repository, deployment.hardware, say)
+    return f"{api.endpoint}/spaces/{repository}"
+
+
+def _belongs(path: Path) -> bool:
+    return not any(part.startswith(".") or part == "__pycache__" for part in path.parts)
+
+
+def _commit(hub: Hub, deployment: Deployment, files: Mapping[str, Path]) -> None:
+    from huggingface_hub import CommitOperationAdd, CommitOperationDelete
+
+    repository = deployment.repository
+    with hub.asked_to(f"list the files of {repository}"):
+        there = hub.api.list_repo_files(repository, repo_type="space")
+    old = [name for name in there if name.split("/")[0] in FOLDERS and name not in files]
+    with hub.asked_to(f"send the files to {repository}"):
+        operations = [CommitOperationAdd(name, path) for name, path in files.items()]
+        operations.append(CommitOperationAdd("README.md", space_readme(deployment.hardware).encode()))
+        operations += [CommitOperationDelete(name) for name in old]
+        hub.api.create_commit(repository, operations, repo_type="space", commit_message="Q-RAG Explorer")
+
+
+def _request_hardware(hub: Hub, repository: str, hardware: str, say: Callable[[str], None]) -> None:
+    with hub.asked_to(f"look at the hardware of {repository}"):
+        runtime = hub.api.get_space_runtime(repository)
+    if hardware in (
+        runtime.requested_hardware,
+        runtime.hardware if runtime.requested_hardware is None else None,
+    ):
+        return
+    with hub.asked_to(f"request {hardware} for {repository}"):
+        hub.api.request_space_hardware(repository, hardware)
+    say(f"requested {hardware}")

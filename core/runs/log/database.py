@@ -1,0 +1,269 @@
+"""One DuckDB file.
+
+Transactions for the writer, cursors for readers, and survival of a full disk. DuckDB gives up its whole
+instance when a checkpoint can't be written, even one that a commit started, although the commit is safe in
+the write-ahead log. So automatic checkpoints are off; the writer calls `checkpoint_if_due` between
+transactions, and an instance that gave up is closed and opened again, which needs no disk space. As only
+checkpoints change what the file says, a copy of its bytes between two of them is a whole database. DuckDB's
+own `COPY FROM DATABASE` takes twice as long, and twice the log's length of memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol, TypeAlias, TypeVar
+
+import duckdb
+
+from core.base.errors import LogError
+from core.runs.log.lock import LogOwned
+
+T = TypeVar("T")
+Connection: TypeAlias = duckdb.DuckDBPyConnection
+
+CHECKPOINT_BYTES = 4 << 20
+"""Length from which the write-ahead log is folded into the file: until then it lies in memory."""
+
+IDLE_MEMORY = "8MB"
+"""What DuckDB keeps of the file in memory after folding; by itself it keeps all, up to its limit."""
+
+CATALOG = "log"
+"""Name of the log inside DuckDB; user SQL may say log.runs or runs."""
+
+_HEADER_BYTES = 3 * 4096
+"""Of a DuckDB file, before its blocks."""
+
+_COPIED_AT_ONCE = 1 << 20
+"""Bytes that a copy holds in memory."""
+
+_SETTINGS = {
+    "threads": 2,
+    "memory_limit": "2GB",
+    "checkpoint_threshold": "1TB",
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+}
+
+
+class WritableLog(Protocol):
+    """The log, owned by this process."""
+
+    def write(self, work: Callable[[Connection], T]) -> T:
+        """`work` in a transaction."""
+        ...
+
+
+class Database:
+    """The connection of one process to the log file. One thread writes, any thread reads."""
+
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+        self.path = path
+        self._read_only = read_only
+        self._connection = self._connect()
+        self._bytes = path.open("rb", buffering=0)
+        """Open as long as the connection: closing a file gives up all of the process's locks on it."""
+        self._settled = threading.RLock()
+        """Held while the file changes, and while it must not."""
+        self._checkpoint_at = CHECKPOINT_BYTES
+        self._readers = 0
+        self._idle = threading.Condition()
+
+    def write(self, work: Callable[[Connection], T]) -> T:
+        """`work` in one transaction: committed on return, undone when it raises. One thread at a time."""
+        try:
+            return self._transaction(work)
+        except duckdb.FatalException:
+            self._reopen()
+            return self._transaction(work)
+
+    def read(self, work: Callable[[Connection], T]) -> T:
+        """`work` with a cursor of its own. Raises LogError with a sentence where DuckDB fails."""
+        try:
+            try:
+                return self._with_cursor(work)
+            except duckdb.FatalException:  # the instance gave up; the writer opens the file again
+                return self._with_cursor(work)
+        except duckdb.Error as error:
+            raise explain(error, self.path) from error
+
+    def checkpoint_if_due(self, *, force: bool = False) -> None:
+        """Fold the write-ahead log into the file when it is long. A failure is no loss: the next try comes
+        when it has grown as much again.
+
+        While the file is being copied nothing is folded, unless `force`, which waits. For the thread that
+        writes.
+        """
+        log = Path(f"{self.path}.wal")
+        size = log.stat().st_size if log.exists() else 0
+        if (size <= self._checkpoint_at and not (force and size)) or not self._settled.acquire(
+            blocking=force
+        ):
+            return
+        try:
+            self._connection.execute(f"CHECKPOINT {CATALOG}")
+            self._checkpoint_at = CHECKPOINT_BYTES
+            self._empty_cache()
+        except duckdb.Error:
+            self._checkpoint_at = size + CHECKPOINT_BYTES
+            self._reopen()
+        finally:
+            self._settled.release()
+
+    def copy_to(self, target: Path) -> None:
+        """Copy the file as the last checkpoint left it, while others read and write. Raises OSError."""
+        with self._settled, target.open("wb") as file:
+            self._bytes.seek(0)
+            shutil.copyfileobj(self._bytes, file, _COPIED_AT_ONCE)
+
+    def _empty_cache(self) -> None:
+        """Lets go of blocks of the file, unless somebody reads, whom the limit would stop."""
+        with self._idle:
+            if self._readers:
+                return
+            with contextlib.suppress(duckdb.Error):  # more than that is in use
+                self._connection.execute(f"SET memory_limit = '{IDLE_MEMORY}'")
+            self._connection.execute(f"SET memory_limit = '{_SETTINGS['memory_limit']}'")
+
+    def close(self, *, tidy: bool = True) -> None:
+        """Let go of the file, with its write-ahead log folded into it if `tidy`."""
+        if tidy and not self._read_only:
+            with contextlib.suppress(LogError, duckdb.Error):
+                self.checkpoint_if_due(force=True)
+        with self._settled:
+            self._connection.close()
+            self._bytes.close()
+
+    def _transaction(self, work: Callable[[Connection], T]) -> T:
+        self._connection.execute("BEGIN")
+        try:
+            result = work(self._connection)
+            self._connection.execute("COMMIT")
+        except BaseException:
+            with contextlib.suppress(duckdb.Error):  # a failed commit has rolled back already
+                self._connection.execute("ROLLBACK")
+            raise
+        return result
+
+    def _with_cursor(self, work: Callable[[Connection], T]) -> T:
+        with self._idle:
+            self._readers += 1
+            cursor = self._connection.cursor()
+        try:
+            cursor.execute(f"USE {CATALOG}")
+            return work(cursor)
+        finally:
+            cursor.close()
+            with self._idle:
+                self._readers -= 1
+                self._idle.notify_all()
+
+    def _connect(self) -> Connection:
+        # else what doesn't fit in memory goes to the folder that the program was started in
+        beside = {"temp_directory": f"{self.path}.tmp"}
+        connection = duckdb.connect(":memory:", config=_SETTINGS | beside)
+        try:
+            connection.execute(attach_statement(self.path, CATALOG, read_only=self._read_only))
+            connection.execute(f"USE {CATALOG}")
+            self._check_whole(connection)
+        except (duckdb.Error, LogError) as error:
+            with contextlib.suppress(
+                duckdb.Error
+            ):  # else closing folds the write-ahead log into what should stay as it is
+                connection.execute("PRAGMA disable_checkpoint_on_shutdown")
+            connection.close()
+            raise error if isinstance(error, LogError) else explain(error, self.path) from error
+        return connection
+
+    def _check_whole(self, connection: Connection) -> None:
+        """Raises LogError when the file ends before its last block in use, which DuckDB would tell when
+        somebody reads that, and writes over otherwise.
+
+        DuckDB cuts blocks off that nobody uses any more without a note, so a file may be shorter than it
+        says; only then is each table asked.
+        """
+        [(n_blocks, n_used, block_bytes)] = connection.execute(
+            "SELECT total_blocks, used_blocks, block_size FROM pragma_database_size() WHERE database_name ="
+            " current_database()"
+        ).fetchall()
+        n_there = (self.path.stat().st_size - _HEADER_BYTES) // block_bytes if block_bytes else 0
+        if n_there >= n_blocks:
+            return
+        tables = connection.execute(
+            "SELECT table_name FROM duckdb_tables() WHERE database_name = current_database()"
+        ).fetchall()
+        blocks = [
+            connection.execute(f"SELECT max(block_id) FROM pragma_storage_info({literal(name)})").fetchall()[
+                0
+            ][0]
+            for (name,) in tables
+        ]
+        n_needed = max(n_used, *(1 + block for block in blocks if block is not None), 0)
+        if n_there < n_needed:
+            raise _cut_short(self.path, f"it has {n_there:,} blocks of the {n_needed:,} that it uses")
+
+    def _reopen(self) -> None:
+        with (
+            self._settled,
+            self._idle,
+        ):  # two instances on one file would destroy it: the last reader of the old one leaves first
+            self._idle.wait_for(lambda: self._readers == 0)
+            self._connection.close()
+            self._connection = self._connect()
+
+
+def attach_statement(path: Path, name: str, *, read_only: bool = False) -> str:
+    """SQL that attaches a file of this log's layout; small row groups keep checkpoints short (migrations)."""
+    return (
+        f"ATTACH {literal(str(path))} AS {name} (TYPE duckdb,"
+        f" {'READ_ONLY' if read_only else 'ROW_GROUP_SIZE 2048'})"
+    )
+
+
+def explain(error: Exception, path: Path) -> LogError:
+    """An error of DuckDB or the system as one sentence with a remedy."""
+    message = str(error).strip()
+    first_line = (message.splitlines() or [type(error).__name__])[0]
+    if "Conflicting lock" in message:
+        return LogOwned(
+            f"the log {path} is in use by another process; close it there or pass another file with --log"
+        )
+    if any(phrase in message for phrase in ("No space left", "File too large", "Disk quota")):
+        return LogError(
+            f"the log {path} could not be written because the disk is full; make room, later runs will be"
+            " logged again"
+        )
+    if "Could not read enough bytes" in message:
+        return _cut_short(path, first_line[:200])
+    if any(
+        phrase in message
+        for phrase in ("not a valid DuckDB", "Corrupt", "corrupt", "replaying WAL", "checksum")
+    ):
+        return LogError(
+            f"the log {path} is damaged and was left as it is ({first_line[:200]}); move it aside or pass"
+            " another file with --log"
+        )
+    return LogError(
+        f"the log {path} could not be used ({first_line[:300]}); move it aside or pass another file with"
+        " --log"
+    )
+
+
+def _cut_short(path: Path, how: str) -> LogError:
+    return LogError(
+        f"the log {path} was cut short and left as it is ({how}); copy the whole file here again, move it"
+        " aside or pass another with --log"
+    )
+
+
+def storable(text: str) -> str:
+    """The text with a question mark for each half of a surrogate pair, which DuckDB refuses."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def literal(text: str) -> str:
+    """A string inside a statement, for the few places where DuckDB takes no parameter."""
+    return "'" + text.replace("'", "''") + "'"

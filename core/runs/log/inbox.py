@@ -1,0 +1,113 @@
+"""The inbox.
+
+Where a process leaves its finished runs when another one owns the log. Decides that a run enters whole or not
+at all: it is kept in memory while it goes and written when it ends, so a killed process leaves nothing half
+done. The owner takes the files in with `ExperimentLog.import_inbox`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from core.base.errors import LogError, RunNotFound
+from core.base.events import Event, RunStarted
+from core.runs.log.atomic import write_whole
+from core.runs.log.measurements import Evaluation, Training, inbox_file
+from core.runs.log.otlp import Sender
+from core.runs.log.records import DetailName, FinalStatus, RunRecord, detail_json, logged_documents, now
+from core.runs.log.wire import FinishedRun, run_lines
+from core.base.types import ChunkTable, Document
+
+
+def inbox_of(path: Path) -> Path:
+    """The folder of runs that wait for the owner of the log at `path`."""
+    return Path(f"{path}.inbox")
+
+
+class InboxLog:
+    """A `RunLog` whose runs wait in files."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = Path(path).absolute()
+        self.sender: Sender | None = None
+        """What sends finished runs on as traces, if anything does."""
+        self._runs: dict[str, FinishedRun] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def whole(self) -> None:
+        """Another process has it."""
+
+    def start(
+        self, record: RunRecord, documents: Sequence[Document], tables: Sequence[ChunkTable] | None = None
+    ) -> None:
+        """Begin a run."""
+        logged, created_at = logged_documents(record, documents, tables), now()
+        with self._lock:
+            self._runs[record.run_id] = FinishedRun(
+                record, logged, created_at, created_at, "failed", None, ()
+            )
+
+    def record(self, run_id: str, event: Event) -> None:
+        """Add one event with its scores."""
+        if isinstance(event, RunStarted):
+            return
+        with self._lock:
+            run = self._run(run_id)
+            self._runs[run_id] = replace(run, events=(*run.events, event))
+
+    def attach(self, run_id: str, name: DetailName, value: dict[str, Any], owner: str | None) -> None:
+        """Put a JSON object beside a run, instead of an earlier one of that name; a finished run has left for
+        the inbox and takes nothing any more.
+        """
+        detail_json(name, value)
+        with self._lock:
+            run = self._run(run_id)
+            if run.record.owner != owner:
+                raise RunNotFound(f"there is no run {run_id[:64]!r} of yours to add to")
+            self._runs[run_id] = replace(run, details={**run.details, name: value})
+
+    def finish(self, run_id: str, status: FinalStatus, message: str | None = None) -> None:
+        """End a run and write it. Raises LogError when it can't be written."""
+        with self._lock:
+            run = replace(self._run(run_id), status=status, message=message, finished_at=now())
+            del self._runs[run_id]
+        if self.sender is not None and run.record.owner is None:
+            self.sender.offer(lambda: run)
+        self._leave(f"{run_id}.jsonl", run_lines(run, set(), with_owner=True))
+
+    def keep(self, measurement: Evaluation | Training) -> None:
+        """Write an evaluation or a training. Raises LogError when it can't be written."""
+        name, text = inbox_file(measurement)
+        self._leave(name, [text])
+
+    def flush(self) -> None:
+        """Nothing waits: `finish` and `keep` write."""
+
+    def close(self) -> None:
+        """Runs that did not finish are forgotten."""
+        if self.sender is not None:
+            self.sender.close()
+        self._runs.clear()
+
+    def _leave(self, name: str, text: Iterable[str]) -> None:
+        folder = inbox_of(self.path)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            write_whole(folder / name, text)
+        except (OSError, ValueError) as error:
+            raise LogError(
+                f"{name} could not be left in {folder} ({error}); make room or pass another file with --log"
+            ) from error
+
+    def _run(self, run_id: str) -> FinishedRun:
+        if run_id not in self._runs:
+            raise RunNotFound(
+                f"run {run_id} is not being recorded: it was not started, or is finished, and a finished run"
+                " never changes"
+            )
+        return self._runs[run_id]

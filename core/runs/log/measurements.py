@@ -1,0 +1,288 @@
+"""Evaluations and trainings in the log.
+
+Rows and progress events, written whole, read back as they were. Decides that logging the same training again
+adds the events that are missing, so its caller needs no memory of what is there; that an evaluation is
+written once; and who may read and delete: their owner. When another process owns the log, they wait in its
+inbox. Numbers that follow from rows are not kept.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import AwareDatetime, ConfigDict, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass as checked_dataclass
+
+from core.base.errors import LogError, RunNotFound
+from core.lab.evaluate.rows import EpisodeRow
+from core.log.bounds import check_bounds
+from core.runs.log.database import Connection, WritableLog, storable
+from core.runs.log.queries import MINE, RunReader, rows_by_name
+from core.runs.log.records import new_run_id, now
+from core.runs.log.statements import json_text
+from core.runs.log.wire import MalformedRuns
+
+PATTERNS = ("*.evaluation", "*.training")
+"""Names of inbox files of this kind."""
+
+_CHECKED = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+@checked_dataclass(frozen=True, kw_only=True, config=_CHECKED)
+class Evaluation:
+    """One evaluation of one task."""
+
+    evaluation_id: str
+    """32 hex digits, as of a run."""
+    created_at: AwareDatetime
+    config: dict[str, Any]
+    """What qualified the numbers: the `config` of `evaluate --json`."""
+    rows: tuple[EpisodeRow, ...]
+    owner: str | None = None
+    kind: Literal["evaluation"] = "evaluation"
+
+
+@checked_dataclass(frozen=True, kw_only=True, config=_CHECKED)
+class Training:
+    """One training, as far as it has come."""
+
+    training_id: str
+    created_at: AwareDatetime
+    folder: str
+    """Where it writes."""
+    config: dict[str, Any]
+    events: tuple[dict[str, Any], ...]
+    """Each with its kind under "event", in order."""
+    owner: str | None = None
+    kind: Literal["training"] = "training"
+
+
+@dataclass(frozen=True)
+class EvaluationEntry:
+    """One line of a list of evaluations."""
+
+    evaluation_id: str
+    created_at: datetime
+    task: str
+    length: int | None
+    method: str
+    checkpoint: str
+    n: int
+    config: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class TrainingEntry:
+    """One line of a list of trainings."""
+
+    training_id: str
+    created_at: datetime
+    folder: str
+    n_events: int
+    config: dict[str, Any]
+
+
+def new_evaluation(
+    rows: Sequence[EpisodeRow], config: dict[str, Any], owner: str | None = None
+) -> Evaluation:
+    """An evaluation that was just made. Raises LogError when it has no rows."""
+    if not rows:
+        raise LogError("an evaluation without rows is not logged; evaluate at least one example")
+    return Evaluation(
+        evaluation_id=new_run_id(), created_at=now(), config=config, rows=tuple(rows), owner=owner
+    )
+
+
+def insert(con: Connection, measurement: Evaluation | Training) -> bool:
+    """Whether it brought anything new."""
+    if isinstance(measurement, Evaluation):
+        return _insert_evaluation(con, measurement)
+    return _insert_training(con, measurement)
+
+
+def inbox_file(measurement: Evaluation | Training) -> tuple[str, str]:
+    """(name, text) of the file that holds a measurement until the owner of the log takes it in."""
+    name = measurement.evaluation_id if isinstance(measurement, Evaluation) else measurement.training_id
+    return f"{name}.{measurement.kind}", _MEASUREMENT.dump_json(measurement).decode()
+
+
+def list_evaluations(log: RunReader, owner: str | None = None) -> list[EvaluationEntry]:
+    """The reader's evaluations, newest first."""
+    return log.read(lambda con: _list_evaluations(con, owner))
+
+
+def read_evaluation(log: RunReader, evaluation_id: str, owner: str | None = None) -> Evaluation:
+    """One evaluation with its rows. Raises RunNotFound unless it is the reader's own."""
+    return log.read(lambda con: _fetch_evaluation(con, storable(evaluation_id), owner))
+
+
+def list_trainings(log: RunReader, owner: str | None = None) -> list[TrainingEntry]:
+    """The reader's trainings, newest first."""
+    return log.read(lambda con: _list_trainings(con, owner))
+
+
+def read_training(log: RunReader, training_id: str, owner: str | None = None) -> Training:
+    """One training with its events. Raises RunNotFound unless it is the reader's own."""
+    return log.read(lambda con: _fetch_training(con, storable(training_id), owner))
+
+
+def delete_measurement(log: WritableLog, measurement_id: str, owner: str | None = None) -> None:
+    """Remove an evaluation or a training for good. Raises RunNotFound unless it is `owner`'s."""
+    log.write(lambda con: _delete(con, storable(measurement_id), owner))
+
+
+def take_in(log: WritableLog, path: Path) -> bool:
+    """Enter an inbox file; False when it brought nothing new. Raises MalformedRuns."""
+    try:
+        measurement = _MEASUREMENT.validate_json(path.read_bytes())
+        check_bounds(_MEASUREMENT.dump_python(measurement))
+    except (ValidationError, OSError, LogError) as error:
+        raise MalformedRuns(
+            f"{path} holds no evaluation and no training ({str(error).splitlines()[0]}); make it again"
+        ) from error
+    return log.write(lambda con: insert(con, measurement))
+
+
+_MEASUREMENT: TypeAdapter[Evaluation | Training] = TypeAdapter(Evaluation | Training)
+
+_COLUMNS = {
+    "id": "VARCHAR",
+    "task": "VARCHAR",
+    "split": "VARCHAR",
+    "length": "BIGINT",
+    "chunk_tokens": "BIGINT",
+    "seed": "BIGINT",
+    "n_chunks": "BIGINT",
+    "support": ["BIGINT"],
+    "method": "VARCHAR",
+    "checkpoint": "VARCHAR",
+    "fingerprint": "VARCHAR",
+    "trained_on": "VARCHAR",
+    "step_budget": "INTEGER",
+    "stop_threshold": "DOUBLE",
+    "temperature": "DOUBLE",
+    "beam_width": "INTEGER",
+    "top_k_actions": "INTEGER",
+    "chosen": ["BIGINT"],
+    "q_values": ["DOUBLE"],
+    "best_q": ["DOUBLE"],
+    "tokens": ["BIGINT"],
+    "kept": ["BIGINT"],
+    "answer_em": "DOUBLE",
+    "answer_f1": "DOUBLE",
+    "milliseconds": "DOUBLE",
+}
+"""Of a row, as DuckDB unpacks them from JSON; one insert a row would take a second for 900."""
+_ROW_COLUMNS = ", ".join(_COLUMNS)
+_INSERT_ROWS = f"""
+    INSERT INTO episode_rows BY NAME SELECT $evaluation_id AS evaluation_id, position, unnest(row) FROM (
+        SELECT unnest(from_json($rows::JSON, '{json.dumps([_COLUMNS])}')) AS row, generate_subscripts(from_json($rows::JSON, '["JSON"]'), 1) - 1 AS position)"""
+
+
+def _insert_evaluation(con: Connection, evaluation: Evaluation) -> bool:
+    if con.execute(
+        "SELECT 1 FROM evaluations WHERE evaluation_id = ?", [evaluation.evaluation_id]
+    ).fetchone():
+        return False
+    values = [
+        evaluation.evaluation_id,
+        evaluation.owner,
+        evaluation.created_at.astimezone(UTC).replace(tzinfo=None),
+        json_text(evaluation.config),
+    ]
+    con.execute("INSERT INTO evaluations VALUES (?, ?, ?, ?)", values)
+    rows = json_text([asdict(row) for row in evaluation.rows])
+    con.execute(_INSERT_ROWS, {"evaluation_id": evaluation.evaluation_id, "rows": rows})
+    return True
+
+
+def _insert_training(con: Connection, training: Training) -> bool:
+    key = [training.training_id]
+    row = con.execute("SELECT owner FROM trainings WHERE training_id = ?", key).fetchone()
+    if row is None:
+        values = [
+            training.owner,
+            training.created_at.astimezone(UTC).replace(tzinfo=None),
+            storable(training.folder),
+            json_text(training.config),
+        ]
+        con.execute("INSERT INTO trainings VALUES (?, ?, ?, ?, ?)", [*key, *values])
+    elif row != (training.owner,):
+        raise RunNotFound(f"training {training.training_id} is another's; log it under an id of its own")
+    [(n,)] = con.execute("SELECT count(*) FROM training_events WHERE training_id = ?", key).fetchall()
+    for position, event in enumerate(training.events[n:], start=n):
+        con.execute(
+            "INSERT INTO training_events VALUES (?, ?, ?, ?)",
+            [*key, position, str(event.get("event", "")), json_text(event)],
+        )
+    return row is None or len(training.events) > n
+
+
+def _list_evaluations(con: Connection, owner: str | None) -> list[EvaluationEntry]:
+    rows = con.execute(
+        f"""SELECT evaluation_id, created_at, any_value(task) AS task, any_value(length) AS length,
+            any_value(method) AS method, any_value(checkpoint) AS checkpoint, count(*) AS n, any_value(config) AS config
+            FROM evaluations JOIN episode_rows USING (evaluation_id) WHERE {MINE} GROUP BY evaluation_id, created_at
+            ORDER BY created_at DESC, evaluation_id""",
+        {"owner": owner},
+    )
+    return [EvaluationEntry(**_readable(row)) for row in rows_by_name(rows)]
+
+
+def _readable(row: dict[str, Any]) -> dict[str, Any]:
+    """A row whose time says its zone, and whose configuration is no text."""
+    return row | {"created_at": row["created_at"].replace(tzinfo=UTC), "config": json.loads(row["config"])}
+
+
+def _fetch_evaluation(con: Connection, evaluation_id: str, owner: str | None) -> Evaluation:
+    heads = con.execute(
+        f"SELECT created_at, config, owner FROM evaluations WHERE evaluation_id = $id AND {MINE}",
+        {"id": evaluation_id, "owner": owner},
+    )
+    head = next(iter(rows_by_name(heads)), None)
+    if head is None:
+        raise RunNotFound(f"there is no evaluation {evaluation_id[:64]!r} of yours; check the id")
+    statement = f"SELECT {_ROW_COLUMNS} FROM episode_rows WHERE evaluation_id = ? ORDER BY position"
+    rows = rows_by_name(con.execute(statement, [evaluation_id]))
+    rows_of = tuple(EpisodeRow(**row) for row in rows)
+    return Evaluation(evaluation_id=evaluation_id, **_readable(head), rows=rows_of)
+
+
+def _list_trainings(con: Connection, owner: str | None) -> list[TrainingEntry]:
+    rows = con.execute(
+        f"""SELECT training_id, created_at, folder, config,
+            (SELECT count(*) FROM training_events e WHERE e.training_id = t.training_id) AS n_events
+            FROM trainings t WHERE {MINE} ORDER BY created_at DESC, training_id""",
+        {"owner": owner},
+    )
+    return [TrainingEntry(**_readable(row)) for row in rows_by_name(rows)]
+
+
+def _fetch_training(con: Connection, training_id: str, owner: str | None) -> Training:
+    heads = con.execute(
+        f"SELECT created_at, folder, config, owner FROM trainings WHERE training_id = $id AND {MINE}",
+        {"id": training_id, "owner": owner},
+    )
+    head = next(iter(rows_by_name(heads)), None)
+    if head is None:
+        raise RunNotFound(f"there is no training {training_id[:64]!r} of yours; check the id")
+    lines = con.execute(
+        "SELECT event FROM training_events WHERE training_id = ? ORDER BY position", [training_id]
+    ).fetchall()
+    events = tuple(json.loads(event) for (event,) in lines)
+    return Training(training_id=training_id, **_readable(head), events=events)
+
+
+def _delete(con: Connection, measurement_id: str, owner: str | None) -> None:
+    key = {"id": measurement_id, "owner": owner}
+    evaluations = con.execute(f"DELETE FROM evaluations WHERE evaluation_id = $id AND {MINE}", key).fetchone()
+    trainings = con.execute(f"DELETE FROM trainings WHERE training_id = $id AND {MINE}", key).fetchone()
+    if evaluations == trainings == (0,):
+        raise RunNotFound(f"there is no evaluation or training {measurement_id[:64]!r} of yours to delete")
+    con.execute("DELETE FROM episode_rows WHERE evaluation_id = ?", [measurement_id])
+    con.execute("DELETE FROM training_events WHERE training_id = ?", [measurement_id])

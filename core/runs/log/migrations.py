@@ -1,0 +1,185 @@
+"""The tables of the log, as numbered migrations.
+
+Everything large (Q-values, texts, chunk tables) is cut into parts in one table, `blobs`, and referred to by
+number. DuckDB rewrites the last row group of a table at each checkpoint and reads strings of a row group
+together, so with whole blobs in the rows both grew with the log: after 960 steps of 160,000 chunks 2.3 s a
+checkpoint and up to a second to read a run, against 0.1 s and 0.02 s in parts; and damage to the file costs
+the runs within 8 MB of it.
+
+Each migration is a function that runs once, in one transaction with the row that records it, so a log is
+never between two versions. Migrations are append-only: a released one is never edited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+
+from core.base.errors import LogError
+
+Migration = Callable[[duckdb.DuckDBPyConnection], None]
+
+
+def m001_runs(connection: duckdb.DuckDBPyConnection) -> None:
+    """Runs, their events with the Q-values of all chunks, and the documents they read, each text once."""
+    connection.execute(
+        """
+        CREATE TABLE runs (
+            run_id VARCHAR PRIMARY KEY, owner VARCHAR, shared BOOLEAN NOT NULL, status VARCHAR NOT NULL, message VARCHAR,
+            created_at TIMESTAMP NOT NULL, finished_at TIMESTAMP, method VARCHAR NOT NULL, query VARCHAR NOT NULL, config JSON NOT NULL,
+            chunking JSON NOT NULL, checkpoint VARCHAR NOT NULL, checkpoint_fingerprint VARCHAR NOT NULL, vectors VARCHAR NOT NULL,
+            n_chunks BIGINT NOT NULL, seed BIGINT NOT NULL, parent_run_id VARCHAR, fork_step INTEGER, label JSON)"""
+    )
+    connection.execute(
+        """
+        CREATE TABLE events (
+            run_id VARCHAR, position INTEGER, kind VARCHAR NOT NULL, event JSON NOT NULL, q_values BIGINT, PRIMARY KEY (run_id, position))"""
+    )
+    connection.execute(
+        "CREATE TABLE documents (sha256 VARCHAR PRIMARY KEY, kind VARCHAR NOT NULL, text BIGINT)"
+    )
+    connection.execute(
+        "CREATE TABLE blobs (blob_id BIGINT NOT NULL, part INTEGER NOT NULL, data BLOB NOT NULL USING"
+        " COMPRESSION uncompressed)"
+    )
+    connection.execute(
+        """
+        CREATE TABLE run_documents (
+            run_id VARCHAR, position INTEGER, sha256 VARCHAR NOT NULL, title VARCHAR NOT NULL, PRIMARY KEY (run_id, position))"""
+    )
+
+
+def m002_chunk_tables(connection: duckdb.DuckDBPyConnection) -> None:
+    """The chunk borders a run saw, each table once: old runs outlive a change of the chunker."""
+    connection.execute("CREATE TABLE chunk_tables (sha256 VARCHAR PRIMARY KEY, columns BIGINT NOT NULL)")
+    connection.execute("ALTER TABLE run_documents ADD COLUMN table_sha256 VARCHAR")
+
+
+def m003_evaluations(connection: duckdb.DuckDBPyConnection) -> None:
+    """Evaluations, a row an example; what they amount to is computed from the rows."""
+    connection.execute(
+        "CREATE TABLE evaluations (evaluation_id VARCHAR PRIMARY KEY, owner VARCHAR, created_at TIMESTAMP NOT"
+        " NULL, config JSON NOT NULL)"
+    )
+    connection.execute("""
+        CREATE TABLE episode_rows (
+            evaluation_id VARCHAR, position INTEGER, id VARCHAR NOT NULL, task VARCHAR NOT NULL, split VARCHAR NOT NULL, length BIGINT, chunk_tokens BIGINT,
+            seed BIGINT NOT NULL, n_chunks BIGINT NOT NULL, support BIGINT[] NOT NULL, method VARCHAR NOT NULL, checkpoint VARCHAR NOT NULL,
+            fingerprint VARCHAR NOT NULL, trained_on VARCHAR, step_budget INTEGER NOT NULL, stop_threshold DOUBLE, temperature DOUBLE NOT NULL,
+            beam_width INTEGER NOT NULL, top_k_actions INTEGER, chosen BIGINT[] NOT NULL, q_values DOUBLE[] NOT NULL, best_q DOUBLE[] NOT NULL,
+            tokens BIGINT[] NOT NULL, milliseconds DOUBLE NOT NULL, PRIMARY KEY (evaluation_id, position))""")
+
+
+def m004_trainings(connection: duckdb.DuckDBPyConnection) -> None:
+    """Trainings: the whole configuration, and all events of their progress, which curves are drawn from."""
+    connection.execute(
+        """
+        CREATE TABLE trainings (
+            training_id VARCHAR PRIMARY KEY, owner VARCHAR, created_at TIMESTAMP NOT NULL, folder VARCHAR NOT NULL, config JSON NOT NULL)"""
+    )
+    connection.execute(
+        """
+        CREATE TABLE training_events (
+            training_id VARCHAR, position INTEGER, kind VARCHAR NOT NULL, event JSON NOT NULL, PRIMARY KEY (training_id, position))"""
+    )
+
+
+def m005_copied_runs(connection: duckdb.DuckDBPyConnection) -> None:
+    """Which runs a copy of the log was given, so that what is deleted here goes there too."""
+    connection.execute("CREATE TABLE copied_runs (copy VARCHAR, run_id VARCHAR, PRIMARY KEY (copy, run_id))")
+
+
+def m006_withheld_texts(connection: duckdb.DuckDBPyConnection) -> None:
+    """Documents whose texts a run did not bring on import: it must not show what another's run brought."""
+    connection.execute("ALTER TABLE run_documents ADD COLUMN withheld BOOLEAN DEFAULT false")
+
+
+def m007_run_details(connection: duckdb.DuckDBPyConnection) -> None:
+    """What a run left beside its steps: its answer, the trace of its branches. A short one lies in
+    the row, where SQL reads it, a long one in `blobs`.
+    """
+    connection.execute(
+        "CREATE TABLE run_details (run_id VARCHAR, name VARCHAR, value JSON, blob BIGINT, PRIMARY KEY"
+        " (run_id, name))"
+    )
+
+
+def m008_kept_evidence(connection: duckdb.DuckDBPyConnection) -> None:
+    """What an agent's review left of its choices."""
+    connection.execute("ALTER TABLE episode_rows ADD COLUMN kept BIGINT[]")
+
+
+def m009_answer_scores(connection: duckdb.DuckDBPyConnection) -> None:
+    """What the reader's answers from an evaluation's evidence came to."""
+    connection.execute("ALTER TABLE episode_rows ADD COLUMN answer_em DOUBLE")
+    connection.execute("ALTER TABLE episode_rows ADD COLUMN answer_f1 DOUBLE")
+
+
+def m010_marked_questions(connection: duckdb.DuckDBPyConnection) -> None:
+    """Questions of a reader's own, with the passages that they marked, see core.runs.log.marks."""
+    connection.execute(
+        "CREATE TABLE marked_questions (question_id VARCHAR PRIMARY KEY, owner VARCHAR, created_at TIMESTAMP"
+        " NOT NULL, value JSON NOT NULL)"
+    )
+
+
+MIGRATIONS: tuple[Migration, ...] = (
+    m001_runs,
+    m002_chunk_tables,
+    m003_evaluations,
+    m004_trainings,
+    m005_copied_runs,
+    m006_withheld_texts,
+    m007_run_details,
+    m008_kept_evidence,
+    m009_answer_scores,
+    m010_marked_questions,
+)
+
+
+def version_of(connection: duckdb.DuckDBPyConnection, path: Path) -> int:
+    """Migrations applied; 0 for a new file. Raises LogError for no log, or a newer version's."""
+    tables = {
+        name
+        for (name,) in connection.execute(
+            "SELECT table_name FROM duckdb_tables() WHERE database_name = current_database()"
+        ).fetchall()
+    }
+    if not tables:
+        return 0
+    if "migrations" not in tables:
+        raise LogError(f"{path} is a DuckDB file but no log of this program; pass another file with --log")
+    [(version,)] = connection.execute("SELECT coalesce(max(version), 0) FROM migrations").fetchall()
+    if version > len(MIGRATIONS):
+        raise LogError(
+            f"the log {path} has version {version}, but this program knows none above {len(MIGRATIONS)};"
+            " update it or pass another file with --log"
+        )
+    return int(version)
+
+
+def migrate(
+    connection: duckdb.DuckDBPyConnection, path: Path, migrations: tuple[Migration, ...] = MIGRATIONS
+) -> None:
+    """Bring the log up to the last of `migrations`, or leave it as it is."""
+    version = version_of(connection, path)
+    if version == len(migrations):
+        return
+    connection.execute("BEGIN")
+    try:
+        if version == 0:
+            connection.execute(
+                "CREATE TABLE migrations (version INTEGER PRIMARY KEY, name VARCHAR NOT NULL, applied_at"
+                " TIMESTAMP NOT NULL)"
+            )
+        for number, migration in enumerate(migrations[version:], start=version + 1):
+            migration(connection)
+            connection.execute(
+                "INSERT INTO migrations VALUES (?, ?, now()::TIMESTAMP)", [number, migration.__name__]
+            )
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise

@@ -1,0 +1,310 @@
+"""Every SQL statement that reads the log.
+
+And `RunReader`, the methods that the owner and a reader of the log share. Decides who may see what: a list
+holds the reader's own runs, and another's run opens by its id once it is shared. `owner` None is local mode
+and means the runs without an owner.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, TypeAlias, TypeVar
+
+from core.base.config import EpisodeConfig
+from core.base.errors import LogError, RunNotFound
+from core.base.events import Event, RunStarted, StepScores, StepTaken, Stopped, event_from_json, fold
+from core.runs.log.blobs import decode_scores, decode_table, decode_text
+from core.runs.log.database import Connection, storable
+from core.runs.log.records import (
+    MAX_PAGE,
+    LoggedDocument,
+    LoggedRun,
+    RunCurve,
+    RunFacets,
+    RunPage,
+    RunRecord,
+    RunRow,
+)
+
+T = TypeVar("T")
+Parameter: TypeAlias = str | datetime | bool | list[str]
+
+MINE = "owner IS NOT DISTINCT FROM $owner"
+VISIBLE = f"({MINE} OR shared)"
+
+_CHOSEN = """(
+        SELECT coalesce(list((event->>'$.chunk_id')::BIGINT), []) FROM events e WHERE e.run_id = r.run_id AND kind = 'step_taken')"""
+_SUPPORT = "list_distinct(TRY_CAST(label->'$.support' AS BIGINT[]))"
+"""NULL where a label, which may come from anywhere, has no list of chunks."""
+
+_ROW = f"""
+    SELECT run_id, created_at, finished_at, status, message, method, query, checkpoint, n_chunks,
+        (SELECT count(*) FROM events e WHERE e.run_id = r.run_id AND kind = 'step_taken') AS n_steps,
+        (SELECT coalesce(list(title ORDER BY position), []) FROM run_documents d WHERE d.run_id = r.run_id) AS titles,
+        parent_run_id, shared, seed,
+        (SELECT event->>'$.reason' FROM events e WHERE e.run_id = r.run_id AND kind = 'stopped') AS stop_reason,
+        nullif(len({_SUPPORT}), 0) AS n_support, len(list_intersect({_CHOSEN}, {_SUPPORT})) AS n_found,
+        (SELECT value FROM run_details d WHERE d.run_id = r.run_id AND d.name = 'answer') AS answer,
+        label->>'$.answer' AS known_answer, coalesce(json_array_length(config, '$.searched'), 0) > 0 AS preview
+    FROM runs r"""
+"""Columns by the names that `RunRow` has for them."""
+
+_FILTERS = {
+    "text": "contains(lower(query), lower($text))",
+    "method": "method = $method",
+    "checkpoint": "checkpoint = $checkpoint",
+    "status": "status = $status",
+    "document": (
+        """run_id IN (SELECT run_id FROM run_documents WHERE sha256 = $document OR contains(lower(title), lower($document)))"""
+    ),
+    "since": "created_at >= $since",
+    "until": "created_at < $until",
+    "hit": f"CASE WHEN len({_SUPPORT}) > 0 THEN list_has_all({_CHOSEN}, {_SUPPORT}) END = $hit",
+    "run_ids": "list_contains($run_ids::VARCHAR[], run_id)",
+}
+
+
+class RunReader(ABC):
+    """Reading the log; subclasses say where from."""
+
+    @abstractmethod
+    def read(self, work: Callable[[Connection], T]) -> T:
+        """`work` with a cursor over the log."""
+
+    def get(self, run_id: str, owner: str | None = None) -> LoggedRun:
+        """The run with its events. Raises RunNotFound unless it is the reader's own or shared."""
+        return self.read(lambda con: _fetch_run(con, storable(run_id), owner))
+
+    def documents(self, run_id: str, owner: str | None = None) -> tuple[LoggedDocument, ...]:
+        """What the run read, in workspace order. Raises RunNotFound like `get`."""
+        return self.read(lambda con: _fetch_documents(con, storable(run_id), owner))
+
+    def search(
+        self,
+        *,
+        owner: str | None,
+        text: str | None = None,
+        method: str | None = None,
+        checkpoint: str | None = None,
+        document: str | None = None,
+        status: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        hit: bool | None = None,
+        run_ids: Sequence[str] | None = None,
+        limit: int = 50,
+        offset: int = 0,
+    ) -> RunPage:
+        """The reader's own runs, newest first. `text`: part of the query; `document`: a hash, or part of a
+        title; both without regard to case.
+
+        `since` and `until`, with time zones: begun at or after the one and before the other. `hit`: of
+        labelled runs, those that chose all support, or those that did not. `run_ids`: of these only.
+        """
+        if not 1 <= limit <= MAX_PAGE:
+            raise LogError(f"limit={limit} must be between 1 and {MAX_PAGE}; turn pages with offset")
+        if offset < 0:
+            raise LogError(f"offset={offset} must be 0 or more")
+        parameters: dict[str, Parameter | None] = {
+            "text": text,
+            "method": method,
+            "checkpoint": checkpoint,
+            "document": document,
+            "status": status,
+            "since": since,
+            "until": until,
+            "hit": hit,
+            "run_ids": None if run_ids is None else list(run_ids),
+        }
+        filters = {name: _parameter(value) for name, value in parameters.items() if value is not None}
+        return self.read(lambda con: _search(con, owner, filters, limit, offset))
+
+    def facets(self, owner: str | None = None) -> RunFacets:
+        """The methods and checkpoints of the reader's own runs."""
+        return self.read(lambda con: _facets(con, owner))
+
+    def curves(self, run_ids: Sequence[str], owner: str | None = None) -> dict[str, RunCurve]:
+        """Q along runs, without that of all chunks; ids that the reader may not open are left out."""
+        ids = [storable(run_id) for run_id in run_ids]
+        return self.read(lambda con: _curves(con, ids, owner))
+
+
+def _parameter(value: Parameter) -> Parameter:
+    """A value as the log compares it: times there are UTC without saying so."""
+    if isinstance(value, list):
+        return [storable(part) for part in value]
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).replace(tzinfo=None)
+    return storable(value) if isinstance(value, str) else value
+
+
+def _search(
+    con: Connection, owner: str | None, filters: Mapping[str, Parameter], limit: int, offset: int
+) -> RunPage:
+    where = " AND ".join([MINE, *(_FILTERS[name] for name in filters)])
+    values = {"owner": owner, **filters}
+    [(total,)] = con.execute(f"SELECT count(*) FROM runs r WHERE {where}", values).fetchall()
+    page = (
+        f"{_ROW} WHERE run_id IN (SELECT run_id FROM runs r WHERE {where} ORDER BY created_at DESC, run_id"
+        " LIMIT $limit OFFSET $offset)"
+    )
+    rows = con.execute(
+        f"{page} ORDER BY created_at DESC, run_id", {**values, "limit": limit, "offset": offset}
+    )
+    return RunPage(tuple(map(_row, rows_by_name(rows))), total)
+
+
+def _row(values: dict[str, Any]) -> RunRow:
+    n_found = None if values["n_support"] is None else values["n_found"]
+    known = {
+        "created_at": _utc(values["created_at"]),
+        "finished_at": values["finished_at"] and _utc(values["finished_at"]),
+        "titles": tuple(values["titles"]),
+        "answer": _reliable_text(values["answer"]),
+        "known_answer": values["known_answer"] or "",
+    }
+    return RunRow(**values | known | {"n_found": n_found})
+
+
+def rows_by_name(cursor: Connection) -> list[dict[str, Any]]:
+    """What a statement brought, by the names of its columns."""
+    names = [column[0] for column in cursor.description]
+    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+
+def _reliable_text(detail: str | None) -> str | None:
+    """What a reader was told, out of the answer that a run left: imported ones may hold anything."""
+    answer = json.loads(detail) if detail else None
+    if not isinstance(answer, dict) or not isinstance(answer.get("text"), str):
+        return None
+    return answer["text"] if answer.get("reliable", True) else ""
+
+
+def _facets(con: Connection, owner: str | None) -> RunFacets:
+    pairs = con.execute(
+        f"SELECT DISTINCT method, checkpoint FROM runs WHERE {MINE}", {"owner": owner}
+    ).fetchall()
+    return RunFacets(
+        tuple(sorted({method for method, _ in pairs})), tuple(sorted({checkpoint for _, checkpoint in pairs}))
+    )
+
+
+def _curves(con: Connection, run_ids: list[str], owner: str | None) -> dict[str, RunCurve]:
+    rows = con.execute(
+        f"""SELECT run_id, list((event->>'$.q_value')::DOUBLE ORDER BY position) FILTER (kind = 'step_taken'),
+                any_value((event->>'$.q_value')::DOUBLE) FILTER (kind = 'stopped')
+            FROM events JOIN runs USING (run_id) WHERE {VISIBLE} AND list_contains($ids::VARCHAR[], run_id) GROUP BY run_id""",
+        {"owner": owner, "ids": run_ids},
+    ).fetchall()
+    return {run_id: RunCurve(tuple(chosen or ()), refused) for run_id, chosen, refused in rows}
+
+
+def _fetch_run(con: Connection, run_id: str, owner: str | None) -> LoggedRun:
+    fields = (
+        "run_id, method, query, config, chunking, checkpoint, checkpoint_fingerprint, vectors, n_chunks,"
+        f" seed, CASE WHEN {MINE} THEN owner END AS owner, parent_run_id, fork_step, label, status, message,"
+        " created_at, finished_at, shared"
+    )
+    cursor = con.execute(
+        f"SELECT {fields} FROM runs WHERE run_id = $run_id AND {VISIBLE}", {"run_id": run_id, "owner": owner}
+    )
+    runs = rows_by_name(cursor)
+    if not runs:
+        raise _not_there(run_id)
+    [values] = runs
+    status, message, created_at, finished_at, shared = (
+        values.pop(name) for name in ("status", "message", "created_at", "finished_at", "shared")
+    )
+    for name in ("config", "chunking", "label"):
+        values[name] = values[name] and json.loads(values[name])
+    documents = con.execute(
+        "SELECT sha256, title FROM run_documents WHERE run_id = ? ORDER BY position", [run_id]
+    ).fetchall()
+    children = con.execute(
+        f"SELECT run_id FROM runs WHERE parent_run_id = $run_id AND {MINE} ORDER BY created_at, run_id",
+        {"run_id": run_id, "owner": owner},
+    ).fetchall()
+    record = RunRecord(**values, document_hashes=tuple(sha256 for sha256, _ in documents))
+    events = con.execute(
+        "SELECT event, q_values FROM events WHERE run_id = ? ORDER BY position", [run_id]
+    ).fetchall()
+    details = con.execute(
+        "SELECT name, value, blob FROM run_details WHERE run_id = ? ORDER BY name", [run_id]
+    ).fetchall()
+    trace = fold(
+        [_started(record), *(_event(con, event, blob_id, record.n_chunks) for event, blob_id in events)]
+    )
+    return LoggedRun(
+        record=record,
+        status=status,
+        message=message,
+        created_at=_utc(created_at),
+        finished_at=finished_at and _utc(finished_at),
+        shared=shared,
+        trace=trace,
+        children=tuple(child for (child,) in children),
+        titles=tuple(title for _, title in documents),
+        details={
+            name: json.loads(decode_text(_blob(con, blob)) if value is None else value)
+            for name, value, blob in details
+        },
+    )
+
+
+def _fetch_documents(con: Connection, run_id: str, owner: str | None) -> tuple[LoggedDocument, ...]:
+    fetched = con.execute(
+        f"SELECT 1 FROM runs WHERE run_id = $run_id AND {VISIBLE}", {"run_id": run_id, "owner": owner}
+    ).fetchone()
+    if fetched is None:
+        raise _not_there(run_id)
+    rows = con.execute(
+        """SELECT r.title, r.sha256, d.kind, CASE WHEN NOT r.withheld THEN d.text END, t.columns FROM run_documents r JOIN documents d USING (sha256)
+           LEFT JOIN chunk_tables t ON t.sha256 = r.table_sha256 WHERE r.run_id = ? ORDER BY r.position""",
+        [run_id],
+    ).fetchall()
+    return tuple(
+        LoggedDocument(
+            title,
+            sha256,
+            kind,
+            None if text is None else decode_text(_blob(con, text)),
+            None if columns is None else decode_table(_blob(con, columns)),
+        )
+        for title, sha256, kind, text, columns in rows
+    )
+
+
+def _not_there(run_id: str) -> RunNotFound:
+    return RunNotFound(
+        f"there is no run {run_id[:64]!r} that you may open; check the id, or ask its owner to share it"
+    )
+
+
+def _started(record: RunRecord) -> Event:
+    try:
+        config = EpisodeConfig.from_json(record.config)
+    except (TypeError, ValueError) as error:
+        raise LogError(
+            f"the configuration of run {record.run_id} does not fit this program ({error}); open it with the"
+            " version that made it"
+        ) from error
+    return RunStarted(record.query, record.method, record.checkpoint, record.n_chunks, config)
+
+
+def _event(con: Connection, text: str, blob_id: int | None, n_chunks: int) -> StepTaken | Stopped:
+    scores = None if blob_id is None else StepScores(decode_scores(_blob(con, blob_id), n_chunks), None)
+    event = event_from_json({**json.loads(text), "scores": scores})
+    assert not isinstance(event, RunStarted)
+    return event
+
+
+def _blob(con: Connection, blob_id: int) -> bytes:
+    parts = con.execute("SELECT data FROM blobs WHERE blob_id = ? ORDER BY part", [blob_id]).fetchall()
+    return b"".join(part for (part,) in parts)
+
+
+def _utc(value: datetime) -> datetime:
+    return value.replace(tzinfo=UTC)

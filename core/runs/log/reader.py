@@ -1,0 +1,102 @@
+"""Reading the log from a process that does not own it.
+
+The file itself while nobody owns it, else the owner's last snapshot. Decides which of the two, and says how
+old it is. A reader keeps owners out for as long as it has the file open: close it soon.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from core.base.errors import LogError
+from core.runs.log.database import Connection, Database
+from core.runs.log.lock import lock_as_reader, unlock
+from core.runs.log.migrations import MIGRATIONS, version_of
+from core.runs.log.queries import RunReader
+from core.runs.log.store import ExperimentLog, snapshot_of
+
+T = TypeVar("T")
+
+
+class LogReader(RunReader):
+    """A read-only view of the log."""
+
+    def __init__(self, database: Database, lock: int | None, age_seconds: float) -> None:
+        self._database = database
+        self._lock = lock
+        self.age_seconds = age_seconds
+        """Seconds since the snapshot was made; 0 for the file itself."""
+
+    @property
+    def notice(self) -> str | None:
+        """A sentence for the person when this is a snapshot."""
+        if self._lock is not None:
+            return None
+        return f"another process owns the log: this is its snapshot, made {_ago(self.age_seconds)} ago"
+
+    def read(self, work: Callable[[Connection], T]) -> T:
+        """`work` with a cursor."""
+        return self._database.read(work)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._database.close()
+        if self._lock is not None:
+            unlock(self._lock)
+
+    def __enter__(self) -> LogReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _ago(seconds: float) -> str:
+    """ "40 s", "5 min", "3 h"."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5_400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3_600:.0f} h"
+
+
+def open_reader(path: Path) -> LogReader:
+    """A view of the log at `path`. Raises LogError when missing, damaged or without a snapshot yet."""
+    path = Path(path).absolute()
+    if not path.exists():
+        raise LogError(
+            f"there is no log at {path}; run something with --log first, or pass another file with --log"
+        )
+    reader = _open(path)
+    try:
+        outdated = reader.read(lambda con: version_of(con, path)) < len(MIGRATIONS)
+    except LogError:
+        reader.close()
+        raise
+    if not outdated:
+        return reader
+    reader.close()
+    ExperimentLog.open(path).close()  # brings the file up to date, or says who owns it
+    return _open(path)
+
+
+def _open(path: Path) -> LogReader:
+    lock = lock_as_reader(path)
+    if lock is not None:
+        try:
+            return LogReader(Database(path, read_only=True), lock, 0.0)
+        except BaseException:
+            unlock(lock)
+            raise
+    snapshot = snapshot_of(path)
+    try:
+        age = max(0.0, time.time() - snapshot.stat().st_mtime)
+    except FileNotFoundError as error:
+        raise LogError(
+            f"the log {path} is in use by another process, which has made no snapshot yet; try again later,"
+            " or close it there"
+        ) from error
+    return LogReader(Database(snapshot, read_only=True), None, age)

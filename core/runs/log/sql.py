@@ -1,0 +1,154 @@
+"""A person's own SQL over the log.
+
+Asked of a snapshot, in a child process (`sql_worker`) that can touch nothing else. Decides the bounds of a
+query and of its answer. For local mode only: a snapshot holds everybody's runs, and no SQL is filtered by
+owner.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from core.base.errors import BadRequest, LogError
+from core.runs.log.database import CATALOG
+from core.runs.log.store import ExperimentLog, snapshot_of
+
+MAX_SECONDS = 5
+"""Wall clock of a query, the start of its process included."""
+MAX_MEMORY_BYTES = 1 << 30
+"""What a query may take beyond what its process has when it begins."""
+MAX_ROWS = 1_000
+MAX_COLUMNS = 64
+MAX_CELL = 2_000
+"""Characters of a cell; the rest is left out."""
+MAX_CHARACTERS = 4_000_000
+"""Of all cells together; rows after that are left out."""
+MAX_SQL_CHARACTERS = 20_000
+
+_OUT_OF_MEMORY = 77
+_WORKER = Path(__file__).with_name("sql_worker.py")
+_PASSED_ON = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH")
+
+EXAMPLES = {
+    "How often each agent found all": (
+        """SELECT method, checkpoint, count(*) AS runs, avg(len(chosen)) AS chunks,
+    avg(list_has_all(chosen, support)::INT) AS found_all
+FROM (
+    SELECT run_id, method, checkpoint, TRY_CAST(label->'$.support' AS BIGINT[]) AS support,
+        list((event->>'$.chunk_id')::BIGINT) AS chosen
+    FROM runs JOIN events USING (run_id) WHERE kind = 'step_taken' GROUP BY ALL)
+GROUP BY ALL ORDER BY runs DESC"""
+    ),
+    "Chunks that are chosen most": (
+        """SELECT title, (event->>'$.chunk_id')::BIGINT AS chunk_id, count(*) AS times,
+    any_value(left(event->>'$.text', 80)) AS begins
+FROM events e JOIN run_documents d ON d.run_id = e.run_id AND d.position = 0
+WHERE kind = 'step_taken' GROUP BY ALL ORDER BY times DESC LIMIT 50"""
+    ),
+    "Why runs stopped, and how near to the threshold": (
+        """SELECT event->>'$.reason' AS reason, count(*) AS runs,
+    avg((event->>'$.q_value')::DOUBLE) AS refused_q,
+    avg((config->>'$.stop_threshold')::DOUBLE) AS threshold
+FROM events JOIN runs USING (run_id) WHERE kind = 'stopped'
+GROUP BY reason ORDER BY runs DESC"""
+    ),
+}
+"""Queries to begin with, by what they tell."""
+
+
+@dataclass(frozen=True)
+class SqlResult:
+    """An answer: cells as text, None for NULL."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str | None, ...], ...]
+    more: bool
+    """Whether rows were left out."""
+    made_at: datetime
+    """When the snapshot was made."""
+    milliseconds: float
+
+
+def query_log(log: ExperimentLog, sql: str) -> SqlResult:
+    """The answer of the latest snapshot. Raises BadRequest with what is wrong with the query, LogError."""
+    if not sql.strip():
+        raise BadRequest("the query is empty; write a SELECT, or take one of the examples")
+    if len(sql) > MAX_SQL_CHARACTERS:
+        raise BadRequest(
+            f"the query has {len(sql):,} characters, more than {MAX_SQL_CHARACTERS:,}; shorten it"
+        )
+    path = snapshot_of(log.path)
+    if not path.exists():
+        log.snapshot()
+    made_at = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+    began = time.perf_counter()
+    answer = _ask(path, sql)
+    if "refused" in answer:
+        raise BadRequest(
+            f"only one SELECT statement is run here, and this is {answer['refused'][:100]}; ask for what you"
+            " want to see in one"
+        )
+    if "error" in answer:
+        raise BadRequest(f"the query can't be answered: {' '.join(answer['error'].split())[:400]}")
+    rows = tuple(tuple(row) for row in answer["rows"])
+    return SqlResult(
+        tuple(answer["columns"]), rows, answer["more"], made_at, 1000 * (time.perf_counter() - began)
+    )
+
+
+def _ask(path: Path, sql: str) -> dict[str, Any]:
+    order = {
+        "path": str(path),
+        "catalog": CATALOG,
+        "sql": sql,
+        "memory_bytes": MAX_MEMORY_BYTES,
+        "seconds": MAX_SECONDS,
+        "max_rows": MAX_ROWS,
+        "max_columns": MAX_COLUMNS,
+        "max_cell": MAX_CELL,
+        "max_characters": MAX_CHARACTERS,
+        "out_of_memory": _OUT_OF_MEMORY,
+    }
+    try:
+        child = subprocess.run(
+            [sys.executable, "-P", "-s", str(_WORKER)],
+            input=json.dumps(order).encode(),
+            capture_output=True,
+            timeout=MAX_SECONDS,
+            cwd="/",
+            env={
+                "LC_ALL": "C.UTF-8",
+                **{name: os.environ[name] for name in _PASSED_ON if name in os.environ},
+            },
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise BadRequest(
+            f"the query took longer than {MAX_SECONDS} s and was ended; ask for less, for example with WHERE"
+            " or LIMIT"
+        ) from None
+    except OSError as error:
+        raise LogError(
+            f"no process for the query could be started ({error.strerror}); close something and try again"
+        ) from error
+    if child.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+        raise BadRequest(
+            f"the query took longer than {MAX_SECONDS} s and was ended; ask for less, for example with WHERE"
+            " or LIMIT"
+        )
+    if child.returncode:
+        raise BadRequest(
+            f"the query needs more than {MAX_MEMORY_BYTES:,} bytes of memory, or failed in another way; ask"
+            " for less, for example fewer columns"
+        )
+    answer: dict[str, Any] = json.loads(child.stdout)
+    return answer

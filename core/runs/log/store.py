@@ -1,0 +1,254 @@
+"""`ExperimentLog`: the log as its one owner process sees it.
+
+Decides the order of things: what is recorded, shared or deleted goes through one queue, and reads wait for
+what was queued before them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import duckdb
+
+from core.base.errors import LogError, RunNotFound
+from core.base.events import Event, RunStarted
+from core.base.home import home
+from core.runs.log import statements
+from core.runs.log.database import Connection, Database, explain
+from core.runs.log.inbox import InboxLog, inbox_of
+from core.runs.log.lock import LogOwned, lock_as_owner, unlock
+from core.runs.log.measurements import PATTERNS, Evaluation, Training, insert, take_in
+from core.runs.log.migrations import migrate
+from core.runs.log.otlp import Receiver, Sender
+from core.runs.log.protocol import RunLog
+from core.runs.log.queries import RunReader
+from core.runs.log.records import DetailName, FinalStatus, RunRecord, detail_json, logged_documents, now
+from core.runs.log.transfer import finished_run, import_file
+from core.runs.log.wire import FinishedRun, MalformedRuns
+from core.runs.log.writer import QueuedWork, Writer
+from core.base.types import ChunkTable, Document
+
+T = TypeVar("T")
+
+_logger = logging.getLogger(__name__)
+
+
+def snapshot_of(path: Path) -> Path:
+    """Where the snapshot of a log lies."""
+    return Path(f"{path}.snapshot")
+
+
+def open_log(path: Path) -> RunLog:
+    """The log itself if nobody owns it, else its inbox; either sends finished runs on as traces where the
+    environment names a receiver. Raises BadRequest where it names none that could be one.
+    """
+    receiver = Receiver.of_environment()
+    try:
+        log: ExperimentLog | InboxLog = ExperimentLog.open(path)
+    except LogOwned:
+        log = InboxLog(path)
+    log.sender = None if receiver is None else Sender(receiver)
+    return log
+
+
+def default_log_path() -> Path:
+    """`log.duckdb` in $QRAG_HOME, or in ~/.local/share/qrag-explorer."""
+    return home() / "log.duckdb"
+
+
+class ExperimentLog(RunReader):
+    """The log file, owned. Every method may be called from any thread."""
+
+    def __init__(self, path: Path, database: Database, lock: int) -> None:
+        self.path = path
+        self._database = database
+        self._lock = lock
+        self._writer = Writer(database)
+        self.sender: Sender | None = None
+        """What sends finished runs on as traces, if anything does."""
+        self._snapshot = threading.Lock()
+        """Held while a snapshot is made or dropped, so that none brings back what was deleted."""
+
+    @classmethod
+    def open(cls, path: Path) -> ExperimentLog:
+        """Become the owner; the file is made or migrated as needed, and runs that a dead process left open
+        are marked failed.
+
+        Raises LogOwned when another process owns it, LogError when it is damaged (it is left as it is) or of
+        a newer version.
+        """
+        path = Path(path).absolute()
+        lock = lock_as_owner(path)
+        try:
+            database = Database(path)
+            try:
+                database.read(lambda con: migrate(con, path))
+                database.write(lambda con: statements.fail_interrupted(con, now()))
+            except (LogError, duckdb.Error) as error:
+                database.close(tidy=False)
+                raise error if isinstance(error, LogError) else explain(error, path) from error
+        except BaseException:
+            unlock(lock)
+            raise
+        return cls(path, database, lock)
+
+    def close(self) -> None:
+        """Commit what is queued and give the file up. Further calls do nothing."""
+        if self.sender is not None:
+            self.sender.close()
+        self._writer.close()
+        if self._lock >= 0:
+            self._database.close()
+            unlock(self._lock)
+            self._lock = -1
+
+    @property
+    def whole(self) -> ExperimentLog:
+        """This is it."""
+        return self
+
+    def __enter__(self) -> ExperimentLog:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def start(
+        self, record: RunRecord, documents: Sequence[Document], tables: Sequence[ChunkTable] | None = None
+    ) -> None:
+        """Begin a run; returns at once. A child gets copies of the steps it keeps of a parent."""
+        logged, created_at = logged_documents(record, documents, tables), now()
+
+        def apply(con: Connection) -> None:
+            statements.insert_run(con, record, logged, created_at)
+            statements.copy_parent_steps(con, record)
+
+        self._writer.submit(QueuedWork(apply, record.run_id))
+
+    def record(self, run_id: str, event: Event) -> None:
+        """Add one event with its scores; returns at once. The first says nothing new, and is not kept."""
+        if not isinstance(event, RunStarted):
+            self._writer.submit(QueuedWork(lambda con: statements.insert_event(con, run_id, event), run_id))
+
+    def attach(self, run_id: str, name: DetailName, value: dict[str, Any], owner: str | None) -> None:
+        """Put a JSON object beside a run of `owner`, instead of an earlier one of that name, and wait for the
+        commit.
+
+        An answer also after the run's end, anything else only while it goes on. Raises RunNotFound, LogError
+        when it is too long or too late.
+        """
+        text = detail_json(name, value)
+        self._writer.call(lambda con: statements.attach_detail(con, run_id, name, text, owner))
+
+    def finish(self, run_id: str, status: FinalStatus, message: str | None = None) -> None:
+        """End a run; returns at once. A run of which something could not be written ends as failed."""
+        finished_at = now()
+
+        def apply(con: Connection) -> None:
+            broken = self._writer.broken(run_id)
+            if broken is None:
+                statements.finish_run(con, run_id, status, message, finished_at)
+            else:
+                with contextlib.suppress(RunNotFound):  # its very start may be what could not be written
+                    statements.finish_run(con, run_id, "failed", broken, finished_at)
+
+        self._writer.submit(QueuedWork(apply, run_id, last=True))
+        if self.sender is not None:
+            self.sender.offer(lambda: finished_run(self, run_id, None))  # None: a visitor's is not found
+
+    def keep(self, measurement: Evaluation | Training) -> None:
+        """Keep an evaluation or a training, and wait for the commit; nothing happens when all of it is there.
+        Raises RunNotFound for another's training, LogError.
+        """
+        self.write(lambda con: insert(con, measurement))
+
+    def flush(self) -> None:
+        """Waits until all that was queued is committed. Raises the first LogError since the last flush."""
+        self._settle()
+        failure = self._writer.take_failure()
+        if failure is not None:
+            raise failure
+
+    def read(self, work: Callable[[Connection], T]) -> T:
+        """`work` with a cursor, after everything queued before."""
+        self._settle()
+        return self._database.read(work)
+
+    def write(self, work: Callable[[Connection], T]) -> T:
+        """`work` in a transaction behind what was queued; its result, or what it raised. Raises LogError."""
+        result: T = self._writer.call(work)
+        return result
+
+    def share(self, run_id: str, owner: str | None) -> None:
+        """Lets anyone with its id open the run, its documents and numbers. Raises RunNotFound."""
+        self._writer.call(lambda con: statements.share_run(con, run_id, owner))
+
+    def delete(self, run_id: str, owner: str | None) -> None:
+        """Removes a run of `owner`, and the snapshot. Raises RunNotFound unless it is `owner`'s."""
+        self._writer.call(lambda con: statements.delete_run(con, run_id, owner))
+        self.drop_snapshot()
+
+    def drop_snapshot(self) -> None:
+        """Remove the snapshot, which has what was just deleted."""
+        with self._snapshot:
+            snapshot_of(self.path).unlink(missing_ok=True)
+
+    def snapshot(self) -> Path:
+        """Copy the log to `<log>.snapshot` for readers in other processes; the old one is replaced when the
+        new one is whole.
+
+        It has everything queued before; where the disk is too full to fold that into the log, only what was
+        folded earlier. Raises LogError.
+        """
+        target, fresh = snapshot_of(self.path), Path(f"{self.path}.snapshot.tmp")
+        with self._snapshot:
+            self._writer.between(lambda: self._database.checkpoint_if_due(force=True))
+            try:
+                self._database.copy_to(fresh)
+                os.replace(fresh, target)
+            except OSError as error:
+                raise explain(error, target) from error
+            finally:
+                fresh.unlink(missing_ok=True)
+        return target
+
+    def insert_finished(self, run: FinishedRun) -> bool:
+        """Takes in a whole run in one transaction, and waits; False, unchanged, when its id is taken."""
+        return bool(self._writer.call(lambda con: statements.insert_finished(con, run)))
+
+    def import_inbox(self) -> int:
+        """Take in what other processes left in the inbox: runs, evaluations, trainings; how many were new.
+
+        A file that is none of these is set aside as `*.rejected`; one that the log can't take in now stays,
+        and the others come in all the same. Both are told in the process's log.
+        """
+        count = 0
+        for path in sorted(
+            path for pattern in ("*.jsonl", *PATTERNS) for path in inbox_of(self.path).glob(pattern)
+        ):
+            try:
+                count += self._take_in(path)
+            except Exception as error:  # whatever it is, the next file may be better
+                _logger.warning("%s stays: %s", path, error, exc_info=not isinstance(error, LogError))
+        return count
+
+    def _take_in(self, path: Path) -> int:
+        try:
+            count = (
+                import_file(self, path, keep_owner=True) if path.suffix == ".jsonl" else take_in(self, path)
+            )
+        except (MalformedRuns, RunNotFound) as error:  # or another's training
+            _logger.warning("set aside as %s.rejected: %s", path, error)
+            os.replace(path, f"{path}.rejected")
+            return 0
+        path.unlink()
+        return count
+
+    def _settle(self) -> None:
+        self._writer.call(lambda _: None)

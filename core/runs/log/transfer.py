@@ -1,0 +1,202 @@
+"""Whole runs out of the log and into another.
+
+What every export is made of, the tables of runs and steps, and what an exported file brings. Who may export
+what is decided by the queries, as for every reader. CSV cells that a spreadsheet would run as formulas are
+disarmed with an apostrophe.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from core.base.errors import LogError, RunNotFound
+from core.runs.log.atomic import write_whole
+from core.runs.log.database import Connection, literal, storable
+from core.runs.log.otlp import Receiver
+from core.runs.log.queries import MINE, VISIBLE, RunReader
+from core.runs.log.records import now
+from core.runs.log.spans import spans_of
+from core.runs.log.wire import FinishedRun, read_runs
+
+TABLES = {
+    "runs": (
+        """
+        SELECT run_id, created_at, finished_at, status, message, method, query, checkpoint, checkpoint_fingerprint, vectors, n_chunks,
+            (SELECT count(*) FROM events e WHERE e.run_id = r.run_id AND kind = 'step_taken') AS n_steps,
+            (SELECT event->>'$.reason' FROM events e WHERE e.run_id = r.run_id AND kind = 'stopped') AS stop_reason, seed, parent_run_id, fork_step,
+            (SELECT to_json(list(title ORDER BY position))::VARCHAR FROM run_documents d WHERE d.run_id = r.run_id) AS titles,
+            (SELECT to_json(list(sha256 ORDER BY position))::VARCHAR FROM run_documents d WHERE d.run_id = r.run_id) AS document_hashes,
+            config::VARCHAR AS config, chunking::VARCHAR AS chunking, label::VARCHAR AS label
+        FROM runs r WHERE {where} ORDER BY created_at DESC, run_id"""
+    ),
+    "steps": (
+        """
+        SELECT run_id, position AS step, (event->>'$.chunk_id')::BIGINT AS chunk_id, (event->>'$.q_value')::DOUBLE AS q_value,
+            (event->>'$.probability')::DOUBLE AS probability, (event->>'$.state_value')::DOUBLE AS state_value,
+            (event->>'$.position')::DOUBLE AS position, event->>'$.chosen_by' AS chosen_by, (event->>'$.n_tied')::INTEGER AS n_tied,
+            (event->>'$.milliseconds')::DOUBLE AS milliseconds, {text} AS text
+        FROM events JOIN (SELECT run_id, created_at FROM runs WHERE {where}) USING (run_id)
+        WHERE kind = 'step_taken' ORDER BY created_at DESC, run_id, step"""
+    ),
+}
+
+
+class RunSink(Protocol):
+    """Whatever takes in whole runs: the log."""
+
+    def insert_finished(self, run: FinishedRun) -> bool:
+        """False when the run's id is taken."""
+
+
+def import_runs(
+    log: RunSink,
+    path: Path,
+    *,
+    owner: str | None = None,
+    admit: Callable[[FinishedRun], None] = lambda _: None,
+) -> int:
+    """Take in the runs of an exported JSON file as `owner`'s; how many were new. A run whose id is taken is
+    left as it stands.
+
+    The whole file is checked, and each run shown to `admit`, which may raise, before the first enters. Raises
+    MalformedRuns when anything in it is not as it should be.
+    """
+    return import_file(log, path, owner=owner, admit=admit)
+
+
+def import_file(
+    log: RunSink,
+    path: Path,
+    *,
+    keep_owner: bool = False,
+    owner: str | None = None,
+    admit: Callable[[FinishedRun], None] = lambda _: None,
+) -> int:
+    """`import_runs`, or with `keep_owner` the runs of an inbox file as their own owner's."""
+    for run in read_runs(path, keep_owner=keep_owner):
+        admit(run)
+    runs = read_runs(path, keep_owner=keep_owner)
+    return sum(log.insert_finished(run if keep_owner else _taken_over(run, owner)) for run in runs)
+
+
+def _taken_over(run: FinishedRun, owner: str | None) -> FinishedRun:
+    """The run as `owner`'s. A visitor's is kept from now on, whenever the file says it ended."""
+    return run.owned_by(owner) if owner is None else replace(run.owned_by(owner), finished_at=now())
+
+
+def is_one_question(log: RunReader, run_ids: Sequence[str], owner: str | None) -> bool:
+    """Whether all runs are of one question over the same chunks."""
+    sql = f"""
+        SELECT DISTINCT query, n_chunks, chunking::VARCHAR,
+            (SELECT to_json(list(sha256 ORDER BY position))::VARCHAR FROM run_documents d WHERE d.run_id = r.run_id)
+        FROM runs r WHERE {VISIBLE} AND list_contains($ids::VARCHAR[], run_id)"""
+    values = {"owner": owner, "ids": [storable(run_id) for run_id in run_ids]}
+    return len(log.read(lambda con: con.execute(sql, values).fetchall())) == 1
+
+
+def ended_ids(log: RunReader, run_ids: Sequence[str] | None, owner: str | None) -> list[str]:
+    """Of the runs named, or of all that are `owner`'s, newest first. Raises RunNotFound, LogError."""
+    if run_ids is None:
+        return log.read(lambda con: _ids(con, f"{MINE} AND status <> 'running'", {"owner": owner}))
+    parameters = {"owner": owner, "ids": [storable(run_id) for run_id in run_ids]}
+    ids = log.read(lambda con: _ids(con, f"{VISIBLE} AND list_contains($ids::VARCHAR[], run_id)", parameters))
+    missing = set(run_ids) - set(ids)
+    if missing:
+        raise RunNotFound(f"there is no run {min(missing)[:64]!r} that you may open; check the id")
+    running = log.read(
+        lambda con: _ids(
+            con, f"{VISIBLE} AND list_contains($ids::VARCHAR[], run_id) AND status = 'running'", parameters
+        )
+    )
+    if running:
+        raise LogError(f"run {running[0]} is still going on; export it when it has ended")
+    return ids
+
+
+def _ids(con: Connection, where: str, values: dict[str, Any]) -> list[str]:
+    return [
+        run_id
+        for (run_id,) in con.execute(
+            f"SELECT run_id FROM runs WHERE {where} ORDER BY created_at DESC, run_id", values
+        ).fetchall()
+    ]
+
+
+def send_runs(
+    log: RunReader,
+    run_ids: Sequence[str] | None,
+    receiver: Receiver,
+    *,
+    include_text: bool = True,
+) -> int:
+    """Send runs that have ended to a receiver of traces, see `core.runs.export.runs`; returns how many. Raises LogError
+    at the first that it doesn't take.
+    """
+    ids = ended_ids(log, run_ids, None)
+    for run in whole_runs(log, ids, include_text, None):
+        receiver.send(spans_of(run))
+    return len(ids)
+
+
+def whole_runs(
+    log: RunReader, ids: Sequence[str], include_text: bool, owner: str | None
+) -> Iterator[FinishedRun]:
+    """The runs of `ended_ids`, oldest first: parents come before their children."""
+    for run_id in reversed(ids):
+        run = finished_run(log, run_id, owner)
+        yield run if include_text else run.without_text()
+
+
+def finished_run(log: RunReader, run_id: str, owner: str | None) -> FinishedRun:
+    """A run that has ended, whole. Raises RunNotFound, LogError for one that goes on."""
+    run, documents = log.get(run_id, owner), log.documents(run_id, owner)
+    if run.finished_at is None or run.status == "running":
+        raise LogError(f"run {run.record.run_id} is still going on; export it when it has ended")
+    return FinishedRun(
+        run.record,
+        documents,
+        run.created_at,
+        run.finished_at,
+        run.status,
+        run.message,
+        run.events,
+        details=run.details,
+    )
+
+
+def write_table(
+    con: Connection, name: str, ids: list[str], owner: str | None, include_text: bool, target: Path
+) -> None:
+    """One of `TABLES`, as the kind of file that `target` names."""
+    text = "event->>'$.text'" if include_text else "''"
+    select = TABLES[name].format(where=f"{VISIBLE} AND list_contains($ids::VARCHAR[], run_id)", text=text)
+    values = {"owner": owner, "ids": ids}
+    if target.suffix == ".parquet":
+        con.execute(f"COPY ({select}) TO {literal(str(target))} (FORMAT parquet)", values)
+        return
+    cursor = con.execute(select, values)
+    write_whole(target, _csv_lines([column[0] for column in cursor.description], iter(cursor.fetchone, None)))
+
+
+def _csv_lines(header: Sequence[str], rows: Iterator[Sequence[Any]]) -> Iterator[str]:
+    buffer = io.StringIO(newline="")
+    writer = csv.writer(buffer)
+    for row in (header, *rows):
+        writer.writerow([disarmed(cell) for cell in row])
+        yield buffer.getvalue()
+        buffer.seek(0)
+        buffer.truncate()
+
+
+def disarmed(cell: Any) -> Any:
+    """A text cell that no spreadsheet takes for a formula; numbers stay as they are.
+
+    >>> disarmed("=1+1"), disarmed(-0.5), disarmed("plain")
+    ("'=1+1", -0.5, 'plain')
+    """
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell

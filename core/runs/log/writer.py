@@ -1,0 +1,160 @@
+"""The one thread that writes.
+
+Takes what is queued, commits it in one transaction, and survives what fails. Decides the batches: everything
+that waits when a transaction begins, so an idle log commits a step at once and a busy one many together. A
+work item that fails breaks its own run only: later events of that run are dropped, its end is recorded as
+failed with the reason, and the next `flush` raises it.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from core.base.errors import LogError
+from core.runs.log.database import Connection, Database, explain
+
+QUEUE_ITEMS = 256
+"""Most work items that wait; beyond it `submit` waits too, so that a slow disk can't fill the memory."""
+
+BATCH_ITEMS = 32
+"""Most work items of one transaction."""
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class QueuedWork:
+    """Work for a transaction. With a future its caller waits; without, a failure breaks the run."""
+
+    apply: Callable[[Connection], Any]
+    run_id: str | None = None
+    last: bool = False
+    """The end of its run: applied even if the run is broken."""
+    future: Future[Any] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Between:
+    """Something to do between two transactions, whose caller waits."""
+
+    apply: Callable[[], None]
+    future: Future[None]
+
+
+class Writer:
+    """Owns the thread and the queue."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._queue: queue.Queue[QueuedWork | Between | None] = queue.Queue(QUEUE_ITEMS)
+        self._broken: dict[str, str] = {}
+        self._failure: LogError | None = None
+        self._closing = threading.Lock()
+        self._closed = False
+        self._thread = threading.Thread(target=self._work_off, name="experiment-log", daemon=True)
+        self._thread.start()
+
+    def submit(self, work: QueuedWork | Between) -> None:
+        """Queue work. Raises LogError once the writer is closed."""
+        with self._closing:
+            if self._closed:
+                raise LogError("the experiment log is closed; open it again to log runs")
+            self._queue.put(work)
+
+    def call(self, apply: Callable[[Connection], Any]) -> Any:
+        """Queue work and wait; its result, or what it raised."""
+        future: Future[Any] = Future()
+        self.submit(QueuedWork(apply, future=future))
+        return future.result()
+
+    def between(self, apply: Callable[[], None]) -> None:
+        """Queue what must not be in a transaction, and wait; raises what it raised."""
+        future: Future[None] = Future()
+        self.submit(Between(apply, future))
+        future.result()
+
+    def take_failure(self) -> LogError | None:
+        """The first failure of a run since the last call."""
+        failure, self._failure = self._failure, None
+        return failure
+
+    def broken(self, run_id: str) -> str | None:
+        """Why events of this run are missing, or None."""
+        return self._broken.get(run_id)
+
+    def close(self) -> None:
+        """Finish what is queued and end the thread."""
+        with self._closing:
+            if self._closed:
+                return
+            self._closed = True
+            self._queue.put(None)
+        self._thread.join()
+
+    def _work_off(self) -> None:
+        open_ = True
+        while open_:
+            batch = [self._queue.get()]
+            while len(batch) < BATCH_ITEMS and not self._queue.empty():
+                batch.append(self._queue.get())
+            open_ = None not in batch
+            self._commit([item for item in batch if isinstance(item, QueuedWork)])
+            self._tidy()
+            for item in batch:
+                if isinstance(item, Between):
+                    _apply(item)
+
+    def _commit(self, batch: list[QueuedWork]) -> None:
+        works = [work for work in batch if work.last or work.run_id not in self._broken]
+        if not works:
+            return
+        try:
+            results = self._database.write(lambda con: [work.apply(con) for work in works])
+        except Exception as error:
+            if len(works) == 1:
+                self._fail(works[0], error)
+            else:
+                for work in works:
+                    self._commit([work])
+            return
+        for work, result in zip(works, results, strict=True):
+            self._succeed(work, result)
+
+    def _succeed(self, work: QueuedWork, result: Any) -> None:
+        if work.last and work.run_id is not None:
+            self._broken.pop(work.run_id, None)
+        if work.future is not None:
+            work.future.set_result(result)
+
+    def _fail(self, work: QueuedWork, error: Exception) -> None:
+        failure = error if isinstance(error, LogError) else explain(error, self._database.path)
+        if work.future is not None:
+            work.future.set_exception(failure)
+            return
+        _logger.warning("run %s is not logged from here on: %s", work.run_id, failure)
+        self._failure = self._failure or failure
+        if work.last and work.run_id is not None:
+            self._broken.pop(work.run_id, None)
+        elif work.run_id is not None:
+            self._broken[work.run_id] = str(failure)
+
+    def _tidy(self) -> None:
+        try:
+            self._database.checkpoint_if_due()
+        except Exception as error:
+            _logger.warning("the log could not be tidied up: %s", error)
+
+
+def _apply(item: Between) -> None:
+    try:
+        item.apply()
+    except Exception as error:
+        item.future.set_exception(error)
+    else:
+        item.future.set_result(None)

@@ -1,0 +1,202 @@
+"""One question through several methods at equal size of evidence.
+
+The loop, and what the answers have in common. Decides whose stop threshold counts (it is in units of an
+agent's Q, so it is that agent's alone), that building an index is no part of a method's time, and that a
+method which can't answer doesn't keep the others from it. Chunk ids of all methods are those of one
+workspace.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from core.answer.evidence import EvidenceAnswer
+from core.base.config import EpisodeConfig
+from core.encode.encoder import DualEncoder
+from core.base.errors import BadCheckpoint, BadRequest
+from core.base.events import Event, Trace, fold
+from core.views.findings import first_look_rank, found_by, overlap, sets
+from core.corpus.index import Corpus
+from core.methods.protocol import Retriever
+from core.views.report import method_json
+from core.methods.registry import METHODS, build_retriever
+from core.base.types import Workspace
+
+
+@dataclass(frozen=True, eq=False)
+class Contestant:
+    """A method with what it needs to answer."""
+
+    name: str
+    """Distinct within a comparison."""
+    retriever: Retriever
+    encoder: DualEncoder
+    """Whose vectors it searches."""
+    config: EpisodeConfig
+    follows: bool = False
+    """It takes as many chunks as the first method has as evidence, one at least; `config` bounds them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """What a method answered. `trace` is None where it could not; `error` says why."""
+
+    name: str
+    trace: Trace | None
+    milliseconds: float = 0.0
+    """Of retrieval, vectors and indexes being there."""
+    error: BadRequest | BadCheckpoint | None = None
+    answer: EvidenceAnswer | None = None
+    """From its evidence, where somebody read that."""
+
+
+CorpusOf = Callable[[Contestant], Corpus]
+OnEvent = Callable[[Contestant, Event], None]
+
+
+def contestant(method: str, agent: DualEncoder, plain: DualEncoder, config: EpisodeConfig) -> Contestant:
+    """A method by its name; `plain`: see `build_retriever`. Raises BadRequest for a name that is none.
+
+    The stop threshold of `config` reaches only what searches the agent's own vectors; that of a trained agent
+    is in units of its Q, and reaches that agent alone.
+    """
+    retriever, encoder = build_retriever(method, agent, plain)
+    return Contestant(
+        method,
+        retriever,
+        encoder,
+        config
+        if encoder is agent and (METHODS[method].trained or not agent.spec.trained)
+        else config.with_(stop_threshold=None, review_threshold=None),
+    )
+
+
+def compare(
+    query: str, contestants: Iterable[Contestant], corpus_of: CorpusOf, on_event: OnEvent = lambda *_: None
+) -> Iterator[Column]:
+    """A column a contestant as soon as it is there; `on_event` hears all, and may raise to end it."""
+    size: int | None = None
+    for one in contestants:
+        config = (
+            one.config
+            if size is None or not one.follows
+            else one.config.with_(step_budget=max(1, min(size, one.config.step_budget)))
+        )
+        spent = _Stopwatch()
+        try:
+            trace = fold(
+                _heard(spent.timed(one.retriever.retrieve(query, corpus_of(one), config)), one, on_event)
+            )
+        except (BadRequest, BadCheckpoint) as error:
+            yield Column(one.name, None, error=error)
+            continue
+        size = len(trace.evidence) if size is None else size
+        # A method of one look tells its time without its index, but with a chunk only; a beam has paths that
+        # are in no event.
+        milliseconds = 0.0 if config.beam_width > 1 else trace.milliseconds
+        yield Column(one.name, trace, milliseconds or spent.milliseconds)
+
+
+class _Stopwatch:
+    """Time that an iterator itself takes, its reader's left out."""
+
+    def __init__(self) -> None:
+        self.milliseconds = 0.0
+
+    def timed(self, events: Iterator[Event]) -> Iterator[Event]:
+        while True:
+            began = time.perf_counter()
+            event = next(events, None)
+            self.milliseconds += 1000 * (time.perf_counter() - began)
+            if event is None:
+                return
+            yield event
+
+
+def _heard(events: Iterable[Event], one: Contestant, on_event: OnEvent) -> Iterator[Event]:
+    for event in events:
+        on_event(one, event)
+        yield event
+
+
+def columns_json(columns: Iterable[Column], workspace: Workspace) -> dict[str, Any]:
+    """The `methods` of `compare --json`, without those that refused."""
+    return {
+        column.name: method_json(column.trace, workspace, column.milliseconds, column.answer)
+        for column in columns
+        if column.trace is not None
+    }
+
+
+def comparison_json(
+    query: str, columns: Sequence[Column], workspace: Workspace, support: Sequence[int] = ()
+) -> dict[str, Any]:
+    """All of it as JSON values: `methods` as in `compare --json`, who found what, the support if known."""
+    answered = {column.name: column.trace for column in columns if column.trace is not None}
+    chosen = {name: trace.picks for name, trace in answered.items()}
+    kinds = sets(chosen)
+    values: dict[str, Any] = {
+        "query": query,
+        "documents": [
+            {"title": document.title, "sha256": document.sha256} for document in workspace.documents
+        ],
+        "methods": columns_json(columns, workspace),
+        "refused": {column.name: str(column.error) for column in columns if column.error is not None},
+        "chunks": [
+            {"chunk_id": chunk_id, "found_by": list(names), "text": workspace[chunk_id].text}
+            for chunk_id, names in found_by(chosen).items()
+        ],
+        "sets": {"by_all": list(kinds.by_all), "by_some": list(kinds.by_some), "by_one": list(kinds.by_one)},
+        "overlap": {a: {b: overlap(chosen[a], chosen[b]) for b in chosen if b != a} for a in chosen},
+    }
+    if support:
+        values["support"] = {
+            name: {
+                "hits": len({*trace.evidence} & {*support}),
+                "of": len(support),
+                "first_look_ranks": {str(chunk_id): first_look_rank(trace, chunk_id) for chunk_id in support},
+            }
+            for name, trace in answered.items()
+        }
+    return values
+
+
+CSV_HEAD = ("query", "method", "step", "chunk_id", "score", "n_tokens", "found_by", "support", "text")
+
+
+def comparison_csv(
+    query: str, columns: Sequence[Column], workspace: Workspace, support: Sequence[int] = ()
+) -> str:
+    """A line a chosen chunk, methods one after the other; one that a method took back was not found by it.
+    `support` is empty where it is not known.
+
+    A text that a spreadsheet would take for a formula gets an apostrophe before it.
+    """
+    answered = [(column.name, column.trace) for column in columns if column.trace is not None]
+    finders = found_by({name: trace.picks for name, trace in answered})
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(CSV_HEAD)
+    for name, trace in answered:
+        for step in trace.steps:
+            chunk = workspace[step.chunk_id]
+            is_support = int(step.chunk_id in support) if support else ""
+            numbers = (
+                step.step,
+                step.chunk_id,
+                step.q_value,
+                chunk.n_tokens,
+                len(finders.get(step.chunk_id, ())),
+                is_support,
+            )
+            writer.writerow((_inert(query), _inert(name), *numbers, _inert(chunk.text)))
+    return out.getvalue()
+
+
+def _inert(text: str) -> str:
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text

@@ -1,0 +1,135 @@
+"""One question and agent over documents cut in several ways.
+
+Chunk ids of two cuts have nothing in common, so what was found is compared as text, by its characters. Each
+cut is opened through the caches like any document, one after the other; what one embedded the next time
+finds. Decides which cuts are tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from core.base.config import CHUNKERS, EpisodeConfig
+from core.encode.checkpoint import CheckpointSpec
+from core.encode.encoder import DualEncoder
+from core.base.errors import BadRequest
+from core.corpus.index import Corpus
+from core.methods.protocol import Retriever
+from core.corpus.opening import Opened, OpenProgress, open_corpus
+from core.base.types import Document, Workspace
+from core.runs.whatif.comparison import Column, Contestant, OnEvent, compare
+
+SIZES = (32, 64, 96, 128, 256)
+"""Most tokens of a chunk, where the agent reads so many."""
+MAX_TOKENS = 1_000_000
+"""Of all documents together: ten cuts are ten times the embedding."""
+
+TextSpan = tuple[int, int, int]
+"""(document, first character, behind the last)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """What the agent found with one way of cutting."""
+
+    name: str
+    column: Column
+    opened: Opened | None
+    """None where the documents could not be opened so."""
+
+
+def across_cuts(
+    query: str,
+    documents: Sequence[Document],
+    retriever: Retriever,
+    encoder: DualEncoder,
+    config: EpisodeConfig,
+    on_progress: Callable[[str, OpenProgress], None] = lambda *_: None,
+    on_event: OnEvent = lambda *_: None,
+    part: str = "",
+) -> Iterator[Cut]:
+    """Every chunker with every size, each as soon as it is there. Both callbacks may raise `Cancelled`;
+    `on_progress` hears the cut's name first.
+
+    `part`: of the caches, see `core.corpus.opening`.
+
+    A cut with fewer chunks than steps comes with the error in its column.
+    """
+    ways = {
+        f"{chunker}, {size} tokens": (chunker, size)
+        for chunker in CHUNKERS
+        for size in sizes_for(encoder.spec)
+    }
+    opened: dict[str, Opened] = {}
+
+    def corpus_of(one: Contestant) -> Corpus:
+        chunk_config = encoder.spec.chunk_config(*ways[one.name])
+        opened[one.name] = open_corpus(
+            documents,
+            encoder,
+            [chunk_config] * len(documents),
+            lambda progress: on_progress(one.name, progress),
+            part,
+        )
+        return opened[one.name].corpus
+
+    for column in compare(
+        query, (Contestant(name, retriever, encoder, config) for name in ways), corpus_of, on_event
+    ):
+        yield Cut(column.name, column, opened.pop(column.name, None))
+
+
+def sizes_for(spec: CheckpointSpec) -> list[int]:
+    """The sizes that an agent reads, ascending; the first that is above what it reads counts as just that."""
+    return sorted({min(size, spec.readable_tokens) for size in SIZES})
+
+
+def check_size(n_tokens: int) -> None:
+    """Raises BadRequest when documents are too long to be cut and embedded once for each size."""
+    if n_tokens > MAX_TOKENS:
+        n_cuts = len(CHUNKERS) * len(SIZES)
+        raise BadRequest(
+            f"the documents have {n_tokens:,} tokens, more than {MAX_TOKENS:,}: {n_cuts} cuts would be"
+            " embedded; open a shorter document"
+        )
+
+
+def spans_of(workspace: Workspace, chunk_ids: Sequence[int]) -> list[TextSpan]:
+    """Where chunks stand."""
+    return [
+        (chunk.document, chunk.start, chunk.end) for chunk in (workspace[chunk_id] for chunk_id in chunk_ids)
+    ]
+
+
+def chunks_of(workspace: Workspace, spans: Sequence[TextSpan]) -> tuple[int, ...]:
+    """Ids of the chunks that hold a part of any span, ascending."""
+    return tuple(
+        sorted(
+            {
+                chunk_id
+                for document, start, end in spans
+                for chunk_id in workspace.overlapping(document, start, end)
+            }
+        )
+    )
+
+
+def share_found(workspace: Workspace, chosen: Sequence[int], spans: Sequence[TextSpan]) -> float | None:
+    """Share of `spans`' characters, blanks aside, none twice, in chosen chunks; None where there are none."""
+    characters = _characters(workspace, spans)
+    return (
+        len(characters & _characters(workspace, spans_of(workspace, chosen))) / len(characters)
+        if characters
+        else None
+    )
+
+
+def _characters(workspace: Workspace, spans: Sequence[TextSpan]) -> set[tuple[int, int]]:
+    """(document, place) of every character of some spans that is not blank."""
+    return {
+        (document, i)
+        for document, start, end in spans
+        for i in range(start, end)
+        if not workspace.documents[document].text[i].isspace()
+    }

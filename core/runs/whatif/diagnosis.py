@@ -1,0 +1,162 @@
+"""Why a run failed, and what would have helped.
+
+For a question whose support is known; each remedy was tried here, none is guessed. Decides which remedies are
+tried: more steps, keeping what the review took back, taking a neighbour of a choice, and BM25. What another
+agent would find, or the same one in chunks of another size, is for its caller to add, because that embeds the
+document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from core.corpus.bm25 import words_of
+from core.base.events import StepTaken, Trace
+from core.corpus.index import Corpus
+from core.base.metrics import fact_recall
+from core.methods.qrag.agent import Agent
+from core.views.trail import gold_trails
+from core.runs.whatif.cuts import TextSpan, chunks_of
+
+MOST_STEPS = 12
+"""Steps that a longer run is tried with."""
+MOST_CHUNKS = 20_000
+"""Chunks up to which words are counted for BM25, where nobody has counted them."""
+Way = Literal["keep", "take", "longer", "bm25", "agent", "cut"]
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """Something that was tried, and found more."""
+
+    way: Way
+    value: int | str
+    """take: the chunk. longer: steps. bm25: its rank there. agent: its name. cut: most tokens of a chunk."""
+    n_found: int
+    """Support chunks that it would hold; cut: those of today whose support it would hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """Of the support chunk that came nearest to being evidence and is not."""
+
+    chunk_id: int
+    n_found: int
+    """Support chunks among the evidence."""
+    n_support: int
+    taken_back_at: int | None
+    """1-based step whose choice the review took back; None for a chunk that was never chosen."""
+    beside: int | None
+    """A chosen chunk right before or after it in its document."""
+    ranks: tuple[int, ...]
+    """Its place at each look, among those that could be chosen; empty where the looks were not kept."""
+    remedies: tuple[Remedy, ...]
+    """What would have found more, the most first."""
+    split: tuple[int, ...] = ()
+    """Chunks over which its passage is cut, itself among them; empty where it holds the whole of it."""
+
+
+def diagnose(
+    agent: Agent, corpus: Corpus, trace: Trace, gold: Sequence[int], spans: Sequence[TextSpan] = ()
+) -> Diagnosis | None:
+    """Why a stopped run of an agent lacks support; None where it lacks none, where none is known, and where
+    it was asked before all chunks were embedded, which is why. `spans`: the support by its characters.
+    """
+    evidence = trace.picks
+    lacking = [chunk_id for chunk_id in gold if chunk_id not in evidence]
+    if trace.stopped is None or not lacking or trace.started.config.searched:
+        return None
+    trails = {trail.chunk_id: trail for trail in gold_trails(trace, lacking)}
+    ranks = {
+        chunk_id: tuple(standing.rank for standing in trails[chunk_id].standings if standing is not None)
+        for chunk_id in lacking
+    }
+    nearest = min(
+        lacking,
+        key=lambda chunk_id: (chunk_id not in trace.taken_back, min(ranks[chunk_id], default=len(corpus))),
+    )
+    taken_back_at = trace.chosen.index(nearest) + 1 if nearest in trace.taken_back else None
+    n_found = len(gold) - len(lacking)
+    beside = next((chunk_id for chunk_id in trace.chosen if _are_neighbours(corpus, chunk_id, nearest)), None)
+    tried = [*_before_review(trace, gold), *_longer(agent, corpus, trace, gold)]
+    if taken_back_at is None:
+        if beside is not None:
+            tried.append(Remedy("take", nearest, n_found + 1))
+        tried += _by_words(corpus, trace, nearest, gold)
+    remedies = sorted(
+        (remedy for remedy in tried if remedy.n_found > n_found or remedy.way == "bm25"),
+        key=lambda remedy: -remedy.n_found,
+    )
+    over = (chunks_of(corpus.workspace, [span]) for span in spans)
+    split = next((ids for ids in over if nearest in ids and len(ids) > 1), ())
+    return Diagnosis(
+        nearest, n_found, len(gold), taken_back_at, beside, ranks[nearest], tuple(remedies), split
+    )
+
+
+def n_found_by(agent: Agent, corpus: Corpus, trace: Trace, gold: Sequence[int]) -> int:
+    """Support chunks that another agent would find with its own stop and review, within its own budget."""
+    config = agent.spec.episode_config(
+        step_budget=min(agent.spec.step_budget, len(corpus)), forbidden=trace.started.config.forbidden
+    )
+    other = Trace(trace.started)
+    for event in agent.run(trace.started.query, corpus, config):
+        if event.event != "run_started":
+            other = other.with_event(event)
+    return len({*gold} & {*other.picks})
+
+
+def steps_tried(trace: Trace, n_chunks: int) -> int:
+    """Steps that going on is tried to; 0 where it is not: the run is that long, or the agent planned."""
+    config = trace.started.config
+    most = min(MOST_STEPS, n_chunks - len(config.forbidden))
+    return most if config.beam_width == 1 and len(trace.steps) < most else 0
+
+
+def are_words_tried(n_chunks: int) -> bool:
+    """Whether BM25 is tried."""
+    return n_chunks <= MOST_CHUNKS
+
+
+def _before_review(trace: Trace, gold: Sequence[int]) -> list[Remedy]:
+    """What the run holds without its review."""
+    return [Remedy("keep", 0, len({*gold} & {*trace.chosen}))] if trace.taken_back else []
+
+
+def _longer(agent: Agent, corpus: Corpus, trace: Trace, gold: Sequence[int]) -> list[Remedy]:
+    """The fewest steps in which the run, going on and stopping nowhere, holds the most support."""
+    most = steps_tried(trace, len(corpus))
+    if not most:
+        return []
+    chosen = list(trace.chosen)
+    goes_on = trace.started.config.with_(
+        step_budget=most, stop_threshold=None, review_threshold=None, forced=()
+    )
+    for event in agent.run(trace.started.query, corpus, goes_on, trace.chosen):
+        if isinstance(event, StepTaken):
+            chosen.append(event.chunk_id)
+    recalls = [fact_recall(chosen[:n], gold) for n in range(len(chosen) + 1)]
+    n = recalls.index(max(recalls))
+    return [Remedy("longer", n, len({*gold} & {*chosen[:n]}))] if n > len(trace.steps) else []
+
+
+def _by_words(corpus: Corpus, trace: Trace, chunk_id: int, gold: Sequence[int]) -> list[Remedy]:
+    """Where BM25 has the chunk, if that is within as many chunks as the run might have taken."""
+    if not are_words_tried(len(corpus)):
+        return []
+    scores = corpus.words.scores(words_of(trace.started.query))
+    order = np.argsort(-scores, kind="stable")
+    rank = int(np.flatnonzero(order == chunk_id)[0]) + 1
+    if scores[chunk_id] <= 0 or rank > trace.started.config.step_budget:
+        return []
+    return [Remedy("bm25", rank, len({*gold} & {*order[: trace.started.config.step_budget].tolist()}))]
+
+
+def _are_neighbours(corpus: Corpus, chosen: int, missed: int) -> bool:
+    return (
+        abs(chosen - missed) == 1 and corpus.workspace.locate(chosen)[0] == corpus.workspace.locate(missed)[0]
+    )

@@ -1,0 +1,40 @@
+"""Why a chunk was chosen.
+
+What each choice was worth without each of the choices before it (leave one out). Asks the agent again with
+one chunk fewer in the state, which changes the state's text and, with relative positions, where chunks lie.
+Two choices may each be dispensable while the other is there: the differences don't add up to Q.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from core.base.config import EpisodeConfig
+from core.corpus.index import Searchable
+from core.methods.qrag.agent import Agent, Episode
+
+Influence = tuple[tuple[float, ...], ...]
+"""Row s - 1 has, for each step i < s, Q of the chunk chosen at s in the state without the choice of i."""
+
+
+def leave_one_out(
+    agent: Agent, query: str, corpus: Searchable, config: EpisodeConfig, chosen: Sequence[int]
+) -> Influence:
+    """`chosen`: chunk ids in order of choice. T * (T - 1) / 2 states are embedded, one step's in a batch."""
+    return tuple(
+        without_each(agent, query, corpus, config, chosen[: step + 1]) for step in range(len(chosen))
+    )
+
+
+def without_each(
+    agent: Agent, query: str, corpus: Searchable, config: EpisodeConfig, chosen: Sequence[int]
+) -> tuple[float, ...]:
+    """Q of the last of `chosen` without each before it: a row of `leave_one_out`, its states in a batch."""
+    *before, chunk_id = chosen
+    episode = Episode(query, corpus, config)
+    states = []
+    for left_out in range(len(before)):
+        others = [*before[:left_out], *before[left_out + 1 :]]
+        states.append((episode, others))
+    looks = agent.look(states)
+    return tuple(float(look.scores.q_values[chunk_id]) for look in looks)

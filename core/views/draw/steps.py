@@ -1,0 +1,94 @@
+"""A choice's card, and the line at which a run stops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from core.views.draw.nodes import Node, chunk_link, h, sends
+from core.views.draw.words import EXPLAIN, counted, number, shorten, step_class
+from core.views.ending import end_sentence, review_sentence
+from core.base.events import StepTaken, Trace
+from core.views.story import one_line
+
+
+def step_card(
+    trace: Trace,
+    step: StepTaken,
+    *,
+    gold: Sequence[int],
+    scale: tuple[float, float],
+    on: bool,
+    score_name: str = "Q",
+    acts: Sequence[Node] = (),
+    below: Node | None = None,
+) -> Node:
+    """A choice of a trace so far. on: it is looked at. acts: what can be done. below: what follows."""
+    marks = []
+    if step.chosen_by == "person":
+        marks.append(h("span.qx-mark", {"title": "A person chose this chunk, not the agent"}, "forced"))
+    if gold:
+        hit = step.chunk_id in gold
+        marks.append(h("span.qx-mark" + ".qx-hit" * hit, "support" if hit else "not support"))
+    if step.chunk_id in trace.taken_back:
+        marks.append(h("span.qx-mark.qx-warn", {"title": EXPLAIN["review"]}, "taken back"))
+    if step.n_state_tokens_dropped:
+        cut = (
+            f"{step.n_state_tokens_dropped} tokens of question and chosen chunks did not fit the encoder's"
+            " window and were cut"
+        )
+        marks.append(h("span.qx-mark.qx-warn", {"title": cut}, "state cut"))
+    lo, hi = scale
+    share = min(1.0, max(0.0, (step.q_value - min(lo, 0.0)) / ((hi - min(lo, 0.0)) or 1.0)))
+    bar = h("span.qx-bar", {"--x": f"{100 * share:.1f}%"})
+    return h(
+        f"div.qx-step.{step_class(step.step)}" + ".qx-on" * on,
+        h(
+            "div.qx-step-top",
+            sends("qx-badge", "look", step.step, str(step.step), aria_label=f"Show step {step.step}"),
+            h("p.qx-quote", shorten(one_line(step.text), 260)),
+            h("span.qx-worth", number(score_name, f"{step.q_value:.2f}", "q"), bar),
+        ),
+        h(
+            "div.qx-step-head.qx-sm",
+            chunk_link(step.chunk_id),
+            *marks,
+            number("p", f"{step.probability:.2f}", "p") if trace.started.config.temperature else None,
+            number("place ρ", f"{step.position:.2f}", "rho") if step.position is not None else None,
+            _reviewed(trace, step),
+            number("tied", str(step.n_tied), "tied") if step.n_tied > 1 else None,
+            h("span.qx-acts", *acts) if acts else None,
+        ),
+        below,
+    )
+
+
+def _reviewed(trace: Trace, step: StepTaken) -> Node | None:
+    """What a choice was worth beside the others, where that took it back."""
+    stopped = trace.stopped
+    if stopped is None or step.chunk_id not in stopped.taken_back:
+        return None
+    return number("beside the others Q", f"{stopped.review[step.step - 1]:.2f}", "review")
+
+
+def stop_card(words: str, trace: Trace, tokens: int | None) -> Node:
+    """Where the steps of a trace end. words: why, in a sentence. tokens: of its evidence; None where nobody
+    counted.
+    """
+    n_kept, reviewed = len(trace.evidence), review_sentence(trace)
+    size = counted(n_kept, "chunk") + ("" if tokens is None else f", {tokens:,} tokens")
+    return h(
+        "div.qx-stop",
+        h("strong", "Stopped. " * (trace.stopped is not None) + words),
+        f" {size}." if n_kept else "",
+        h("p.qx-sm", reviewed) if reviewed else None,
+    )
+
+
+def decision(trace: Trace, cursor: int) -> str:
+    """The stop decision at the cursor, in a sentence."""
+    threshold = trace.started.config.stop_threshold
+    if trace.stopped is not None and cursor == len(trace.steps):
+        return end_sentence(trace)
+    if cursor == 0 or threshold is None:
+        return "Goes on: no stop threshold is set." if cursor else ""
+    return f"Goes on: best Q {trace.steps[cursor - 1].state_value:.2f} is not below {threshold:.2f}."

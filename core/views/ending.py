@@ -1,0 +1,76 @@
+"""Why a run ended, in a sentence.
+
+Pages, exported files and commands all take it from here.
+"""
+
+from __future__ import annotations
+
+from core.base.events import Trace
+from core.methods.resrag.action import RESRAG_LLM
+from core.methods.registry import facts_of, notice_of
+from core.methods.sparc.events import EndReason
+from core.methods.sparc.naming import branch_name
+from core.methods.sparc.retriever import SPARC
+from core.methods.sparc.trace import SparcTrace
+
+
+def end_sentence(trace: Trace) -> str:
+    """Why a run stopped; empty for one that has not."""
+    stopped, threshold = trace.stopped, trace.started.config.stop_threshold
+    if stopped is None:
+        return ""
+    method = facts_of(trace.started.method)
+    if method.name == SPARC:
+        accepted = stopped.reason == "threshold"
+        return "Its evaluator accepted the answer." if accepted else "Its depth or budget is used up."
+    if notice := notice_of(trace):
+        return f"{notice[0].upper()}{notice[1:]}."
+    match stopped.reason:
+        case "budget":
+            n = len(trace.steps)
+            return f"The budget of {n} step{'s' if n != 1 else ''} is used up."
+        case "exhausted" if method.zero_is_none:
+            return "No other chunk shares a word with the question."
+        case "exhausted":
+            return "No chunk is left that may be chosen."
+        case "threshold" if method.name == RESRAG_LLM:
+            return "The language model took no other chunk."
+    if stopped.q_value is None or threshold is None:
+        return f"Stopped by its {stopped.reason}."
+    return f"Nothing left is worth {threshold:.2f}: best {method.score_name} is {stopped.q_value:.2f}."
+
+
+def review_sentence(trace: Trace) -> str:
+    """What the review of a stopped run brought; empty where there was none."""
+    stopped, threshold = trace.stopped, trace.started.config.review_threshold
+    if stopped is None or not stopped.review or threshold is None:
+        return ""
+    if not stopped.taken_back:
+        return f"Review: beside the others every chunk is still worth {threshold:.2f} or more, so all stay."
+    chunks = ", ".join(f"chunk {chunk_id:,}" for chunk_id in stopped.taken_back)
+    return f"Review: {chunks} taken back, worth less than {threshold:.2f} beside the others."
+
+
+def sparc_end_sentence(trace: SparcTrace) -> str:
+    """Why a run of SPARC ended, from its own trace."""
+    stopped, config = trace.stopped, trace.started.config
+    if stopped is None:
+        return "It did not come to an end."
+    by_then = "this is the best answer by then." if stopped.branch else "no branch had an answer by then."
+    words: dict[EndReason, str] = {
+        "accepted": (
+            f"The evaluator accepted the answer of branch {branch_name(stopped.round, stopped.branch)}."
+        ),
+        "depth": (
+            f"The depth of {config.depth} is used up; "
+            + (
+                "this is the best branch's answer, which no evaluator accepted."
+                if stopped.answer.strip()
+                else "no branch had an answer."
+            )
+        ),
+        "tokens": f"The budget of {config.max_tokens or 0:,} tokens is used up; {by_then}",
+        "calls": f"The budget of {config.max_calls or 0:,} calls is used up; {by_then}",
+        "failed": f"An agent could not go on; {by_then}",
+    }
+    return f"{words[stopped.reason]} {stopped.message}".strip()

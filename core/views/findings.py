@@ -1,0 +1,97 @@
+"""What methods found in common, and where each of them looked.
+
+Pure functions of chosen chunks and traces. Decides that a chunk which a review took back was not found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from core.base.events import StepTaken, Stopped, Trace
+from core.base.metrics import jaccard
+from core.methods.registry import facts_of
+
+Chosen = Mapping[str, Sequence[int]]
+"""Chunk ids in order of choice, without those taken back, by name of the method; only methods that answered.
+"""
+
+
+def found_by(chosen: Chosen) -> dict[int, tuple[str, ...]]:
+    """Who found each chunk, in the order in which the chunks come up when all methods take their steps
+    together.
+
+    >>> found_by({"a": [3, 1], "b": [1]})
+    {3: ('a',), 1: ('a', 'b')}
+    """
+    longest = max(map(len, chosen.values()), default=0)
+    order = dict.fromkeys(ids[step] for step in range(longest) for ids in chosen.values() if step < len(ids))
+    return {chunk_id: tuple(name for name, ids in chosen.items() if chunk_id in ids) for chunk_id in order}
+
+
+@dataclass(frozen=True)
+class Sets:
+    """Every found chunk is in one of these. With a single method, all of its chunks are in `by_one`."""
+
+    by_all: tuple[int, ...]
+    by_some: tuple[int, ...]
+    by_one: tuple[int, ...]
+
+
+def sets(chosen: Chosen) -> Sets:
+    """Chunks by how many methods found them, in the order of `found_by`.
+
+    >>> sets({"a": [3, 1], "b": [1, 5], "c": [1, 5]})
+    Sets(by_all=(1,), by_some=(5,), by_one=(3,))
+    """
+    finders = found_by(chosen)
+    by_one = tuple(chunk_id for chunk_id, names in finders.items() if len(names) == 1)
+    by_all = tuple(chunk_id for chunk_id, names in finders.items() if len(names) == len(chosen) > 1)
+    return Sets(by_all, tuple(chunk_id for chunk_id in finders if chunk_id not in {*by_one, *by_all}), by_one)
+
+
+def overlap(a: Sequence[int], b: Sequence[int]) -> float | None:
+    """Jaccard index of two sets of chunks: shared over all; None where both are empty.
+
+    >>> overlap([1, 2, 3], [3, 4])
+    0.25
+    """
+    return jaccard(a, b)
+
+
+def first_look_rank(trace: Trace, chunk_id: int) -> int | None:
+    """Place of a chunk among all when the method had seen the question only, 1 is best, equals in document
+    order.
+
+    None where the method looked at nothing, and for a chunk that it can't find: one that shares no word with
+    the question, for BM25.
+    """
+    seen = trace.scores_at(1)
+    if seen is None:
+        return None
+    scores = seen.q_values
+    own = scores[chunk_id]
+    if facts_of(trace.started.method).zero_is_none and own <= 0:
+        return None
+    return 1 + int(np.count_nonzero(scores > own)) + int(np.count_nonzero(scores[:chunk_id] == own))
+
+
+def looks(trace: Trace) -> list[tuple[np.ndarray, tuple[int, ...]]]:
+    """(scores of all chunks (N,), chunks that were chosen by them) for every time the method really looked:
+    once, or before each choice. Equal scores one after the other are one look: a log has them once a step.
+    """
+    seen: list[tuple[np.ndarray, tuple[int, ...]]] = []
+    last = None
+    events: list[StepTaken | Stopped] = [*trace.steps, *([trace.stopped] if trace.stopped else [])]
+    for event in events:
+        if event.scores is None:
+            continue
+        taken = (event.chunk_id,) if isinstance(event, StepTaken) else ()
+        if last is not None and np.array_equal(event.scores.q_values, last, equal_nan=True):
+            seen[-1] = (seen[-1][0], (*seen[-1][1], *taken))
+        else:
+            seen.append((event.scores.q_values, taken))
+        last = event.scores.q_values
+    return seen

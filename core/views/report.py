@@ -1,0 +1,89 @@
+"""Traces as the JSON objects of the command line.
+
+The contract that scripts and outside tests rely on. Pure: traces in, plain values out. Chunk ids are 0-based
+over all documents, steps 1-based. What an agent's review took back is in `steps` but not in `evidence`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from core.answer.evidence import EvidenceAnswer
+from core.views.ending import end_sentence
+from core.base.events import StepTaken, Trace, share_searched
+from core.methods.resrag.action import SETS, action_json, action_of
+from core.base.types import Workspace
+
+
+def trace_json(
+    trace: Trace,
+    *,
+    timings: dict[str, float],
+    full: bool = False,
+    answer: EvidenceAnswer | None = None,
+    completeness: float | None = None,
+) -> dict[str, Any]:
+    """The object that `trace --json` prints. `full` adds Q and position of all chunks to each step, null for
+    a chunk that was not searched; `answer` is null where nobody read the evidence, `completeness` where
+    nothing is known of it.
+    """
+    stopped = trace.stopped
+    rejected = (
+        None
+        if stopped is None or stopped.chunk_id is None
+        else {"chunk_id": stopped.chunk_id, "q_value": stopped.q_value}
+    )
+    return {
+        "query": trace.started.query,
+        "checkpoint": trace.started.checkpoint,
+        "config": trace.started.config.to_json(),
+        "n_chunks": trace.started.n_chunks,
+        "searched": round(share_searched(trace), 6),
+        "stop_reason": None if stopped is None else stopped.reason,
+        "stop_sentence": end_sentence(trace) or None,
+        "steps": [_step_json(step, full) for step in trace.steps],
+        "stop": rejected,
+        "evidence": list(trace.evidence),
+        "completeness": None if completeness is None else round(completeness, 4),
+        "answer": None if answer is None else answer.to_json(),
+        "timings": {name: round(value, 3) for name, value in timings.items()},
+    }
+
+
+def _step_json(step: StepTaken, full: bool) -> dict[str, Any]:
+    values: dict[str, Any] = {
+        "step": step.step,
+        "chunk_id": step.chunk_id,
+        "q_value": step.q_value,
+        "probability": step.probability,
+        "state_value": step.state_value,
+        "position": step.position,
+        "text": step.text,
+        "milliseconds": round(step.milliseconds, 3),
+    }
+    if full and step.scores is not None:
+        values["q_values"] = [None if q != q else q for q in step.scores.q_values.tolist()]
+        values["positions"] = None if step.scores.positions is None else step.scores.positions.tolist()
+    return values
+
+
+def method_json(
+    trace: Trace, workspace: Workspace, milliseconds: float, answer: EvidenceAnswer | None = None
+) -> dict[str, Any]:
+    """One method's entry of `compare --json`; `answer` is its text, null where the evidence holds none or
+    nobody read it. A set has its action, too.
+    """
+    action = (
+        {"action": action_json(action_of(trace.chosen, workspace.borders))}
+        if trace.started.method in SETS
+        else {}
+    )
+    return {
+        "evidence": list(trace.evidence),
+        "ranked": [{"chunk_id": step.chunk_id, "score": step.q_value} for step in trace.steps],
+        "answer": None if answer is None else answer.text or None,
+        "answer_reliable": None if answer is None else answer.reliable,
+        "n_tokens": sum(workspace[chunk_id].n_tokens for chunk_id in trace.evidence),
+        "milliseconds": round(milliseconds, 3),
+        **action,
+    }

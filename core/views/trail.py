@@ -1,0 +1,94 @@
+"""The gold trail.
+
+Where every support chunk of a labelled question stood at each look of a run, and where retrieval lost it. A
+chunk whose Q stays as it is moves up by one place with every better chunk that is taken, so a rank that
+worsens is a fall. Decides that the choice after the look at which a chunk stood best (the last such look) is
+the one that lost it, and that a chunk which stands best when the run ends was not lost but not reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from core.base.events import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A chunk at one look."""
+
+    rank: int
+    """Place among the chunks that could be chosen, 1 is best, equals in document order."""
+    q_value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """Where retrieval lost a chunk."""
+
+    step: int
+    """1-based: its choice did it."""
+    before: Standing
+    after: Standing
+
+
+@dataclass(frozen=True)
+class Trail:
+    """One support chunk through a run."""
+
+    chunk_id: int
+    standings: tuple[Standing | None, ...]
+    """One a look; None where the chunk could not be chosen, or the look's Q-values were not kept."""
+    found_at: int | None = None
+    """1-based step that chose it."""
+
+    @property
+    def loss(self) -> Loss | None:
+        """The choice that lost it; None for a chunk that was found, never stood anywhere, or stood best at
+        the last look.
+
+        >>> Trail(7, (Standing(5, 0.2), Standing(2, 0.4), Standing(9, 0.1))).loss
+        Loss(step=2, before=Standing(rank=2, q_value=0.4), after=Standing(rank=9, q_value=0.1))
+        """
+        standings = [
+            (look, standing) for look, standing in enumerate(self.standings, start=1) if standing is not None
+        ]
+        if self.found_at is not None or not standings:
+            return None
+        nearest = min(range(len(standings)), key=lambda i: (standings[i][1].rank, -i))
+        if nearest == len(standings) - 1:
+            return None
+        (step, before), (_, after) = standings[nearest], standings[nearest + 1]
+        return Loss(step, before, after)
+
+
+def gold_trails(trace: Trace, gold: Sequence[int]) -> tuple[Trail, ...]:
+    """Each support chunk's trail, in `gold`'s order, over a run that looked before each choice."""
+    chosen = trace.chosen
+    standings: list[list[Standing | None]] = [[] for _ in gold]
+    for look in range(1, trace.n_looks + 1):
+        scores = trace.scores_at(look)
+        masked = [*chosen[: look - 1], *trace.started.config.forbidden]
+        available = trace.started.config.searched_chunks(trace.started.n_chunks) & (scores is not None)
+        available[masked] = False
+        for row, chunk_id in zip(standings, gold, strict=True):
+            row.append(
+                None
+                if scores is None or not available[chunk_id]
+                else _standing(scores.q_values, available, chunk_id)
+            )
+    step_of = {chunk_id: step for step, chunk_id in enumerate(chosen, start=1)}
+    return tuple(
+        Trail(chunk_id, tuple(row), step_of.get(chunk_id))
+        for chunk_id, row in zip(gold, standings, strict=True)
+    )
+
+
+def _standing(q_values: np.ndarray, available: np.ndarray, chunk_id: int) -> Standing:
+    own = q_values[chunk_id]
+    better = int(np.count_nonzero(available & (q_values > own)))
+    equal = int(np.count_nonzero(available[:chunk_id] & (q_values[:chunk_id] == own)))
+    return Standing(1 + better + equal, float(own))

@@ -1,0 +1,130 @@
+"""Where a threshold would have stopped, and what to call it: against playing the episode again with that
+threshold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.lab.evaluate.outcomes import (
+    GAMMA,
+    completed_at,
+    discounted_gains,
+    failure_class,
+    oracle_steps,
+    own_evidence,
+    own_steps,
+    steps_taken,
+    stop_class,
+)
+from core.lab.evaluate.rows import EpisodeRow
+from tests.core.lab.evaluate.rows import make_row
+
+
+@st.composite
+def rows(draw: st.DrawFn) -> EpisodeRow:
+    """Any row over six chunks: some order of choices, some Q, some support."""
+    order = draw(st.permutations(range(6)))
+    n = draw(st.integers(0, 6))
+    best_q = tuple(
+        draw(st.lists(st.integers(0, 10).map(lambda q: q / 10), min_size=n + (n < 6), max_size=n + (n < 6)))
+    )
+    support = tuple(sorted(draw(st.sets(st.integers(0, 5), min_size=1, max_size=3))))
+    threshold = draw(st.one_of(st.none(), st.integers(0, 11).map(lambda q: q / 10)))
+    return make_row(tuple(order[:n]), best_q, support, n_chunks=6, stop_threshold=threshold)
+
+
+@given(
+    rows(),
+    st.one_of(st.none(), st.integers(0, 11).map(lambda q: q / 10)),
+    st.one_of(st.none(), st.integers(1, 6)),
+)
+def test_steps_taken_is_what_playing_with_the_threshold_gives(
+    row: EpisodeRow, threshold: float | None, budget: int | None
+) -> None:
+    taken = 0
+    while taken < len(row.chosen) and (budget is None or taken < budget):
+        if threshold is not None and row.best_q[taken] < threshold:
+            break
+        taken += 1
+    assert steps_taken(row, threshold, budget) == taken
+
+
+@given(rows())
+def test_the_four_stops_and_the_oracle(row: EpisodeRow) -> None:
+    earliest = completed_at(row)
+    assert earliest == next(
+        (n for n in range(len(row.chosen) + 1) if set(row.support) <= set(row.chosen[:n])), None
+    )
+    assert oracle_steps(row) == (len(row.chosen) if earliest is None else earliest)
+    stop = stop_class(row, row.stop_threshold)
+    assert (stop == "never") == (earliest is None)
+    if earliest is not None:
+        assert (
+            stop
+            == {-1: "early", 0: "perfect", 1: "late"}[
+                (own_steps(row) > earliest) - (own_steps(row) < earliest)
+            ]
+        )
+
+
+def test_a_smaller_budget_can_make_completion_impossible() -> None:
+    row = make_row((4, 2, 9), (0.9, 0.9, 0.9, 0.1), (4, 9))
+    assert stop_class(row, 0.5) == "perfect"
+    assert stop_class(row, 0.5, step_budget=2) == "never"
+
+
+@given(rows())
+def test_every_row_has_one_failure_class_and_it_fits(row: EpisodeRow) -> None:
+    retrieved, support = row.chosen[: own_steps(row)], set(row.support)
+    name = failure_class(row)
+    assert (name in ("perfect", "wrong twin", "complete and stopped late")) == (support <= set(retrieved))
+    assert (name == "perfect") == (set(retrieved) == support)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "best_q", "threshold", "expected"),
+    [
+        ((4, 9, 2), (0.9, 0.8, 0.1), 0.5, "perfect"),
+        ((4, 9, 2), (0.9, 0.8, 0.6), 0.5, "complete and stopped late"),
+        ((4, 2, 9), (0.9, 0.8, 0.6), 0.5, "wrong twin"),
+        ((4, 9, 2), (0.9, 0.4, 0.1), 0.5, "stopped early"),
+        ((4, 2, 9), (0.9, 0.4, 0.1), 0.5, "right chunk too late"),
+        ((4, 2, 3), (0.9, 0.8, 0.7), 0.5, "right chunk too late"),
+        ((4, 2, 3), (0.9, 0.8, 0.7), None, "right chunk too late"),
+        ((4,), (0.9, 0.4), 0.5, "right chunk too late"),
+    ],
+)
+def test_failures_by_name(
+    chosen: tuple[int, ...], best_q: tuple[float, ...], threshold: float | None, expected: str
+) -> None:
+    assert failure_class(make_row(chosen, best_q, (4, 9), stop_threshold=threshold)) == expected
+
+
+@pytest.mark.parametrize(
+    ("kept", "expected"),
+    [
+        ((4, 9), "perfect"),
+        ((4, 2, 9), "wrong twin"),
+        ((4, 2), "taken back"),
+        ((2,), "taken back"),
+        ((), "taken back"),
+    ],
+)
+def test_a_failure_is_judged_by_what_the_review_left(kept: tuple[int, ...], expected: str) -> None:
+    row = replace(make_row((4, 2, 9), (0.9, 0.8, 0.6, 0.1), (4, 9), stop_threshold=0.5), kept=kept)
+    assert own_evidence(row) == kept
+    assert failure_class(row) == expected
+
+
+def test_gains_by_hand() -> None:
+    """Complete at step 3 of 4 with two support chunks: reward 0.5 + 0.5 * 2 / 3 there."""
+    row = make_row((4, 2, 9, 1), (0.9, 0.9, 0.9, 0.9, 0.1), (4, 9))
+    reward = 0.5 + 1 / 3
+    assert discounted_gains(row) == pytest.approx([GAMMA**2 * reward, GAMMA * reward, reward, 0.0])
+    assert discounted_gains(row, penalty=False) == pytest.approx([GAMMA**2, GAMMA, 1.0, 0.0])
+    assert discounted_gains(make_row((1, 2), (0.9, 0.9, 0.1), (4,))) == [0.0, 0.0]

@@ -1,0 +1,229 @@
+"""Rows say what the agent does when it runs alone, question by question, with whatever threshold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from core.base.config import EpisodeConfig
+from core.encode.cache import VectorStore
+from core.base.errors import BadRequest
+from core.lab.evaluate.outcomes import own_evidence, steps_taken
+from core.lab.evaluate.review import choices_of, reviewed_under
+from core.lab.evaluate.rows import EpisodeRow
+from core.lab.evaluate.run import EvaluationProgress, Setting, evaluate
+from core.base.events import Trace, fold
+from core.corpus.index import Corpus
+from core.corpus.opening import index_of
+from core.methods.qrag.agent import Agent, Episode
+from core.methods.registry import METHODS, build_retriever
+from core.lab.tasks.example import Example
+from core.base.types import workspace_of_chunks
+
+
+def rows_of(
+    agent: Agent,
+    examples: Sequence[Example],
+    store: VectorStore,
+    method: str = "qrag",
+    batch: int = 32,
+    **config: Any,
+) -> list[EpisodeRow]:
+    retriever, encoder = build_retriever(method, agent.encoder, agent.encoder)
+    return list(
+        evaluate(
+            examples,
+            Setting(split="test"),
+            retriever,
+            encoder,
+            EpisodeConfig(**config),
+            batch=batch,
+            store=store,
+        )
+    )
+
+
+def alone(agent: Agent, example: Example, config: EpisodeConfig) -> Trace:
+    """The example as a workspace of its own, through the agent as the app runs it."""
+    texts = list(example.chunks)
+    corpus = Corpus(
+        workspace_of_chunks(texts, agent.encoder.tokenizer.count(texts)),
+        index_of(agent.encoder, agent.encoder.encode_chunks(texts)),
+    )
+    return fold(
+        event for _, event in agent.run_batch([Episode(example.question, corpus, config, id=example.id)])
+    )
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.5])
+def test_a_row_answers_for_every_threshold(
+    agents: dict[str, Agent], examples: list[Example], store: VectorStore, temperature: float
+) -> None:
+    agent = agents["relative10"]
+    rows = rows_of(agent, examples, store, step_budget=3, temperature=temperature, seed=5)
+    thresholds = sorted({q for row in rows for q in row.best_q})
+    for example, row in zip(examples, rows, strict=True):
+        for threshold in [
+            None,
+            thresholds[0] - 1,
+            *[q + 1e-3 for q in thresholds[:: len(thresholds) // 4]],
+            thresholds[-1] + 1,
+        ]:
+            trace = alone(
+                agent,
+                example,
+                EpisodeConfig(step_budget=3, temperature=temperature, seed=5, stop_threshold=threshold),
+            )
+            assert row.chosen[: steps_taken(row, threshold)] == trace.chosen
+        free = alone(agent, example, EpisodeConfig(step_budget=3, temperature=temperature, seed=5))
+        assert row.q_values == pytest.approx([step.q_value for step in free.steps], abs=1e-6)
+
+
+@pytest.mark.parametrize("beam_width", [1, 2])
+def test_a_row_keeps_what_the_agents_review_keeps(
+    agents: dict[str, Agent], examples: list[Example], store: VectorStore, beam_width: int
+) -> None:
+    agent = agents["relative10"]
+    sizes = set()
+    for review in (-10.0, -0.01, 0.01, 10.0):
+        config = {"step_budget": 3, "stop_threshold": -10.0, "review_threshold": review}
+        for example, row in zip(
+            examples, rows_of(agent, examples, store, beam_width=beam_width, **config), strict=True
+        ):
+            assert row.kept is not None
+            assert set(row.kept) <= set(row.chosen)
+            sizes.add(len(row.kept))
+            if beam_width == 1:
+                assert tuple(sorted(row.kept)) == alone(agent, example, EpisodeConfig(**config)).evidence
+    assert sizes >= {1, 3}
+    assert {row.kept for row in rows_of(agent, examples, store, step_budget=3)} == {None}
+
+
+@pytest.mark.campaign
+def test_rows_are_reviewed_again_without_their_haystacks(
+    agents: dict[str, Agent],
+    examples: list[Example],
+    store: VectorStore,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """From the chosen chunks alone, at any pair of thresholds, as an evaluation with that pair has it."""
+    monkeypatch.setenv("QRAG_HOME", str(tmp_path))
+    agent = agents["relative10"]
+    rows = rows_of(agent, examples, store, step_budget=3, stop_threshold=0.1)
+    choices = choices_of(rows, examples, agent)
+    stops, reviews = (-10.0, 0.0, 0.01, 10.0), np.linspace(-0.03, 0.03, 13).tolist()
+    pairs = dict(reviewed_under(rows, choices, agent, stops, reviews))
+    assert set(pairs) == {(stop, review) for stop in stops for review in (None, *reviews)}
+    sizes = set()
+    for (stop, review), under in pairs.items():
+        then = rows_of(agent, examples, store, step_budget=3, stop_threshold=stop, review_threshold=review)
+        assert [(row.stop_threshold, row.kept) for row in under] == [
+            (row.stop_threshold, row.kept) for row in then
+        ]
+        sizes |= {len(own_evidence(row)) for row in under}
+    assert sizes == {0, 1, 2, 3}
+    with pytest.raises(ValueError, match="was not made from"):
+        choices_of(rows, examples[::-1], agent)
+
+
+def test_what_a_row_says_of_its_episode(
+    agents: dict[str, Agent], examples: list[Example], store: VectorStore
+) -> None:
+    agent = agents["relative10"]
+    for example, row in zip(
+        examples, rows_of(agent, examples, store, step_budget=5, stop_threshold=0.3), strict=True
+    ):
+        n = len(example.chunks)
+        assert (row.id, row.task, row.support, row.n_chunks) == (example.id, example.task, example.support, n)
+        assert row.step_budget == len(row.chosen) == min(5, n)
+        assert (row.stop_threshold, row.method, row.checkpoint, row.fingerprint) == (
+            0.3,
+            "qrag",
+            agent.spec.name,
+            agent.encoder.fingerprint,
+        )
+        assert row.trained_on == "not stated"
+        assert row.tokens == tuple(agent.encoder.tokenizer.count([example.chunks[i] for i in row.chosen]))
+        assert len(row.best_q) == min(n, len(row.chosen) + 1)
+        assert row.best_q[: len(row.chosen)] == row.q_values
+        assert row.milliseconds > 0
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_batching_changes_nothing(
+    agents: dict[str, Agent], examples: list[Example], store: VectorStore, method: str
+) -> None:
+    one, many = (
+        rows_of(agents["relative10"], examples, store, method, batch, step_budget=3) for batch in (1, 32)
+    )
+    assert [replace(row, milliseconds=0, q_values=(), best_q=()) for row in one] == [
+        replace(row, milliseconds=0, q_values=(), best_q=()) for row in many
+    ]
+    np.testing.assert_allclose(
+        [q for row in one for q in row.q_values], [q for row in many for q in row.q_values], atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("method", ["topk", "bm25"])
+def test_baselines_have_no_threshold(
+    agents: dict[str, Agent], examples: list[Example], store: VectorStore, method: str
+) -> None:
+    for row in rows_of(agents["relative10"], examples, store, method, step_budget=3, stop_threshold=1e6):
+        assert (row.method, row.stop_threshold, row.best_q, row.trained_on) == (method, None, (), None)
+        assert len(row.chosen) == len(row.q_values)
+        assert steps_taken(row, 1e9) == len(row.chosen)
+
+
+def test_a_beam_plans_with_its_threshold(
+    agents: dict[str, Agent], examples: list[Example], store: VectorStore
+) -> None:
+    agent = agents["relative10"]
+    middle = float(
+        np.median([q for row in rows_of(agent, examples, store, step_budget=3) for q in row.best_q])
+    )
+    rows = rows_of(agent, examples, store, step_budget=3, beam_width=3, stop_threshold=middle)
+    assert any(len(row.chosen) < row.step_budget for row in rows)
+    assert all(steps_taken(row, middle) == len(row.chosen) for row in rows)
+    assert {row.beam_width for row in rows} == {3}
+
+
+def test_progress_comes_to_its_end(
+    agents: dict[str, Agent], examples: list[Example], store: VectorStore
+) -> None:
+    seen: list[EvaluationProgress] = []
+    retriever, encoder = build_retriever("qrag", agents["relative10"].encoder, agents["relative10"].encoder)
+    list(
+        evaluate(
+            examples,
+            Setting(split="test"),
+            retriever,
+            encoder,
+            EpisodeConfig(),
+            seen.append,
+            batch=2,
+            store=store,
+        )
+    )
+    assert {progress.stage for progress in seen} == {"embedding", "retrieving"}
+    assert [progress.done for progress in seen if progress.stage == "retrieving"] == [2, 4, 5]
+    assert (seen[-1].done, seen[-1].total, seen[-1].seconds_left) == (5, 5, 0)
+
+
+def test_what_can_not_be_scored_is_refused(
+    agents: dict[str, Agent], examples: list[Example], store: VectorStore
+) -> None:
+    with pytest.raises(ValueError, match="'l0' has no support"):
+        rows_of(agents["relative10"], [replace(examples[1], support=())], store)
+    with pytest.raises(BadRequest, match="above"):
+        rows_of(
+            agents["relative10"],
+            [replace(examples[1], chunks=tuple(f"night {i} ." for i in range(400)))],
+            store,
+            step_budget=300,
+        )

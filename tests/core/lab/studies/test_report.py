@@ -1,0 +1,30 @@
+"""Reports as Markdown: cells can't break a table, and what was not measured is a dash."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.lab.studies.report import Report, Table, cell_text, markdown, with_interval
+
+
+def test_markdown() -> None:
+    report = Report(
+        "x",
+        (Table("One", ("a", "b"), ((1, 0.5),)), Table("Two", ("c",), (("x|y",), (None,)))),
+        notes=("Mind this.", "And this."),
+    )
+    assert (
+        markdown(report)
+        == "**One**\n\n| a | b |\n|---|---|\n| 1 | 0.500 |\n\n**Two**\n\n| c |\n|---|\n| x\\|y |\n| - |\n\n-"
+        " Mind this.\n- And this.\n"
+    )
+
+
+def test_a_row_must_fill_its_columns() -> None:
+    with pytest.raises(ValueError, match="2 cells"):
+        Table("One", ("a", "b"), ((1,),))
+
+
+def test_words_for_numbers() -> None:
+    assert (cell_text(3), cell_text(2 / 3), cell_text(None)) == ("3", "0.667", "-")
+    assert (with_interval(0.5, None), with_interval(None, (0.0, 1.0))) == ("0.500", None)

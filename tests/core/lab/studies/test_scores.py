@@ -1,0 +1,52 @@
+"""Scores: a line an evaluation, and the agent tested against each baseline on the same questions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from core.base.errors import BadRequest
+from core.lab.studies.scores import scores
+from tests.core.lab.evaluate.rows import make_row
+
+GOOD = make_row((4, 9, 2), (0.9, 0.8, 0.1, 0.0), id="good", stop_threshold=0.5)
+SLOW = make_row((4, 2, 9), (0.9, 0.8, 0.7, 0.0), id="slow", stop_threshold=0.5)
+MISSED = [
+    replace(row, method="topk", checkpoint="base", best_q=(), stop_threshold=None, chosen=(4, 2, 7))
+    for row in (GOOD, SLOW)
+]
+
+
+def test_methods_beside_each_other_by_hand() -> None:
+    (table,) = scores([GOOD, SLOW, *MISSED]).tables
+    agent, topk = (dict(zip(table.columns, row, strict=True)) for row in table.rows)
+    assert (agent["method"], topk["method"]) == ("agent", "topk")
+    assert (agent["complete within T"][:5], topk["complete within T"][:5]) == ("1.000", "0.000")
+    assert (agent["Fact F1, no stop"][:5], topk["Fact F1, no stop"][:5]) == ("0.800", "0.400")
+    assert (agent["Fact F1, own threshold"][:5], topk["Fact F1, own threshold"]) == ("0.900", None)
+    assert agent["F1 without stop, agent's minus this one's"] is None
+    assert topk["F1 without stop, agent's minus this one's"].startswith("+0.400 (p = ")
+
+
+def test_a_further_agent_is_tested_against_the_first() -> None:
+    other = [replace(row, fingerprint="other", chosen=(4, 2, 7)) for row in (GOOD, SLOW)]
+    (table,) = scores([GOOD, SLOW, *other, *MISSED]).tables
+    first, second, topk = (
+        row[table.columns.index("F1 without stop, agent's minus this one's")] for row in table.rows
+    )
+    assert first is None
+    assert second == topk
+    assert second.startswith("+0.400 (p = ")
+
+
+def test_columns_that_nobody_has_are_left_out() -> None:
+    (table,) = scores(MISSED).tables
+    assert not [
+        column for column in table.columns if "own" in column or "minus" in column or "perfect" in column
+    ]
+
+
+def test_nothing_to_study() -> None:
+    with pytest.raises(BadRequest, match="no rows"):
+        scores([])

@@ -1,0 +1,168 @@
+"""Trainings are told apart by their configurations, and their tables hold what their events say."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.base.errors import BadRequest
+from core.lab.studies.trainings import ablations, alpha, curves, read_training, trace_lambda, trainings_in
+
+
+def make_training(scores: list[float], n_updates: int = 60, **config: Any) -> list[dict[str, Any]]:
+    """Events of a training with a validation before the first update and after each stretch of updates."""
+    settings = {
+        "data": "narrative",
+        "seed": 0,
+        "alpha": 0.03,
+        "trace_lambda": 0.6,
+        "soft_values": True,
+        "objective": "pqn",
+    } | config
+    events: list[dict[str, Any]] = [
+        {"event": "started", "config": settings},
+        {"event": "validated", "update": 0, "score": scores[0]},
+    ]
+    for update in range(1, n_updates + 1):
+        share = update / n_updates
+        events.append(
+            {
+                "event": "update",
+                "update": update,
+                "seconds": 6.0 * update,
+                "success": share,
+                "reward": [0.0, share],
+                "q": [share, share],
+                "returns": [share + 0.1, share + 0.1],
+                "entropy": [1 - share, 1 - share],
+            }
+        )
+    for i, score in enumerate(scores[1:], start=1):
+        events.append({"event": "validated", "update": i * n_updates // (len(scores) - 1), "score": score})
+    return events
+
+
+def test_curves_of_one_training() -> None:
+    report = curves([make_training([0.2, 0.9, 0.8])])
+    (row,) = report.tables[0].rows
+    assert row == ("narrative", 60, "6", pytest.approx((36 + 60) / 2 / 60), 0.2, 0.9, 0.8)
+    returned, score, q, entropy = report.charts
+    assert returned.lines[0].y == pytest.approx((13 / 60, 38 / 60, 55.5 / 60))
+    assert (score.lines[0].x, score.lines[0].y) == ((0, 30, 60), (0.2, 0.9, 0.8))
+    assert q.lines[1].y == pytest.approx([value + 0.1 for value in q.lines[0].y])
+    assert entropy.lines[0].y == pytest.approx([1 - value for value in returned.lines[0].y])
+
+
+def test_several_trainings_have_names_of_their_own() -> None:
+    report = curves(
+        [
+            make_training([0.2, 0.9]),
+            make_training([0.2, 0.8], seed=1),
+            make_training([0.2, 0.5], soft_values=False),
+        ]
+    )
+    names = [row[0] for row in report.tables[0].rows]
+    assert names == ["narrative, seed 0", "narrative, seed 1", "narrative, without soft values, seed 0"]
+
+
+def test_how_long_and_how_closely_watched_is_no_name() -> None:
+    usual = [
+        make_training([0.2, 0.9]),
+        make_training([0.2, 0.9], updates=30, validate_every=7, n_validation=9),
+    ]
+    report = curves([*usual, make_training([0.2, 0.5], dropout=0.1, exploring_starts=0.5)])
+    assert [row[0] for row in report.tables[0].rows] == [
+        "narrative (1)",
+        "narrative (2)",
+        "narrative, dropout 0.1, exploring starts 0.5",
+    ]
+
+
+def test_ablations_of_other_lengths_are_not_averaged() -> None:
+    (table,) = ablations(
+        [make_training([0.2, 0.9]), make_training([0.2, 0.9], seed=1), make_training([0.2, 0.5], updates=30)]
+    ).tables
+    assert [row[:3] for row in table.rows[:2]] == [("full", 2, "0.900 ± 0.000"), ("updates 30", 1, "0.500")]
+
+
+def test_ablations_gather_seeds() -> None:
+    trainings = [make_training([0.2, score], seed=seed) for seed, score in enumerate((0.9, 0.8, 1.0))]
+    trainings += [make_training([0.2, 0.6, 0.5], seed=seed, soft_values=False) for seed in range(2)]
+    trainings.append(make_training([0.2, 0.3], objective="supervised"))
+    (table,) = ablations(trainings).tables
+    assert table.rows == (
+        ("full", 3, "0.900 ± 0.100", "0.900 ± 0.100"),
+        ("without soft values", 2, "0.600 ± 0.000", "0.500 ± 0.000"),
+        ("supervised fine-tuning", 1, "0.300", "0.300"),
+        ("without fine-tuning", 6, "0.200 ± 0.000", "0.200 ± 0.000"),
+    )
+
+
+@pytest.mark.parametrize(("study", "setting"), [(alpha, "alpha"), (trace_lambda, "trace_lambda")])
+def test_sweeps_go_by_value(study: Any, setting: str) -> None:
+    report = study(
+        [
+            make_training([0.1, 0.9], **{setting: 0.5}),
+            make_training([0.1, 0.7], **{setting: 0.1}),
+            make_training([0.1, 0.8], seed=1, **{setting: 0.5}),
+        ]
+    )
+    assert [row[:2] for row in report.tables[0].rows] == [("0.1", 1), ("0.5", 2)]
+    assert report.charts[0].lines[0].y == pytest.approx((0.7, 0.85))
+
+
+def test_reading_a_training(tmp_path: Path) -> None:
+    events = make_training([0.1, 0.9], n_updates=2)
+    lines = "".join(json.dumps(event) + "\n" for event in events)
+    (tmp_path / "progress.jsonl").write_text(lines + '{"event": "upd', encoding="utf-8")
+    packed = tmp_path / "copy.jsonl.gz"
+    packed.write_bytes(gzip.compress((tmp_path / "progress.jsonl").read_bytes()))
+    assert (
+        read_training(tmp_path)
+        == read_training(tmp_path / "progress.jsonl")
+        == read_training(packed)
+        == events
+    )
+    packed.write_bytes(packed.read_bytes()[:-20])
+    with pytest.raises(BadRequest, match="holds no training"):
+        read_training(packed)
+
+
+def test_a_folder_of_several_trainings_is_all_of_them(tmp_path: Path) -> None:
+    for name in ("b", "a"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "progress.jsonl").write_text(
+            json.dumps(make_training([0.5])[0]) + "\n", encoding="utf-8"
+        )
+    assert trainings_in(tmp_path) == [tmp_path / "a", tmp_path / "b"]
+    assert trainings_in(tmp_path / "a") == [tmp_path / "a"]
+    assert trainings_in(tmp_path / "a" / "progress.jsonl") == [tmp_path / "a" / "progress.jsonl"]
+
+
+@pytest.mark.parametrize("text", ["", "[]\n", '{"event": "update"}\n', "nonsense\n"])
+def test_what_is_no_training_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "progress.jsonl").write_text(text, encoding="utf-8")
+    with pytest.raises(BadRequest, match="holds no training"):
+        read_training(tmp_path)
+    with pytest.raises(BadRequest, match="holds no training"):
+        read_training(tmp_path / "none")
+
+
+def test_a_training_that_only_began_has_no_curve() -> None:
+    begun = make_training([0.1, 0.2], n_updates=1)[:2]
+    with pytest.raises(BadRequest, match="no update yet"):
+        curves([begun])
+    with pytest.raises(BadRequest, match="no validation yet"):
+        ablations([begun[:1]])
+
+
+def test_trainings_that_differ_in_much_are_numbered() -> None:
+    """As when an agent is trained further: by an older version, with other settings all over."""
+    first = make_training([0.1, 0.5])
+    second = make_training([0.5, 0.6], start_from="narrative", updates=240, learning_rate=3e-4, alpha=0.015)
+    (table,) = curves([first, second]).tables
+    assert [line[0] for line in table.rows] == ["narrative (1)", "narrative (2)"]

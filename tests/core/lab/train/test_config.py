@@ -1,0 +1,91 @@
+"""Settings of a training: what is refused and how, and how rate and temperature fall."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from core.base.errors import BadRequest
+from core.lab.train.config import TrainConfig
+
+
+def test_a_configuration_survives_json() -> None:
+    config = TrainConfig(
+        data="own", objective="supervised", top_k_actions=None, rank=0, soft_values=False, seed=7
+    )
+    assert TrainConfig.from_json(json.loads(json.dumps(config.to_json()))) == config
+
+
+def test_a_setting_of_another_version_is_named() -> None:
+    with pytest.raises(BadRequest, match="setting 'momentum' is unknown to this version; train anew"):
+        TrainConfig.from_json(TrainConfig().to_json() | {"momentum": 0.9})
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        *[
+            ({name: 0}, f"{name.replace('_', ' ')} 0 is below 1; choose 1 or more")
+            for name in ("updates", "episodes", "accumulate", "steps", "n_validation")
+        ],
+        ({"validate_every": 0}, "validate every 0 is below 1; choose 1 or more"),
+        *[({name: -1}, f"{name} -1 is below 0; choose 0 or more") for name in ("rank", "warmup", "seed")],
+        ({"learning_rate": float("nan")}, "learning rate nan must be a finite number, 0 or more"),
+        ({"clip": float("inf")}, "clip inf must be a finite number above 0"),
+        ({"gamma": 1.01}, "gamma 1.01 must be between 0 and 1"),
+        ({"trace_lambda": -0.1}, "trace lambda -0.1 must be between 0 and 1"),
+        ({"ema": 2.0}, "ema 2.0 must be between 0 and 1"),
+        ({"dropout": 1.5}, "dropout 1.5 must be between 0 and 1"),
+        ({"final_share": 1.5}, "final share 1.5 must be between 0 and 1"),
+        ({"learning_rate": -1e-3}, "learning rate -0.001 must be a finite number, 0 or more"),
+        ({"weight_decay": -1.0}, "weight decay -1.0 must be a finite number, 0 or more"),
+        ({"ranking_weight": -1.0}, "ranking weight -1.0 must be a finite number, 0 or more"),
+        ({"alpha": 0.0}, "alpha 0.0 must be a finite number above 0"),
+        ({"clip": 0.0}, "clip 0.0 must be a finite number above 0"),
+        ({"ranking_temperature": -0.5}, "ranking temperature -0.5 must be a finite number above 0"),
+        ({"top_k_actions": 0}, "top-k actions 0 must be at least 1, or none for all chunks"),
+        ({"objective": "dqn"}, "objective 'dqn' is unknown; choose one of pqn, supervised, answers"),
+        (
+            {"position_kind": "absolute"},
+            "position kind 'absolute' can't be trained; choose one of relative, none",
+        ),
+        ({"episodes": 4, "accumulate": 5}, "accumulate 5 is above 4, the episodes of an update; lower it"),
+    ],
+)
+def test_a_value_out_of_range_is_one_sentence(changes: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(BadRequest) as caught:
+        TrainConfig(**changes)
+    assert str(caught.value) == sentence
+
+
+def test_the_bounds_themselves_are_allowed() -> None:
+    TrainConfig(
+        gamma=1.0,
+        trace_lambda=0.0,
+        ema=1.0,
+        final_share=1.0,
+        warmup=0,
+        weight_decay=0.0,
+        ranking_weight=0.0,
+        accumulate=16,
+        top_k_actions=1,
+    )
+
+
+def test_rate_and_temperature_fall_together_after_a_warm_up() -> None:
+    """Q-RAG section 3.2: the temperature is annealed in proportion to the rate; the warm-up is the
+    optimiser's alone.
+    """
+    config = TrainConfig(updates=100, warmup=10, learning_rate=2.0, alpha=0.4, final_share=0.05)
+    assert [config.rate(update) for update in (0, 4, 9)] == pytest.approx(
+        [2.0 * 0.1, 2.0 * 0.96 * 0.5, 2.0 * 0.91]
+    )
+    assert config.temperature(0) == 0.4
+    assert [config.temperature(update) for update in (25, 50, 97, 99)] == pytest.approx(
+        [0.3, 0.2, 0.4 * 0.05, 0.4 * 0.05]
+    )
+    for update in range(10, 100):
+        assert config.rate(update) / 2.0 == pytest.approx(config.temperature(update) / 0.4)
+    assert TrainConfig(warmup=0).rate(0) == TrainConfig().learning_rate

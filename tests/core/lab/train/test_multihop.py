@@ -1,0 +1,165 @@
+"""The mixture over paragraphs: who trains, who validates, and whose paragraphs a question is asked among."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from core.base.errors import BadRequest
+from core.lab.tasks.bridges import TASK as BRIDGES
+from core.lab.tasks.data import VARIABLE
+from core.lab.tasks.example import Example
+from core.lab.tasks.qa_sets import FOLDERS
+from core.lab.train.multihop import FOREIGN, SHARES, VALIDATED, MultiHopMixture, mixed_up
+from tests.core.lab.tasks.conftest import qa_record, write_gzip
+
+N_RECORDS = 40
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The training and evaluation parts of all sets, generated, in the common schema; each question's first
+    paragraph names the last one's title.
+    """
+    folder, rng = tmp_path_factory.mktemp("data"), Random(2)
+    parts = [(FOLDERS[name], part) for name in SHARES if name in FOLDERS for part in ("train", "eval")] + [
+        ("hotpotqa", "train_sentences")
+    ]
+    for number, (name, part) in enumerate(parts):
+        records = [qa_record(rng, 100 * number + i) for i in range(N_RECORDS)]
+        for record in records:
+            chunks: Any = record["chunks"]
+            chunks[0]["text"] += f" All of this stands in {chunks[-1]['title']} as well."
+        write_gzip(
+            folder / name / f"{part}.jsonl.gz", "".join(json.dumps(record) + "\n" for record in records)
+        )
+    return folder
+
+
+@pytest.mark.campaign
+def test_validation_and_training_share_no_question(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, str(data))
+    mixture, rng = MultiHopMixture(), Random(0)
+    validating = {example.question for example in mixture.validation(1000)}
+    drawn = [example for _ in range(130) for example in mixture.draw(rng, 64)]
+    training = {example.question for example in drawn}
+    assert len(validating) == len(VALIDATED) * round(0.08 * N_RECORDS)
+    assert {example.task for example in mixture.validation(1000)} == set(VALIDATED)
+    assert not training & validating
+    assert {example.task for example in drawn} == {
+        "hotpotqa",
+        "2wiki",
+        "musique",
+        "nq",
+        "squad",
+        BRIDGES,
+    }  # sentences of HotpotQA go by its name
+    labelled = {example.question for example in drawn if example.task != BRIDGES}
+    assert len(labelled | validating) == len(SHARES) * N_RECORDS
+    assert not {text for example in mixture.validation(1000) for text in example.chunks} & {
+        text for example in drawn for text in example.chunks
+    }
+
+
+@pytest.mark.campaign
+def test_questions_from_links_leave_evaluated_paragraphs_alone(data: Path, tmp_path: Path) -> None:
+    """The paragraphs of a training question are made to support an evaluated one: links through them are
+    gone, and only those.
+    """
+    told = gzip.decompress((data / "hotpotqa" / "train.jsonl.gz").read_bytes()).decode().splitlines()
+    taken = json.loads(told[-1])
+    rows = {tuple(chunk["title"] for chunk in json.loads(line)["chunks"]) for line in told}
+    before = MultiHopMixture(data)
+    shutil.copytree(data, tmp_path / "data")
+    write_gzip(
+        tmp_path / "data" / "hotpotqa" / "eval.jsonl.gz",
+        json.dumps(taken | {"support": list(range(len(taken["chunks"])))}) + "\n",
+    )
+    after = MultiHopMixture(tmp_path / "data")
+    titles = {chunk["title"] for chunk in taken["chunks"]}
+    drawn = [
+        example
+        for _ in range(150)
+        for example in after.draw(Random(len(titles) + _), 16)
+        if example.task == BRIDGES
+    ]
+    assert len(drawn) > 200
+    assert not titles & {
+        example.chunks[row].partition(": ")[0] for example in drawn for row in example.support
+    }
+    assert before.describe()["questions"][BRIDGES] - after.describe()["questions"][BRIDGES] == (
+        tuple(sorted(titles)) in {tuple(sorted(row)) for row in rows}
+    )
+    for example in drawn[:20]:
+        assert len(example.support) == 2
+        assert example.answers[0] not in example.question, "the name is hidden"
+
+
+def test_validation_is_the_same_at_every_call(data: Path) -> None:
+    mixture = MultiHopMixture(data)
+    before = [(e.question, e.chunks, e.support) for e in mixture.validation(6)]
+    mixture.draw(Random(0), 30)
+    assert [(e.question, e.chunks, e.support) for e in mixture.validation(6)] == before
+    assert [(e.question, e.chunks, e.support) for e in MultiHopMixture(data).validation(6)] == before
+
+
+def test_a_set_left_out_is_neither_trained_on_nor_validated(data: Path) -> None:
+    mixture, rng = MultiHopMixture(data, without=("musique",)), Random(0)
+    assert mixture.name == "multi-hop-without-musique"
+    assert "musique" not in {
+        example.task
+        for example in [*mixture.validation(1000), *(e for _ in range(30) for e in mixture.draw(rng, 16))]
+    }
+    assert "musique" not in mixture.describe()["questions"]
+
+
+def test_mixing_keeps_support_and_adds_no_text_twice() -> None:
+    """Several questions share paragraphs here, and one is drawn twice."""
+    rng = Random(4)
+    shared = [f"shared paragraph {i}" for i in range(5)]
+    examples = [
+        Example(
+            f"e{i}",
+            "made",
+            f"question {i}",
+            tuple(rng.sample([*shared, *(f"paragraph {i}-{row}" for row in range(9))], 10)),
+            tuple(sorted(rng.sample(range(10), 3))),
+        )
+        for i in range(8)
+    ]
+    examples.append(examples[0])
+    mixed = mixed_up(examples, Random(1))
+    everything = {text for example in examples for text in example.chunks}
+    for before, after in zip(examples, mixed, strict=True):
+        assert len(set(after.chunks)) == len(after.chunks) == len(before.chunks) + FOREIGN
+        assert set(before.chunks) < set(after.chunks) <= everything
+        assert {after.chunks[row] for row in after.support} == {before.chunks[row] for row in before.support}
+        assert after.support == tuple(sorted(after.support))
+        assert replace(after, chunks=(), support=()).question == before.question
+    assert [e.chunks for e in mixed_up(examples, Random(1))] == [e.chunks for e in mixed]
+    places = [
+        row / len(example.chunks)
+        for seed in range(10)
+        for example in mixed_up(examples, Random(seed))
+        for row in example.support
+    ]
+    assert 0.4 < sum(places) / len(places) < 0.6  # support stands anywhere
+
+
+def test_a_question_alone_gets_no_company() -> None:
+    alone = Example("e", "made", "why?", ("a", "b", "c"), (0, 2))
+    (mixed,) = mixed_up([alone], Random(0))
+    assert set(mixed.chunks) == {"a", "b", "c"}
+    assert {mixed.chunks[row] for row in mixed.support} == {"a", "c"}
+
+
+def test_data_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(BadRequest, match="hotpotqa"):
+        MultiHopMixture(tmp_path)

@@ -1,0 +1,285 @@
+"""A reranker is trained on what its agent puts first: candidates and their labels, going on after a cut, and
+an agent that serves with it.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from core.lab.reader import natural
+from core.cli import main
+from core.base.config import EpisodeConfig
+from core.encode.checkpoint import read_spec, write_spec
+from core.encode.encoder import DualEncoder
+from core.encode.reranker import HEAD_FILE, RERANKER_FOLDER
+from core.base.errors import BadCheckpoint, BadRequest
+from core.base.events import fold
+from core.methods.qrag.agent import Agent
+from core.lab.train import first_looks
+from core.lab.train.first_looks import WEIGHTS, Candidates, K, candidates_of, recall_by_weight
+from core.lab.train.own import OwnMixture
+from core.lab.train.reranking import RerankConfig, RerankTrainer
+from core.lab.train.rereading import EpisodeQuestions
+from tests.core.conftest import CorpusOf
+from tests.core.lab.train.whole_documents import PLACES, sentence, write_whole_documents
+
+SMALL = RerankConfig(updates=4, questions=4, others=2, rank=2, validate_every=2, n_validation=4, warmup=1)
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(natural, "OWN_QUESTIONS", tmp_path / "none")
+    return write_whole_documents(tmp_path)
+
+
+@pytest.fixture
+def reading(tiny_checkpoints: dict[str, Path], reference: Path, tmp_path: Path) -> Path:
+    """An agent that reads its choices."""
+    folder = Path(shutil.copytree(tiny_checkpoints["none"], tmp_path / "reading"))
+    shutil.copy(reference / "tiny-bert" / "model.safetensors", folder / "base")
+    return folder
+
+
+@pytest.fixture
+def agent(reading: Path, tmp_path: Path) -> Path:
+    """One whose state is the question alone."""
+    folder = Path(shutil.copytree(reading, tmp_path / "agent"))
+    write_spec(folder, read_spec(folder).model_copy(update={"reads_choices": False, "word_weight": 0.2}))
+    return folder
+
+
+def test_recall_is_of_whole_quotes_among_the_first_four_by_weight() -> None:
+    q_values = tuple(1 - 0.04 * i for i in range(6))
+    asked = Candidates("Who?", tuple("abcdef"), q_values, ((0,), (4, 1), (-1,)))
+    odds = np.array([-3.0, -3.0, -3.0, -3.0, 7.0])  # of the five that are read, the last belongs
+    recall = recall_by_weight([asked], [odds], 5)
+    rows = {weight: float(recall[row, 0]) for row, weight in enumerate(WEIGHTS)}
+    assert rows[0.0] == pytest.approx(1 / 3)
+    assert rows[0.02] == pytest.approx(2 / 3), "0.84 + 0.2 is first, 0.96 stays among four"
+    assert K == 4
+
+
+def test_candidates_are_the_agent_s_first_chunks_and_those_that_hold_quotes(agent: Path, data: Path) -> None:
+    questions, documents = natural.training_questions(data)
+    made = list(candidates_of(DualEncoder(agent, "cpu"), questions, documents))
+    assert len(made) == 2 * len(PLACES), "the unanswerable ones have nothing to learn"
+    for one in made:
+        assert list(one.q_values) == sorted(one.q_values, reverse=True)
+        place = next(place for place in PLACES if place in one.question)
+        held = [any(sentence(name, place) in one.texts[i] for i in one.support for name in ("anna", "boris"))]
+        assert all(held)
+
+
+@pytest.mark.campaign
+def test_a_training_goes_on_and_its_agent_reranks(
+    agent: Path, data: Path, tmp_path: Path, corpus_of: CorpusOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    through = list(RerankTrainer(SMALL, agent, tmp_path / "through", data=data, device="cpu").run())
+    assert [event["event"] for event in through] == [
+        "started",
+        "validated",
+        "update",
+        "update",
+        "validated",
+        "update",
+        "update",
+        "validated",
+        "finished",
+    ]
+    cut = RerankTrainer(SMALL, agent, tmp_path / "cut", data=data, device="cpu").run()
+    while next(cut)["event"] != "validated" or not (tmp_path / "cut" / "resume.safetensors").exists():
+        pass
+    cut.close()
+
+    def no_more(*_: object) -> None:
+        raise AssertionError("candidates are made once")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(first_looks, "candidates_of", no_more)
+        rest = list(RerankTrainer(SMALL, agent, tmp_path / "cut", data=data, device="cpu").run())
+    updates = [[event["loss"] for event in told if event["event"] == "update"] for told in (through, rest)]
+    assert updates[0][-len(updates[1]) :] == updates[1]
+    assert 0 < len(updates[1]) < 4
+
+    spec = read_spec(tmp_path / "through")
+    assert spec.rerank_weight in WEIGHTS[1:]
+    assert spec.reranked is not None
+    assert (spec.reranked.training or {})["questions"] == 2 * len(PLACES)
+    assert read_spec(agent).rerank_weight == 0, "the agent itself stays as it is"
+    encoder = DualEncoder(tmp_path / "through", "cpu")
+    texts = [sentence("anna", place) for place in PLACES]
+    trace = fold(
+        Agent(encoder).run(
+            "Who took the mill lantern?", corpus_of(encoder, texts), EpisodeConfig(step_budget=2)
+        )
+    )
+    assert all(step.reranked_q is not None for step in trace.steps)
+    with pytest.raises(BadRequest, match="other settings"):
+        RerankTrainer(RerankConfig(updates=5), agent, tmp_path / "through", data=data, device="cpu")
+    further = RerankTrainer(SMALL, tmp_path / "through", tmp_path / "further", data=data, device="cpu")
+    own, begins = (
+        load_file(tmp_path / "through" / RERANKER_FOLDER / HEAD_FILE),
+        further.network.head.state_dict(),
+    )
+    assert all(torch.equal(own[name], begins[name]) for name in own), "its own reranker goes on"
+
+
+def test_the_command_trains_and_agents_that_read_their_choices_name_episodes(
+    agent: Path,
+    reading: Path,
+    data: Path,
+    questions: Path,
+    tmp_path: Path,
+    tiny_checkpoints: dict[str, Path],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    flags = [
+        "--data-folder",
+        str(data),
+        "--updates",
+        "1",
+        "--questions",
+        "2",
+        "--others",
+        "2",
+        "--rank",
+        "2",
+        "--n-validation",
+        "2",
+        "--device",
+        "cpu",
+    ]
+    assert main(["train-reranker", str(agent), "--out", str(tmp_path / "made"), *flags, "--json"]) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out)["updates"] == 1
+    assert "by weight 0.0:" in said.err
+    assert (tmp_path / "made" / RERANKER_FOLDER / "head.safetensors").exists()
+    command = ["train-reranker", str(reading), "--out"]
+    assert main([*command, str(tmp_path / "no"), *flags]) == 2
+    assert "name them with --data or --own-questions" in capsys.readouterr().err
+    own = ["--own-questions", str(questions)]
+    assert main([*command, str(tmp_path / "no"), *flags, *own, "--data", "multi-hop"]) == 2
+    assert "leave one of them out" in capsys.readouterr().err
+    assert main([*command, str(tmp_path / "rereading"), *flags, *own]) == 0
+    assert "Fact F1" in capsys.readouterr().out
+    assert main(["train-reranker", str(tiny_checkpoints["absolute"]), "--out", "no", *flags, *own]) == 2
+    assert "reads positions" in capsys.readouterr().err
+    assert torch.is_grad_enabled()
+
+
+@pytest.mark.parametrize("order", ["document", "choice"])
+def test_readings_of_episodes_begin_in_their_middle(
+    questions: Path, tiny_checkpoints: dict[str, Path], tmp_path: Path, order: str
+) -> None:
+    """Chosen chunks are some of the support, seldom another; one that is left competes with others."""
+    told_apart = tmp_path / "told apart.jsonl"
+    lines = enumerate(map(json.loads, questions.read_text().splitlines()))
+    told_apart.write_text(
+        "".join(json.dumps(one | {"question": f"{one['question']} {number}"}) + "\n" for number, one in lines)
+    )
+    mixture = OwnMixture(told_apart)
+    spec = read_spec(tiny_checkpoints["none"]).model_copy(update={"state_order": order})
+    lesson = EpisodeQuestions(mixture, spec, others=2, n_validation=4)
+    assert lesson.n_questions == mixture.describe()["questions"]
+    examples = {example.question: example for example in mixture.draw(Random(5), 2000)}
+    begun = wrong = 0
+    readings = lesson.draw(Random(1), 200)
+    assert readings == lesson.draw(Random(1), 200)
+    for reading in readings:
+        example = examples[reading.question]
+        support = {example.chunks[row] for row in example.support}
+        right, *others = reading.texts
+        assert right in support - {*reading.chosen}
+        assert len(others) == 2
+        assert not support & {*others}
+        assert not {*reading.chosen} & {*reading.texts}
+        begun, wrong = begun + bool(support & {*reading.chosen}), wrong + bool({*reading.chosen} - support)
+        rows = [example.chunks.index(text) for text in reading.chosen]
+        assert order == "choice" or rows == sorted(rows)
+    assert begun > 50
+    assert 10 < wrong < 60
+    alone = EpisodeQuestions(
+        mixture, spec.model_copy(update={"reads_choices": False}), others=2, n_validation=4
+    )
+    assert not any(reading.chosen for reading in alone.draw(Random(1), 50))
+    with pytest.raises(BadRequest, match="has 99 chunks beside its support"):
+        EpisodeQuestions(mixture, spec, others=99, n_validation=4)
+
+
+@pytest.mark.campaign
+def test_a_reranker_of_episodes_reads_what_was_chosen(reading: Path, questions: Path, tmp_path: Path) -> None:
+    mixture, made = OwnMixture(questions), tmp_path / "made"
+    events = list(RerankTrainer(SMALL, reading, made, mixture=mixture, device="cpu").run())
+    assert [event["by_weight"].keys() for event in events if event["event"] == "validated"] == [
+        {"0.0", "0.1", "0.2", "0.5"}
+    ] * 3
+    spec = read_spec(made)
+    assert spec.reads_choices
+    assert spec.rerank_weight in (0.1, 0.2, 0.5)
+    with pytest.raises(BadRequest, match="other settings"):
+        RerankTrainer(SMALL, reading, made, device="cpu", mixture=OwnMixture(shorter(questions, tmp_path)))
+
+
+def shorter(questions: Path, folder: Path) -> Path:
+    path = folder / "shorter.jsonl"
+    path.write_text("".join(questions.read_text().splitlines(keepends=True)[:40]))
+    return path
+
+
+@pytest.fixture
+def larger(agent: Path, tmp_path: Path) -> Path:
+    """A tiny MPNet, which reads no segments and is wider than the agent's base."""
+    from transformers import MPNetConfig, MPNetModel
+
+    folder = tmp_path / "larger"
+    config = MPNetConfig(
+        vocab_size=read_vocabulary_size(agent / "base"),
+        hidden_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        pad_token_id=1,
+    )
+    MPNetModel(config, add_pooling_layer=False).save_pretrained(folder)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(agent / "base" / name, folder)
+    return folder
+
+
+def read_vocabulary_size(base: Path) -> int:
+    return int(json.loads((base / "config.json").read_text())["vocab_size"])
+
+
+@pytest.mark.campaign
+def test_a_reranker_may_stand_on_another_base(
+    agent: Path, data: Path, larger: Path, tmp_path: Path, corpus_of: CorpusOf
+) -> None:
+    made = tmp_path / "made"
+    list(RerankTrainer(replace(SMALL, base=str(larger)), agent, made, data=data, device="cpu").run())
+    spec = read_spec(made)
+    assert spec.rerank_base == str(larger)
+    encoder = DualEncoder(made, "cpu")
+    assert encoder.vector_fingerprint == DualEncoder(agent, "cpu").vector_fingerprint, (
+        "no vector is made anew"
+    )
+    texts = [sentence("anna", place) for place in PLACES]
+    config = EpisodeConfig(step_budget=2)
+    corpus = corpus_of(encoder, texts)
+    trace = fold(Agent(encoder).run("Who took the mill lantern?", corpus, config))
+    assert all(step.reranked_q is not None for step in trace.steps)
+    further = RerankTrainer(SMALL, made, tmp_path / "further", data=data, device="cpu")
+    assert further.spec.rerank_base == str(larger), "its own reranker goes on"
+
+    weights = load_file(larger / "model.safetensors")
+    save_file({name: tensor + 1 for name, tensor in weights.items()}, larger / "model.safetensors")
+    with pytest.raises(BadCheckpoint, match="trained on other weights"):
+        fold(Agent(DualEncoder(made, "cpu")).run("Who took the mill lantern?", corpus, config))

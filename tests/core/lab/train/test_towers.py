@@ -1,0 +1,275 @@
+"""Towers under training: what moves, what follows, and that they serve what they learned."""
+
+from __future__ import annotations
+
+import copy
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from core.encode.adapter import adaptable_layers
+from core.encode.checkpoint import CheckpointSpec, write_spec
+from core.encode.encoder import DualEncoder
+from core.base.errors import BadCheckpoint
+from core.methods.qrag.agent import Agent, Episode
+from core.lab.tasks.example import Example
+from core.lab.train.descent import Descent
+from core.lab.train.episodes import Scorer
+from core.lab.train.towers import TOWERS, TrainableTowers
+from tests.core.conftest import CorpusOf
+
+TEXTS = [
+    "Mary went to the garden.",
+    "John got the milk.",
+    "The rain was cold.",
+    "Daniel went back to the office.",
+]
+CPU = torch.device("cpu")
+TowersOf = Callable[..., TrainableTowers]
+
+
+@pytest.fixture
+def towers_of(base: Path) -> TowersOf:
+    """`towers_of(rank=4, with_targets=True, seed=0, dropout=0.0, **spec)`: towers on the tiny encoder, in
+    float32 unless told otherwise.
+    """
+
+    def build(
+        rank: int = 4, *, with_targets: bool = True, seed: int = 0, dropout: float = 0.0, **fields: Any
+    ) -> TrainableTowers:
+        served = {"vectors": "float32", "position_kind": "relative", "position_resolution": 1 / 64} | fields
+        spec = CheckpointSpec(
+            name="tiny",
+            trained=True,
+            base=".",
+            weights="adapters" if rank else "towers",
+            halves=1,
+            scale=1 / 3,
+            **served,
+        )
+        return TrainableTowers(
+            spec, base, rank=rank, with_targets=with_targets, device=CPU, seed=seed, dropout=dropout
+        )
+
+    return build
+
+
+@torch.no_grad()
+def shake(towers: TrainableTowers, seed: int = 0) -> None:
+    """Moves the online towers as training would, to values that half precision holds."""
+    generator = torch.Generator().manual_seed(seed)
+    for parameter in towers.parameters:
+        parameter.add_(0.1 * torch.randn(parameter.shape, generator=generator)).copy_(parameter.bfloat16())
+
+
+@pytest.mark.parametrize("rank", [4, 0])
+def test_only_the_changes_of_linear_layers_can_move(towers_of: TowersOf, rank: int) -> None:
+    towers = towers_of(rank)
+    per_layer = 2 if rank else 1
+    for name in TOWERS:
+        movable = [
+            key for key, parameter in towers.online[name].named_parameters() if parameter.requires_grad
+        ]
+        assert len(movable) == per_layer * len(adaptable_layers(towers.online[name])) == per_layer * 12
+        assert all(".parametrizations.weight.0." in key for key in movable)
+        assert not any(parameter.requires_grad for parameter in towers.targets[name].parameters())
+    assert len(towers.parameters) == 2 * per_layer * 12
+
+
+@pytest.mark.parametrize("rank", [4, 0])
+def test_training_starts_from_the_base_in_all_four_towers(
+    towers_of: TowersOf, rank: int, base: Path, tmp_path: Path
+) -> None:
+    towers = towers_of(rank)
+    shutil.copytree(base, tmp_path / "base")
+    write_spec(tmp_path, towers.spec.model_copy(update={"weights": "base"}))
+    encoder = DualEncoder(tmp_path, "cpu")
+    with torch.no_grad():
+        for target in (False, True):
+            np.testing.assert_allclose(
+                towers.embed_chunks(TEXTS, target=target).numpy(), encoder.encode_chunks(TEXTS), atol=1e-5
+            )
+            state = towers.embed_states([(TEXTS[0], TEXTS[1:])], target=target)
+            np.testing.assert_allclose(
+                state.numpy(), encoder.encode_states([encoder.state_tokens(TEXTS[0], TEXTS[1:])]), atol=1e-5
+            )
+
+
+@pytest.mark.parametrize("rank", [4, 0])
+def test_targets_move_by_tau_of_the_way(towers_of: TowersOf, rank: int) -> None:
+    towers = towers_of(rank)
+    before = {name: copy.deepcopy(dict(tower.named_parameters())) for name, tower in towers.targets.items()}
+    shake(towers)
+    towers.follow(0.25)
+    for name, tower in towers.targets.items():
+        online = dict(towers.online[name].named_parameters())
+        for key, now in tower.named_parameters():
+            way = 0.25 * (online[key] - before[name][key]) if online[key].requires_grad else 0.0
+            torch.testing.assert_close(now, before[name][key] + way, rtol=1e-6, atol=1e-7)
+            assert now.grad is None
+    towers.follow(1.0)
+    for name, tower in towers.targets.items():
+        for now, fast in zip(tower.parameters(), towers.online[name].parameters(), strict=True):
+            torch.testing.assert_close(now, fast.detach(), rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("rank", [4, 0])
+def test_a_pass_without_gradients_takes_none_from_those_after_it(towers_of: TowersOf, rank: int) -> None:
+    """Weights are formed once: noise, embedded first and without gradients, must not leave weights without a
+    graph to the rest.
+    """
+    towers = towers_of(rank)
+    with towers.formed():
+        with torch.no_grad():
+            towers.embed_chunks(TEXTS[:2])
+            towers.embed_states([(TEXTS[0], [])])
+        loss = (
+            towers.embed_chunks(TEXTS[2:]).square().sum()
+            + (towers.embed_states([(TEXTS[3], TEXTS[:1])]) ** 3).sum()
+        )
+        loss.backward()  # type: ignore[no-untyped-call]
+    for tower in towers.online.values():
+        gradients = [
+            parameter.grad for key, parameter in tower.named_parameters() if key.endswith((".b", ".d"))
+        ]
+        assert all(gradient is not None and gradient.abs().max() > 0 for gradient in gradients)
+
+
+def test_weights_are_formed_anew_outside_and_once_within(towers_of: TowersOf) -> None:
+    towers = towers_of()
+    layer = next(iter(adaptable_layers(towers.online["state"]).values()))
+    with towers.formed():
+        assert layer.weight is layer.weight
+        stale = layer.weight
+    shake(towers)
+    assert not torch.equal(layer.weight, stale)
+
+
+@torch.no_grad()
+def test_only_the_towers_under_training_drop_activations(
+    towers_of: TowersOf, base: Path, tmp_path: Path
+) -> None:
+    towers = towers_of(dropout=0.3)
+    for embed in (
+        towers.embed_chunks,
+        lambda texts, target=False: towers.embed_states([(text, TEXTS[:1]) for text in texts], target=target),
+    ):
+        torch.manual_seed(5)
+        first, second = embed(TEXTS), embed(TEXTS)
+        assert not torch.allclose(first, second, atol=1e-3)
+        torch.manual_seed(5)
+        torch.testing.assert_close(
+            embed(TEXTS), first, rtol=0, atol=0
+        )  # so that a training goes on as it would have
+        torch.testing.assert_close(embed(TEXTS, target=True), embed(TEXTS, target=True), rtol=0, atol=0)
+    shutil.copytree(base, tmp_path / "base")
+    towers.save(tmp_path)
+    write_spec(tmp_path, towers.spec)
+    np.testing.assert_allclose(
+        DualEncoder(tmp_path, "cpu").encode_chunks(TEXTS),
+        towers.embed_chunks(TEXTS, target=True).numpy(),
+        atol=1e-5,
+    )
+
+
+@pytest.mark.parametrize(("rank", "with_targets"), [(4, True), (4, False), (0, True)])
+def test_towers_and_moments_survive_a_file(towers_of: TowersOf, rank: int, with_targets: bool) -> None:
+    towers, other = (
+        towers_of(rank, with_targets=with_targets),
+        towers_of(rank, with_targets=with_targets, seed=1),
+    )
+    descent, fresh = (Descent(each.parameters, 0.01, 0.01) for each in (towers, other))
+    for _ in range(2):
+        descent.begin(0.01)
+        towers.embed_chunks(TEXTS).sum().backward()  # type: ignore[no-untyped-call]
+        descent.end(1.0)
+        towers.follow(0.5)
+    other.load_state_dict(towers.state_dict())
+    fresh.load_state_dict(descent.state_dict())
+    assert {key: value.tolist() for key, value in other.state_dict().items()} == {
+        key: value.tolist() for key, value in towers.state_dict().items()
+    }
+    assert {key: value.tolist() for key, value in fresh.state_dict().items()} == {
+        key: value.tolist() for key, value in descent.state_dict().items()
+    }
+    assert fresh.state_dict()
+    addresses = [value.data_ptr() for value in towers.state_dict().values()]
+    assert len(set(addresses)) == len(addresses)  # safetensors refuses tensors that share memory
+
+
+@pytest.mark.parametrize(
+    ("rank", "vectors", "kind", "tolerance"),
+    [
+        (4, "float32", "relative", 1e-4),
+        (4, "float32", "none", 1e-4),
+        (4, "float16", "relative", 0.06),
+        (0, "float16", "relative", 0.06),
+    ],
+)
+def test_q_is_served_as_it_was_formed(
+    towers_of: TowersOf,
+    base: Path,
+    corpus_of: CorpusOf,
+    tmp_path: Path,
+    rank: int,
+    vectors: str,
+    kind: str,
+    tolerance: float,
+) -> None:
+    """Through the whole of both ways: towers, positions, rotations; half precision costs what it costs."""
+    towers = towers_of(rank, vectors=vectors, position_kind=kind)
+    shake(towers)
+    example = Example(
+        "e",
+        "made",
+        "Where is the milk?",
+        tuple(f"{text} {word}" for word in ("night", "river", "hill") for text in TEXTS),
+        (1,),
+    )
+    scorer = Scorer(towers.spec, towers.dim, CPU)
+    shutil.copytree(base, tmp_path / "base")
+    towers.save(tmp_path)
+    write_spec(tmp_path, towers.spec)
+    agent = Agent(DualEncoder(tmp_path, "cpu"))
+    corpus = corpus_of(agent.encoder, example.chunks)
+    for chosen in ([], [4], [9, 2]):
+        with torch.no_grad():
+            state = towers.embed_states([(example.question, [example.chunks[row] for row in sorted(chosen)])])
+            chunks, positions = (
+                towers.embed_chunks(example.chunks)[None],
+                scorer.positions([example], [chosen], 12),
+            )
+            formed = scorer.scores(state, chunks, scorer.phases(positions))[0].numpy()
+        (look,) = agent.look([(Episode(example.question, corpus, towers.spec.episode_config()), chosen)])
+        np.testing.assert_allclose(look.scores.q_values, formed, atol=tolerance)
+        unturned = (chunks[0] @ state[0]).numpy()
+        assert (np.abs(formed - unturned).max() > 0.05) == (kind == "relative")
+
+
+def test_positions_are_padded_to_the_longest_example(towers_of: TowersOf) -> None:
+    scorer = Scorer(towers_of().spec, 32, CPU)
+    short, long = Example("a", "", "", ("x",) * 2, (0,)), Example("b", "", "", ("x",) * 5, (0,))
+    positions = scorer.positions([short, long], [[0], [1, 3]], 5)
+    assert positions.shape == (2, 5)
+    assert positions[0, 2:].tolist() == [0, 0, 0]
+    assert positions[1].tolist() == pytest.approx(
+        [0, 10, 14.5, 20, 24.5]
+    )  # eq. 6 with delta 10, ell 9, on a grid of 1/64
+
+
+def test_a_base_with_damaged_weights(towers_of: TowersOf, base: Path, tmp_path: Path) -> None:
+    spoiled = shutil.copytree(base, tmp_path / "spoiled")
+    (spoiled / "model.safetensors").write_bytes((base / "model.safetensors").read_bytes()[:1000])
+    with pytest.raises(
+        BadCheckpoint,
+        match=(
+            r"^the base encoder spoiled has no readable model\.safetensors; fetch it again, or choose another"
+            r" one$"
+        ),
+    ):
+        TrainableTowers(towers_of().spec, spoiled, rank=4, with_targets=False, device=CPU, seed=0)

@@ -1,0 +1,357 @@
+"""A training from scratch to a served agent, through a kill and past everything that may lie
+in its folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from core.cli import main
+from core.encode.cache import VectorStore
+from core.encode.encoder import DualEncoder, load_encoder
+from core.base.errors import BadCheckpoint, BadRequest
+from core.lab.evaluate.run import Setting, evaluate
+from core.lab.evaluate.summary import summarise
+from core.base.events import fold
+from core.methods.qrag.agent import Agent
+from core.methods.qrag.retriever import AgentRetriever
+from core.lab.train.recipes import plan_training
+from core.lab.train.sitting import CONFIG_FILE, PROGRESS_FILE, RESUME_FILE, read_progress
+from core.lab.train.trainer import Trainer
+from tests.core.cli.conftest import argv
+from tests.core.conftest import CorpusOf, without_seconds
+from tests.core.lab.train.conftest import NAMES, PLACES, SHORT, TINY, PlanOf, Trained
+
+ROOT = Path(__file__).resolve().parents[3]
+UNTRAINED, FLOOR = 0.3, 0.6
+"""Fact F1 with an oracle stop that the tiny task is below before, and above after the training of TINY."""
+ADAPTERS = [
+    f"{tower}/{name}"
+    for tower in ("state", "action")
+    for name in ("adapter_model.safetensors", "adapter_config.json")
+]
+
+
+def test_a_tiny_task_is_learned_from_scratch(trained: Trained) -> None:
+    scores = [event["score"] for event in trained.validated()]
+    assert scores[0] < UNTRAINED
+    assert max(scores) > FLOOR
+
+
+def test_progress_tells_everything_in_order(trained: Trained) -> None:
+    assert read_progress(trained.folder) == json.loads(json.dumps(trained.events))
+    names = [event["event"] for event in trained.events]
+    assert (names[0], names[1], names[-1]) == ("started", "validated", "finished")
+    updates = [event for event in trained.events if event["event"] == "update"]
+    assert [event["update"] for event in updates] == list(range(1, TINY["updates"] + 1))
+    assert [event["update"] for event in trained.validated()] == [0, 20, 40]
+    assert updates[-1]["seconds_left"] == 0
+    for event in updates:
+        assert (
+            len(event["q"])
+            == len(event["v"])
+            == len(event["returns"])
+            == len(event["reward"])
+            == len(event["entropy"])
+            == TINY["steps"]
+        )
+        assert 0 <= event["success"] <= 1
+        assert event["gradient_norm"] > 0
+        assert event["tokens"] > 0
+
+
+def test_the_folder_is_a_checkpoint_that_acts(trained: Trained, corpus_of: CorpusOf) -> None:
+    encoder = load_encoder(str(trained.folder), "cpu")
+    assert (encoder.spec.name, encoder.spec.trained, encoder.spec.position_kind) == ("tiny", True, "none")
+    agent = Agent(encoder)
+    for example in trained.plan.mixture.validation(3):
+        trace = fold(
+            agent.run(example.question, corpus_of(encoder, example.chunks), encoder.spec.episode_config())
+        )
+        assert len(trace.chosen) == encoder.spec.step_budget
+
+
+def test_an_agent_is_kept_and_its_score_is_what_evaluation_measures(trained: Trained, tmp_path: Path) -> None:
+    best = next(event for event in reversed(trained.validated()) if event.get("kept"))
+    encoder = load_encoder(str(trained.folder), "cpu")
+    training = encoder.spec.training
+    assert training is not None
+    assert (training["data"], training["updates"], training["config"]) == (
+        "own",
+        best["update"],
+        trained.plan.config.to_json(),
+    )
+    assert trained.events[-1]["best"] == best["score"]
+    examples = trained.plan.mixture.validation(TINY["n_validation"])
+    config = encoder.spec.episode_config(step_budget=TINY["steps"])
+    store = VectorStore(tmp_path / "vectors", encoder.dim, np.dtype(encoder.spec.vectors))
+    rows = list(
+        evaluate(
+            examples,
+            Setting(split="validation"),
+            AgentRetriever(Agent(encoder)),
+            encoder,
+            config,
+            store=store,
+        )
+    )
+    assert summarise(rows).metrics["fact_f1_oracle_stop"] == pytest.approx(best["score"], abs=1e-5)
+
+
+def test_an_agent_that_unlearns_is_kept_as_it_was_at_its_best(base: Path, tmp_path: Path) -> None:
+    """The untrained encoder finds what is said in the question's own words; a far too high rate makes it
+    forget that.
+    """
+    told = [f"{name} went to the {place}." for name in NAMES for place in PLACES]
+    rng, lines = Random(0), []
+    for _ in range(60):
+        chunks = rng.sample(told, 10)
+        support = rng.randrange(10)
+        lines.append(json.dumps({"question": chunks[support], "chunks": chunks, "support": [support]}))
+    (tmp_path / "echo.jsonl").write_text("\n".join(lines))
+    settings = SHORT | {"updates": 3, "steps": 1, "learning_rate": 1.0, "warmup": 0, "n_validation": 9}
+    plan = plan_training("own", agent="echo", source=tmp_path / "echo.jsonl", base=str(base), **settings)
+    events = list(Trainer(plan, tmp_path / "run", "cpu").run())
+    validated = [event for event in events if event["event"] == "validated"]
+    scores = [event["score"] for event in validated]
+    assert scores[0] > max(scores[1:])
+    assert [event.get("kept", False) for event in validated] == [True, False, False, False]
+    assert events[-1]["best"] == scores[0]
+    training = load_encoder(str(tmp_path / "run"), "cpu").spec.training
+    assert training is not None
+    assert training["updates"] == 0
+
+
+def test_an_agent_is_trained_further(trained: Trained, plan_of: PlanOf, tmp_path: Path) -> None:
+    """Begins with the agent's own score, targets included: at a rate of 0 it stays the same agent."""
+    same = {"rank": TINY["rank"], "steps": TINY["steps"], "n_validation": TINY["n_validation"]}
+    plan = plan_of(**same, start_from=str(trained.folder), updates=2, learning_rate=0.0)
+    trainer = Trainer(plan, tmp_path / "further", "cpu")
+    state = trainer.towers.state_dict()
+    for key in (key for key in state if key.startswith("online.")):
+        assert torch.equal(state[key], state[key.replace("online.", "target.", 1)])
+    best = trained.events[-1]["best"]
+    assert [event["score"] for event in trainer.run() if event["event"] == "validated"] == [
+        pytest.approx(best, abs=1e-5)
+    ] * 3
+
+
+def test_what_can_not_be_trained_further(trained: Trained, plan_of: PlanOf, tmp_path: Path) -> None:
+    for start, rank, sentence in (
+        (
+            str(trained.folder),
+            4,
+            (
+                f"the adapter {trained.folder} has no change of rank 4 for .*; start from another agent, or"
+                " choose its rank and base"
+            ),
+        ),
+        (str(trained.folder), 0, "whole matrices can't start from the adapters"),
+        ("base", 8, "base has no adapters of "),
+        ("narrative", 8, "narrative has no adapters of "),
+        (str(tmp_path / "nobody"), 8, "not found"),
+    ):
+        with pytest.raises(BadCheckpoint, match=sentence):
+            Trainer(plan_of(start_from=start, rank=rank), tmp_path / f"{rank}{len(sentence)}", "cpu")
+
+
+@pytest.mark.campaign
+def test_a_killed_training_goes_on_with_the_same_curve(
+    trained: Trained, questions: Path, base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Killed seven updates after a save; started again with the same command; compared with the training that
+    nobody disturbed.
+    """
+    folder = tmp_path / "killed"
+    command = argv("train", **TINY, questions=questions, base=base, name="tiny", out=folder, device="cpu")
+    environment = os.environ | {
+        "OMP_NUM_THREADS": str(torch.get_num_threads())
+    }  # sums over another number of threads round otherwise
+    with subprocess.Popen(
+        [sys.executable, "-m", "core", *command], cwd=ROOT, stderr=subprocess.PIPE, text=True, env=environment
+    ) as child:
+        assert child.stderr is not None
+        assert any(line.startswith("update 27:") for line in child.stderr)
+        child.kill()
+    assert child.returncode == -signal.SIGKILL
+    assert read_progress(folder)[-1]["update"] >= 27
+    capsys.readouterr()
+    assert main(command) == 0
+    assert (
+        capsys.readouterr().err.splitlines()[0].startswith("update 21:")
+    )  # it did go on from the save, not begin anew
+    assert without_seconds(read_progress(folder)) == without_seconds(read_progress(trained.folder))
+    for name in ADAPTERS:
+        assert (folder / name).read_bytes() == (trained.folder / name).read_bytes(), name
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("dropout", [0.0, 0.2])
+def test_a_training_stopped_between_two_updates_goes_on(
+    plan_of: PlanOf, tmp_path: Path, dropout: float
+) -> None:
+    plan = plan_of(updates=3, dropout=dropout)
+    whole = list(Trainer(plan, tmp_path / "whole", "cpu").run())
+    stopped = Trainer(plan, tmp_path / "stopped", "cpu").run()
+    assert [event["event"] for event in islice(stopped, 5)] == [
+        "started",
+        "validated",
+        "update",
+        "validated",
+        "update",
+    ]
+    stopped.close()
+    torch.manual_seed(11)  # what dropout draws from is not what it was
+    rest = list(Trainer(plan, tmp_path / "stopped", "cpu").run())
+    assert rest[0]["update"] == 2
+    assert without_seconds(read_progress(tmp_path / "stopped")) == without_seconds(
+        json.loads(json.dumps(whole))
+    )
+
+
+def test_a_finished_training_started_again_only_says_so(trained: Trained, tmp_path: Path) -> None:
+    folder = shutil.copytree(trained.folder, tmp_path / "again")
+    assert list(Trainer(trained.plan, folder, "cpu").run()) == [trained.events[-1]]
+    assert read_progress(folder) == read_progress(trained.folder)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"rank": 0},
+        {"target_towers": False, "bootstrap_at_cap": True},
+        {"objective": "supervised"},
+        {"position_kind": "relative", "ranking_weight": 0.0},
+    ],
+    ids=["whole", "no-targets", "supervised", "plain-pqn"],
+)
+def test_every_kind_of_training_runs_is_saved_and_serves(
+    plan_of: PlanOf, tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    plan = plan_of(**settings)
+    events = list(Trainer(plan, tmp_path / "run", "cpu").run())
+    assert events[-1]["event"] == "finished"
+    assert list(Trainer(plan, tmp_path / "run", "cpu").run()) == [events[-1]]  # from the resume file
+    spec = load_encoder(str(tmp_path / "run"), "cpu").spec
+    assert (spec.weights, spec.position_kind) == (
+        "adapters" if plan.config.rank else "towers",
+        plan.config.position_kind,
+    )
+
+
+@pytest.mark.campaign
+def test_parts_of_a_batch_make_the_step_of_the_whole(plan_of: PlanOf, tmp_path: Path) -> None:
+    """Greedy choices, so that nothing is drawn; float32, so that batches round alike."""
+    told = []
+    for accumulate in (1, 2):
+        plan = plan_of(updates=1, episodes=8, accumulate=accumulate, top_k_actions=1)
+        plan = replace(plan, spec=plan.spec.model_copy(update={"vectors": "float32"}))
+        told.append(
+            [
+                event
+                for event in Trainer(plan, tmp_path / str(accumulate), "cpu").run()
+                if event["event"] in ("update", "validated")
+            ]
+        )
+    for whole, parts in zip(*told, strict=True):
+        for name in whole.keys() - {"seconds", "seconds_left", "tasks", "kept", "tokens", "event"}:
+            assert parts[name] == pytest.approx(whole[name], abs=2e-4), name
+
+
+def damaged(trained: Trained, folder: Path, name: str, content: bytes | None = None) -> Path:
+    """A copy of the training with one file cut to half, or of other content."""
+    copy = shutil.copytree(trained.folder, folder / "copy")
+    whole = (copy / name).read_bytes()
+    (copy / name).write_bytes(whole[: len(whole) // 2] if content is None else content)
+    return copy
+
+
+@pytest.mark.parametrize("settings", [{"seed": 1}, {"updates": 41}, {"position_kind": "relative"}])
+def test_other_settings_in_the_folder_are_refused(
+    trained: Trained, plan_of: PlanOf, settings: dict[str, Any]
+) -> None:
+    with pytest.raises(
+        BadRequest,
+        match=(
+            r"holds a training with other settings; name a new folder, or give the settings in its"
+            rf" {CONFIG_FILE}$"
+        ),
+    ):
+        Trainer(plan_of(**TINY | settings), trained.folder, "cpu")
+
+
+def test_a_folder_of_something_else_is_left_alone(plan_of: PlanOf, tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(BadRequest, match=r"is not empty and holds no training; name a new folder$"):
+        Trainer(plan_of(), tmp_path, "cpu")
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_a_damaged_configuration(trained: Trained, tmp_path: Path) -> None:
+    with pytest.raises(BadRequest, match=rf"holds no readable {CONFIG_FILE}; name the folder of a training$"):
+        Trainer(trained.plan, damaged(trained, tmp_path, CONFIG_FILE), "cpu")
+
+
+@pytest.mark.parametrize("kind", ["cut", "foreign", "empty"])
+def test_a_resume_file_that_can_not_be_used(trained: Trained, tmp_path: Path, kind: str) -> None:
+    folder = damaged(trained, tmp_path, RESUME_FILE, b"" if kind == "empty" else None)
+    if kind == "foreign":
+        save_file(
+            {"weight": torch.zeros(2)}, folder / RESUME_FILE, {"update": "20", "best": "", "seconds": "1.0"}
+        )
+    with pytest.raises(
+        BadRequest,
+        match=rf"{RESUME_FILE} can't be read, .*; delete that file to begin again, or name a new folder$",
+    ) as caught:
+        Trainer(trained.plan, folder, "cpu")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_torn_last_line_of_progress_is_left_out(trained: Trained, tmp_path: Path) -> None:
+    folder = shutil.copytree(trained.folder, tmp_path / "torn")
+    with (folder / PROGRESS_FILE).open("a") as file:
+        file.write('{"event": "upd')
+    assert read_progress(folder) == read_progress(trained.folder)
+    assert read_progress(tmp_path) == []
+
+
+@pytest.mark.parametrize("tower", ["state", "action"])
+def test_a_damaged_adapter_of_a_trained_agent(trained: Trained, tmp_path: Path, tower: str) -> None:
+    folder = damaged(trained, tmp_path, f"{tower}/adapter_model.safetensors")
+    with pytest.raises(
+        BadCheckpoint,
+        match=f"^the adapter {tower} of checkpoint tiny is not readable; train or download it again$",
+    ):
+        DualEncoder(folder, "cpu")
+
+
+def test_adapters_are_not_put_on_another_base(trained: Trained, tmp_path: Path) -> None:
+    content = bytearray((trained.folder / "base" / "model.safetensors").read_bytes())
+    content[-1] ^= 1
+    folder = damaged(trained, tmp_path, "base/model.safetensors", bytes(content))
+    with pytest.raises(BadCheckpoint, match=r"^checkpoint tiny was trained on other weights"):
+        DualEncoder(folder, "cpu")
+
+
+def test_a_base_without_weights(plan_of: PlanOf, base: Path, tmp_path: Path) -> None:
+    bare = shutil.copytree(base, tmp_path / "bare")
+    (bare / "model.safetensors").unlink()
+    with pytest.raises(
+        BadCheckpoint, match=r"^the base encoder bare has no model\.safetensors; choose one that has$"
+    ):
+        Trainer(replace(plan_of(), base=bare), tmp_path / "out", "cpu")

@@ -1,0 +1,56 @@
+"""Two small documents to train on and one that validates, with questions whose quotes stand in them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.core.lab.tasks.conftest import write_gzip
+
+PLACES = ("harbour", "mill", "chapel", "orchard", "quarry", "lighthouse")
+
+
+def sentence(name: str, place: str) -> str:
+    return f"On the last evening {name} carried the {place} lantern over to the {place} gate."
+
+
+def filler(place: str) -> str:
+    return " ".join(
+        f"Nobody at the {place} spoke of the {i}th lantern, for the {place} had many of them and little oil."
+        for i in range(12)
+    )
+
+
+def write_whole_documents(folder: Path) -> Path:
+    """A data folder; every place has a paragraph longer than a chunk and a sentence that answers."""
+    lines: dict[str, list[str]] = {"train": [], "validation": []}
+    for name, part in (("anna", "train"), ("boris", "train"), ("clara", "validation")):
+        (folder / f"{name}.txt").write_text(
+            "\n\n".join(f"{filler(place)}\n\n{sentence(name, place)}" for place in PLACES)
+        )
+        for i, place in enumerate(PLACES):
+            quotes = (
+                [sentence(name, place)] if i % 2 else [sentence(name, place), sentence(name, PLACES[i - 1])]
+            )
+            kind, question = "single" if i % 2 else "bridge", f"Who took the {place} lantern?"
+            record = {
+                "id": f"{name}-{i}",
+                "document": f"{name}.txt",
+                "kind": kind,
+                "question": question,
+                "answer": name,
+                "support": quotes,
+            }
+            lines[part].append(json.dumps(record))
+        nobody = {
+            "id": f"{name}-none",
+            "document": f"{name}.txt",
+            "kind": "unanswerable",
+            "question": "Who sank the boat?",
+            "answer": "",
+            "support": [],
+        }
+        lines[part].append(json.dumps(nobody))
+    for part, records in lines.items():
+        write_gzip(folder / "natural" / f"{part}.jsonl.gz", "\n".join(records))
+    return folder

@@ -1,0 +1,149 @@
+"""A causal language model of a few thousand parameters with a word-level tokenizer, and stop decisions over
+noisy evidence to tune it on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+import torch
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import WhitespaceSplit
+
+from core.llm.protocol import Message
+from core.lab.tune.config import TuneConfig
+from core.lab.tune.pairs import Preference
+
+N_LEVELS = 16
+LEVELS = [f"evidence-{level}" for level in range(N_LEVELS)]
+_SPECIAL = ["<pad>", "<end>", "<unknown>"]
+_VOCABULARY = [*_SPECIAL, "system:", "user:", "assistant:", "stop", "continue", *LEVELS]
+
+TOY = TuneConfig(epochs=1, learning_rate=0.01, accumulate=4, rank=8, seed=1)
+"""Settings with which the tiny model learns in a second or two."""
+
+
+@dataclass(frozen=True)
+class Stopping:
+    """A run of some rounds: from `right_from` on its answer is right. Evidence says so with noise, afresh
+    each round.
+    """
+
+    right_from: int
+    evidence: tuple[int, ...]
+    """Level of each round, 0 to N_LEVELS - 1."""
+
+    def is_right(self, round: int) -> bool:
+        """Of a 1-based round."""
+        return round >= self.right_from
+
+
+def stopping_runs(n: int, rng: Random, n_rounds: int = 8) -> list[Stopping]:
+    """Runs whose answers turn right in one of the first three rounds, or in one of five runs never."""
+    runs = []
+    for _ in range(n):
+        right_from = rng.choice((1, 2, 2, 3, n_rounds + 1))
+        levels = [rng.gauss(9.5 if number >= right_from else 6.0, 3.0) for number in range(1, n_rounds + 1)]
+        runs.append(Stopping(right_from, tuple(min(N_LEVELS - 1, max(0, round(level))) for level in levels)))
+    return runs
+
+
+def stop_pairs(runs: list[Stopping], n_rounds: int = 3) -> list[Preference]:
+    """A pair a round, of the first ones: stopping is preferred where the answer is right, going on where it
+    isn't.
+    """
+    pairs = []
+    for i, run in enumerate(runs):
+        for number, level in enumerate(run.evidence[:n_rounds], start=1):
+            prompt = (Message("user", LEVELS[level]),)
+            right = run.is_right(number)
+            chosen, rejected = ("stop", "continue") if right else ("continue", "stop")
+            pairs.append(
+                Preference(
+                    "stop_over_continue" if right else "continue_over_stop",
+                    f"question {i}",
+                    prompt,
+                    chosen,
+                    rejected,
+                )
+            )
+    return pairs
+
+
+def make_tiny_model(folder: Path, seed: int = 0) -> Path:
+    """A folder with a model that replies "stop" or "continue", with equal probability whatever it reads, and
+    a tokenizer without a chat template.
+
+    Its parts are set by hand but for the attention's queries and keys. Levels of evidence lie on an arc, so
+    that neighbours are alike, as to a real model; attention passes on what it sees, nothing of which bears on
+    the choice between the two words yet.
+    """
+    # takes seconds: not for every worker that collects
+    from transformers import (
+        LlamaConfig,
+        LlamaForCausalLM,
+        PreTrainedTokenizerFast,
+    )
+    from transformers.utils import logging as transformers_logging
+
+    transformers_logging.disable_progress_bar()
+    tokenizer = Tokenizer(WordLevel({word: i for i, word in enumerate(_VOCABULARY)}, unk_token="<unknown>"))
+    tokenizer.pre_tokenizer = WhitespaceSplit()
+    PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token="<pad>", eos_token="<end>", unk_token="<unknown>"
+    ).save_pretrained(folder)
+    config = LlamaConfig(
+        vocab_size=len(_VOCABULARY),
+        hidden_size=16,
+        intermediate_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        max_position_embeddings=64,
+        pad_token_id=0,
+        bos_token_id=None,
+        eos_token_id=1,
+    )
+    with torch.random.fork_rng(), torch.no_grad():
+        torch.manual_seed(seed)
+        model = LlamaForCausalLM(config)
+        into, out, layer = model.model.embed_tokens.weight, model.lm_head.weight, model.model.layers[0]
+        layer.self_attn.v_proj.weight.copy_(torch.eye(16))
+        layer.self_attn.o_proj.weight.copy_(torch.eye(16))
+        layer.mlp.down_proj.weight.zero_()
+        into.zero_()
+        out.zero_()
+        word = {name: i for i, name in enumerate(_VOCABULARY)}
+        for level, name in enumerate(LEVELS):
+            angle = torch.tensor(torch.pi * level / (N_LEVELS - 1))
+            into[word[name], :2] = torch.stack([angle.cos(), angle.sin()])
+        for name, choice in (("stop", 3.0), ("continue", -3.0)):
+            out[word[name], 2] = choice
+            out[word[name], 3] = 3.0
+            into[word[name], 4] = 1.0
+        into[word["assistant:"], 3] = 1.0
+        out[word["<end>"], 4] = 3.0
+        model.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of the tiny model, not to be written to."""
+    return make_tiny_model(tmp_path_factory.mktemp("tiny") / "undecided")
+
+
+def margins(model: Any, tokenizer: Any, prompts: list[str], chosen: str, rejected: str) -> list[float]:
+    """log p(chosen) - log p(rejected) as the first word of the reply, a prompt each."""
+    ids = [tokenizer.convert_tokens_to_ids(word) for word in (chosen, rejected)]
+    turns = [[{"role": "user", "content": prompt}] for prompt in prompts]
+    inputs = tokenizer.apply_chat_template(
+        turns, tokenize=True, add_generation_prompt=True, return_tensors="pt", return_dict=True
+    )
+    with torch.inference_mode():
+        scores = torch.log_softmax(model(**inputs).logits[:, -1].float(), -1)
+    return [float(row[ids[0]] - row[ids[1]]) for row in scores]

@@ -1,0 +1,102 @@
+"""`python -m core preferences` and `tune`: results on stdout, progress on stderr, one sentence for what can't
+be used.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from core.cli import main
+from core.cli.tune import interruption
+from core.runs.log import ExperimentLog
+from core.lab.tune.pairs import pair_lines, read_pairs
+from tests.core.cli.conftest import argv, core, home, refused  # noqa: F401
+from tests.core.lab.tune.conftest import stop_pairs, stopping_runs
+from tests.core.lab.tune.recording import Round, log_sparc
+
+Output = Callable[..., str]
+RIGHT = Round(found=((1, 9), (2, 3)))
+
+
+def test_a_log_becomes_a_file_of_pairs(core: Output, tmp_path: Path) -> None:  # noqa: F811
+    path, to = tmp_path / "log.duckdb", tmp_path / "pairs.jsonl"
+    with ExperimentLog.open(path) as log:
+        log_sparc(log, [RIGHT])
+        log_sparc(log, [replace(RIGHT, answer="Bob", found=((1, 9), (7, 8)), queries=("who", "what"))])
+    result = json.loads(core("preferences", "--log", path, "--to", to, "--json"))
+    assert result["pairs"] == {"continue_over_stop": 2, "rewrite": 1, "stop_over_continue": 2}
+    assert (result["runs"], result["left_out"], len(read_pairs(to))) == (2, 0, 5)
+    assert (
+        core("preferences", "--log", path, "--to", to)
+        == f"{to}: 2 continue over stop, 1 rewrite, 2 stop over continue, from 2 runs\n"
+    )
+
+
+def test_preferences_refuses_in_one_sentence(refused: Output, tmp_path: Path) -> None:  # noqa: F811
+    path = tmp_path / "log.duckdb"
+    assert "there is no log at" in refused("preferences", "--log", path, "--to", tmp_path / "pairs.jsonl")
+    with ExperimentLog.open(path) as log:
+        log_sparc(log, [RIGHT])
+    assert "can't be written (No such file or directory); name another file" in refused(
+        "preferences", log=path, to=tmp_path / "no" / "pairs.jsonl"
+    )
+
+
+def test_a_model_is_tuned(tiny_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, out = tmp_path / "pairs.jsonl", tmp_path / "tuned"
+    file.write_text("".join(pair_lines(stop_pairs(stopping_runs(10, Random(0))))))
+    command = argv(
+        "tune", pairs=file, model=tiny_model, out=out, epochs=1, no_reference=True, device="cpu", json=True
+    )
+    assert main(command) == 0
+    said, told = capsys.readouterr()
+    result = json.loads(said)
+    assert (result["out"], result["n_pairs"] + result["n_held_out"]) == (str(out), 30)
+    lines = told.splitlines()
+    assert [line for line in lines if line.startswith("tuning ")]
+    assert [line for line in lines if line.startswith(f"step {result['steps']} of {result['steps']}: loss ")]
+    assert json.loads((out / "tune.json").read_text())["config"]["reference"] is False
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        (["--beta", "0"], "beta 0.0 must be a finite number above 0"),
+        (["--weight-lambda", "nan"], "weight lambda nan must be a finite number above 0"),
+        (["--epochs", "0"], "epochs 0 is below 1; choose 1 or more"),
+        (["--seed", str(2**63)], "choose a smaller one"),
+        (["--device", "warp"], "device 'warp' is not on this machine"),
+        (["--pairs", "nothing.jsonl"], "nothing.jsonl can't be read"),
+    ],
+)
+def test_a_flag_that_can_not_be_used_is_one_sentence(
+    refused: Output,  # noqa: F811
+    tmp_path: Path,
+    more: list[str],
+    sentence: str,
+) -> None:
+    file = tmp_path / "pairs.jsonl"
+    file.write_text("".join(pair_lines(stop_pairs(stopping_runs(1, Random(0))))))
+    assert sentence in refused("tune", "--pairs", file, "--model", tmp_path, "--out", tmp_path / "out", *more)
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_first_interruption_asks_and_the_second_ends() -> None:
+    # a shell's background process ignores it
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with interruption() as interrupted:
+            signal.raise_signal(signal.SIGINT)
+            assert interrupted.is_set()
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,114 @@
+"""Files of pairs: back as they were, and one sentence for every line that can't be used."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.base.errors import BadRequest
+from core.llm.protocol import Message
+from core.lab.tune import pairs
+from core.lab.tune.pairs import KINDS, Preference, pair_lines, read_pairs
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
+PREFERENCES = st.builds(
+    Preference,
+    st.sampled_from(KINDS),
+    TEXT,
+    st.lists(st.builds(Message, st.sampled_from(["system", "user", "assistant"]), TEXT), max_size=2).map(
+        lambda turns: (*turns, Message("user", "Now."))
+    ),
+    TEXT.map("yes {}".format),
+    TEXT.map("no {}".format),
+    st.floats(0.5, 4),
+)
+PAIR = Preference("rewrite", "Who?", (Message("user", "Search."),), "good", "bad")
+
+
+@given(st.lists(PREFERENCES, min_size=1, max_size=4))
+def test_a_file_brings_its_pairs_back(
+    tmp_path_factory: pytest.TempPathFactory, preferences: list[Preference]
+) -> None:
+    path = tmp_path_factory.mktemp("pairs") / "pairs.jsonl"
+    path.write_text("".join(pair_lines(preferences)), encoding="utf-8")
+    assert read_pairs(path) == preferences
+
+
+def test_a_line_is_in_the_form_that_preference_trainers_take() -> None:
+    assert json.loads(next(pair_lines([PAIR]))) == {
+        "prompt": [{"role": "user", "content": "Search."}],
+        "chosen": [{"role": "assistant", "content": "good"}],
+        "rejected": [{"role": "assistant", "content": "bad"}],
+        "weight": 1.0,
+        "kind": "rewrite",
+        "question": "Who?",
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"prompt": "Search."}, "prompt must be a list of messages"),
+        ({"prompt": []}, "prompt must be a list of messages"),
+        (
+            {"prompt": [{"role": "tool", "content": ""}]},
+            r"each message of prompt needs a role \(system, user, assistant\)",
+        ),
+        ({"prompt": [{"role": ["user"], "content": ""}]}, "each message of prompt needs a role"),
+        (
+            {"prompt": [{"role": "system", "content": "Search."}]},
+            "the last message of prompt must be the user's",
+        ),
+        (
+            {"chosen": [{"role": "user", "content": "good"}]},
+            "chosen and rejected must each be one message of the assistant",
+        ),
+        ({"rejected": [{"role": "assistant", "content": "good"}]}, "chosen and rejected are the same"),
+        ({"weight": -1}, "its weight must be a number above 0, of 1000 at most"),
+        ({"weight": True}, "its weight must be a number above 0"),
+        ({"weight": "2"}, "its weight must be a number above 0"),
+        ({"kind": "other"}, "its kind is none of rewrite, continue_over_stop, stop_over_continue"),
+        ({"question": 5}, "its question is no text"),
+    ],
+)
+def test_a_line_that_can_not_be_used_is_one_sentence(
+    tmp_path: Path, changes: dict[str, Any], sentence: str
+) -> None:
+    path = tmp_path / "pairs.jsonl"
+    path.write_text(next(pair_lines([PAIR])) + "\n" + json.dumps(PAIR.to_json() | changes), encoding="utf-8")
+    with pytest.raises(BadRequest, match=f"pairs.jsonl, line 3: {sentence}"):
+        read_pairs(path)
+
+
+def test_what_is_no_file_of_pairs_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "pairs.jsonl"
+    with pytest.raises(BadRequest, match=r"can't be read \(No such file"):
+        read_pairs(path)
+    for text, sentence in (
+        ("", "holds no pairs"),
+        ("[" * 100_000, "line 1: it is no JSON;"),
+        ("[]", "line 1: it is no JSON object"),
+    ):
+        path.write_text(text)
+        with pytest.raises(BadRequest, match=sentence):
+            read_pairs(path)
+    path.write_text("".join(pair_lines([PAIR] * 3)))
+    monkeypatch.setattr(pairs, "MAX_PAIRS", 2)
+    with pytest.raises(BadRequest, match="has more than 2 pairs; split it"):
+        read_pairs(path)
+    monkeypatch.setattr(pairs, "MAX_LINE_BYTES", 50)
+    with pytest.raises(BadRequest, match="line 1: it is longer than 50 bytes"):
+        read_pairs(path)
+
+
+def test_halves_of_characters_do_not_pass(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.jsonl"
+    path.write_text(
+        json.dumps(PAIR.to_json() | {"chosen": [{"role": "assistant", "content": "\ud800 good\0"}]})
+    )
+    assert read_pairs(path)[0].chosen == "\ufffd good\ufffd"

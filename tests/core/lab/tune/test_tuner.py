@@ -1,0 +1,230 @@
+"""Tuning a tiny model to its end: what DPO raises, what lambda buys, and going on after a stop."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
+from itertools import count
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from safetensors.torch import load_file
+
+from core.base.errors import BadCheckpoint, BadRequest, Cancelled
+from core.llm.protocol import Message, Sampling
+from core.lab.tune.config import TuneConfig
+from core.lab.tune.pairs import Preference
+from tests.conftest import COUNTS
+from tests.core.lab.tune.conftest import LEVELS, TOY, Stopping, margins, stop_pairs, stopping_runs
+from tests.tiny_causal import NO_SYSTEM
+
+UNSEEN = stopping_runs(2000, Random(1000))
+"""Runs that no tuning saw."""
+
+
+def clear_pairs(n: int) -> list[Preference]:
+    """Stopping is right at the three highest levels, going on at the three lowest."""
+    rng, pairs = Random(3), []
+    for i in range(n):
+        low = (Message("user", LEVELS[rng.randrange(3)]),)
+        high = (Message("user", LEVELS[-1 - rng.randrange(3)]),)
+        pairs += [
+            Preference("continue_over_stop", f"{i}", low, "continue", "stop"),
+            Preference("stop_over_continue", f"{i}", high, "stop", "continue"),
+        ]
+    return pairs
+
+
+def run(
+    pairs: Sequence[Preference], model: Path, out: Path, config: TuneConfig, **more: Any
+) -> list[dict[str, Any]]:
+    """All events of a tuning."""
+    from core.lab.tune.tuner import tune  # takes seconds: not for every worker that collects
+
+    events: list[dict[str, Any]] = []
+    tune(pairs, str(model), out, config, device="cpu", tell=events.append, **more)
+    return events
+
+
+def stop_margins(folder: Path) -> list[float]:
+    """log p(stop) - log p(continue) at each level of evidence, of a tuned model."""
+    from core.llm.local import load_causal
+
+    tokenizer, model = load_causal(folder)
+    return margins(model, tokenizer, LEVELS, "stop", "continue")
+
+
+def stops(at: Sequence[float], runs: Sequence[Stopping]) -> tuple[int, int]:
+    """(wrong, right): how runs end when a model stops where its margin is above 0."""
+    first = [
+        next((number for number, level in enumerate(one.evidence, start=1) if at[level] > 0), None)
+        for one in runs
+    ]
+    ended = [one.is_right(number) for one, number in zip(runs, first, strict=True) if number is not None]
+    return ended.count(False), ended.count(True)
+
+
+@pytest.mark.parametrize("reference", [True, False])
+def test_the_preferred_reply_gains(tiny_model: Path, tmp_path: Path, reference: bool) -> None:
+    from core.llm.local import load_causal
+    from core.lab.tune.folder import PLAIN_TEMPLATE
+
+    tokenizer, base = load_causal(tiny_model)
+    tokenizer.chat_template = PLAIN_TEMPLATE
+    before = margins(base, tokenizer, LEVELS, "stop", "continue")
+    events = run(clear_pairs(30), tiny_model, tmp_path / "tuned", replace(TOY, reference=reference))
+    after = stop_margins(tmp_path / "tuned")
+    assert all(after[level] < before[level] for level in (0, 1, 2))
+    assert all(after[level] > before[level] for level in (-1, -2, -3))
+    assert max(after[:3]) < 0 < min(after[-3:])
+    held_out = events[-1]["held_out"]
+    assert held_out["before"]["margin"] < held_out["after"]["margin"]
+    assert held_out["after"]["loss"] < held_out["before"]["loss"]
+
+
+def test_the_loss_is_the_formula(tiny_model: Path, tmp_path: Path) -> None:
+    """w * -log sigmoid(beta * margin), the margin relative to the untuned model or not; nothing has changed
+    before the first step.
+    """
+    pair = Preference("continue_over_stop", "", (Message("user", LEVELS[3]),), "continue", "stop stop")
+    config = replace(TOY, accumulate=1, weight_lambda=3.0, beta=0.5)
+    first = run([pair], tiny_model, tmp_path / "reference", config)[1]
+    assert first["loss"] == pytest.approx(3 * math.log(2), abs=1e-4)
+    first = run([pair], tiny_model, tmp_path / "none", replace(config, reference=False))[1]
+    assert first["loss"] == pytest.approx(3 * math.log1p(math.exp(-0.5 * first["margin"])), abs=1e-3)
+    assert abs(first["margin"]) > 0.1
+
+
+@pytest.fixture(scope="module")
+def ended(
+    tiny_model: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[int, float], tuple[int, int]]:
+    """`ended(seed, weight_lambda)`: (wrong, right) stops of a model tuned on 60 runs of noisy evidence."""
+
+    @cache
+    def of(seed: int, weight: float) -> tuple[int, int]:
+        out = tmp_path_factory.mktemp("noisy") / "tuned"
+        run(
+            stop_pairs(stopping_runs(60, Random(seed))),
+            tiny_model,
+            out,
+            replace(TOY, seed=seed, weight_lambda=weight),
+        )
+        return stops(stop_margins(out), UNSEEN)
+
+    return of
+
+
+@pytest.mark.campaign
+def test_lambda_2_gives_fewer_wrong_stops_without_fewer_right_ones(
+    ended: Callable[[int, float], tuple[int, int]],
+) -> None:
+    """At a middle level of evidence an answer is as often right as wrong: who goes on there makes fewer wrong
+    stops, and may find right ones or miss them.
+    """
+    counts = {weight: [ended(seed, weight) for seed in range(COUNTS.tunings)] for weight in (1.0, 2.0)}
+    wrong, right = (
+        {weight: sum(one[place] for one in each) for weight, each in counts.items()} for place in (0, 1)
+    )
+    assert wrong[2.0] < wrong[1.0], counts
+    assert right[2.0] >= right[1.0], counts
+
+
+@pytest.mark.campaign
+def test_far_too_large_a_lambda_costs_right_stops(ended: Callable[[int, float], tuple[int, int]]) -> None:
+    assert ended(0, 40.0)[1] < ended(0, 2.0)[1]
+
+
+@pytest.mark.campaign
+def test_a_stopped_tuning_goes_on_to_the_same_adapters(tiny_model: Path, tmp_path: Path) -> None:
+    from core.lab.tune.tuner import tune
+
+    pairs, calls = clear_pairs(15), count(1)
+    whole = run(pairs, tiny_model, tmp_path / "whole", TOY)
+    with pytest.raises(Cancelled, match="was stopped after 3 steps; the same command goes on from there"):
+        tune(
+            pairs, str(tiny_model), tmp_path / "parts", TOY, device="cpu", cancelled=lambda: next(calls) == 3
+        )
+    rest = run(pairs, tiny_model, tmp_path / "parts", TOY)
+    assert [event["step"] for event in rest if event["event"] == "step"] == list(
+        range(4, whole[-1]["step"] + 1)
+    )
+    told = [json.loads(line) for line in (tmp_path / "parts" / "progress.jsonl").read_text().splitlines()]
+    assert [(event["event"], event["step"], event.get("margin")) for event in told] == [
+        (event["event"], event["step"], event.get("margin")) for event in whole
+    ]
+    adapters = [load_file(tmp_path / name / "adapter_model.safetensors") for name in ("whole", "parts")]
+    assert adapters[0].keys() == adapters[1].keys()
+    assert all(adapters[0][name].equal(adapters[1][name]) for name in adapters[0])
+
+
+@pytest.mark.campaign
+def test_the_folder_is_a_local_model_of_safetensors_with_a_card(tiny_model: Path, tmp_path: Path) -> None:
+    from core.llm.local import LocalLlm
+
+    out = tmp_path / "tuned"
+    events = run(clear_pairs(30), tiny_model, out, TOY)
+    llm = LocalLlm(str(out), "cpu")
+    assert [
+        llm.chat([Message("user", level)], Sampling(max_tokens=1)).text for level in (LEVELS[0], LEVELS[-1])
+    ] == ["continue", "stop"]
+    assert {path.suffix for path in out.iterdir()} <= {".safetensors", ".json", ".jsonl", ".jinja", ".md"}
+    card = (out / "README.md").read_text()
+    kinds = events[0]["kinds"]
+    told = (
+        f"{kinds['continue_over_stop']} going on before stopping, {kinds['stop_over_continue']} stopping"
+        " before going on"
+    )
+    assert f"Trained on {events[0]['n_pairs']} pairs: {told}." in card
+    assert f"{events[-1]['held_out']['after']['margin']:.3f} after" in card
+    assert run(clear_pairs(30), tiny_model, out, TOY) == [], "finished long ago"
+
+
+def test_what_can_not_be_tuned_is_refused(tiny_model: Path, tmp_path: Path) -> None:
+    pairs, out = clear_pairs(4), tmp_path / "out"
+    long = [replace(pair, prompt=(Message("user", " ".join(LEVELS)),)) for pair in pairs]
+    with pytest.raises(BadRequest, match="none of the 8 pairs is within 16 tokens; raise --max-tokens"):
+        run(long, tiny_model, out, replace(TOY, max_tokens=16))
+    assert not out.exists()
+    adapters = tmp_path / "adapters"
+    adapters.mkdir()
+    (adapters / "adapter_config.json").write_text("{}")
+    with pytest.raises(BadCheckpoint, match="adapters holds adapters; name the model that they belong to"):
+        run(pairs, adapters, out, TOY)
+    with pytest.raises(BadCheckpoint, match="is no local folder"):
+        run(pairs, Path("no/such-model"), out, TOY)
+    with pytest.raises(BadRequest, match="is not empty and holds no tuning; name a new folder"):
+        run(pairs, tiny_model, tmp_path, TOY)
+    run(pairs, tiny_model, out, replace(TOY, accumulate=8))
+    with pytest.raises(
+        BadRequest, match="holds a tuning of another model, on other pairs or with other settings"
+    ):
+        run(pairs, tiny_model, out, replace(TOY, accumulate=8, beta=0.2))
+
+
+def test_all_pairs_of_a_question_are_held_out_together() -> None:
+    from core.lab.tune.tuner import split_by_question
+
+    training, held_out = split_by_question(clear_pairs(100))
+    assert {pair.question for pair in training}.isdisjoint(pair.question for pair in held_out)
+    assert 4 <= len(held_out) / 2 <= 20
+    alone = next(pair for pair in held_out)
+    assert split_by_question([alone]) == ([alone], [])
+
+
+def test_a_template_without_system_gets_its_words_in_the_first_turn(tiny_model: Path) -> None:
+    from transformers import AutoTokenizer
+
+    from core.lab.tune.folder import PLAIN_TEMPLATE, served_prompt
+
+    tokenizer = AutoTokenizer.from_pretrained(tiny_model)
+    prompt = (Message("system", "Be brief."), Message("user", "Search."))
+    tokenizer.chat_template = PLAIN_TEMPLATE
+    assert served_prompt(prompt, tokenizer) == prompt
+    tokenizer.chat_template = NO_SYSTEM
+    assert served_prompt(prompt, tokenizer) == (Message("user", "Be brief.\n\nSearch."),)

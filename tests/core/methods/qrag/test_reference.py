@@ -1,0 +1,99 @@
+"""Golden test: imported checkpoints of the authors' format give the reference's tokens, positions, Q-values
+and choices.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from core.base.config import EpisodeConfig
+from core.encode.rope import on_grid, turn
+from core.base.events import StepTaken
+from core.corpus.index import ChunkIndex, Corpus
+from core.methods.qrag.agent import Agent, Episode
+from core.methods.qrag.policy import candidates, state_value
+from core.methods.qrag.positions import chunk_positions
+from core.base.types import workspace_of_chunks
+
+REFERENCE = Path(__file__).resolve().parents[2] / "data" / "reference"
+EPISODES = json.loads((REFERENCE / "episodes.json").read_text())
+
+
+def corpus_of(agent: Agent, chunks: list[str]) -> Corpus:
+    spec = agent.spec
+    vectors = agent.encoder.encode_chunks(chunks)
+    index = ChunkIndex(
+        vectors, halves=spec.halves, theta=spec.rope_theta, resolution=spec.position_resolution
+    )
+    return Corpus(workspace_of_chunks(chunks, agent.encoder.tokenizer.count(chunks)), index)
+
+
+@pytest.mark.parametrize("golden", EPISODES, ids=lambda episode: episode["id"])
+def test_episode_equals_the_reference(golden: dict, agents: dict[str, Agent]) -> None:
+    agent = agents[golden["checkpoint"]]
+    corpus = corpus_of(agent, golden["chunks"])
+    steps = [
+        e
+        for e in agent.run(golden["question"], corpus, EpisodeConfig(step_budget=golden["max_steps"]))
+        if isinstance(e, StepTaken)
+    ]
+    assert [step.chunk_id for step in steps] == [step["action"] for step in golden["steps"]]
+    chosen: list[int] = []
+    for step, expected in zip(steps, golden["steps"], strict=True):
+        np.testing.assert_allclose(step.scores.q_values, expected["q_values"], rtol=0, atol=1e-5)
+        assert step.q_value == pytest.approx(expected["q_value"], abs=1e-5)
+        if step.scores.positions is not None:
+            np.testing.assert_allclose(step.scores.positions, expected["positions"], rtol=0, atol=1e-5)
+        order = sorted(chosen) if agent.spec.state_order == "document" else chosen
+        tokens = agent.encoder.state_tokens(golden["question"], [golden["chunks"][i] for i in order])
+        assert tokens.ids == expected["state_token_ids"]
+        chosen.append(step.chunk_id)
+
+
+@pytest.mark.parametrize("golden", EPISODES[:8], ids=lambda episode: episode["id"])
+def test_soft_value_of_the_double_critic(golden: dict, agents: dict[str, Agent]) -> None:
+    """Eq. 4 on each half, over its five best chunks less the chosen ones, halves added: the reference's
+    training value.
+    """
+    agent = agents[golden["checkpoint"]]
+    spec, vectors = agent.spec, agent.encoder.encode_chunks(golden["chunks"])
+    chosen: list[int] = []
+    for expected in golden["steps"]:
+        order = sorted(chosen) if spec.state_order == "document" else chosen
+        state = agent.encoder.encode_states(
+            [agent.encoder.state_tokens(golden["question"], [golden["chunks"][i] for i in order])]
+        )[0]
+        positions = on_grid(
+            chunk_positions(spec, np.array([0, len(vectors)]), chosen), spec.position_resolution
+        )
+        products = turn(vectors, positions, halves=spec.halves, theta=spec.rope_theta) * state
+        halves = products.reshape(len(vectors), 2, -1).sum(-1)
+        # The reference takes the five best of ALL chunks and drops the chosen ones among them afterwards;
+        # ours drops them first. Where that leaves a half with none, its number is an underflow guard and not
+        # a value.
+        everything, available = np.ones(len(halves), bool), np.array(expected["available"])
+        masks = [
+            np.isin(np.arange(len(halves)), candidates(half, everything, 5)) & available for half in halves.T
+        ]
+        if all(mask.any() for mask in masks):
+            value = sum(state_value(half, mask, 0.01) for half, mask in zip(halves.T, masks, strict=True))
+            assert value == pytest.approx(expected["soft_value_top5"], abs=1e-5)
+        chosen.append(expected["action"])
+
+
+def test_batching_changes_nothing(agents: dict[str, Agent]) -> None:
+    agent = agents["relative10"]
+    golden = [episode for episode in EPISODES if episode["checkpoint"] == "relative10"]
+    config = EpisodeConfig(step_budget=2, temperature=0.05, seed=3)
+    episodes = [Episode(e["question"], corpus_of(agent, e["chunks"]), config, id=e["id"]) for e in golden]
+    together: dict[int, list[int]] = {i: [] for i in range(len(episodes))}
+    for i, event in agent.run_batch(episodes):
+        if isinstance(event, StepTaken):
+            together[i].append(event.chunk_id)
+    alone = [
+        [e.chunk_id for _, e in agent.run_batch([episode]) if isinstance(e, StepTaken)]
+        for episode in episodes
+    ]
+    assert list(together.values()) == alone

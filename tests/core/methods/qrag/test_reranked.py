@@ -1,0 +1,293 @@
+"""A reranker's part of Q: only the best chunks have it, it is the same in every step, and it is shown as a
+part.
+"""
+
+from __future__ import annotations
+
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from pydantic import ValidationError
+
+from core.base.config import EpisodeConfig
+from core.encode.checkpoint import (
+    CheckpointSpec,
+    read_spec,
+    write_spec,
+)
+from core.encode.encoder import DualEncoder
+from core.encode.engine import ENGINE_VARIABLE
+from core.encode.reranker import (
+    CHUNK_TOKENS,
+    HEAD_FILE,
+    LARGEST_ODDS,
+    QUESTION_TOKENS,
+    RERANKER_FOLDER,
+    STATE_WINDOW,
+    WINDOW,
+    Reranker,
+    pair,
+)
+from core.base.errors import BadCheckpoint, BadRequest
+from core.base.events import fold
+from core.views.figures import parts_figure
+from core.methods.qrag.agent import Agent, Episode
+from core.methods.qrag.reranked import FURTHER, parts_beside, read_best, rerank_parts
+from tests.core.conftest import CorpusOf
+from tests.reranker import add_reranker
+
+CHUNKS = [
+    f"The {thing} was left in the {place}."
+    for thing, place in zip(["milk", "apple", "football", "lamp", "letter"], "abcde", strict=True)
+]
+QUERY = "Where is the milk?"
+
+
+@pytest.fixture
+def served(folder: Path, tmp_path: Path) -> Path:
+    """The same agent with vectors in half precision, as ours have them, so that either engine may serve it."""
+    made = Path(shutil.copytree(folder, tmp_path / "served"))
+    write_spec(made, read_spec(made).model_copy(update={"vectors": "float16"}))
+    return made
+
+
+@pytest.fixture(scope="module")
+def folder(tiny_checkpoints: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = Path(shutil.copytree(tiny_checkpoints["none"], tmp_path_factory.mktemp("reranked") / "agent"))
+    add_reranker(made)
+    return made
+
+
+def test_the_best_chunks_are_read_again_and_all_steps_agree(
+    folder: Path, tiny_checkpoints: dict[str, Path], corpus_of: CorpusOf
+) -> None:
+    encoder, plain = DualEncoder(folder, "cpu"), DualEncoder(tiny_checkpoints["none"], "cpu")
+    plain.spec = plain.spec.model_copy(update={"reads_choices": False})
+    corpus, config = corpus_of(encoder, CHUNKS), EpisodeConfig(step_budget=4)
+    trace, without = (fold(Agent(one).run(QUERY, corpus, config)) for one in (encoder, plain))
+    best = np.argsort(-without.steps[0].scores.q_values, kind="stable")[:3]
+    assert encoder.reranker is not None
+    wanted = np.zeros(len(CHUNKS), np.float32)
+    odds = encoder.reranker.log_odds(QUERY, [CHUNKS[i] for i in best])
+    wanted[best] = 0.5 * (odds - odds.min())
+    assert len({round(float(part), 6) for part in wanted[best]}) > 1, "they are told apart"
+    for step in trace.steps:
+        np.testing.assert_allclose(step.scores.q_values - without.steps[0].scores.q_values, wanted, atol=1e-5)
+        assert step.reranked_q == pytest.approx(float(wanted[step.chunk_id]), abs=1e-6)
+        assert step.content_q + step.reranked_q == pytest.approx(step.q_value, abs=1e-5)
+    assert [bar["name"] for bar in parts_figure(trace)["data"]] == ["content", "reranker"]
+    assert encoder.fingerprint != plain.fingerprint
+    assert encoder.vector_fingerprint == plain.vector_fingerprint, "chunks are embedded as before"
+
+
+@pytest.mark.parametrize(
+    ("belonging", "wanted"),
+    [
+        ((), 12 + FURTHER),
+        ((0, 3), 12 + FURTHER),
+        ((14,), 16 + FURTHER),
+        ((15, 17, 22), 24 + FURTHER),
+        ((20,), 12 + FURTHER),
+        ((15, 19, 23, 27), 30),
+    ],
+)
+def test_more_is_read_as_long_as_it_changes_what_leads(belonging: tuple[int, ...], wanted: int) -> None:
+    """Twelve, then four more at a time, of thirty chunks of falling Q."""
+    odds = np.full(30, -3, np.float32)
+    odds[list(belonging)] = 5
+    asked: list[int] = []
+
+    def read(chunk_ids: np.ndarray) -> np.ndarray:
+        asked.extend(chunk_ids.tolist())
+        return odds[chunk_ids - 100]
+
+    spec = CheckpointSpec(name="x", trained=True, rerank_weight=0.3, rerank_pool=30, rerank_first=12)
+    pool, q_values = 100 + np.arange(30), 1 - np.arange(30, dtype=np.float32) / 100
+    borders = np.array([0, 200])
+    reranked = read_best(read, pool, q_values, borders, spec)
+    assert asked == reranked.chunk_ids.tolist() == pool[:wanted].tolist(), "each is read once"
+    np.testing.assert_allclose(reranked.parts, rerank_parts(odds[:wanted], 0.3))
+    whole = read_best(read, pool, q_values, borders, spec.model_copy(update={"rerank_first": None}))
+    assert len(whole.chunk_ids) == 30
+    few = read_best(read, pool[:5], q_values[:5], borders, spec)
+    assert few.chunk_ids.tolist() == pool[:5].tolist()
+
+
+def test_chunks_next_to_one_that_belongs_get_a_share() -> None:
+    ids, parts = np.array([7, 3, 8, 6, 20]), np.array([3, 1, 0, 2, 5], np.float32)
+    assert parts_beside(ids, parts, np.array([0, 30])).tolist() == [2, 0, 3, 3, 0]
+    assert parts_beside(ids, parts, np.array([0, 7, 30])).tolist() == [0, 0, 3, 0, 0], "another document"
+    spec = CheckpointSpec(
+        name="x", trained=True, rerank_weight=0.5, rerank_pool=5, rerank_beside=0.25, step_budget=2
+    )
+    odds = dict(zip(ids.tolist(), [2.0, -2, -4, 0, 6], strict=True))
+    reranked = read_best(
+        lambda asked: np.array([odds[i] for i in asked.tolist()], np.float32),
+        ids,
+        np.zeros(5, np.float32),
+        np.array([0, 30]),
+        spec,
+    )
+    assert reranked.parts.tolist() == [3 + 0.25 * 2, 1, 0.25 * 3, 2 + 0.25 * 3, 5]
+
+
+def test_a_question_is_read_again_once(folder: Path, corpus_of: CorpusOf) -> None:
+    agent = Agent(DualEncoder(folder, "cpu"))
+    corpus, config = corpus_of(agent.encoder, CHUNKS), EpisodeConfig(step_budget=2)
+    asked = Episode(QUERY, corpus, config)
+    assert agent.reads_again(asked)
+    fold(agent.run(QUERY, corpus, config))
+    assert not agent.reads_again(replace(asked, config=config.with_(step_budget=4, temperature=0.5)))
+    assert agent.reads_again(replace(asked, query="Where is the lamp?"))
+    assert agent.reads_again(replace(asked, config=config.with_(searched=((0, 2),))))
+    with pytest.raises(BadRequest, match="step budget 9"):
+        agent.reads_again(replace(asked, config=config.with_(step_budget=9)))
+
+
+@pytest.mark.parametrize(("engine", "made"), [("torch", "_pass"), ("openvino", "_compiled")])
+def test_a_first_run_makes_nothing_that_a_warm_encoder_has(
+    served: Path, corpus_of: CorpusOf, monkeypatch: pytest.MonkeyPatch, engine: str, made: str
+) -> None:
+    monkeypatch.setenv(ENGINE_VARIABLE, engine)
+    encoder, runs = DualEncoder(served, "cpu"), []
+    corpus = corpus_of(encoder, CHUNKS)
+
+    def parts() -> tuple[object, ...]:
+        assert encoder.reranker is not None
+        return encoder.reranker, vars(encoder.reranker._engine)[made], vars(encoder._states)["_pass"]
+
+    def warm(_: int) -> tuple[object, ...]:
+        encoder.warm_up()
+        runs.append(fold(Agent(encoder).run(QUERY, corpus, EpisodeConfig(step_budget=1))))
+        return parts()
+
+    with ThreadPoolExecutor(4) as threads:
+        assert set(threads.map(warm, range(4))) == {parts()}
+    assert len({run.chosen for run in runs}) == 1
+
+
+def test_a_review_counts_it_too(folder: Path, corpus_of: CorpusOf) -> None:
+    encoder = DualEncoder(folder, "cpu")
+    trace = fold(
+        Agent(encoder).run(
+            QUERY, corpus_of(encoder, CHUNKS), EpisodeConfig(step_budget=2, review_threshold=-10.0)
+        )
+    )
+    assert trace.stopped.review == pytest.approx([step.q_value for step in trace.steps], abs=1e-5)
+
+
+def test_what_was_chosen_is_read_before_each_chunk(folder: Path, tmp_path: Path, corpus_of: CorpusOf) -> None:
+    reading = Path(shutil.copytree(folder, tmp_path / "reading"))
+    write_spec(
+        reading, read_spec(reading).model_copy(update={"reads_choices": True, "state_order": "choice"})
+    )
+    encoder = DualEncoder(reading, "cpu")
+    agent, corpus, reranker = Agent(encoder), corpus_of(encoder, CHUNKS), encoder.reranker
+    assert reranker is not None
+    asked = Episode(QUERY, corpus, EpisodeConfig(step_budget=3))
+    trace = fold(agent.run(QUERY, corpus, asked.config))
+    for step in trace.steps:
+        chosen = trace.chosen[: step.step - 1]
+        texts = [CHUNKS[i] for i in chosen]
+        (state,) = encoder.encode_states([encoder.state_tokens(QUERY, texts)])
+        plain = corpus.index.q_values(state, np.zeros(len(corpus)))
+        pool = [i for i in np.argsort(-plain, kind="stable").tolist() if i not in chosen][:3]
+        odds = reranker.log_odds(QUERY, [CHUNKS[i] for i in pool], texts)
+        wanted = np.zeros(len(corpus), np.float32)
+        wanted[pool] = 0.5 * (odds - odds.min())
+        np.testing.assert_allclose(step.scores.q_values - plain, wanted, atol=1e-5)
+        assert not agent.reads_again(replace(asked, prefix=chosen))
+    beside, alone = (reranker.log_odds(QUERY, CHUNKS[:1], chosen)[0] for chosen in (CHUNKS[1:2], ()))
+    assert abs(beside - alone) > 1e-6, "what was chosen tells"
+    review = fold(agent.run(QUERY, corpus, asked.config.with_(review_threshold=-10.0))).stopped.review
+    others = agent.look([(asked, trace.chosen[:2])])[0].scores.q_values
+    assert review[2] == pytest.approx(float(others[trace.chosen[2]]), abs=1e-5)
+
+
+def test_chosen_chunks_share_what_is_left_of_the_window(folder: Path) -> None:
+    tokenizer = DualEncoder(folder, "cpu").tokenizer
+    query, chunk, chosen = [5] * 90, [7] * 300, [[8] * 400, [9] * 10, [8] * 400]
+    tokens, n_first = pair(tokenizer, query, chunk, STATE_WINDOW, chosen)
+    assert len(tokens) <= STATE_WINDOW
+    assert tokens.count(5) == QUESTION_TOKENS
+    assert tokens[n_first:] == [*chunk[:CHUNK_TOKENS], tokenizer.sep_id]
+    assert tokens.count(9) == 10
+    assert tokens.count(8) == 2 * ((STATE_WINDOW - (QUESTION_TOKENS + 2) - CHUNK_TOKENS - 4) // 3)
+    assert pair(tokenizer, query, chunk)[0] == pair(tokenizer, query, chunk, WINDOW, ())[0]
+
+
+def test_a_text_has_the_same_part_beside_others_and_alone(folder: Path) -> None:
+    reranker = DualEncoder(folder, "cpu").reranker
+    assert reranker is not None
+    together = reranker.log_odds(QUERY, [*CHUNKS, "word " * 900])
+    alone = [float(reranker.log_odds(QUERY, [text])[0]) for text in CHUNKS]
+    np.testing.assert_allclose(together[:-1], alone, atol=1e-5)
+    assert (np.abs(together) <= LARGEST_ODDS).all()
+    assert reranker.log_odds(QUERY, []).shape == (0,)
+    assert rerank_parts(reranker.log_odds(QUERY, []), 0.5).shape == (0,)
+
+
+def test_a_few_texts_keep_all_threads_busy(folder: Path) -> None:
+    reranker = DualEncoder(folder, "cpu").reranker
+    assert reranker is not None
+    pairs, engine = [([5] * n, 2) for n in (40, 41, 40, 39)], reranker._engine
+    for at_once, sizes in ((1, [4]), (2, [2, 2]), (8, [1, 1, 1, 1])):
+        engine.at_once = at_once
+        assert [len(places) for places, _ in reranker._batches(pairs)] == sizes
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize(("dtype", "bound"), [(torch.float32, 1e-5), (torch.bfloat16, 0.1)])
+def test_both_engines_read_alike(
+    served: Path, monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype, bound: float
+) -> None:
+    """Several batches under way in several threads; the base reads segments."""
+    spec, tokenizer = read_spec(served), DualEncoder(served, "cpu").tokenizer
+    readers = []
+    for engine in ("torch", "openvino"):
+        monkeypatch.setenv(ENGINE_VARIABLE, engine)
+        readers.append(Reranker(served, spec, tokenizer, torch.device("cpu"), dtype))
+    texts = [*CHUNKS, *("The milk is there. " * n for n in range(1, 60))]
+    ours, theirs = (reader.log_odds(QUERY, texts) for reader in readers)
+    if dtype == torch.float32:
+        assert np.ptp(ours) > 100 * bound, "texts are told apart"
+    np.testing.assert_allclose(theirs, ours, atol=bound)
+    with ThreadPoolExecutor(4) as threads:
+        for odds in threads.map(lambda _: readers[1].log_odds(QUERY, texts), range(8)):
+            np.testing.assert_array_equal(odds, theirs)
+
+
+def test_a_pair_is_cut_to_the_window(folder: Path) -> None:
+    tokenizer = DualEncoder(folder, "cpu").tokenizer
+    tokens, n_question = pair(tokenizer, [7] * 100, [8] * 100, window=96)
+    assert (len(tokens), n_question) == (96, QUESTION_TOKENS + 2)
+    assert (tokens[0], tokens[n_question - 1], tokens[-1]) == (
+        tokenizer.cls_id,
+        tokenizer.sep_id,
+        tokenizer.sep_id,
+    )
+    assert pair(tokenizer, [7], [8]) == ([tokenizer.cls_id, 7, tokenizer.sep_id, 8, tokenizer.sep_id], 3)
+
+
+def test_a_reranker_that_can_t_be_used_is_one_sentence(folder: Path, tmp_path: Path) -> None:
+    broken = Path(shutil.copytree(folder, tmp_path / "broken"))
+    (broken / RERANKER_FOLDER / HEAD_FILE).write_bytes(b"nothing")
+    with pytest.raises(
+        BadCheckpoint,
+        match=r"head\.safetensors of the reranker of checkpoint .* is no readable safetensors file",
+    ):
+        _ = DualEncoder(broken, "cpu").reranker
+    (broken / RERANKER_FOLDER / HEAD_FILE).unlink()
+    with pytest.raises(BadCheckpoint, match=r"head\.safetensors of the reranker is missing"):
+        DualEncoder(broken, "cpu")
+
+
+def test_only_agents_without_positions_may_have_one() -> None:
+    with pytest.raises(ValidationError, match="read no positions"):
+        CheckpointSpec(name="x", trained=True, rerank_weight=0.2, position_kind="relative")
+    assert CheckpointSpec(name="x", trained=True, rerank_weight=0.2).rerank_pool == 16

@@ -1,0 +1,107 @@
+"""The baselines, with a reader and with a language model."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from core.base.errors import BadRequest
+from core.llm.protocol import LlmError
+from core.methods.sparc.baselines import ATTEMPTS, BASELINES, BaselineTrace, run_baseline
+from core.methods.sparc.build import build_agents
+from core.methods.sparc.events import SparcConfig
+from core.methods.sparc.retrievals import Retrievals
+from tests.core.methods.sparc.conftest import FIRST_HOP, QUESTION, SECOND_HOP, KnowingReader, RoleLlm
+
+LEXICAL = SparcConfig(width=3, k=2, strategies=("bm25",))
+
+
+def asked(
+    name: str,
+    retrievals: Retrievals,
+    llm: RoleLlm | None = None,
+    reader: KnowingReader | None = None,
+    config: SparcConfig = LEXICAL,
+) -> BaselineTrace:
+    agents = build_agents(llm, reader or KnowingReader({"Quillmarsh": 0.9}), config)
+    return run_baseline(name, QUESTION, agents, retrievals, config, llm)
+
+
+def test_a_single_search_misses_the_second_hop_and_reasoning_sentences_find_it(
+    retrievals: Retrievals,
+) -> None:
+    vanilla, ircot = asked("vanilla", retrievals), asked("ircot", retrievals, config=replace(LEXICAL, k=3))
+    assert (vanilla.answer, vanilla.steps[0].query) == ("", QUESTION)
+    assert FIRST_HOP in vanilla.evidence
+    assert SECOND_HOP not in vanilla.evidence
+    assert ircot.answer == "Quillmarsh"
+    assert {FIRST_HOP, SECOND_HOP} <= set(ircot.evidence)
+    assert "Tamsin Orrell" in ircot.steps[0].text
+
+
+def test_the_most_frequent_answer_wins(retrievals: Retrievals) -> None:
+    llm = RoleLlm(answer=[{"answer": "Rome"}, {"answer": "The Quillmarsh"}, {"answer": "quillmarsh"}])
+    trace = asked("parallel", retrievals, llm)
+    assert (trace.answer, len(trace.steps), trace.cost.calls) == ("The Quillmarsh", 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("confidences", "n", "answer"),
+    [((0.2, 0.9), 2, "two"), ((0.2, 0.6, 0.1), ATTEMPTS, "two"), ((0.7,), 1, "one")],
+)
+def test_attempts_go_on_until_one_is_sure(
+    retrievals: Retrievals, confidences: tuple[float, ...], n: int, answer: str
+) -> None:
+    llm = RoleLlm(
+        answer=[{"answer": text} for text in ("one", "two", "three")],
+        confidence=[{"confidence": value} for value in confidences],
+    )
+    trace = asked("sequential", retrievals, llm)
+    assert (trace.answer, len(trace.steps), trace.cost.calls) == (answer, n, 2 * n)
+
+
+def test_thoughts_are_searched_with_until_they_are_finished(retrievals: Retrievals) -> None:
+    llm = RoleLlm(
+        thought=[{"thought": "Tamsin Orrell founded it"}, {"thought": "born in Quillmarsh", "finished": True}]
+    )
+    trace = asked("ircot", retrievals, llm)
+    assert [step.query for step in trace.steps] == [QUESTION, "Tamsin Orrell founded it", QUESTION]
+    assert SECOND_HOP in trace.evidence
+    assert "Tamsin Orrell founded it" in llm.asked("thought")[1]
+
+
+def test_the_last_answer_goes_into_the_next_search(retrievals: Retrievals) -> None:
+    trace = asked("iter-retgen", retrievals, reader=KnowingReader({"Tamsin Orrell": 0.5}))
+    assert [step.query for step in trace.steps] == [QUESTION, f"{QUESTION} Tamsin Orrell"]
+    assert trace.evidence[0] in (FIRST_HOP, SECOND_HOP)
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_every_baseline_runs_without_a_language_model_and_costs_no_call(
+    retrievals: Retrievals, name: str
+) -> None:
+    trace = asked(name, retrievals)
+    assert trace.cost.calls == 0
+    assert trace.agents == "rules and knowing"
+    assert json.loads(json.dumps(trace.to_json()))["method"] == name
+
+
+def test_a_failing_model_and_a_spent_budget_leave_a_trace_with_what_it_cost(retrievals: Retrievals) -> None:
+    answers = [{"answer": "Quillmarsh"}, LlmError("too many requests; wait")]
+    failed = asked("parallel", retrievals, RoleLlm(answer=answers))
+    assert (failed.stop_reason, failed.answer, failed.evidence, failed.cost.calls) == ("failed", "", (), 2)
+    assert failed.cost.prompt_tokens > 0
+    spent = asked(
+        "sequential",
+        retrievals,
+        RoleLlm(confidence={"confidence": 0.1}),
+        config=replace(LEXICAL, max_calls=3),
+    )
+    assert (spent.stop_reason, spent.answer, spent.cost.calls) == ("calls", "", 3)
+
+
+def test_an_unknown_baseline_is_refused(retrievals: Retrievals) -> None:
+    with pytest.raises(BadRequest, match="choose among vanilla, parallel, sequential, ircot, iter-retgen"):
+        asked("magic", retrievals)

@@ -1,0 +1,129 @@
+"""Pooled corpora, rows of SPARC and baselines, and the tables made of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from core.base.errors import BadRequest
+from core.lab.evaluate.rows import row_line
+from core.methods.sparc.build import build_agents
+from core.methods.sparc.evaluation import Ground, SparcVariation, evaluate_sparc
+from core.methods.sparc.events import SparcConfig
+from core.methods.sparc.pooled import pool
+from core.methods.sparc.retrievals import Retrievals
+from core.methods.sparc.rows import SparcRow, read_sparc_rows
+from core.lab.studies.report import markdown
+from core.lab.studies.sparc import sparc
+from core.lab.tasks.example import Example
+from tests.core.methods.sparc.conftest import QUESTION, SECOND_HOP, STORY, KnowingReader, corpus_of_texts
+
+EXAMPLES = (
+    Example("a", "made", QUESTION, (*STORY[:4], STORY[SECOND_HOP]), (2, 4), ("Quillmarsh",)),
+    Example(
+        "b",
+        "made",
+        "What did Jory Hale keep in the hills?",
+        (STORY[3], STORY[5], STORY[7], STORY[4]),
+        (1,),
+        ("bees",),
+    ),
+)
+CONFIG = SparcConfig(width=2, k=2, strategies=("bm25",), first_round="rewrite")
+
+
+@pytest.fixture
+def rows() -> list[SparcRow]:
+    pooled = pool(EXAMPLES, "made", "eval")
+    corpus = corpus_of_texts(pooled.texts)
+    reader = KnowingReader({"Quillmarsh": 0.9, "bees": 0.8})
+    about = {"split": "eval", "seed": 0, "checkpoint": "", "fingerprint": ""}
+    ground = Ground(
+        Retrievals(corpus),
+        corpus,
+        lambda config: build_agents(None, reader, config),
+        None,
+        lambda texts: [len(text.split()) for text in texts],
+        about,
+    )
+    variations = (
+        SparcVariation(method="vanilla", config=CONFIG),
+        SparcVariation(config=CONFIG, depths=(1, 3)),
+    )
+    return list(evaluate_sparc(pooled.examples, variations, ground))
+
+
+def test_paragraphs_are_pooled_once_and_support_is_mapped() -> None:
+    pooled = pool(EXAMPLES, "made", "eval")
+    assert len(pooled.texts) == len(set(pooled.texts)) == 8
+    for before, after in zip(EXAMPLES, pooled.examples, strict=True):
+        assert {before.chunks[row] for row in before.support} == {pooled.texts[row] for row in after.support}
+        assert (after.task, after.chunks) == ("made-pooled", pooled.texts)
+
+
+def test_every_method_has_a_row_a_question_and_at_most_k_chunks(rows: list[SparcRow]) -> None:
+    assert [(row.id, row.method, row.depth) for row in rows] == [
+        ("a", "vanilla", 1),
+        ("b", "vanilla", 1),
+        ("a", "sparc", 1),
+        ("a", "sparc", 3),
+        ("b", "sparc", 1),
+        ("b", "sparc", 3),
+    ]
+    assert all(len(row.evidence) <= CONFIG.k for row in rows)
+    first = {row.method: row for row in rows if row.id == "a"}
+    assert (first["sparc"].em, first["sparc"].stop_reason, first["vanilla"].em) == (1.0, "accepted", 0.0)
+    assert set(first["sparc"].evidence) == set(first["sparc"].support)
+    assert first["sparc"].second_round is not None
+    assert rows[2].second_round is None
+
+
+def test_rows_come_back_from_their_lines(rows: list[SparcRow], tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(map(row_line, rows)), encoding="utf-8")
+    assert read_sparc_rows(path) == rows
+    path.write_text('{"id": "a"}\n', encoding="utf-8")
+    with pytest.raises(BadRequest, match=r"line 1 of rows\.jsonl is no SPARC row"):
+        read_sparc_rows(path)
+
+
+def test_the_report_compares_at_equal_evidence(rows: list[SparcRow]) -> None:
+    report = sparc(rows)
+    text = markdown(report)
+    table = report.tables[0]
+    recall = table.columns.index("paragraph recall")
+    assert [line[1:5] for line in table.rows] == [
+        ("vanilla, bm25", None, None, 2),
+        ("SPARC, bm25, rewritten first round", 2, 1, 2),
+        (*table.rows[2][1:5],),
+    ]
+    assert table.rows[0][table.columns.index("recall against the first line")] is None
+    assert str(table.rows[2][recall]) > str(table.rows[0][recall])
+    stops = next(one for one in report.tables if one.title == "Stops")
+    assert str(stops.rows[0][4]).startswith("1.000")
+    assert str(stops.rows[0][5]).startswith("0.000")
+    assert "over 8 paragraphs" in text
+    assert "ended early" not in text
+    assert "; 1 of the questions ended early" in markdown(
+        sparc([replace(row, stop_reason="failed") if row.id == "b" else row for row in rows])
+    )
+    assert {chart.x_title for chart in report.charts} == {"seconds a question"}
+
+
+def test_wrong_accepted_answers_are_counted(rows: list[SparcRow]) -> None:
+    wrong = [replace(row, accuracy=0.0) if row.id == "b" else row for row in rows if row.method == "sparc"]
+    stops = next(one for one in sparc(wrong).tables if one.title == "Stops")
+    assert str(stops.rows[0][5]).startswith("0.500")
+
+
+def test_nothing_to_study_is_refused() -> None:
+    with pytest.raises(BadRequest, match="there are no rows to study"):
+        sparc([])
+
+
+def test_questions_that_can_t_be_scored_are_refused() -> None:
+    unlabelled = Example("x", "made", QUESTION, STORY, (), ("Quillmarsh",))
+    with pytest.raises(ValueError, match="no support or no answer"):
+        list(evaluate_sparc([unlabelled], (), None))  # type: ignore[arg-type]

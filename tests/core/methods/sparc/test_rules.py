@@ -1,0 +1,253 @@
+"""The rules: which queries, which chunks, which sentences, and when it is enough."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pytest
+
+from core.methods.sparc.agents import BranchResult, Remaining, RewriteTask, SupportedAnswer, Turn
+from core.methods.sparc.events import Note
+from core.methods.sparc.retrievals import Retrievals
+from core.methods.sparc.rules import (
+    CONFIDENT,
+    CONFIDENT_WHEN_COMPLETE,
+    COVERED,
+    ReaderGenerator,
+    RuleEvaluator,
+    RuleManager,
+    RuleRewriter,
+    by_worth,
+    coverage,
+    evidence,
+)
+from core.methods.sparc.words import mentions, names, plain, repeats, title, without_wh, words
+from tests.core.methods.sparc.conftest import FIRST_HOP, QUESTION, SECOND_HOP, STORY, KnowingReader
+
+
+def test_names_that_the_evidence_brings_are_looked_for_with_what_is_still_open(
+    retrievals: Retrievals,
+) -> None:
+    task = RewriteTask(QUESTION, Note("", (FIRST_HOP,)), 1, ("bm25",), (QUESTION,))
+    rewrites, cost = RuleRewriter().rewrite(task, Turn(retrievals))
+    assert rewrites[0].query == "Tamsin Orrell town founder born"
+    assert rewrites[0].strategy == "bm25"
+    assert "rules: Tamsin Orrell stands in chunk 2" in rewrites[0].reason
+    assert cost.calls == 0
+
+
+def test_queries_complement_each_other_and_nothing_is_asked_twice(retrievals: Retrievals) -> None:
+    asked = (QUESTION, "Tamsin Orrell born")
+    task = RewriteTask(QUESTION, Note("", (FIRST_HOP, 3, 0)), 3, ("bm25", "dense"), asked)
+    rewrites, _ = RuleRewriter().rewrite(task, Turn(retrievals))
+    assert len({(one.query, one.strategy) for one in rewrites}) == 3
+    assert not any(one.query.startswith("Tamsin Orrell") for one in rewrites)
+    assert rewrites[0].query.startswith("Olive Penn")
+
+
+def test_without_evidence_each_name_of_the_question_is_a_query(retrievals: Retrievals) -> None:
+    task = RewriteTask("Was the Red Lantern older than the Harbour Gate?", Note(), 3, ("bm25", "dense"))
+    rewrites, _ = RuleRewriter().rewrite(task, Turn(retrievals))
+    assert [(one.query, one.strategy) for one in rewrites[:2]] == [
+        ("Red Lantern older", "bm25"),
+        ("Harbour Gate older", "bm25"),
+    ]
+    assert rewrites[2].query == task.question
+
+
+def test_linked_chunks_are_worth_more_than_those_that_share_a_word(retrievals: Retrievals) -> None:
+    found = [7, 5, 4, SECOND_HOP, FIRST_HOP, FIRST_HOP]
+    order = [chunk_id for chunk_id, _ in by_worth(QUESTION, found, retrievals)]
+    assert order[0] == FIRST_HOP
+    assert order.index(SECOND_HOP) < order.index(5)
+    assert sorted(order) == [2, 4, 5, 6, 7]
+
+
+def test_a_note_is_small_and_keeps_what_is_worth_most(retrievals: Retrievals) -> None:
+    manager, turn = RuleManager(2), Turn(retrievals)
+    found = retrievals.search("bm25", QUESTION, 5)
+    first, _ = manager.update(QUESTION, QUESTION, Note(), found, turn)
+    assert len(first.chunk_ids) == 2
+    assert first.chunk_ids[0] == FIRST_HOP
+    assert "founded by Tamsin Orrell" in first.text
+    later, _ = manager.update(
+        QUESTION, "Tamsin Orrell", first, retrievals.search("bm25", "Tamsin Orrell", 1), turn
+    )
+    assert later.chunk_ids[0] == FIRST_HOP
+    unchanged, _ = manager.update(QUESTION, "hills", later, retrievals.search("bm25", "hills", 2), turn)
+    assert unchanged == later
+
+
+def test_merged_notes_hold_each_chunk_once_within_the_bound(retrievals: Retrievals) -> None:
+    branches = [
+        BranchResult(i, "", Note("", ids), "", None, (), "continue")
+        for i, ids in enumerate([(FIRST_HOP, 7), (SECOND_HOP, FIRST_HOP)], start=1)
+    ]
+    note, weighed, _ = RuleManager(2).merge(QUESTION, branches[0], branches[1:], Turn(retrievals))
+    assert note.chunk_ids == (FIRST_HOP, SECOND_HOP)
+    assert [one.chunk_id for one in weighed] == [FIRST_HOP, SECOND_HOP, 7]
+    assert sorted((one.worth for one in weighed), reverse=True) == [one.worth for one in weighed]
+
+
+def test_the_surest_answer_on_the_fuller_note_is_the_best_branch(retrievals: Retrievals) -> None:
+    poor = BranchResult(1, "", Note("", (7,)), "hills", 0.6, (7,), "continue")
+    good = BranchResult(
+        2, "", Note("", (FIRST_HOP, SECOND_HOP)), "Quillmarsh", 0.6, (SECOND_HOP,), "continue"
+    )
+    none = BranchResult(3, "", Note("", (FIRST_HOP, SECOND_HOP)), "", 0.99, (), "continue")
+    best, reason, _ = RuleManager(2).select(QUESTION, [poor, good, none], Turn(retrievals))
+    assert best == 2
+    assert reason.startswith("rules: ")
+
+
+@dataclass
+class Agent:
+    """Sources of which the agent's view counts: what it needs, by default both chunks."""
+
+    remaining: Remaining | None
+    needs: tuple[int, ...] | None = (FIRST_HOP, SECOND_HOP)
+
+    def needed(self, *_: object) -> tuple[int, ...] | None:
+        return self.needs
+
+    def left_to_find(self, *_: object) -> Remaining | None:
+        return self.remaining
+
+    def text(self, chunk_id: int) -> str:
+        return STORY[chunk_id]
+
+    def rarity(self, _: str) -> float:
+        return 1.0
+
+
+NOTHING_LEFT, SOMETHING_LEFT = Remaining(3, 0.1, 0.3), Remaining(3, 0.4, 0.3)
+
+
+@pytest.mark.parametrize(
+    ("answer", "confidence", "remaining", "verdict", "why"),
+    [
+        (
+            "Quillmarsh",
+            CONFIDENT_WHEN_COMPLETE,
+            NOTHING_LEFT,
+            "stop",
+            "would take nothing more (Q 0.10, threshold 0.30)",
+        ),
+        ("Quillmarsh", CONFIDENT_WHEN_COMPLETE - 0.01, NOTHING_LEFT, "continue", "less than"),
+        ("Quillmarsh", 0.99, SOMETHING_LEFT, "continue", "would still take chunk 3"),
+        ("", 0.99, NOTHING_LEFT, "continue", "no answer"),
+    ],
+)
+def test_it_stops_when_the_evidence_is_complete_and_the_reader_sure_enough(
+    answer, confidence, remaining, verdict, why
+) -> None:  # type: ignore[no-untyped-def]
+    judged, reason, _ = RuleEvaluator().judge(
+        QUESTION, "", SupportedAnswer(answer, confidence, ()), Note("", (FIRST_HOP,)), Turn(Agent(remaining))
+    )  # type: ignore[arg-type]
+    assert judged == verdict
+    assert why in reason
+
+
+def test_an_agent_alone_does_not_make_evidence_complete() -> None:
+    """It would add nothing to a chunk that holds hardly a word of the question."""
+    beside = Agent(NOTHING_LEFT, needs=(7,))
+    verdict, reason, _ = RuleEvaluator().judge(
+        QUESTION, "", SupportedAnswer("hills", 0.99, ()), Note("", (7,)), Turn(beside)
+    )  # type: ignore[arg-type]
+    assert (verdict, "of what is asked" in reason) == ("continue", True)
+
+
+def test_without_an_agent_it_stops_when_most_of_what_is_asked_is_there(retrievals: Retrievals) -> None:
+    whole, beside = Note("", (FIRST_HOP, SECOND_HOP)), Note("", (7,))
+    assert (
+        evidence(QUESTION, whole.chunk_ids, retrievals).covered
+        >= COVERED
+        > evidence(QUESTION, beside.chunk_ids, retrievals).covered
+    )
+    for note, sure, wanted in (
+        (whole, CONFIDENT, "stop"),
+        (whole, CONFIDENT - 0.01, "continue"),
+        (beside, 0.99, "continue"),
+    ):
+        verdict, reason, _ = RuleEvaluator().judge(
+            QUESTION, "", SupportedAnswer("Quillmarsh", sure, ()), note, Turn(retrievals)
+        )
+        assert (verdict, "of what is asked" in reason) == (wanted, True)
+
+
+def test_complete_evidence_wins_over_a_surer_reader() -> None:
+    sure = BranchResult(1, "", Note("", (7,)), "hills", 0.97, (7,), "continue")
+    both = (FIRST_HOP, SECOND_HOP)
+    whole = BranchResult(2, "", Note("", both), "Quillmarsh", 0.5, both, "stop")
+
+    class Two(Agent):
+        def needed(self, _: str, chunk_ids: Sequence[int]) -> tuple[int, ...]:  # type: ignore[override]
+            return tuple(chunk_ids)
+
+        def left_to_find(self, _: str, known: Sequence[int]) -> Remaining:  # type: ignore[override]
+            return NOTHING_LEFT if FIRST_HOP in known else SOMETHING_LEFT
+
+    best, reason, _ = RuleManager(2).select(QUESTION, [sure, whole], Turn(Two(None)))  # type: ignore[arg-type]
+    assert best == 2
+    assert reason.startswith("rules: the agent would add nothing, its chunks hold")
+
+
+def test_branches_that_agree_outvote_one_that_does_not(retrievals: Retrievals) -> None:
+    note = Note("", (FIRST_HOP, SECOND_HOP))
+    told = [("Sallowfield", 0.7), ("Quillmarsh", 0.5), ("quillmarsh", 0.5)]
+    candidates = [
+        BranchResult(i, "", note, answer, sure, (), "continue")
+        for i, (answer, sure) in enumerate(told, start=1)
+    ]
+    assert RuleManager(2).select(QUESTION, candidates, Turn(retrievals))[0] == 2
+
+
+def test_the_reader_reads_what_the_agent_needs_and_never_answers_with_the_question() -> None:
+    turn = Turn(Agent(NOTHING_LEFT, (SECOND_HOP, FIRST_HOP)))  # type: ignore[arg-type]
+    reading, _ = ReaderGenerator(KnowingReader({"Harbour Gate": 0.9, "Quillmarsh": 0.5})).answer(
+        QUESTION, Note("", (0, FIRST_HOP, SECOND_HOP)), turn
+    )
+    assert (reading.answer, reading.citations) == ("Quillmarsh", (SECOND_HOP,))
+    repeated, _ = ReaderGenerator(KnowingReader({"Blue Lantern": 0.97})).answer(
+        QUESTION, Note("", (FIRST_HOP,)), turn
+    )
+    assert (repeated.answer, repeated.citations) == ("", ())
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "is_repeat"),
+    [
+        ("Where was the blanket before the chapel?", "the chapel", True),
+        ("Where was the blanket before the chapel?", "stable", False),
+        ("Where was the blanket before the chapel?", "Chapel Hill", False),
+        ("Who is older, Ann or Tom?", "Tom", False),
+        ("Between Ann and Tom, who is older?", "Ann", False),
+        ("Is Ann older?", "no", False),
+        ("Where is Ann?", "", False),
+    ],
+)
+def test_an_answer_that_repeats_the_question(question: str, answer: str, *, is_repeat: bool) -> None:
+    assert repeats(question, answer) is is_repeat
+
+
+def test_coverage_is_a_share(retrievals: Retrievals) -> None:
+    assert coverage(QUESTION, QUESTION, retrievals) == pytest.approx(1)
+    assert coverage(QUESTION, "", retrievals) == coverage("the of?", STORY[0], retrievals) == 0
+
+
+def test_words_names_and_titles() -> None:
+    assert words("Who wrote the book of the year, and when?") == ["wrote", "book", "year"]
+    assert without_wh("In which year was Ada born?") == "In year was Ada born?"
+    assert without_wh("who is it?") == "who is it?"
+    assert names(
+        "The poet Emily Bronte was born in Thornton. She lived in the West Riding of Yorkshire."
+    ) == [
+        "Emily Bronte",
+        "Thornton",
+        "West Riding of Yorkshire",
+    ]
+    assert title(STORY[0]) == "Harbour Gate"
+    assert title("It was late.") == ""
+    assert mentions(plain("She met Vitellius in 69."), "Vitellius (emperor)")
+    assert not mentions(plain("Vitelliusville"), "Vitellius")

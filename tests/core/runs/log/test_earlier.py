@@ -1,0 +1,68 @@
+"""A log and an export that an earlier version made (November 2026, migrations up to 9) are read, listed,
+replayed and exported.
+
+`earlier/log.duckdb.xz` holds two runs of agents and one of SPARC over eight sentences, made by that version's
+commands `trace` and `sparc`; `earlier/runs.jsonl` is what its `runs export` made of them.
+"""
+
+from __future__ import annotations
+
+import lzma
+from pathlib import Path
+
+import pytest
+
+from core.runs.again.replay import replay_run
+from core.encode.encoder import load_encoder
+from core.runs.export.runs import export_runs
+from core.runs.log import ExperimentLog, import_runs
+from core.methods.sparc.trace import SparcTrace
+
+EARLIER = Path(__file__).parent / "earlier"
+METHODS = ["sparc", "qrag", "qrag"]
+
+
+@pytest.fixture
+def earlier(path: Path) -> Path:
+    path.write_bytes(lzma.decompress((EARLIER / "log.duckdb.xz").read_bytes()))
+    return path
+
+
+def test_its_runs_are_listed_and_read(earlier: Path) -> None:
+    with ExperimentLog.open(earlier) as log:
+        rows = log.search(owner=None).rows
+        runs = [log.get(row.run_id) for row in rows]
+        sentences = log.documents(rows[2].run_id)[0].table
+        version = log.read(lambda con: con.execute("SELECT max(version) FROM migrations").fetchone())
+    assert version is not None
+    assert version[0] > 9
+    assert [row.method for row in rows] == METHODS
+    assert [run.trace.chosen for run in runs[1:]] == [(4, 2), (5, 2)]
+    assert all(step.scores is not None for run in runs[1:] for step in run.trace.steps)
+    assert [run.details["answer"]["text"] for run in runs[::2]] == ["garden", "garden"]
+    branches = SparcTrace.from_json(runs[0].details["sparc"])
+    assert (len(branches.rounds), branches.answer) == (1, "garden")
+    assert sentences is not None
+    assert len(sentences) == 8
+
+
+def test_its_export_is_what_today_s_would_be_and_comes_in(earlier: Path, tmp_path: Path) -> None:
+    export = EARLIER / "runs.jsonl"
+    with ExperimentLog.open(earlier) as log:
+        ids = [row.run_id for row in log.search(owner=None).rows]
+        pages = export_runs(log, ids, "html", tmp_path / "pages")
+        assert len(list(pages.iterdir())) == 3
+        again = export_runs(log, ids, "json", tmp_path / "again")
+        assert sorted(again.read_text("utf-8").splitlines()) == sorted(export.read_text("utf-8").splitlines())
+    with ExperimentLog.open(tmp_path / "new.duckdb") as log:
+        assert import_runs(log, export) == 3
+        assert [row.method for row in log.search(owner=None).rows] == METHODS
+
+
+def test_its_run_is_made_again(earlier: Path) -> None:
+    with ExperimentLog.open(earlier) as log:
+        row = log.search(owner=None).rows[2]
+        run, documents = log.get(row.run_id), log.documents(row.run_id)
+    replay = replay_run(run, documents, load_encoder(run.record.checkpoint, "cpu"))
+    assert replay.same_weights
+    assert replay.report.same_choices
