@@ -13,7 +13,9 @@ from functools import cached_property
 from pathlib import Path
 
 from app.settings import Settings
-from core.methods.choice import Choice, choose, method_of
+from core.base.errors import BadCheckpoint, BadRequest
+from core.base.home import home
+from core.base.types import Document
 from core.encode.checkpoint import (
     SPEC_FILE,
     CheckpointSpec,
@@ -24,10 +26,8 @@ from core.encode.checkpoint import (
 )
 from core.encode.encoder import DualEncoder
 from core.encode.turns import urgent
-from core.base.errors import BadCheckpoint, BadRequest
-from core.base.home import home
+from core.methods.choice import Choice, choose, method_of
 from core.methods.qrag.agent import Agent
-from core.base.types import Document
 
 _logger = logging.getLogger(__name__)
 

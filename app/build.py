@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import gradio as gr
@@ -36,12 +35,12 @@ from app.signing_in import SIGN_IN_HINT, Guesses, sign_in
 from app.theme import build_theme
 from app.visitors import RETENTION
 from core.base.errors import BadRequest
+from core.base.home import ASSETS
 from core.ingest.limits import MAX_FILE_BYTES
 from core.runs.log import new_run_id
 
 QUEUE_SIZE = 64
 """Events that may wait in all."""
-ASSETS = Path(__file__).resolve().parents[1] / "assets"
 STYLES = [ASSETS / name for name in ("theme.css", "app.css", "strip.css", "sparc.css", "evidence.css")]
 
 

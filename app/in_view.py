@@ -14,21 +14,21 @@ import numpy as np
 
 from core.answer.cited import CitedAnswer
 from core.answer.evidence import EvidenceAnswer
-from core.lab.evaluate.completeness import completeness
 from core.base.config import EpisodeConfig
-from core.views.draw.strip import colour_scale
-from core.encode.checkpoint import CheckpointSpec
 from core.base.errors import BadRequest
 from core.base.events import StepScores, Trace
+from core.base.types import Workspace
 from core.corpus.index import Corpus
+from core.encode.checkpoint import CheckpointSpec
+from core.lab.evaluate.completeness import completeness
 from core.methods.protocol import Method
 from core.methods.qrag.agent import Agent
 from core.methods.qrag.positions import Interval, chunk_positions, intervals
-from core.views.report import trace_json
 from core.methods.registry import facts_of
-from core.base.types import Workspace
 from core.runs.whatif.cuts import TextSpan
 from core.runs.whatif.diagnosis import Diagnosis
+from core.views.draw.strip import colour_scale
+from core.views.report import trace_json
 
 
 @dataclass(frozen=True)

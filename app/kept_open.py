@@ -21,8 +21,8 @@ from app.visitors import DOCUMENTS_OPEN, check_known
 from core.base.config import ChunkConfig
 from core.base.errors import LogError
 from core.base.home import cache_folder, keep_arrays, kept_arrays
-from core.runs.log.blobs import decode_table, encode_table
 from core.base.types import Document, Workspace
+from core.runs.log.blobs import decode_table, encode_table
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ from app.kept_open import keep_documents
 from app.recent import Recent
 from app.visitors import DOCUMENTS_OPEN, Allowance
 from core.base.config import ChunkConfig, EpisodeConfig
+from core.base.types import Document, Workspace
 from core.corpus.opening import Embedded, OnPart, Opened, Progress, index_workspace, open_corpus
 from core.methods.qrag.agent import Agent
-from core.base.types import Document, Workspace
 
 MAX_CORPORA_BYTES = 4 * 2**30
 """Memory for open documents; the least recently used one goes first and is opened again from the caches."""

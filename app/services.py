@@ -24,24 +24,24 @@ from app.language_models import LanguageModels
 from app.library import Library
 from app.settings import Settings
 from app.visitors import RETENTION, RUNS_IN_FLIGHT, check_known, check_steps, n_values
-from core.runs.again.records import log_trace, run_record, set_detail
-from core.runs.again.replay import workspace_of_run
 from core.answer.cited import CitedAnswer, cited_answer
 from core.answer.evidence import EvidenceAnswer, answer_evidence, found_order
 from core.answer.metadata import metadata_json, metadata_lines
 from core.answer.protocol import Reader
+from core.base.config import SETS
 from core.base.errors import BadRequest, Cancelled, LogError, UserError
 from core.base.events import RunStarted, StepScores, StepTaken, Stopped, Trace
 from core.base.home import cache_bytes, trim_caches
+from core.base.types import Workspace
+from core.corpus.opening import Progress
 from core.llm.protocol import Llm
+from core.methods.qrag.agent import Agent
+from core.methods.sparc.retriever import SPARC
+from core.runs.again.records import log_trace, run_record, set_detail
+from core.runs.again.replay import workspace_of_run
 from core.runs.log import Evaluation, ExperimentLog, InboxLog, RunLog, default_log_path, expire, open_log
 from core.runs.log.marks import MarkedQuestion, list_questions, relabel_run
 from core.runs.log.records import FinalStatus, known_answer_of, label_of, now, support_of, was_marked
-from core.corpus.opening import Progress
-from core.methods.qrag.agent import Agent
-from core.methods.resrag.action import SETS
-from core.methods.sparc.retriever import SPARC
-from core.base.types import Workspace
 from core.runs.whatif.cuts import chunks_of
 from core.runs.whatif.diagnosis import Diagnosis, Remedy, diagnose, n_found_by
 from core.runs.whatif.recut import cut_that_helps

@@ -25,9 +25,9 @@ from app.session import Session
 from app.settings import USERS_VARIABLE, Settings
 from app.wiped import wipe_variable
 from core.base.home import home, make_folder
+from core.lab.tasks.samples import list_samples
 from core.llm import KEY_VARIABLE
 from core.runs.log.push import TOKEN_VARIABLE
-from core.lab.tasks.samples import list_samples
 
 
 def start(settings: Settings) -> None:

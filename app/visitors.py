@@ -21,8 +21,8 @@ from typing import Literal
 from app.settings import Settings
 from core.base.errors import BadRequest
 from core.base.events import StepTaken, Stopped
-from core.llm.protocol import LlmError
 from core.corpus.opening import OpenProgress, Progress
+from core.llm.protocol import LlmError
 
 TOKENS_PER_DAY = 20_000_000
 """Embedded for one visitor between two midnights (UTC): two documents of ten million."""

@@ -29,6 +29,10 @@ from benchmarks import Row, Seconds, median_times
 from benchmarks.memory import resident
 from benchmarks.prose import novels
 from core.corpus.bm25 import WordIndex
+from core.corpus.index import ChunkIndex
+from core.corpus.tiles import best_chunks
+from core.encode.checkpoint import CheckpointSpec, find_checkpoint, read_spec
+from core.encode.encoder import load_encoder
 from core.integrations.cluster.agent import FEWEST
 from core.integrations.cluster.embedding import embed_corpus
 from core.integrations.cluster.parts import (
@@ -41,11 +45,7 @@ from core.integrations.cluster.parts import (
 )
 from core.integrations.cluster.sharded import LocalShards, LookView, ShardedIndex, Shards, shard_settings
 from core.integrations.cluster.workers import STORE_BYTES, RayShards
-from core.encode.checkpoint import CheckpointSpec, find_checkpoint, read_spec
-from core.encode.encoder import load_encoder
-from core.corpus.index import ChunkIndex
 from core.methods.qrag.positions import chunk_positions
-from core.corpus.tiles import best_chunks
 
 POSITIONS, TEXTS = "narrative", "general"
 """Agents: whose positions are turned, and who embeds a novel."""

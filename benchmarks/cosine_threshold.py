@@ -16,11 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks import Row
+from core.corpus.opening import vector_store
 from core.encode.cache import embed_chunks
 from core.encode.encoder import DualEncoder, load_encoder
-from core.methods.threshold import Threshold
-from core.corpus.opening import vector_store
 from core.lab.tasks.data import data_folder
+from core.methods.threshold import Threshold
 
 SETS = ("hotpotqa", "musique", "2wikimultihopqa")
 N_QUESTIONS = 200

@@ -14,13 +14,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks import Row
+from core.base.types import Document, Workspace
 from core.encode.checkpoint import find_checkpoint, shipped_checkpoints
 from core.encode.encoder import DualEncoder
 from core.encode.familiarity import FOREIGN
 from core.ingest import chunk_document, read_document
 from core.lab.tasks.data import data_folder
 from core.lab.tasks.samples import list_samples
-from core.base.types import Document, Workspace
 
 MOST_CHARACTERS = 200_000
 PAGES = 12
@@ -71,7 +71,7 @@ def _documents() -> Iterator[tuple[str, Document]]:
             f"page {path.name.removesuffix('.html.gz')}",
             read_document(_unpacked(path), path.name.removesuffix(".gz")),
         )
-    source = Path(__file__).resolve().parents[1] / "core" / "index.py"
+    source = Path(__file__).resolve().parents[1] / "core" / "corpus" / "index.py"
     yield "program text", _text(source, source.read_text(encoding="utf-8"))
 
 

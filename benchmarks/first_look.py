@@ -15,11 +15,11 @@ import numpy as np
 from benchmarks import Row
 from benchmarks.likeliest import validation
 from core.base.config import EpisodeConfig
+from core.corpus.index import Corpus
+from core.corpus.opening import chunk_documents, index_of
 from core.encode.checkpoint import find_checkpoint, load_towers
 from core.encode.encoder import DualEncoder, load_encoder
 from core.encode.engine import TorchEngine
-from core.corpus.index import Corpus
-from core.corpus.opening import chunk_documents, index_of
 from core.methods.qrag.agent import Agent, Episode
 
 RECALLED = 50

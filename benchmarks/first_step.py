@@ -16,10 +16,10 @@ from unittest.mock import patch
 
 from benchmarks import Row
 from benchmarks.prose import novels
-from core.encode.encoder import load_encoder
 from core.base.events import StepTaken
-from core.ingest import read_document
 from core.corpus.opening import open_corpus
+from core.encode.encoder import load_encoder
+from core.ingest import read_document
 from core.methods.qrag.agent import Agent
 
 

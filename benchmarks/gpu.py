@@ -18,14 +18,14 @@ import torch
 
 from benchmarks import Row, median_seconds
 from benchmarks.prose import compose_chunks
-from core.encode.encoder import DualEncoder, load_encoder
 from core.base.errors import BadRequest
 from core.corpus.index import ChunkIndex
 from core.corpus.opening import index_of
-from core.methods.qrag.positions import chunk_positions
+from core.encode.encoder import DualEncoder, load_encoder
 from core.lab.tasks.data import data_folder
 from core.lab.train.recipes import plan_training
 from core.lab.train.trainer import Trainer
+from core.methods.qrag.positions import chunk_positions
 
 TOKENS_A_CHUNK = 62.5
 """Of a story read a sentence a chunk: 160,000 chunks are some ten million tokens."""

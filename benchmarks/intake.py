@@ -21,11 +21,11 @@ from sentence_transformers import SentenceTransformer
 
 from benchmarks import Row, median_times
 from benchmarks.prose import novels
+from core.corpus.opening import chunk_documents, open_corpus
 from core.encode.checkpoint import find_base
 from core.encode.encoder import DualEncoder, load_encoder
 from core.encode.packaged import MINILM
 from core.ingest import read_document
-from core.corpus.opening import chunk_documents, open_corpus
 
 CHECKPOINTS = {"general": "chunks of 220 tokens", "narrative": "a sentence a chunk"}
 """Of the base encoder's size, and how each cuts."""

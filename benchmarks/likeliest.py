@@ -17,15 +17,15 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from benchmarks import Row
-from core.corpus.bm25 import WordIndex, words_of
 from core.base.config import EpisodeConfig
-from core.encode.encoder import DualEncoder, load_encoder
 from core.base.errors import BadRequest
-from core.corpus.index import Corpus
-from core.ingest import chunk_document
 from core.base.metrics import is_covered
+from core.base.types import Document
+from core.corpus.bm25 import WordIndex, words_of
+from core.corpus.index import Corpus
 from core.corpus.opening import default_chunk_configs, open_corpus
-from core.methods.qrag.agent import Agent, Episode
+from core.encode.encoder import DualEncoder, load_encoder
+from core.ingest import chunk_document
 from core.lab.tasks.data import data_folder
 from core.lab.tasks.documents import (
     DocumentFolder,
@@ -34,7 +34,7 @@ from core.lab.tasks.documents import (
     places_of,
     read_document_questions,
 )
-from core.base.types import Document
+from core.methods.qrag.agent import Agent, Episode
 
 LEAST_CHARACTERS = 200_000
 """Shorter documents are embedded before anybody can ask."""

@@ -140,14 +140,14 @@ def _measure(part: str, n: int) -> tuple[float, float]:
 
 def _of_core(part: str, n: int) -> tuple[float, float]:
     """In this process; what it logs goes to a folder that is gone afterwards."""
-    from core.runs.again.records import log_trace
-    from core.encode.encoder import load_encoder
     from core.base.events import fold
-    from core.ingest import read_document
-    from core.runs.log import ExperimentLog
     from core.corpus.opening import open_corpus
-    from core.methods.qrag.agent import Agent
+    from core.encode.encoder import load_encoder
+    from core.ingest import read_document
     from core.lab.tasks.samples import SAMPLE_FOLDER
+    from core.methods.qrag.agent import Agent
+    from core.runs.again.records import log_trace
+    from core.runs.log import ExperimentLog
 
     encoder = load_encoder()
     corpus = open_corpus([read_document((SAMPLE_FOLDER / SAMPLE).read_bytes(), SAMPLE)], encoder).corpus

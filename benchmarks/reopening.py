@@ -18,11 +18,11 @@ import numpy as np
 from benchmarks import Row, median_times
 from benchmarks.first_step import measure
 from benchmarks.prose import novels
+from core.base.home import cache_folder
+from core.corpus.opening import chunk_documents, vector_store
 from core.encode.cache import text_keys
 from core.encode.encoder import load_encoder
-from core.base.home import cache_folder
 from core.ingest import read_document
-from core.corpus.opening import chunk_documents, vector_store
 from core.methods.qrag.agent import Agent
 
 REPEATS = 5

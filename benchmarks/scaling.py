@@ -14,8 +14,8 @@ from typing import Any
 
 from benchmarks.cluster import DIM
 from benchmarks.prose import BYTES_A_TOKEN
-from core.integrations.cluster.embedding import PART_BYTES
 from core.base.config import setting_help
+from core.integrations.cluster.embedding import PART_BYTES
 
 SIZES = tuple(10**exponent for exponent in range(6, 13))
 """Tokens."""

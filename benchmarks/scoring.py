@@ -12,9 +12,9 @@ import numpy as np
 import torch
 
 from benchmarks import Row, median_seconds
+from core.corpus.index import ChunkIndex
 from core.encode.checkpoint import CheckpointSpec
 from core.encode.rope import frequencies, on_grid
-from core.corpus.index import ChunkIndex
 from core.methods.qrag.positions import chunk_positions
 
 SIZES = (160_000, 400_000)

@@ -15,10 +15,10 @@ import numpy as np
 
 from benchmarks import Row
 from core.answer.agreement import agreement
-from core.lab.reader.course import ReadingCourse
 from core.answer.reader import ExtractiveReader, load_reader
-from core.lab.reader.statements import as_statement, lookalikes
 from core.encode.encoder import load_encoder
+from core.lab.reader.course import ReadingCourse
+from core.lab.reader.statements import as_statement, lookalikes
 
 Pair = tuple[str, str]
 """A statement and a passage."""

@@ -4,17 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.methods.sparc.events import (
-    Answered,
-    Cost,
-    Hit,
-    Judged,
-    Note,
-    NoteUpdated,
-    Retrieved,
-    SparcEvent,
-    Verdict,
-)
+from core.llm.protocol import Cost
+from core.methods.sparc.events import Answered, Hit, Judged, Note, NoteUpdated, Retrieved, SparcEvent, Verdict
 
 
 def branch_events(

@@ -147,7 +147,9 @@ def test_no_class_name_stands_twice() -> None:
     shared = {name: paths for name, paths in homes.items() if len(paths) > 1}
     clashes = {name: paths for name, paths in shared.items() if name not in SHARED_CLASSES}
     assert not clashes, f"one of each needs another name: {clashes}"
-    assert all(path.startswith("core/integrations/adapters/") for name in shared for path in shared[name]), shared
+    assert all(path.startswith("core/integrations/adapters/") for name in shared for path in shared[name]), (
+        shared
+    )
 
 
 def test_modules_begin_with_a_short_line() -> None:

@@ -14,7 +14,7 @@ from core.methods.registry import ALL_METHODS
 ROOT = Path(__file__).resolve().parents[1]
 PLACES = {
     "the stop rule": ("core/methods/qrag/stop.py", "stop_of"),
-    "a row of measurements as a line of JSON": ("core/lab/evaluate/rows.py", "row_line"),
+    "a row of measurements as a line of JSON": ("core/base/rows.py", "row_line"),
     "temperature": ("core/methods/qrag/policy.py", "probabilities"),
     "rho": ("core/methods/qrag/positions.py", "chunk_positions"),
     "PDF conversion": ("core/ingest/convert.py", "_pdf"),

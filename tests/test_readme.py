@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from core.base.config import RESRAG_LLM
 from core.cli import main
-from core.methods.resrag.action import RESRAG_LLM
 from core.methods.registry import ALL_METHODS
 
 ROOT = Path(__file__).resolve().parents[1]

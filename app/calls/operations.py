@@ -29,20 +29,20 @@ from app.pages.sparc.actions import SparcOrder, SparcRuns
 from app.services import Services
 from app.session import Session
 from app.visitors import owner_of, owner_of_user
-from core.runs.again.records import sparc_answer
-from core.runs.again.replay import config_again
 from core.base.config import ChunkConfig, EpisodeConfig
 from core.base.errors import BadRequest, Cancelled
-from core.runs.log import LoggedRun
-from core.runs.log.branches import sparc_trace_of
-from core.runs.log.records import Status, moment
-from core.runs.log.transfer import finished_run
-from core.runs.log.wire import run_lines
 from core.methods.qrag.retriever import QRAG
 from core.methods.registry import facts_of
 from core.methods.sparc.config import check_sparc_config
 from core.methods.sparc.events import SparcConfig
 from core.methods.sparc.retriever import SPARC
+from core.runs.again.records import sparc_answer
+from core.runs.again.replay import config_again
+from core.runs.log import LoggedRun
+from core.runs.log.branches import sparc_trace_of
+from core.runs.log.records import Status, moment
+from core.runs.log.transfer import finished_run
+from core.runs.log.wire import run_lines
 from core.runs.whatif.comparison import comparison_json
 
 Chunker = Literal["", "structure", "sentences"]

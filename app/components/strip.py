@@ -20,10 +20,10 @@ from typing import Any
 import gradio as gr
 import numpy as np
 
-from core.views.draw.scripts import script
-from core.views.draw.strip import STRIP_SCRIPT, packed
 from core.base.errors import BadRequest
 from core.corpus.tiles import MODES, Mode, StripSource, best_chunks, run_map, salience, tile
+from core.views.draw.scripts import script
+from core.views.draw.strip import STRIP_SCRIPT, packed
 
 Find = Callable[[str], StripSource | None]
 Answer = dict[str, Any]

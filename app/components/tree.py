@@ -19,9 +19,9 @@ from typing import Any
 
 import gradio as gr
 
+from core.base.errors import UserError
 from core.views.draw.nodes import Node
 from core.views.draw.scripts import bundled
-from core.base.errors import UserError
 
 _HELD = (gr.Button, gr.Row, gr.Column, gr.Plot)
 """What a generator says of these, it repeats: Gradio's browser side changes an update that it has not shown

@@ -19,6 +19,8 @@ from torch import nn
 
 from core.answer.confidence import Knots, check_knots
 from core.answer.network import ReaderNetwork
+from core.base.errors import BadCheckpoint, BadRequest
+from core.base.home import ASSETS
 from core.encode.adapter import adapter_file
 from core.encode.checkpoint import (
     BaseName,
@@ -31,11 +33,9 @@ from core.encode.checkpoint import (
 )
 from core.encode.packaged import MINILM, READER_VARIABLE, uses_mpnet
 from core.encode.tokens import FastTokenizer
-from core.base.errors import BadCheckpoint, BadRequest
 
 SPEC_FILE, HEADS_FILE, ADAPTER_FOLDER = "reader.json", "heads.safetensors", "adapter"
-_ASSETS = Path(__file__).resolve().parents[2] / "assets"
-SMALL, LARGE = _ASSETS / "reader", _ASSETS / "reader-large"
+SMALL, LARGE = ASSETS / "reader", ASSETS / "reader-large"
 AS_IT_IS: Knots = ((0.0, 0.0), (1.0, 1.0))
 """A confidence that is the model's own probability."""
 

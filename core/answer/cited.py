@@ -23,8 +23,7 @@ from pydantic import TypeAdapter
 
 from core.answer.protocol import Reader
 from core.ingest.sentences import split_sentences
-from core.llm.protocol import Llm, LlmError, Message, Sampling, never
-from core.methods.sparc.events import Cost
+from core.llm.protocol import Cost, Llm, LlmError, Message, Sampling, never
 
 SUPPORT_THRESHOLD = 0.5
 """Reader's support from which on a chunk counts as bearing a sentence out."""

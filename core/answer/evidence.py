@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.answer.protocol import Reader
+from core.base.config import SETS
 from core.base.events import Trace
-from core.methods.resrag.action import SETS
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from core.ingest.json_ld import json_ld_lines, json_ld_text
 from core.base.types import Document
+from core.ingest.json_ld import json_ld_lines, json_ld_text
 
 MAX_OF_DOCUMENT = 2_000
 """Characters of one document."""

@@ -24,12 +24,12 @@ from core.answer.confidence import confidence
 from core.answer.network import CLASSES, NONE, Logits
 from core.answer.protocol import Answer, Span
 from core.answer.windows import NOWHERE, Window, read_windows, without_halves
+from core.base.metrics import plain_answer, word_f1
 from core.encode.encoder import fast_dtype, find_device
 from core.encode.forward import batches_by_length
 from core.encode.in_use import InUse
 from core.encode.traced import traced
 from core.encode.turns import urgent
-from core.base.metrics import plain_answer, word_f1
 
 _BATCH_TOKENS = {"cpu": 4_096, "cuda": 65_536}
 """Padded tokens a batch."""

@@ -24,6 +24,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
+from core.base.home import ROOT
+
 Waiting = Callable[[int, int], None]
 """Gets (done, in all), (0, 1) until something is known; called during a job, may raise `Cancelled`."""
 
@@ -34,7 +36,6 @@ CLOCK_FACTOR = 4
 """Clock time of a job to its computing time, where other work takes the cores."""
 OUT_OF_MEMORY = 77
 """Exit status of a child that ran out of memory."""
-_ROOT = Path(__file__).resolve().parents[1]
 _TICK = 0.1
 _ENDING_SECONDS = 10.0
 _PIECE = 64 * 1024
@@ -49,7 +50,7 @@ def start_child(module: str) -> subprocess.Popen[bytes]:
     """`python -m MODULE` with one thread, frames on both its pipes. Raises OSError."""
     child = subprocess.Popen(
         [sys.executable, "-m", module],
-        cwd=_ROOT,
+        cwd=ROOT,
         env={
             "OMP_NUM_THREADS": "1",
             "LC_ALL": "C.UTF-8",

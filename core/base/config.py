@@ -24,6 +24,11 @@ from core.base.errors import BadRequest
 Chunker = Literal["structure", "sentences"]
 CHUNKERS: tuple[Chunker, ...] = ("structure", "sentences")
 
+RESRAG, RESRAG_LLM = "resrag", "resrag-llm"
+"""Names of the method with the light policy, and with a language model."""
+SETS = (RESRAG, RESRAG_LLM)
+"""Methods that choose a whole set at once."""
+
 MAX_QUERY_CHARACTERS = 10_000
 """Longest question accepted. Encoders read some 500 tokens; anything near this bound is a pasted document."""
 

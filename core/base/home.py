@@ -18,6 +18,10 @@ import numpy as np
 
 from core.base.errors import BadRequest
 
+ROOT = Path(__file__).resolve().parents[2]
+"""Of the repository, where what ships with it lies."""
+ASSETS = ROOT / "assets"
+"""Weights, scripts and styles."""
 CACHES = ("chunks", "vectors", "layouts", "words", "opened")
 """Folders that can be made again from documents, and the documents that were open last."""
 CACHE_GB = 20.0

@@ -10,20 +10,20 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator, Sequence
 
-from core.lab.reader.evaluation import evaluate_answers, gold_evidence
 from core.answer.reader import load_reader
-from core.lab.reader.rows import AnswerRow
+from core.base.config import EpisodeConfig
 from core.cli.common import progress_printer
 from core.cli.evaluate import Subject, load_subject, load_task_examples, task_length
-from core.base.config import EpisodeConfig
 from core.lab.evaluate.outcomes import own_evidence
 from core.lab.evaluate.run import EvaluationProgress, Progress, Setting, evaluate
-from core.methods.topk import TOPK
-from core.methods.registry import METHODS
+from core.lab.reader.evaluation import evaluate_answers, gold_evidence
+from core.lab.reader.rows import AnswerRow
 from core.lab.studies.registry import AnswerStudy
 from core.lab.tasks.babi_world import TASKS as STORIES
 from core.lab.tasks.catalog import TaskSet
 from core.lab.tasks.example import Example
+from core.methods.registry import METHODS
+from core.methods.topk import TOPK
 
 GOLD = "gold"
 

@@ -16,13 +16,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from core.base.config import EpisodeConfig
+from core.base.errors import BadCheckpoint, BadRequest
+from core.base.rows import EpisodeRow
 from core.cli.common import print_json, progress_printer
 from core.cli.evaluate import Subject, add_data_flags, load_subject, load_task_examples, row_file, task_length
 from core.cli.flags import COUNT, JSON_LINES
-from core.lab.evaluate.completeness import PLACE, questions_by_size, with_curves
-from core.base.config import EpisodeConfig
 from core.encode.checkpoint import CheckpointSpec, find_checkpoint, read_spec, write_spec
-from core.base.errors import BadCheckpoint, BadRequest
 from core.lab.evaluate.calibrate import (
     REVIEW_THRESHOLDS,
     STOP_THRESHOLDS,
@@ -30,15 +30,15 @@ from core.lab.evaluate.calibrate import (
     calibrate,
     calibrate_review,
 )
+from core.lab.evaluate.completeness import PLACE, questions_by_size, with_curves
 from core.lab.evaluate.documents import read_document_rows
 from core.lab.evaluate.review import Thresholds, choices_of, reviewed_under
-from core.lab.evaluate.rows import EpisodeRow
 from core.lab.evaluate.run import Setting, evaluate, training_set
-from core.methods.qrag.agent import Agent
-from core.methods.qrag.retriever import QRAG
 from core.lab.tasks.example import Example
 from core.lab.train.own import OwnMixture
 from core.lab.train.recipes import RECIPES
+from core.methods.qrag.agent import Agent
+from core.methods.qrag.retriever import QRAG
 
 STEP_BUDGET = 6
 """More than any task needs, so that late stops are seen: Q-RAG's T where it studies stopping on bAbI."""

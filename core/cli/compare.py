@@ -9,22 +9,22 @@ import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from core.runs.again.records import log_sparc
 from core.answer.evidence import answer_evidence, found_order
 from core.answer.metadata import metadata_lines
 from core.answer.protocol import Reader
 from core.answer.reader import load_reader
+from core.base.config import RESRAG_LLM, SETS
+from core.base.errors import BadRequest
 from core.cli.common import named_log, print_json, say
 from core.cli.flags import COUNT, JSON_ALONE, add_episode_flags, add_inputs, add_llm_flags, llm_of
 from core.cli.inputs import Question, keep_run, questions
 from core.cli.sparc import sparc_contestant
-from core.encode.encoder import DualEncoder, load_encoder
-from core.base.errors import BadRequest
 from core.corpus.index import Corpus
-from core.methods.resrag.action import RESRAG_LLM, SETS
-from core.methods.resrag.llm.policy import CONTEXT_TOKENS, LlmEvidenceSet
+from core.encode.encoder import DualEncoder, load_encoder
 from core.methods.registry import ALL_METHODS, PLAIN, notice_of, vectors_of
+from core.methods.resrag.llm.policy import CONTEXT_TOKENS, LlmEvidenceSet
 from core.methods.sparc.retriever import SPARC, SparcRetriever
+from core.runs.again.records import log_sparc
 from core.runs.whatif.comparison import Column, Contestant, columns_json, compare, contestant
 
 

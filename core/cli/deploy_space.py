@@ -11,8 +11,8 @@ import os
 import re
 from collections.abc import Sequence
 
-from core.cli.common import say
 from core.base.errors import BadRequest
+from core.cli.common import say
 from core.runs.hub.client import check_repository, connect
 from core.runs.hub.space import Deployment, check_hardware, deploy_space, space_files
 

@@ -20,6 +20,9 @@ from typing import Any
 from core.answer.protocol import Reader
 from core.answer.reader import load_reader
 from core.base.batches import batches
+from core.base.config import EpisodeConfig
+from core.base.errors import BadRequest
+from core.base.rows import EpisodeRow, read_rows, row_line
 from core.cli.common import named_log, print_json, progress_printer, say
 from core.cli.flags import (
     COUNT,
@@ -32,23 +35,20 @@ from core.cli.flags import (
     add_episode_flags,
 )
 from core.cli.trec import found_lines, line_file, relevant_lines, run_path
-from core.integrations.cluster.workers import check_vectors, in_order, joined_cluster, task_results
-from core.base.config import EpisodeConfig
 from core.encode.checkpoint import find_checkpoint, read_spec
 from core.encode.encoder import DualEncoder, load_encoder
-from core.base.errors import BadRequest
+from core.integrations.cluster.workers import check_vectors, in_order, joined_cluster, task_results
 from core.lab.evaluate.outcomes import own_evidence
-from core.lab.evaluate.rows import EpisodeRow, read_rows, row_line
+from core.lab.evaluate.row_answers import with_answers
 from core.lab.evaluate.run import BATCH, EvaluationProgress, Progress, Setting, evaluate, training_set
 from core.lab.evaluate.summary import Comparison, compare, summarise
-from core.runs.log import new_evaluation
-from core.methods.protocol import Retriever
-from core.methods.qrag.retriever import QRAG
-from core.methods.registry import METHODS, build_retriever, vectors_of
-from core.lab.evaluate.row_answers import with_answers
 from core.lab.tasks.babilong import parse_length
 from core.lab.tasks.catalog import PARTS, TASKS, TaskSet, load_task
 from core.lab.tasks.example import Example
+from core.methods.protocol import Retriever
+from core.methods.qrag.retriever import QRAG
+from core.methods.registry import METHODS, build_retriever, vectors_of
+from core.runs.log import new_evaluation
 
 DIGITS = 6
 """Decimals of printed metrics."""

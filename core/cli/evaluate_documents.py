@@ -17,6 +17,8 @@ from pathlib import Path
 
 from core.answer.protocol import Reader
 from core.answer.reader import load_reader
+from core.base.errors import BadRequest
+from core.base.rows import row_line
 from core.cli.common import print_json, progress_printer, say
 from core.cli.flags import (
     COUNT,
@@ -40,11 +42,9 @@ from core.lab.evaluate.document_evaluation import (
     check_llm,
     evaluate_document,
 )
-from core.base.errors import BadRequest
 from core.lab.evaluate.documents import DocumentRow, summarise_documents
-from core.lab.evaluate.rows import row_line
-from core.llm.protocol import Llm
 from core.lab.tasks.documents import DocumentFolder, read_document_questions
+from core.llm.protocol import Llm
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:

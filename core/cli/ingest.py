@@ -10,15 +10,15 @@ import argparse
 import sys
 from functools import partial
 
+from core.base.config import CHUNKERS, ChunkConfig
+from core.base.errors import BadRequest
+from core.base.types import Workspace
 from core.cli.common import print_json
 from core.cli.flags import COUNT, FILE, flag_help
 from core.cli.inputs import read_files
-from core.base.config import CHUNKERS, ChunkConfig
 from core.encode.checkpoint import find_base, find_checkpoint, read_spec
 from core.encode.tokens import FastTokenizer
-from core.base.errors import BadRequest
 from core.ingest import chunk_document, default_chunker
-from core.base.types import Workspace
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:

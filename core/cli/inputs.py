@@ -17,21 +17,21 @@ from typing import Any
 
 import numpy as np
 
-from core.runs.again.records import log_trace
 from core.answer.evidence import EvidenceAnswer
-from core.methods.choice import choose
-from core.cli.common import progress_printer, say
 from core.base.config import SEEDS_OF_MODELS, EpisodeConfig, check_query
+from core.base.errors import BadDocument, BadRequest, Cancelled
+from core.base.events import Trace
+from core.base.types import Document, Workspace, workspace_of_chunks
+from core.cli.common import progress_printer, say
+from core.corpus.index import Corpus
+from core.corpus.opening import Embedded, OpenProgress, chunk_documents, index_of, index_workspace
 from core.encode.cache import embed_chunks
 from core.encode.checkpoint import CheckpointSpec, find_checkpoint, read_spec, shipped_checkpoints
 from core.encode.encoder import DualEncoder
-from core.base.errors import BadDocument, BadRequest, Cancelled
-from core.base.events import Trace
-from core.corpus.index import Corpus
 from core.ingest import MAX_FILE_BYTES, Converter, OnPart, read_documents
+from core.methods.choice import choose
+from core.runs.again.records import log_trace
 from core.runs.log import RunLog
-from core.corpus.opening import Embedded, OpenProgress, chunk_documents, index_of, index_workspace
-from core.base.types import Document, Workspace, workspace_of_chunks
 
 
 @dataclass(eq=False)

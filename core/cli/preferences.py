@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 
+from core.base.errors import BadRequest
 from core.cli.common import say
 from core.cli.flags import JSON_LINES, LOG_FILE
-from core.base.errors import BadRequest
-from core.runs.log import default_log_path, open_reader
-from core.runs.log.atomic import write_whole
 from core.lab.tune.collect import collect_pairs
 from core.lab.tune.pairs import pair_lines
+from core.runs.log import default_log_path, open_reader
+from core.runs.log.atomic import write_whole
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:

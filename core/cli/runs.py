@@ -16,10 +16,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
+from core.base.errors import BadRequest, LogError
 from core.cli.common import progress_printer, say
 from core.cli.flags import COUNT, DEVICE, LOG_FILE
-from core.views.draw.words import shorten
-from core.base.errors import BadRequest, LogError
 from core.runs.export.runs import FORMATS, export_runs
 from core.runs.hub.client import check_repository, connect
 from core.runs.hub.export import LogCopy
@@ -32,6 +31,7 @@ from core.runs.log.records import RunRow, Status, moment, new_run_id
 from core.runs.log.store import ExperimentLog, default_log_path
 from core.runs.log.transfer import import_runs, send_runs
 from core.runs.log.wire import read_runs
+from core.views.draw.words import shorten
 
 
 def add_flags(runs: argparse.ArgumentParser) -> None:
@@ -278,10 +278,10 @@ def pull_command(arguments: argparse.Namespace) -> int:
 
 def replay_command(arguments: argparse.Namespace) -> int:
     """Makes a logged run again. Exit status 1 when the choices differ or Q moved by more than 1e-4."""
-    from core.runs.again.replay import replay_run, replay_sparc
     from core.answer.reader import reader_named  # takes seconds, with the next: the other commands do without
     from core.encode.encoder import load_encoder
     from core.methods.sparc.retriever import SPARC
+    from core.runs.again.replay import replay_run, replay_sparc
 
     with _reader(arguments) as reader:
         run, documents = reader.get(arguments.run_id), reader.documents(arguments.run_id)

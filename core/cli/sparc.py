@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from core.runs.again.records import log_sparc
 from core.answer.protocol import Reader
 from core.answer.reader import load_reader
+from core.base.errors import BadRequest
+from core.base.types import workspace_of_chunks
 from core.cli.common import named_log, print_json, progress_printer, say
 from core.cli.flags import (
     COUNT,
@@ -31,16 +32,17 @@ from core.cli.flags import (
     llm_of,
 )
 from core.cli.inputs import Question, questions
+from core.corpus.index import Corpus
+from core.corpus.opening import index_of, vector_store
 from core.encode.cache import embed_chunks
 from core.encode.encoder import DualEncoder, load_encoder
-from core.base.errors import BadRequest
 from core.lab.evaluate.run import EvaluationProgress
-from core.corpus.index import Corpus
+from core.lab.sparc.evaluation import Ground, SparcVariation, evaluate_sparc
+from core.lab.sparc.pooled import Pool, read_pool
+from core.lab.sparc.rows import SparcRow
 from core.llm.protocol import Llm
-from core.corpus.opening import index_of, vector_store
 from core.methods.sparc.build import build_agents, build_retrievals
 from core.methods.sparc.config import MAX_K, STRATEGIES, check_sparc_config
-from core.methods.sparc.evaluation import Ground, SparcVariation, evaluate_sparc
 from core.methods.sparc.events import (
     Answered,
     Judged,
@@ -52,13 +54,11 @@ from core.methods.sparc.events import (
     SparcStopped,
     Strategy,
 )
-from core.methods.sparc.pooled import Pool, read_pool
 from core.methods.sparc.retrievals import Retrievals
 from core.methods.sparc.retriever import SPARC, SparcRetriever
-from core.methods.sparc.rows import SparcRow
 from core.methods.sparc.run import run_sparc
 from core.methods.sparc.trace import SparcTrace, extended
-from core.base.types import workspace_of_chunks
+from core.runs.again.records import log_sparc
 from core.runs.whatif.comparison import Contestant
 
 if TYPE_CHECKING:

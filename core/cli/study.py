@@ -18,7 +18,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from core.answer.reader import load_reader
-from core.lab.reader.rows import AnswerRow, read_answers
+from core.base.config import EpisodeConfig
+from core.base.errors import BadRequest
+from core.base.rows import EpisodeRow, read_rows, row_line
 from core.cli.answers import answer_rows, told_by
 from core.cli.common import progress_printer
 from core.cli.evaluate import (
@@ -31,14 +33,11 @@ from core.cli.evaluate import (
 )
 from core.cli.flags import COUNT, FOLDER, JSON_LINES, add_cluster_flag, add_llm_flags, llm_of
 from core.cli.sparc import sparc_rows
-from core.integrations.cluster.workers import joined_cluster
-from core.base.config import EpisodeConfig
 from core.encode.encoder import load_encoder
-from core.base.errors import BadRequest
+from core.integrations.cluster.workers import joined_cluster
 from core.lab.evaluate.documents import DocumentRow, read_document_rows
 from core.lab.evaluate.frontier import FrontierRow, read_frontier
 from core.lab.evaluate.joining import join_chunks
-from core.lab.evaluate.rows import EpisodeRow, read_rows, row_line
 from core.lab.evaluate.run import BATCH, Setting
 from core.lab.evaluate.sweep import (
     N_FOR_THRESHOLDS,
@@ -54,10 +53,8 @@ from core.lab.evaluate.sweep import (
     sparc_methods,
     stop_thresholds,
 )
-from core.runs.log.atomic import write_whole
-from core.methods.qrag.retriever import QRAG
-from core.methods.resrag.card import read_card
-from core.methods.sparc.rows import SparcRow, read_sparc_rows
+from core.lab.reader.rows import AnswerRow, read_answers
+from core.lab.sparc.rows import SparcRow, read_sparc_rows
 from core.lab.studies.registry import (
     STUDIES,
     AnswerStudy,
@@ -68,9 +65,12 @@ from core.lab.studies.registry import (
     TrainingStudy,
     Variation,
 )
-from core.lab.studies.report import Report, markdown
 from core.lab.studies.set_ablations import check_policies
 from core.lab.studies.trainings import read_training, trainings_in
+from core.methods.qrag.retriever import QRAG
+from core.methods.resrag.card import read_card
+from core.runs.log.atomic import write_whole
+from core.views.charts import Report, markdown
 from core.views.svg import svg
 
 Row = TypeVar("Row", EpisodeRow, AnswerRow, SparcRow, FrontierRow)

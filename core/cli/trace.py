@@ -11,19 +11,19 @@ from collections.abc import Iterable, Iterator
 
 from core.answer.evidence import answer_evidence, found_order
 from core.answer.reader import load_reader
+from core.base.config import check_query
+from core.base.errors import BadRequest
+from core.base.events import fold
 from core.cli.common import named_log, print_json
 from core.cli.flags import FILE, JSON_ALONE, JSON_LINES, add_cluster_flag, add_episode_flags, add_inputs
 from core.cli.inputs import Question, config_of, episode_seed, keep_run, questions, read_queries
 from core.cli.trec import document_lines, line_file
-from core.lab.evaluate.completeness import completeness
-from core.base.config import check_query
 from core.encode.encoder import load_encoder
-from core.base.errors import BadRequest
-from core.base.events import fold
+from core.lab.evaluate.completeness import completeness
 from core.methods.qrag.agent import Agent, Episode
 from core.methods.qrag.retriever import AgentRetriever
-from core.views.report import trace_json
 from core.methods.registry import retrieve_all
+from core.views.report import trace_json
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:

@@ -11,15 +11,14 @@ import argparse
 from dataclasses import fields
 from typing import Any
 
-from core.runs.again.records import training_record
+from core.base.errors import BadRequest
 from core.cli.common import named_log
 from core.cli.flags import JSON_LINES, add_settings, flag_help
 from core.cli.training import add_training_flags, kept_mark, let_interrupt, run_training, time_left
 from core.encode.packaged import MINILM
-from core.base.errors import BadRequest
 from core.lab.train.config import TrainConfig
 from core.lab.train.recipes import RECIPES, plan_training
-from core.lab.train.sitting import TrainEvent
+from core.lab.train.sitting import TrainEvent, training_record
 from core.lab.train.trainer import Trainer
 
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from core.lab.reader.course import ReadingCourse
-from core.lab.reader.training import ReaderConfig, ReaderTrainer
 from core.cli.flags import FILE, add_settings, flag_help
 from core.cli.training import (
     add_training_flags,
@@ -25,6 +23,8 @@ from core.cli.training import (
 from core.encode.checkpoint import find_base
 from core.encode.packaged import MINILM
 from core.encode.tokens import FastTokenizer
+from core.lab.reader.course import ReadingCourse
+from core.lab.reader.training import ReaderConfig, ReaderTrainer
 from core.lab.train.sitting import TrainEvent
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 
+from core.base.errors import BadRequest
 from core.cli.flags import JSON_LINES, add_settings, flag_help
 from core.cli.training import (
     add_training_flags,
@@ -21,7 +22,6 @@ from core.cli.training import (
 )
 from core.encode.checkpoint import find_base, find_checkpoint, read_spec
 from core.encode.tokens import FastTokenizer
-from core.base.errors import BadRequest
 from core.lab.train.recipes import RECIPES
 from core.lab.train.reranking import RerankConfig, RerankTrainer
 from core.lab.train.sitting import TrainEvent

@@ -22,10 +22,10 @@ from core.cli.training import (
     time_left,
 )
 from core.encode.encoder import load_encoder
-from core.methods.resrag.reward import RewardConfig
 from core.lab.train.evidence_sets import SetsRecord, SetTrainConfig, SetTrainer, see
 from core.lab.train.set_course import counts_of, course_questions
 from core.lab.train.sitting import TrainEvent
+from core.methods.resrag.reward import RewardConfig
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:

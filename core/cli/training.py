@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import fields
 from typing import Any
 
+from core.base.errors import BadRequest
 from core.cli.common import say
 from core.cli.flags import DATA_FOLDER, DEVICE, FOLDER, RESULT_AS_JSON
-from core.base.errors import BadRequest
 from core.lab.train.sitting import TrainEvent
 
 

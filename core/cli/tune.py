@@ -14,10 +14,10 @@ from importlib.util import find_spec
 from threading import Event
 from typing import Any
 
+from core.base.errors import BadRequest, Cancelled
 from core.cli.common import say
 from core.cli.flags import DEVICE, FOLDER, JSON_LINES, RESULT_AS_JSON, add_settings
 from core.cli.training import settings_of
-from core.base.errors import BadRequest, Cancelled
 from core.lab.tune.config import TuneConfig
 from core.lab.tune.pairs import read_pairs
 

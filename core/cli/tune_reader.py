@@ -10,15 +10,15 @@ import json
 from pathlib import Path
 
 from core.answer.checkpoint import write_reader_spec
+from core.answer.reader import ExtractiveReader
+from core.base.errors import BadRequest
+from core.cli.flags import COUNT, DATA_FOLDER, DEVICE, FOLDER
+from core.lab.evaluate.documents import read_document_rows
 from core.lab.reader.course import ReadingCourse
 from core.lab.reader.found import found_lessons
 from core.lab.reader.lesson import Lesson
-from core.answer.reader import ExtractiveReader
 from core.lab.reader.training import tuned
 from core.lab.reader.tuning import BIASES, tune
-from core.cli.flags import COUNT, DATA_FOLDER, DEVICE, FOLDER
-from core.base.errors import BadRequest
-from core.lab.evaluate.documents import read_document_rows
 from core.lab.tasks.documents import DocumentFolder, read_document_questions
 
 

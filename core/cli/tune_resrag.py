@@ -10,14 +10,14 @@ import argparse
 import json
 from typing import Any
 
+from core.base.errors import BadRequest, Cancelled
 from core.cli.common import say
 from core.cli.flags import COUNT, DATA_FOLDER, RESULT_AS_JSON, add_settings
 from core.cli.training import settings_of
 from core.cli.tune import add_tuning_flags, check_trl, interruption
-from core.base.errors import BadRequest, Cancelled
-from core.methods.resrag.reward import RewardConfig
 from core.lab.train.set_questions import SETS
 from core.lab.tune.set_tasks import SetTuneConfig
+from core.methods.resrag.reward import RewardConfig
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:

@@ -18,10 +18,10 @@ from typing import Protocol
 
 import numpy as np
 
-from core.corpus.bm25 import WordIndex, word_index
-from core.encode.rope import on_grid, turn
 from core.base.later import torch
 from core.base.types import Workspace
+from core.corpus.bm25 import WordIndex, word_index
+from core.encode.rope import on_grid, turn
 
 _TURN_BLOCK = 8_192
 """Distinct positions whose turned states are held at once."""

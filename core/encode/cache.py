@@ -25,10 +25,10 @@ from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
-from core.encode.spread import LEAST_STRETCH, PART_CHARACTERS, spread
-from core.encode.turns import give_way
 from core.base.errors import UserError
 from core.base.home import make_folder
+from core.encode.spread import LEAST_STRETCH, PART_CHARACTERS, spread
+from core.encode.turns import give_way
 
 if TYPE_CHECKING:  # it brings torch and transformers, seconds that the store alone doesn't need
     from core.encode.encoder import DualEncoder

@@ -26,10 +26,11 @@ from pydantic import (
 )
 
 from core.base.config import CHUNKERS, ChunkConfig, Chunker, EpisodeConfig
+from core.base.errors import BadCheckpoint
+from core.base.home import ASSETS
+from core.base.later import torch
 from core.encode.hub import fetch
 from core.encode.packaged import MINILM, MPNET, packaged, uses_mpnet
-from core.base.errors import BadCheckpoint
-from core.base.later import torch
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -40,7 +41,7 @@ S = TypeVar("S", bound=BaseModel)
 SPEC_FILE = "qrag.json"
 WEIGHTS = {"state": "state.safetensors", "action": "action.safetensors"}
 """File of each complete tower; an adapter lies in the folder `state` or `action` instead."""
-ASSETS = Path(__file__).resolve().parents[2] / "assets" / "checkpoints"
+CHECKPOINTS = ASSETS / "checkpoints"
 DEFAULT_NAMES = ("narrative", "general", "multi-hop", "multi-hop-reread", "base")
 """The default checkpoint is the first of these that ships."""
 
@@ -236,7 +237,7 @@ class Towers:
 
 def shipped_checkpoints() -> list[str]:
     """Names of the checkpoints in assets/, the default first."""
-    names = sorted(path.parent.name for path in ASSETS.glob(f"*/{SPEC_FILE}"))
+    names = sorted(path.parent.name for path in CHECKPOINTS.glob(f"*/{SPEC_FILE}"))
     return sorted(
         names, key=lambda name: DEFAULT_NAMES.index(name) if name in DEFAULT_NAMES else len(DEFAULT_NAMES)
     )
@@ -246,9 +247,9 @@ def find_checkpoint(name_or_dir: str | None) -> Path:
     """Folder of a checkpoint: a shipped name, a directory, or None for the default. Raises BadCheckpoint."""
     shipped = shipped_checkpoints()
     if name_or_dir is None:
-        return ASSETS / shipped[0]
+        return CHECKPOINTS / shipped[0]
     if name_or_dir.lower() in shipped:
-        return ASSETS / name_or_dir.lower()
+        return CHECKPOINTS / name_or_dir.lower()
     folder = Path(name_or_dir)
     if (folder / SPEC_FILE).is_file():
         return folder

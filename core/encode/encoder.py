@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from core.base.errors import BadCheckpoint, BadRequest
+from core.base.later import torch
 from core.encode.checkpoint import (
     SPEC_FILE,
     CheckpointSpec,
@@ -38,8 +40,6 @@ from core.encode.forward import (
 from core.encode.in_use import InUse, MadeOnce
 from core.encode.spread import PART_CHARACTERS
 from core.encode.tokens import FastTokenizer
-from core.base.errors import BadCheckpoint, BadRequest
-from core.base.later import torch
 
 if TYPE_CHECKING:
     from core.encode.bert import Encoder

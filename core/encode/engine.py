@@ -31,12 +31,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from core.encode.checkpoint import max_positions_of
-from core.encode.forward import SERVED_WIDTH_STEP, padded_width, rounded_width
-from core.encode.in_use import MadeOnce
 from core.base.errors import BadRequest
 from core.base.home import home, make_folder
 from core.base.later import torch
+from core.encode.checkpoint import max_positions_of
+from core.encode.forward import SERVED_WIDTH_STEP, padded_width, rounded_width
+from core.encode.in_use import MadeOnce
 
 if TYPE_CHECKING:
     from core.encode.bert import Encoder

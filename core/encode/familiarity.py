@@ -16,8 +16,8 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from core.encode.tokens import FastTokenizer
 from core.base.errors import BadCheckpoint
+from core.encode.tokens import FastTokenizer
 
 FAMILIARITY_FILE = "familiarity.safetensors"
 FOREIGN = 1.15

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from core.base.later import torch
 from core.encode.checkpoint import CheckpointSpec, max_positions_of
 from core.encode.tokens import FastTokenizer
-from core.base.later import torch
 
 if TYPE_CHECKING:
     from core.encode.bert import Encoder

@@ -21,6 +21,7 @@ from pydantic import ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 
+from core.base.errors import BadCheckpoint
 from core.encode.checkpoint import (
     SPEC_FILE,
     WEIGHTS,
@@ -32,7 +33,6 @@ from core.encode.checkpoint import (
 )
 from core.encode.hub import fetch
 from core.encode.tokens import FastTokenizer
-from core.base.errors import BadCheckpoint
 
 _PREFIXES = {"state": "state_embed.model.", "action": "action_embed.model.model."}
 _BASE_FILES = (

@@ -19,13 +19,13 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
+from core.base.errors import BadCheckpoint
 from core.encode.adapter import adapter_file
 from core.encode.checkpoint import CheckpointSpec, adapted_encoder, load_head, max_positions_of, sha256_of
 from core.encode.engine import Batch, Engine, TorchEngine, openvino_engine
 from core.encode.forward import batches_by_length, last_states, padded, reads_segments
 from core.encode.tokens import FastTokenizer
 from core.encode.turns import urgent
-from core.base.errors import BadCheckpoint
 
 if TYPE_CHECKING:
     from core.encode.bert import Encoder

@@ -10,10 +10,10 @@ import hashlib
 import numpy as np
 
 from core.base.config import ChunkConfig, Chunker
+from core.base.types import ChunkTable, Document, DocumentKind
 from core.ingest.packing import Progress, Units, pack
 from core.ingest.structure import sentence_layout, structure_layout
 from core.ingest.tokenizer import Tokenizer
-from core.base.types import ChunkTable, Document, DocumentKind
 
 
 def default_chunker(kind: DocumentKind) -> Chunker:

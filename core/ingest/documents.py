@@ -13,13 +13,13 @@ from dataclasses import replace
 from zipfile import ZipInfo
 
 from core.base.errors import BadDocument
+from core.base.types import Document
 from core.ingest.archive import Archive
 from core.ingest.bounds import BeyondBounds
 from core.ingest.converter import Converter
 from core.ingest.limits import MAX_ARCHIVE_DEPTH
 from core.ingest.naming import file_name, printable
 from core.ingest.reader import OnPart, form_of, read_one
-from core.base.types import Document
 
 _CLUTTER = re.compile(r"(?:^|/)(?:__MACOSX/|\.(?!\.)|Thumbs\.db$|desktop\.ini$)", re.IGNORECASE)
 """Entries that no person put into an archive."""

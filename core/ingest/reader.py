@@ -14,6 +14,7 @@ from pathlib import PurePath
 from typing import Literal
 
 from core.base.errors import BadDocument
+from core.base.types import Document, DocumentKind
 from core.ingest.archive import ARCHIVE_STARTS, Archive
 from core.ingest.blocks import parse_blocks
 from core.ingest.converted import Format
@@ -21,7 +22,6 @@ from core.ingest.converter import Converter
 from core.ingest.decode import decode, normalise
 from core.ingest.limits import MAX_FILE_BYTES, MAX_LINE_CHARACTERS
 from core.ingest.naming import clip, extension, file_name, sane_title
-from core.base.types import Document, DocumentKind
 
 OnPart = Callable[[int, int], None]
 """Gets (parts done, parts in all) of a file, often enough to cancel by raising `Cancelled`."""

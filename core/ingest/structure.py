@@ -15,10 +15,10 @@ from itertools import pairwise
 
 import numpy as np
 
+from core.base.types import CHUNK_TYPES, ChunkType
 from core.ingest.blocks import Block, parse_blocks
 from core.ingest.packing import Units, trimmed
 from core.ingest.sentences import iter_sentences
-from core.base.types import CHUNK_TYPES, ChunkType
 
 
 class Layout:

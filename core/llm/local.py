@@ -20,8 +20,8 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.utils import logging as transformers_logging
 
-from core.encode.hub import fetch
 from core.base.errors import BadCheckpoint, quoted
+from core.encode.hub import fetch
 from core.llm.background import LOOK_EVERY, from_thread
 from core.llm.client import (
     Ask,

@@ -39,6 +39,27 @@ class Spent:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a turn of an agent took. Calls and tokens are 0 for rules."""
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    milliseconds: float = 0.0
+    structure: Structure | None = None
+    """How the structured reply was got."""
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(
+            self.calls + other.calls,
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.milliseconds + other.milliseconds,
+            other.structure or self.structure,
+        )
+
+
 class LlmError(UserError):
     """A call that brought no usable reply, in one sentence that holds no key."""
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from core.corpus.bm25 import words_of
 from core.base.config import EpisodeConfig
 from core.base.errors import BadRequest
 from core.base.events import Event
+from core.corpus.bm25 import words_of
 from core.corpus.index import Searchable
 from core.methods.protocol import Method, check, one_look_events, ranked
 

@@ -14,10 +14,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from core.base.types import Document
 from core.encode.checkpoint import CheckpointSpec
 from core.methods.hybrid import HYBRID
 from core.methods.qrag.retriever import QRAG
-from core.base.types import Document
 
 MIN_RECURRING = 8
 """Fact-like sentences that recur, in a story."""

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from core.corpus.bm25 import words_of
 from core.base.config import EpisodeConfig
-from core.encode.encoder import DualEncoder
 from core.base.events import Event
+from core.corpus.bm25 import words_of
 from core.corpus.index import Searchable
+from core.encode.encoder import DualEncoder
 from core.methods.protocol import Method, check, one_look_events, query_cosines, ranked
 
 HYBRID = Method(

@@ -17,10 +17,10 @@ from typing import Protocol
 import numpy as np
 
 from core.base.config import EpisodeConfig, check_query
-from core.encode.encoder import DualEncoder
 from core.base.errors import BadRequest
 from core.base.events import Event, RunStarted, StepScores, StepTaken, Stopped
 from core.corpus.index import Searchable
+from core.encode.encoder import DualEncoder
 
 
 @dataclass(frozen=True, kw_only=True)

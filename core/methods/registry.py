@@ -7,20 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from core.encode.encoder import DualEncoder
 from core.base.errors import BadRequest
 from core.base.events import Event, Trace, fold
+from core.encode.encoder import DualEncoder
 from core.methods.bm25 import BM25, Bm25
 from core.methods.hybrid import HYBRID, Hybrid
 from core.methods.protocol import Method, Retriever
-from core.methods.threshold import THRESHOLD, Threshold, cut_short
-from core.methods.topk import TOPK, TopK
 from core.methods.qrag.agent import Agent, Episode
 from core.methods.qrag.retriever import MULTISTEP, QRAG, AgentRetriever
 from core.methods.resrag.card import policy_for, read_card
-from core.methods.resrag.retriever import RESRAG_METHOD, EvidenceSet
 from core.methods.resrag.llm.policy import RESRAG_LLM_METHOD, unread
+from core.methods.resrag.retriever import RESRAG_METHOD, EvidenceSet
 from core.methods.sparc.retriever import SPARC_METHOD
+from core.methods.threshold import THRESHOLD, Threshold, cut_short
+from core.methods.topk import TOPK, TopK
 
 PLAIN = "base"
 """The untrained checkpoint."""

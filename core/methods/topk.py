@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from core.base.config import EpisodeConfig
-from core.encode.encoder import DualEncoder
 from core.base.events import Event
 from core.corpus.index import Searchable
+from core.encode.encoder import DualEncoder
 from core.methods.protocol import Method, allowed, check, one_look_events
 
 TOPK = Method(

@@ -5,8 +5,8 @@ Pages, exported files and commands all take it from here.
 
 from __future__ import annotations
 
+from core.base.config import RESRAG_LLM
 from core.base.events import Trace
-from core.methods.resrag.action import RESRAG_LLM
 from core.methods.registry import facts_of, notice_of
 from core.methods.sparc.events import EndReason
 from core.methods.sparc.naming import branch_name

@@ -17,7 +17,7 @@ import plotly.graph_objects as go
 
 from core.base.batches import batches
 from core.base.events import Trace
-from core.lab.studies.report import Chart, Line
+from core.views.charts import Chart, Line
 
 INK = "#7b818c"
 """Readable on white and on near-black (4.0:1 and 4.6:1)."""

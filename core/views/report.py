@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from core.answer.evidence import EvidenceAnswer
-from core.views.ending import end_sentence
+from core.base.config import SETS
 from core.base.events import StepTaken, Trace, share_searched
-from core.methods.resrag.action import SETS, action_json, action_of
 from core.base.types import Workspace
+from core.methods.resrag.action import action_json, action_of
+from core.views.ending import end_sentence
 
 
 def trace_json(

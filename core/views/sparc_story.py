@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from core.views.ending import sparc_end_sentence
 from core.base.metrics import plain_answer
 from core.methods.sparc.events import Strategy
 from core.methods.sparc.naming import STRATEGY_NAMES, branch_name
 from core.methods.sparc.trace import SparcRound, SparcTrace
+from core.views.ending import sparc_end_sentence
 from core.views.story import Excerpt, StoryAnswer, answer_words, excerpt, ordinal, verdict_on
 
 _NUMBERS = ("no", "one", "two", "three", "four")

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from core.answer.evidence import EvidenceAnswer
-from core.corpus.bm25 import content_words, words_of
-from core.views.ending import end_sentence
 from core.base.events import ChosenBy, Trace
 from core.base.metrics import RIGHT_FROM, answer_f1
+from core.corpus.bm25 import content_words, words_of
 from core.ingest.prose import plain
+from core.views.ending import end_sentence
 from core.views.trail import Trail, gold_trails
 
 EXCERPT = 64

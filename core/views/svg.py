@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from html import escape
 
 from core.base.batches import batches
+from core.views.charts import Chart, Line
 from core.views.figures import INK, LINE, line_colours
-from core.lab.studies.report import Chart, Line
 
 WIDTH, HEIGHT = 460, 320
 """Of one panel, in pixels."""

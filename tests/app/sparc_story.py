@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from core.answer.protocol import Answer, Span
+from core.llm.protocol import Cost
 from core.methods.sparc.events import (
     BranchQuery,
-    Cost,
     Merged,
     Note,
     RoundStarted,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 from core.answer.evidence import EvidenceAnswer
+from core.base.types import Chunk
+from core.ingest.prose import Prose
 from core.views.draw.answers import LONGEST, answer, answer_place, in_column
 from core.views.draw.text import drawn
-from core.ingest.prose import Prose
-from core.base.types import Chunk
 
 TOLD = EvidenceAnswer("mill", 0.756, "reader", (3,), (17, 21))
 NOBODY = EvidenceAnswer("", 0.9, "reader")

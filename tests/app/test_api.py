@@ -35,13 +35,13 @@ from app.services import Services
 from app.session import Session
 from app.settings import Settings
 from app.visitors import owner_of_user
-from core.cli import main
 from core.base.config import EpisodeConfig, help_of
 from core.base.errors import BadDocument, BadRequest, LogError, RunNotFound, UserError
 from core.base.events import StepTaken
-from core.runs.log import ExperimentLog, import_runs
-from core.methods.sparc.events import SparcConfig
+from core.cli import main
 from core.lab.train.config import TrainConfig
+from core.methods.sparc.events import SparcConfig
+from core.runs.log import ExperimentLog, import_runs
 from tests.app.conftest import ROOT, RunningApp
 from tests.coroutines import run as run_coroutine
 

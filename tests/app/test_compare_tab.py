@@ -39,14 +39,14 @@ from app.services import Services
 from app.session import Session
 from app.settings import Settings
 from core.base.config import CHUNKERS
-from core.views.draw.nodes import html_of
-from core.encode.checkpoint import read_spec
 from core.base.errors import BadRequest, Cancelled
 from core.base.events import fold
-from core.views.findings import looks
+from core.encode.checkpoint import read_spec
 from core.runs.whatif.comparison import comparison_json
 from core.runs.whatif.cuts import chunks_of, share_found, sizes_for, spans_of
 from core.runs.whatif.variant import Change
+from core.views.draw.nodes import html_of
+from core.views.findings import looks
 from tests.app.axe import grave_faults
 from tests.app.conftest import RunningApp, wait_ready
 from tests.app.explore_page import set_number, show_figures

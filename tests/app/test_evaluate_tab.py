@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from playwright.sync_api import Page, expect
+from tests.core.base.rows import make_row
 
 from app.pages.evaluate import view
 from app.pages.evaluate.actions import (
@@ -32,18 +33,17 @@ from app.pages.explore.actions import Explorer
 from app.services import Services
 from app.session import Session
 from app.settings import Settings
+from core.base.errors import BadRequest, Cancelled, RunNotFound
+from core.base.rows import EpisodeRow
+from core.base.statistics import mean
 from core.encode.checkpoint import read_spec, write_spec
 from core.encode.reference import import_checkpoint
-from core.base.errors import BadRequest, Cancelled, RunNotFound
 from core.lab.evaluate.outcomes import failure_class
-from core.lab.evaluate.rows import EpisodeRow
 from core.lab.evaluate.summary import METRICS, compare, summarise
 from core.runs.log import list_evaluations, read_evaluation
-from core.base.statistics import mean
 from tests.app.conftest import RunningApp, StartApp, wait_ready
 from tests.app.test_train_tab import write_questions
 from tests.conftest import OpenPage
-from tests.core.lab.evaluate.rows import make_row
 
 REFERENCE = Path(__file__).resolve().parents[1] / "data" / "reference"
 

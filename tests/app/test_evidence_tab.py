@@ -24,20 +24,20 @@ from app.pages.evidence.tab import EvidencePlace, EvidenceTab, read_order
 from app.services import Services
 from app.session import Session
 from app.settings import Settings
-from core.runs.again.records import logged_json_ld
-from core.runs.again.replay import replay_run
 from core.base.config import EpisodeConfig
 from core.base.errors import BadRequest, Cancelled, RunNotFound
 from core.base.events import fold
-from core.runs.export.page import run_page
-from core.runs.export.runs import export_runs
+from core.base.types import Document
 from core.llm.endpoint import connect
-from core.runs.log import LoggedRun, import_runs
-from core.methods.threshold import Threshold
-from core.methods.topk import TopK
 from core.methods.resrag.action import action_json, action_of
 from core.methods.resrag.retriever import EvidenceSet
-from core.base.types import Document
+from core.methods.threshold import Threshold
+from core.methods.topk import TopK
+from core.runs.again.records import logged_json_ld
+from core.runs.again.replay import replay_run
+from core.runs.export.page import run_page
+from core.runs.export.runs import export_runs
+from core.runs.log import LoggedRun, import_runs
 from tests.app.axe import grave_faults, grave_faults_in_both
 from tests.app.conftest import RunningApp, upload, wait_ready
 from tests.conftest import CAMPAIGN, OpenPage

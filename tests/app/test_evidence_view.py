@@ -21,12 +21,12 @@ from app.pages.evidence.actions import SetInView
 from app.pages.evidence.documents import COLUMNS, Shown
 from core.answer.evidence import EvidenceAnswer
 from core.base.config import EpisodeConfig
-from core.views.draw.nodes import Node
 from core.base.events import RunStarted, Trace
-from core.methods.resrag.sets import Rival, document_sets, token_counts
+from core.base.types import ChunkTable, Document, Workspace, join_workspaces, workspace_of_chunks
 from core.lab.studies.frontier import Curve
 from core.lab.tasks.samples import list_samples
-from core.base.types import ChunkTable, Document, Workspace, join_workspaces, workspace_of_chunks
+from core.methods.resrag.sets import Rival, document_sets, token_counts
+from core.views.draw.nodes import Node
 
 HOSTILE = "<script>alert(1)</script> ${1} {{2}}"
 SIZES = (9, 0, 4)

@@ -22,15 +22,15 @@ from app.services import Services
 from app.session import Session
 from app.settings import Settings
 from core.answer.evidence import EvidenceAnswer
-from core.methods.choice import Choice
-from core.lab.evaluate.completeness import LOW
 from core.base.config import EpisodeConfig
-from core.encode.reference import import_checkpoint
 from core.base.errors import BadDocument, BadRequest, RunNotFound
 from core.base.events import Stopped
+from core.base.types import Document
+from core.encode.reference import import_checkpoint
+from core.lab.evaluate.completeness import LOW
 from core.lab.tasks.narrative import generate_narrative
 from core.lab.tasks.samples import list_samples
-from core.base.types import Document
+from core.methods.choice import Choice
 from core.runs.whatif.diagnosis import MOST_STEPS, Diagnosis, Remedy
 from tests.reranker import REFERENCE, add_reranker
 

@@ -18,9 +18,9 @@ from app.pages.explore.opening import Opener
 from app.services import Services
 from app.session import Session
 from core.base.errors import BadRequest
+from core.lab.tasks.own_questions import read_own_questions
 from core.runs.log.marks import list_questions
 from core.runs.log.records import known_answer_of, support_of
-from core.lab.tasks.own_questions import read_own_questions
 
 QUESTION = "Where did mary go on day 5 ?"
 

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from core.runs.again.records import log_sparc_end
 from core.base.config import EpisodeConfig
 from core.base.events import StepScores
+from core.base.types import ChunkTable, Document
+from core.methods.sparc.trace import fold_sparc
+from core.runs.again.records import log_sparc_end
 from core.runs.export.runs import export_runs
 from core.runs.log import ExperimentLog
-from core.methods.sparc.trace import fold_sparc
-from core.base.types import ChunkTable, Document
 from tests.app.axe import grave_faults, grave_faults_in_both
 from tests.app.sparc_story import story
 from tests.core.runs.log.recording import chunk_table, make_record, step_taken, stopped

@@ -17,8 +17,8 @@ from pydantic import SecretStr
 from app.calls.endpoints import server_options
 from app.services import Services
 from app.settings import Settings
-from core.cli import main
 from core.base.errors import LogError
+from core.cli import main
 from core.runs.log import ExperimentLog, open_reader
 from core.runs.log.push import MAX_PUSH_BYTES, PUSH, WANTED, signed_headers
 from core.runs.log.transfer import finished_run

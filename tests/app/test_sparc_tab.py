@@ -29,14 +29,14 @@ from app.services import Services
 from app.session import Session
 from app.settings import Settings
 from core.base.errors import BadRequest, Cancelled, LogError, RunNotFound
-from core.runs.export.page import run_page
-from core.runs.export.runs import export_runs
 from core.llm.endpoint import connect
 from core.llm.protocol import Llm, LlmCancelled, LlmError, Message, Reply
 from core.llm.scripted import ScriptedLlm
 from core.llm.wire import Patience
-from core.runs.log import LoggedRun, import_runs
 from core.methods.sparc.events import Merged, SparcConfig
+from core.runs.export.page import run_page
+from core.runs.export.runs import export_runs
+from core.runs.log import LoggedRun, import_runs
 from tests.app.axe import grave_faults
 from tests.app.conftest import RunningApp, wait_ready
 from tests.app.sparc_story import WordReader

@@ -12,13 +12,11 @@ import pytest
 
 from app.pages.sparc import view
 from app.pages.sparc.actions import SparcRun
-from core.views.draw import sparc as drawn
-from core.views.draw import sparc_line
-from core.views.draw.nodes import Node
+from core.base.types import workspace_of_chunks
+from core.llm.protocol import Cost
 from core.methods.sparc.events import (
     Answered,
     BrokenOff,
-    Cost,
     Merged,
     SparcConfig,
     SparcEvent,
@@ -26,8 +24,10 @@ from core.methods.sparc.events import (
     Weighed,
 )
 from core.methods.sparc.trace import fold_sparc
+from core.views.draw import sparc as drawn
+from core.views.draw import sparc_line
+from core.views.draw.nodes import Node
 from core.views.sparc_story import fates
-from core.base.types import workspace_of_chunks
 from tests.app.sparc_story import N_CHUNKS, RULES, story, text
 
 HOSTILE = """<script>alert(1)</script><img src=x onerror=alert(2)> ${7*7} {{7*7}}"""

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from playwright.sync_api import Locator, Page, Request, Route, expect
 
 from app.components.strip import MAX_WIDTH, server_functions, strip, strip_loading
-from core.views.draw.strip import strip_value
 from core.corpus.tiles import ChunkFacts, Mode
+from core.views.draw.strip import strip_value
 from tests.app.served import served
 from tests.conftest import OpenPage
 from tests.settled import settle

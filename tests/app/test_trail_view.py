@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from core.base.config import EpisodeConfig
-from core.views.draw.trail import gold_trail
 from core.base.events import RunStarted, StepScores, StepTaken, Stopped, StopReason, Trace
+from core.views.draw.trail import gold_trail
 
 
 def trace_of(*rows: list[float], ends: StopReason | None = None, forbidden: tuple[int, ...] = ()) -> Trace:

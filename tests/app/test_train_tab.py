@@ -34,16 +34,16 @@ from app.pages.train.actions import (
     shipped_seconds_an_update,
     startable_agents,
 )
-from core.cli.train import add_flags
 from core.base.config import setting_help
-from core.encode.checkpoint import find_checkpoint, read_spec, write_spec
-from core.encode.packaged import MINILM
 from core.base.errors import BadRequest
 from core.base.home import home
-from core.runs.log import ExperimentLog, default_log_path, list_trainings
+from core.cli.train import add_flags
+from core.encode.checkpoint import find_checkpoint, read_spec, write_spec
+from core.encode.packaged import MINILM
 from core.lab.tasks.own_questions import read_own_questions
 from core.lab.train.config import TrainConfig
 from core.lab.train.recipes import RECIPES
+from core.runs.log import ExperimentLog, default_log_path, list_trainings
 from tests.app.axe import grave_faults
 from tests.app.conftest import RunningApp, StartApp, wait_ready
 from tests.conftest import OpenPage

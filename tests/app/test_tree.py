@@ -10,8 +10,8 @@ import pytest
 
 from app.components.tree import packed, packs, tree
 from app.pages.widgets.notices import notice, notice_in
-from core.views.draw.nodes import h
 from core.base.errors import BadRequest
+from core.views.draw.nodes import h
 
 
 def test_a_stream_repeats_what_it_said_of_buttons_and_nothing_that_somebody_may_have_changed() -> None:

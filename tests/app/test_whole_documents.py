@@ -17,15 +17,15 @@ from app.pages.evaluate.documents import view
 from app.pages.evaluate.documents.actions import DocumentOrder, DocumentsProgress, evaluate_files
 from app.services import Services
 from app.settings import Settings
-from core.views.draw.nodes import Node
 from core.base.errors import BadRequest, Cancelled
 from core.lab.evaluate.documents import read_document_rows
-from core.llm.endpoint import connect
-from core.llm.wire import Patience
 from core.lab.studies.documents import documents
-from core.lab.studies.report import cell_text
 from core.lab.tasks.documents import DocumentQuestion
 from core.lab.tasks.samples import list_samples
+from core.llm.endpoint import connect
+from core.llm.wire import Patience
+from core.views.charts import cell_text
+from core.views.draw.nodes import Node
 from tests.app.axe import grave_faults
 from tests.app.conftest import RunningApp, wait_ready
 from tests.conftest import OpenPage

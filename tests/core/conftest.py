@@ -14,17 +14,17 @@ import numpy as np
 import pytest
 
 from core.answer import reader
+from core.base.events import Event, RunStarted
+from core.base.types import workspace_of_chunks
+from core.corpus.index import Corpus
+from core.corpus.opening import index_of
 from core.encode import encoder
 from core.encode.cache import VectorStore
 from core.encode.encoder import DualEncoder, load_encoder
 from core.encode.reference import import_checkpoint
-from core.base.events import Event, RunStarted
-from core.corpus.index import Corpus
-from core.runs.log import ExperimentLog
-from core.corpus.opening import index_of
-from core.methods.qrag.agent import Agent
 from core.lab.train.sitting import TrainEvent
-from core.base.types import workspace_of_chunks
+from core.methods.qrag.agent import Agent
+from core.runs.log import ExperimentLog
 from tests.core.lab.train.set_data import write_sets
 
 REFERENCE = Path(__file__).resolve().parents[1] / "data" / "reference"

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from core.methods.choice import Choice, choose, is_story
+from core.base.types import Document, DocumentKind
 from core.encode.checkpoint import CheckpointSpec, find_checkpoint, read_spec, shipped_checkpoints
 from core.lab.tasks.narrative import generate_narrative
-from core.base.types import Document, DocumentKind
+from core.methods.choice import Choice, choose, is_story
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_docs"
 NOVEL = (

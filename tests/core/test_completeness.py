@@ -10,6 +10,11 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from core.base.config import EpisodeConfig
+from core.base.events import RunStarted, StepScores, StepTaken, Stopped, Trace
+from core.encode import checkpoint
+from core.encode.checkpoint import CheckpointSpec, RerankedDefaults, as_served, read_spec, write_spec
+from core.encode.packaged import MPNET
 from core.lab.evaluate.completeness import (
     JudgedQuestions,
     completeness,
@@ -18,12 +23,7 @@ from core.lab.evaluate.completeness import (
     questions_by_size,
     with_curves,
 )
-from core.base.config import EpisodeConfig
-from core.encode import checkpoint
-from core.encode.checkpoint import CheckpointSpec, RerankedDefaults, as_served, read_spec, write_spec
-from core.encode.packaged import MPNET
 from core.lab.evaluate.documents import DocumentRow
-from core.base.events import RunStarted, StepScores, StepTaken, Stopped, Trace
 
 CURVES = {4: ((0.1, 0.2), (0.5, 0.8)), 8: ((0.1, 0.4), (0.5, 0.9))}
 SPEC = CheckpointSpec(name="finder", trained=True, reads_choices=False, lead_curves=CURVES)

@@ -16,23 +16,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core.runs.again.records import log_trace
-from core.runs.again.replay import replay_run
-from core.cli import main
 from core.base.config import EpisodeConfig
+from core.base.errors import BadRequest, Cancelled
+from core.base.events import Trace, fold
+from core.base.types import Workspace, workspace_of_chunks
+from core.cli import main
+from core.corpus.opening import LIKELIEST_CHUNKS, Embedded, Opened, OpenProgress, index_workspace
 from core.encode.encoder import DualEncoder
 from core.encode.spread import LEAST_STRETCH, MOST_STRETCHES, PART_CHARACTERS, ranges_of, spread
 from core.encode.turns import urgent
-from core.base.errors import BadRequest, Cancelled
-from core.base.events import Trace, fold
+from core.methods.bm25 import Bm25
+from core.methods.qrag.agent import Agent
+from core.runs.again.records import log_trace
+from core.runs.again.replay import replay_run
 from core.runs.export.words import settings_of
 from core.runs.log import ExperimentLog
-from core.methods.bm25 import Bm25
-from core.corpus.opening import LIKELIEST_CHUNKS, Embedded, Opened, OpenProgress, index_workspace
-from core.methods.qrag.agent import Agent
 from core.views.report import trace_json
 from core.views.trail import gold_trails
-from core.base.types import Workspace, workspace_of_chunks
 
 QUERY = "where did john go ?"
 FILLER = "x" * 500  # one token, however long: quick to embed, and much text

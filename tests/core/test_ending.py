@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from core.base.config import EpisodeConfig
-from core.views.ending import end_sentence, review_sentence
 from core.base.events import RunStarted, StepTaken, Stopped, StopReason, Trace
+from core.views.ending import end_sentence, review_sentence
 
 
 def ended(method: str, reason: StopReason, q_value: float | None = 0.2) -> Trace:

@@ -13,6 +13,7 @@ import pytest
 
 from core.base.config import EpisodeConfig
 from core.base.events import RunStarted, StepTaken, Stopped, Trace
+from core.views.charts import Chart, Line
 from core.views.figures import (
     CURVE_POINTS,
     INK,
@@ -32,7 +33,6 @@ from core.views.figures import (
     update_figure,
     validation_figure,
 )
-from core.lab.studies.report import Chart, Line
 
 
 def trace_of(*q_values: float, threshold: float | None = 0.3, content: float | None = None) -> Trace:

@@ -13,6 +13,7 @@ import torch
 from core.base.config import EpisodeConfig
 from core.base.errors import BadRequest
 from core.base.events import fold
+from core.base.metrics import fact_recall
 from core.lab.evaluate.sweep import (
     DEPTHS,
     SIZES,
@@ -26,9 +27,9 @@ from core.lab.evaluate.sweep import (
     sparc_methods,
     stop_thresholds,
 )
+from core.lab.train.set_questions import indexed
 from core.llm.protocol import LlmError, Message
 from core.llm.scripted import ScriptedLlm
-from core.base.metrics import fact_recall
 from core.methods.qrag.agent import Agent
 from core.methods.resrag.policy import EvidencePolicy
 from core.methods.resrag.retriever import EvidenceSet
@@ -37,7 +38,6 @@ from core.methods.sparc.events import SparcConfig
 from core.methods.sparc.retrievals import Retrievals
 from core.methods.sparc.run import run_sparc
 from core.methods.sparc.trace import fold_sparc
-from core.lab.train.set_questions import indexed
 from tests.core.lab.train.test_evidence_sets import LastWord, where_is_the_milk
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core.encode.cache import VectorStore, text_keys
 from core.base.errors import BadRequest, LogError
 from core.base.home import cache_bytes, cache_folder, home, keep_arrays, make_folder, trim_caches
+from core.encode.cache import VectorStore, text_keys
 from core.runs.log import ExperimentLog, default_log_path, open_reader
 
 VECTOR = np.ones((1, 4), np.float16)

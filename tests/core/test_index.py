@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.encode.checkpoint import CheckpointSpec
-from core.corpus.index import ChunkIndex, Corpus
-from core.methods.qrag.positions import chunk_positions
 from core.base.types import workspace_of_chunks
+from core.corpus.index import ChunkIndex, Corpus
+from core.encode.checkpoint import CheckpointSpec
+from core.methods.qrag.positions import chunk_positions
 
 TOLERANCE = 2e-6
 """Of a float32 inner product, as a share of the product of the two lengths; 16 to 48 dimensions."""

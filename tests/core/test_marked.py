@@ -10,6 +10,10 @@ import numpy as np
 import pytest
 
 from core.base.errors import BadRequest, LogError
+from core.base.types import Document, workspace_of_chunks
+from core.lab.tasks.documents import QuoteFinder, places_of, read_document_questions
+from core.lab.tasks.marked import ask_marked, take_in_questions
+from core.lab.tasks.own_questions import read_own_questions
 from core.runs.log import ExperimentLog, expire
 from core.runs.log.marks import (
     MAX_MARKS,
@@ -22,10 +26,6 @@ from core.runs.log.marks import (
     new_question,
 )
 from core.runs.log.records import now
-from core.runs.marked import ask_marked, take_in_questions
-from core.lab.tasks.documents import QuoteFinder, places_of, read_document_questions
-from core.lab.tasks.own_questions import read_own_questions
-from core.base.types import Document, workspace_of_chunks
 from tests.core.runs.log.recording import DOCUMENT, log_run, make_record
 
 A, B = "a" * 64, "b" * 64

@@ -11,15 +11,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core.corpus.bm25 import WordIndex
 from core.base.config import ChunkConfig
-from core.encode.encoder import DualEncoder
 from core.base.errors import BadDocument, Cancelled
 from core.base.home import CACHES, keep_arrays, kept_arrays, trim_caches
-from core.ingest import read_document
-from core.corpus.opening import OpenProgress, chunk_table, open_corpus, vector_store
-from core.methods.qrag.agent import Agent
 from core.base.types import ChunkTable, Document
+from core.corpus.bm25 import WordIndex
+from core.corpus.opening import OpenProgress, chunk_table, open_corpus, vector_store
+from core.encode.encoder import DualEncoder
+from core.ingest import read_document
+from core.methods.qrag.agent import Agent
 
 pytestmark = pytest.mark.usefixtures("home")
 

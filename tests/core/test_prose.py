@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.ingest.prose import MAX_PARSED, Prose, Words, plain
 from core.base.types import DocumentKind
+from core.ingest.prose import MAX_PARSED, Prose, Words, plain
 
 
 def read(text: str, kind: DocumentKind = "markdown") -> str:

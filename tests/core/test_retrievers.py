@@ -12,17 +12,17 @@ import numpy as np
 import pytest
 
 from core.base.config import EpisodeConfig
-from core.encode.encoder import DualEncoder
 from core.base.errors import BadRequest
 from core.base.events import Stopped, Trace, event_from_json, event_to_json, fold
+from core.base.types import workspace_of_chunks
 from core.corpus.index import ChunkIndex, Corpus
+from core.encode.encoder import DualEncoder
 from core.methods.bm25 import Bm25
 from core.methods.hybrid import Hybrid
-from core.methods.threshold import Threshold, cut_short
-from core.methods.topk import TopK
 from core.methods.qrag.agent import Agent
 from core.methods.registry import METHODS, build_retriever, vectors_of
-from core.base.types import workspace_of_chunks
+from core.methods.threshold import Threshold, cut_short
+from core.methods.topk import TopK
 from tests.core.conftest import timeless
 
 CorpusOf = Callable[[DualEncoder, Sequence[str]], Corpus]

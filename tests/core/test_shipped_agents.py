@@ -13,30 +13,30 @@ import pytest
 
 from core.answer.checkpoint import LARGE, SMALL
 from core.answer.reader import load_reader
-from core.lab.evaluate.document_evaluation import Encoders
+from core.base.events import fold
+from core.corpus.index import Corpus
+from core.corpus.opening import chunk_documents, index_workspace, open_corpus
 from core.encode.checkpoint import find_checkpoint
 from core.encode.encoder import DualEncoder, load_encoder
 from core.encode.engine import ENGINE_VARIABLE
 from core.encode.packaged import READER_VARIABLE
 from core.encode.tokens import FastTokenizer
+from core.ingest import read_document
+from core.lab.evaluate.document_evaluation import Encoders
 from core.lab.evaluate.run import Setting, evaluate
 from core.lab.evaluate.summary import summarise
-from core.base.events import fold
-from core.corpus.index import Corpus
-from core.ingest import read_document
-from core.corpus.opening import chunk_documents, index_workspace, open_corpus
-from core.methods.qrag.agent import Agent
-from core.methods.qrag.retriever import AgentRetriever
-from core.methods.sparc.build import build_agents, build_retrievals
-from core.methods.sparc.events import SparcConfig
-from core.methods.sparc.run import run_sparc
-from core.methods.sparc.trace import fold_sparc
 from core.lab.tasks.babi_world import TASKS, tell_babi
 from core.lab.tasks.babilong import compose_chunks
 from core.lab.tasks.example import Example
 from core.lab.tasks.generated import generated_examples, training_rng
 from core.lab.tasks.noise import compose_noise
 from core.lab.tasks.samples import Sample, SampleQuestion, find_quote, list_samples, span_chunks
+from core.methods.qrag.agent import Agent
+from core.methods.qrag.retriever import AgentRetriever
+from core.methods.sparc.build import build_agents, build_retrievals
+from core.methods.sparc.events import SparcConfig
+from core.methods.sparc.run import run_sparc
+from core.methods.sparc.trace import fold_sparc
 from core.runs.whatif.comparison import contestant
 from tests.conftest import CAMPAIGN
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.lab.studies.report import Chart, Line
+from core.views.charts import Chart, Line
 from core.views.svg import svg
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"

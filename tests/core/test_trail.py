@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.base.config import EpisodeConfig
-from core.encode.encoder import DualEncoder
 from core.base.events import RunStarted, StepScores, StepTaken, Stopped, Trace, fold
 from core.corpus.index import Corpus
+from core.encode.encoder import DualEncoder
 from core.methods.qrag.agent import Agent
 from core.views.trail import Standing, Trail, gold_trails
 

@@ -23,27 +23,26 @@ from app.in_view import Labelled, OpenDocuments, RunInView
 from app.pages.sparc.actions import SparcRuns
 from app.recent import Recent
 from app.services import Services
-from core.runs.again.records import sparc_answer, sparc_detail
 from core.answer.evidence import EvidenceAnswer
-from core.base.config import EpisodeConfig, check_query
-from core.encode.checkpoint import CheckpointSpec
+from core.base.config import RESRAG_LLM, EpisodeConfig, check_query
 from core.base.errors import BadRequest, Cancelled, LogError
 from core.base.events import Event, RunStarted, StepTaken, Stopped
-from core.runs.export.comparison_page import MAX_COLUMNS, comparison_page
+from core.base.types import Workspace
 from core.corpus.index import Corpus
+from core.corpus.opening import Opened, OpenProgress, Progress
+from core.encode.checkpoint import CheckpointSpec
 from core.llm.protocol import Llm
 from core.methods.bm25 import BM25
 from core.methods.hybrid import HYBRID
-from core.methods.topk import TOPK
-from core.corpus.opening import Opened, OpenProgress, Progress
 from core.methods.qrag.agent import Agent
 from core.methods.qrag.retriever import MULTISTEP, AgentRetriever
-from core.methods.resrag.action import RESRAG_LLM
-from core.methods.resrag.llm.policy import LlmEvidenceSet
 from core.methods.registry import ALL_METHODS, build_retriever, vectors_of
+from core.methods.resrag.llm.policy import LlmEvidenceSet
 from core.methods.sparc.retriever import SPARC, SparcRetriever
 from core.methods.sparc.trace import SparcTrace
-from core.base.types import Workspace
+from core.methods.topk import TOPK
+from core.runs.again.records import sparc_answer, sparc_detail
+from core.runs.export.comparison_page import MAX_COLUMNS, comparison_page
 from core.runs.whatif.comparison import Column, Contestant, compare
 from core.runs.whatif.cuts import Cut, TextSpan, across_cuts, check_size, chunks_of, share_found, spans_of
 from core.runs.whatif.influence import Influence, leave_one_out

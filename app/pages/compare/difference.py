@@ -10,12 +10,12 @@ from collections.abc import Sequence
 
 from app.pages.compare.actions import AS_OPEN, CutRow, ShownColumn
 from app.pages.widgets.notices import notice
+from core.ingest.prose import plain
+from core.runs.whatif.variant import StepPair, TryOut, VariantChoice
 from core.views.draw.nodes import Node, act, chunk_link, h
 from core.views.draw.tables import table
 from core.views.draw.words import counted, shorten, step_class
 from core.views.ending import end_sentence
-from core.ingest.prose import plain
-from core.runs.whatif.variant import StepPair, TryOut, VariantChoice
 
 NOT_LOGGED = (
     "A try-out: the log has no run of it, since it keeps what can be made again from documents, and no"

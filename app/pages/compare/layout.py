@@ -15,8 +15,8 @@ from app.pages.widgets.asking import Asking
 from app.pages.widgets.text import open_documents
 from app.pages.widgets.work import Work, cancel_button
 from core.base.config import help_of
-from core.views.draw.nodes import h
 from core.runs.whatif.variant import MAX_TEXT
+from core.views.draw.nodes import h
 
 SAME, OWN_STOP = "same", "own stop"
 """Values of the size control."""

@@ -38,11 +38,10 @@ from app.pages.widgets.text import file_button, open_documents
 from app.pages.widgets.work import Update, Work, in_line
 from app.services import Services
 from app.session import Session
-from core.base.config import EpisodeConfig
+from core.base.config import SETS, EpisodeConfig
 from core.base.errors import BadRequest, UserError
-from core.runs.log import new_run_id
-from core.methods.resrag.action import SETS
 from core.methods.sparc.retriever import SPARC
+from core.runs.log import new_run_id
 from core.runs.whatif.variant import MAX_TEXT, Change
 
 C = TypeVar("C", ColumnRef, CutRow)

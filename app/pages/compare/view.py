@@ -14,17 +14,16 @@ from app.in_view import RunInView
 from app.pages.compare.actions import AGENT, OFFERED, Compared, Comparing, ComparisonOrder, ShownColumn
 from app.pages.widgets.asking import settings_toggle
 from app.pages.widgets.notices import notice
-from core.base.config import EpisodeConfig
+from core.base.config import SETS, EpisodeConfig
+from core.base.types import Workspace
+from core.methods.sparc.retriever import SPARC
+from core.runs.whatif.comparison import comparison_csv, comparison_json
+from core.runs.whatif.influence import Influence
 from core.views.draw import comparison
 from core.views.draw.comparison import MOST_NAMED, MethodColumn, ShownComparison
 from core.views.draw.nodes import Node, act, h, sends
 from core.views.draw.text import found_by, reading_pane
 from core.views.draw.words import counted, duration
-from core.methods.resrag.action import SETS
-from core.methods.sparc.retriever import SPARC
-from core.base.types import Workspace
-from core.runs.whatif.comparison import comparison_csv, comparison_json
-from core.runs.whatif.influence import Influence
 
 
 def shown_comparison(columns: Sequence[ShownColumn], opened: int | None = None) -> ShownComparison:

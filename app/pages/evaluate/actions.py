@@ -27,24 +27,20 @@ from app.session import Session
 from app.settings import Settings
 from app.visitors import check_known, check_steps
 from core.base.config import EpisodeConfig
+from core.base.errors import BadCheckpoint, BadRequest, Cancelled
+from core.base.home import home
+from core.base.metrics import fact_em, fact_f1
+from core.base.rows import EpisodeRow
+from core.base.statistics import mean
+from core.base.types import workspace_of_chunks
+from core.corpus.opening import OpenProgress, Progress
 from core.encode.checkpoint import read_spec, with_defaults, write_spec
 from core.encode.tokens import FastTokenizer
-from core.base.errors import BadCheckpoint, BadRequest, Cancelled
 from core.lab.evaluate.calibrate import best_threshold
 from core.lab.evaluate.joining import join_chunks
 from core.lab.evaluate.outcomes import FAILURES, STOPS, Failure, Stop, failure_class, steps_taken, stop_class
-from core.lab.evaluate.rows import EpisodeRow
 from core.lab.evaluate.run import EvaluationProgress, Setting, evaluate, training_set
 from core.lab.evaluate.summary import METRICS, Comparison, Summary, compare, summarise
-from core.base.home import home
-from core.runs.log import Evaluation, EvaluationEntry, list_evaluations, new_evaluation, read_evaluation
-from core.base.metrics import fact_em, fact_f1
-from core.corpus.opening import OpenProgress, Progress
-from core.methods.qrag.agent import Agent
-from core.methods.qrag.retriever import AgentRetriever
-from core.methods.registry import facts_of
-from core.base.statistics import mean
-from core.lab.studies.report import Report
 from core.lab.studies.stopping import reliability
 from core.lab.studies.subjects import check_greedy
 from core.lab.tasks.babi import Part
@@ -52,7 +48,11 @@ from core.lab.tasks.babilong import parse_length
 from core.lab.tasks.catalog import TASKS, TaskSet, load_task
 from core.lab.tasks.data import data_folder
 from core.lab.tasks.example import Example
-from core.base.types import workspace_of_chunks
+from core.methods.qrag.agent import Agent
+from core.methods.qrag.retriever import AgentRetriever
+from core.methods.registry import facts_of
+from core.runs.log import Evaluation, EvaluationEntry, list_evaluations, new_evaluation, read_evaluation
+from core.views.charts import Report
 
 OWN = "own questions"
 """Stands for a file among the tasks."""

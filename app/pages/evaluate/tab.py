@@ -31,14 +31,14 @@ from app.services import Services
 from app.session import Session
 from app.visitors import newcomer
 from core.base.config import help_of
+from core.base.errors import BadRequest, UserError
+from core.base.rows import EpisodeRow
+from core.lab.evaluate.outcomes import FAILURES, Stop
+from core.lab.tasks.catalog import PARTS, TASKS
+from core.runs.log import new_run_id
 from core.views.draw.nodes import Node
 from core.views.draw.tables import on_page, report_table
-from core.base.errors import BadRequest, UserError
-from core.lab.evaluate.outcomes import FAILURES, Stop
-from core.lab.evaluate.rows import EpisodeRow
 from core.views.figures import card_figure, stops_figure
-from core.runs.log import new_run_id
-from core.lab.tasks.catalog import PARTS, TASKS
 
 
 @dataclass(frozen=True)

@@ -12,18 +12,18 @@ from collections.abc import Mapping, Sequence
 
 from app.pages.evaluate.actions import LONG, Measuring, StopCurve, Stops
 from app.pages.widgets.notices import notice
+from core.base.metrics import fact_f1
+from core.base.rows import EpisodeRow
+from core.base.statistics import PairedTest, mean
+from core.lab.evaluate.outcomes import Failure, Stop, completed_at, failure_class, own_evidence, own_steps
+from core.lab.evaluate.summary import METRICS, Comparison, Summary
+from core.lab.studies.subjects import agent_name, conditions, task_name
+from core.lab.tasks.example import Example
+from core.methods.registry import facts_of
+from core.runs.log import EvaluationEntry
 from core.views.draw.nodes import Node, act, h, link_to, sends, tip
 from core.views.draw.tables import on_page, pager, table, table_row
 from core.views.draw.words import duration, shorten
-from core.lab.evaluate.outcomes import Failure, Stop, completed_at, failure_class, own_evidence, own_steps
-from core.lab.evaluate.rows import EpisodeRow
-from core.lab.evaluate.summary import METRICS, Comparison, Summary
-from core.runs.log import EvaluationEntry
-from core.base.metrics import fact_f1
-from core.methods.registry import facts_of
-from core.base.statistics import PairedTest, mean
-from core.lab.studies.subjects import agent_name, conditions, task_name
-from core.lab.tasks.example import Example
 
 MOST_EXPORTED = 2_000
 """Rows that go through the page as one file."""

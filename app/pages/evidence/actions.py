@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
 
@@ -23,21 +22,22 @@ from app.in_view import OpenDocuments, RunInView
 from app.recent import Recent
 from app.services import Services
 from app.visitors import check_known
-from core.runs.again.records import logged_json_ld
 from core.answer.evidence import EvidenceAnswer
 from core.answer.metadata import MAX_KEPT, metadata_json
-from core.base.config import EpisodeConfig, check_query
+from core.base.config import RESRAG, RESRAG_LLM, SETS, EpisodeConfig, check_query
 from core.base.errors import BadRequest
-from core.lab.evaluate.frontier import FrontierRow, read_frontier
 from core.base.events import RunStarted
-from core.ingest.json_ld import json_ld_types
-from core.llm.protocol import Llm
-from core.methods.protocol import query_cosines
-from core.methods.threshold import Threshold
+from core.base.home import ROOT
 from core.base.metrics import answer_f1
 from core.corpus.opening import OpenProgress
-from core.methods.resrag.action import RESRAG, RESRAG_LLM, SETS
+from core.ingest.json_ld import json_ld_types
+from core.lab.evaluate.frontier import FrontierRow, read_frontier
+from core.lab.studies.frontier import Curve, curves
+from core.llm.protocol import Llm
+from core.methods.protocol import query_cosines
+from core.methods.registry import vectors_of
 from core.methods.resrag.features import QuestionFeatures, look
+from core.methods.resrag.llm.policy import LlmEvidenceSet
 from core.methods.resrag.retriever import EvidenceSet
 from core.methods.resrag.sets import (
     LEAST_CHANCE,
@@ -50,9 +50,8 @@ from core.methods.resrag.sets import (
     rivals,
     token_counts,
 )
-from core.methods.resrag.llm.policy import LlmEvidenceSet
-from core.methods.registry import vectors_of
-from core.lab.studies.frontier import Curve, curves
+from core.methods.threshold import Threshold
+from core.runs.again.records import logged_json_ld
 
 MAX_BUDGET = 24
 """Right end of the slider."""
@@ -65,7 +64,7 @@ MAX_TYPES = 8
 """Types of a document's JSON-LD that are named."""
 MAX_ANSWERS = 1_000
 """Answers to sets that stay in memory."""
-RESULTS = Path(__file__).resolve().parents[3] / "results"
+RESULTS = ROOT / "results"
 FRONTIERS = (RESULTS / "frontier-methods.jsonl.gz", RESULTS / "frontier.jsonl.gz")
 """Rows of the project's own measurement, which installed copies may lack. Those of a later file count for
 sets of questions that an earlier one lacks, so that no curve mixes readers.

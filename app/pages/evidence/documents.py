@@ -13,12 +13,12 @@ import numpy as np
 
 from app.pages.evidence.actions import SetInView
 from app.pages.evidence.view import chance_of, pressed
+from core.corpus.tiles import column_starts, tile
+from core.ingest.prose import plain
+from core.methods.resrag.sets import DocumentSet
 from core.views.draw.nodes import Node, h
 from core.views.draw.tables import PAGE, on_page, pager
 from core.views.draw.words import counted, shorten
-from core.ingest.prose import plain
-from core.methods.resrag.sets import DocumentSet
-from core.corpus.tiles import column_starts, tile
 
 COLUMNS = 200
 """Bars along a document at most: each is the likeliest of its chunks."""

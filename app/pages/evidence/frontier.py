@@ -12,14 +12,14 @@ import numpy as np
 
 from app.pages.evidence.view import pressed
 from app.pages.widgets.notices import notice
-from core.views.draw.nodes import Node, h
-from core.views.draw.words import shorten
-from core.methods.threshold import THRESHOLD
+from core.base.config import RESRAG
+from core.lab.studies.frontier import Curve
 from core.methods.qrag.retriever import QRAG
-from core.methods.resrag.action import RESRAG
 from core.methods.registry import facts_of
 from core.methods.sparc.retriever import SPARC
-from core.lab.studies.frontier import Curve
+from core.methods.threshold import THRESHOLD
+from core.views.draw.nodes import Node, h
+from core.views.draw.words import shorten
 
 MEASURES = {"f1": "Answer F1", "recall": "Support recall"}
 _COLOURS = (

@@ -10,11 +10,11 @@ import json
 import numpy as np
 
 from app.pages.evidence.actions import SetInView
-from core.views.draw.nodes import Node, h
-from core.views.draw.words import counted, shorten
 from core.methods.resrag.action import action_json, action_of
 from core.methods.resrag.reward import RewardConfig
 from core.methods.resrag.sets import RewardTerms
+from core.views.draw.nodes import Node, h
+from core.views.draw.words import counted, shorten
 
 _LONGEST_ACTION = 4_000
 """Characters of an action that are shown; the export has all of it."""

@@ -11,13 +11,13 @@ import math
 from app.pages.evidence.actions import SetInView
 from app.pages.widgets.asking import settings_toggle
 from app.pages.widgets.notices import notice
+from core.lab.tasks.samples import list_samples
+from core.methods.registry import notice_of
 from core.views.draw.answers import BY_READER, CONFIDENCE, LONGEST
 from core.views.draw.nodes import Node, act, h
 from core.views.draw.text import reading_pane
 from core.views.draw.words import counted, shorten
-from core.methods.registry import notice_of
 from core.views.story import sure, verdict_on
-from core.lab.tasks.samples import list_samples
 
 EMPTY = (
     "Press Run: a small policy gives every chunk a chance and takes the smallest set that should answer, over"

@@ -20,19 +20,19 @@ from app.agents import PLAIN
 from app.calls.operations import http_of
 from app.services import Services
 from app.visitors import CHARACTERS_PER_TOKEN, check_known, n_values
+from core.base.errors import BadRequest
+from core.corpus.opening import Progress
+from core.encode.checkpoint import shipped_checkpoints
+from core.methods.registry import facts_of
+from core.methods.sparc.naming import decided_by_rules
+from core.methods.sparc.retriever import SPARC
 from core.runs.again.replay import Replay, replay_run, replay_sparc
 from core.runs.again.snippets import Source, command_of, of_export, python_of
-from core.encode.checkpoint import shipped_checkpoints
-from core.base.errors import BadRequest
 from core.runs.export.runs import FILES, LINES, ExportFormat, export_runs, is_comparison
 from core.runs.log import LoggedDocument, LoggedRun, MalformedRuns, RunPage, RunRow, import_runs
 from core.runs.log.branches import sparc_trace_of
 from core.runs.log.records import MAX_PAGE, RunCurve, RunFacets
 from core.runs.log.sql import SqlResult, query_log
-from core.corpus.opening import Progress
-from core.methods.registry import facts_of
-from core.methods.sparc.naming import decided_by_rules
-from core.methods.sparc.retriever import SPARC
 
 MAX_SELECTED = 50
 """Runs that may be selected."""

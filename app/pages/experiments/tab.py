@@ -25,14 +25,14 @@ from app.pages.widgets.text import file_button
 from app.pages.widgets.work import Update, in_line
 from app.services import Services
 from app.session import Session
-from core.views.draw.tables import PAGE
-from core.views.draw.words import counted
 from core.base.errors import BadRequest
 from core.runs.export.runs import FORMATS as ALL_FORMATS
-from core.views.figures import counts_figure, curves_figure
 from core.runs.log import new_run_id
 from core.runs.log.records import moment
 from core.runs.log.sql import EXAMPLES, SqlResult
+from core.views.draw.tables import PAGE
+from core.views.draw.words import counted
+from core.views.figures import counts_figure, curves_figure
 
 _ID = re.compile(r"[0-9a-f]{32}")
 _MOST_PAGES = 1_000_000

@@ -13,22 +13,22 @@ from datetime import timedelta
 from app.pages.experiments.actions import MAX_CURVES, Charted, Snippet
 from app.pages.widgets.notices import notice
 from app.pages.widgets.sharing import page_button
-from core.runs.again.replay import Replay
 from core.answer.evidence import EvidenceAnswer
+from core.base.config import RESRAG, RESRAG_LLM, SETS
+from core.base.events import StepTaken
+from core.ingest.prose import plain
+from core.methods.registry import facts_of
+from core.methods.sparc.retriever import SPARC
+from core.runs.again.replay import Replay
+from core.runs.export.words import score_name, settings_of, why_ended
+from core.runs.log import LoggedRun, RunPage, RunRow
+from core.runs.log.records import RunCurve, known_answer_of, support_of
+from core.runs.log.sql import MAX_ROWS, SqlResult
 from core.views.draw.answers import LONGEST, verdict_line
 from core.views.draw.nodes import Node, act, h, link_to, sends, tip
 from core.views.draw.tables import PAGE, fields, on_page, pager, table, table_row
 from core.views.draw.words import EXPLAIN, counted, duration, shorten, shorten_between, step_class, two_ends
 from core.views.ending import review_sentence
-from core.base.events import StepTaken
-from core.runs.export.words import score_name, settings_of, why_ended
-from core.runs.log import LoggedRun, RunPage, RunRow
-from core.runs.log.records import RunCurve, known_answer_of, support_of
-from core.runs.log.sql import MAX_ROWS, SqlResult
-from core.ingest.prose import plain
-from core.methods.resrag.action import RESRAG, RESRAG_LLM, SETS
-from core.methods.registry import facts_of
-from core.methods.sparc.retriever import SPARC
 from core.views.story import verdict_on
 
 COMPARED_WITHIN = timedelta(minutes=3)

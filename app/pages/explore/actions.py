@@ -24,10 +24,10 @@ from app.session import Session
 from core.base.config import ChunkConfig, EpisodeConfig, check_query
 from core.base.errors import BadRequest
 from core.base.events import RunStarted, Stopped
+from core.base.types import Document, Workspace
 from core.corpus.opening import Progress
 from core.methods.qrag.agent import Agent, Episode
 from core.methods.qrag.planner import plan
-from core.base.types import Document, Workspace
 from core.runs.whatif.influence import without_each
 
 RUNS_AT_ONCE = 3

@@ -22,9 +22,9 @@ from app.pages.explore.layout import ExploreLayout
 from app.pages.widgets.notices import notice
 from app.pages.widgets.work import in_line
 from app.session import Session
-from core.views.draw import answers as answer_view
 from core.base.errors import UserError
 from core.runs.log import new_run_id
+from core.views.draw import answers as answer_view
 
 Update = dict[Any, Any]
 

@@ -22,11 +22,11 @@ from app.library import Library
 from app.pages.explore.strip_source import RunStrip
 from app.recent import Recent
 from core.base.config import EpisodeConfig, check_query
-from core.views.draw.strip import packed
 from core.base.errors import BadRequest, Cancelled, UserError
 from core.corpus.layout import heading_groups, kept_layout, layout_of, vectors_key
-from core.methods.qrag.agent import Episode
 from core.corpus.tiles import best_chunks, salience
+from core.methods.qrag.agent import Episode
+from core.views.draw.strip import packed
 
 MOST_WAITING = 8
 """Maps that are on their way at once."""

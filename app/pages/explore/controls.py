@@ -8,8 +8,8 @@ from typing import Any
 import gradio as gr
 
 from core.base.config import EpisodeConfig
-from core.encode.checkpoint import CheckpointSpec
 from core.base.errors import BadRequest
+from core.encode.checkpoint import CheckpointSpec
 
 MAX_BUDGET = 12
 """Right end of the budget slider: more chunks than encoders of this size can hold in a state."""

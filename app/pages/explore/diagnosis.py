@@ -11,10 +11,10 @@ from app.in_view import RunInView
 from app.pages.explore.view import answer_in_view
 from app.session import Session
 from core.lab.evaluate.completeness import LOW, completeness_by_size
+from core.runs.whatif.diagnosis import MOST_STEPS, Diagnosis, Remedy, are_words_tried, steps_tried
 from core.views.draw.nodes import Node, h, sends
 from core.views.draw.words import counted, tenths
 from core.views.story import Verdict, verdict_on
-from core.runs.whatif.diagnosis import MOST_STEPS, Diagnosis, Remedy, are_words_tried, steps_tried
 
 MOST_BUTTONS = 3
 GENERAL = "general"

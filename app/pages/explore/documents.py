@@ -20,8 +20,8 @@ from app.pages.explore.part import Underway, opening_of, part_progress
 from app.pages.widgets.notices import notice, passing, preparing, progress
 from app.pages.widgets.work import QUIET
 from app.session import Session
-from core.runs.log import new_run_id
 from core.corpus.opening import OpenProgress, Progress
+from core.runs.log import new_run_id
 
 Update = dict[Any, Any]
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from app.pages.widgets.notices import notice
 from app.session import Session
+from core.runs.log.marks import MarkedQuestion
 from core.views.draw.nodes import Node, act, h
 from core.views.draw.words import counted, shorten
-from core.runs.log.marks import MarkedQuestion
 
 BELONGS, DOES_NOT = "belongs", "belongs-not"
 """What the two buttons beside a chunk ask for."""

@@ -25,8 +25,11 @@ from app.services import Services
 from app.session import Session
 from app.visitors import check_known
 from core.base.config import check_query
-from core.views.draw.words import counted
 from core.base.errors import BadRequest, UserError
+from core.base.types import Document
+from core.corpus.opening import chunk_documents
+from core.lab.tasks.marked import ask_marked, take_in_questions
+from core.lab.train.own import FEWEST
 from core.runs.log import new_run_id
 from core.runs.log.marks import (
     Mark,
@@ -36,10 +39,7 @@ from core.runs.log.marks import (
     list_questions,
     new_question,
 )
-from core.runs.marked import ask_marked, take_in_questions
-from core.corpus.opening import chunk_documents
-from core.lab.train.own import FEWEST
-from core.base.types import Document
+from core.views.draw.words import counted
 
 Update = dict[Any, Any]
 MAX_IMPORT_BYTES = 8 * 2**20

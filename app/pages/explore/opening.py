@@ -19,11 +19,11 @@ from app.pages.explore.actions import Explorer
 from app.session import Session
 from core.base.config import CHUNKERS
 from core.base.errors import BadDocument, BadRequest
-from core.ingest import MAX_FILE_BYTES, Converter, default_chunker, read_document, read_documents, read_pasted
+from core.base.types import Document, Workspace
 from core.corpus.opening import OpenProgress, Progress
+from core.ingest import MAX_FILE_BYTES, Converter, default_chunker, read_document, read_documents, read_pasted
 from core.lab.tasks.narrative import NarrativeQuestion, TextRange, generate_narrative
 from core.lab.tasks.samples import SampleQuestion, find_quote, list_samples, span_chunks
-from core.base.types import Document, Workspace
 from core.runs.whatif.cuts import chunks_of
 
 GENERATED_LENGTHS = (10_000, 100_000, 1_000_000, 10_000_000)

@@ -17,16 +17,16 @@ from app.pages.explore.part import part_standing
 from app.pages.widgets.figures import drawn
 from app.session import Session
 from core.base.config import EpisodeConfig
+from core.base.errors import UserError
+from core.corpus.layout import LEAST_CHUNKS
+from core.corpus.tiles import MODES
 from core.views.draw import answers as answer_view
 from core.views.draw.steps import decision
 from core.views.draw.strip import slopes, strip_value
 from core.views.draw.trail import gold_trail
 from core.views.draw.words import figure_title
-from core.base.errors import UserError
 from core.views.figures import Drawing, best_q_figure, distribution_figure, parts_figure
-from core.corpus.layout import LEAST_CHUNKS
 from core.views.story import missed_support
-from core.corpus.tiles import MODES
 
 Update = dict[Any, Any]
 

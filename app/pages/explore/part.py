@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from app.in_view import OpenDocuments, RunInView
 from app.pages.widgets.notices import bar, notice, time_left
 from app.session import Session
-from core.views.draw.nodes import Node, act, h
 from core.corpus.opening import OpenProgress, Progress
+from core.views.draw.nodes import Node, act, h
 
 LEAST_WAIT = 5.0
 """Seconds of embedding left for which a part is offered: a page that changes twice within them is no help."""

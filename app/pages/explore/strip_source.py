@@ -12,8 +12,8 @@ import numpy as np
 
 from app.in_view import RunInView
 from core.base.events import StepScores
-from core.methods.qrag.policy import probabilities
 from core.corpus.tiles import ChunkFacts, Mode
+from core.methods.qrag.policy import probabilities
 
 T = TypeVar("T", int, float)
 

@@ -40,15 +40,14 @@ from app.pages.widgets.work import QUIET, in_line, wire_cancel
 from app.services import Services
 from app.session import Session
 from app.visitors import KEY_SCRIPT, newcomer, owner_of, owner_of_user
-from core.base.config import EpisodeConfig
-from core.views.draw.nodes import Node
-from core.encode.checkpoint import CheckpointSpec
+from core.base.config import SETS, EpisodeConfig
 from core.base.errors import UserError
-from core.runs.log import new_run_id
 from core.corpus.opening import OpenProgress, Progress
-from core.methods.resrag.action import SETS
-from core.methods.sparc.retriever import SPARC
+from core.encode.checkpoint import CheckpointSpec
 from core.lab.tasks.samples import list_samples
+from core.methods.sparc.retriever import SPARC
+from core.runs.log import new_run_id
+from core.views.draw.nodes import Node
 
 Update = dict[Any, Any]
 

@@ -18,18 +18,18 @@ from app.pages.widgets.notices import notice
 from app.session import Session
 from core.answer.cited import CitedAnswer
 from core.answer.evidence import EvidenceAnswer
-from core.lab.evaluate.completeness import LOW
 from core.base.config import ChunkConfig, EpisodeConfig
+from core.base.events import StepTaken, Trace, share_searched
+from core.base.types import Workspace
+from core.encode.checkpoint import CheckpointSpec
+from core.lab.evaluate.completeness import LOW
+from core.methods.qrag.retriever import QRAG
 from core.views.draw.evidence import evidence_rows
 from core.views.draw.nodes import Node, act, h, tip
 from core.views.draw.steps import decision, step_card, stop_card
 from core.views.draw.text import Page, crumb, document_page, page_around, turn_pages
 from core.views.draw.words import counted, step_class, tenths
-from core.encode.checkpoint import CheckpointSpec
-from core.base.events import StepTaken, Trace, share_searched
-from core.methods.qrag.retriever import QRAG
 from core.views.story import missed_support
-from core.base.types import Workspace
 
 NO_STEPS = "Press Run: the agent chooses one chunk after another, and each choice gets a card here."
 UNTRAINED = (

@@ -20,18 +20,12 @@ from app.in_view import OpenDocuments
 from app.recent import Recent
 from app.services import Services, logged_label
 from app.visitors import check_known
-from core.runs.again.records import log_sparc_end, sparc_detail, sparc_record
-from core.runs.again.replay import workspace_of_run
 from core.base.config import check_query
-from core.views.draw.sparc import ShownSparc
-from core.encode.encoder import DualEncoder
 from core.base.errors import BadRequest, Cancelled, LogError, UserError
 from core.corpus.index import Corpus
-from core.llm.protocol import Llm
-from core.runs.log import FinalStatus, LoggedRun, RunReader
-from core.runs.log.branches import sparc_trace_of
-from core.runs.log.records import known_answer_of, support_of
 from core.corpus.opening import OpenProgress
+from core.encode.encoder import DualEncoder
+from core.llm.protocol import Llm
 from core.methods.sparc.build import asks_agent, build_agents, build_retrievals
 from core.methods.sparc.config import STRATEGIES, check_sparc_config
 from core.methods.sparc.events import Merged, SparcConfig, SparcEvent, SparcStarted, Strategy
@@ -39,6 +33,12 @@ from core.methods.sparc.retrievals import Retrievals
 from core.methods.sparc.retriever import SPARC, SparcRetriever
 from core.methods.sparc.run import run_sparc
 from core.methods.sparc.trace import fold_sparc
+from core.runs.again.records import log_sparc_end, sparc_detail, sparc_record
+from core.runs.again.replay import workspace_of_run
+from core.runs.log import FinalStatus, LoggedRun, RunReader
+from core.runs.log.branches import sparc_trace_of
+from core.runs.log.records import known_answer_of, support_of
+from core.views.draw.sparc import ShownSparc
 
 MAX_VIEW_BYTES = 256 * 2**20
 """Memory for runs in view; older ones are read from the log again."""

@@ -19,11 +19,11 @@ from app.pages.widgets.sharing import Sharing
 from app.pages.widgets.text import open_documents
 from app.services import Services
 from core.base.config import help_of
-from core.views.draw import sparc as drawn
-from core.views.draw import sparc_line
 from core.methods.sparc.config import MAX_DEPTH, MAX_K, MAX_TEMPERATURE, MAX_WIDTH, STRATEGIES
 from core.methods.sparc.events import SparcConfig
 from core.methods.sparc.naming import STRATEGY_NAMES
+from core.views.draw import sparc as drawn
+from core.views.draw import sparc_line
 
 USUAL = SparcConfig()
 FIRST_ROUNDS = {"with the question as it is": "question", "with rewrites of it": "rewrite"}

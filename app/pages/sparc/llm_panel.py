@@ -20,11 +20,11 @@ from app.pages.widgets.notices import notice, notice_in
 from app.pages.widgets.work import QUIET, Update, in_line
 from app.services import Services
 from app.session import Session
-from core.views.draw.nodes import Node, act, h
 from core.llm.address import EXAMPLE
 from core.llm.endpoint import EndpointLlm
 from core.llm.probe import Probe, probe
 from core.llm.protocol import Llm, Structure
+from core.views.draw.nodes import Node, act, h
 
 ENDPOINT, LOCAL = "endpoint", "local"
 _STRUCTURES: dict[Structure, str] = {

@@ -25,13 +25,13 @@ from app.pages.widgets.text import open_documents
 from app.pages.widgets.work import Update, in_line
 from app.services import Services
 from app.session import Session
-from core.views.draw import sparc as drawn
-from core.views.draw import sparc_line
 from core.base.errors import BadRequest, UserError
-from core.runs.log import new_run_id
 from core.corpus.opening import OpenProgress
 from core.methods.sparc.events import SparcConfig
 from core.methods.sparc.naming import STRATEGY_NAMES
+from core.runs.log import new_run_id
+from core.views.draw import sparc as drawn
+from core.views.draw import sparc_line
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,12 @@ from app.pages.sparc.actions import SparcRun
 from app.pages.widgets.asking import settings_toggle
 from app.pages.widgets.notices import notice
 from app.pages.widgets.sharing import page_button
+from core.methods.sparc.events import SparcConfig
+from core.methods.sparc.naming import STRATEGY_NAMES
 from core.views.draw.nodes import Node, act, h, sends, tip
 from core.views.draw.sparc import finders_of
 from core.views.draw.text import found_by, reading_pane
 from core.views.draw.words import counted, duration, step_class
-from core.methods.sparc.events import SparcConfig
-from core.methods.sparc.naming import STRATEGY_NAMES
 
 # What is asked for, and how far it is
 

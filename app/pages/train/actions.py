@@ -29,10 +29,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from app.agents import agents_folder, own_agents
+from core.base.errors import BadCheckpoint, BadRequest
+from core.base.home import ROOT, home
 from core.encode.checkpoint import DEFAULT_NAMES, SPEC_FILE, find_checkpoint, read_spec, shipped_checkpoints
 from core.encode.packaged import MINILM
-from core.base.errors import BadCheckpoint, BadRequest
-from core.base.home import home
 from core.lab.tasks.data import data_folder
 from core.lab.train.config import TrainConfig
 from core.lab.train.own import OwnMixture
@@ -47,7 +47,6 @@ from core.lab.train.sitting import (
     read_training_file,
 )
 
-ROOT = Path(__file__).resolve().parents[3]
 NICENESS = 10
 """The page must stay quick while a training takes every core."""
 MAX_NAME = 40

@@ -30,8 +30,8 @@ from app.pages.widgets.notices import notice_in
 from app.pages.widgets.work import QUIET, Update, in_line
 from app.services import Services
 from core.base.errors import BadRequest, UserError
-from core.views.figures import step_figure, update_figure, validation_figure
 from core.lab.train.config import TrainConfig
+from core.views.figures import step_figure, update_figure, validation_figure
 
 
 class TrainTab(TrainLayout):

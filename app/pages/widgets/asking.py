@@ -19,9 +19,9 @@ from app.pages.widgets.notices import preparing
 from app.pages.widgets.work import QUIET, Work, cancel_button, in_line
 from app.recent import Recent
 from app.session import Session
+from core.base.types import Workspace
 from core.views.draw.nodes import Node, h, sends
 from core.views.draw.words import counted
-from core.base.types import Workspace
 
 _UNLESS_TYPED = """(now, offer) => {
   const [then, offered] = JSON.parse(offer || "[]");

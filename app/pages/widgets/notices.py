@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from core.views.draw.nodes import Node, h
-from core.views.draw.words import duration
 from core.base.errors import UserError
 from core.corpus.opening import OpenProgress
+from core.views.draw.nodes import Node, h
+from core.views.draw.words import duration
 
 _NOTHING: Mapping[Any, Any] = MappingProxyType({})
 

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.base.config import EpisodeConfig
-from core.lab.evaluate.document_evaluation import Encoders
 from core.base.errors import BadDocument
 from core.base.events import fold
-from core.corpus.index import Corpus
-from core.methods.protocol import Retriever
-from core.corpus.opening import Progress, open_corpus
-from core.methods.registry import build_retriever, facts_of, vectors_of
 from core.base.types import Document
+from core.corpus.index import Corpus
+from core.corpus.opening import Progress, open_corpus
+from core.lab.evaluate.document_evaluation import Encoders
+from core.methods.protocol import Retriever
+from core.methods.registry import build_retriever, facts_of, vectors_of
 
 
 @dataclass(frozen=True, slots=True)

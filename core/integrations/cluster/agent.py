@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from core.integrations.cluster.sharded import ShardedIndex
-from core.encode.encoder import DualEncoder
 from core.base.events import StepScores
+from core.encode.encoder import DualEncoder
+from core.integrations.cluster.sharded import ShardedIndex
 from core.methods.qrag.agent import Agent, Episode
 from core.methods.qrag.positions import chunk_positions
 from core.methods.qrag.reranked import Reranked

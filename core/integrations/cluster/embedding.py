@@ -17,6 +17,17 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from core.base.errors import BadDocument, BadRequest
+from core.base.types import Document
+from core.encode.encoder import DualEncoder, load_encoder
+from core.ingest import (
+    MAX_FILE_BYTES,
+    Converter,
+    chunk_document,
+    default_chunker,
+    read_documents,
+    read_pasted,
+)
 from core.integrations.cluster.parts import (
     HEADER,
     CorpusFile,
@@ -29,17 +40,6 @@ from core.integrations.cluster.parts import (
     write_part,
 )
 from core.integrations.cluster.workers import task_results
-from core.encode.encoder import DualEncoder, load_encoder
-from core.base.errors import BadDocument, BadRequest
-from core.ingest import (
-    MAX_FILE_BYTES,
-    Converter,
-    chunk_document,
-    default_chunker,
-    read_documents,
-    read_pasted,
-)
-from core.base.types import Document
 
 if TYPE_CHECKING:
     from pyarrow import parquet

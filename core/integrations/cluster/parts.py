@@ -22,8 +22,8 @@ from pathlib import Path
 
 import numpy as np
 
-from core.corpus.bm25 import WordIndex, word_index
 from core.base.errors import BadDocument
+from core.corpus.bm25 import WordIndex, word_index
 from core.corpus.index import VectorIndex
 
 HEADER = "corpus.json"

@@ -19,10 +19,10 @@ from pathlib import Path
 
 import numpy as np
 
-from core.integrations.cluster.parts import CorpusPart
 from core.corpus.index import ChunkIndex
-from core.methods.qrag.policy import TIE
 from core.corpus.tiles import Tile, best_chunks, fold_columns
+from core.integrations.cluster.parts import CorpusPart
+from core.methods.qrag.policy import TIE
 
 BLOCK = 16_384
 """Chunks turned into float32 at once: 25 MB of 384 dimensions, whatever a shard holds."""

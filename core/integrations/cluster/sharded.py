@@ -16,11 +16,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from core.integrations.cluster.parts import CorpusParts
-from core.integrations.cluster.shard import Shard, ShardSetting, ShardView
+from core.corpus.tiles import Tile, column_starts
 from core.encode.checkpoint import CheckpointSpec
 from core.encode.rope import on_grid, turn
-from core.corpus.tiles import Tile, column_starts
+from core.integrations.cluster.parts import CorpusParts
+from core.integrations.cluster.shard import Shard, ShardSetting, ShardView
 
 
 class Shards(Protocol):

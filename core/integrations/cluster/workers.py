@@ -18,11 +18,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from core.base.errors import BadRequest, UserError, quoted
+from core.encode.checkpoint import CheckpointSpec
 from core.integrations.cluster.parts import CorpusParts
 from core.integrations.cluster.shard import Shard, ShardSetting
 from core.integrations.cluster.sharded import LocalShards, ShardedIndex, shard_settings
-from core.encode.checkpoint import CheckpointSpec
-from core.base.errors import BadRequest, UserError, quoted
 
 _Result = TypeVar("_Result")
 LOCAL = "local"

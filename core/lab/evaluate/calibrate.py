@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from core.encode.checkpoint import CheckpointSpec, as_served, with_defaults
 from core.base.errors import BadRequest
+from core.base.metrics import fact_em, fact_f1
+from core.base.rows import EpisodeRow, group_rows
+from core.encode.checkpoint import CheckpointSpec, as_served, with_defaults
 from core.lab.evaluate.outcomes import completed_at, own_evidence, steps_taken
 from core.lab.evaluate.review import Thresholds
-from core.lab.evaluate.rows import EpisodeRow, group_rows
-from core.base.metrics import fact_em, fact_f1
 
 PLATEAU = 0.002
 """Fact F1 this near the best is equal: the threshold is the middle of them, safer than the peak."""

@@ -23,9 +23,9 @@ from core.answer.confidence import (
     expected_calibration_error,
     fit_confidence,
 )
+from core.base.events import Trace
 from core.encode.checkpoint import CheckpointSpec, with_defaults
 from core.lab.evaluate.documents import DocumentRow
-from core.base.events import Trace
 from core.methods.qrag.retriever import QRAG
 
 PLACE = 4

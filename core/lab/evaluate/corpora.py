@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from core.corpus.bm25 import WordIndex, word_index
-from core.encode.cache import EmbedProgress, VectorStore, embed_chunks
-from core.encode.encoder import DualEncoder
 from core.corpus.index import ChunkIndex
 from core.corpus.opening import index_of, vector_store
+from core.encode.cache import EmbedProgress, VectorStore, embed_chunks
+from core.encode.encoder import DualEncoder
 from core.lab.tasks.example import Example, Noise, Woven
 
 MOST_OWN_TEXTS = 100_000

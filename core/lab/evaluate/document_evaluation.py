@@ -17,30 +17,29 @@ from pathlib import Path
 from typing import Any
 
 from core.answer.evidence import EvidenceAnswer, answer_evidence, found_order
-from core.lab.reader.natural import holding_chunks
 from core.answer.protocol import Reader
 from core.base.batches import batches
-from core.methods.choice import Choice, choose, method_of
-from core.lab.evaluate.completeness import completeness
-from core.base.config import EpisodeConfig
+from core.base.config import RESRAG_LLM, EpisodeConfig
+from core.base.errors import BadRequest
+from core.base.events import Trace, fold
+from core.base.metrics import is_covered
+from core.base.types import Document, Workspace
+from core.corpus.index import Corpus
+from core.corpus.opening import Progress, chunk_documents, index_workspace
 from core.encode.checkpoint import find_checkpoint, read_spec, shipped_checkpoints
 from core.encode.encoder import DualEncoder, load_encoder
-from core.base.errors import BadRequest
+from core.lab.evaluate.completeness import completeness
 from core.lab.evaluate.documents import DocumentRow
-from core.base.events import Trace, fold
-from core.corpus.index import Corpus
+from core.lab.reader.natural import holding_chunks
+from core.lab.tasks.documents import DocumentQuestion, Documents, TextPlace, by_document, placed
 from core.llm.protocol import Llm
 from core.methods.bm25 import BM25
+from core.methods.choice import Choice, choose, method_of
 from core.methods.hybrid import HYBRID
-from core.methods.topk import TOPK
-from core.base.metrics import is_covered
-from core.corpus.opening import Progress, chunk_documents, index_workspace
 from core.methods.qrag.agent import Episode
-from core.methods.resrag.action import RESRAG_LLM
-from core.methods.resrag.llm.policy import LlmEvidenceSet
 from core.methods.registry import METHODS, notice_of, retrieve_all, vectors_of
-from core.lab.tasks.documents import DocumentQuestion, Documents, TextPlace, by_document, placed
-from core.base.types import Document, Workspace
+from core.methods.resrag.llm.policy import LlmEvidenceSet
+from core.methods.topk import TOPK
 from core.runs.whatif.comparison import Contestant, contestant
 
 AUTO = "auto"

@@ -15,8 +15,8 @@ from typing import Any
 from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 
-from core.lab.evaluate.rows import read_lines
 from core.base.metrics import RIGHT_FROM, answer_em, answer_f1
+from core.base.rows import read_lines
 from core.base.statistics import interval, mean
 
 ALL = "all"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-from core.lab.evaluate.rows import EpisodeRow
+from core.base.rows import EpisodeRow
 
 Stop = Literal["early", "late", "perfect", "never"]
 STOPS: tuple[Stop, ...] = get_args(Stop)

@@ -13,14 +13,14 @@ import numpy as np
 
 from core.base.batches import batches
 from core.base.config import EpisodeConfig
+from core.base.events import Stopped
+from core.base.rows import EpisodeRow
+from core.corpus.opening import index_of, vector_store
 from core.encode.cache import embed_chunks
 from core.lab.evaluate.corpora import ExampleCorpus
 from core.lab.evaluate.outcomes import own_steps
-from core.lab.evaluate.rows import EpisodeRow
-from core.base.events import Stopped
-from core.corpus.opening import index_of, vector_store
-from core.methods.qrag.agent import Agent, Episode
 from core.lab.tasks.example import Example
+from core.methods.qrag.agent import Agent, Episode
 
 _BATCH = 64
 """Rows whose states are embedded together."""

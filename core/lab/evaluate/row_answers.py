@@ -12,10 +12,10 @@ from itertools import islice
 
 from core.answer.evidence import answer_evidence
 from core.answer.protocol import Reader
-from core.lab.evaluate.outcomes import own_evidence
-from core.lab.evaluate.rows import EpisodeRow
+from core.base.config import SETS
 from core.base.metrics import answer_em, answer_f1
-from core.methods.resrag.action import SETS
+from core.base.rows import EpisodeRow
+from core.lab.evaluate.outcomes import own_evidence
 from core.lab.tasks.example import Example
 
 BATCH = 32

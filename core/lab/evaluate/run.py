@@ -16,17 +16,17 @@ from typing import Any, Literal
 import numpy as np
 
 from core.base.config import EpisodeConfig
+from core.base.events import StepTaken, fold
+from core.base.rows import EpisodeRow
 from core.encode.cache import EmbedProgress, VectorStore
 from core.encode.encoder import DualEncoder
 from core.lab.evaluate.corpora import ExampleCorpus, index_examples
 from core.lab.evaluate.review import reviewed
-from core.lab.evaluate.rows import EpisodeRow
-from core.base.events import StepTaken, fold
+from core.lab.tasks.example import Example
 from core.methods.protocol import Retriever
 from core.methods.qrag.agent import Agent, Episode
 from core.methods.qrag.policy import greedy
 from core.methods.qrag.retriever import AgentRetriever
-from core.lab.tasks.example import Example
 
 BATCH = 32
 """Episodes whose states are embedded together."""

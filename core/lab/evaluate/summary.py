@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.base.errors import BadRequest
-from core.lab.evaluate.outcomes import completed_at, oracle_steps, own_steps, stop_class
-from core.lab.evaluate.rows import EpisodeRow
 from core.base.metrics import fact_em, fact_f1, fact_precision, fact_recall, false_positive_rate
+from core.base.rows import EpisodeRow
 from core.base.statistics import PairedTest, interval, mean, paired_test
+from core.lab.evaluate.outcomes import completed_at, oracle_steps, own_steps, stop_class
 
 
 def _own(row: EpisodeRow) -> tuple[int, ...]:

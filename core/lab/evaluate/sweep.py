@@ -22,17 +22,19 @@ import numpy as np
 
 from core.answer.protocol import Reader
 from core.base.config import EpisodeConfig
-from core.encode.encoder import DualEncoder, load_encoder
 from core.base.errors import BadRequest
-from core.lab.evaluate.frontier import FrontierRow
 from core.base.events import StepTaken, fold
+from core.base.metrics import answer_em, answer_f1, fact_f1, fact_recall
 from core.corpus.index import Corpus
+from core.encode.encoder import DualEncoder, load_encoder
 from core.ingest.tokenizer import Tokenizer
+from core.lab.evaluate.frontier import FrontierRow
+from core.lab.studies.documents import MANUALS, PAGES, kind_of
+from core.lab.tasks.data import data_folder
+from core.lab.tasks.documents import read_document_questions
+from core.lab.train.set_questions import SetQuestion, document_questions, indexed, set_questions
 from core.llm.protocol import Llm, Sampling, UnfitReply
 from core.methods.hybrid import Hybrid
-from core.methods.threshold import Threshold
-from core.methods.topk import TopK
-from core.base.metrics import answer_em, answer_f1, fact_f1, fact_recall
 from core.methods.qrag.agent import Agent
 from core.methods.qrag.retriever import QRAG
 from core.methods.resrag.card import policy_for, read_card
@@ -46,10 +48,8 @@ from core.methods.sparc.llm_agents import MAX_REPLY_TOKENS, GivenAnswer, answer_
 from core.methods.sparc.retriever import SPARC
 from core.methods.sparc.run import run_sparc
 from core.methods.sparc.trace import fold_sparc
-from core.lab.studies.documents import MANUALS, PAGES, kind_of
-from core.lab.tasks.data import data_folder
-from core.lab.tasks.documents import read_document_questions
-from core.lab.train.set_questions import SetQuestion, document_questions, indexed, set_questions
+from core.methods.threshold import Threshold
+from core.methods.topk import TopK
 
 NATURAL = {"natural": PAGES, "natural-manuals": MANUALS}
 """Names of questions over the documents of one kind of `natural`, searched together."""

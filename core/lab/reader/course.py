@@ -18,12 +18,12 @@ from pathlib import Path
 from random import Random
 from typing import Any, Protocol
 
+from core.base.errors import BadRequest
+from core.encode.tokens import FastTokenizer
 from core.lab.reader.lesson import YES_OR_NO, Lesson, has_answer
 from core.lab.reader.natural import QuestionInChunks, questions_in_chunks, training_questions
 from core.lab.reader.statements import SOURCE as STATEMENTS
 from core.lab.reader.statements import statement_lesson
-from core.encode.tokens import FastTokenizer
-from core.base.errors import BadRequest
 from core.lab.tasks.babi import BabiQuestion, read_babi
 from core.lab.tasks.babi_world import TASKS, Task, story_key, story_keys, tell_babi
 from core.lab.tasks.data import babi_folder

@@ -11,8 +11,8 @@ from typing import Any
 
 from core.answer.protocol import Answer
 from core.answer.reader import ExtractiveReader
-from core.lab.reader.rows import AnswerRow
 from core.base.metrics import answer_accuracy, answer_em, answer_f1, fact_recall
+from core.lab.reader.rows import AnswerRow
 from core.lab.tasks.example import Example
 
 BATCH = 32

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import groupby
 
-from core.lab.reader.lesson import Lesson
 from core.base.errors import BadRequest
 from core.lab.evaluate.documents import DocumentRow
+from core.lab.reader.lesson import Lesson
 from core.lab.tasks.documents import DocumentFolder, DocumentQuestion
 
 

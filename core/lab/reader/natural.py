@@ -16,9 +16,10 @@ from pathlib import Path
 
 import numpy as np
 
+from core.base.metrics import is_covered, plain_answer
+from core.base.types import ChunkTable
 from core.corpus.bm25 import WordIndex, words_of
 from core.ingest import Tokenizer
-from core.base.metrics import is_covered, plain_answer
 from core.lab.tasks.data import data_folder
 from core.lab.tasks.documents import (
     DocumentFolder,
@@ -28,7 +29,6 @@ from core.lab.tasks.documents import (
     read_document_questions,
 )
 from core.lab.train.general import OWN_QUESTIONS
-from core.base.types import ChunkTable
 
 NEAREST = 24
 """Chunks of its document that are kept for a question, by BM25."""

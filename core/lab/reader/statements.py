@@ -12,9 +12,9 @@ import re
 from collections.abc import Sequence
 from random import Random
 
-from core.lab.reader.lesson import Lesson
-from core.ingest.sentences import split_sentences
 from core.base.metrics import plain_answer
+from core.ingest.sentences import split_sentences
+from core.lab.reader.lesson import Lesson
 
 SOURCE = "statements"
 RIGHT, WRONG = 0.4, 0.3

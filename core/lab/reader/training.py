@@ -27,20 +27,20 @@ from core.answer.checkpoint import (
     save_heads,
     write_reader_spec,
 )
-from core.lab.reader.course import Course
-from core.lab.reader.lesson import Lesson, gold_answers
 from core.answer.network import CLASSES, ReaderNetwork, marginal_loss
 from core.answer.reader import ExtractiveReader
-from core.lab.reader.tuning import Tuning, tune
 from core.answer.windows import Window, read_windows
 from core.base.config import check_numbers
+from core.base.errors import BadCheckpoint, BadRequest
 from core.encode.adapter import load_adapter, save_adapter
 from core.encode.checkpoint import find_base, max_positions_of, sha256_of
 from core.encode.encoder import find_device
 from core.encode.forward import batches_by_length
 from core.encode.packaged import MINILM
 from core.encode.tokens import FastTokenizer
-from core.base.errors import BadCheckpoint, BadRequest
+from core.lab.reader.course import Course
+from core.lab.reader.lesson import Lesson, gold_answers
+from core.lab.reader.tuning import Tuning, tune
 from core.lab.train.descent import LEAST, HeadedDescent, LowRankConfig, low_rank_encoder
 from core.lab.train.sitting import Sitting, TrainEvent
 from core.lab.train.towers import low_rank_changes

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from core.answer.confidence import Knots, confidence, expected_calibration_error, fit_confidence
-from core.lab.reader.lesson import Lesson
 from core.answer.reader import ExtractiveReader, Reading
 from core.base.metrics import RIGHT_FROM, answer_em, answer_f1
+from core.lab.reader.lesson import Lesson
 
 BIASES = tuple(np.arange(-3.0, 3.01, 0.25).tolist())
 """In nats."""

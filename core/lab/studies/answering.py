@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 from core.base.errors import BadRequest
 from core.lab.evaluate.frontier import FrontierRow
-from core.methods.sparc.retriever import SPARC
 from core.lab.studies.frontier import frontier
-from core.lab.studies.report import Cell, Report, Table
+from core.methods.sparc.retriever import SPARC
+from core.views.charts import Cell, Report, Table
 
 
 def answering(rows: Sequence[FrontierRow]) -> Report:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from core.answer.confidence import expected_calibration_error
-from core.lab.reader.rows import AnswerRow, group_answers
 from core.base.metrics import RIGHT_FROM
 from core.base.statistics import mean
-from core.lab.studies.report import Report, Table, mean_with_interval
+from core.lab.reader.rows import AnswerRow, group_answers
 from core.lab.tasks.babilong import name_length
+from core.views.charts import Report, Table, mean_with_interval
 
 SURE = 0.7
 """Confidence from which the last column of the second table counts."""

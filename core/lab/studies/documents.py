@@ -13,12 +13,12 @@ from pathlib import PurePosixPath
 import numpy as np
 
 from core.answer.confidence import expected_calibration_error
-from core.lab.evaluate.completeness import LOW, JudgedQuestions, questions_by_size
 from core.base.errors import BadRequest
-from core.lab.evaluate.documents import DOCUMENT_METRICS, DocumentRow
 from core.base.metrics import RIGHT_FROM, answer_f1
 from core.base.statistics import mean, paired_test
-from core.lab.studies.report import Cell, Report, Table, mean_with_interval, with_p
+from core.lab.evaluate.completeness import LOW, JudgedQuestions, questions_by_size
+from core.lab.evaluate.documents import DOCUMENT_METRICS, DocumentRow
+from core.views.charts import Cell, Report, Table, mean_with_interval, with_p
 
 CHOSEN = "auto"
 """The method that the others are tested against."""

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from core.base.config import RESRAG
 from core.base.errors import BadRequest
-from core.lab.evaluate.frontier import FrontierRow, group_frontier
-from core.methods.resrag.action import RESRAG
 from core.base.statistics import mean, paired_test
-from core.lab.studies.report import Cell, Chart, Line, Report, Table, mean_with_interval
+from core.lab.evaluate.frontier import FrontierRow, group_frontier
+from core.views.charts import Cell, Chart, Line, Report, Table, mean_with_interval
 
 Group = tuple[FrontierRow, ...]
 _SIZED = (

@@ -9,26 +9,26 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from core.lab.reader.rows import AnswerRow
+from core.base.rows import EpisodeRow
 from core.lab.evaluate.documents import DocumentRow
 from core.lab.evaluate.frontier import FrontierRow
-from core.lab.evaluate.rows import EpisodeRow
-from core.methods.bm25 import BM25
-from core.methods.topk import TOPK
-from core.methods.qrag.retriever import MULTISTEP, QRAG
-from core.methods.sparc.evaluation import SparcVariation
-from core.methods.sparc.events import SparcConfig, Strategy
-from core.methods.sparc.rows import SparcRow
+from core.lab.reader.rows import AnswerRow
+from core.lab.sparc.evaluation import SparcVariation
+from core.lab.sparc.rows import SparcRow
 from core.lab.studies import stopping, sweeps, trainings
 from core.lab.studies.answering import answering
 from core.lab.studies.answers import answers
 from core.lab.studies.documents import documents
 from core.lab.studies.frontier import frontier
-from core.lab.studies.report import Report
 from core.lab.studies.scores import scores
 from core.lab.studies.set_ablations import set_ablations
 from core.lab.studies.sparc import sparc
 from core.lab.studies.tunings import tunings
+from core.methods.bm25 import BM25
+from core.methods.qrag.retriever import MULTISTEP, QRAG
+from core.methods.sparc.events import SparcConfig, Strategy
+from core.methods.topk import TOPK
+from core.views.charts import Report
 
 LENGTHS = ("1K", "4K", "32K", "128K", "1M", "10M")
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from core.base.errors import BadRequest
-from core.lab.evaluate.rows import EpisodeRow, group_rows
+from core.base.rows import EpisodeRow, group_rows
 from core.lab.evaluate.summary import compare, summarise
-from core.methods.registry import facts_of
-from core.lab.studies.report import Cell, Report, Table, mean_with_interval, with_interval, with_p
 from core.lab.studies.subjects import agent_name, conditions, subject_name, task_name
+from core.methods.registry import facts_of
+from core.views.charts import Cell, Report, Table, mean_with_interval, with_interval, with_p
 
 COLUMNS = {
     "Fact F1, no stop": "fact_f1_no_stop",

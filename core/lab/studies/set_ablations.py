@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from core.base.config import RESRAG
 from core.base.errors import BadRequest
-from core.lab.evaluate.frontier import FrontierRow, group_frontier
-from core.methods.resrag.action import RESRAG
 from core.base.statistics import mean, paired_test
-from core.lab.studies.report import Cell, Report, Table, with_p
+from core.lab.evaluate.frontier import FrontierRow, group_frontier
+from core.views.charts import Cell, Report, Table, with_p
 
 WHOLE = "joint"
 """The variant that the others are compared with."""

@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 
 from core.base.errors import BadRequest
 from core.base.metrics import fact_recall
-from core.methods.sparc.baselines import MAX_PARAGRAPHS
-from core.methods.sparc.retriever import SPARC
-from core.methods.sparc.rows import SparcRow, group_sparc
 from core.base.statistics import mean, paired_test
-from core.lab.studies.report import Cell, Chart, Line, Report, Table, mean_with_interval, with_p
+from core.lab.sparc.baselines import MAX_PARAGRAPHS
+from core.lab.sparc.rows import SparcRow, group_sparc
+from core.methods.sparc.retriever import SPARC
+from core.views.charts import Cell, Chart, Line, Report, Table, mean_with_interval, with_p
 
 Group = tuple[SparcRow, ...]
 

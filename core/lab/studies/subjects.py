@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from core.base.errors import BadRequest
-from core.lab.evaluate.rows import EpisodeRow
-from core.methods.registry import facts_of
+from core.base.rows import EpisodeRow
 from core.lab.tasks.babilong import name_length
+from core.methods.registry import facts_of
 
 
 def check_greedy(rows: Sequence[EpisodeRow]) -> None:

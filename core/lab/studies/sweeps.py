@@ -11,11 +11,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from core.base.errors import BadRequest
-from core.lab.evaluate.rows import EpisodeRow, group_rows
-from core.lab.evaluate.summary import Summary, compare, summarise
 from core.base.metrics import fact_em, fact_f1, fact_recall
+from core.base.rows import EpisodeRow, group_rows
 from core.base.statistics import mean
-from core.lab.studies.report import (
+from core.lab.evaluate.summary import Summary, compare, summarise
+from core.lab.studies.subjects import agent_name, conditions, subject_name
+from core.lab.tasks.babilong import name_length
+from core.views.charts import (
     Cell,
     Chart,
     Line,
@@ -25,8 +27,6 @@ from core.lab.studies.report import (
     with_interval,
     with_p,
 )
-from core.lab.studies.subjects import agent_name, conditions, subject_name
-from core.lab.tasks.babilong import name_length
 
 Group = tuple[EpisodeRow, ...]
 SCORES = {

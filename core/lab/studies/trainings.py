@@ -20,7 +20,7 @@ import numpy as np
 
 from core.base.batches import batches
 from core.base.errors import BadRequest
-from core.lab.studies.report import Cell, Chart, Line, Report, Table
+from core.views.charts import Cell, Chart, Line, Report, Table
 
 Events = Sequence[dict[str, Any]]
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from core.base.errors import BadRequest
-from core.lab.studies.report import Cell, Chart, Line, Report, Table
+from core.views.charts import Cell, Chart, Line, Report, Table
 
 Events = Sequence[dict[str, Any]]
 

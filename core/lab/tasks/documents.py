@@ -20,9 +20,9 @@ import numpy as np
 
 from core.base.config import ChunkConfig, check_query
 from core.base.errors import BadDocument, BadRequest
+from core.base.types import Document, Workspace
 from core.ingest import MAX_FILE_BYTES, Tokenizer, chunk_document, default_chunker, read_document
 from core.lab.tasks.data import is_text, json_lines
-from core.base.types import Document, Workspace
 
 QuestionKind = Literal["single", "bridge", "comparison", "temporal", "table", "unanswerable"]
 KINDS: tuple[QuestionKind, ...] = get_args(QuestionKind)

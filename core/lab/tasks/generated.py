@@ -18,6 +18,7 @@ from random import Random
 import numpy as np
 
 from core.base.config import ChunkConfig
+from core.base.types import Document, Workspace
 from core.ingest import Tokenizer, chunk_document
 from core.ingest.packing import Units, pack
 from core.lab.tasks.example import Example, Noise, weave
@@ -25,7 +26,6 @@ from core.lab.tasks.narrative import generate_narrative
 from core.lab.tasks.prose import compose_paragraph
 from core.lab.tasks.samples import span_chunks
 from core.lab.tasks.story import GeneratedStory, tell_story
-from core.base.types import Document, Workspace
 
 TASK = "generated"
 CHUNKING = ChunkConfig(chunker="sentences", max_tokens=64, one_sentence=True)

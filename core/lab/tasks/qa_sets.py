@@ -24,9 +24,9 @@ from typing import Any
 
 import numpy as np
 
-from core.corpus.bm25 import words_of
 from core.base.config import check_query
 from core.base.errors import BadRequest
+from core.corpus.bm25 import words_of
 from core.lab.tasks.data import data_folder, is_text, json_lines
 from core.lab.tasks.example import Example
 from core.lab.tasks.own_questions import checked_support

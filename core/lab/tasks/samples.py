@@ -15,10 +15,11 @@ from functools import cache
 from pathlib import Path
 
 from core.base.errors import BadRequest
-from core.lab.tasks.narrative import TextRange
+from core.base.home import ROOT
 from core.base.types import Workspace
+from core.lab.tasks.narrative import TextRange
 
-SAMPLE_FOLDER = Path(__file__).resolve().parents[2] / "sample_docs"
+SAMPLE_FOLDER = ROOT / "sample_docs"
 SAMPLE_FILES = ("river-chronicle.txt", "beacon-handbook.md", "harbour-almanac.html")
 
 

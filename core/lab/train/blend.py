@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from core.base.errors import BadCheckpoint, BadRequest
 from core.encode.adapter import blend_adapters
 from core.encode.checkpoint import CheckpointSpec, read_spec, write_spec
-from core.base.errors import BadCheckpoint, BadRequest
 
 _CALIBRATED = {
     "step_budget",

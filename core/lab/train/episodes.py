@@ -16,12 +16,12 @@ from torch.nn import functional
 
 from core.encode.checkpoint import CheckpointSpec
 from core.encode.rope import frequencies, on_grid
-from core.methods.qrag.positions import chunk_positions
 from core.lab.tasks.example import Example
 from core.lab.train.config import TrainConfig
 from core.lab.train.payment import Payment, paid_by_support
 from core.lab.train.returns import lambda_returns
 from core.lab.train.towers import TrainableTowers
+from core.methods.qrag.positions import chunk_positions
 
 _MASKED = -1e9
 """Score of what can't be chosen."""

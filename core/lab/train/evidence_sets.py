@@ -23,9 +23,12 @@ from torch.nn import functional
 
 from core.answer.protocol import Reader
 from core.base.config import check_numbers
-from core.encode.encoder import DualEncoder
 from core.base.errors import BadRequest
 from core.base.metrics import answer_f1, fact_recall
+from core.base.statistics import mean
+from core.encode.encoder import DualEncoder
+from core.lab.train.set_questions import SetQuestion, indexed
+from core.lab.train.sitting import Sitting, TrainEvent
 from core.methods.resrag.action import Action, action_of, chunk_ids_of
 from core.methods.resrag.card import CARD_FILE, PolicyCard
 from core.methods.resrag.features import QuestionFeatures, look
@@ -41,9 +44,6 @@ from core.methods.resrag.objective import (
 from core.methods.resrag.policy import EvidencePolicy, save_policy
 from core.methods.resrag.reward import Reward, RewardConfig, joint_reward
 from core.methods.resrag.sets import most_probable_set
-from core.base.statistics import mean
-from core.lab.train.set_questions import SetQuestion, indexed
-from core.lab.train.sitting import Sitting, TrainEvent
 
 BUDGETS = (1, 2, 3, 4, 6, 8)
 """Drawn from in training."""

@@ -18,16 +18,16 @@ from typing import Any
 
 import numpy as np
 
-from core.lab.reader.natural import holding_chunks, training_questions
+from core.base.errors import BadRequest
 from core.corpus.bm25 import WordIndex, words_of
 from core.encode.checkpoint import CheckpointSpec
 from core.encode.encoder import DualEncoder, fast_dtype, find_device
 from core.encode.reranker import Reranker
-from core.base.errors import BadRequest
-from core.methods.qrag.reranked import rerank_parts
+from core.lab.reader.natural import holding_chunks, training_questions
 from core.lab.tasks.data import data_folder
 from core.lab.tasks.documents import DocumentFolder, DocumentQuestion, each_document, read_document_questions
 from core.lab.train.contests import COMPETE, Contest
+from core.methods.qrag.reranked import rerank_parts
 
 WEIGHTS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
 """Of the reranker's log-odds in Q, tried by each validation."""

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from core.base.errors import BadRequest
 from core.encode.checkpoint import CheckpointSpec, find_base
 from core.encode.packaged import MINILM
 from core.encode.tokens import FastTokenizer
-from core.base.errors import BadRequest
 from core.lab.train.config import NEED_LABELS, TrainConfig
 from core.lab.train.general import GeneralMixture
 from core.lab.train.mixtures import Mixture

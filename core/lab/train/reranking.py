@@ -23,6 +23,7 @@ from torch import nn
 from core.answer.checkpoint import ADAPTER_FOLDER, HEADS_FILE, LARGE, SMALL, read_reader_spec
 from core.answer.network import NONE
 from core.base.config import check_numbers
+from core.base.errors import BadRequest
 from core.encode.adapter import load_adapter, save_adapter
 from core.encode.checkpoint import (
     SPEC_FILE,
@@ -48,7 +49,6 @@ from core.encode.reranker import (
     window_of,
 )
 from core.encode.tokens import FastTokenizer
-from core.base.errors import BadRequest
 from core.lab.train.contests import Contest, Contests
 from core.lab.train.descent import LEAST, HeadedDescent, LowRankConfig, low_rank_encoder
 from core.lab.train.first_looks import FirstLooks

@@ -14,19 +14,19 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from core.base.errors import BadRequest
+from core.base.metrics import fact_f1
 from core.corpus.bm25 import WordIndex, words_of
 from core.encode.cache import VectorStore
 from core.encode.checkpoint import CheckpointSpec, write_spec
 from core.encode.encoder import DualEncoder
-from core.base.errors import BadRequest
 from core.lab.evaluate.outcomes import oracle_steps
 from core.lab.evaluate.run import Setting, evaluate
-from core.base.metrics import fact_f1
-from core.methods.qrag.agent import Agent
-from core.methods.qrag.retriever import AgentRetriever
 from core.lab.tasks.example import Example
 from core.lab.train.contests import COMPETE, Contest
 from core.lab.train.mixtures import Mixture
+from core.methods.qrag.agent import Agent
+from core.methods.qrag.retriever import AgentRetriever
 
 WEIGHTS = (0.0, 0.1, 0.2, 0.5)
 """Of the reranker's log-odds in Q, tried by each validation; every one reads all of it anew."""

@@ -18,20 +18,20 @@ from typing import Literal
 
 import numpy as np
 
-from core.lab.reader.natural import holding_chunks
+from core.base.errors import BadRequest
+from core.base.types import Workspace, join_workspaces, workspace_of_chunks
 from core.corpus.bm25 import words_of
+from core.corpus.index import Corpus
+from core.corpus.opening import index_of, vector_store
 from core.encode.cache import embed_chunks
 from core.encode.encoder import DualEncoder
-from core.base.errors import BadRequest
-from core.corpus.index import Corpus
 from core.ingest.sentences import split_sentences
 from core.ingest.tokenizer import Tokenizer
-from core.corpus.opening import index_of, vector_store
+from core.lab.reader.natural import holding_chunks
 from core.lab.tasks.data import data_folder
 from core.lab.tasks.documents import DocumentFolder, by_document, cut_whole, placed, read_document_questions
 from core.lab.tasks.example import Example
 from core.lab.tasks.qa_sets import read_qa
-from core.base.types import Workspace, join_workspaces, workspace_of_chunks
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from safetensors import SafetensorError, safe_open
 
 from core.base.errors import BadRequest
+from core.runs.log.measurements import Training
 
 if TYPE_CHECKING:
     import torch
@@ -214,3 +215,15 @@ def is_kept(score: float, error: float, best: float | None, *, is_last: bool) ->
     (False, True, False)
     """
     return best is None or best <= score + error * is_last
+
+
+def training_record(folder: Path) -> Training:
+    """A training's folder as the log keeps it, as far as it has come. Raises BadRequest for no training."""
+    record = read_training_file(folder)
+    return Training(
+        training_id=record["training_id"],
+        created_at=datetime.fromisoformat(record["created_at"]),
+        folder=folder.name,
+        config=record["config"],
+        events=tuple(read_progress(folder)),
+    )

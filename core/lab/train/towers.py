@@ -19,12 +19,12 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 from torch.nn.utils import parametrize
 
+from core.base.errors import BadCheckpoint
 from core.encode.adapter import LowRankChange, adaptable_layers, load_adapter, save_adapter
 from core.encode.checkpoint import WEIGHTS, CheckpointSpec, architecture, load_weights, max_positions_of
 from core.encode.encoder import compute_dtype
 from core.encode.forward import batches_by_length, chunk_row, join_state, padded_rows, pooled_vectors
 from core.encode.tokens import FastTokenizer
-from core.base.errors import BadCheckpoint
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

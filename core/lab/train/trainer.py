@@ -20,6 +20,9 @@ import torch
 from core.answer.protocol import Reader
 from core.answer.reader import load_reader
 from core.base.batches import batches
+from core.base.errors import BadCheckpoint
+from core.base.metrics import fact_f1
+from core.base.rows import EpisodeRow
 from core.encode.cache import VectorStore
 from core.encode.checkpoint import (
     SPEC_FILE,
@@ -32,14 +35,9 @@ from core.encode.checkpoint import (
 from core.encode.encoder import DualEncoder, find_device
 from core.encode.familiarity import Familiarity
 from core.encode.tokens import FastTokenizer
-from core.base.errors import BadCheckpoint
 from core.lab.evaluate.outcomes import oracle_steps
-from core.lab.evaluate.rows import EpisodeRow
 from core.lab.evaluate.run import Setting, evaluate
 from core.lab.evaluate.summary import summarise
-from core.base.metrics import fact_f1
-from core.methods.qrag.agent import Agent
-from core.methods.qrag.retriever import AgentRetriever
 from core.lab.tasks.example import Example
 from core.lab.train.descent import Descent
 from core.lab.train.episodes import Played, play
@@ -48,6 +46,8 @@ from core.lab.train.payment import PaidByAnswers
 from core.lab.train.recipes import Plan
 from core.lab.train.sitting import Sitting, TrainEvent
 from core.lab.train.towers import TrainableTowers
+from core.methods.qrag.agent import Agent
+from core.methods.qrag.retriever import AgentRetriever
 
 WORD_SAMPLE = 120
 """Draws of the mixture, of 16 examples each, whose words are counted."""

@@ -21,13 +21,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from core.base.errors import BadRequest, LogError
-from core.llm.client import with_words
-from core.llm.protocol import Message
-from core.runs.log import LoggedRun, RunReader
-from core.runs.log.branches import sparc_trace_of
-from core.runs.log.records import MAX_PAGE
 from core.base.metrics import answer_accuracy, answer_em, fact_recall, plain_answer
-from core.methods.sparc.events import Cost, Verdict
+from core.lab.tune.pairs import MAX_LINE_BYTES, MAX_PAIRS, Preference, pair_lines
+from core.llm.client import with_words
+from core.llm.protocol import Cost, Message
+from core.methods.sparc.events import Verdict
 from core.methods.sparc.llm_agents import (
     Judgement,
     WantedQueries,
@@ -38,7 +36,9 @@ from core.methods.sparc.llm_agents import (
 )
 from core.methods.sparc.retriever import SPARC
 from core.methods.sparc.trace import SparcRound, SparcTrace
-from core.lab.tune.pairs import MAX_LINE_BYTES, MAX_PAIRS, Preference, pair_lines
+from core.runs.log import LoggedRun, RunReader
+from core.runs.log.branches import sparc_trace_of
+from core.runs.log.records import MAX_PAGE
 
 MAX_CHARACTERS = 200_000_000
 """Of all states kept at once; runs beyond it are left out."""

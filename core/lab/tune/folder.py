@@ -24,13 +24,13 @@ import torch
 from peft import LoraConfig
 from transformers import PrinterCallback, TrainerCallback
 
+from core.base.errors import BadCheckpoint, BadRequest, Cancelled, quoted
 from core.encode.encoder import find_device
 from core.encode.hub import fetch
-from core.base.errors import BadCheckpoint, BadRequest, Cancelled, quoted
+from core.lab.train.sitting import PROGRESS_FILE, TrainEvent, read_progress
 from core.llm.local import MODEL_FILES, load_causal, without_system
 from core.llm.protocol import Message
 from core.runs.log.atomic import write_whole
-from core.lab.train.sitting import PROGRESS_FILE, TrainEvent, read_progress
 
 ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")
 """What the papers' adapters change; a model without layers of these names has all its linear layers changed.

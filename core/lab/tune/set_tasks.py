@@ -17,22 +17,22 @@ from pydantic import BaseModel, ValidationError
 
 from core.answer.protocol import Reader
 from core.base.config import EpisodeConfig, check_numbers
-from core.encode.encoder import DualEncoder
 from core.base.errors import BadRequest
+from core.base.metrics import fact_f1, fact_recall
+from core.base.statistics import mean
 from core.corpus.index import Corpus
+from core.encode.encoder import DualEncoder
+from core.lab.train.evidence_sets import AnswerScores, Labels, check_phases
+from core.lab.train.set_questions import SetQuestion
 from core.llm.client import with_words
 from core.llm.protocol import Message
 from core.methods.protocol import query_cosines
-from core.base.metrics import fact_f1, fact_recall
 from core.methods.resrag.action import Action, action_of, document_key
 from core.methods.resrag.labels import similarity_labels
+from core.methods.resrag.llm.policy import first_of, set_prompt, taken_by
 from core.methods.resrag.objective import CLIP_RANGE
 from core.methods.resrag.reward import Reward, RewardConfig, joint_reward
 from core.methods.resrag.sets import token_counts
-from core.methods.resrag.llm.policy import first_of, set_prompt, taken_by
-from core.base.statistics import mean
-from core.lab.train.evidence_sets import AnswerScores, Labels, check_phases
-from core.lab.train.set_questions import SetQuestion
 
 _LEAST = {"updates": 1, "warmup_updates": 0, "questions": 1, "group": 2, "passes": 1, "budget": 1, "rank": 1}
 

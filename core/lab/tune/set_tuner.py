@@ -24,7 +24,6 @@ from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 from core.answer.protocol import Reader
 from core.base.batches import batches
 from core.base.errors import BadRequest
-from core.llm.protocol import never
 from core.lab.train.sitting import SAVE_EVERY
 from core.lab.tune.card import set_card
 from core.lab.tune.dpo import Quiet
@@ -46,6 +45,7 @@ from core.lab.tune.folder import (
     without_noise,
 )
 from core.lab.tune.set_tasks import SetJudge, SetTask, SetTuneConfig
+from core.llm.protocol import never
 
 WARM_UP, GRPO = "warm-up", "grpo"
 """Phases, and where their saves lie."""

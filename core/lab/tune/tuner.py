@@ -17,7 +17,6 @@ import torch
 from trl import DPOConfig
 
 from core.base.errors import BadRequest
-from core.llm.protocol import never
 from core.lab.train.sitting import SAVE_EVERY
 from core.lab.tune.card import card
 from core.lab.tune.config import TuneConfig
@@ -39,6 +38,7 @@ from core.lab.tune.folder import (
     without_noise,
 )
 from core.lab.tune.pairs import Preference, pair_lines
+from core.llm.protocol import never
 
 HELD_OUT = 10
 """One question in so many is held out."""

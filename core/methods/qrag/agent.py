@@ -20,18 +20,18 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from core.corpus.bm25 import words_of
 from core.base.config import EpisodeConfig, check_query
-from core.encode.encoder import DualEncoder
-from core.encode.forward import StateTokens
 from core.base.errors import BadRequest
 from core.base.events import Event, RunStarted, StepScores, StepTaken, Stopped
+from core.corpus.bm25 import words_of
 from core.corpus.index import Searchable
+from core.corpus.tiles import best_chunks
+from core.encode.encoder import DualEncoder
+from core.encode.forward import StateTokens
 from core.methods.qrag.policy import ChosenAction, choose
 from core.methods.qrag.positions import chunk_positions
 from core.methods.qrag.reranked import Reranked, Reranks, read_best
 from core.methods.qrag.stop import stop_of
-from core.corpus.tiles import best_chunks
 
 
 @dataclass(frozen=True, eq=False)

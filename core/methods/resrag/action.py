@@ -17,9 +17,6 @@ import numpy as np
 from core.base.errors import BadRequest
 from core.base.types import Workspace
 
-RESRAG, RESRAG_LLM = "resrag", "resrag-llm"
-"""Names of the method with the light policy, and with a language model."""
-SETS = (RESRAG, RESRAG_LLM)
 UNREAD = -1.0
 """Score of a chunk that did not fit into the language model's context."""
 Action = tuple[tuple[int, ...], ...]

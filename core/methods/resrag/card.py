@@ -10,12 +10,13 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from core.encode.checkpoint import read_settings
 from core.base.errors import BadCheckpoint
+from core.base.home import ASSETS
+from core.encode.checkpoint import read_settings
 from core.methods.resrag.features import NAMES
 from core.methods.resrag.sets import LEAST_CHANCE
 
-_SHIPPED = Path(__file__).resolve().parents[2] / "assets" / "resrag"
+_SHIPPED = ASSETS / "resrag"
 """A folder a policy, by the name of the checkpoint whose vectors it reads."""
 USUAL = "general"
 """Checkpoint of the policy that serves where an agent has none of its own."""

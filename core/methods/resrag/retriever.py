@@ -6,12 +6,11 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from core.base.config import EpisodeConfig
-from core.encode.encoder import DualEncoder
+from core.base.config import RESRAG, EpisodeConfig
 from core.base.events import Event
 from core.corpus.index import Searchable
+from core.encode.encoder import DualEncoder
 from core.methods.protocol import Method, check, one_look_events
-from core.methods.resrag.action import RESRAG
 from core.methods.resrag.card import policy_for
 from core.methods.resrag.features import QuestionFeatures, look
 from core.methods.resrag.sets import most_probable_set

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from core.base.types import Workspace
 from core.methods.resrag.action import action_of
 from core.methods.resrag.reward import (
     Reward,
@@ -21,7 +22,6 @@ from core.methods.resrag.reward import (
     joint_reward,
     retrieval_consistency,
 )
-from core.base.types import Workspace
 
 LEAST_CHANCE = 0.5
 """From which a chunk belongs to the most probable set, unless a policy has its own."""

@@ -13,8 +13,9 @@ from typing import Protocol
 
 import numpy as np
 
+from core.llm.protocol import Cost
 from core.methods.sparc.budget import Budget
-from core.methods.sparc.events import Cost, Hit, Note, Strategy, Verdict, Weighed
+from core.methods.sparc.events import Hit, Note, Strategy, Verdict, Weighed
 
 
 class Sources(Protocol):

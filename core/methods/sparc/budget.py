@@ -11,8 +11,7 @@ from __future__ import annotations
 from threading import Lock
 from typing import Literal
 
-from core.llm.protocol import Spent
-from core.methods.sparc.events import Cost
+from core.llm.protocol import Cost, Spent
 
 
 class OutOfBudget(Exception):

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from core.answer.protocol import Reader
-from core.encode.encoder import DualEncoder
 from core.corpus.index import Searchable
+from core.encode.encoder import DualEncoder
 from core.llm.protocol import Llm
 from core.methods.sparc.agents import SparcAgents
 from core.methods.sparc.events import SparcConfig

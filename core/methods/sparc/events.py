@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from core.llm.protocol import Cost
+
 Strategy = Literal["bm25", "dense", "qrag"]
 Verdict = Literal["stop", "continue"]
 AgentName = Literal["query rewriter", "context manager", "answer generator", "answer evaluator"]
@@ -16,27 +18,6 @@ EndReason = Literal["accepted", "depth", "tokens", "calls", "failed"]
 """accepted: the best branch's answer was; depth, tokens, calls: that budget is used up; failed: an agent
 could not go on, see the message.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """What one agent's turn took. Calls and tokens are 0 for rules."""
-
-    calls: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    milliseconds: float = 0.0
-    structure: str | None = None
-    """How the structured reply was got, see core.llm.protocol.Structure."""
-
-    def __add__(self, other: Cost) -> Cost:
-        return Cost(
-            self.calls + other.calls,
-            self.prompt_tokens + other.prompt_tokens,
-            self.completion_tokens + other.completion_tokens,
-            self.milliseconds + other.milliseconds,
-            other.structure or self.structure,
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,10 +21,10 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema, create_model
 
 from core.base.config import MAX_QUERY_CHARACTERS
-from core.llm.protocol import Llm, LlmError, Message, Sampling, UnfitReply
+from core.llm.protocol import Cost, Llm, LlmError, Message, Sampling, UnfitReply
 from core.methods.sparc.agents import BranchResult, Rewrite, RewriteTask, SparcAgents, SupportedAnswer, Turn
 from core.methods.sparc.budget import OutOfBudget, cost_of
-from core.methods.sparc.events import Cost, Hit, Note, Strategy, Verdict, Weighed
+from core.methods.sparc.events import Hit, Note, Strategy, Verdict, Weighed
 from core.methods.sparc.quoting import numbered, quoted
 
 MAX_REPLY_TOKENS = 600

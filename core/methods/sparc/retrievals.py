@@ -16,18 +16,18 @@ from threading import Lock
 import numpy as np
 
 from core.base.config import MAX_QUERY_CHARACTERS, EpisodeConfig
-from core.encode.encoder import DualEncoder
 from core.base.errors import BadRequest
 from core.base.events import StepTaken, Stopped
 from core.corpus.index import Searchable
+from core.encode.encoder import DualEncoder
 from core.methods.bm25 import Bm25
-from core.methods.topk import TopK
 from core.methods.qrag.agent import Agent, Episode
 from core.methods.qrag.policy import candidates, greedy
 from core.methods.sparc.agents import Remaining
 from core.methods.sparc.config import STRATEGIES
 from core.methods.sparc.events import Hit, Strategy
 from core.methods.sparc.words import without_wh
+from core.methods.topk import TopK
 
 MAX_CHUNK_CHARACTERS = 4_000
 """What agents read of a chunk, and what the trace keeps of it."""

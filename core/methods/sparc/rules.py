@@ -23,6 +23,7 @@ import numpy as np
 
 from core.answer.protocol import Answer, Reader
 from core.base.metrics import plain_answer
+from core.llm.protocol import Cost
 from core.methods.sparc.agents import (
     BranchResult,
     Remaining,
@@ -33,7 +34,7 @@ from core.methods.sparc.agents import (
     SupportedAnswer,
     Turn,
 )
-from core.methods.sparc.events import Cost, Hit, Note, Strategy, Verdict, Weighed
+from core.methods.sparc.events import Hit, Note, Strategy, Verdict, Weighed
 from core.methods.sparc.naming import RULES_AND
 from core.methods.sparc.words import mentions, names, plain, repeats, sentences, title, words
 

@@ -26,9 +26,10 @@ from threading import Event as Flag
 
 from core.base.config import check_query
 from core.base.errors import BadRequest
-from core.corpus.index import Searchable
-from core.llm.protocol import LlmCancelled, LlmError
 from core.base.metrics import jaccard
+from core.base.statistics import mean
+from core.corpus.index import Searchable
+from core.llm.protocol import Cost, LlmCancelled, LlmError
 from core.methods.sparc.agents import BranchResult, RewriteTask, SparcAgents, Turn
 from core.methods.sparc.budget import Budget, OutOfBudget, cost_of
 from core.methods.sparc.config import check_sparc_config
@@ -37,7 +38,6 @@ from core.methods.sparc.events import (
     Answered,
     BranchQuery,
     BrokenOff,
-    Cost,
     EndReason,
     Hit,
     Judged,
@@ -53,7 +53,6 @@ from core.methods.sparc.events import (
     Strategy,
 )
 from core.methods.sparc.retrievals import Retrievals
-from core.base.statistics import mean
 
 FIRST_STRATEGIES: tuple[Strategy, ...] = ("qrag", "dense", "bm25")
 """Which strategy gets the plain question first, where round 1 asks it."""

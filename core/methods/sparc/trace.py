@@ -16,12 +16,12 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter, ValidationError
 
 from core.base.errors import BadRequest
+from core.llm.protocol import Cost
 from core.methods.sparc.agents import RewriteTask
 from core.methods.sparc.events import (
     Answered,
     BranchQuery,
     BrokenOff,
-    Cost,
     Hit,
     Judged,
     Merged,

@@ -1,4 +1,4 @@
-"""Records of finished runs and trainings, and the logging of them.
+"""Records of finished runs, and the logging of them.
 
 A SPARC run lies in the log as its final evidence, a step a chunk in the order in which branches first
 retrieved it, with its whole trace beside it as detail "sparc" and its outcome as detail "answer". Decides
@@ -8,24 +8,21 @@ what a record says about the encoder.
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from core.answer.evidence import EvidenceAnswer
 from core.answer.metadata import MAX_KEPT, MAX_OF_DOCUMENT, metadata_json
-from core.base.config import EpisodeConfig
-from core.encode.encoder import DualEncoder
+from core.base.config import SETS, EpisodeConfig
 from core.base.errors import LogError
 from core.base.events import RunStarted, Trace
-from core.runs.log import FinalStatus, LoggedRun, RunLog, RunRecord, Training, new_run_id
-from core.runs.log.records import detail_json
-from core.methods.resrag.action import SETS, action_json, action_of
+from core.base.types import Workspace
+from core.encode.encoder import DualEncoder
+from core.methods.resrag.action import action_json, action_of
 from core.methods.sparc.events import Retrieved, SparcStarted
 from core.methods.sparc.retriever import SPARC, evidence_steps
 from core.methods.sparc.trace import SparcTrace
-from core.lab.train.sitting import read_progress, read_training_file
-from core.base.types import Workspace
+from core.runs.log import FinalStatus, LoggedRun, RunLog, RunRecord, new_run_id
+from core.runs.log.records import detail_json
 
 
 def run_record(started: RunStarted, workspace: Workspace, encoder: DualEncoder, **more: Any) -> RunRecord:
@@ -177,15 +174,3 @@ def log_sparc(log: RunLog, trace: SparcTrace, workspace: Workspace, encoder: Dua
         trace.stopped.message if failed and trace.stopped else None,
     )
     return record.run_id
-
-
-def training_record(folder: Path) -> Training:
-    """A training's folder as the log keeps it, as far as it has come. Raises BadRequest for no training."""
-    record = read_training_file(folder)
-    return Training(
-        training_id=record["training_id"],
-        created_at=datetime.fromisoformat(record["created_at"]),
-        folder=folder.name,
-        config=record["config"],
-        events=tuple(read_progress(folder)),
-    )

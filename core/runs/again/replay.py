@@ -10,17 +10,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from core.runs.again.compare import ReplayReport, compare_sparc, compare_traces
 from core.answer.protocol import Reader
-from core.base.config import ChunkConfig, EpisodeConfig
-from core.encode.encoder import DualEncoder
+from core.base.config import RESRAG_LLM, ChunkConfig, EpisodeConfig
 from core.base.errors import BadRequest, LogError
 from core.base.events import fold
+from core.base.types import Workspace
 from core.corpus.index import Corpus
-from core.runs.log import LoggedDocument, LoggedRun
-from core.runs.log.branches import sparc_trace_of
 from core.corpus.opening import Progress, index_workspace
-from core.methods.resrag.action import RESRAG_LLM
+from core.encode.encoder import DualEncoder
 from core.methods.registry import build_retriever
 from core.methods.sparc.build import build_agents, build_retrievals
 from core.methods.sparc.events import Retrieved, SparcEvent
@@ -29,7 +26,9 @@ from core.methods.sparc.retrievals import Retrievals
 from core.methods.sparc.retriever import SPARC
 from core.methods.sparc.run import run_sparc
 from core.methods.sparc.trace import SparcTrace, fold_sparc
-from core.base.types import Workspace
+from core.runs.again.compare import ReplayReport, compare_sparc, compare_traces
+from core.runs.log import LoggedDocument, LoggedRun
+from core.runs.log.branches import sparc_trace_of
 
 
 def workspace_of_run(run: LoggedRun, documents: Sequence[LoggedDocument]) -> Workspace:

@@ -12,8 +12,8 @@ import shlex
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from core.runs.again.replay import config_again
 from core.base.config import EpisodeConfig
+from core.runs.again.replay import config_again
 from core.runs.log import LoggedRun
 
 

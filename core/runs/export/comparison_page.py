@@ -12,10 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from core.views.draw import comparison
-from core.views.draw.comparison import HOLLOW, MethodColumn, ShownComparison
-from core.views.draw.nodes import Node, act, h, html_of
-from core.views.draw.words import counted
+from core.methods.registry import facts_of
 from core.runs.export.frame import (
     about,
     framed,
@@ -38,7 +35,10 @@ from core.runs.export.live import (
 from core.runs.export.logged import LoggedView, strip_data, view_of
 from core.runs.export.words import settings_of
 from core.runs.log.records import LoggedDocument, LoggedRun, RunRecord, known_answer_of
-from core.methods.registry import facts_of
+from core.views.draw import comparison
+from core.views.draw.comparison import HOLLOW, MethodColumn, ShownComparison
+from core.views.draw.nodes import Node, act, h, html_of
+from core.views.draw.words import counted
 
 MAX_COLUMNS = 12
 """Runs on one page."""

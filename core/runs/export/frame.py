@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
+from core.runs.export.live import SCRIPT, STYLE, data_block, policy
 from core.views.draw.nodes import Html, Node, h, html_of
 from core.views.draw.scripts import script
-from core.runs.export.live import SCRIPT, STYLE, data_block, policy
 
 
 def framed(title: str, sections: Sequence[Node], data: dict[str, Any]) -> str:

@@ -14,11 +14,11 @@ import zlib
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from core.base.home import ASSETS
 from core.views.draw.scripts import bundled
 
 PAGE_ROOM = 1_000_000
@@ -31,10 +31,9 @@ _NEAR = 3
 """Neighbours on either side of a chosen chunk whose texts come first."""
 _BEST = 100
 """Chunks of each look whose texts come next."""
-_ASSETS = Path(__file__).resolve().parents[2] / "assets"
 
 STYLE = "\n".join(
-    (_ASSETS / name).read_text(encoding="utf-8")
+    (ASSETS / name).read_text(encoding="utf-8")
     for name in ("theme.css", "strip.css", "app.css", "sparc.css", "offline.css")
 )
 SCRIPT = f"{bundled('offline.js')};\n"

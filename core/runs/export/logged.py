@@ -15,17 +15,17 @@ from typing import Any
 import numpy as np
 
 from core.answer.evidence import EvidenceAnswer
-from core.views.draw.strip import Part, colour_scale, slopes, strip_value
-from core.encode.checkpoint import CheckpointSpec, as_served, find_checkpoint, read_spec, shipped_checkpoints
 from core.base.events import Trace
+from core.base.types import Workspace
+from core.corpus.tiles import MODES
+from core.encode.checkpoint import CheckpointSpec, as_served, find_checkpoint, read_spec, shipped_checkpoints
+from core.methods.qrag.positions import chunk_positions, intervals
+from core.methods.registry import facts_of
 from core.runs.export.words import score_name
 from core.runs.log.places import borders_of
 from core.runs.log.records import LoggedDocument, LoggedRun, support_of
-from core.methods.qrag.positions import chunk_positions, intervals
-from core.methods.registry import facts_of
+from core.views.draw.strip import Part, colour_scale, slopes, strip_value
 from core.views.story import missed_support
-from core.corpus.tiles import MODES
-from core.base.types import Workspace
 
 MAX_PICTURES = 60
 """Looks that are drawn; a run has as many steps as its budget allows."""

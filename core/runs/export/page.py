@@ -13,17 +13,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from core.views.draw import sparc, sparc_line
-from core.views.draw.evidence import evidence_rows
-from core.views.draw.nodes import Html, Node, h, html_of
-from core.views.draw.sparc import ShownSparc
-from core.views.draw.steps import step_card, stop_card
-from core.views.draw.story import story_nodes
-from core.views.draw.tables import fields
-from core.views.draw.text import path_words
-from core.views.draw.trail import gold_trail
-from core.views.draw.words import counted
 from core.base.events import Trace
+from core.methods.sparc.retriever import SPARC
+from core.methods.sparc.trace import SparcTrace
 from core.runs.export.frame import (
     about,
     framed,
@@ -41,10 +33,18 @@ from core.runs.export.words import score_name, settings_of, why_ended
 from core.runs.log.branches import readable_branches
 from core.runs.log.places import place_of
 from core.runs.log.records import LoggedDocument, LoggedRun, known_answer_of
-from core.methods.sparc.retriever import SPARC
-from core.methods.sparc.trace import SparcTrace
+from core.views.charts import Chart, Line
+from core.views.draw import sparc, sparc_line
+from core.views.draw.evidence import evidence_rows
+from core.views.draw.nodes import Html, Node, h, html_of
+from core.views.draw.sparc import ShownSparc
+from core.views.draw.steps import step_card, stop_card
+from core.views.draw.story import story_nodes
+from core.views.draw.tables import fields
+from core.views.draw.text import path_words
+from core.views.draw.trail import gold_trail
+from core.views.draw.words import counted
 from core.views.story import missed_support, story_of
-from core.lab.studies.report import Chart, Line
 from core.views.svg import svg
 
 MAX_WHOLE = 150_000

@@ -9,10 +9,10 @@ from html import escape
 
 import numpy as np
 
-from core.views.draw.nodes import Html, Node, h
+from core.corpus.tiles import run_map
 from core.runs.export.logged import MAX_PICTURES, LoggedView
 from core.runs.export.words import score_name
-from core.corpus.tiles import run_map
+from core.views.draw.nodes import Html, Node, h
 
 _WIDTH = 240
 """Columns of a picture at most."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 
-from core.views.draw.words import shorten
-from core.views.ending import end_sentence, sparc_end_sentence
+from core.base.config import RESRAG, SETS
 from core.base.events import share_searched
-from core.runs.log.branches import readable_branches
-from core.runs.log.records import LoggedRun
-from core.methods.resrag.action import RESRAG, SETS
 from core.methods.registry import facts_of
 from core.methods.sparc.naming import sparc_settings
+from core.runs.log.branches import readable_branches
+from core.runs.log.records import LoggedRun
+from core.views.draw.words import shorten
+from core.views.ending import end_sentence, sparc_end_sentence
 
 _LONGEST_ACTION = 2_000
 """Characters."""

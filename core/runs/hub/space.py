@@ -15,9 +15,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 from core.base.errors import BadRequest
+from core.base.home import ROOT
 from core.runs.hub.client import Hub
 
-ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("app", "assets", "core", "sample_docs")
 FILES = ("LICENSE", "app.py", "requirements.txt")
 KINDS = frozenset(

@@ -7,9 +7,9 @@ when it folds and names no chunk that the run's documents don't have.
 from __future__ import annotations
 
 from core.base.errors import BadRequest, LogError
+from core.methods.sparc.trace import SparcTrace
 from core.runs.log.records import LoggedRun
 from core.runs.log.wire import FinishedRun
-from core.methods.sparc.trace import SparcTrace
 
 
 def sparc_trace_of(run: LoggedRun | FinishedRun) -> SparcTrace | None:

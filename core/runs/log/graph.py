@@ -9,10 +9,10 @@ import io
 from typing import Any
 
 from core.base.errors import LogError
+from core.methods.sparc.naming import branch_name
 from core.runs.log.branches import sparc_trace_of
 from core.runs.log.places import borders_of, place_of
 from core.runs.log.wire import FinishedRun
-from core.methods.sparc.naming import branch_name
 
 QUESTION, ANSWER = "question", "answer"
 """Ids of two nodes; the others are "branch 1.1", "note 1", "chunk 34"."""

@@ -15,12 +15,12 @@ from typing import Any
 
 from core.base.errors import LogError, RunNotFound
 from core.base.events import Event, RunStarted
+from core.base.types import ChunkTable, Document
 from core.runs.log.atomic import write_whole
 from core.runs.log.measurements import Evaluation, Training, inbox_file
 from core.runs.log.otlp import Sender
 from core.runs.log.records import DetailName, FinalStatus, RunRecord, detail_json, logged_documents, now
 from core.runs.log.wire import FinishedRun, run_lines
-from core.base.types import ChunkTable, Document
 
 
 def inbox_of(path: Path) -> Path:

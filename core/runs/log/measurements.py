@@ -19,7 +19,7 @@ from pydantic import AwareDatetime, ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as checked_dataclass
 
 from core.base.errors import LogError, RunNotFound
-from core.lab.evaluate.rows import EpisodeRow
+from core.base.rows import EpisodeRow
 from core.log.bounds import check_bounds
 from core.runs.log.database import Connection, WritableLog, storable
 from core.runs.log.queries import MINE, RunReader, rows_by_name

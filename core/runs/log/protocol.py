@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from core.base.events import Event
+from core.base.types import ChunkTable, Document
 from core.runs.log.measurements import Evaluation, Training
 from core.runs.log.records import DetailName, FinalStatus, RunRecord
-from core.base.types import ChunkTable, Document
 
 if TYPE_CHECKING:
     from core.runs.log.store import ExperimentLog

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.base.events import StepTaken
-from core.runs.log.branches import readable_branches
-from core.runs.log.places import Place, borders_of, place_of
-from core.runs.log.wire import FinishedRun
 from core.methods.sparc.events import Hit
 from core.methods.sparc.naming import STRATEGY_NAMES, branch_name
 from core.methods.sparc.trace import SparcBranch, SparcRound, SparcTrace
+from core.runs.log.branches import readable_branches
+from core.runs.log.places import Place, borders_of, place_of
+from core.runs.log.wire import FinishedRun
 
 PROJECT = "qrag-explorer"
 """What receivers file the traces under."""

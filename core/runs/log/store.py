@@ -19,6 +19,7 @@ import duckdb
 from core.base.errors import LogError, RunNotFound
 from core.base.events import Event, RunStarted
 from core.base.home import home
+from core.base.types import ChunkTable, Document
 from core.runs.log import statements
 from core.runs.log.database import Connection, Database, explain
 from core.runs.log.inbox import InboxLog, inbox_of
@@ -32,7 +33,6 @@ from core.runs.log.records import DetailName, FinalStatus, RunRecord, detail_jso
 from core.runs.log.transfer import finished_run, import_file
 from core.runs.log.wire import FinishedRun, MalformedRuns
 from core.runs.log.writer import QueuedWork, Writer
-from core.base.types import ChunkTable, Document
 
 T = TypeVar("T")
 

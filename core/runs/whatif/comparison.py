@@ -17,15 +17,15 @@ from typing import Any
 
 from core.answer.evidence import EvidenceAnswer
 from core.base.config import EpisodeConfig
-from core.encode.encoder import DualEncoder
 from core.base.errors import BadCheckpoint, BadRequest
 from core.base.events import Event, Trace, fold
-from core.views.findings import first_look_rank, found_by, overlap, sets
-from core.corpus.index import Corpus
-from core.methods.protocol import Retriever
-from core.views.report import method_json
-from core.methods.registry import METHODS, build_retriever
 from core.base.types import Workspace
+from core.corpus.index import Corpus
+from core.encode.encoder import DualEncoder
+from core.methods.protocol import Retriever
+from core.methods.registry import METHODS, build_retriever
+from core.views.findings import first_look_rank, found_by, overlap, sets
+from core.views.report import method_json
 
 
 @dataclass(frozen=True, eq=False)

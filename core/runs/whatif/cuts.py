@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from core.base.config import CHUNKERS, EpisodeConfig
+from core.base.errors import BadRequest
+from core.base.types import Document, Workspace
+from core.corpus.index import Corpus
+from core.corpus.opening import Opened, OpenProgress, open_corpus
 from core.encode.checkpoint import CheckpointSpec
 from core.encode.encoder import DualEncoder
-from core.base.errors import BadRequest
-from core.corpus.index import Corpus
 from core.methods.protocol import Retriever
-from core.corpus.opening import Opened, OpenProgress, open_corpus
-from core.base.types import Document, Workspace
 from core.runs.whatif.comparison import Column, Contestant, OnEvent, compare
 
 SIZES = (32, 64, 96, 128, 256)

@@ -14,13 +14,13 @@ from typing import Literal
 
 import numpy as np
 
-from core.corpus.bm25 import words_of
 from core.base.events import StepTaken, Trace
-from core.corpus.index import Corpus
 from core.base.metrics import fact_recall
+from core.corpus.bm25 import words_of
+from core.corpus.index import Corpus
 from core.methods.qrag.agent import Agent
-from core.views.trail import gold_trails
 from core.runs.whatif.cuts import TextSpan, chunks_of
+from core.views.trail import gold_trails
 
 MOST_STEPS = 12
 """Steps that a longer run is tried with."""

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from core.base.events import Trace, fold
+from core.base.types import Workspace
 from core.corpus.index import Corpus
 from core.corpus.opening import chunk_documents, index_workspace
 from core.methods.qrag.agent import Agent
-from core.base.types import Workspace
 from core.runs.whatif.cuts import TextSpan, chunks_of, share_found, sizes_for
 from core.runs.whatif.diagnosis import Diagnosis, Remedy
 

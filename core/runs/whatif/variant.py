@@ -16,14 +16,14 @@ from itertools import zip_longest
 
 import numpy as np
 
-from core.corpus.bm25 import WordIndex, word_index
 from core.base.config import EpisodeConfig
-from core.encode.cache import embed_chunks
-from core.encode.encoder import DualEncoder
 from core.base.errors import BadRequest
 from core.base.events import StepTaken, Trace, fold
-from core.corpus.index import ChunkIndex, Corpus
 from core.base.later import torch
+from core.corpus.bm25 import WordIndex, word_index
+from core.corpus.index import ChunkIndex, Corpus
+from core.encode.cache import embed_chunks
+from core.encode.encoder import DualEncoder
 from core.methods.qrag.agent import Agent
 from core.methods.qrag.retriever import AgentRetriever
 

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 
 from core.answer.cited import SUPPORT_THRESHOLD, Citation, CitedAnswer, CitedSentence
 from core.answer.evidence import EvidenceAnswer
+from core.base.types import Chunk
+from core.ingest.prose import plain
 from core.views.draw.nodes import Node, chunk_link, h, sends, tip
 from core.views.draw.words import shorten
-from core.ingest.prose import plain
 from core.views.story import Verdict, verdict_on
 from core.views.story import sure as sure_words
-from core.base.types import Chunk
 
 CONFIDENCE = (
     "Of the answers given with this confidence, about so many in a hundred share at least half of their words"

@@ -13,18 +13,18 @@ from functools import cached_property
 import numpy as np
 
 from core.answer.evidence import EvidenceAnswer
+from core.base.events import Trace
+from core.base.types import Workspace
+from core.corpus.tiles import tile
+from core.ingest.prose import plain
+from core.methods.registry import facts_of
 from core.views.draw.answers import in_column
 from core.views.draw.nodes import Node, chunk_link, h, link_to, sends, tip
 from core.views.draw.tables import table
 from core.views.draw.trail import trail_table
 from core.views.draw.words import EXPLAIN, counted, shorten, step_class
 from core.views.ending import end_sentence, review_sentence
-from core.base.events import Trace
 from core.views.findings import first_look_rank, found_by, looks, overlap, sets
-from core.ingest.prose import plain
-from core.methods.registry import facts_of
-from core.corpus.tiles import tile
-from core.base.types import Workspace
 
 BARS = 160
 """Bars of a picture at most: each is the best of its chunks."""

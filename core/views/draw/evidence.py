@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from core.answer.evidence import EvidenceAnswer
+from core.base.types import Workspace
+from core.ingest.prose import Prose
 from core.views.draw.answers import answer_place
 from core.views.draw.nodes import Node, chunk_link, h
 from core.views.draw.text import MAX_SHOWN, drawn
 from core.views.draw.words import counted, step_class
-from core.ingest.prose import Prose
-from core.base.types import Workspace
 
 CONTEXT = 240
 """Characters of a paragraph that are shown on either side of a chosen chunk."""

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import re
 from graphlib import TopologicalSorter
-from pathlib import Path
 
-SCRIPTS = Path(__file__).resolve().parents[2] / "assets" / "scripts"
+from core.base.home import ASSETS
+
+SCRIPTS = ASSETS / "scripts"
 _IMPORT = re.compile(r'^import (\{.*\}) from "\./([\w.]+)";$', re.M)
 _EXPORT = re.compile(r"^export ((?:async )?(?:const|function) (\w+))", re.M)
 _COMMENT = re.compile(r"^ *//.*\n|^ */\*\*(?s:.*?)\*/\n", re.M)

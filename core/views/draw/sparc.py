@@ -12,19 +12,20 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+from core.base.types import Workspace
+from core.ingest.prose import plain
+from core.ingest.sentences import split_sentences
+from core.llm.protocol import Cost
+from core.methods.sparc.events import BrokenOff, Hit, Merged, Note, Retrieved, Strategy
+from core.methods.sparc.naming import STRATEGY_NAMES, branch_name, decided_by_rules
+from core.methods.sparc.trace import SparcBranch, SparcRound, SparcTrace
 from core.views.draw.answers import verdict_line
 from core.views.draw.nodes import Node, chunk_link, h, link_to, sends, tip
 from core.views.draw.tables import table
 from core.views.draw.words import counted, shorten, step_class
-from core.ingest.sentences import split_sentences
-from core.ingest.prose import plain
-from core.methods.sparc.events import BrokenOff, Cost, Hit, Merged, Note, Retrieved, Strategy
-from core.methods.sparc.naming import STRATEGY_NAMES, branch_name, decided_by_rules
-from core.methods.sparc.trace import SparcBranch, SparcRound, SparcTrace
 from core.views.sparc_story import Fate, asked_anew, fates
 from core.views.story import excerpt, one_line, verdict_on
 from core.views.story import sure as sure_words
-from core.base.types import Workspace
 
 STRATEGY_SENTENCES: dict[Strategy, str] = {
     "bm25": "Chunks that share the rarest words with the query",

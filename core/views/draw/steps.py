@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from core.base.events import StepTaken, Trace
 from core.views.draw.nodes import Node, chunk_link, h, sends
 from core.views.draw.words import EXPLAIN, counted, number, shorten, step_class
 from core.views.ending import end_sentence, review_sentence
-from core.base.events import StepTaken, Trace
 from core.views.story import one_line
 
 

@@ -11,11 +11,11 @@ from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 
-from core.views.draw.scripts import bundled
-from core.encode.checkpoint import CheckpointSpec
 from core.base.events import ChosenBy
-from core.methods.qrag.positions import Interval
 from core.corpus.tiles import MODES, Mode
+from core.encode.checkpoint import CheckpointSpec
+from core.methods.qrag.positions import Interval
+from core.views.draw.scripts import bundled
 
 STRIP_SCRIPT = f"({bundled('strip.js')}).strip(element, props, trigger, watch, server);"
 """For gr.HTML, which runs it where those five names are."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
+from core.views.charts import Table, cell_text
 from core.views.draw.nodes import Node, act, h
-from core.lab.studies.report import Table, cell_text
 
 T = TypeVar("T")
 PAGE = 20

@@ -10,10 +10,10 @@ from itertools import pairwise
 
 import numpy as np
 
+from core.base.types import Workspace
+from core.ingest.prose import Prose, Words
 from core.views.draw.nodes import Node, act, h
 from core.views.draw.words import EXPLAIN
-from core.ingest.prose import Prose, Words
-from core.base.types import Workspace
 
 PAGE_CHARACTERS = 3_600
 """Text around a chunk that the reading pane shows at once."""

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from core.base.events import Trace
 from core.views.draw.nodes import Node, chunk_link, h, tip
 from core.views.draw.tables import table
-from core.base.events import Trace
 from core.views.trail import Trail, gold_trails
 
 RANK = "Place among the chunks that could be chosen before this step, 1 is best"

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from core.answer.checkpoint import LARGE, SMALL
+from core.answer.reader import ExtractiveReader, load_reader
 from core.lab.reader.course import SETS
 from core.lab.reader.lesson import Lesson
-from core.answer.reader import ExtractiveReader, load_reader
 from core.lab.reader.training import ReaderConfig, ReaderTrainer
 from core.lab.tasks.qa_sets import FOLDERS
 from core.lab.train.sitting import TrainEvent

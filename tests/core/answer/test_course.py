@@ -10,10 +10,10 @@ from random import Random
 
 import pytest
 
+from core.base.errors import BadRequest
+from core.encode.tokens import FastTokenizer
 from core.lab.reader.course import MORE_SHARE, NATURAL, SETS, SHARES, ReadingCourse
 from core.lab.reader.lesson import occurrences
-from core.encode.tokens import FastTokenizer
-from core.base.errors import BadRequest
 from core.lab.tasks.qa_sets import FOLDERS
 from tests.core.answer.conftest import DOCUMENTS, N_RECORDS
 from tests.core.lab.tasks.conftest import data, tokenizer  # noqa: F401

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from core.base.errors import BadRequest
+from core.base.rows import row_line
 from core.lab.reader.evaluation import evaluate_answers, gold_evidence
 from core.lab.reader.rows import group_answers, read_answers
-from core.base.errors import BadRequest
-from core.lab.evaluate.rows import row_line
 from core.lab.tasks.example import Example
 from tests.core.answer.conftest import NOISE, TrainedReader
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from core.lab.reader.found import found_lessons
 from core.base.errors import BadRequest
 from core.lab.evaluate.documents import DocumentRow
+from core.lab.reader.found import found_lessons
 from core.lab.tasks.documents import DocumentFolder, DocumentQuestion
 
 

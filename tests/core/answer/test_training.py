@@ -14,8 +14,8 @@ from safetensors.torch import save_file
 
 from core.answer.checkpoint import HEADS_FILE, SPEC_FILE, read_reader_spec
 from core.answer.reader import ExtractiveReader
-from core.lab.reader.training import ReaderConfig
 from core.base.errors import BadCheckpoint, BadRequest
+from core.lab.reader.training import ReaderConfig
 from core.lab.train.sitting import RESUME_FILE, read_progress
 from tests.core.answer.conftest import SHORT, TINY, TrainedReader, WhereCourse, trainer
 from tests.core.conftest import without_seconds

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from core.base.rows import read_rows, row_line
 from core.encode.checkpoint import read_spec, write_spec
 from core.lab.evaluate.calibrate import PLATEAU
-from core.lab.evaluate.rows import read_rows, row_line
 from tests.core.cli.conftest import Output
 from tests.core.test_completeness import ROWS, SPEC
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from core.lab.evaluate.rows import read_rows
+from core.base.rows import read_rows
 from core.lab.evaluate.summary import METRICS, summarise
 from core.runs.log import list_evaluations, open_reader, read_evaluation
 from tests.core.cli.conftest import Output

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
+from core.base.metrics import is_covered
 from core.cli import main
 from core.lab.evaluate.documents import read_document_rows
-from core.base.metrics import is_covered
 from core.lab.tasks.narrative import generate_narrative
 from tests.core.cli.conftest import Output
 from tests.llm_server import Request, serve_llm

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from core.cli.flags import add_llm_flags, add_settings, llm_of
 from core.base.config import EpisodeConfig, help_of, setting_help
 from core.base.errors import BadCheckpoint, BadRequest
+from core.cli.flags import add_llm_flags, add_settings, llm_of
+from core.lab.train.config import TrainConfig
 from core.llm.endpoint import EndpointLlm
 from core.llm.protocol import Llm, Message
 from core.methods.sparc.config import MAX_DEPTH, MAX_K, MAX_WIDTH
 from core.methods.sparc.events import SparcConfig
-from core.lab.train.config import TrainConfig
 from tests.llm_server import KEY, serve_llm
 
 

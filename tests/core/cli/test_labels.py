@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from core.cli.inputs import _read_episodes
 from core.base.errors import BadRequest
+from core.cli.inputs import _read_episodes
 
 
 def episodes(folder: Path, **known: Any) -> Path:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core.lab.evaluate.rows import read_rows
+from core.base.rows import read_rows
 from core.lab.studies.registry import STUDIES, RowStudy
 from tests.core.cli.conftest import Output
 from tests.core.lab.studies.test_trainings import make_training

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from core.encode.cache import VectorStore, text_keys
 from core.base.errors import UserError
+from core.encode.cache import VectorStore, text_keys
 
 DIM = 8
 

@@ -11,6 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from core.base.errors import BadCheckpoint
 from core.encode.adapter import (
     ALPHA_PER_RANK,
     LowRankChange,
@@ -19,7 +20,6 @@ from core.encode.adapter import (
     merge_adapter,
     save_adapter,
 )
-from core.base.errors import BadCheckpoint
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

@@ -12,11 +12,11 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from core.base.errors import BadCheckpoint
 from core.encode.bert import Bert, BertSettings
 from core.encode.checkpoint import architecture, find_base, load_weights, served_architecture
 from core.encode.mpnet import MPNet, MPNetSettings
 from core.encode.packaged import MINILM
-from core.base.errors import BadCheckpoint
 from tests.conftest import CAMPAIGN
 
 TINY = Path(__file__).resolve().parents[2] / "data" / "reference" / "tiny-bert"

@@ -18,9 +18,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from core.base.errors import Cancelled, UserError
 from core.encode.cache import EmbedProgress, VectorStore, embed_chunks, text_keys
 from core.encode.encoder import DualEncoder
-from core.base.errors import Cancelled, UserError
 from core.methods.qrag.agent import Agent
 from tests.core.encode.embedding import DIM, store_at, vectors_of
 

@@ -13,6 +13,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from core.base.errors import BadCheckpoint, BadRequest
 from core.encode.checkpoint import (
     CheckpointSpec,
     as_served,
@@ -24,7 +25,6 @@ from core.encode.checkpoint import (
     write_spec,
 )
 from core.encode.encoder import DualEncoder
-from core.base.errors import BadCheckpoint, BadRequest
 
 
 @pytest.fixture

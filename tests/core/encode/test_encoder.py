@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers
 
+from core.base.errors import BadRequest
 from core.encode.checkpoint import CheckpointSpec, find_base, write_spec
 from core.encode.encoder import DualEncoder, compute_dtype
 from core.encode.packaged import MINILM
-from core.base.errors import BadRequest
 from core.methods.qrag.agent import Agent
 
 WORDS = ["mary", "john", "milk", "garden", "river", "night", "captain", "zzz", "."]

@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 import torch
 
+from core.base.errors import BadRequest
 from core.encode.checkpoint import (
     find_checkpoint,
     load_towers,
@@ -41,7 +42,6 @@ from core.encode.forward import padded, pooled_vectors
 from core.encode.mpnet import MPNet, MPNetSettings
 from core.encode.reranker import first_states
 from core.encode.traced import Pass
-from core.base.errors import BadRequest
 
 if TYPE_CHECKING:
     from core.encode.bert import Encoder

@@ -8,14 +8,14 @@ from random import Random
 
 import pytest
 
+from core.base.errors import BadCheckpoint
+from core.base.types import Document
+from core.corpus.opening import open_corpus
 from core.encode.checkpoint import find_checkpoint
 from core.encode.encoder import DualEncoder
 from core.encode.familiarity import FAMILIARITY_FILE, Familiarity, load_familiarity
-from core.base.errors import BadCheckpoint
-from core.corpus.opening import open_corpus
-from core.methods.qrag.agent import Agent
 from core.lab.tasks.prose import compose_paragraph
-from core.base.types import Document
+from core.methods.qrag.agent import Agent
 
 PROGRAM = (
     "def turn(x: np.ndarray, p: float) -> np.ndarray:\n    return np.stack([x[..., 0] * cos(p), x[..., 1] *"

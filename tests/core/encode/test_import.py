@@ -16,10 +16,10 @@ import pytest
 import torch
 import yaml
 
+from core.base.errors import BadCheckpoint
 from core.encode.checkpoint import read_spec
 from core.encode.encoder import DualEncoder
 from core.encode.reference import import_checkpoint
-from core.base.errors import BadCheckpoint
 
 
 @pytest.fixture

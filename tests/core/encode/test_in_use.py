@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from core.base.errors import BadCheckpoint
 from core.encode.encoder import DualEncoder
 from core.encode.in_use import InUse, MadeOnce
-from core.base.errors import BadCheckpoint
 
 CPU = torch.device("cpu")
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from core.base.config import CHUNKERS, ChunkConfig
 from core.base.errors import BadDocument, BadRequest, Cancelled
-from core.ingest import chunk_document, default_chunker, packing
 from core.base.types import Document, Workspace
+from core.ingest import chunk_document, default_chunker, packing
 
 pieces = st.sampled_from(
     [

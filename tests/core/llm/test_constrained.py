@@ -13,17 +13,17 @@ from pydantic import BaseModel
 
 from core.base.config import EpisodeConfig
 from core.base.events import fold
+from core.base.types import join_workspaces, workspace_of_chunks
+from core.corpus.opening import index_workspace
 from core.llm.constrained import BLOCK
 from core.llm.probe import Greeting, probe
 from core.llm.protocol import Message, Sampling
-from core.corpus.opening import index_workspace
 from core.methods.qrag.agent import Agent
 from core.methods.resrag.action import parse_action
 from core.methods.resrag.llm.policy import LlmEvidenceSet, action_schema
 from core.methods.sparc import llm_agents
 from core.methods.sparc.agents import RewriteTask
 from core.methods.sparc.events import Note
-from core.base.types import join_workspaces, workspace_of_chunks
 from tests.conftest import CAMPAIGN
 from tests.tiny_causal import save_tiny_causal
 

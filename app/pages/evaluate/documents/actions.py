@@ -15,15 +15,13 @@ from typing import Any
 
 from app.pages.explore.opening import MAX_FILES
 from app.services import Services
-from core.methods import registry as retrievers
-from core.lab.evaluate.document_evaluation import AUTO, DocumentSetting, Encoders, evaluate_documents
+from core.base.config import RESRAG_LLM
 from core.base.errors import BadRequest
-from core.lab.evaluate.documents import DocumentRow
-from core.ingest import read_document
-from core.llm.protocol import Llm
-from core.runs.marked import ask_marked
+from core.base.types import Document
 from core.corpus.opening import OpenProgress, Progress
-from core.methods.resrag.action import RESRAG_LLM
+from core.ingest import read_document
+from core.lab.evaluate.document_evaluation import AUTO, DocumentSetting, Encoders, evaluate_documents
+from core.lab.evaluate.documents import DocumentRow
 from core.lab.tasks.documents import (
     DocumentFolder,
     DocumentQuestion,
@@ -32,8 +30,10 @@ from core.lab.tasks.documents import (
     read_document_questions,
     standing_once,
 )
+from core.lab.tasks.marked import ask_marked
 from core.lab.tasks.samples import find_quote, list_samples
-from core.base.types import Document
+from core.llm.protocol import Llm
+from core.methods import registry as retrievers
 
 METHODS = (AUTO, *(name for name, method in retrievers.METHODS.items() if not method.trained), RESRAG_LLM)
 """On offer, what the app would choose first."""

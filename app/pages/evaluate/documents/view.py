@@ -10,16 +10,16 @@ from collections.abc import Sequence
 from app.pages.evaluate.documents.actions import DocumentsProgress
 from app.pages.evaluate.view import figures, heading, number
 from app.pages.widgets.notices import notice, progress
+from core.base.rows import row_line
+from core.base.statistics import mean
+from core.lab.evaluate.documents import DOCUMENT_METRICS, DocumentRow
+from core.lab.studies.documents import documents
+from core.methods.registry import ALL_METHODS
+from core.views.charts import Table, cell_text
 from core.views.draw.answers import UNRELIABLE
 from core.views.draw.nodes import Node, act, h, link_to
 from core.views.draw.tables import PAGE, on_page, pager, report_table, table
 from core.views.draw.words import counted
-from core.lab.evaluate.documents import DOCUMENT_METRICS, DocumentRow
-from core.lab.evaluate.rows import row_line
-from core.methods.registry import ALL_METHODS
-from core.base.statistics import mean
-from core.lab.studies.documents import documents
-from core.lab.studies.report import Table, cell_text
 
 ROWS_FILE = "rows.jsonl"
 _FIRST = {

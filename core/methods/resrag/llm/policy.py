@@ -21,25 +21,17 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, WithJsonSchema, create_model
 
-from core.corpus.bm25 import words_of
-from core.base.config import EpisodeConfig
-from core.encode.encoder import DualEncoder
+from core.base.config import RESRAG_LLM, EpisodeConfig
 from core.base.errors import BadRequest
 from core.base.events import Event, Trace
+from core.corpus.bm25 import words_of
 from core.corpus.index import Searchable
+from core.encode.encoder import DualEncoder
 from core.llm.client import estimated_tokens
 from core.llm.protocol import Llm, LlmError, Message, Reply, Sampling, never
 from core.methods.hybrid import WORD_WEIGHT
 from core.methods.protocol import Method, check, one_look_events, query_cosines
-from core.methods.resrag.action import (
-    RESRAG_LLM,
-    UNREAD,
-    Action,
-    action_of,
-    chunk_ids_of,
-    document_key,
-    parse_action,
-)
+from core.methods.resrag.action import UNREAD, Action, action_of, chunk_ids_of, document_key, parse_action
 from core.methods.resrag.sets import LEAST_CHANCE
 
 CONTEXT_TOKENS = 8_192

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from core.integrations.adapters.search import Search, open_search
 from core.base.config import EpisodeConfig
 from core.base.types import Document
+from core.integrations.adapters.search import Search, open_search
 
 os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"  # read when it is imported
 

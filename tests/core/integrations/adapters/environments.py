@@ -9,7 +9,7 @@ import sysconfig
 import venv
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 OPTIONS = ("-p", "no:cacheprovider", "-o", "asyncio_mode=auto")
 """The last is for pytest-asyncio, where it is: LangChain's tests are run with it."""
 

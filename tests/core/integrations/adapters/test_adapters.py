@@ -15,18 +15,18 @@ from langchain_core.documents import Document as LangChainDocument
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.runnables import RunnableLambda
 
-from core.integrations.adapters import haystack as adapted
-from core.integrations.adapters.langchain import QragRetriever
-from core.integrations.adapters.search import Passage, Search, open_search
 from core.base.config import EpisodeConfig
 from core.base.errors import BadDocument, BadRequest
 from core.base.events import fold
+from core.integrations.adapters import haystack as adapted
+from core.integrations.adapters.langchain import QragRetriever
+from core.integrations.adapters.search import Passage, Search, open_search
 from tests.conftest import CAMPAIGN
 from tests.core.integrations.adapters.conftest import DOCUMENTS, QUESTION
 from tests.core.integrations.adapters.environments import example, run_elsewhere
 from tests.coroutines import run
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 
 
 def test_passages_are_what_the_run_kept(search: Search) -> None:

@@ -24,8 +24,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.base.config import EpisodeConfig
+from core.base.errors import BadDocument, BadRequest
+from core.base.events import Event, StepTaken, Stopped, Trace, fold
+from core.base.rows import EpisodeRow, read_rows
+from core.base.types import join_workspaces, workspace_of_chunks
 from core.cli import main
 from core.cli.evaluate import BatchEvaluator, EpisodeEvaluation
+from core.corpus.index import ChunkIndex, Corpus
+from core.corpus.opening import index_of
+from core.corpus.tiles import best_chunks, tile
+from core.encode.checkpoint import CheckpointSpec
+from core.encode.encoder import DualEncoder, load_encoder
 from core.integrations.cluster import workers
 from core.integrations.cluster.agent import FEWEST, ShardedAgent
 from core.integrations.cluster.embedding import CorpusMade, embed_corpus
@@ -39,21 +49,11 @@ from core.integrations.cluster.parts import (
 )
 from core.integrations.cluster.sharded import LocalShards, ShardedIndex, shard_settings
 from core.integrations.cluster.workers import LOCAL, RayShards, joined_cluster, n_cores, opened_index
-from core.base.config import EpisodeConfig
-from core.encode.checkpoint import CheckpointSpec
-from core.encode.encoder import DualEncoder, load_encoder
-from core.base.errors import BadDocument, BadRequest
 from core.lab.evaluate.documents import DocumentRow, read_document_rows
-from core.lab.evaluate.rows import EpisodeRow, read_rows
 from core.lab.evaluate.run import BATCH, Setting
-from core.base.events import Event, StepTaken, Stopped, Trace, fold
-from core.corpus.index import ChunkIndex, Corpus
-from core.corpus.opening import index_of
+from core.lab.tasks.narrative import generate_narrative
 from core.methods.qrag.agent import Agent
 from core.methods.qrag.retriever import AgentRetriever
-from core.lab.tasks.narrative import generate_narrative
-from core.corpus.tiles import best_chunks, tile
-from core.base.types import join_workspaces, workspace_of_chunks
 from tests.conftest import CAMPAIGN
 
 if TYPE_CHECKING:

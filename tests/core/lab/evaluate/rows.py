@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from core.lab.evaluate.rows import EpisodeRow
+from core.base.rows import EpisodeRow
 
 
 def make_row(

@@ -6,9 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.core.base.rows import make_row
 
-from core.encode.checkpoint import CheckpointSpec
 from core.base.errors import BadRequest
+from core.base.metrics import fact_f1
+from core.base.rows import EpisodeRow
+from core.encode.checkpoint import CheckpointSpec
 from core.lab.evaluate.calibrate import (
     PLATEAU,
     ReviewCalibration,
@@ -18,9 +21,6 @@ from core.lab.evaluate.calibrate import (
 )
 from core.lab.evaluate.outcomes import steps_taken
 from core.lab.evaluate.review import Thresholds
-from core.lab.evaluate.rows import EpisodeRow
-from core.base.metrics import fact_f1
-from tests.core.lab.evaluate.rows import make_row
 
 
 def random_rows(seed: int, n: int, task: str) -> list[EpisodeRow]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from core.corpus.index import ChunkIndex
 from core.encode.cache import EmbedProgress, VectorStore
 from core.lab.evaluate import corpora
 from core.lab.evaluate.corpora import index_examples
-from core.corpus.index import ChunkIndex
-from core.methods.qrag.agent import Agent
 from core.lab.tasks.example import Example
+from core.methods.qrag.agent import Agent
 
 
 def test_every_chunk_has_its_own_vector(

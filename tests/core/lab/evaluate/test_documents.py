@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from core.base.rows import row_line
 from core.lab.evaluate.documents import DocumentRow, read_document_rows, summarise_documents
-from core.lab.evaluate.rows import row_line
 
 
 def row(**changes: Any) -> DocumentRow:

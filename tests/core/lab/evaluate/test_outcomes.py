@@ -9,7 +9,9 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.core.base.rows import make_row
 
+from core.base.rows import EpisodeRow
 from core.lab.evaluate.outcomes import (
     GAMMA,
     completed_at,
@@ -21,8 +23,6 @@ from core.lab.evaluate.outcomes import (
     steps_taken,
     stop_class,
 )
-from core.lab.evaluate.rows import EpisodeRow
-from tests.core.lab.evaluate.rows import make_row
 
 
 @st.composite

@@ -11,19 +11,19 @@ import numpy as np
 import pytest
 
 from core.base.config import EpisodeConfig
-from core.encode.cache import VectorStore
 from core.base.errors import BadRequest
-from core.lab.evaluate.outcomes import own_evidence, steps_taken
-from core.lab.evaluate.review import choices_of, reviewed_under
-from core.lab.evaluate.rows import EpisodeRow
-from core.lab.evaluate.run import EvaluationProgress, Setting, evaluate
 from core.base.events import Trace, fold
+from core.base.rows import EpisodeRow
+from core.base.types import workspace_of_chunks
 from core.corpus.index import Corpus
 from core.corpus.opening import index_of
+from core.encode.cache import VectorStore
+from core.lab.evaluate.outcomes import own_evidence, steps_taken
+from core.lab.evaluate.review import choices_of, reviewed_under
+from core.lab.evaluate.run import EvaluationProgress, Setting, evaluate
+from core.lab.tasks.example import Example
 from core.methods.qrag.agent import Agent, Episode
 from core.methods.registry import METHODS, build_retriever
-from core.lab.tasks.example import Example
-from core.base.types import workspace_of_chunks
 
 
 def rows_of(

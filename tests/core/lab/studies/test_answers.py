@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from core.lab.reader.rows import AnswerRow
 from core.lab.studies.answers import answers
-from core.lab.studies.report import markdown
+from core.views.charts import markdown
 
 
 def row(

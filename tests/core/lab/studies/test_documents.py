@@ -9,7 +9,7 @@ import pytest
 from core.base.errors import BadRequest
 from core.lab.evaluate.documents import DocumentRow
 from core.lab.studies.documents import documents
-from core.lab.studies.report import markdown
+from core.views.charts import markdown
 from tests.core.test_completeness import ROWS
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from core.base.errors import BadRequest
 from core.lab.evaluate.frontier import FrontierRow
 from core.lab.studies.frontier import curves, frontier, mixture
-from core.lab.studies.report import markdown
+from core.views.charts import markdown
 
 
 def row(

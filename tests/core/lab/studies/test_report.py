@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.lab.studies.report import Report, Table, cell_text, markdown, with_interval
+from core.views.charts import Report, Table, cell_text, markdown, with_interval
 
 
 def test_markdown() -> None:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.encode.tokens import FastTokenizer
 from core.base.errors import BadRequest
+from core.encode.tokens import FastTokenizer
 from core.lab.tasks.babi import BabiQuestion
 from core.lab.tasks.babi_world import TASKS, tell_babi
 from core.lab.tasks.babilong import (

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from core.encode.tokens import FastTokenizer
 from core.base.errors import BadRequest
+from core.encode.tokens import FastTokenizer
 from core.lab.tasks.catalog import TASKS, load_task
 
 SHORT = {"qa3": "10K", "generated": "1K"}

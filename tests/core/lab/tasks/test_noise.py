@@ -10,8 +10,8 @@ from random import Random
 import numpy as np
 import pytest
 
-from core.encode.tokens import FastTokenizer
 from core.base.errors import BadRequest
+from core.encode.tokens import FastTokenizer
 from core.lab.tasks.example import Noise
 from core.lab.tasks.noise import (
     SOURCES,

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.encode.tokens import FastTokenizer
 from core.base.errors import BadRequest
+from core.encode.tokens import FastTokenizer
 from core.lab.tasks.example import Example, Noise
 from core.lab.tasks.ruler import (
     LEAST_LENGTH,

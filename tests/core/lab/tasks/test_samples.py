@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import pytest
 
 from core.base.errors import BadRequest
+from core.base.types import Workspace, workspace_of_chunks
 from core.ingest import read_document
 from core.lab.tasks.narrative import TextRange, generate_narrative, questions_json
 from core.lab.tasks.samples import SAMPLE_FOLDER, Sample, find_quote, list_samples, read_sample, span_chunks
-from core.base.types import Workspace, workspace_of_chunks
 
 SAMPLES = {sample.key: sample for sample in list_samples()}
 

@@ -11,11 +11,11 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from core.base.errors import BadCheckpoint, BadRequest
 from core.cli import main
 from core.encode.adapter import adapter_file
 from core.encode.checkpoint import read_spec, write_spec
 from core.encode.encoder import load_encoder
-from core.base.errors import BadCheckpoint, BadRequest
 from core.lab.train.blend import blend
 from core.lab.train.trainer import Trainer
 from tests.core.lab.train.conftest import PlanOf

@@ -13,12 +13,9 @@ import pytest
 from safetensors.torch import load_file
 
 from core.answer.protocol import Answer
-from core.encode.encoder import DualEncoder
 from core.base.errors import BadRequest
-from core.methods.qrag.agent import Agent
-from core.methods.resrag.card import read_card
-from core.methods.resrag.policy import load_policy
-from core.methods.resrag.sets import most_probable_set
+from core.base.types import join_workspaces, workspace_of_chunks
+from core.encode.encoder import DualEncoder
 from core.lab.train.evidence_sets import (
     AnswerScores,
     SeenQuestion,
@@ -29,7 +26,10 @@ from core.lab.train.evidence_sets import (
 )
 from core.lab.train.set_questions import SetQuestion
 from core.lab.train.sitting import RESUME_FILE
-from core.base.types import join_workspaces, workspace_of_chunks
+from core.methods.qrag.agent import Agent
+from core.methods.resrag.card import read_card
+from core.methods.resrag.policy import load_policy
+from core.methods.resrag.sets import most_probable_set
 
 PLACES = ("kitchen", "garden", "office", "hallway", "bedroom")
 ABOUT = SetsRecord(name="tiny", encoder="none", reader="last word", questions={"where": 24})

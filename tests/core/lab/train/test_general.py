@@ -11,8 +11,8 @@ from random import Random
 import numpy as np
 import pytest
 
-from core.encode.encoder import DualEncoder
 from core.base.errors import BadRequest
+from core.encode.encoder import DualEncoder
 from core.lab.train import general
 from core.lab.train.general import DISTRACTORS, TASK, GeneralMixture
 from tests.core.lab.tasks.conftest import write_gzip

@@ -9,8 +9,8 @@ from random import Random
 
 import pytest
 
-from core.encode.tokens import FastTokenizer
 from core.base.errors import BadRequest
+from core.encode.tokens import FastTokenizer
 from core.lab.tasks.babi import BabiQuestion
 from core.lab.tasks.babi_world import TASKS, story_key, tell_babi
 from core.lab.tasks.example import Example, Noise, Woven

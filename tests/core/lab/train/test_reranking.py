@@ -15,20 +15,20 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from core.lab.reader import natural
-from core.cli import main
 from core.base.config import EpisodeConfig
+from core.base.errors import BadCheckpoint, BadRequest
+from core.base.events import fold
+from core.cli import main
 from core.encode.checkpoint import read_spec, write_spec
 from core.encode.encoder import DualEncoder
 from core.encode.reranker import HEAD_FILE, RERANKER_FOLDER
-from core.base.errors import BadCheckpoint, BadRequest
-from core.base.events import fold
-from core.methods.qrag.agent import Agent
+from core.lab.reader import natural
 from core.lab.train import first_looks
 from core.lab.train.first_looks import WEIGHTS, Candidates, K, candidates_of, recall_by_weight
 from core.lab.train.own import OwnMixture
 from core.lab.train.reranking import RerankConfig, RerankTrainer
 from core.lab.train.rereading import EpisodeQuestions
+from core.methods.qrag.agent import Agent
 from tests.core.conftest import CorpusOf
 from tests.core.lab.train.whole_documents import PLACES, sentence, write_whole_documents
 

@@ -9,7 +9,6 @@ import pytest
 
 from core.base.errors import BadRequest
 from core.lab.evaluate.sweep import frontier_questions
-from core.methods.qrag.agent import Agent
 from core.lab.tasks.example import Example
 from core.lab.train.set_course import COUNTS, course_questions
 from core.lab.train.set_questions import (
@@ -20,6 +19,7 @@ from core.lab.train.set_questions import (
     indexed,
     set_questions,
 )
+from core.methods.qrag.agent import Agent
 from tests.core.lab.train.set_data import CHUNKS, QUESTION
 
 EXAMPLE = Example("1", "made", QUESTION, CHUNKS, (0, 2), ("Turku",), "bridge")

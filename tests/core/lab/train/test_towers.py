@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 import torch
 
+from core.base.errors import BadCheckpoint
 from core.encode.adapter import adaptable_layers
 from core.encode.checkpoint import CheckpointSpec, write_spec
 from core.encode.encoder import DualEncoder
-from core.base.errors import BadCheckpoint
-from core.methods.qrag.agent import Agent, Episode
 from core.lab.tasks.example import Example
 from core.lab.train.descent import Descent
 from core.lab.train.episodes import Scorer
 from core.lab.train.towers import TOWERS, TrainableTowers
+from core.methods.qrag.agent import Agent, Episode
 from tests.core.conftest import CorpusOf
 
 TEXTS = [

@@ -21,23 +21,23 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from core.base.errors import BadCheckpoint, BadRequest
+from core.base.events import fold
 from core.cli import main
 from core.encode.cache import VectorStore
 from core.encode.encoder import DualEncoder, load_encoder
-from core.base.errors import BadCheckpoint, BadRequest
 from core.lab.evaluate.run import Setting, evaluate
 from core.lab.evaluate.summary import summarise
-from core.base.events import fold
-from core.methods.qrag.agent import Agent
-from core.methods.qrag.retriever import AgentRetriever
 from core.lab.train.recipes import plan_training
 from core.lab.train.sitting import CONFIG_FILE, PROGRESS_FILE, RESUME_FILE, read_progress
 from core.lab.train.trainer import Trainer
+from core.methods.qrag.agent import Agent
+from core.methods.qrag.retriever import AgentRetriever
 from tests.core.cli.conftest import argv
 from tests.core.conftest import CorpusOf, without_seconds
 from tests.core.lab.train.conftest import NAMES, PLACES, SHORT, TINY, PlanOf, Trained
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 UNTRAINED, FLOOR = 0.3, 0.6
 """Fact F1 with an oracle stop that the tiny task is below before, and above after the training of TINY."""
 ADAPTERS = [

@@ -15,9 +15,9 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import WhitespaceSplit
 
-from core.llm.protocol import Message
 from core.lab.tune.config import TuneConfig
 from core.lab.tune.pairs import Preference
+from core.llm.protocol import Message
 
 N_LEVELS = 16
 LEVELS = [f"evidence-{level}" for level in range(N_LEVELS)]

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from core.runs.log import ExperimentLog, RunRecord
+from core.llm.protocol import Cost
 from core.methods.sparc.events import (
     BranchQuery,
-    Cost,
     Merged,
     Note,
     RoundStarted,
@@ -20,6 +19,7 @@ from core.methods.sparc.events import (
     Verdict,
 )
 from core.methods.sparc.trace import SparcTrace, fold_sparc
+from core.runs.log import ExperimentLog, RunRecord
 from tests.core.runs.log.recording import DOCUMENT, N_CHUNKS, chunk_table, make_record
 from tests.sparc_branch import branch_events
 

@@ -11,14 +11,14 @@ from typing import Any, cast
 import pytest
 
 from core.base.errors import BadRequest
-from core.llm.scripted import ScriptedLlm
-from core.runs.log import ExperimentLog
-from core.methods.sparc.agents import Sources, SupportedAnswer, Turn
-from core.methods.sparc.events import Cost
-from core.methods.sparc.llm_agents import llm_agents
 from core.lab.tune import collect
 from core.lab.tune.collect import EARLY_STOP_WEIGHT, STOCK_REASONS, CollectReport, Label, collect_pairs
 from core.lab.tune.pairs import Preference
+from core.llm.protocol import Cost
+from core.llm.scripted import ScriptedLlm
+from core.methods.sparc.agents import Sources, SupportedAnswer, Turn
+from core.methods.sparc.llm_agents import llm_agents
+from core.runs.log import ExperimentLog
 from tests.core.lab.tune.recording import BY_RULES, QUESTION, Round, log_sparc, sparc_trace
 
 RIGHT = Round(found=((1, 9), (2, 3)))

@@ -15,8 +15,8 @@ import pytest
 
 from core.cli import main
 from core.cli.tune import interruption
-from core.runs.log import ExperimentLog
 from core.lab.tune.pairs import pair_lines, read_pairs
+from core.runs.log import ExperimentLog
 from tests.core.cli.conftest import argv, core, home, refused  # noqa: F401
 from tests.core.lab.tune.conftest import stop_pairs, stopping_runs
 from tests.core.lab.tune.recording import Round, log_sparc

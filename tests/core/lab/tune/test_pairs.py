@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.base.errors import BadRequest
-from core.llm.protocol import Message
 from core.lab.tune import pairs
 from core.lab.tune.pairs import KINDS, Preference, pair_lines, read_pairs
+from core.llm.protocol import Message
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 PREFERENCES = st.builds(

@@ -20,18 +20,18 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import WhitespaceSplit
 
-from core.cli import main
 from core.base.config import EpisodeConfig
-from core.encode.encoder import DualEncoder
 from core.base.errors import BadRequest, Cancelled
 from core.base.events import fold
-from core.methods.protocol import query_cosines
-from core.methods.qrag.agent import Agent
-from core.methods.resrag.reward import RewardConfig
-from core.methods.resrag.llm.policy import LlmEvidenceSet
+from core.base.types import workspace_of_chunks
+from core.cli import main
+from core.encode.encoder import DualEncoder
 from core.lab.train.set_questions import SetQuestion, indexed
 from core.lab.tune.set_tasks import SetJudge, SetTask, SetTuneConfig, set_tasks
-from core.base.types import workspace_of_chunks
+from core.methods.protocol import query_cosines
+from core.methods.qrag.agent import Agent
+from core.methods.resrag.llm.policy import LlmEvidenceSet
+from core.methods.resrag.reward import RewardConfig
 from tests.core.lab.train.set_data import write_sets
 from tests.core.lab.train.test_evidence_sets import PLACES, LastWord
 

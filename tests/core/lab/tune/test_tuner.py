@@ -16,9 +16,9 @@ import pytest
 from safetensors.torch import load_file
 
 from core.base.errors import BadCheckpoint, BadRequest, Cancelled
-from core.llm.protocol import Message, Sampling
 from core.lab.tune.config import TuneConfig
 from core.lab.tune.pairs import Preference
+from core.llm.protocol import Message, Sampling
 from tests.conftest import COUNTS
 from tests.core.lab.tune.conftest import LEVELS, TOY, Stopping, margins, stop_pairs, stopping_runs
 from tests.tiny_causal import NO_SYSTEM
@@ -71,8 +71,8 @@ def stops(at: Sequence[float], runs: Sequence[Stopping]) -> tuple[int, int]:
 
 @pytest.mark.parametrize("reference", [True, False])
 def test_the_preferred_reply_gains(tiny_model: Path, tmp_path: Path, reference: bool) -> None:
-    from core.llm.local import load_causal
     from core.lab.tune.folder import PLAIN_TEMPLATE
+    from core.llm.local import load_causal
 
     tokenizer, base = load_causal(tiny_model)
     tokenizer.chat_template = PLAIN_TEMPLATE

@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.corpus.bm25 import words_of
 from core.base.config import EpisodeConfig
-from core.encode.encoder import DualEncoder
 from core.base.errors import BadRequest
 from core.base.events import Event, StepTaken, Stopped, Trace, event_from_json, event_to_json, fold
+from core.corpus.bm25 import words_of
 from core.corpus.index import Corpus
+from core.encode.encoder import DualEncoder
 from core.methods.qrag.agent import Agent, Episode
 from tests.core.conftest import timeless
 

@@ -8,10 +8,10 @@ from itertools import permutations
 import pytest
 
 from core.base.config import EpisodeConfig
-from core.encode.encoder import DualEncoder
 from core.base.errors import BadRequest
 from core.base.events import Trace, fold
 from core.corpus.index import Corpus
+from core.encode.encoder import DualEncoder
 from core.methods.qrag.agent import Agent, Episode
 from core.methods.qrag.planner import plan
 

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from core.base.config import EpisodeConfig
-from core.encode.rope import on_grid, turn
 from core.base.events import StepTaken
+from core.base.types import workspace_of_chunks
 from core.corpus.index import ChunkIndex, Corpus
+from core.encode.rope import on_grid, turn
 from core.methods.qrag.agent import Agent, Episode
 from core.methods.qrag.policy import candidates, state_value
 from core.methods.qrag.positions import chunk_positions
-from core.base.types import workspace_of_chunks
 
-REFERENCE = Path(__file__).resolve().parents[2] / "data" / "reference"
+REFERENCE = Path(__file__).resolve().parents[3] / "data" / "reference"
 EPISODES = json.loads((REFERENCE / "episodes.json").read_text())
 
 

@@ -15,6 +15,8 @@ import torch
 from pydantic import ValidationError
 
 from core.base.config import EpisodeConfig
+from core.base.errors import BadCheckpoint, BadRequest
+from core.base.events import fold
 from core.encode.checkpoint import (
     CheckpointSpec,
     read_spec,
@@ -33,11 +35,9 @@ from core.encode.reranker import (
     Reranker,
     pair,
 )
-from core.base.errors import BadCheckpoint, BadRequest
-from core.base.events import fold
-from core.views.figures import parts_figure
 from core.methods.qrag.agent import Agent, Episode
 from core.methods.qrag.reranked import FURTHER, parts_beside, read_best, rerank_parts
+from core.views.figures import parts_figure
 from tests.core.conftest import CorpusOf
 from tests.reranker import add_reranker
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.base.errors import BadRequest
-from core.methods.resrag.action import Action, action_json, action_of, chunk_ids_of, evidence_of, parse_action
 from core.base.types import ChunkTable, Document, Workspace, join_workspaces, workspace_of_chunks
+from core.methods.resrag.action import Action, action_json, action_of, chunk_ids_of, evidence_of, parse_action
 
 SIZES = st.lists(st.integers(0, 6), min_size=1, max_size=5)
 

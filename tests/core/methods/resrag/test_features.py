@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.encode.encoder import DualEncoder
+from core.base.types import join_workspaces, workspace_of_chunks
 from core.corpus.index import ChunkIndex, Corpus
+from core.encode.encoder import DualEncoder
 from core.methods.qrag.agent import Agent
 from core.methods.resrag.features import NAMES, columns, look
-from core.base.types import join_workspaces, workspace_of_chunks
 
 CorpusOf = Callable[[DualEncoder, Sequence[str]], Corpus]
 

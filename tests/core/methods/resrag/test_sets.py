@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.base.types import join_workspaces, workspace_of_chunks
 from core.methods.resrag.reward import RewardConfig, budget_penalty
 from core.methods.resrag.sets import document_sets, reward_terms, rivals, token_counts
-from core.base.types import join_workspaces, workspace_of_chunks
 
 BORDERS = np.array([0, 4, 4, 9])
 """Three documents: of four chunks, of none, of five."""

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from core.answer.protocol import Answer, Span
+from core.base.types import workspace_of_chunks
 from core.corpus.index import ChunkIndex, Corpus
 from core.llm.protocol import Message
 from core.llm.scripted import ScriptedLlm
 from core.methods.sparc.retrievals import Retrievals
-from core.base.types import workspace_of_chunks
 
 QUESTION = "In which town was the founder of the Blue Lantern tavern born?"
 FIRST_HOP, SECOND_HOP = 2, 6

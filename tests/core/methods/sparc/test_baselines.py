@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from core.base.errors import BadRequest
+from core.lab.sparc.baselines import ATTEMPTS, BASELINES, BaselineTrace, run_baseline
 from core.llm.protocol import LlmError
-from core.methods.sparc.baselines import ATTEMPTS, BASELINES, BaselineTrace, run_baseline
 from core.methods.sparc.build import build_agents
 from core.methods.sparc.events import SparcConfig
 from core.methods.sparc.retrievals import Retrievals

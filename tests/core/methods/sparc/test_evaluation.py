@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 from core.base.errors import BadRequest
-from core.lab.evaluate.rows import row_line
-from core.methods.sparc.build import build_agents
-from core.methods.sparc.evaluation import Ground, SparcVariation, evaluate_sparc
-from core.methods.sparc.events import SparcConfig
-from core.methods.sparc.pooled import pool
-from core.methods.sparc.retrievals import Retrievals
-from core.methods.sparc.rows import SparcRow, read_sparc_rows
-from core.lab.studies.report import markdown
+from core.base.rows import row_line
+from core.lab.sparc.evaluation import Ground, SparcVariation, evaluate_sparc
+from core.lab.sparc.pooled import pool
+from core.lab.sparc.rows import SparcRow, read_sparc_rows
 from core.lab.studies.sparc import sparc
 from core.lab.tasks.example import Example
+from core.methods.sparc.build import build_agents
+from core.methods.sparc.events import SparcConfig
+from core.methods.sparc.retrievals import Retrievals
+from core.views.charts import markdown
 from tests.core.methods.sparc.conftest import QUESTION, SECOND_HOP, STORY, KnowingReader, corpus_of_texts
 
 EXAMPLES = (

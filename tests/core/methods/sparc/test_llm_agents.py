@@ -9,10 +9,10 @@ from string import Template
 import pytest
 
 import core.methods.sparc
-from core.llm.protocol import LlmError
+from core.llm.protocol import Cost, LlmError
 from core.methods.sparc.agents import BranchResult, RewriteTask, SupportedAnswer, Turn
 from core.methods.sparc.budget import Budget, OutOfBudget
-from core.methods.sparc.events import Cost, Hit, Note
+from core.methods.sparc.events import Hit, Note
 from core.methods.sparc.llm_agents import (
     Judgement,
     LlmEvaluator,

@@ -9,18 +9,18 @@ from dataclasses import replace
 
 import pytest
 
-from core.runs.again.records import sparc_answer, sparc_detail
 from core.base.config import EpisodeConfig
 from core.base.errors import LogError
 from core.base.events import RunStarted, StepTaken, Stopped, fold
 from core.corpus.index import Corpus
-from core.runs.log.records import MAX_DETAIL_BYTES, detail_json
 from core.methods.sparc.build import build_agents
 from core.methods.sparc.events import Merged, NoteUpdated, Retrieved, SparcConfig
 from core.methods.sparc.retrievals import Retrievals
 from core.methods.sparc.retriever import SparcRetriever, evidence_steps
 from core.methods.sparc.run import run_sparc
 from core.methods.sparc.trace import SparcTrace, fold_sparc
+from core.runs.again.records import sparc_answer, sparc_detail
+from core.runs.log.records import MAX_DETAIL_BYTES, detail_json
 from tests.core.methods.sparc.conftest import QUESTION, KnowingReader
 
 CONFIG = SparcConfig(width=2, depth=2, k=3, strategies=("bm25",), first_round="rewrite")

@@ -13,12 +13,11 @@ import pytest
 
 from core.base.errors import BadRequest
 from core.corpus.index import Corpus
-from core.llm.protocol import LlmError, Message
+from core.llm.protocol import Cost, LlmError, Message
 from core.methods.sparc.build import build_agents
 from core.methods.sparc.events import (
     Answered,
     BrokenOff,
-    Cost,
     Judged,
     Merged,
     Note,

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from core.runs.again.compare import compare_traces
 from core.base.config import EpisodeConfig
 from core.base.events import RunStarted, StepScores, StepTaken, Stopped, StopReason, Trace
+from core.runs.again.compare import compare_traces
 
 
 def trace(

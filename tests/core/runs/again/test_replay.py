@@ -7,23 +7,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.runs.again.records import log_sparc, log_trace, run_record
-from core.runs.again.replay import replay_run, replay_sparc, workspace_of_run
 from core.base.config import EpisodeConfig
-from core.encode.encoder import DualEncoder
 from core.base.errors import BadRequest, LogError
 from core.base.events import StepTaken, Stopped, Trace, fold
+from core.base.types import Document
 from core.corpus.index import Corpus
-from core.llm.protocol import Llm
-from core.runs.log import ExperimentLog, LoggedDocument
 from core.corpus.opening import open_corpus, vector_store
+from core.encode.encoder import DualEncoder
+from core.llm.protocol import Llm
 from core.methods.qrag.agent import Agent
 from core.methods.registry import METHODS, build_retriever
 from core.methods.sparc.build import build_agents, build_retrievals
 from core.methods.sparc.events import SparcConfig
 from core.methods.sparc.run import run_sparc
 from core.methods.sparc.trace import SparcTrace, fold_sparc
-from core.base.types import Document
+from core.runs.again.records import log_sparc, log_trace, run_record
+from core.runs.again.replay import replay_run, replay_sparc, workspace_of_run
+from core.runs.log import ExperimentLog, LoggedDocument
 from tests.core.methods.sparc.conftest import KnowingReader, RoleLlm
 
 pytestmark = pytest.mark.usefixtures("home")

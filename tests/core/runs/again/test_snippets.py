@@ -10,19 +10,19 @@ from typing import Any
 
 import pytest
 
-from core.runs.again.records import log_trace, run_record
-from core.runs.again.snippets import Source, command_of, of_export, python_of
-from core.cli import main
 from core.base.config import EpisodeConfig
-from core.encode.encoder import DualEncoder
 from core.base.events import Trace, fold
-from core.runs.export.runs import export_runs
+from core.base.types import Document
+from core.cli import main
 from core.corpus.index import Corpus
-from core.runs.log import ExperimentLog
 from core.corpus.opening import open_corpus
+from core.encode.encoder import DualEncoder
 from core.methods.qrag.agent import Agent
 from core.methods.registry import build_retriever
-from core.base.types import Document
+from core.runs.again.records import log_trace, run_record
+from core.runs.again.snippets import Source, command_of, of_export, python_of
+from core.runs.export.runs import export_runs
+from core.runs.log import ExperimentLog
 
 QUERY = 'where\'s the "apple" before the garden ; rm -rf $HOME ?'
 STORY = Document(

@@ -13,11 +13,11 @@ from bs4 import BeautifulSoup, Tag
 from core.base.config import EpisodeConfig
 from core.base.errors import LogError, RunNotFound
 from core.base.events import StepScores
+from core.base.types import ChunkTable, Document
 from core.runs.export.comparison_page import MAX_COLUMNS, comparison_page
 from core.runs.export.page import run_page
 from core.runs.export.runs import export_runs
 from core.runs.log import ExperimentLog, RunRecord
-from core.base.types import ChunkTable, Document
 from tests.core.runs.export.test_page import HOSTILE, data_of, is_inert, looks_of, texts_of
 from tests.core.runs.log.recording import (
     DOCUMENT,

@@ -15,18 +15,18 @@ import numpy as np
 import pytest
 from bs4 import BeautifulSoup, Tag
 
-from core.runs.again.records import log_sparc_end
 from core.base.config import EpisodeConfig
 from core.base.errors import LogError, RunNotFound
 from core.base.events import StepScores
+from core.base.types import Document
+from core.methods.sparc.trace import fold_sparc
+from core.runs.again.records import log_sparc_end
 from core.runs.export.live import SCRIPT, STYLE
 from core.runs.export.logged import MAX_PICTURES
 from core.runs.export.page import MAX_WHOLE, run_page
 from core.runs.export.runs import export_runs
 from core.runs.log import ExperimentLog, LoggedDocument, LoggedRun, RunRecord
 from core.runs.log.records import support_of
-from core.methods.sparc.trace import fold_sparc
-from core.base.types import Document
 from tests.app.sparc_story import story
 from tests.core.runs.log.recording import (
     DOCUMENT,

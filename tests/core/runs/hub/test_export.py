@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 import yaml
 
-from core.cli import main
 from core.base.errors import RunNotFound
+from core.cli import main
 from core.runs.hub.client import HubError, HubMissing, connect
 from core.runs.hub.export import LogCopy, Pulled, Pushed
 from core.runs.log import ExperimentLog, MalformedRuns, RunRecord, import_runs, mirror

@@ -15,8 +15,8 @@ import yaml
 from huggingface_hub import constants
 from packaging.requirements import Requirement
 
-from core.cli import main
 from core.base.errors import BadRequest
+from core.cli import main
 from core.runs.hub.client import HubError, connect
 from core.runs.hub.space import (
     FILES,

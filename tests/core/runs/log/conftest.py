@@ -11,7 +11,7 @@ import pytest
 
 from core.runs.log import ExperimentLog
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 
 
 @pytest.fixture

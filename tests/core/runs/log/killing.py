@@ -20,7 +20,7 @@ from core.runs.log.statements import INTERRUPTED
 from tests.core.runs.log.killed import DELETED, N_CHUNKS
 from tests.core.runs.log.recording import DOCUMENT, q_values, step_taken
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 MOST_LINES = 40
 """Committed steps that a process is left before its last moments, at most."""
 LAST_SECONDS = 0.03

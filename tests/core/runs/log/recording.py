@@ -9,8 +9,8 @@ import numpy as np
 
 from core.base.config import EpisodeConfig
 from core.base.events import StepScores, StepTaken, Stopped
-from core.runs.log import RunLog, RunRecord, new_run_id
 from core.base.types import ChunkTable, Document
+from core.runs.log import RunLog, RunRecord, new_run_id
 
 N_CHUNKS = 50
 DOCUMENT = Document(

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.core.base.rows import make_row
 
 from core.base.config import MAX_SEED
+from core.log.bounds import BEFORE, EARLIEST, MAX_MILLISECONDS
 from core.runs.export.runs import export_runs
 from core.runs.log import (
     ExperimentLog,
@@ -24,14 +26,12 @@ from core.runs.log import (
     new_run_id,
     read_evaluation,
 )
-from core.log.bounds import BEFORE, EARLIEST, MAX_MILLISECONDS
 from core.runs.log.inbox import inbox_of
 from core.runs.log.otlp import message
 from core.runs.log.spans import spans_of
 from core.runs.log.transfer import finished_run
 from core.runs.log.wire import MAX_EVENTS
 from tests.conftest import CAMPAIGN
-from tests.core.lab.evaluate.rows import make_row
 from tests.core.runs.log.recording import log_run, make_record
 
 Lines = list[dict[str, Any]]

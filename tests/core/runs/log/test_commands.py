@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from core.cli.runs import add_flags
 from core.base.errors import UserError
+from core.cli.runs import add_flags
 from core.runs.log import ExperimentLog, default_log_path, open_reader
 from tests.core.runs.log.conftest import Owner
 from tests.core.runs.log.recording import DOCUMENT, log_run, make_record, step_taken

@@ -16,7 +16,7 @@ from core.runs.log.database import CHECKPOINT_BYTES
 from tests.core.runs.log.disk_full import N_CHUNKS
 from tests.core.runs.log.recording import DOCUMENT, log_run, make_record, q_values, step_taken
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 BLOCK_BYTES = 262_144
 """Of a DuckDB file."""
 N_FOLDED = 30

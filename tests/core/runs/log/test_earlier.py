@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from core.runs.again.replay import replay_run
 from core.encode.encoder import load_encoder
+from core.methods.sparc.trace import SparcTrace
+from core.runs.again.replay import replay_run
 from core.runs.export.runs import export_runs
 from core.runs.log import ExperimentLog, import_runs
-from core.methods.sparc.trace import SparcTrace
 
 EARLIER = Path(__file__).parent / "earlier"
 METHODS = ["sparc", "qrag", "qrag"]

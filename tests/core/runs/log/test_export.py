@@ -20,10 +20,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from core.base.errors import LogError, RunNotFound
+from core.base.types import ChunkTable, Document
 from core.runs.export.runs import export_runs
 from core.runs.log import ExperimentLog, MalformedRuns, import_runs
 from core.runs.log.blobs import encode_table
-from core.base.types import ChunkTable, Document
 from tests.core.runs.log.recording import DOCUMENT, chunk_table, log_run, make_record, q_values, step_taken
 
 

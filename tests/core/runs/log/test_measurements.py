@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from tests.core.base.rows import make_row
 
 from core.base.errors import LogError, RunNotFound
-from core.lab.evaluate.rows import EpisodeRow
+from core.base.rows import EpisodeRow
 from core.runs.log import (
     ExperimentLog,
     InboxLog,
@@ -25,7 +26,6 @@ from core.runs.log import (
     read_training,
 )
 from core.runs.log.inbox import inbox_of
-from tests.core.lab.evaluate.rows import make_row
 from tests.core.runs.log.conftest import Owner
 from tests.core.runs.log.recording import log_run, make_record
 

@@ -12,11 +12,10 @@ from itertools import combinations
 import pytest
 
 from core.base.config import EpisodeConfig
-from core.encode.encoder import DualEncoder
 from core.base.errors import BadRequest, Cancelled
 from core.base.events import fold
-from core.views.findings import looks, overlap
 from core.corpus.index import Corpus
+from core.encode.encoder import DualEncoder
 from core.methods.qrag.agent import Agent
 from core.methods.registry import METHODS, build_retriever
 from core.runs.whatif.comparison import (
@@ -28,6 +27,7 @@ from core.runs.whatif.comparison import (
     comparison_json,
     contestant,
 )
+from core.views.findings import looks, overlap
 
 CHUNKS = [
     "mary went to the kitchen .",

@@ -9,10 +9,10 @@ import pytest
 from core.base.config import CHUNKERS, EpisodeConfig
 from core.base.errors import BadRequest, Cancelled
 from core.base.events import fold
+from core.base.types import Document, Workspace
 from core.corpus.opening import OpenProgress, open_corpus
 from core.methods.qrag.agent import Agent
 from core.methods.qrag.retriever import AgentRetriever
-from core.base.types import Document, Workspace
 from core.runs.whatif.cuts import (
     MAX_TOKENS,
     SIZES,

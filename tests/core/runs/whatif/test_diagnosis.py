@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from core.encode.encoder import DualEncoder
 from core.base.events import Stopped, Trace, fold
+from core.base.types import Document
 from core.corpus.index import Corpus
 from core.corpus.opening import open_corpus
+from core.encode.encoder import DualEncoder
 from core.methods.qrag.agent import Agent
-from core.base.types import Document
 from core.runs.whatif.cuts import TextSpan, chunks_of
 from core.runs.whatif.diagnosis import Diagnosis, Remedy, diagnose, n_found_by
 from core.runs.whatif.recut import cut_that_helps

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from core.base.config import EpisodeConfig
-from core.encode.encoder import DualEncoder
 from core.base.events import fold
 from core.corpus.index import Corpus
+from core.encode.encoder import DualEncoder
 from core.methods.qrag.agent import Agent
 from core.runs.whatif.influence import leave_one_out
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from core.base.config import EpisodeConfig
-from core.encode.encoder import DualEncoder
 from core.base.errors import BadRequest
 from core.base.events import Trace, fold
+from core.base.types import ChunkTable, Document, Workspace
 from core.corpus.index import Corpus
 from core.corpus.opening import index_of
+from core.encode.encoder import DualEncoder
 from core.methods.qrag.agent import Agent
-from core.base.types import ChunkTable, Document, Workspace
 from core.runs.whatif.variant import MAX_TEXT, Change, TryOut, try_out, vary
 
 CHUNKS = [

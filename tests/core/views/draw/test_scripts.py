@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 from scipy.optimize import isotonic_regression
 
+from core.corpus.tiles import Mode, best_chunks, column_starts, run_map, salience, tile
+from core.methods.qrag.policy import probabilities
 from core.views.draw.scripts import SCRIPTS, bundled, script
 from core.views.draw.strip import strip_value
-from core.methods.qrag.policy import probabilities
-from core.corpus.tiles import Mode, best_chunks, column_starts, run_map, salience, tile
 
 N, TEMPERATURE, TOP_K = 97, 0.3, 12
 LOOKS = np.random.default_rng(1).normal(size=(3, N)).astype(np.float32)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from core.views.draw.strip import colour_scale
 from core.encode.checkpoint import CheckpointSpec
+from core.views.draw.strip import colour_scale
 
 FIRST = np.array([-0.1, 0.8, np.nan, 0.3], np.float32)
 

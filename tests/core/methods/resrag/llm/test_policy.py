@@ -14,20 +14,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from core.base.config import EpisodeConfig
-from core.encode.encoder import DualEncoder
+from core.base.config import RESRAG_LLM, EpisodeConfig
 from core.base.errors import BadRequest
 from core.base.events import Trace, event_from_json, event_to_json, fold
+from core.base.types import ChunkTable, Document, Workspace, join_workspaces, workspace_of_chunks
 from core.corpus.index import Corpus
+from core.corpus.opening import index_workspace
+from core.encode.encoder import DualEncoder
 from core.llm.client import strict_schema
 from core.llm.endpoint import connect
 from core.llm.wire import Patience
-from core.corpus.opening import index_workspace
 from core.methods.qrag.agent import Agent
-from core.methods.resrag.action import RESRAG_LLM, UNREAD, action_of, parse_action
-from core.methods.resrag.llm.policy import LlmEvidenceSet, action_schema, first_of, messages
 from core.methods.registry import notice_of
-from core.base.types import ChunkTable, Document, Workspace, join_workspaces, workspace_of_chunks
+from core.methods.resrag.action import UNREAD, action_of, parse_action
+from core.methods.resrag.llm.policy import LlmEvidenceSet, action_schema, first_of, messages
 from tests.llm_server import Answers, LlmServer, refuses, serve_llm
 
 QUERY = "where is the milk of john ?"

@@ -27,12 +27,12 @@ from pydantic import BaseModel, Field
 
 from core.base.config import check_query
 from core.base.errors import BadRequest
-from core.llm.protocol import Llm, LlmError
 from core.base.metrics import plain_answer
+from core.llm.protocol import Cost, Llm, LlmError
 from core.methods.sparc.agents import SparcAgents, SupportedAnswer, Turn
 from core.methods.sparc.budget import Budget, OutOfBudget
 from core.methods.sparc.config import check_sparc_config
-from core.methods.sparc.events import Cost, EndReason, Hit, Note, SparcConfig, Strategy
+from core.methods.sparc.events import EndReason, Hit, Note, SparcConfig, Strategy
 from core.methods.sparc.llm_agents import ask, prompt
 from core.methods.sparc.quoting import numbered, quoted
 from core.methods.sparc.retrievals import Retrievals

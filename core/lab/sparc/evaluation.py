@@ -11,19 +11,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from core.corpus.index import Searchable
-from core.llm.protocol import Llm
 from core.base.metrics import answer_accuracy, answer_em, answer_f1
+from core.base.statistics import mean
+from core.corpus.index import Searchable
+from core.lab.sparc.baselines import run_baseline
+from core.lab.sparc.rows import SparcRow
+from core.lab.tasks.example import Example
+from core.llm.protocol import Cost, Llm
 from core.methods.sparc.agents import SparcAgents
-from core.methods.sparc.baselines import run_baseline
-from core.methods.sparc.events import Cost, Merged, SparcConfig
+from core.methods.sparc.events import Merged, SparcConfig
 from core.methods.sparc.retrievals import Retrievals
 from core.methods.sparc.retriever import SPARC
-from core.methods.sparc.rows import SparcRow
 from core.methods.sparc.run import run_sparc
 from core.methods.sparc.trace import SparcTrace, extended
-from core.base.statistics import mean
-from core.lab.tasks.example import Example
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 
-from core.lab.evaluate.rows import read_lines
+from core.base.rows import read_lines
 from core.methods.sparc.events import EndReason, Strategy
 
 

@@ -13,6 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.base.errors import BadRequest
+from core.base.types import Document, Workspace
+from core.lab.tasks.documents import (
+    DocumentQuestion,
+    QuestionKind,
+    QuoteFinder,
+    places_of,
+    read_document_questions,
+    standing_once,
+)
 from core.runs.log.marks import (
     Mark,
     MarkedQuestion,
@@ -23,15 +32,6 @@ from core.runs.log.marks import (
 )
 from core.runs.log.queries import RunReader
 from core.runs.log.store import ExperimentLog
-from core.lab.tasks.documents import (
-    DocumentQuestion,
-    QuestionKind,
-    QuoteFinder,
-    places_of,
-    read_document_questions,
-    standing_once,
-)
-from core.base.types import Document, Workspace
 
 
 @dataclass(frozen=True, eq=False)
