@@ -155,7 +155,9 @@ class ChunkIndex:
 
 
 class VectorIndex(Protocol):
-    """What a retriever asks of N vectors, as `ChunkIndex` says; `core.integrations.cluster` has one in shards."""
+    """What a retriever asks of N vectors, as `ChunkIndex` says; `core.integrations.cluster` has one in
+    shards.
+    """
 
     @property
     def dim(self) -> int: ...

@@ -160,7 +160,9 @@ class CheckpointSpec(BaseModel):
     one_sentence: bool = False
     """Plain text is read a sentence a chunk; a maximum that a person gives packs sentences all the same."""
     suits: tuple[Literal["html", "markdown", "text", "chunks", "story"], ...] = ()
-    """Kinds of documents for which this agent is picked where nobody chose one (see `core.methods.choice`)."""
+    """Kinds of documents for which this agent is picked where nobody chose one (see
+    `core.methods.choice`).
+    """
     step_budget: int = Field(4, ge=1)
     temperature: float = Field(0.0, ge=0)
     stop_threshold: float | None = None

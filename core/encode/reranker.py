@@ -2,9 +2,9 @@
 
 A cross-encoder that reads the question, the chosen chunks and one more chunk together, and says whether
 that one belongs to the evidence. Two vectors meet in one number; here every word meets every word, at the
-cost of a pass for each chunk. So it reads only the best chunks of a look (see `core.methods.qrag.agent`). It is a
-base encoder, the agent's or a larger one, with a LoRA adapter of its own and one linear output on the first
-token, in the agent's folder under `reranker/`.
+cost of a pass for each chunk. So it reads only the best chunks of a look (see `core.methods.qrag.agent`). It
+is a base encoder, the agent's or a larger one, with a LoRA adapter of its own and one linear output on the
+first token, in the agent's folder under `reranker/`.
 """
 
 from __future__ import annotations

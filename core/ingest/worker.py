@@ -1,7 +1,8 @@
 """The child process that converts files.
 
-`python -m core.ingest.worker`, a job a file. Its limits are those of core.base.child: memory, computing time and
-clock time a job, and no file may grow by a byte. Does not protect against errors in the interpreter itself.
+`python -m core.ingest.worker`, a job a file. Its limits are those of core.base.child: memory, computing time
+and clock time a job, and no file may grow by a byte. Does not protect against errors in the interpreter
+itself.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a study yields.
 
-Tables and charts as plain data, and their Markdown. How charts are drawn is decided elsewhere (`core.views.svg`,
-`core.views.figures`).
+Tables and charts as plain data, and their Markdown. How charts are drawn is decided elsewhere
+(`core.views.svg`, `core.views.figures`).
 """
 
 from __future__ import annotations

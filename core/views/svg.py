@@ -2,7 +2,8 @@
 
 No script, no font file, colours that light and dark pages both carry. Pages on code hosts show SVG images but
 neither HTML nor plotly figures, and plotly writes static images only through a browser, so the few shapes
-that a line chart needs are written here. Interactive figures of the same charts are made in `core.views.figures`.
+that a line chart needs are written here. Interactive figures of the same charts are made in
+`core.views.figures`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Settings, standing and reading place of the SPARC page.
 
-Pure functions, one per panel (see components.tree). The run itself is drawn by core.views.draw.sparc, as exported
-pages draw it.
+Pure functions, one per panel (see components.tree). The run itself is drawn by core.views.draw.sparc, as
+exported pages draw it.
 """
 
 from __future__ import annotations

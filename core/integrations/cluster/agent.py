@@ -20,7 +20,9 @@ from core.methods.qrag.positions import chunk_positions
 from core.methods.qrag.reranked import Reranked
 
 FEWEST = 4
-"""Chunks that a look is asked for: the fourth tells how far the first is ahead (`core.lab.evaluate.completeness`)."""
+"""Chunks that a look is asked for: the fourth tells how far the first is ahead
+(`core.lab.evaluate.completeness`).
+"""
 
 
 class ShardedAgent(Agent):

@@ -66,7 +66,9 @@ class DocumentRow:
     found_at: tuple[int | None, ...] = ()
     """Chunks in order of choice until each quote is covered, None where it is not; empty in older rows."""
     completeness: float | None = None
-    """How likely the evidence was said to hold all that the question needs (see `core.lab.evaluate.completeness`)."""
+    """How likely the evidence was said to hold all that the question needs (see
+    `core.lab.evaluate.completeness`).
+    """
 
     def to_json(self) -> dict[str, Any]:
         """The line of `evaluate-documents --json`."""

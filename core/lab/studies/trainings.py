@@ -1,8 +1,8 @@
 """Trainings side by side.
 
 Learning curves, ablations, and sweeps of one setting, from the events that each training tells. A training is
-the list of its events (`progress.jsonl`, see `core.lab.train.sitting`). What tells trainings apart is read off
-their configurations: a setting that differs from what most of them have, the seed aside, makes a variant.
+the list of its events (`progress.jsonl`, see `core.lab.train.sitting`). What tells trainings apart is read
+off their configurations: a setting that differs from what most of them have, the seed aside, makes a variant.
 Pure functions of events.
 """
 

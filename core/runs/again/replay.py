@@ -85,7 +85,8 @@ def replay_run(
     """Makes a run again with the same configuration, the kept steps of its parent and forced and forbidden
     chunks included.
 
-    `part`: of the caches, see `core.corpus.opening`. Raises BadRequest for a SPARC run, which takes `replay_sparc`.
+    `part`: of the caches, see `core.corpus.opening`. Raises BadRequest for a SPARC run, which takes
+    `replay_sparc`.
     """
     if run.record.method == RESRAG_LLM:
         raise BadRequest(

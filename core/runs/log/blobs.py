@@ -16,7 +16,7 @@ import numpy as np
 
 from core.base.errors import LogError
 from core.base.types import ChunkTable
-from core.log.bounds import check_bounds
+from core.runs.log.bounds import check_bounds
 
 MAX_CHUNKS = 20_000_000
 """Most chunks a logged run may have: 80 MB of Q-values a step."""

@@ -20,7 +20,7 @@ from pydantic.dataclasses import dataclass as checked_dataclass
 
 from core.base.errors import LogError, RunNotFound
 from core.base.rows import EpisodeRow
-from core.log.bounds import check_bounds
+from core.runs.log.bounds import check_bounds
 from core.runs.log.database import Connection, WritableLog, storable
 from core.runs.log.queries import MINE, RunReader, rows_by_name
 from core.runs.log.records import new_run_id, now

@@ -24,8 +24,8 @@ from core.base.config import ChunkConfig, EpisodeConfig
 from core.base.errors import LogError
 from core.base.events import StepScores, StepTaken, Stopped, event_from_json, event_to_json
 from core.base.types import CHUNK_TYPES, Document, DocumentKind
-from core.log.bounds import check_bounds
 from core.runs.log.blobs import MAX_CHUNKS, decode_foreign_table, decode_scores, encode_scores, encode_table
+from core.runs.log.bounds import check_bounds
 from core.runs.log.records import DetailName, FinalStatus, LoggedDocument, RunRecord, detail_json
 
 MAX_LINE_BYTES = 512 << 20

@@ -13,7 +13,6 @@ import pytest
 from tests.core.base.rows import make_row
 
 from core.base.config import MAX_SEED
-from core.log.bounds import BEFORE, EARLIEST, MAX_MILLISECONDS
 from core.runs.export.runs import export_runs
 from core.runs.log import (
     ExperimentLog,
@@ -26,6 +25,7 @@ from core.runs.log import (
     new_run_id,
     read_evaluation,
 )
+from core.runs.log.bounds import BEFORE, EARLIEST, MAX_MILLISECONDS
 from core.runs.log.inbox import inbox_of
 from core.runs.log.otlp import message
 from core.runs.log.spans import spans_of
