@@ -61,9 +61,9 @@ PLACES = {
     "the page of a comparison": ("core/runs/export/comparison_page.py", "comparison_page"),
     "the story line": ("core/views/draw/story.py", "story_nodes"),
     "evidence in its place": ("core/views/draw/evidence.py", "evidence_rows"),
-    "the agents on offer": ("app/agents.py", "Agents"),
-    "what is open in memory": ("app/library.py", "Library"),
-    "quotas of visitors": ("app/visitors.py", "Allowance"),
+    "the agents on offer": ("app/services/agents.py", "Agents"),
+    "what is open in memory": ("app/services/library.py", "Library"),
+    "quotas of visitors": ("app/services/visitors.py", "Allowance"),
 }
 
 

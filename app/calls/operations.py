@@ -20,15 +20,15 @@ from typing import Any, Literal, TypedDict, cast
 import gradio as gr
 
 from app.calls.arguments import described
-from app.in_view import OpenDocuments
-from app.language_models import NO_MODEL
-from app.pages.compare.actions import Compared, ComparisonOrder, Comparisons, own_key
-from app.pages.explore.actions import Explorer
-from app.pages.explore.opening import Opener
-from app.pages.sparc.actions import SparcOrder, SparcRuns
-from app.services import Services
-from app.session import Session
-from app.visitors import owner_of, owner_of_user
+from app.services.comparisons import Compared, ComparisonOrder, Comparisons, own_key
+from app.services.explorer import Explorer
+from app.services.in_view import OpenDocuments
+from app.services.language_models import NO_MODEL
+from app.services.opener import Opener
+from app.services.session import Session
+from app.services.shared import Services
+from app.services.sparc_runs import SparcOrder, SparcRuns
+from app.services.visitors import owner_of, owner_of_user
 from core.base.config import ChunkConfig, EpisodeConfig
 from core.base.errors import BadRequest, Cancelled
 from core.methods.qrag.retriever import QRAG

@@ -24,7 +24,7 @@ from playwright.sync_api import Page, expect
 from tests.conftest import ROOT, SERVERS, core_command, home_after_a_visit
 
 if TYPE_CHECKING:
-    from app.services import Services
+    from app.services.shared import Services
 
 expect.set_options(timeout=15_000)  # workers share two cores, each with a browser
 DATA = ROOT / "tests" / "data"
@@ -212,8 +212,8 @@ def messy_page() -> Path:
 @pytest.fixture
 def services(tiny: Path, tmp_path: Path) -> Iterator[Services]:
     """What a local app shares, over the tiny checkpoint, with a log of its own."""
-    from app.services import Services  # takes seconds: browser tests do without
-    from app.settings import Settings
+    from app.services.settings import Settings
+    from app.services.shared import Services  # takes seconds: browser tests do without
 
     made = Services(Settings(checkpoint=str(tiny), log=tmp_path / "log.duckdb"))
     yield made

@@ -18,7 +18,7 @@ from playwright.sync_api import Page, expect
 from tests.core.base.rows import make_row
 
 from app.pages.evaluate import view
-from app.pages.evaluate.actions import (
+from app.services.evaluations import (
     LONG,
     OWN,
     EvaluationOrder,
@@ -29,10 +29,10 @@ from app.pages.evaluate.actions import (
     open_episode,
     stop_curve,
 )
-from app.pages.explore.actions import Explorer
-from app.services import Services
-from app.session import Session
-from app.settings import Settings
+from app.services.explorer import Explorer
+from app.services.session import Session
+from app.services.settings import Settings
+from app.services.shared import Services
 from core.base.errors import BadRequest, Cancelled, RunNotFound
 from core.base.rows import EpisodeRow
 from core.base.statistics import mean

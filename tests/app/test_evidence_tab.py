@@ -17,13 +17,13 @@ import gradio as gr
 import pytest
 from playwright.sync_api import Page, expect
 
-from app.in_view import Labelled, OpenDocuments
-from app.pages.evidence.actions import MAX_BUDGET, EvidenceSets, SetOrder, measured
 from app.pages.evidence.layout import MODEL
 from app.pages.evidence.tab import EvidencePlace, EvidenceTab, read_order
-from app.services import Services
-from app.session import Session
-from app.settings import Settings
+from app.services.evidence_sets import MAX_BUDGET, EvidenceSets, SetOrder, measured
+from app.services.in_view import Labelled, OpenDocuments
+from app.services.session import Session
+from app.services.settings import Settings
+from app.services.shared import Services
 from core.base.config import EpisodeConfig
 from core.base.errors import BadRequest, Cancelled, RunNotFound
 from core.base.events import fold

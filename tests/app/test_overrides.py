@@ -31,8 +31,8 @@ from app.gradio_internals.head import begin_pages_with
 from app.gradio_internals.queue import FairQueue, PageQueue, queue_up
 from app.gradio_internals.scripts import ASSETS, IN_VAIN, lean
 from app.gradio_internals.sessions import OwnValues, Sessions, keep_lean
-from app.services import Services
-from app.settings import Settings
+from app.services.settings import Settings
+from app.services.shared import Services
 from tests.app.conftest import ROOT
 from tests.app.raw_page import RawPage
 from tests.app.served import served

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from app.services import Services
-from app.settings import Settings
+from app.services.settings import Settings
+from app.services.shared import Services
 from core.runs.log import InboxLog, open_reader
 from tests.core.runs.log.recording import log_run, make_record
 from tests.waiting import wait_until
@@ -18,8 +18,8 @@ from tests.waiting import wait_until
 def test_whatever_fails_at_a_look_the_next_run_comes_in_and_readers_see_it(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.services._SNAPSHOT_PAUSE", 0.05)
-    monkeypatch.setattr("app.services._EXPIRY_PAUSE", 0.0)
+    monkeypatch.setattr("app.services.shared._SNAPSHOT_PAUSE", 0.05)
+    monkeypatch.setattr("app.services.shared._EXPIRY_PAUSE", 0.0)
     path = tmp_path / "log.duckdb"
 
     def fail(_: Collection[str]) -> None:

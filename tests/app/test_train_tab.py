@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from app.agents import own_agents
 from app.pages.train import view
-from app.pages.train.actions import (
+from app.services.agents import own_agents
+from app.services.trainings import (
     Order,
     ShownTraining,
     Trainings,
@@ -112,7 +112,7 @@ def questions(tmp_path: Path) -> Path:
 def trainings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trainings:
     monkeypatch.setenv("QRAG_HOME", str(tmp_path / "home"))
     # beside busy workers a child of low priority would get hardly any time
-    monkeypatch.setattr("app.pages.train.actions.NICENESS", 0)
+    monkeypatch.setattr("app.services.trainings.NICENESS", 0)
     return Trainings(default_log_path())
 
 

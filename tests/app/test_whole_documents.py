@@ -14,9 +14,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from app.pages.evaluate.documents import view
-from app.pages.evaluate.documents.actions import DocumentOrder, DocumentsProgress, evaluate_files
-from app.services import Services
-from app.settings import Settings
+from app.services.document_evaluations import DocumentOrder, DocumentsProgress, evaluate_files
+from app.services.settings import Settings
+from app.services.shared import Services
 from core.base.errors import BadRequest, Cancelled
 from core.lab.evaluate.documents import read_document_rows
 from core.lab.studies.documents import documents

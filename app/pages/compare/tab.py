@@ -14,10 +14,14 @@ from typing import Any, Literal, TypeVar
 import gradio as gr
 
 from app.components.tree import clicked, packs
-from app.in_view import OpenDocuments
 from app.pages.compare import difference as difference_view
 from app.pages.compare import view
-from app.pages.compare.actions import (
+from app.pages.compare.layout import OWN_STOP, SAME, CompareLayout
+from app.pages.widgets.asking import known_questions
+from app.pages.widgets.notices import notice, notice_in, passing, passing_in
+from app.pages.widgets.text import file_button, open_documents
+from app.pages.widgets.work import Update, Work, in_line
+from app.services.comparisons import (
     MAX_K,
     PLAIN,
     ColumnRef,
@@ -29,15 +33,11 @@ from app.pages.compare.actions import (
     FromExplore,
     own_key,
 )
-from app.pages.compare.layout import OWN_STOP, SAME, CompareLayout
-from app.pages.explore.actions import open_in_explore
-from app.pages.sparc.actions import SparcRuns
-from app.pages.widgets.asking import known_questions
-from app.pages.widgets.notices import notice, notice_in, passing, passing_in
-from app.pages.widgets.text import file_button, open_documents
-from app.pages.widgets.work import Update, Work, in_line
-from app.services import Services
-from app.session import Session
+from app.services.explorer import open_in_explore
+from app.services.in_view import OpenDocuments
+from app.services.session import Session
+from app.services.shared import Services
+from app.services.sparc_runs import SparcRuns
 from core.base.config import SETS, EpisodeConfig
 from core.base.errors import BadRequest, UserError
 from core.methods.sparc.retriever import SPARC

@@ -15,7 +15,11 @@ import gradio as gr
 
 from app.components.tree import clicked, packs
 from app.pages.evaluate import view
-from app.pages.evaluate.actions import (
+from app.pages.evaluate.layout import NOBODY, EvaluateLayout
+from app.pages.widgets.figures import drawn
+from app.pages.widgets.notices import notice, notice_in
+from app.pages.widgets.work import QUIET, Update, in_line
+from app.services.evaluations import (
     OWN,
     EvaluationOrder,
     Evaluations,
@@ -23,13 +27,9 @@ from app.pages.evaluate.actions import (
     at_threshold,
     failures,
 )
-from app.pages.evaluate.layout import NOBODY, EvaluateLayout
-from app.pages.widgets.figures import drawn
-from app.pages.widgets.notices import notice, notice_in
-from app.pages.widgets.work import QUIET, Update, in_line
-from app.services import Services
-from app.session import Session
-from app.visitors import newcomer
+from app.services.session import Session
+from app.services.shared import Services
+from app.services.visitors import newcomer
 from core.base.config import help_of
 from core.base.errors import BadRequest, UserError
 from core.base.rows import EpisodeRow

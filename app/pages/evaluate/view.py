@@ -10,8 +10,8 @@ import csv
 import io
 from collections.abc import Mapping, Sequence
 
-from app.pages.evaluate.actions import LONG, Measuring, StopCurve, Stops
 from app.pages.widgets.notices import notice
+from app.services.evaluations import LONG, Measuring, StopCurve, Stops
 from core.base.metrics import fact_f1
 from core.base.rows import EpisodeRow
 from core.base.statistics import PairedTest, mean

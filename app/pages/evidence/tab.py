@@ -12,12 +12,17 @@ from typing import Any
 import gradio as gr
 
 from app.components.tree import clicked, packs
-from app.in_view import RunInView
 from app.pages.evidence import documents as documents_view
 from app.pages.evidence import frontier as frontier_view
 from app.pages.evidence import reward as reward_view
 from app.pages.evidence import view
-from app.pages.evidence.actions import (
+from app.pages.evidence.documents import Shown
+from app.pages.evidence.layout import LIGHT, MODEL, EvidenceLayout
+from app.pages.widgets.asking import known_questions
+from app.pages.widgets.notices import notice, passing, passing_in, progress
+from app.pages.widgets.text import open_documents
+from app.pages.widgets.work import Update, in_line
+from app.services.evidence_sets import (
     MAX_BUDGET,
     USUAL_BUDGET,
     EvidenceSets,
@@ -26,15 +31,10 @@ from app.pages.evidence.actions import (
     SetOrder,
     measured,
 )
-from app.pages.evidence.documents import Shown
-from app.pages.evidence.layout import LIGHT, MODEL, EvidenceLayout
-from app.pages.explore.actions import open_in_explore
-from app.pages.widgets.asking import known_questions
-from app.pages.widgets.notices import notice, passing, passing_in, progress
-from app.pages.widgets.text import open_documents
-from app.pages.widgets.work import Update, in_line
-from app.services import Services
-from app.session import Session
+from app.services.explorer import open_in_explore
+from app.services.in_view import RunInView
+from app.services.session import Session
+from app.services.shared import Services
 from core.base.errors import BadRequest, UserError
 from core.runs.log import new_run_id
 

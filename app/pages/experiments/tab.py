@@ -1,6 +1,6 @@
 """The Experiments tab.
 
-Which component starts which action, and what is shown then. What is done is in app.pages.experiments.actions,
+Which component starts which action, and what is shown then. What is done is in app.services.experiments,
 how it reads in app.pages.experiments.view.
 """
 
@@ -17,14 +17,14 @@ import gradio as gr
 
 from app.components.tree import clicked, packs
 from app.pages.experiments import view
-from app.pages.experiments.actions import MAX_SELECTED, Experiments, RunFilters
 from app.pages.experiments.layout import ANY, FORMATS, MATCHING, OPENED, OUTCOMES, SELECTED, ExperimentsLayout
 from app.pages.widgets.figures import drawn
 from app.pages.widgets.notices import notice, notice_in, preparing, progress
 from app.pages.widgets.text import file_button
 from app.pages.widgets.work import Update, in_line
-from app.services import Services
-from app.session import Session
+from app.services.experiments import MAX_SELECTED, Experiments, RunFilters
+from app.services.session import Session
+from app.services.shared import Services
 from core.base.errors import BadRequest
 from core.runs.export.runs import FORMATS as ALL_FORMATS
 from core.runs.log import new_run_id

@@ -10,9 +10,9 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from app.pages.experiments.actions import MAX_CURVES, Charted, Snippet
 from app.pages.widgets.notices import notice
 from app.pages.widgets.sharing import page_button
+from app.services.experiments import MAX_CURVES, Charted, Snippet
 from core.answer.evidence import EvidenceAnswer
 from core.base.config import RESRAG, RESRAG_LLM, SETS
 from core.base.events import StepTaken

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from app.components.strip import GONE, MAX_POINTS, Answer, fields, mode_of, whole
-from app.in_view import OpenDocuments, RunInView
-from app.library import Library
 from app.pages.explore.strip_source import RunStrip
-from app.recent import Recent
+from app.services.in_view import OpenDocuments, RunInView
+from app.services.library import Library
+from app.services.recent import Recent
 from core.base.config import EpisodeConfig, check_query
 from core.base.errors import BadRequest, Cancelled, UserError
 from core.corpus.layout import heading_groups, kept_layout, layout_of, vectors_key

@@ -7,9 +7,9 @@ likely it was enough.
 
 from __future__ import annotations
 
-from app.in_view import RunInView
 from app.pages.explore.view import answer_in_view
-from app.session import Session
+from app.services.in_view import RunInView
+from app.services.session import Session
 from core.lab.evaluate.completeness import LOW, completeness_by_size
 from core.runs.whatif.diagnosis import MOST_STEPS, Diagnosis, Remedy, are_words_tried, steps_tried
 from core.views.draw.nodes import Node, h, sends

@@ -16,20 +16,13 @@ import gradio as gr
 from app.components.page import NOTHING
 from app.components.strip import strip_loading
 from app.components.tree import clicked, packs
-from app.in_view import RunInView
-from app.language_models import new_token
-from app.pages.compare.actions import FromExplore
-from app.pages.evaluate.actions import Evaluations, ShownEpisode, open_episode
-from app.pages.experiments.actions import Experiments
 from app.pages.experiments.view import sharing
 from app.pages.explore import view as present
-from app.pages.explore.actions import RUNS_AT_ONCE, Explorer
 from app.pages.explore.answers import Answers
 from app.pages.explore.controls import MAX_BUDGET, control_values, read_controls
 from app.pages.explore.documents import Openings
 from app.pages.explore.layout import ExploreLayout
 from app.pages.explore.mark_view import BELONGS, DOES_NOT
-from app.pages.explore.opening import Opener, find_chunk, open_recut
 from app.pages.explore.panels import Panels
 from app.pages.explore.part import likeliest_first, part_standing
 from app.pages.explore.strip_source import RunStrip
@@ -37,9 +30,16 @@ from app.pages.widgets.asking import known_questions
 from app.pages.widgets.notices import notice, notice_in, passing, passing_in
 from app.pages.widgets.sharing import PAGE
 from app.pages.widgets.work import QUIET, in_line, wire_cancel
-from app.services import Services
-from app.session import Session
-from app.visitors import KEY_SCRIPT, newcomer, owner_of, owner_of_user
+from app.services.comparisons import FromExplore
+from app.services.evaluations import Evaluations, ShownEpisode, open_episode
+from app.services.experiments import Experiments
+from app.services.explorer import RUNS_AT_ONCE, Explorer
+from app.services.in_view import RunInView
+from app.services.language_models import new_token
+from app.services.opener import Opener, find_chunk, open_recut
+from app.services.session import Session
+from app.services.shared import Services
+from app.services.visitors import KEY_SCRIPT, newcomer, owner_of, owner_of_user
 from core.base.config import SETS, EpisodeConfig
 from core.base.errors import UserError
 from core.corpus.opening import OpenProgress, Progress

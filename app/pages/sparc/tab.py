@@ -13,18 +13,18 @@ from typing import Any
 import gradio as gr
 
 from app.components.tree import clicked, packs
-from app.pages.experiments.actions import Experiments
-from app.pages.explore.actions import open_in_explore
 from app.pages.sparc import view
-from app.pages.sparc.actions import SparcOrder, SparcRun, SparcRuns
 from app.pages.sparc.layout import SparcLayout
 from app.pages.widgets.asking import known_questions
 from app.pages.widgets.notices import notice, notice_in, passing, passing_in, progress
 from app.pages.widgets.sharing import PAGE
 from app.pages.widgets.text import open_documents
 from app.pages.widgets.work import Update, in_line
-from app.services import Services
-from app.session import Session
+from app.services.experiments import Experiments
+from app.services.explorer import open_in_explore
+from app.services.session import Session
+from app.services.shared import Services
+from app.services.sparc_runs import SparcOrder, SparcRun, SparcRuns
 from core.base.errors import BadRequest, UserError
 from core.corpus.opening import OpenProgress
 from core.methods.sparc.events import SparcConfig

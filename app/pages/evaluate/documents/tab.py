@@ -12,17 +12,17 @@ import gradio as gr
 
 from app.components.tree import clicked, packs, tree
 from app.pages.evaluate.documents import view
-from app.pages.evaluate.documents.actions import (
+from app.pages.widgets.notices import notice, notice_in
+from app.pages.widgets.work import QUIET, Update, Work, cancel_button, in_line
+from app.services.document_evaluations import (
     METHODS,
     DocumentOrder,
     DocumentsProgress,
     evaluate_files,
     evaluate_marked,
 )
-from app.pages.widgets.notices import notice, notice_in
-from app.pages.widgets.work import QUIET, Update, Work, cancel_button, in_line
-from app.services import Services
-from app.session import Session
+from app.services.session import Session
+from app.services.shared import Services
 from core.base.config import help_of
 from core.runs.log import new_run_id
 

@@ -18,7 +18,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Literal
 
-from app.settings import Settings
+from app.services.settings import Settings
 from core.base.errors import BadRequest
 from core.base.events import StepTaken, Stopped
 from core.corpus.opening import OpenProgress, Progress

@@ -16,11 +16,11 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from app.in_view import Labelled, OpenDocuments, RunInView
-from app.kept_open import kept_documents
-from app.pages.explore.part import Opening
-from app.services import Services
-from app.session import Session
+from app.services.in_view import Labelled, OpenDocuments, RunInView
+from app.services.kept_open import kept_documents
+from app.services.partial import Opening
+from app.services.session import Session
+from app.services.shared import Services
 from core.base.config import ChunkConfig, EpisodeConfig, check_query
 from core.base.errors import BadRequest
 from core.base.events import RunStarted, Stopped

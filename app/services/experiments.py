@@ -16,10 +16,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from app.agents import PLAIN
 from app.calls.operations import http_of
-from app.services import Services
-from app.visitors import CHARACTERS_PER_TOKEN, check_known, n_values
+from app.services.agents import PLAIN
+from app.services.shared import Services
+from app.services.visitors import CHARACTERS_PER_TOKEN, check_known, n_values
 from core.base.errors import BadRequest
 from core.corpus.opening import Progress
 from core.encode.checkpoint import shipped_checkpoints

@@ -17,11 +17,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from app.agents import PLAIN
-from app.in_view import OpenDocuments, RunInView
-from app.recent import Recent
-from app.services import Services
-from app.visitors import check_known
+from app.services.agents import PLAIN
+from app.services.in_view import OpenDocuments, RunInView
+from app.services.recent import Recent
+from app.services.shared import Services
+from app.services.visitors import check_known
 from core.answer.evidence import EvidenceAnswer
 from core.answer.metadata import MAX_KEPT, metadata_json
 from core.base.config import RESRAG, RESRAG_LLM, SETS, EpisodeConfig, check_query

@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
-from app.settings import Settings
+from app.services.settings import Settings
 from core.base.errors import BadCheckpoint, BadRequest
 from core.base.home import home
 from core.base.types import Document

@@ -18,11 +18,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Generic, Literal, TypeVar
 
-from app.agents import PLAIN as PLAIN
-from app.in_view import Labelled, OpenDocuments, RunInView
-from app.pages.sparc.actions import SparcRuns
-from app.recent import Recent
-from app.services import Services
+from app.services.agents import PLAIN as PLAIN
+from app.services.in_view import Labelled, OpenDocuments, RunInView
+from app.services.recent import Recent
+from app.services.shared import Services
+from app.services.sparc_runs import SparcRuns
 from core.answer.evidence import EvidenceAnswer
 from core.base.config import RESRAG_LLM, EpisodeConfig, check_query
 from core.base.errors import BadRequest, Cancelled, LogError

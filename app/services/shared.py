@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from app import freed
-from app.agents import Agents
-from app.export_upkeep import ExportUpkeep, copy_named
-from app.in_view import Labelled, OpenDocuments, RunInView
-from app.language_models import LanguageModels
-from app.library import Library
-from app.settings import Settings
-from app.visitors import RETENTION, RUNS_IN_FLIGHT, check_known, check_steps, n_values
+from app.services.agents import Agents
+from app.services.export_upkeep import ExportUpkeep, copy_named
+from app.services.in_view import Labelled, OpenDocuments, RunInView
+from app.services.language_models import LanguageModels
+from app.services.library import Library
+from app.services.settings import Settings
+from app.services.visitors import RETENTION, RUNS_IN_FLIGHT, check_known, check_steps, n_values
 from core.answer.cited import CitedAnswer, cited_answer
 from core.answer.evidence import EvidenceAnswer, answer_evidence, found_order
 from core.answer.metadata import metadata_json, metadata_lines

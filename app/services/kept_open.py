@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
-from app.in_view import Labelled, OpenDocuments
-from app.visitors import DOCUMENTS_OPEN, check_known
+from app.services.in_view import Labelled, OpenDocuments
+from app.services.visitors import DOCUMENTS_OPEN, check_known
 from core.base.config import ChunkConfig
 from core.base.errors import LogError
 from core.base.home import cache_folder, keep_arrays, kept_arrays

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from app.pages.explore.opening import MAX_FILES
-from app.services import Services
+from app.services.opener import MAX_FILES
+from app.services.shared import Services
 from core.base.config import RESRAG_LLM
 from core.base.errors import BadRequest
 from core.base.types import Document

@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
-from app.agents import PLAIN
-from app.in_view import OpenDocuments
-from app.recent import Recent
-from app.services import Services, logged_label
-from app.visitors import check_known
+from app.services.agents import PLAIN
+from app.services.in_view import OpenDocuments
+from app.services.recent import Recent
+from app.services.shared import Services, logged_label
+from app.services.visitors import check_known
 from core.base.config import check_query
 from core.base.errors import BadRequest, Cancelled, LogError, UserError
 from core.corpus.index import Corpus

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from app.in_view import Labelled, OpenDocuments
-from app.pages.explore.actions import Explorer
-from app.session import Session
+from app.services.explorer import Explorer
+from app.services.in_view import Labelled, OpenDocuments
+from app.services.session import Session
 from core.base.config import CHUNKERS
 from core.base.errors import BadDocument, BadRequest
 from core.base.types import Document, Workspace

@@ -28,7 +28,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from app.agents import agents_folder, own_agents
+from app.services.agents import agents_folder, own_agents
 from core.base.errors import BadCheckpoint, BadRequest
 from core.base.home import ROOT, home
 from core.encode.checkpoint import DEFAULT_NAMES, SPEC_FILE, find_checkpoint, read_spec, shipped_checkpoints

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from app.agents import Agents
-from app.in_view import Labelled, OpenDocuments, RunInView
-from app.kept_open import keep_documents
-from app.recent import Recent
-from app.visitors import DOCUMENTS_OPEN, Allowance
+from app.services.agents import Agents
+from app.services.in_view import Labelled, OpenDocuments, RunInView
+from app.services.kept_open import keep_documents
+from app.services.recent import Recent
+from app.services.visitors import DOCUMENTS_OPEN, Allowance
 from core.base.config import ChunkConfig, EpisodeConfig
 from core.base.types import Document, Workspace
 from core.corpus.opening import Embedded, OnPart, Opened, Progress, index_workspace, open_corpus

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, SecretStr
 
-from app.recent import Recent
-from app.session import Session
-from app.settings import Settings
-from app.visitors import LLM_TOKENS_PER_HOUR, LlmAllowance
+from app.services.recent import Recent
+from app.services.session import Session
+from app.services.settings import Settings
+from app.services.visitors import LLM_TOKENS_PER_HOUR, LlmAllowance
 from core.base.errors import BadRequest
 from core.llm.address import ANYWHERE, Reach, reach_of_strangers, read_address
 from core.llm.client import estimated_tokens

@@ -19,13 +19,13 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from app.in_view import Labelled
-from app.pages.explore.actions import Explorer
-from app.recent import Recent
-from app.services import Services
-from app.session import Session
-from app.settings import Settings
-from app.visitors import check_known, check_steps
+from app.services.explorer import Explorer
+from app.services.in_view import Labelled
+from app.services.recent import Recent
+from app.services.session import Session
+from app.services.settings import Settings
+from app.services.shared import Services
+from app.services.visitors import check_known, check_steps
 from core.base.config import EpisodeConfig
 from core.base.errors import BadCheckpoint, BadRequest, Cancelled
 from core.base.home import home
