@@ -16,8 +16,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from app.calls.operations import http_of
 from app.services.agents import PLAIN
+from app.services.http_call import http_of
 from app.services.shared import Services
 from app.services.visitors import CHARACTERS_PER_TOKEN, check_known, n_values
 from core.base.errors import BadRequest

@@ -15,7 +15,6 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
 from typing import Literal
 
 from app.services.settings import Settings
@@ -47,9 +46,6 @@ CHARACTERS_PER_TOKEN = 4
 """What is read is counted before it is cut, so by its length."""
 NOBODY = ""
 """Owner of a session whose page has not said who it is: nothing is opened, logged or found for it."""
-
-KEY_SCRIPT = (Path(__file__).parent / "components" / "visitor.js").read_text(encoding="utf-8")
-"""Runs in the browser when a page loads, and puts the visitor's key in the second input's place."""
 
 
 def owner_of(settings: Settings, key: str) -> str | None:

@@ -25,11 +25,12 @@ from gradio_client.exceptions import AppError
 from mcp import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 
-from app.calls.operations import Operations, http_of
+from app.calls.operations import Operations
 from app.doors import MAX_DOCUMENT_BYTES, MAX_UPLOAD_BYTES
 from app.pages.train.layout import NOT_SHOWN
 from app.services.comparisons import ComparisonOrder, Comparisons
 from app.services.explorer import Explorer
+from app.services.http_call import http_of
 from app.services.session import Session
 from app.services.settings import Settings
 from app.services.shared import Services

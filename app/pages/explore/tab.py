@@ -13,7 +13,7 @@ from typing import Any
 
 import gradio as gr
 
-from app.components.page import NOTHING
+from app.components.page import KEY_SCRIPT, NOTHING
 from app.components.strip import strip_loading
 from app.components.tree import clicked, packs
 from app.pages.experiments.view import sharing
@@ -39,7 +39,7 @@ from app.services.language_models import new_token
 from app.services.opener import Opener, find_chunk, open_recut
 from app.services.session import Session
 from app.services.shared import Services
-from app.services.visitors import KEY_SCRIPT, newcomer, owner_of, owner_of_user
+from app.services.visitors import newcomer, owner_of, owner_of_user
 from core.base.config import SETS, EpisodeConfig
 from core.base.errors import UserError
 from core.corpus.opening import OpenProgress, Progress
