@@ -27,6 +27,7 @@ from app.pages.experiments.tab import ExperimentsTab
 from app.pages.explore.tab import ExploreTab
 from app.pages.sparc.tab import SparcTab
 from app.pages.train.tab import TrainTab
+from app.pages.widgets.requests import UseAgent
 from app.pages.widgets.work import QUIET
 from app.services.evaluations import Evaluations
 from app.services.shared import Services
@@ -37,7 +38,6 @@ from app.theme import build_theme
 from core.base.errors import BadRequest
 from core.base.home import ASSETS
 from core.ingest.limits import MAX_FILE_BYTES
-from core.runs.log import new_run_id
 
 QUEUE_SIZE = 64
 """Events that may wait in all."""
@@ -85,7 +85,7 @@ def build_app(services: Services) -> gr.Blocks:
                     tabs, explore.session, train.data, train.questions, train.start_from, train.further
                 )
                 train.explore.click(
-                    lambda name: (gr.Tabs(selected="explore"), ("agent", name, new_run_id())),
+                    lambda name: (gr.Tabs(selected="explore"), UseAgent(name)),
                     train.chosen,
                     [tabs, explore.wanted],
                     **QUIET,

@@ -324,7 +324,7 @@ def test_clicks_open_rows_and_chunks_and_nothing_else(
     assert "JSON-LD of the page" in text(opened[tab.documents])
     read = tab._on_click(session, place, click("open", 7))
     assert "Open in Explore" in text(read[tab.reading])
-    assert tab._on_click(session, place, click("explore", 7))[tab.to_explore][:2] == ("chunk", 7)
+    assert tab._on_click(session, place, click("explore", 7))[tab.to_explore].chunk_id == 7
     assert tab._on_click(session, read[tab.place], click("close"))[tab.reading] == []
     few = tab._on_click(session, place, click("rows", "taken"))
     assert few[tab.place].shown.only_taken
