@@ -1,11 +1,11 @@
 """Comparisons for the page.
 
 The methods on offer, running them over the documents that Explore has open, finding what they found again.
-Decides that every column, and the run of every way of cutting, is a run of the log like any other, so that it
-can be opened, replayed and exported as such; that a try-out with a changed chunk is none, because no document
-holds what it searched; that all methods search the same chunks, those of the open documents; that what
-Explore never chooses is left out for agents alone, since the other methods are there to show what they find
-without a person's help; and that agents stop by themselves only when asked to.
+Every column, and the run of every way of cutting, is a run of the log like any other, so that it can be
+opened, replayed and exported as such; a try-out with a changed chunk is none, because no document holds what
+it searched; all methods search the same chunks, those of the open documents; what Explore never chooses is
+left out for agents alone, since the other methods are there to show what they find without a person's help;
+agents stop by themselves only when asked to.
 """
 
 from __future__ import annotations

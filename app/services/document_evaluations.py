@@ -1,7 +1,7 @@
 """Questions about whole documents, for the page.
 
-Files as a person has them at hand, through several methods. Decides that the one file of JSON lines among
-them holds the questions, how much is taken at once, and that what was measured before a cancel is kept.
+Files as a person has them at hand, through several methods. The one file of JSON lines among them holds the
+questions. What was measured before a cancel is kept.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Evaluations for the page.
 
-Making them, reading them from the log, and finding the example behind a row again. Decides that an evaluation
-runs in this process, since its vectors and Explore's are the same, and that what was measured before a cancel
-is kept; that a threshold is looked at on rows, without the agent; and whose defaults may be written. A row
-names its question by id only, so the task is loaded again for its texts; the last one stays in memory.
+Making them, reading them from the log, and finding the example behind a row again. An evaluation runs in this
+process, since its vectors and Explore's are the same, and what was measured before a cancel is kept; a
+threshold is looked at on rows, without the agent. A row names its question by id only, so the task is loaded
+again for its texts; the last one stays in memory.
 """
 
 from __future__ import annotations

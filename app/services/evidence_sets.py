@@ -1,10 +1,9 @@
 """Evidence sets for the page.
 
 One run from question to log, the set at any other budget from the same look, and the frontier that the
-project measured. Decides that a run is logged at the budget that was set when it was started; that moving the
-budget afterwards shows the set that a run at that budget would take, from the features that were computed
-once, and logs nothing; and that what the page compares with comes from the untrained encoder, whichever one
-the policy reads.
+project measured. A run is logged at the budget that was set when it was started; moving the budget afterwards
+shows the set that a run at that budget would take, from the features that were computed once, and logs
+nothing; what the page compares with comes from the untrained encoder, whichever one the policy reads.
 """
 
 from __future__ import annotations

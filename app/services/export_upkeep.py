@@ -1,8 +1,8 @@
 """The log's copy on the hub, kept while the app runs.
 
-What a Space has instead of a disk that lasts. Decides when: taken in before the first visitor comes, as far
-as that is quick, then looked at every few minutes and written when the log or the copy has changed, and once
-more when the app closes. Whatever fails is one line in the app's log, and is tried again at the next look.
+What a Space has instead of a disk that lasts. It is taken in before the first visitor comes, as far as that
+is quick, then looked at every few minutes and written when the log or the copy has changed, and once more
+when the app closes. Whatever fails is one line in the app's log, and is tried again at the next look.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Open documents on disk.
 
 Their address finds them there after a restart, and once nobody's page has them open, also where the log has
-no run over them. Decides that each visitor has a folder of their own, that as many stay as one may have open,
-and that they are a cache: bounded and forgotten as the others. What can't be written or read is opened anew
-by its visitor.
+no run over them. Each visitor has a folder of their own, where as many stay as one may have open. They are a
+cache, bounded and forgotten as the others. What can't be written or read is opened anew by its visitor.
 """
 
 from __future__ import annotations

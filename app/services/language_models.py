@@ -1,12 +1,12 @@
 """Which language model answers for whom.
 
-What a visitor gives, else the one that whoever runs the app gives everyone, else none. Decides who may give
-one: anybody at their own machine; on a public server only for hosts that QRAG_LLM_ALLOW lists, and no model
-in the server's own memory. A visitor's model and key are found by a token that only their session holds; they
-lie in memory alone, and go with the session, on Forget, or when MAX_GIVEN others came after. A key goes to
-the host that it was given for and to no other. Callers without a page name a model that was given on one by
-that token, so that no key and no address ever travels in a call. On a public server, what the model for
-everyone takes is counted for each visitor.
+What a visitor gives, else the one that whoever runs the app gives everyone, else none. At their own machine
+anybody gives one; on a public server it must be at a host that QRAG_LLM_ALLOW lists, and none runs in the
+server's own memory. A visitor's model and key are found by a token that only their session holds; they lie in
+memory alone, and go with the session, on Forget, or when MAX_GIVEN others came after. A key goes to the host
+that it was given for and to no other. Callers without a page name a model that was given on one by that
+token, so that no key and no address ever travels in a call. On a public server, what the model for everyone
+takes is counted for each visitor.
 """
 
 from __future__ import annotations

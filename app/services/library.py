@@ -1,7 +1,7 @@
 """The documents that visitors have open, and their runs, in memory.
 
-Decides what stays: everything here is bounded and can be rebuilt from disk. Documents and runs are found by
-unguessable tokens that only their visitor's session holds, and belong to whoever opened the documents.
+Everything here is bounded and can be rebuilt from disk. Documents and runs are found by unguessable tokens
+that only their visitor's session holds, and belong to whoever opened the documents.
 """
 
 from __future__ import annotations

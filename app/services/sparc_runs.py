@@ -1,9 +1,9 @@
 """SPARC runs for the page.
 
 What can be searched, one run from its first event to the log, and a logged run again without asking any
-model. Decides that a run is logged while it happens: its record at the start, the trace so far with every
-round that ends, the final evidence as steps at the end; that a log in trouble ends no run; and that what
-comes back out of the log is checked, since imports bring what anybody wrote.
+model. A run is logged while it happens: its record at the start, the trace so far with every round that ends,
+the final evidence as steps at the end; a log in trouble ends no run; what comes back out of the log is
+checked, since imports bring what anybody wrote.
 """
 
 from __future__ import annotations

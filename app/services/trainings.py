@@ -3,10 +3,10 @@
 Starting, watching, stopping and going on; what the Train tab shows is read off their folders. A training is
 `python -m core train` in a session of its own, so it outlives the page and the app. Its agent and progress
 are in `<home>/agents/<name>`, which the trainer alone writes; what the app has to remember (the command, a
-copy of the questions, the output) is in `<home>/trainings/<name>`. Decides who runs: the child inherits a
-lock on a file there, and the system drops it with the process, however it ends; so a restarted app, too,
-knows what runs, and a recycled process id fools nobody. Names are checked here and folders are made from
-them; no folder to write to ever comes from a visitor.
+copy of the questions, the output) is in `<home>/trainings/<name>`. The child inherits a lock on a file there,
+and the system drops it with the process, however it ends; so a restarted app, too, knows what runs, and a
+recycled process id fools nobody. Names are checked here and folders are made from them; no folder to write to
+ever comes from a visitor.
 """
 
 from __future__ import annotations

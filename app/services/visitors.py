@@ -1,10 +1,9 @@
 """Who a visitor is, and every bound of public mode.
 
-Decides that a visitor is the hash of a secret which only their browser holds, or of the name they signed in
-with; that local mode has one person, whom nothing is counted for; and that what a day's bound counts is what
-has to be embedded, so documents that a visitor had open before cost nothing. Counts live in memory. They keep
-visitors from crowding each other out; whoever makes one key after another escapes them, and only signing in
-stops that.
+A visitor is the hash of a secret which only their browser holds, or of the name they signed in with; local
+mode has one person, whom nothing is counted for; what a day's bound counts is what has to be embedded, so
+documents that a visitor had open before cost nothing. Counts live in memory. They keep visitors from crowding
+each other out; whoever makes one key after another escapes them, and only signing in stops that.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """Opening documents.
 
-Document[] -> chunk tables -> vectors -> Corpus, with both caches, progress and cancel. Decides which chunker
-a kind of document gets and where the caches lie. Opening known documents again tokenizes and embeds nothing,
-and counts no words.
-Whoever names a `part` of the caches reads and fills that alone: what it costs to open a text then says
-nothing of who else opened it. Every long stage reports through one callback, which may raise `Cancelled`;
-what was embedded by then is kept.
+Document[] -> chunk tables -> vectors -> Corpus, with both caches, progress and cancel. Opening known
+documents again tokenizes and embeds nothing, and counts no words. Whoever names a `part` of the caches reads
+and fills that alone: what it costs to open a text then says nothing of who else opened it. Every long stage
+reports through one callback, which may raise `Cancelled`; what was embedded by then is kept.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """What made the difference, as trees of plain data.
 
-An agent's run with one chunk changed, and the same question across ways of cutting. Decides wording. Pure
-functions.
+An agent's run with one chunk changed, and the same question across ways of cutting.  Pure functions.
 """
 
 from __future__ import annotations

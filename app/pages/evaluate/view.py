@@ -1,7 +1,6 @@
 """Evaluations as trees of plain data for the page.
 
-Pure functions, one per panel (see components.tree). Decides wording, which numbers stand together, and what a
-number's tooltip says.
+Pure functions, one per panel (see components.tree).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The map of the chunks beside the strip, on the server's side.
 
-Decides that a map is made when somebody first opens it, in the background, one at a time for all visitors;
-that it belongs to documents, whichever run is in view; and that whoever has a run's token may ask for the map
-of its documents, the points of a piece of it, and what is near a text there. Made maps lie in the caches, in
-the part of whoever opened the documents; their time counts as that of reading them.
+A map is made when somebody first opens it, in the background, one at a time for all visitors; it belongs to
+documents, whichever run is in view; whoever has a run's token may ask for the map of its documents, the
+points of a piece of it, and what is near a text there. Made maps lie in the caches, in the part of whoever
+opened the documents; their time counts as that of reading them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Why a run failed, with buttons that do something about it.
 
-A sentence as a tree of plain data: pure functions. Decides the words. What would have helped was tried in
+A sentence as a tree of plain data: pure functions. What would have helped was tried in
 core.runs.whatif.diagnosis; where nothing is known of the question, core.lab.evaluate.completeness says how
 likely it was enough.
 """

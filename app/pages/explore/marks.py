@@ -1,8 +1,8 @@
 """Questions of one's own in Explore.
 
-Marks beside chunks, the list of what was marked, files of it, and the way to Evaluate and Train. Decides that
-a mark is kept at once, as its visitor's, under the question of the run in view or else of the question box.
-Evaluating and training are for an app of one's own, as there.
+Marks beside chunks, the list of what was marked, files of it, and the way to Evaluate and Train. A mark is
+kept at once, as its visitor's, under the question of the run in view or else of the question box. Evaluating
+and training are for an app of one's own, as there.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Sessions and runs as trees of plain data for the page.
 
-Pure functions, one per panel. All text stays text (see components.tree). Decides wording and what a number's
-tooltip says.
+Pure functions, one per panel. All text stays text (see components.tree).
 """
 
 from __future__ import annotations

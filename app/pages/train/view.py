@@ -1,6 +1,6 @@
 """Trainings as trees of plain data for the page.
 
-Pure functions, one per panel (see components.tree). Decides wording and what a number's tooltip says.
+Pure functions, one per panel (see components.tree).
 """
 
 from __future__ import annotations

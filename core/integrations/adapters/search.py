@@ -1,7 +1,7 @@
 """Documents opened for one method, and what it finds for a question.
 
-What the adapters have in common. Decides that a passage is a chunk that was kept, in order of choice, under
-an id that holds as long as its document and its cut do.
+What the adapters have in common. A passage is a chunk that was kept, in order of choice, under an id that
+holds as long as its document and its cut do.
 """
 
 from __future__ import annotations

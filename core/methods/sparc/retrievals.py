@@ -3,8 +3,7 @@
 One corpus, three strategies, and what the agents may look up about its chunks (SPARC-RAG section 3.2,
 appendix A.3). bm25 leaves wh-words out of the query. dense is top-k of the untrained encoder. qrag, beyond
 the paper, is the trained agent: it starts from the best chunks of the memory, takes a few steps, and is
-topped up to k by the Q of its last look, which finds as much as k steps in half the time. Decides how much of
-a chunk agents read.
+topped up to k by the Q of its last look, which finds as much as k steps in half the time.
 """
 
 from __future__ import annotations
