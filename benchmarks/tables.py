@@ -1,8 +1,8 @@
 """`python -m benchmarks.tables`.
 
-Runs the `study` commands of the documents with results and puts what they print, and the figures they draw,
-in their places. So it does with commands that print what a benchmark measured before (`benchmarks NAME --rows
-FILE`). A command stands in the document as it would be typed; what it prints follows between two comments.
+Runs the commands that stand above the tables of `results/` and `docs/`, and puts what they print, and the
+figures they draw, in their places. A command is a `study`, or a benchmark that prints what it measured before
+(`benchmarks NAME --rows FILE`). It stands as it would be typed; what it prints follows between two comments.
 """
 
 from __future__ import annotations
@@ -18,13 +18,16 @@ from benchmarks.__main__ import main as benchmarks
 from core.cli import main as core
 
 ROOT = Path(__file__).resolve().parents[1]
-DOCUMENTS = tuple(
-    ROOT / "docs" / name for name in ("results.md", "answers.md", "sparc.md", "resrag.md", "scaling.md")
-)
 BEGIN, END = "<!-- printed -->\n", "<!-- end -->"
 PROGRAM = "    .venv/bin/python -m "
 _COMMAND = rf"^{re.escape(PROGRAM)}(?:core )?(?P<command>study [^\n]*|benchmarks \w+ --rows [^\n]*)\n\n"
 _PLACE = re.compile(f"{_COMMAND}{re.escape(BEGIN)}(?P<printed>.*?){re.escape(END)}", re.MULTILINE | re.DOTALL)
+
+
+def documents() -> list[Path]:
+    """The pages that hold tables as they were printed."""
+    pages = sorted(page for folder in ("docs", "results") for page in (ROOT / folder).rglob("*.md"))
+    return [page for page in pages if BEGIN in page.read_text(encoding="utf-8")]
 
 
 def commands(document: str) -> list[tuple[list[str], str]]:
@@ -46,12 +49,12 @@ def printed(arguments: list[str]) -> str:
 
 def in_documents() -> Iterator[tuple[list[str], str]]:
     """Every command of the documents, and what stands after it."""
-    return (pair for document in DOCUMENTS for pair in commands(document.read_text(encoding="utf-8")))
+    return (pair for document in documents() for pair in commands(document.read_text(encoding="utf-8")))
 
 
 def main() -> int:
     """Writes the documents anew; returns the exit status."""
-    for path in DOCUMENTS:
+    for path in documents():
         document = path.read_text(encoding="utf-8")
         for arguments, before in commands(document):
             print(" ".join(arguments), file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Every table and figure of the documents with results is what its command makes of the committed rows.
+"""Every table and figure of `results/` and `docs/` is what its command makes of the committed rows.
 
 `make test` makes those of the fewest rows; the campaign all.
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.tables import DOCUMENTS, ROOT, commands, in_documents, printed
+from benchmarks.tables import ROOT, in_documents, printed
 from tests.conftest import CAMPAIGN
 
 COMMANDS = list(in_documents())
@@ -24,14 +24,27 @@ def n_bytes(arguments: list[str]) -> int:
 SMALLEST = sorted(COMMANDS, key=lambda command: n_bytes(command[0]))[:6]
 
 
-def test_there_are_tables() -> None:
-    texts = [document.read_text(encoding="utf-8") for document in DOCUMENTS]
-    for text in texts:
-        assert [*commands(text)]
-    assert len(COMMANDS) == sum(
-        text.count("python -m core study ") + len(re.findall(r"-m benchmarks \w+ --rows ", text))
-        for text in texts
-    )
+PAGES = [page for folder in ("docs", "results") for page in sorted((ROOT / folder).rglob("*.md"))]
+COMMAND = r"    \.venv/bin/python -m (?:core )?(study [^\n]*|benchmarks \w+ --rows [^\n]*)\n"
+
+
+def printed_by(lines: str) -> str:
+    """What the commands of these lines print, by the pages that hold it; fails where one stands in none."""
+    held = {" ".join(arguments): stated for arguments, stated in COMMANDS}
+    return "".join(held[command] for command in re.findall(COMMAND, lines))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_what_every_command_prints_is_held(page: Path) -> None:
+    printed_by(page.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_figures_of_a_shortened_table_are_those_of_its_commands(page: Path) -> None:
+    shortened = re.finditer(rf"((?:^{COMMAND})+)\n((?:^\|[^\n]*\n)+)", page.read_text("utf-8"), re.MULTILINE)
+    for table in shortened:
+        figures, source = (set(re.findall(r"\d+\.\d+", text)) for text in (table[3], printed_by(table[1])))
+        assert figures <= source, f"{sorted(figures - source)} below {table[1]}"
 
 
 @pytest.mark.parametrize(
