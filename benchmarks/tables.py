@@ -18,10 +18,10 @@ from benchmarks.__main__ import main as benchmarks
 from core.cli import main as core
 
 ROOT = Path(__file__).resolve().parents[1]
-BEGIN, END = "<!-- printed -->\n", "<!-- end -->"
 DOCUMENTS = tuple(
-    path for path in sorted((ROOT / "docs").rglob("*.md")) if BEGIN in path.read_text(encoding="utf-8")
+    ROOT / "docs" / name for name in ("results.md", "answers.md", "sparc.md", "resrag.md", "scaling.md")
 )
+BEGIN, END = "<!-- printed -->\n", "<!-- end -->"
 PROGRAM = "    .venv/bin/python -m "
 _COMMAND = rf"^{re.escape(PROGRAM)}(?:core )?(?P<command>study [^\n]*|benchmarks \w+ --rows [^\n]*)\n\n"
 _PLACE = re.compile(f"{_COMMAND}{re.escape(BEGIN)}(?P<printed>.*?){re.escape(END)}", re.MULTILINE | re.DOTALL)
