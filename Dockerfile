@@ -1,5 +1,5 @@
 # The app in a container, for a CPU, or with --build-arg VARIANT=gpu for an NVIDIA GPU (Linux x86_64; the CUDA libraries come with torch).
-# docs/space.md says how to run it.
+# docs/operating.md says how to run it.
 FROM python:3.12-slim
 
 ARG VARIANT=cpu

@@ -2,7 +2,7 @@
 
 The one rule, for the app and evaluations alike; commands begin with `narrative`, and say so. A story is a
 text in which fact-like sentences ("Felix went to the barn.") recur in the same words, whatever stands between
-them. Measured (docs/training.md): such sentences are 45 % to 97 % of the fact-like ones of generated stories
+them. Measured (docs/q-rag.md): such sentences are 45 % to 97 % of the fact-like ones of generated stories
 of any length, and none, in one case 2 of 27, of those of 113 novels, histories, manuals and meetings. A few
 facts hidden in a novel are not seen.
 """

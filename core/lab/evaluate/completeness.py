@@ -33,7 +33,7 @@ PLACE = 4
 SIZES = (4, 8, 12)
 """Numbers of chunks that a curve is made for, where the rows tell."""
 LOW = 0.5
-"""Below this, evidence is more likely incomplete than not, and the page says so (docs/training.md)."""
+"""Below this, evidence is more likely incomplete than not, and the page says so (docs/q-rag.md)."""
 _FOLDS = 5
 _FEWEST_ROWS = 5 * FEWEST_IN_BLOCK
 
