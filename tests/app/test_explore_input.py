@@ -315,7 +315,8 @@ def test_broken_utf8_opens_with_a_notice(page: Page, tmp_path: Path) -> None:
 
 @pytest.mark.campaign
 def test_cancel_keeps_what_was_open(page: Page) -> None:
-    page.locator("#qx-reset").click()
+    if page.locator("#qx-reset").is_enabled():
+        page.locator("#qx-reset").click()
     title = title_of(page)
     page.get_by_text("Change document").click()
     page.get_by_role("tab", name="Generate").click()
