@@ -171,14 +171,15 @@ def test_a_run_ends_on_its_last_choice_and_each_part_is_a_way_to_its_step(ran: P
 
 
 @pytest.mark.campaign
-def test_brackets_walk_the_steps_and_the_stop(ran: Page) -> None:
-    what = ran.locator("#qx-strip [data-part=what]")
-    ran.locator("#qx-title").click()
-    ran.keyboard.press("]")
+def test_brackets_walk_the_steps_and_the_stop(page: Page) -> None:
+    run(page)
+    what = page.locator("#qx-strip [data-part=what]")
+    page.locator("#qx-title").click()
+    page.keyboard.press("]")
     expect(what).to_contain_text("stopped", timeout=20_000)
     for words in ("step 4", "step 3", "step 2"):
-        settle(ran)
-        ran.keyboard.press("[")
+        settle(page)
+        page.keyboard.press("[")
         expect(what).to_contain_text(words, timeout=20_000)
 
 
