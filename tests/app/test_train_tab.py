@@ -45,7 +45,7 @@ from core.lab.train.config import TrainConfig
 from core.lab.train.recipes import RECIPES
 from core.runs.log import ExperimentLog, default_log_path, list_trainings
 from tests.app.axe import grave_faults
-from tests.app.conftest import RunningApp, StartApp, wait_ready
+from tests.app.conftest import RunningApp, StartApp, choose_files, wait_ready
 from tests.conftest import OpenPage
 from tests.settled import settle
 
@@ -412,8 +412,7 @@ def set_number(page: Page, setting: str, value: float) -> None:
 def begin_training(page: Page, name: str, questions: Path) -> None:
     """A long one over one's own questions, as far as its first update."""
     page.locator("#qx-train-name input, #qx-train-name textarea").fill(name)
-    page.locator("#qx-train-questions input[type=file]").set_input_files(questions)
-    expect(page.locator("#qx-train-questions")).to_contain_text(questions.stem, timeout=30_000)
+    choose_files(page, "#qx-train-questions", questions)
     for setting, value in {"updates": 5000, "episodes": 2, "steps": 3, "rank": 4}.items():
         set_number(page, setting, value)
     page.locator("#qx-train-more button").first.click()

@@ -100,12 +100,16 @@ class Panels:
                 )
             ),
             page.cite: gr.update(visible=present.answer_in_view(run, session) is not None),
-            page.cited: answer_view.cited(present.cited_in_view(run, session)),
+            **self.cited(run, session),
             page.evidence: present.evidence(run, session),
             page.back: gr.update(interactive=session.cursor > 0),
             page.reset: gr.update(interactive=run is not None),
             **self.line(session, config),
         }
+
+    def cited(self, run: RunInView | None, session: Session) -> Update:
+        """What a language model said of the evidence in view."""
+        return {self._page.cited: answer_view.cited(present.cited_in_view(run, session))}
 
     def figures(self, run: RunInView | None, session: Session) -> Update:
         """The plotly figures, once they are near what the browser shows."""

@@ -539,9 +539,10 @@ class ExploreTab(ExploreLayout):
         )
 
     def _settled(self, session: Session) -> Update:
-        """Nothing is opened, unless something else is by now."""
+        """Nothing is opened, unless something else is by now, and no language model is asked."""
         opens = session.opening or self.openings.is_filling(session)
-        return {} if opens else self.openings.free()
+        cited = self.panels.cited(self.explorer.run_of(session), session)
+        return cited if opens else {**self.openings.free(), **cited}
 
     def _on_tree(self, session: Session, event: gr.EventData, *controls: Any) -> Update:
         run, (action, argument) = self.explorer.run_of(session), clicked(event)
