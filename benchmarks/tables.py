@@ -7,41 +7,31 @@ FILE`). A command stands in the document as it would be typed; what it prints fo
 
 from __future__ import annotations
 
-import io
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import redirect_stdout
-from pathlib import Path
 
-from benchmarks.__main__ import main as benchmarks
-from core.cli import main as core
+from benchmarks import ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = tuple(
     ROOT / "docs" / name for name in ("results.md", "answers.md", "sparc.md", "resrag.md", "scaling.md")
 )
 BEGIN, END = "<!-- printed -->\n", "<!-- end -->"
 PROGRAM = "    .venv/bin/python -m "
-_COMMAND = rf"^{re.escape(PROGRAM)}(?:core )?(?P<command>study [^\n]*|benchmarks \w+ --rows [^\n]*)\n\n"
+_COMMAND = rf"^{re.escape(PROGRAM)}(?P<command>core study [^\n]*|benchmarks \w+ --rows [^\n]*)\n\n"
 _PLACE = re.compile(f"{_COMMAND}{re.escape(BEGIN)}(?P<printed>.*?){re.escape(END)}", re.MULTILINE | re.DOTALL)
 
 
 def commands(document: str) -> list[tuple[list[str], str]]:
-    """The arguments of each command, those of a benchmark behind that word, and what stands after it."""
+    """The module and arguments of each command, and what stands after it."""
     return [(match["command"].split(), match["printed"]) for match in _PLACE.finditer(document)]
 
 
-def printed(arguments: list[str]) -> str:
-    """What a command prints, its paths being relative to the repository. Raises RuntimeError
-    when it fails.
-    """
-    absolute = [str(ROOT / argument) if "/" in argument else argument for argument in arguments]
-    with redirect_stdout(io.StringIO()) as out:
-        status = benchmarks(absolute[1:]) if absolute[0] == "benchmarks" else core(absolute)
-    if status:
-        raise RuntimeError(f"{' '.join(arguments)} ended with status {status}")
-    return out.getvalue()
+def printed(command: list[str]) -> str:
+    """What a command prints, in a process of its own at the root. Raises CalledProcessError when it fails."""
+    process = [sys.executable, "-m", *command]
+    return subprocess.run(process, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def in_documents() -> Iterator[tuple[list[str], str]]:
@@ -49,18 +39,11 @@ def in_documents() -> Iterator[tuple[list[str], str]]:
     return (pair for document in DOCUMENTS for pair in commands(document.read_text(encoding="utf-8")))
 
 
-def main() -> int:
-    """Writes the documents anew; returns the exit status."""
+if __name__ == "__main__":
     for path in DOCUMENTS:
         document = path.read_text(encoding="utf-8")
-        for arguments, before in commands(document):
-            print(" ".join(arguments), file=sys.stderr)
-            module = "" if arguments[0] == "benchmarks" else "core "
-            command = f"{PROGRAM}{module}{' '.join(arguments)}\n\n{BEGIN}"
-            document = document.replace(f"{command}{before}{END}", f"{command}{printed(arguments)}{END}")
+        for command, before in commands(document):
+            print(" ".join(command), file=sys.stderr)
+            place = f"{PROGRAM}{' '.join(command)}\n\n{BEGIN}"
+            document = document.replace(f"{place}{before}{END}", f"{place}{printed(command)}{END}")
         path.write_text(document, encoding="utf-8")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
