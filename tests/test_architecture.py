@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 import os
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
@@ -189,34 +190,26 @@ def test_no_large_files() -> None:
             assert path.stat().st_size <= LARGEST_FILE, path
 
 
-def listed(name: str) -> list[str]:
-    """Requirement lines of a file at the root, without comments."""
-    lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
-    return [line for line in lines if line and not line.startswith("#")]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+EXTRAS = PROJECT["optional-dependencies"]
 
 
-def test_requirements_differ_in_faiss_only() -> None:
-    gpu, cpu = listed("requirements.txt"), listed("requirements-cpu.txt")
-    assert cpu == [line.replace("faiss-gpu", "faiss-cpu") for line in gpu]
-    assert sum(line.startswith("faiss") for line in gpu) == 1
+def test_a_space_installs_what_the_project_needs() -> None:
+    lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    needed = [*PROJECT["dependencies"], *EXTRAS["gpu"]]
+    assert [line for line in lines if not line.startswith("#")] == needed, "run make requirements"
 
 
 @pytest.mark.parametrize("folder", ["core", "app"])
 def test_every_imported_library_is_listed(folder: str) -> None:
     distributions = cached_distributions()
-    optional = [
-        line
-        for name in ("tune", "adapters", "cluster", "constrained") * (folder == "core")
-        for line in listed(f"requirements-{name}.txt")
-    ]
-    names = {
-        Requirement(line).name.replace("faiss-gpu", "faiss-cpu")
-        for line in [*listed("requirements.txt"), *optional]
-    }
+    extras = ("cluster", "constrained", "haystack", "langchain", "llama-index", "tune") * (folder == "core")
+    lines = [*PROJECT["dependencies"], *(line for extra in ("cpu", *extras) for line in EXTRAS[extra])]
+    names = {Requirement(line).name for line in lines}
     for path in sources(folder):
         for root in imported_roots(path) & distributions.keys():
             providers = {
                 provider.lower().replace("_", "-").replace("faiss-gpu", "faiss-cpu")
                 for provider in distributions[root]
-            }
-            assert providers & names, f"{path} imports {root}, which no requirements file lists"
+            } - {PROJECT["name"]}
+            assert not providers or providers & names, f"{path} imports {root}, which pyproject.toml lacks"
