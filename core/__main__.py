@@ -1,4 +1,4 @@
-"""The command line: `python -m core`, or `qrag` where the project is installed."""
+"""`python -m core`, and `qrag` where the project is installed."""
 
 import sys
 
