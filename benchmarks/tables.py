@@ -11,9 +11,9 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+from benchmarks import ROOT
+
 PAGES = tuple(page for folder in ("docs", "results") for page in sorted((ROOT / folder).rglob("*.md")))
 BEGIN, END = "<!-- printed -->\n", "<!-- end -->"
 PROGRAM = "    .venv/bin/python -m "

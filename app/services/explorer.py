@@ -26,7 +26,8 @@ from core.base.errors import BadRequest
 from core.base.events import RunStarted, Stopped
 from core.base.types import Document, Workspace
 from core.corpus.opening import Progress
-from core.methods.qrag.agent import Agent, Episode
+from core.methods.qrag.agent import Agent
+from core.methods.qrag.episode import Episode
 from core.methods.qrag.planner import plan
 from core.runs.whatif.influence import without_each
 

@@ -73,7 +73,7 @@ class Services:
         """Why runs only reach the log's inbox, in a sentence; empty when this process owns the log."""
         try:
             self.log: RunLog = open_log(self.log_path)
-            if self.log.whole is None:
+            if not self.owns_log:
                 self.log_notice = (
                     "another program owns the log, so runs wait in its inbox and can't be opened here; close"
                     " it, or start with another --log"
@@ -91,10 +91,10 @@ class Services:
         self._unread.set()  # the first snapshot serves readers from the start
         self._server = threading.Thread(target=self._serve_readers, daemon=True)
         self._export: ExportUpkeep | None = None
-        if self.log.whole is not None:
+        if self.owns_log:
             self._server.start()
             if copy is not None:
-                self._export = ExportUpkeep.begin(self.log.whole, copy)
+                self._export = ExportUpkeep.begin(self.own_log, copy)
 
     def keep_evaluation(self, evaluation: Evaluation) -> None:
         """Logs it, and lets readers of the log know. Raises LogError."""
@@ -138,7 +138,7 @@ class Services:
         )
         self.log.start(record, documents.workspace.documents, documents.workspace.tables)
         steps = parent.trace.steps[:fork_step] if parent is not None else ()
-        if self.log.whole is None:  # the log itself copies them from the parent
+        if not self.owns_log:  # the log itself copies them from the parent
             for step in steps:
                 self.log.record(record.run_id, step)
         run = RunInView(
@@ -253,7 +253,7 @@ class Services:
         reading = self.read(run, run.trace.evidence)
         run = replace(run, answer=reading)
         self.library.runs.put(run.token, run)
-        if self.log.whole is not None:  # a finished run has left for the inbox and takes nothing any more
+        if self.owns_log:  # a finished run has left for the inbox and takes nothing any more
             self.log.attach(run.run_id, "answer", reading.to_json(), run.owner)
             self._unread.set()
         return run
@@ -340,7 +340,7 @@ class Services:
         )
         run = replace(self.library.runs.get(run.token) or run, cited=cited)
         self.library.runs.put(run.token, run)
-        if self.log.whole is not None and not run.others:
+        if self.owns_log and not run.others:
             self.log.attach(run.run_id, "cited", cited.to_json(), run.owner)
             self._unread.set()
         return run
@@ -444,11 +444,16 @@ class Services:
         return run
 
     @property
+    def owns_log(self) -> bool:
+        """Whether runs go to the log itself, and not to the inbox of another process's."""
+        return isinstance(self.log, ExperimentLog)
+
+    @property
     def own_log(self) -> ExperimentLog:
-        """The log itself, not its inbox. Raises LogError when another process owns it."""
-        if self.log.whole is None:
+        """The log itself. Raises LogError when another process owns it."""
+        if not isinstance(self.log, ExperimentLog):
             raise LogError(self.log_notice)
-        return self.log.whole
+        return self.log
 
     def method_of(self, run_id: str, owner: str | None) -> str:
         """The method of a logged run. Raises LogError, RunNotFound unless it is theirs or shared."""

@@ -100,8 +100,8 @@ class Embedded:
         """Also the chunks that share most words with a question, embedded ahead of their turn until `seconds`
         are over: some in any case, LIKELIEST_CHUNKS at most.
 
-        What an agent chooses is mostly among them (`python -m benchmarks likeliest`). Their rows are written
-        into `vectors`: whoever searches the part sees none of them, and they are what they will be.
+        What an agent chooses is mostly among them. Their rows are written into `vectors`: whoever searches
+        the part sees none of them, and they are what they will be.
         """
         began = time.monotonic()
         words = word_index(self.workspace, self.workspace.texts, words_file(self.workspace, part))

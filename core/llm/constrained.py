@@ -1,7 +1,7 @@
 """What a model on this machine may write next.
 
-Token by token, so that its reply fits a JSON schema, by llguidance, an optional library (requirements-
-constrained.txt). Decides that objects are written on one line with at most a blank between their parts,
+Token by token, so that its reply fits a JSON schema, by llguidance, an optional library (the extra
+`constrained`). Decides that objects are written on one line with at most a blank between their parts,
 keys in the schema's order, and that no list of enumerated values holds one twice: schemas can say that, but
 servers refuse such schemas. Of more than `BLOCK` values a list may hold any, those of an earlier block
 first, for the library counts in 64 bits. A small model may never end a text: where a reply has no more tokens

@@ -25,7 +25,7 @@ from core.base.config import EpisodeConfig, check_query
 from core.base.errors import BadRequest, Cancelled, UserError
 from core.corpus.layout import heading_groups, kept_layout, layout_of, vectors_key
 from core.corpus.tiles import best_chunks, salience
-from core.methods.qrag.agent import Episode
+from core.methods.qrag.episode import Episode
 from core.views.draw.strip import packed
 
 MOST_WAITING = 8

@@ -30,13 +30,13 @@ from core.encode.checkpoint import find_checkpoint, read_spec, shipped_checkpoin
 from core.encode.encoder import DualEncoder, load_encoder
 from core.lab.evaluate.completeness import completeness
 from core.lab.evaluate.documents import DocumentRow
-from core.lab.reader.natural import holding_chunks
 from core.lab.tasks.documents import DocumentQuestion, Documents, TextPlace, by_document, placed
+from core.lab.tasks.natural import holding_chunks
 from core.llm.protocol import Llm
 from core.methods.bm25 import BM25
 from core.methods.choice import Choice, choose, method_of
 from core.methods.hybrid import HYBRID
-from core.methods.qrag.agent import Episode
+from core.methods.qrag.episode import Episode
 from core.methods.registry import METHODS, notice_of, retrieve_all, vectors_of
 from core.methods.resrag.llm.policy import LlmEvidenceSet
 from core.methods.topk import TOPK

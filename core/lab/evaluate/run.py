@@ -24,7 +24,8 @@ from core.lab.evaluate.corpora import ExampleCorpus, index_examples
 from core.lab.evaluate.review import reviewed
 from core.lab.tasks.example import Example
 from core.methods.protocol import Retriever
-from core.methods.qrag.agent import Agent, Episode
+from core.methods.qrag.agent import Agent
+from core.methods.qrag.episode import Episode
 from core.methods.qrag.policy import greedy
 from core.methods.qrag.retriever import AgentRetriever
 

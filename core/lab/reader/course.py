@@ -21,13 +21,13 @@ from typing import Any, Protocol
 from core.base.errors import BadRequest
 from core.encode.tokens import FastTokenizer
 from core.lab.reader.lesson import YES_OR_NO, Lesson, has_answer
-from core.lab.reader.natural import QuestionInChunks, questions_in_chunks, training_questions
 from core.lab.reader.statements import SOURCE as STATEMENTS
 from core.lab.reader.statements import statement_lesson
 from core.lab.tasks.babi import BabiQuestion, read_babi
 from core.lab.tasks.babi_world import TASKS, Task, story_key, story_keys, tell_babi
 from core.lab.tasks.data import babi_folder
 from core.lab.tasks.example import Example
+from core.lab.tasks.natural import QuestionInChunks, questions_in_chunks, training_questions
 from core.lab.tasks.noise import compose_noise, read_noise
 from core.lab.tasks.qa_sets import read_qa
 from core.lab.tasks.ruler import RANDOM_IDS, VARIANTS, needle_example, needle_hay

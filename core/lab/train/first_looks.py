@@ -1,6 +1,6 @@
 """Questions for a reranker of first looks.
 
-Questions about whole documents (`core.lab.reader.natural.training_questions`); the agent's first look at each
+Questions about whole documents (`core.lab.tasks.natural.training_questions`); the agent's first look at each
 gives its candidates, which are computed once and kept in the folder of the training. A chunk that holds a
 quote competes with some of the best others. A validation reranks the candidates of held-back documents with
 each of some weights: the share of quotes among the first four.
@@ -23,9 +23,9 @@ from core.corpus.bm25 import WordIndex, words_of
 from core.encode.checkpoint import CheckpointSpec
 from core.encode.encoder import DualEncoder, fast_dtype, find_device
 from core.encode.reranker import Reranker
-from core.lab.reader.natural import holding_chunks, training_questions
 from core.lab.tasks.data import data_folder
 from core.lab.tasks.documents import DocumentFolder, DocumentQuestion, each_document, read_document_questions
+from core.lab.tasks.natural import holding_chunks, training_questions
 from core.lab.train.contests import COMPETE, Contest
 from core.methods.qrag.reranked import rerank_parts
 

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from core.base.errors import BadRequest
-from core.base.home import ASSETS
 from core.corpus.bm25 import WordIndex, words_of
 from core.corpus.opening import vector_store
 from core.encode.cache import embed_chunks
@@ -27,6 +26,7 @@ from core.encode.tokens import FastTokenizer
 from core.lab.tasks.data import data_folder
 from core.lab.tasks.documents import DocumentFolder, DocumentQuestion, each_document, read_document_questions
 from core.lab.tasks.example import Example
+from core.lab.tasks.natural import OWN_QUESTIONS
 
 TASK = "natural"
 DISTRACTORS = 2
@@ -35,8 +35,6 @@ WORD_WEIGHT = 0.3
 """Of BM25 beside the cosine, where distractors are ranked: what an untrained encoder finds most with."""
 HARDEST = 24
 """Chunks of its document that distractors are drawn from, and all of those in validation."""
-OWN_QUESTIONS = ASSETS / "questions"
-"""Questions written for this project, over documents that the data set trains on."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

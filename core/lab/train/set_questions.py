@@ -27,10 +27,10 @@ from core.encode.cache import embed_chunks
 from core.encode.encoder import DualEncoder
 from core.ingest.sentences import split_sentences
 from core.ingest.tokenizer import Tokenizer
-from core.lab.reader.natural import holding_chunks
 from core.lab.tasks.data import data_folder
 from core.lab.tasks.documents import DocumentFolder, by_document, cut_whole, placed, read_document_questions
 from core.lab.tasks.example import Example
+from core.lab.tasks.natural import holding_chunks
 from core.lab.tasks.qa_sets import read_qa
 
 

@@ -20,7 +20,8 @@ from core.base.events import StepTaken, Stopped
 from core.corpus.index import Searchable
 from core.encode.encoder import DualEncoder
 from core.methods.bm25 import Bm25
-from core.methods.qrag.agent import Agent, Episode
+from core.methods.qrag.agent import Agent
+from core.methods.qrag.episode import Episode
 from core.methods.qrag.policy import candidates, greedy
 from core.methods.sparc.agents import Remaining
 from core.methods.sparc.config import STRATEGIES

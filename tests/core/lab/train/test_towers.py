@@ -20,7 +20,8 @@ from core.lab.tasks.example import Example
 from core.lab.train.descent import Descent
 from core.lab.train.episodes import Scorer
 from core.lab.train.towers import TOWERS, TrainableTowers
-from core.methods.qrag.agent import Agent, Episode
+from core.methods.qrag.agent import Agent
+from core.methods.qrag.episode import Episode
 from tests.core.conftest import CorpusOf
 
 TEXTS = [

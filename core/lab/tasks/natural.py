@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from core.base.home import ASSETS
 from core.base.metrics import is_covered, plain_answer
 from core.base.types import ChunkTable
 from core.corpus.bm25 import WordIndex, words_of
@@ -28,8 +29,9 @@ from core.lab.tasks.documents import (
     each_document,
     read_document_questions,
 )
-from core.lab.train.general import OWN_QUESTIONS
 
+OWN_QUESTIONS = ASSETS / "questions"
+"""Questions written for this project, over documents that the data set trains on."""
 NEAREST = 24
 """Chunks of its document that are kept for a question, by BM25."""
 WORTH_LEARNING = 0.5
