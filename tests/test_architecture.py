@@ -29,8 +29,8 @@ ROOMS = (
     "methods",
     "views",
     "runs",
-    "lab",
     "integrations",
+    "lab",
     "cli",
 )
 """Folders of core from left to right. A room imports nothing but what lies to its left."""

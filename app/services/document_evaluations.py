@@ -20,7 +20,7 @@ from core.base.errors import BadRequest
 from core.base.types import Document
 from core.corpus.opening import OpenProgress, Progress
 from core.ingest import read_document
-from core.lab.evaluate.document_evaluation import AUTO, DocumentSetting, Encoders, evaluate_documents
+from core.lab.evaluate.document_evaluation import AUTO, DocumentSetting, evaluate_documents
 from core.lab.evaluate.documents import DocumentRow
 from core.lab.tasks.documents import (
     DocumentFolder,
@@ -34,6 +34,7 @@ from core.lab.tasks.marked import ask_marked
 from core.lab.tasks.samples import find_quote, list_samples
 from core.llm.protocol import Llm
 from core.methods import registry as retrievers
+from core.methods.choice import Encoders
 
 METHODS = (AUTO, *(name for name, method in retrievers.METHODS.items() if not method.trained), RESRAG_LLM)
 """On offer, what the app would choose first."""

@@ -16,7 +16,7 @@ from core.base.events import fold
 from core.base.types import Document
 from core.corpus.index import Corpus
 from core.corpus.opening import Progress, open_corpus
-from core.lab.evaluate.document_evaluation import Encoders
+from core.methods.choice import Encoders
 from core.methods.protocol import Retriever
 from core.methods.registry import build_retriever, facts_of, vectors_of
 

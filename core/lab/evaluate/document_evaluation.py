@@ -13,7 +13,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from core.answer.evidence import EvidenceAnswer, answer_evidence, found_order
@@ -26,18 +25,17 @@ from core.base.metrics import is_covered
 from core.base.types import Document, Workspace
 from core.corpus.index import Corpus
 from core.corpus.opening import Progress, chunk_documents, index_workspace
-from core.encode.checkpoint import find_checkpoint, read_spec, shipped_checkpoints
-from core.encode.encoder import DualEncoder, load_encoder
+from core.encode.encoder import DualEncoder
 from core.lab.evaluate.completeness import completeness
 from core.lab.evaluate.documents import DocumentRow
 from core.lab.tasks.documents import DocumentQuestion, Documents, TextPlace, by_document, placed
 from core.lab.tasks.natural import holding_chunks
 from core.llm.protocol import Llm
 from core.methods.bm25 import BM25
-from core.methods.choice import Choice, choose, method_of
+from core.methods.choice import Choice, Encoders
 from core.methods.hybrid import HYBRID
 from core.methods.qrag.episode import Episode
-from core.methods.registry import METHODS, notice_of, retrieve_all, vectors_of
+from core.methods.registry import METHODS, notice_of, retrieve_all
 from core.methods.resrag.llm.policy import LlmEvidenceSet
 from core.methods.topk import TOPK
 from core.runs.whatif.comparison import Contestant, contestant
@@ -67,34 +65,6 @@ class DocumentSetting:
             raise BadRequest(f"method {unknown[0]!r} does not exist; choose among {', '.join(METHOD_NAMES)}")
         if self.k is not None and self.k < 1:
             raise BadRequest(f"k={self.k} must be at least 1; choose how many chunks every method may take")
-
-
-class Encoders:
-    """The checkpoints that documents may be opened under, loaded when one is."""
-
-    def __init__(self, checkpoint: str | None, device: str | None) -> None:
-        """`checkpoint`: of every document, a name or folder; None: each has its own. Raises BadCheckpoint."""
-        self._device = device
-        self._named = None if checkpoint is None else find_checkpoint(checkpoint)
-        self._folders = {name: find_checkpoint(name) for name in shipped_checkpoints()}
-        self._loaded: dict[Path, DualEncoder] = {}
-
-    def choice(self, document: Document) -> tuple[Choice, DualEncoder]:
-        """What answers questions about a document, and the checkpoint of that."""
-        if self._named is not None:
-            spec = read_spec(self._named)
-            return Choice(spec.name, method_of(spec)), self._load(self._named)
-        chosen = choose(document, {name: read_spec(folder) for name, folder in self._folders.items()})
-        return chosen, self._load(self._folders[chosen.checkpoint])
-
-    def beside(self, method: str, agent: DualEncoder) -> DualEncoder:
-        """The one whose vectors a method without an agent searches, see `vectors_of`."""
-        return self._load(self._folders[vectors_of(method, agent.spec.name)])
-
-    def _load(self, folder: Path) -> DualEncoder:
-        if folder not in self._loaded:
-            self._loaded[folder] = load_encoder(str(folder), self._device)
-        return self._loaded[folder]
 
 
 @dataclass(frozen=True, eq=False)
