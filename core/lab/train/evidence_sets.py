@@ -10,7 +10,7 @@ question. Decides which labels the consistency compares with: the support where 
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from random import Random
@@ -18,7 +18,6 @@ from typing import Literal, get_args
 
 import numpy as np
 import torch
-from torch import nn
 from torch.nn import functional
 
 from core.answer.protocol import Reader
@@ -27,8 +26,9 @@ from core.base.errors import BadRequest
 from core.base.metrics import answer_f1, fact_recall
 from core.base.statistics import mean
 from core.encode.encoder import DualEncoder
+from core.lab.train.descent import Descent
 from core.lab.train.set_questions import SetQuestion, indexed
-from core.lab.train.sitting import Sitting, TrainEvent
+from core.lab.train.sitting import Sitting, TrainEvent, Validation
 from core.methods.resrag.action import Action, action_of, chunk_ids_of
 from core.methods.resrag.card import CARD_FILE, PolicyCard
 from core.methods.resrag.features import QuestionFeatures, look
@@ -122,6 +122,10 @@ class SeenQuestion:
         return [len(table) for table in self.asked.workspace.tables]
 
 
+Drawn = tuple[SeenQuestion, int]
+"""A question with its budget."""
+
+
 def see(questions: Sequence[SetQuestion], encoder: DualEncoder) -> list[SeenQuestion]:
     """What the policy sees of each question."""
     return [
@@ -165,7 +169,9 @@ class AnswerScores:
 
 
 class SetTrainer:
-    """One training; `run` generates its events, and closing it stops between two updates. A `Learner`."""
+    """One training, a `Learner`."""
+
+    kind, last_file = "evidence sets", CARD_FILE
 
     def __init__(
         self,
@@ -196,18 +202,17 @@ class SetTrainer:
         self.policy.mean.copy_(torch.from_numpy(rows.mean(axis=0)))
         self.policy.spread.copy_(torch.from_numpy(rows.std(axis=0) + 1e-3))
         self.reference.load_state_dict(self.policy.state_dict())
-        self.optimizer = torch.optim.Adam(self.policy.parameters(), lr=config.learning_rate)
-        self.sitting = Sitting(folder, {"config": asdict(config), **asdict(about)})
-        self.sitting.resume(self._restore)
+        self.descent = Descent(self.policy.parameters(), betas=(0.9, 0.999), eps=1e-8)
+        self.sitting = Sitting(folder, {"config": asdict(config), **asdict(about)}, self)
 
     def run(self) -> Generator[TrainEvent]:
-        """Trains to the end, or until closed; yields each event after it was written."""
-        n_parameters = sum(parameter.numel() for parameter in self.policy.parameters())
-        started = {"config": asdict(self.config), **asdict(self.about), "n_parameters": n_parameters}
-        return self.sitting.run(self, self.config.updates, self.config.validate_every, **started)
+        """See `Sitting.run`."""
+        return self.sitting.run()
 
-    def step(self, update: int) -> TrainEvent:
-        rng = Random(f"evidence sets {self.config.seed} {update}")
+    def begin(self) -> TrainEvent:
+        return asdict(self.about)
+
+    def step(self, update: int, rng: Random) -> TrainEvent:
         drawn = [
             (question, rng.choice(BUDGETS))
             for question in rng.sample(self.questions, min(self.config.questions, len(self.questions)))
@@ -218,24 +223,21 @@ class SetTrainer:
             self.reference.load_state_dict(self.policy.state_dict())
         return {"phase": "grpo"} | self._reinforce(drawn, rng)
 
-    def _imitate(self, drawn: Sequence[tuple[SeenQuestion, int]]) -> dict[str, float]:
+    def _imitate(self, drawn: Sequence[Drawn]) -> dict[str, float]:
         """The likelihood of the labelled sets."""
-        losses = []
-        for question, budget in drawn:
-            labelled = _flags(
-                chunk_ids_of(self._labels(question), question.asked.workspace.borders),
-                len(question.look.cosines),
-            )
-            losses.append(
-                functional.binary_cross_entropy_with_logits(
-                    self._log_odds(question, budget), labelled, reduction="sum"
-                )
-            )
-        loss = torch.stack(losses).mean()
-        self._descend(loss)
-        return {"loss": round(float(loss.detach()), 4)}
 
-    def _reinforce(self, drawn: Sequence[tuple[SeenQuestion, int]], rng: Random) -> dict[str, float]:
+        def loss_of(drawn: Sequence[Drawn]) -> torch.Tensor:
+            losses = []
+            for question, budget in drawn:
+                odds = self._log_odds(question, budget)
+                labelled = torch.zeros_like(odds)
+                labelled[chunk_ids_of(self._labels(question), question.asked.workspace.borders)] = 1.0
+                losses.append(functional.binary_cross_entropy_with_logits(odds, labelled, reduction="sum"))
+            return torch.stack(losses).mean()
+
+        return {"loss": round(self._descend(drawn, loss_of), 4)}
+
+    def _reinforce(self, drawn: Sequence[Drawn], rng: Random) -> dict[str, float]:
         """Eq. 17 to 21 on one draw of sets."""
         generator = torch.Generator().manual_seed(rng.getrandbits(62))
         with torch.no_grad():
@@ -260,7 +262,8 @@ class SetTrainer:
         totals = np.array([reward.total for reward in rewards]).reshape(len(drawn), self.config.group)
         advantages = torch.from_numpy(group_advantages(totals, self.config.stabiliser)).float()
         divergences = []
-        for _ in range(self.config.passes):
+
+        def loss_of(drawn: Sequence[Drawn]) -> torch.Tensor:
             terms = []
             for i, (question, budget) in enumerate(drawn):
                 odds = self._log_odds(question, budget)
@@ -270,7 +273,10 @@ class SetTrainer:
                 apart = divergence(odds, reference[i])
                 divergences.append(float(apart.detach()))
                 terms.append(gained - self.config.beta * apart)
-            self._descend(-torch.stack(terms).mean())
+            return -torch.stack(terms).mean()
+
+        for _ in range(self.config.passes):
+            self._descend(drawn, loss_of)
         measured = {
             "reward": totals.mean(),
             "spread": totals.std(axis=1).mean(),
@@ -283,8 +289,8 @@ class SetTrainer:
         measured["chunks"] = np.mean([len(chosen) for group in served for chosen in group])
         return {name: round(float(value), 4) for name, value in measured.items()}
 
-    def validate(self, *, is_last: bool) -> TrainEvent:
-        """See `Learner`. The score is the mean reward of the most probable sets."""
+    def validate(self, candidate: Path, record: TrainEvent) -> Validation:
+        """The score is the mean reward of the most probable sets."""
         chosen = [
             most_probable_set(
                 self.policy.chances(seen.look.with_budget(VALIDATION_BUDGET)), VALIDATION_BUDGET
@@ -307,56 +313,27 @@ class SetTrainer:
             ),
             "chunks": round(float(np.mean(list(map(len, chosen)))), 3),
         }
-        candidate = self.sitting.new_candidate()
+        training = record | {"questions": self.about.questions, "config": asdict(self.config)}
         card = PolicyCard(
             name=self.about.name,
             hidden=self.config.hidden,
             encoder=self.about.encoder,
-            training={
-                **self.sitting.record,
-                "questions": self.about.questions,
-                "config": asdict(self.config),
-            },
+            training=training,
             scores={"validation": scores | {"n": len(self.held_out), "budget": VALIDATION_BUDGET}},
         )
         save_policy(candidate, self.policy, card)
-        warm = self.sitting.update <= self.config.warmup_updates < self.config.updates
-        error = float(np.std(totals) / math.sqrt(len(totals)))
-        best = -math.inf if warm else scores["reward"]
-        return {"score": scores["reward"], "scores": scores} | self.sitting.offer(
-            candidate, best, error, is_last=is_last, last_file=CARD_FILE
-        )
+        only_warm = record["updates"] <= self.config.warmup_updates < self.config.updates
+        best = -math.inf if only_warm else scores["reward"]
+        told = {"score": scores["reward"], "scores": scores}
+        return Validation(told, best, float(np.std(totals) / math.sqrt(len(totals))))
 
-    def tensors(self) -> dict[str, torch.Tensor]:
-        adam = {f"adam.{name}.{key}": value for name, key, value in self._adam()}
+    def state(self) -> dict[str, torch.Tensor]:
         policies = {"policy": self.policy, "reference": self.reference}
-        return adam | {
+        return {
             f"{kind}.{name}": value
             for kind, policy in policies.items()
             for name, value in policy.state_dict().items()
         }
-
-    def _adam(self) -> list[tuple[str, str, torch.Tensor]]:
-        parameters = self.policy.named_parameters()
-        return [
-            (name, key, value)
-            for name, parameter in parameters
-            for key, value in self.optimizer.state[parameter].items()
-        ]
-
-    def _restore(self, saved: dict[str, torch.Tensor]) -> None:
-        for kind, policy in (("policy", self.policy), ("reference", self.reference)):
-            policy.load_state_dict(
-                {
-                    name.removeprefix(f"{kind}."): value
-                    for name, value in saved.items()
-                    if name.startswith(f"{kind}.")
-                }
-            )
-        for name, parameter in self.policy.named_parameters():
-            self.optimizer.state[parameter] = {
-                key: saved[f"adam.{name}.{key}"] for key in ("step", "exp_avg", "exp_avg_sq")
-            }
 
     def _log_odds(
         self, question: SeenQuestion, budget: int, policy: EvidencePolicy | None = None
@@ -364,11 +341,9 @@ class SetTrainer:
         odds: torch.Tensor = (policy or self.policy)(torch.from_numpy(question.look.with_budget(budget)))
         return odds
 
-    def _descend(self, loss: torch.Tensor) -> None:
-        self.optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(self.policy.parameters(), 1.0)
-        self.optimizer.step()
+    def _descend(self, drawn: Sequence[Drawn], loss_of: Callable[[Sequence[Drawn]], torch.Tensor]) -> float:
+        loss, _ = self.descent.step(self.config.learning_rate, 1.0, [drawn], loss_of)
+        return loss
 
     def _labels(self, seen: SeenQuestion) -> Action:
         borders = seen.asked.workspace.borders
@@ -383,12 +358,6 @@ class SetTrainer:
     def _reward(self, seen: SeenQuestion, ids: Sequence[int], f1: float | None) -> Reward:
         action = action_of(ids, seen.asked.workspace.borders)
         return joint_reward(action, self._labels(seen), seen.sizes, f1, self.config.reward)
-
-
-def _flags(ids: Sequence[int], n: int) -> torch.Tensor:
-    flags = torch.zeros(n)
-    flags[list(ids)] = 1.0
-    return flags
 
 
 def _cut(taken: np.ndarray, odds: np.ndarray, budget: int) -> list[int]:

@@ -104,11 +104,13 @@ def tune_sets(
             f"{len(tasks)} questions to train on and {len(held_out)} to validate with fit the model; give"
             " more of them, or a smaller --context-tokens"
         )
-    work.begin()
+    work.claim()
     warm, judge = out / WARM_UP, SetJudge(reader, config)
     saved = work.saved(GRPO if warm.is_dir() else WARM_UP)
     n_done = 0 if saved is None else step_of(saved)
-    work.keep(config.warmup_updates + n_done // config.passes if warm.is_dir() else n_done if saved else -1)
+    work.forget_after(
+        config.warmup_updates + n_done // config.passes if warm.is_dir() else n_done if saved else -1
+    )
     progress = _SetProgress(work, tell, cancelled, config)
 
     def measure(step: int) -> None:

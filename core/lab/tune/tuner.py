@@ -75,9 +75,9 @@ def tune(
     tokenizer, network = open_causal(model_folder(model), dtype)
     fitting = _fitting(pairs, tokenizer, config.max_tokens)
     training, held_out = split_by_question(fitting)
-    work.begin()
+    work.claim()
     saved = work.saved()
-    work.keep(-1 if saved is None else step_of(saved))
+    work.forget_after(-1 if saved is None else step_of(saved))
     progress = _PairProgress(work, tell, cancelled)
     settings = trainer_settings(place, work.checkpoints, config.seed, config.accumulate) | {
         "activation_checkpointing": place.type == "cuda",

@@ -183,11 +183,9 @@ def test_towers_and_moments_survive_a_file(towers_of: TowersOf, rank: int, with_
         towers_of(rank, with_targets=with_targets),
         towers_of(rank, with_targets=with_targets, seed=1),
     )
-    descent, fresh = (Descent(each.parameters, 0.01, 0.01) for each in (towers, other))
+    descent, fresh = (Descent(each.parameters, 0.01, each.formed) for each in (towers, other))
     for _ in range(2):
-        descent.begin(0.01)
-        towers.embed_chunks(TEXTS).sum().backward()  # type: ignore[no-untyped-call]
-        descent.end(1.0)
+        descent.step(0.01, 1.0, [TEXTS], lambda part: towers.embed_chunks(part).sum())
         towers.follow(0.5)
     other.load_state_dict(towers.state_dict())
     fresh.load_state_dict(descent.state_dict())
