@@ -1,8 +1,8 @@
 """An agent's defaults from validation rows.
 
-Stop and review threshold, step budget, range of Q, and the temperature at which probabilities are shown. Rows
-must come from examples the agent was not trained on, and not from those it is tested on. Decides that every
-task counts once, however many examples it has. Pure functions of rows.
+Stop and review threshold, step budget, range of Q, and the temperature at which probabilities are shown. The
+rows must come from examples that the agent was neither trained nor is tested on. Every task counts once,
+however many examples it has.
 """
 
 from __future__ import annotations

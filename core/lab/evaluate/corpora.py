@@ -1,9 +1,9 @@
 """Examples made searchable.
 
-Every distinct text is embedded once, however many questions and places it serves. A chunk's vector doesn't
-depend on where it stands, so all questions over one noise share one matrix, each with its own order of rows;
-no vector is copied for a question, and what was embedded once stays in the cache on disk. Decides which texts
-share a matrix: the noise that any question reads, and the own texts of as many questions as fit in memory.
+Every distinct text is embedded once, however many questions use it: a chunk's vector does not depend on where
+it stands. All questions over the same noise share one matrix, each with its own order of rows; the texts of
+their own go into a second matrix, for as many questions at a time as fit in memory. Vectors stay in the cache
+on disk.
 """
 
 from __future__ import annotations

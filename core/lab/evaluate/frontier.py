@@ -1,8 +1,4 @@
-"""What evidence costs and what it brings.
-
-A row a question and method, over all sizes of evidence that the method was given. A row holds scores by
-setting, not texts. Pure functions of rows.
-"""
+"""One row per question and method, with a score for every size of evidence. It holds no texts."""
 
 from __future__ import annotations
 

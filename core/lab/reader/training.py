@@ -1,10 +1,9 @@
-"""Training of the reader.
+"""Training of the reader: LoRA on the base encoder and two heads.
 
-LoRA on the base encoder and two heads, by the marginal likelihood of every right answer of a window. A
-lesson's passages are cut into windows as in serving; of a question with an answer the first window that holds
-it is learned, of one without an answer one at random. A validation saves the reader as it would be served and
-lets that read held-out lessons: F1 of its answers decides which is kept, and confidence is calibrated on
-them.
+The loss is the marginal likelihood of every right answer of a window. A lesson's passages are cut into
+windows as in serving. If it has an answer, the first window that holds it is learned, else a random one. A
+validation saves the reader as it would be served and lets that read held-out lessons: F1 of its answers
+chooses which is kept, and confidence is calibrated on them.
 """
 
 from __future__ import annotations

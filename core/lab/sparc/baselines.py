@@ -176,7 +176,7 @@ def run_baseline(
 
 def _vanilla(bench: _Bench) -> BaselineTrace:
     hits, spent = bench.search(bench.orders[0], bench.question)
-    ids = [one.chunk_id for one in hits]
+    ids = [hit.chunk_id for hit in hits]
     reading, cost = bench.answer(ids)
     step = BaselineStep(
         bench.question,
@@ -193,7 +193,7 @@ def _attempt(bench: _Bench, number: int) -> tuple[list[int], SupportedAnswer, Ba
     """The number-th answer, from 0: a model's next sample, or the reader's over another strategy's chunks."""
     strategy = bench.orders[0] if bench.llm else bench.orders[number % len(bench.orders)]
     hits, spent = bench.search(strategy, bench.question)
-    ids = [one.chunk_id for one in hits]
+    ids = [hit.chunk_id for hit in hits]
     reading, cost = bench.answer(ids, replace(bench.turn, temperature=SAMPLED, seed=bench.turn.seed + number))
     step = BaselineStep(
         bench.question,
@@ -231,7 +231,7 @@ def _sequential(bench: _Bench) -> BaselineTrace:
         tried.append((confidence, ids, replace(reading, confidence=confidence)))
         if confidence >= CONFIDENT:
             break
-    _, ids, reading = max(tried, key=lambda one: one[0])
+    _, ids, reading = max(tried, key=lambda attempt: attempt[0])
     return bench.trace("sequential", reading, ids, steps)
 
 
@@ -262,7 +262,7 @@ def _ircot(bench: _Bench) -> BaselineTrace:
             BaselineStep(
                 query,
                 lexical,
-                tuple(one.chunk_id for one in hits),
+                tuple(hit.chunk_id for hit in hits),
                 thought.thought,
                 None,
                 cost + Cost(milliseconds=spent),
@@ -310,7 +310,7 @@ def _iter_retgen(bench: _Bench) -> BaselineTrace:
     ids = list[int]()
     for _ in range(ITERATIONS):
         hits, spent = bench.search(bench.orders[0], query)
-        ids = [one.chunk_id for one in hits]
+        ids = [hit.chunk_id for hit in hits]
         reading, cost = bench.answer(ids)
         steps.append(
             BaselineStep(
@@ -330,7 +330,7 @@ def _iter_retgen(bench: _Bench) -> BaselineTrace:
 
 
 def _piled(ids: Sequence[int], hits: Sequence[Hit]) -> list[int]:
-    return list(dict.fromkeys([*ids, *(one.chunk_id for one in hits)]))[:MAX_PARAGRAPHS]
+    return list(dict.fromkeys([*ids, *(hit.chunk_id for hit in hits)]))[:MAX_PARAGRAPHS]
 
 
 BASELINES: dict[str, Callable[[_Bench], BaselineTrace]] = {

@@ -1,10 +1,9 @@
-"""Training of the light RES-RAG policy.
+"""Training of the light RES-RAG policy: warm-up on labels, then GRPO on the joint reward (section 3.4).
 
-Warm-up on labels, then GRPO on the joint reward (RES-RAG section 3.4). The encoder is frozen, so what the
-policy sees of a question is computed once; after that an update is a small network and the reader, whose F1
-of every distinct set is kept. The policy takes chunks independently; a sampled set larger than the question's
-budget is cut to its likeliest chunks before anybody reads it, as a set is served. A budget is drawn for each
-question. Decides which labels the consistency compares with: the support where the data knows it.
+The encoder is frozen, so what the policy sees of a question is computed once; an update is then a small
+network and the reader, whose F1 of every distinct set is kept. The policy takes chunks independently; a
+sampled set larger than the question's budget, which is drawn anew each time, is cut to its likeliest chunks,
+as it would be served.
 """
 
 from __future__ import annotations
@@ -50,63 +49,73 @@ BUDGETS = (1, 2, 3, 4, 6, 8)
 VALIDATION_BUDGET = 8
 Labels = Literal["support", "similarity"]
 """What the warm-up imitates and eq. 13 compares with: known support, or the chunks of eq. 16."""
-_LEAST = {
-    "updates": 1,
-    "warmup_updates": 0,
-    "questions": 1,
-    "group": 2,
-    "passes": 1,
-    "hidden": 1,
-    "validate_every": 1,
-}
 
 
 @dataclass(frozen=True, kw_only=True)
-class SetTrainConfig:
-    """One training of a policy. Table 4's values where they apply to a policy that is no language model."""
+class SetLearning:
+    """What trainings on evidence sets have in common: a warm-up on labels, then GRPO (RES-RAG table 4)."""
 
-    updates: int = 340
+    updates: int
     """Gradient steps, the warm-up's included."""
-    warmup_updates: int = 300
+    warmup_updates: int
     """Of these, the first that imitate the labels."""
-    questions: int = 12
+    questions: int
     """Questions of one update."""
     group: int = 4
     """W, sets drawn for each question."""
     passes: int = 2
     """Gradient steps on the same sets, whose ratio is clipped."""
-    hidden: int = 48
-    """Width of the policy's layers."""
-    learning_rate: float = 2e-3
-    """Of Adam; the paper's 1e-5 is a language model's."""
     beta: float = 0.05
-    """Weight of the divergence from the policy after the warm-up."""
+    """Weight of the divergence from the model after the warm-up."""
     clip_range: float = CLIP_RANGE
     """Of the ratio (eq. 20)."""
-    stabiliser: float = STABILISER
-    """Of the advantages (eq. 18)."""
     threshold: float = 0.41
     """Cosine above which a chunk has a similarity label; the paper's 0.4 in this encoder's scale."""
     labels: Labels = "support"
     """What the warm-up imitates and the consistency compares with."""
     reward: RewardConfig = field(default_factory=RewardConfig)
-    validate_every: int = 340
-    """Updates between validations."""
     seed: int = 0
     """Of everything random."""
 
+    def check(self, **least: int) -> None:
+        """Raises BadRequest on a value out of range; `least`: smallest value of further whole numbers."""
+        check_numbers(
+            self, {"updates": 1, "warmup_updates": 0, "questions": 1, "group": 2, "passes": 1} | least
+        )
+        if self.warmup_updates > self.updates:
+            raise BadRequest(
+                f"warmup updates {self.warmup_updates} are more than all {self.updates} updates; choose fewer"
+            )
+        if self.labels not in get_args(Labels):
+            raise BadRequest(f"labels {self.labels!r} are unknown; choose {' or '.join(get_args(Labels))}")
+
+    def labelled(self, question: SetQuestion, cosines: Callable[[], np.ndarray]) -> Action:
+        """The action that the labels ask for. `cosines`: of the question and each chunk."""
+        borders = question.workspace.borders
+        if self.labels == "support":
+            return action_of(question.support, borders)
+        return similarity_labels(cosines(), borders, self.threshold)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetTrainConfig(SetLearning):
+    """One training of a policy."""
+
+    updates: int = 340
+    warmup_updates: int = 300
+    questions: int = 12
+    hidden: int = 48
+    """Width of the policy's layers."""
+    learning_rate: float = 2e-3
+    """Of Adam; the paper's 1e-5 is a language model's."""
+    stabiliser: float = STABILISER
+    """Of the advantages (eq. 18)."""
+    validate_every: int = 340
+    """Updates between validations."""
+
     def __post_init__(self) -> None:
         """Raises BadRequest on a value out of range."""
-        check_numbers(self, _LEAST)
-        check_phases(self.updates, self.warmup_updates, self.labels)
-
-
-def check_phases(updates: int, warmup_updates: int, labels: str) -> None:
-    """What holds of any training on evidence sets, by warm-up and GRPO. Raises BadRequest."""
-    if warmup_updates > updates:
-        raise BadRequest(f"warmup updates {warmup_updates} are more than all {updates} updates; choose fewer")
-    if labels not in get_args(Labels):
-        raise BadRequest(f"labels {labels!r} are unknown; choose {' or '.join(get_args(Labels))}")
+        self.check(hidden=1, validate_every=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -346,10 +355,7 @@ class SetTrainer:
         return loss
 
     def _labels(self, seen: SeenQuestion) -> Action:
-        borders = seen.asked.workspace.borders
-        if self.config.labels == "support":
-            return action_of(seen.asked.support, borders)
-        return similarity_labels(seen.look.cosines, borders, self.config.threshold)
+        return self.config.labelled(seen.asked, lambda: seen.look.cosines)
 
     def _rewards(self, chosen: Sequence[tuple[SeenQuestion, Sequence[int]]]) -> list[Reward]:
         f1 = self.scores.of([(seen.asked, ids) for seen, ids in chosen])

@@ -1,10 +1,9 @@
-"""Training of an agent's reranker.
+"""Training of an agent's reranker, which reads question and chunk together.
 
-Question and chunk read together, a chunk of the evidence against some that are none, in one softmax. They
-come from first looks of an agent of one search at whole documents, or from episodes of a mixture. LoRA on the
-agent's base encoder or on a larger one: the agent's own reranker goes on, else training begins with a reader
-on the same base, which has learned to find answers, where one ships. A validation decides which reranker and
-which weight are kept.
+A chunk of the evidence competes with some that are none in one softmax (see `Contests` for where they come
+from). LoRA on the agent's base encoder or on a larger one: the agent's own reranker goes on; else training
+begins with a reader on the same base, which has learned to find answers, where one ships. A validation
+chooses the reranker and its weight in Q.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Questions for a reranker from the mixtures that agents are trained on.
 
-Of an agent that reads its choices it is asked in the middle of an episode: some of the support was chosen
-already, now and then a chunk that is none. What is left of the support competes with the chunks that share
-most words with the question. A validation lets the agent search with each of some weights, as people get it.
+An agent that reads its choices is asked in the middle of an episode: some of the support was chosen already,
+now and then a wrong chunk. One chunk of the remaining support competes with the chunks that share most words
+with the question. A validation lets the agent search with each of some weights, as people get it.
 """
 
 from __future__ import annotations

@@ -1,15 +1,13 @@
-"""Preference pairs from the SPARC runs of a log.
+"""Preference pairs from the SPARC runs of a log (SPARC-RAG section 3.4).
 
-Rewrites by the support that they found, stop decisions by whether the answer was right. SPARC-RAG section
-3.4. A prompt is, message for message, what the agent sends: the agent's own prompt for the state that the
-trace holds and, where the model was told its schema in words, those words. Only decisions that a language
-model took count, in runs whose question has a label.
+Rewrites are compared by the support that they found, stop decisions by whether the answer was right. A prompt
+is exactly what the agent sent: its own prompt for the state in the trace and, where the model got its schema
+in words, those words. Only decisions of a language model count, in runs whose question has a label.
 
-Decides two things that the paper leaves open. Every judged answer gives one pair, whether the verdict was
-wrong or right, since right ones keep the tuned model from going on always (or stopping always). The verdict
-that no run gave in that state gets a stock reason: verdicts are taken at temperature 0, so that the other one
-never comes by itself. Traces may come from anywhere: damaged ones are counted and left out, and all sizes are
-bounded.
+The paper leaves two things open. Here every judged answer gives one pair, right verdicts too, or the tuned
+model would learn to go on (or stop) always. And a verdict that no run gave in some state gets a stock reason,
+because verdicts are taken at temperature 0 and the other one never comes by itself. Traces may come from
+anywhere: damaged ones are counted and left out, and all sizes are bounded.
 """
 
 from __future__ import annotations
@@ -89,15 +87,15 @@ class Label:
         value = value if isinstance(value, dict) else {}
         support = value.get("support")
         chunk_ids = (
-            [one for one in support if type(one) is int and 0 <= one < n_chunks]
+            [chunk_id for chunk_id in support if type(chunk_id) is int and 0 <= chunk_id < n_chunks]
             if isinstance(support, list)
             else []
         )
         named = value.get("answers", value.get("answer"))
         answers = [
-            one
-            for one in (named if isinstance(named, list) else [named])
-            if isinstance(one, str) and one.strip()
+            answer
+            for answer in (named if isinstance(named, list) else [named])
+            if isinstance(answer, str) and answer.strip()
         ]
         return cls(frozenset(chunk_ids), tuple(answers))
 
@@ -167,30 +165,33 @@ class Collector:
             self._skipped[NO_TRACE] += 1
             return
         corpus = (run.record.document_hashes, trace.started.config.k)
-        for one in trace.rounds:
+        for played in trace.rounds:
             if label.support:
-                self._add_rewrites(trace, one, label.support, corpus)
+                self._add_rewrites(trace, played, label.support, corpus)
             if label.answers:
-                self._add_verdicts(trace, one, label.answers)
+                self._add_verdicts(trace, played, label.answers)
 
     def _add_rewrites(
-        self, trace: SparcTrace, one: SparcRound, support: Collection[int], corpus: tuple[Any, ...]
+        self, trace: SparcTrace, played: SparcRound, support: Collection[int], corpus: tuple[Any, ...]
     ) -> None:
-        task = trace.rewriter_task(one.number)
+        task = trace.rewriter_task(played.number)
         if (
             task is None
-            or not one.started.cost.calls
-            or any(branch.retrieved is None for branch in one.branches)
+            or not played.started.cost.calls
+            or any(branch.retrieved is None for branch in played.branches)
         ):
             return
-        prompt = _as_sent(rewriter_prompt(task), queries_schema(task), one.started.cost)
+        prompt = _as_sent(rewriter_prompt(task), queries_schema(task), played.started.cost)
         queries = [
             WantedQuery(query=query.query, strategy=query.strategy, reason=query.reason)
-            for query in one.started.queries
+            for query in played.started.queries
         ]
         reply = json.dumps(WantedQueries(queries=queries).model_dump(exclude_unset=True), ensure_ascii=False)
         rewrites = {
-            chunk.chunk_id for branch in one.branches if branch.retrieved for chunk in branch.retrieved.found
+            chunk.chunk_id
+            for branch in played.branches
+            if branch.retrieved
+            for chunk in branch.retrieved.found
         }
         state = self._rewrites.setdefault((prompt, *corpus), _Rewrites(task.question))
         if len(state.recalls) < MAX_REWRITES_OF_A_STATE:
@@ -198,9 +199,9 @@ class Collector:
         self._decisions["rewrites"] += 1
         self._characters += _length(prompt) + len(reply)
 
-    def _add_verdicts(self, trace: SparcTrace, one: SparcRound, answers: Collection[str]) -> None:
+    def _add_verdicts(self, trace: SparcTrace, played: SparcRound, answers: Collection[str]) -> None:
         question = trace.started.question
-        for branch in one.branches:
+        for branch in played.branches:
             if (
                 branch.noted is None
                 or branch.answered is None
@@ -251,7 +252,7 @@ class Collector:
                 for b, low in replies[i + 1 :]
                 if high > low
             ]
-            for _, chosen, rejected in sorted(better, key=lambda one: (-one[0], *one[1:]))[
+            for _, chosen, rejected in sorted(better, key=lambda pair: (-pair[0], *pair[1:]))[
                 :MAX_PAIRS_OF_A_STATE
             ]:
                 yield Preference("rewrite", state.question, prompt, chosen, rejected)
@@ -277,7 +278,7 @@ def is_right(answer: str, accepted: Collection[str]) -> bool:
     >>> is_right("It was Paris.", ["Paris"]), is_right("no idea", ["no"]), is_right("No.", ["no"])
     (True, False, True)
     """
-    words = [one for one in accepted if plain_answer(one) not in ("yes", "no")]
+    words = [answer for answer in accepted if plain_answer(answer) not in ("yes", "no")]
     return bool(answer_em(answer, accepted) or (words and answer_accuracy(answer, words)))
 
 

@@ -1,9 +1,8 @@
-"""What every tuning shares.
+"""What all tunings of language models share: the folder, its events, and how models are opened.
 
-Its folder, what it tells while at work, and how the model and its adapters are opened. The folder holds
-`tune.json`, what was asked for; `progress.jsonl`, an event a line, which a watcher may read while it grows;
-`checkpoints/` while it is at work; and at the end adapters (safetensors only), the tokenizer with the chat
-template it was tuned with, and `README.md`, a card. Loading this module takes seconds.
+The folder holds `tune.json`, what was asked for; `progress.jsonl`, an event a line; `checkpoints/` while it
+is at work; and at the end adapters (safetensors only), the tokenizer with the chat template it was tuned
+with, and `README.md`, a card. Loading this module takes seconds.
 """
 
 from __future__ import annotations

@@ -187,8 +187,8 @@ def _warm_up(
     drawn = _drawn(len(tasks), config.warmup_updates * config.questions * config.group, config.seed)
     rows = datasets.Dataset.from_dict(
         {
-            "prompt": [turns(tasks[one].prompt) for one in drawn],
-            "completion": [[{"role": "assistant", "content": tasks[one].target}] for one in drawn],
+            "prompt": [turns(tasks[row].prompt) for row in drawn],
+            "completion": [[{"role": "assistant", "content": tasks[row].target}] for row in drawn],
         }
     )
     arguments = SFTConfig(
@@ -211,13 +211,13 @@ def _grpo(
 ) -> GRPOTrainer:
     """The reference is trl's copy of the adapters as they are now."""
     drawn = _drawn(len(tasks), (config.updates - config.warmup_updates) * config.questions, config.seed)
-    rows = datasets.Dataset.from_dict({"prompt": [turns(tasks[one].prompt) for one in drawn], "task": drawn})
+    rows = datasets.Dataset.from_dict({"prompt": [turns(tasks[row].prompt) for row in drawn], "task": drawn})
 
     def joint(
         completions: list[Any], task: list[int], log_metric: Callable[[str, float], None], **_: Any
     ) -> list[float]:
         replies = [turns[0]["content"] for turns in completions]
-        rewards = judge.rewards([tasks[one] for one in task], replies)
+        rewards = judge.rewards([tasks[row] for row in task], replies)
         for reward in rewards:
             log_metric("valid", float(reward is not None))
             for term in ("answer", "consistency", "penalty") * (reward is not None):

@@ -1,7 +1,7 @@
-"""Tuning on preferences in a folder.
+"""Tuning on preference pairs: pairs in, LoRA adapters out.
 
-Pairs in, LoRA adapters out, going on after a kill or a cancel where it was last saved; see `TuneFolder`. A
-tenth of the questions is held out, whole: the margin on their pairs is what the card tells.
+A tuning that was killed or cancelled goes on from its last save. A tenth of the questions is held out, whole:
+the card tells the margin on their pairs.
 """
 
 from __future__ import annotations
