@@ -16,7 +16,8 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from itertools import combinations
+from typing import Any, get_args
 
 from core.base.errors import BadRequest, LogError
 from core.base.metrics import answer_accuracy, answer_em, fact_recall, plain_answer
@@ -146,14 +147,9 @@ class Collector:
             for pair in pairs
             if len(next(pair_lines([pair])).encode("utf-8", "replace")) <= MAX_LINE_BYTES
         ][:MAX_PAIRS]
-        kinds: Counter[str] = Counter(pair.kind for pair in kept)
-        return kept, CollectReport(
-            self._runs,
-            _sorted(self._skipped),
-            _sorted(self._decisions),
-            _sorted(kinds),
-            len(pairs) - len(kept),
-        )
+        counts = (self._skipped, self._decisions, Counter[str](pair.kind for pair in kept))
+        skipped, decisions, kinds = (dict(sorted(counted.items())) for counted in counts)
+        return kept, CollectReport(self._runs, skipped, decisions, kinds, len(pairs) - len(kept))
 
     def _add_trace(self, run: LoggedRun, label: Label) -> None:
         try:
@@ -225,36 +221,24 @@ class Collector:
 
     def _stop_pairs(self) -> Iterator[Preference]:
         for prompt, state in self._verdicts.items():
-            replies = {
-                verdict: _verdict_reply(verdict, state.reasons.get(verdict, stock))
-                for verdict, stock in STOCK_REASONS.items()
-            }
+            stop, go_on = (
+                _verdict_reply(verdict, state.reasons.get(verdict, STOCK_REASONS[verdict]))
+                for verdict in get_args(Verdict)
+            )
             if state.right:
-                yield Preference(
-                    "stop_over_continue", state.question, prompt, replies["stop"], replies["continue"]
-                )
+                yield Preference("stop_over_continue", state.question, prompt, stop, go_on)
             else:
-                yield Preference(
-                    "continue_over_stop",
-                    state.question,
-                    prompt,
-                    replies["continue"],
-                    replies["stop"],
-                    EARLY_STOP_WEIGHT,
-                )
+                yield Preference("continue_over_stop", state.question, prompt, go_on, stop, EARLY_STOP_WEIGHT)
 
     def _rewrite_pairs(self) -> Iterator[Preference]:
         for (prompt, *_), state in self._rewrites.items():
             replies = sorted(state.recalls.items(), key=lambda item: (-item[1], item[0]))
-            better = [
-                (high - low, a, b)
-                for i, (a, high) in enumerate(replies)
-                for b, low in replies[i + 1 :]
+            better = sorted(
+                (low - high, chosen, rejected)
+                for (chosen, high), (rejected, low) in combinations(replies, 2)
                 if high > low
-            ]
-            for _, chosen, rejected in sorted(better, key=lambda pair: (-pair[0], *pair[1:]))[
-                :MAX_PAIRS_OF_A_STATE
-            ]:
+            )
+            for _, chosen, rejected in better[:MAX_PAIRS_OF_A_STATE]:
                 yield Preference("rewrite", state.question, prompt, chosen, rejected)
 
 
@@ -303,10 +287,6 @@ def _verdict_reply(verdict: Verdict, reason: str) -> str:
 
 def _length(prompt: Iterable[Message]) -> int:
     return sum(len(message.content) for message in prompt)
-
-
-def _sorted(counts: Counter[str]) -> dict[str, int]:
-    return dict(sorted(counts.items()))
 
 
 def _none_because(report: CollectReport) -> str:

@@ -106,11 +106,13 @@ def tune_sets(
         )
     work.claim()
     warm, judge = out / WARM_UP, SetJudge(reader, config)
-    saved = work.saved(GRPO if warm.is_dir() else WARM_UP)
-    n_done = 0 if saved is None else step_of(saved)
-    work.forget_after(
-        config.warmup_updates + n_done // config.passes if warm.is_dir() else n_done if saved else -1
-    )
+    is_warm = warm.is_dir()
+    saved = work.saved(GRPO if is_warm else WARM_UP)
+    n_steps = 0 if saved is None else step_of(saved)
+    if is_warm:
+        work.forget_after(config.warmup_updates + n_steps // config.passes)
+    else:
+        work.forget_after(n_steps or -1)
     progress = _SetProgress(work, tell, cancelled, config)
 
     def measure(step: int) -> None:
@@ -127,7 +129,7 @@ def tune_sets(
         }
 
     with without_noise():
-        if not warm.is_dir():
+        if not is_warm:
             set_seed(config.seed)
             network = get_peft_model(network, new_adapters(network, config.rank, config.lora_alpha))
             if saved is None:
@@ -160,9 +162,15 @@ class _SetProgress(TuneProgress):
 
     phase = WARM_UP
 
-    def __init__(self, *args: Any) -> None:
-        *given, self._config = args
-        super().__init__(*given)
+    def __init__(
+        self,
+        work: TuneFolder,
+        tell: Callable[[TuneEvent], None],
+        cancelled: Callable[[], bool],
+        config: SetTuneConfig,
+    ) -> None:
+        super().__init__(work, tell, cancelled)
+        self._config = config
 
     def on_log(self, _args: Any, state: Any, _control: Any, logs: dict[str, float], **_: Any) -> None:
         """Figures of an update."""
