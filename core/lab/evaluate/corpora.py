@@ -1,9 +1,8 @@
 """Examples made searchable.
 
 Every distinct text is embedded once, however many questions use it: a chunk's vector does not depend on where
-it stands. All questions over the same noise share one matrix, each with its own order of rows; the texts of
-their own go into a second matrix, for as many questions at a time as fit in memory. Vectors stay in the cache
-on disk.
+it stands. One matrix holds the noise that any question reads and the own texts of as many questions as fit in
+memory; each question has its own order of rows. Vectors stay in the cache on disk.
 """
 
 from __future__ import annotations
