@@ -1,10 +1,10 @@
-"""How likely the evidence of one search holds all that a question needs, read off Q without a label.
+"""How likely one search has found all that a question needs.
 
-The lead is Q of the best chunk at the first look minus Q of the fourth. Where one chunk stands out, its
-passage is mostly the one that is needed; where four are worth about the same, mostly none is. The share of
-complete evidence at each lead is measured on questions whose passages are known, by number of chunks, and
-kept with the agent. This holds only for agents whose Q no choice changes. A curve is judged by
-cross-validation over documents.
+It is read off Q without a label. The lead is Q of the best chunk at the first look minus Q of the fourth.
+Where one chunk stands out, its passage is mostly the one that is needed; where four are worth about the same,
+mostly none is. The share of complete evidence at each lead is measured on questions whose passages are known,
+by number of chunks, and kept with the agent. This holds only for agents whose Q no choice changes. A curve is
+judged by cross-validation over documents.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Questions about whole documents through several methods, one row per question and method.
+"""Questions about whole documents through several methods.
 
-A document is read, cut and embedded once for all its questions and methods, and leaves memory before the
-next. All methods search the chunks of the checkpoint that the app would open it under; `gold` takes the
-chunks that hold the quotes. Only agents may stop by themselves, and the reader that ships answers for every
-method. Quotes of all documents are looked for before anything is embedded: a question whose quote is missing
-or stands twice is left out and reported. A question for which a language model writes no set has no row of
-that method.
+The result is one row per question and method. A document is read, cut and embedded once for all its questions
+and methods, and leaves memory before the next. All methods search the chunks of the checkpoint that the app
+would open it under; `gold` takes the chunks that hold the quotes. Only agents may stop by themselves, and the
+reader that ships answers for every method. Quotes of all documents are looked for before anything is
+embedded: a question whose quote is missing or stands twice is left out and reported. A question for which a
+language model writes no set has no row of that method.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Questions about whole documents: one row per question and method, and metrics over rows.
+"""Questions about whole documents: rows, and metrics over rows.
 
 A quote counts as found when the evidence holds 60 % of it (`core.base.metrics.COVERED`), however the document
 is cut. Passage recall and completeness are over questions that have quotes; what was not measured is None.

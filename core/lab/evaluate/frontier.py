@@ -1,4 +1,7 @@
-"""One row per question and method, with a score for every size of evidence. It holds no texts."""
+"""What evidence of every size costs and brings.
+
+A row holds one question and method with a score for each size, and no texts.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one row says: where a threshold, a smaller budget or an oracle would have stopped, and how it failed.
+"""What one row says about stopping and failing.
 
 The stop rule is the agent's: before acting, stop when the best available Q is below the threshold (Q-RAG
 appendix B). Early, late and perfect stops are the paper's, with one class more for episodes that never hold

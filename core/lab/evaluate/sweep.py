@@ -1,10 +1,11 @@
-"""The rows of the quality-cost frontier: questions through every method, at every size of evidence.
+"""The rows of the quality-cost frontier.
 
-One search serves all sizes where a smaller bound gives the beginning of a larger one: top-k, hybrid and
-threshold. RES-RAG's policy sees its budget and so chooses for each. A Q-RAG agent goes to the largest size
-and is cut where its best Q falls below each threshold; a run of SPARC is cut at each depth, and its final
-evidence counts, not its own answer. One reader or language model answers from every distinct set once; a
-reply that is no answer counts as an empty one.
+Every question goes through every method, at every size of evidence. One search serves all sizes where a
+smaller bound gives the beginning of a larger one: top-k, hybrid and threshold. RES-RAG's policy sees its
+budget and so chooses for each. A Q-RAG agent goes to the largest size and is cut where its best Q falls below
+each threshold; a run of SPARC is cut at each depth, and its final evidence counts, not its own answer. One
+reader or language model answers from every distinct set once; a reply that is no answer counts as an empty
+one.
 """
 
 from __future__ import annotations

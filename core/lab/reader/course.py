@@ -1,11 +1,12 @@
-"""What the reader is trained on: questions over evidence that answers them, or doesn't.
+"""What the reader is trained on.
 
-Answers of the data sets are strings, so every place of an accepted answer in the supporting passages counts
-as right. A question is asked over its support alone, over its support among passages that distract, or over
-distracting passages only, whose answer is "none": no passage with an accepted answer is ever among those.
-Stories and needles come from the project's generators, without end; test stories of bAbI are left out. Of the
-data sets only training parts are read. Validation holds out every question about one passage in twelve, so it
-asks about passages that supported no training question.
+Questions over evidence that answers them, or doesn't. Answers of the data sets are strings, so every place of
+an accepted answer in the supporting passages counts as right. A question is asked over its support alone,
+over its support among passages that distract, or over distracting passages only, whose answer is "none": no
+passage with an accepted answer is ever among those. Stories and needles come from the project's generators,
+without end; test stories of bAbI are left out. Of the data sets only training parts are read. Validation
+holds out every question about one passage in twelve, so it asks about passages that supported no training
+question.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Questions with known answers through a reader, over given evidence in document order."""
+"""Questions with known answers through a reader."""
 
 from __future__ import annotations
 

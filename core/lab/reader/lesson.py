@@ -1,4 +1,4 @@
-"""A question, passages and the right answers, and which spans of a window are right.
+"""A question, passages and what is right.
 
 An accepted answer counts wherever it stands as whole words, whatever its case.
 """

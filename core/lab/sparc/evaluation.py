@@ -1,4 +1,4 @@
-"""Questions over a pooled corpus through SPARC and its baselines, a `SparcRow` each.
+"""Questions over a pooled corpus through SPARC and its baselines.
 
 Of every method's evidence the first k chunks count, so that all are compared at the same size.
 """

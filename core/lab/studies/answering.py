@@ -1,6 +1,7 @@
-"""The answering model exchanged: the same sets of evidence, read by several (RES-RAG section 4.4).
+"""The answering model exchanged (RES-RAG section 4.4).
 
-SPARC is left out, for its evidence depends on who reads.
+Several readers or language models answer from the same sets of evidence. SPARC is left out, for its evidence
+depends on who reads.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The reader's answers by task and evidence, and whether its confidence means what it says."""
+"""The reader's answers and confidence, by task and evidence."""
 
 from __future__ import annotations
 

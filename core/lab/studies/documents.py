@@ -1,4 +1,4 @@
-"""Methods side by side on questions about whole documents, by kind of document.
+"""Methods side by side on questions about whole documents.
 
 The kind of a document is read off its name, as the data set `natural` names them.
 """

@@ -1,4 +1,4 @@
-"""The quality-cost frontier: what evidence of every size brings (RES-RAG table 3, figure 4).
+"""The quality-cost frontier (RES-RAG table 3, figure 4).
 
 At equal tokens, RES-RAG is compared with a mixture of two settings of another method, whose mean tokens lie
 around those of RES-RAG. A question's score is mixed from its scores under the two, with the same shares for

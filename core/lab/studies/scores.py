@@ -1,4 +1,4 @@
-"""Evaluations side by side, a line each, and paired tests between methods on the same questions."""
+"""Evaluations side by side, a line each."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Rewards of RES-RAG left out or changed, over seeds (RES-RAG table 2, section 4.3).
+"""Rewards of RES-RAG left out or changed, over seeds.
 
-Policies are named VARIANT-SEED. A question's score is its mean over the seeds; every variant is tested
-against the whole reward, question by question.
+RES-RAG table 2, section 4.3. Policies are named VARIANT-SEED. A question's score is its mean over the seeds;
+every variant is tested against the whole reward, question by question.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""SPARC and its baselines over pooled corpora, with a language model or without.
+"""SPARC and its baselines over pooled corpora.
 
 Scores at equal evidence, what width and depth bring, second-round searches, wrong stops: tables 1, 5, 6 and 7
 and figures 3, 5 and 7 of the SPARC-RAG paper, as far as rows can tell.

@@ -1,4 +1,4 @@
-"""When the agent stops (Q-RAG appendix B), and whether Q says how much is left to gain.
+"""When the agent stops (Q-RAG appendix B).
 
 The paper counts early, late and perfect stops over the episodes that ever hold all support, and F1, EM, TPR
 and FPR over all; here stops are given over both. TPR is the mean share of an episode's support that was

@@ -1,4 +1,4 @@
-"""Names of evaluations in tables, their scores, and the conditions that belong beside every number."""
+"""Names, scores and conditions of evaluations."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""One quantity varied, everything else equal: step budget, beam, length of the haystack, chunk size.
+"""One quantity varied, everything else equal.
 
-Each study takes the rows of all variations and groups them by what they say of themselves.
+Each study takes the rows of all variations of step budget, beam, length of the haystack or chunk size, and
+groups them by what they say of themselves.
 """
 
 from __future__ import annotations

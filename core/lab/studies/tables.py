@@ -1,4 +1,4 @@
-"""What studies share: rows to tables and lines, and two methods' scores on the same questions."""
+"""Rows to tables and lines, and paired tests."""
 
 from __future__ import annotations
 

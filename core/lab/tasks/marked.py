@@ -1,7 +1,8 @@
-"""Questions that a reader marked: out of the log and into it, as labelled questions and training examples.
+"""Questions that a reader marked, out of the log and into it.
 
-Their documents are those that are open, or that a run of the reader's searched. A marked passage becomes a
-quote that stands once in its document; it is made longer where it does not.
+They become labelled questions with quotes, lines of a file, and training examples. Their documents are those
+that are open, or that a run of the reader's searched. A marked passage becomes a quote that stands once in
+its document; it is made longer where it does not.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Steps of the optimizer, in parts that fit into memory, and what trainings by LoRA have in common."""
+"""Steps of the optimizer, and trainings by LoRA."""
 
 from __future__ import annotations
 

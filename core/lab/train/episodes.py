@@ -1,8 +1,8 @@
-"""Episodes of one part of a batch, and their loss (Q-RAG algorithm 1, lines 16 to 29).
+"""Episodes of one part of a batch, and their loss.
 
-What keeps it cheap: every distinct text of the batch is embedded once per tower, noise never carries a
-gradient as a candidate, and the graphs of the states from the rollout serve the loss, so no state is embedded
-twice.
+Q-RAG algorithm 1, lines 16 to 29. What keeps it cheap: every distinct text of the batch is embedded once per
+tower, noise never carries a gradient as a candidate, and the graphs of the states from the rollout serve the
+loss, so no state is embedded twice.
 """
 
 from __future__ import annotations

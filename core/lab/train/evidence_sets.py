@@ -1,9 +1,9 @@
-"""Training of the light RES-RAG policy: warm-up on labels, then GRPO on the joint reward (section 3.4).
+"""Training of the light RES-RAG policy.
 
-The encoder is frozen, so what the policy sees of a question is computed once; an update is then a small
-network and the reader, whose F1 of every distinct set is kept. The policy takes chunks independently; a
-sampled set larger than the question's budget, which is drawn anew each time, is cut to its likeliest chunks,
-as it would be served.
+Warm-up on labels, then GRPO on the joint reward (RES-RAG section 3.4). The encoder is frozen, so what the
+policy sees of a question is computed once; an update is then a small network and the reader, whose F1 of
+every distinct set is kept. The policy takes chunks independently; a sampled set larger than the question's
+budget, which is drawn anew each time, is cut to its likeliest chunks, as it would be served.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The mixture behind *multi-hop*: questions over Wikipedia paragraphs, of one to four hops.
+"""The mixture behind *multi-hop*.
 
-The training parts are small, so each question is asked among more than its own distractors: the paragraphs of
-the other questions of an update join in, for they are embedded anyway. Sets whose distractors are easy to
-tell apart also borrow the lexically closest paragraphs of all sets. Questions made from links between
-paragraphs (`core.lab.tasks.bridges`) join the labelled ones; they begin and end in no paragraph that supports
-an evaluated or a validation question.
+Questions over Wikipedia paragraphs, of one to four hops. The training parts are small, so each question is
+asked among more than its own distractors: the paragraphs of the other questions of an update join in, for
+they are embedded anyway. Sets whose distractors are easy to tell apart also borrow the lexically closest
+paragraphs of all sets. Questions made from links between paragraphs (`core.lab.tasks.bridges`) join the
+labelled ones; they begin and end in no paragraph that supports an evaluated or a validation question.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Questions over several documents whose chunks are sentences, to train and measure evidence sets.
+"""Questions over several documents whose chunks are sentences.
 
-Paragraphs of the question-answering sets are documents and their sentences chunks: with one chunk per
-document the penalty of RES-RAG could never act. Which sentences inherit the support of a paragraph is
-guessed, see `sentence_support`. Sets that are cut into sentences already keep their chunks, and those under
-one title are a document; so are the rows of a table. Questions about whole documents are asked over several
-of these at once, cut as they are served.
+Evidence sets are trained and measured on them. Paragraphs of the question-answering sets are documents and
+their sentences chunks: with one chunk per document the penalty of RES-RAG could never act. Which sentences
+inherit the support of a paragraph is guessed, see `sentence_support`. Sets that are cut into sentences
+already keep their chunks, and those under one title are a document; so are the rows of a table. Questions
+about whole documents are asked over several of these at once, cut as they are served.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""The loop of every training: what is learned is a `Learner`, what all have in common is here.
+"""The loop of every training.
 
-At every moment after the first validation, the folder of a training is a result that can be served, with
-three files more: `train.json`, what was asked for; `progress.jsonl`, an event a line, which a watcher may
-read while it grows; `resume.safetensors`, what the next update depends on. The random numbers of update u
-come from (seed, u) alone, so a training that was killed goes on with the same curve.
+What is learned is a `Learner`; what all trainings have in common is here. At every moment after the first
+validation, the folder of a training is a result that can be served, with three files more: `train.json`, what
+was asked for; `progress.jsonl`, an event a line, which a watcher may read while it grows;
+`resume.safetensors`, what the next update depends on. The random numbers of update u come from (seed, u)
+alone, so a training that was killed goes on with the same curve.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ TrainEvent = dict[str, Any]
 """One line of `progress.jsonl`: `{"event": "started" | "update" | "validated" | "finished", ...}`."""
 
 
-class Settings(Protocol):
+class LoopSettings(Protocol):
     """What the loop reads of a configuration."""
 
     @property
@@ -71,7 +72,7 @@ class Learner(Protocol):
     descent: Descent
 
     @property
-    def config(self) -> Settings: ...
+    def config(self) -> LoopSettings: ...
 
     def begin(self) -> TrainEvent:
         """Makes ready for updates; what the first event says beside the configuration."""

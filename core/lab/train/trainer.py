@@ -1,4 +1,4 @@
-"""Training of an agent: updates by Q-RAG algorithm 1, and validation as it would be served."""
+"""Training of an agent by Q-RAG algorithm 1."""
 
 from __future__ import annotations
 

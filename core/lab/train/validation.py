@@ -1,4 +1,4 @@
-"""Validation of an agent: it searches held-out episodes as it would be served."""
+"""An agent searches held-out episodes as it would be served."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The card of a tuned model in Markdown: what it was made of and what was measured."""
+"""The card of a tuned model, in Markdown."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Settings of a tuning on preferences. They feed flags, the folder's record and its card.
+"""Settings of a tuning on preferences.
 
-Defaults are those of SPARC-RAG appendix A.4, with one exception: its effective batch of 16 pairs, four on
-each of four GPUs, is accumulated on one device.
+They feed flags, the folder's record and its card. Defaults are those of SPARC-RAG appendix A.4, with one
+exception: its effective batch of 16 pairs, four on each of four GPUs, is accumulated on one device.
 """
 
 from __future__ import annotations

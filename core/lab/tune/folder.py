@@ -1,4 +1,4 @@
-"""What all tunings of language models share: the folder, its events, and how models are opened.
+"""What all tunings of language models share.
 
 The folder holds `tune.json`, what was asked for; `progress.jsonl`, an event a line; `checkpoints/` while it
 is at work; and at the end adapters (safetensors only), the tokenizer with the chat template it was tuned

@@ -1,4 +1,4 @@
-"""What a language model learns evidence sets from: tasks, and the reward of a reply.
+"""What a language model learns evidence sets from.
 
 A task is a question as the policy `resrag-llm` puts it to a local model, with the action that the labels ask
 for. A reply that is anything but an action gets the lowest reward. A set larger than the budget is cut as it
