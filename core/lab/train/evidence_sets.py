@@ -270,7 +270,7 @@ class SetTrainer:
         )
         totals = np.array([reward.total for reward in rewards]).reshape(len(drawn), self.config.group)
         advantages = torch.from_numpy(group_advantages(totals, self.config.stabiliser)).float()
-        divergences = []
+        divergences: list[float] = []
 
         def loss_of(drawn: Sequence[Drawn]) -> torch.Tensor:
             terms = []
