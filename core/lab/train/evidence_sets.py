@@ -125,11 +125,6 @@ class SeenQuestion:
     asked: SetQuestion
     look: QuestionFeatures
 
-    @property
-    def sizes(self) -> list[int]:
-        """(M,) chunks of each document."""
-        return [len(table) for table in self.asked.workspace.tables]
-
 
 Drawn = tuple[SeenQuestion, int]
 """A question with its budget."""
@@ -175,6 +170,22 @@ class AnswerScores:
         for (key, question), answer in zip(new.items(), answers, strict=True):
             self._f1_of[key] = answer_f1(answer.text, question.answers) if answer.text else None
         return [self._f1_of[key] for key in keys]
+
+    def rewards(
+        self, sets: Sequence[tuple[SetQuestion, Action, Sequence[int]]], config: RewardConfig
+    ) -> list[Reward]:
+        """Joint rewards (eq. 14) of (question, labels, chunks)."""
+        f1 = self.of([(question, ids) for question, _, ids in sets])
+        return [
+            joint_reward(
+                action_of(ids, question.workspace.borders),
+                labels,
+                [len(table) for table in question.workspace.tables],
+                value,
+                config,
+            )
+            for (question, labels, ids), value in zip(sets, f1, strict=True)
+        ]
 
 
 class SetTrainer:
@@ -358,12 +369,8 @@ class SetTrainer:
         return self.config.labelled(seen.asked, lambda: seen.look.cosines)
 
     def _rewards(self, chosen: Sequence[tuple[SeenQuestion, Sequence[int]]]) -> list[Reward]:
-        f1 = self.scores.of([(seen.asked, ids) for seen, ids in chosen])
-        return [self._reward(seen, ids, value) for (seen, ids), value in zip(chosen, f1, strict=True)]
-
-    def _reward(self, seen: SeenQuestion, ids: Sequence[int], f1: float | None) -> Reward:
-        action = action_of(ids, seen.asked.workspace.borders)
-        return joint_reward(action, self._labels(seen), seen.sizes, f1, self.config.reward)
+        sets = [(seen.asked, self._labels(seen), ids) for seen, ids in chosen]
+        return self.scores.rewards(sets, self.config.reward)
 
 
 def _cut(taken: np.ndarray, odds: np.ndarray, budget: int) -> list[int]:

@@ -29,7 +29,7 @@ from core.llm.protocol import Message
 from core.methods.protocol import query_cosines
 from core.methods.resrag.action import Action, action_of, document_key
 from core.methods.resrag.llm.policy import first_of, set_prompt, taken_by
-from core.methods.resrag.reward import Reward, joint_reward
+from core.methods.resrag.reward import Reward
 from core.methods.resrag.sets import token_counts
 
 
@@ -117,17 +117,13 @@ class SetJudge:
     def rewards(self, tasks: Sequence[SetTask], replies: Sequence[str]) -> list[Reward | None]:
         """The joint reward (eq. 14) of each reply; None for one that is no action."""
         sets = [self.chosen(task, reply) for task, reply in zip(tasks, replies, strict=True)]
-        valid = [(task, ids) for task, ids in zip(tasks, sets, strict=True) if ids is not None]
-        f1 = iter(self._scores.of([(task.question, ids) for task, ids in valid]))
-        rewards: list[Reward | None] = []
-        for task, ids in zip(tasks, sets, strict=True):
-            if ids is None:
-                rewards.append(None)
-                continue
-            action = action_of(ids, task.question.workspace.borders)
-            sizes = [len(table) for table in task.question.workspace.tables]
-            rewards.append(joint_reward(action, task.labels, sizes, next(f1), self._config.reward))
-        return rewards
+        valid = [
+            (task.question, task.labels, ids)
+            for task, ids in zip(tasks, sets, strict=True)
+            if ids is not None
+        ]
+        rewards = iter(self._scores.rewards(valid, self._config.reward))
+        return [None if ids is None else next(rewards) for ids in sets]
 
     def measured(self, tasks: Sequence[SetTask], replies: Sequence[str]) -> dict[str, Any]:
         """Means over all tasks, a reply that is no action counting as nothing found; chunks and tokens over
