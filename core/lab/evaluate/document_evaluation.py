@@ -1,11 +1,11 @@
 """Questions about whole documents through several methods.
 
-A row a question and method. A document is read, cut and embedded once for all its questions and methods, and
-leaves memory before the next. All methods search the chunks of the checkpoint that the app would open the
-document under; `gold` retrieves nothing. Decides whose stop counts (an agent's alone) and that the evidence
-of every method is read by the reader that ships; that a question for which a language model writes no set has
-no row of that method; that quotes of all documents are looked for before anything is embedded; and that a
-question with a quote that isn't there, or stands twice, is left out and told about.
+The result is one row per question and method. A document is read, cut and embedded once for all its questions
+and methods, and leaves memory before the next. All methods search the chunks of the checkpoint that the app
+would open it under; `gold` takes the chunks that hold the quotes. Only agents may stop by themselves, and the
+reader that ships answers for every method. Quotes of all documents are looked for before anything is
+embedded: a question whose quote is missing or stands twice is left out and reported. A question for which a
+language model writes no set has no row of that method.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ class _Evaluation:
         }
         rows: list[DocumentRow] = []
         for part in batches(questions, BATCH):
-            done = {one.name: self._run(one, part, reader) for one in contestants}
+            done = {contestant.name: self._run(contestant, part, reader) for contestant in contestants}
             gold = self._gold_rows(part, places, relevant, reader) if GOLD in ran else []
             for i, question in enumerate(part):
                 spans = places[question.id]
@@ -210,18 +210,18 @@ class _Evaluation:
         return Contestant(name, LlmEvidenceSet(self._llm, plain), plain, own)
 
     def _run(
-        self, one: Contestant, questions: Sequence[DocumentQuestion], reader: Reader
+        self, contestant: Contestant, questions: Sequence[DocumentQuestion], reader: Reader
     ) -> list[tuple[Trace, EvidenceAnswer] | None]:
         """None for a question that a language model wrote no set for."""
-        corpus = self._corpus(one.encoder)
-        episodes = [Episode(question.question, corpus, one.config) for question in questions]
-        if isinstance(one.retriever, LlmEvidenceSet):
+        corpus = self._corpus(contestant.encoder)
+        episodes = [Episode(question.question, corpus, contestant.config) for question in questions]
+        if isinstance(contestant.retriever, LlmEvidenceSet):
             traces = [
-                self._written(one.retriever, question.id, episode)
+                self._written(contestant.retriever, question.id, episode)
                 for question, episode in zip(questions, episodes, strict=True)
             ]
         else:
-            traces = [*retrieve_all(one.retriever, episodes)]
+            traces = [*retrieve_all(contestant.retriever, episodes)]
         ran = [
             (question, trace) for question, trace in zip(questions, traces, strict=True) if trace is not None
         ]

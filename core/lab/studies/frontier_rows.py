@@ -1,11 +1,10 @@
 """The rows of the quality-cost frontier.
 
-Questions over several documents through every method, at every size of evidence. What top-k, hybrid and
-threshold choose under a smaller bound is the beginning of what they choose under a larger one; the policy of
-RES-RAG sees its budget, but looks once, too. A Q-RAG agent goes as far as the largest size and is cut where
-its best Q falls below each threshold, as its stop rule would; a run of SPARC is cut at each depth, and its
-final evidence counts, not its own answer. Every distinct set of a question is read once, all by one reader or
-language model. Decides the settings and the questions, and that a reply which is no answer counts as an empty
+Every question goes through every method, at every size of evidence. One search serves all sizes where a
+smaller bound gives the beginning of a larger one: top-k, hybrid and threshold. RES-RAG's policy sees its
+budget and so chooses for each. A Q-RAG agent goes to the largest size and is cut where its best Q falls below
+each threshold; a run of SPARC is cut at each depth, and its final evidence counts, not its own answer. One
+reader or language model answers from every distinct set once; a reply that is no answer counts as an empty
 one.
 """
 
@@ -80,8 +79,10 @@ def frontier_questions(
     file = "train" if part == "train" else "validation"
     path = data_folder(data) / "natural" / f"{file}.jsonl.gz"
     names = dict.fromkeys(question.document for question in read_document_questions(path))
-    group = [one for one in names if kind_of(one) == NATURAL[name]]
-    questions = [replace(one, task=name) for one in document_questions(path, [group], tokenizer, data)]
+    group = [document for document in names if kind_of(document) == NATURAL[name]]
+    questions = [
+        replace(question, task=name) for question in document_questions(path, [group], tokenizer, data)
+    ]
     Random("order of natural").shuffle(questions)
     return questions[:n]
 
@@ -227,7 +228,8 @@ class Answering:
 def answering_reader(reader: Reader) -> Answering:
     """The reader that ships, or another one."""
     return Answering(
-        reader.name, lambda questions, passages: [one.text for one in reader.read_many(questions, passages)]
+        reader.name,
+        lambda questions, passages: [answer.text for answer in reader.read_many(questions, passages)],
     )
 
 

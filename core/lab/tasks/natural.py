@@ -1,9 +1,9 @@
 """Questions over whole real documents as the reader learns them.
 
-The chunks that hold their quotes, others that look like those, and where the answer stands. Answers of these
-questions are free-form: people write "two hundred feet" where the document says "a two hundred foot range".
-What is learned is the words of a quote that share most with an accepted answer (F1); a question whose quotes
-share less than WORTH_LEARNING with every answer is left out.
+Each comes with the chunks that hold its quotes and others that look like those. Answers are free-form: people
+write "two hundred feet" where the document says "a two hundred foot range". What is learned are the words of
+a quote that share most with an accepted answer (F1); a question whose quotes share less than WORTH_LEARNING
+with every answer is left out.
 """
 
 from __future__ import annotations
