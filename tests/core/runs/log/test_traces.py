@@ -1,6 +1,4 @@
-"""Runs as traces: what spans say, what a receiver gets over HTTP, and what a run costs where there is none;
-SPARC runs as graphs.
-"""
+"""Runs as traces: what spans say, what a receiver gets over HTTP, and what a run costs where there is none."""
 
 from __future__ import annotations
 
@@ -15,7 +13,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-import networkx
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
@@ -328,51 +325,3 @@ def test_a_receiver_that_refuses_is_one_sentence(log: ExperimentLog) -> None:
     logged(log)
     with pytest.raises(LogError, match=r"at http://127.0.0.1:9/v1/traces did not take run .*refused"):
         send_runs(log, None, Receiver.at("http://127.0.0.1:9"))
-
-
-def graph_of(log: ExperimentLog, record: RunRecord, target: Path) -> Any:
-    return networkx.read_graphml(export_runs(log, [record.run_id], "graphml", target))
-
-
-def test_a_sparc_run_is_a_graph_that_networkx_reads(log: ExperimentLog, tmp_path: Path) -> None:
-    record = logged_sparc(log)
-    graph = graph_of(log, record, tmp_path / "run.graphml")
-    kinds = {name: node["kind"] for name, node in graph.nodes(data=True)}
-    assert sorted(name for name, kind in kinds.items() if kind == "branch") == [
-        "branch 1.1",
-        "branch 1.2",
-        "branch 2.1",
-        "branch 2.2",
-    ]
-    assert {name for name, kind in kinds.items() if kind == "chunk"} == {
-        f"chunk {i}" for i in (3, 9, 12, 17, 30, 31)
-    }
-    assert graph.nodes["chunk 17"] == {
-        "kind": "chunk",
-        "text": "Chunk 17 tells of Anna.",
-        "document": "Handbook",
-        "start": 425,
-        "end": 450,
-    }
-    assert graph.edges["branch 2.1", "chunk 30"] == {"kind": "finds", "rank": 2, "score": 0.5}
-    assert networkx.has_path(graph, "question", "answer")
-    assert set(graph.predecessors("answer")) == {"branch 2.1", "chunk 17"}
-    assert set(graph.predecessors("branch 2.2")) == {"note 1"}
-    assert graph.edges["branch 1.2", "note 1"]["kind"] == "chosen"
-
-
-def test_a_graph_takes_any_text(log: ExperimentLog, tmp_path: Path) -> None:
-    record = make_record(method="sparc")
-    log.start(record, [DOCUMENT], [chunk_table()])
-    trace = fold_sparc(story(question="a <b> & \x00 \x0b \uffff 語\n", n_chunks=N_CHUNKS))
-    log_sparc_end(log, record.run_id, trace, None, "complete")
-    graph = graph_of(log, record, tmp_path / "run.graphml")
-    assert graph.nodes["question"]["text"].split() == ["a", "<b>", "&", "語"]
-
-
-def test_what_has_no_branches_has_no_graph(log: ExperimentLog, tmp_path: Path) -> None:
-    sparc, plain = logged_sparc(log), logged(log)
-    with pytest.raises(LogError, match="no SPARC run"):
-        export_runs(log, [plain.run_id], "graphml", tmp_path)
-    with pytest.raises(LogError, match="with its texts"):
-        export_runs(log, [sparc.run_id], "graphml", tmp_path, include_text=False)
