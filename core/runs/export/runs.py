@@ -18,7 +18,6 @@ from core.runs.export.page import run_page
 from core.runs.log.atomic import write_whole
 from core.runs.log.otlp import json_line
 from core.runs.log.queries import RunReader
-from core.runs.log.spans import spans_of
 from core.runs.log.transfer import TABLES, ended_ids, is_one_question, whole_runs, write_table
 from core.runs.log.wire import FinishedRun, run_lines
 
@@ -54,7 +53,7 @@ def export_runs(
             file = target if target.suffix and not target.is_dir() else target / f"runs{LINES[format]}"
             file.parent.mkdir(parents=True, exist_ok=True)
             runs = whole_runs(log, ids, include_text, owner)
-            write_whole(file, _json_lines(runs) if format == "json" else map(json_line, map(spans_of, runs)))
+            write_whole(file, _json_lines(runs) if format == "json" else map(json_line, runs))
             return file
         if format == "html":
             return _write_pages(log, ids, target, include_text, owner)

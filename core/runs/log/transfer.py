@@ -20,7 +20,6 @@ from core.runs.log.database import Connection, literal, storable
 from core.runs.log.otlp import Receiver
 from core.runs.log.queries import MINE, VISIBLE, RunReader
 from core.runs.log.records import now
-from core.runs.log.spans import spans_of
 from core.runs.log.wire import FinishedRun, read_runs
 
 TABLES = {
@@ -139,7 +138,7 @@ def send_runs(
     """
     ids = ended_ids(log, run_ids, None)
     for run in whole_runs(log, ids, include_text, None):
-        receiver.send(spans_of(run))
+        receiver.send(run)
     return len(ids)
 
 

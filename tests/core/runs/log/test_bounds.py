@@ -27,8 +27,7 @@ from core.runs.log import (
 )
 from core.runs.log.bounds import BEFORE, EARLIEST, MAX_MILLISECONDS
 from core.runs.log.inbox import inbox_of
-from core.runs.log.otlp import message
-from core.runs.log.spans import spans_of
+from core.runs.log.otlp import json_line
 from core.runs.log.transfer import finished_run
 from core.runs.log.wire import MAX_EVENTS
 from tests.conftest import CAMPAIGN
@@ -75,7 +74,7 @@ def numbers(value: Any) -> Iterator[tuple[Any, Any]]:
 
 def leaves_again(log: ExperimentLog, run_id: str, folder: Path) -> None:
     export_runs(log, [run_id], "csv", folder)
-    message(spans_of(finished_run(log, run_id, None))).SerializeToString()
+    json_line(finished_run(log, run_id, None))
     json.dumps(log.get(run_id).to_json(), allow_nan=False)
 
 

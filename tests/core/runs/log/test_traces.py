@@ -38,6 +38,8 @@ class Collector(ThreadingHTTPServer):
     def __init__(self) -> None:
         self.got: list[tuple[str, dict[str, str], ExportTraceServiceRequest]] = []
         self.status = 200
+        self.busy = 0
+        """How many requests get status 503 first."""
         self.answers = threading.Event()
         self.answers.set()
         super().__init__(("127.0.0.1", 0), _Handler)
@@ -65,7 +67,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.got.append(
             (self.path, {name.lower(): value for name, value in self.headers.items()}, request)
         )
-        self.send_response(self.server.status)
+        self.send_response(503 if self.server.busy else self.server.status)
+        self.server.busy = max(0, self.server.busy - 1)
         self.end_headers()
 
     def log_message(self, *_: Any) -> None:
@@ -166,8 +169,9 @@ def test_a_run_that_failed_is_an_error_and_says_why(log: ExperimentLog) -> None:
     record = make_record()
     log.start(record, [DOCUMENT])
     log.finish(record.run_id, "failed", "the disk is full")
-    [span] = spans_of(finished_run(log, record.run_id, None)).spans
-    assert (span.failure, span.start, span.end) == ("failed: the disk is full", span.start, span.start)
+    [span] = spans_of(finished_run(log, record.run_id, None))
+    assert span.status.description == "failed: the disk is full"
+    assert span.start_time == span.end_time
 
 
 def test_sparc_is_a_chain_a_round_and_a_retriever_a_branch(log: ExperimentLog, tmp_path: Path) -> None:
@@ -263,6 +267,7 @@ def test_a_receiver_that_is_gone_or_slow_costs_a_run_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(otlp, "CLOSING_WAIT", 60.0)
+    monkeypatch.setattr(otlp, "TIMEOUT", 0.5)
     collector.status = 503
     collector.answers.clear()
     log.sender = Sender(Receiver.at(collector.address), wait=0.0)
@@ -274,7 +279,7 @@ def test_a_receiver_that_is_gone_or_slow_costs_a_run_nothing(
     log.sender.close()
     assert len(collector.got) == 3
     warnings = [one.getMessage() for one in caplog.records if one.levelno == logging.WARNING]
-    assert len(warnings) == 1, "a failure is told once, until the receiver is back"
+    assert len(warnings) == 1, "a failure is told once, in spite of tries, until the receiver is back"
     assert warnings[0].startswith(f"the receiver of traces at {collector.address}/v1/traces did not take run")
     assert "status 503" in warnings[0]
 
@@ -309,19 +314,41 @@ def test_without_the_variable_nothing_is_sent(path: Path, monkeypatch: pytest.Mo
         assert log.sender is None
 
 
-@pytest.mark.parametrize("address", ["localhost:6006", "ftp://host", "http://", "file:///etc/passwd"])
+@pytest.mark.parametrize(
+    "address", ["localhost:6006", "ftp://host", "http://", "file:///etc/passwd", "http://me:key@host"]
+)
 def test_an_address_that_is_none_is_said_at_once(
     address: str, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(ENDPOINT_VARIABLE, address)
     with pytest.raises(BadRequest, match="must begin with http://"):
         open_log(path)
-    with pytest.raises(BadRequest, match="name=value pairs"):
-        Receiver.at("http://host", "novalue")
+    for headers in ("novalue", "authorization=Bearer%20key%0A"):
+        with pytest.raises(BadRequest, match="name=value pairs"):
+            Receiver.at("http://host", headers)
     assert Receiver.at("https://host/custom/path?a=1").address == "https://host/custom/path?a=1"
 
 
-def test_a_receiver_that_refuses_is_one_sentence(log: ExperimentLog) -> None:
+def test_a_run_that_is_not_taken_is_one_sentence(
+    log: ExperimentLog,
+    collector: Collector,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     logged(log)
-    with pytest.raises(LogError, match=r"at http://127.0.0.1:9/v1/traces did not take run .*refused"):
+    for status in (302, 400):
+        collector.status = status
+        with pytest.raises(LogError, match=rf"/v1/traces did not take run .*status {status}") as caught:
+            send_runs(log, None, Receiver.at(f"{collector.address}?key=canary", "x=canary"))
+        assert "canary" not in str(caught.value)
+    monkeypatch.setattr(otlp, "TIMEOUT", 0.5)
+    with pytest.raises(LogError, match=r"did not take run .*no answer"):
         send_runs(log, None, Receiver.at("http://127.0.0.1:9"))
+    assert not caplog.records
+
+
+def test_a_receiver_that_is_busy_is_asked_again(log: ExperimentLog, collector: Collector) -> None:
+    collector.busy = 1
+    logged(log)
+    assert send_runs(log, None, Receiver.at(collector.address)) == 1
+    assert len(collector.got) == 2
