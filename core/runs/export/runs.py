@@ -18,8 +18,9 @@ from core.runs.export.page import run_page
 from core.runs.log.atomic import write_whole
 from core.runs.log.otlp import json_line
 from core.runs.log.queries import RunReader
+from core.runs.log.records import LoggedRun
 from core.runs.log.transfer import TABLES, ended_ids, is_one_question, whole_runs, write_table
-from core.runs.log.wire import FinishedRun, run_lines
+from core.runs.log.wire import run_lines
 
 ExportFormat = Literal["json", "csv", "parquet", "html", "openinference"]
 FORMATS: tuple[ExportFormat, ...] = get_args(ExportFormat)
@@ -99,7 +100,7 @@ def _write_pages(
     return target
 
 
-def _json_lines(runs: Iterator[FinishedRun]) -> Iterator[str]:
+def _json_lines(runs: Iterator[LoggedRun]) -> Iterator[str]:
     texts_written: set[str] = set()
     for run in runs:
         yield from run_lines(run, texts_written)

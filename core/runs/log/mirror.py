@@ -1,10 +1,9 @@
 """Whole logs on their way to a copy and back.
 
-Files of runs with their owners, tables of all runs, and what a copy was given before. Decides what a copy is:
-every run that has ended, whoever owns it. Only whoever runs the program may make one or take one in, so it is
-no part of what visitors can reach; `export_runs` and `import_runs` are, and know no owners but the caller.
-The log remembers which runs a copy was given: one of these that is gone from the log was deleted and must go
-from the copy, any other was put there by somebody else.
+Files of runs with their owners, tables of all runs, and what a copy was given before. A copy has every run that
+has ended, whoever owns it. Only whoever runs the program may make one or take one in: visitors' exports and
+imports know no owner but the caller. The log remembers which runs a copy was given: one of these that is gone
+from the log was deleted and must go from the copy, any other was put there by somebody else.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from core.base.errors import LogError
 from core.runs.log.database import Connection, literal
 from core.runs.log.queries import RunReader
 from core.runs.log.store import ExperimentLog
-from core.runs.log.transfer import TABLES, finished_run, import_file
+from core.runs.log.transfer import TABLES, finished_run, import_runs
 from core.runs.log.wire import check_lines, run_lines
 
 SHARD_BYTES = 8 << 20
@@ -89,7 +88,7 @@ def take_in_shard(
     runs of the file read. Raises MalformedRuns, and takes in nothing, when the file is not as it should be.
     """
     before = {run.run_id for run in ended_runs(log)}
-    n_new = import_file(log, path, keep_owner=True)
+    n_new = import_runs(log, path, keep_owner=True)
     for run in ended_runs(log):
         if run.run_id in before:
             continue

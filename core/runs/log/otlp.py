@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
 from core.base.errors import BadRequest, LogError
+from core.runs.log.records import LoggedRun
 from core.runs.log.spans import spans_of
-from core.runs.log.wire import FinishedRun
 
 ENDPOINT_VARIABLE, HEADERS_VARIABLE = "QRAG_OTLP_ENDPOINT", "QRAG_OTLP_HEADERS"
 PATH = "/v1/traces"
@@ -70,7 +70,7 @@ class Receiver:
         address = environ.get(ENDPOINT_VARIABLE, "").strip()
         return cls.at(address, environ.get(HEADERS_VARIABLE, "")) if address else None
 
-    def send(self, run: FinishedRun) -> None:
+    def send(self, run: LoggedRun) -> None:
         """Tries for TIMEOUT seconds. Raises LogError when the receiver doesn't take the run."""
         import requests  # with the next half a second: most processes never send
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -99,13 +99,13 @@ class Sender:
 
     def __init__(self, receiver: Receiver, wait: float = ANSWER_WAIT) -> None:
         self._receiver, self._wait = receiver, wait
-        self._waiting: queue.Queue[tuple[float, Callable[[], FinishedRun]] | None] = queue.Queue(MAX_WAITING)
+        self._waiting: queue.Queue[tuple[float, Callable[[], LoggedRun]] | None] = queue.Queue(MAX_WAITING)
         self._closing = threading.Event()
         self._failing = False
         self._thread = threading.Thread(target=self._work, name="traces", daemon=True)
         self._thread.start()
 
-    def offer(self, run: Callable[[], FinishedRun]) -> None:
+    def offer(self, run: Callable[[], LoggedRun]) -> None:
         """A run that has ended, read when sent; returns at once. `run` raises LogError to stay out."""
         try:
             self._waiting.put_nowait((time.monotonic() + self._wait, run))
@@ -145,7 +145,7 @@ class Sender:
         self._failing = True
 
 
-def json_line(run: FinishedRun) -> str:
+def json_line(run: LoggedRun) -> str:
     """What is sent, in OTLP's JSON, in which ids are hex digits, as collectors read it from files."""
     from google.protobuf.json_format import MessageToDict
     from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans

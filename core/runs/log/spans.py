@@ -19,7 +19,7 @@ from core.methods.sparc.trace import SparcBranch, SparcRound, SparcTrace
 from core.runs.log.branches import readable_branches
 from core.runs.log.database import storable
 from core.runs.log.places import borders_of, place_of
-from core.runs.log.wire import FinishedRun
+from core.runs.log.records import LoggedRun
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
@@ -37,7 +37,7 @@ _ROOT = "run"
 Attributes = dict[str, str | float]
 
 
-def spans_of(run: FinishedRun) -> list[ReadableSpan]:
+def spans_of(run: LoggedRun) -> list[ReadableSpan]:
     """The spans of a run, that of the whole run first. One without its texts has spans without texts."""
     trace = readable_branches(run)
     start = int(run.created_at.timestamp() * 1_000_000) * 1_000
@@ -48,7 +48,7 @@ def spans_of(run: FinishedRun) -> list[ReadableSpan]:
 
 
 def _span(
-    run: FinishedRun, name: str, parent: str | None, start: int, end: int, attributes: Attributes
+    run: LoggedRun, name: str, parent: str | None, start: int, end: int, attributes: Attributes
 ) -> ReadableSpan:
     """Times in nanoseconds since 1970. parent: its name; None for the whole run."""
     from opentelemetry.sdk.resources import Resource
@@ -79,7 +79,7 @@ def _span(
     )
 
 
-def _run_facts(run: FinishedRun, trace: SparcTrace | None) -> dict[str, Any]:
+def _run_facts(run: LoggedRun, trace: SparcTrace | None) -> dict[str, Any]:
     """What decided how the run went, and how it ended."""
     record, stop = run.record, None if trace is None else trace.stopped
     ended = run.events[-1] if run.events else None
@@ -98,7 +98,7 @@ def _run_facts(run: FinishedRun, trace: SparcTrace | None) -> dict[str, Any]:
     }
 
 
-def _outcome(run: FinishedRun) -> str:
+def _outcome(run: LoggedRun) -> str:
     """The answer; where none was read, the chunks that were kept."""
     answer = run.details.get("answer", {}).get("text")
     if isinstance(answer, str) and answer.strip():
@@ -110,7 +110,7 @@ def _outcome(run: FinishedRun) -> str:
     return "\n\n".join(step.text for step in kept if step.text)
 
 
-def _steps(run: FinishedRun, start: int) -> Iterator[ReadableSpan]:
+def _steps(run: LoggedRun, start: int) -> Iterator[ReadableSpan]:
     before: list[int] = []
     borders = borders_of(run.documents, run.record.n_chunks)
     for step in run.events:
@@ -132,7 +132,7 @@ def _steps(run: FinishedRun, start: int) -> Iterator[ReadableSpan]:
         start = end
 
 
-def _rounds(run: FinishedRun, trace: SparcTrace, start: int) -> Iterator[ReadableSpan]:
+def _rounds(run: LoggedRun, trace: SparcTrace, start: int) -> Iterator[ReadableSpan]:
     borders = borders_of(run.documents, run.record.n_chunks)
     question = run.record.query
     for turn in trace.rounds:
@@ -179,7 +179,7 @@ def _chain(query: str, outcome: str) -> Attributes:
     return {_KIND: "CHAIN", **_text(_INPUT, query), **_text(_OUTPUT, outcome)}
 
 
-def _retriever(run: FinishedRun, query: str, hits: Sequence[Hit], borders: Sequence[int]) -> Attributes:
+def _retriever(run: LoggedRun, query: str, hits: Sequence[Hit], borders: Sequence[int]) -> Attributes:
     support = (run.record.label or {}).get("support")
     attributes: Attributes = {_KIND: "RETRIEVER", **_text(_INPUT, query)}
     for i, hit in enumerate(hits):
@@ -192,7 +192,7 @@ def _retriever(run: FinishedRun, query: str, hits: Sequence[Hit], borders: Seque
     return attributes | _text(_OUTPUT, "\n\n".join(hit.text for hit in hits if hit.text))
 
 
-def _place_facts(run: FinishedRun, chunk_id: int, borders: Sequence[int]) -> dict[str, Any]:
+def _place_facts(run: LoggedRun, chunk_id: int, borders: Sequence[int]) -> dict[str, Any]:
     place = place_of(chunk_id, run.documents, borders)
     if place is None:
         return {}

@@ -29,9 +29,17 @@ from core.runs.log.migrations import migrate
 from core.runs.log.otlp import Receiver, Sender
 from core.runs.log.protocol import RunLog
 from core.runs.log.queries import RunReader
-from core.runs.log.records import DetailName, FinalStatus, RunRecord, detail_json, logged_documents, now
-from core.runs.log.transfer import finished_run, import_file
-from core.runs.log.wire import FinishedRun, MalformedRuns
+from core.runs.log.records import (
+    DetailName,
+    FinalStatus,
+    LoggedRun,
+    RunRecord,
+    detail_json,
+    logged_documents,
+    now,
+)
+from core.runs.log.transfer import finished_run, import_runs
+from core.runs.log.wire import MalformedRuns
 from core.runs.log.writer import QueuedWork, Writer
 
 T = TypeVar("T")
@@ -218,7 +226,7 @@ class ExperimentLog(RunReader):
                 fresh.unlink(missing_ok=True)
         return target
 
-    def insert_finished(self, run: FinishedRun) -> bool:
+    def insert_finished(self, run: LoggedRun) -> bool:
         """Takes in a whole run in one transaction, and waits; False, unchanged, when its id is taken."""
         return bool(self._writer.call(lambda con: statements.insert_finished(con, run)))
 
@@ -241,7 +249,7 @@ class ExperimentLog(RunReader):
     def _take_in(self, path: Path) -> int:
         try:
             count = (
-                import_file(self, path, keep_owner=True) if path.suffix == ".jsonl" else take_in(self, path)
+                import_runs(self, path, keep_owner=True) if path.suffix == ".jsonl" else take_in(self, path)
             )
         except (MalformedRuns, RunNotFound) as error:  # or another's training
             _logger.warning("set aside as %s.rejected: %s", path, error)
