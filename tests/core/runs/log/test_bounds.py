@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.core.base.rows import make_row
 
 from core.base.config import MAX_SEED
 from core.runs.export.runs import export_runs
@@ -31,6 +30,7 @@ from core.runs.log.otlp import json_line
 from core.runs.log.transfer import finished_run
 from core.runs.log.wire import MAX_EVENTS
 from tests.conftest import CAMPAIGN
+from tests.core.lab.evaluate.rows import make_row
 from tests.core.runs.log.recording import log_run, make_record
 
 Lines = list[dict[str, Any]]
