@@ -12,13 +12,9 @@ from core.runs.log.measurements import (
     Evaluation,
     EvaluationEntry,
     Training,
-    TrainingEntry,
-    delete_measurement,
     list_evaluations,
-    list_trainings,
     new_evaluation,
     read_evaluation,
-    read_training,
 )
 from core.runs.log.otlp import Receiver
 from core.runs.log.protocol import RunLog
@@ -58,18 +54,14 @@ __all__ = [
     "RunRecord",
     "RunRow",
     "Training",
-    "TrainingEntry",
     "default_log_path",
-    "delete_measurement",
     "expire",
     "import_runs",
     "list_evaluations",
-    "list_trainings",
     "new_evaluation",
     "new_run_id",
     "open_log",
     "open_reader",
     "read_evaluation",
-    "read_training",
     "send_runs",
 ]

@@ -15,7 +15,7 @@ import shutil
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 import duckdb
 
@@ -47,14 +47,6 @@ _SETTINGS = {
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
 }
-
-
-class WritableLog(Protocol):
-    """The log, owned by this process."""
-
-    def write(self, work: Callable[[Connection], T]) -> T:
-        """`work` in a transaction."""
-        ...
 
 
 class Database:

@@ -73,6 +73,10 @@ class RunReader(ABC):
     def read(self, work: Callable[[Connection], T]) -> T:
         """`work` with a cursor over the log."""
 
+    def rows(self, statement: str, values: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
+        """What a statement brings, by the names of its columns."""
+        return self.read(lambda con: rows_by_name(con.execute(statement, values)))
+
     def get(self, run_id: str, owner: str | None = None) -> LoggedRun:
         """The run with its events. Raises RunNotFound unless it is the reader's own or shared."""
         return self.read(lambda con: _fetch_run(con, storable(run_id), owner))
@@ -123,12 +127,19 @@ class RunReader(ABC):
 
     def facets(self, owner: str | None = None) -> RunFacets:
         """The methods and checkpoints of the reader's own runs."""
-        return self.read(lambda con: _facets(con, owner))
+        pairs = self.rows(f"SELECT DISTINCT method, checkpoint FROM runs WHERE {MINE}", {"owner": owner})
+        methods, checkpoints = ({pair[name] for pair in pairs} for name in ("method", "checkpoint"))
+        return RunFacets(tuple(sorted(methods)), tuple(sorted(checkpoints)))
 
     def curves(self, run_ids: Sequence[str], owner: str | None = None) -> dict[str, RunCurve]:
         """Q along runs, without that of all chunks; ids that the reader may not open are left out."""
-        ids = [storable(run_id) for run_id in run_ids]
-        return self.read(lambda con: _curves(con, ids, owner))
+        rows = self.rows(
+            f"""SELECT run_id, any_value((event->>'$.q_value')::DOUBLE) FILTER (kind = 'stopped') AS refused,
+                list((event->>'$.q_value')::DOUBLE ORDER BY position) FILTER (kind = 'step_taken') AS chosen
+            FROM events JOIN runs USING (run_id) WHERE {VISIBLE} AND list_contains($ids::VARCHAR[], run_id) GROUP BY run_id""",
+            {"owner": owner, "ids": [storable(run_id) for run_id in run_ids]},
+        )
+        return {row["run_id"]: RunCurve(tuple(row["chosen"] or ()), row["refused"]) for row in rows}
 
 
 def _parameter(value: Parameter) -> Parameter:
@@ -180,25 +191,6 @@ def _reliable_text(detail: str | None) -> str | None:
     if not isinstance(answer, dict) or not isinstance(answer.get("text"), str):
         return None
     return answer["text"] if answer.get("reliable", True) else ""
-
-
-def _facets(con: Connection, owner: str | None) -> RunFacets:
-    pairs = con.execute(
-        f"SELECT DISTINCT method, checkpoint FROM runs WHERE {MINE}", {"owner": owner}
-    ).fetchall()
-    return RunFacets(
-        tuple(sorted({method for method, _ in pairs})), tuple(sorted({checkpoint for _, checkpoint in pairs}))
-    )
-
-
-def _curves(con: Connection, run_ids: list[str], owner: str | None) -> dict[str, RunCurve]:
-    rows = con.execute(
-        f"""SELECT run_id, list((event->>'$.q_value')::DOUBLE ORDER BY position) FILTER (kind = 'step_taken'),
-                any_value((event->>'$.q_value')::DOUBLE) FILTER (kind = 'stopped')
-            FROM events JOIN runs USING (run_id) WHERE {VISIBLE} AND list_contains($ids::VARCHAR[], run_id) GROUP BY run_id""",
-        {"owner": owner, "ids": run_ids},
-    ).fetchall()
-    return {run_id: RunCurve(tuple(chosen or ()), refused) for run_id, chosen, refused in rows}
 
 
 def _fetch_run(con: Connection, run_id: str, owner: str | None) -> LoggedRun:

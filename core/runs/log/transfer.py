@@ -80,36 +80,28 @@ def is_one_question(log: RunReader, run_ids: Sequence[str], owner: str | None) -
         SELECT DISTINCT query, n_chunks, chunking::VARCHAR,
             (SELECT to_json(list(sha256 ORDER BY position))::VARCHAR FROM run_documents d WHERE d.run_id = r.run_id)
         FROM runs r WHERE {VISIBLE} AND list_contains($ids::VARCHAR[], run_id)"""
-    values = {"owner": owner, "ids": [storable(run_id) for run_id in run_ids]}
-    return len(log.read(lambda con: con.execute(sql, values).fetchall())) == 1
+    return len(log.rows(sql, {"owner": owner, "ids": [storable(run_id) for run_id in run_ids]})) == 1
 
 
 def ended_ids(log: RunReader, run_ids: Sequence[str] | None, owner: str | None) -> list[str]:
     """Of the runs named, or of all that are `owner`'s, newest first. Raises RunNotFound, LogError."""
-    if run_ids is None:
-        return log.read(lambda con: _ids(con, f"{MINE} AND status <> 'running'", {"owner": owner}))
-    parameters = {"owner": owner, "ids": [storable(run_id) for run_id in run_ids]}
-    ids = log.read(lambda con: _ids(con, f"{VISIBLE} AND list_contains($ids::VARCHAR[], run_id)", parameters))
-    missing = set(run_ids) - set(ids)
+    where, values = f"{MINE} AND status <> 'running'", dict[str, Any](owner=owner)
+    if run_ids is not None:
+        where = f"{VISIBLE} AND list_contains($ids::VARCHAR[], run_id)"
+        values["ids"] = [storable(run_id) for run_id in run_ids]
+    status = {
+        row["run_id"]: row["status"]
+        for row in log.rows(
+            f"SELECT run_id, status FROM runs WHERE {where} ORDER BY created_at DESC, run_id", values
+        )
+    }
+    missing = {*(run_ids or ())} - status.keys()
     if missing:
         raise RunNotFound(f"there is no run {min(missing)[:64]!r} that you may open; check the id")
-    running = log.read(
-        lambda con: _ids(
-            con, f"{VISIBLE} AND list_contains($ids::VARCHAR[], run_id) AND status = 'running'", parameters
-        )
-    )
+    running = [run_id for run_id in status if status[run_id] == "running"]
     if running:
         raise LogError(f"run {running[0]} is still going on; export it when it has ended")
-    return ids
-
-
-def _ids(con: Connection, where: str, values: dict[str, Any]) -> list[str]:
-    return [
-        run_id
-        for (run_id,) in con.execute(
-            f"SELECT run_id FROM runs WHERE {where} ORDER BY created_at DESC, run_id", values
-        ).fetchall()
-    ]
+    return list(status)
 
 
 def send_runs(
