@@ -16,12 +16,10 @@ from core.runs.log.measurements import (
     new_evaluation,
     read_evaluation,
 )
-from core.runs.log.otlp import Receiver
 from core.runs.log.protocol import RunLog
 from core.runs.log.queries import RunReader
-from core.runs.log.reader import LogReader, open_reader
+from core.runs.log.reader import open_reader
 from core.runs.log.records import (
-    DetailName,
     FinalStatus,
     LoggedDocument,
     LoggedRun,
@@ -36,18 +34,15 @@ from core.runs.log.transfer import import_runs, send_runs
 from core.runs.log.wire import MalformedRuns
 
 __all__ = [
-    "DetailName",
     "Evaluation",
     "EvaluationEntry",
     "ExperimentLog",
     "FinalStatus",
     "InboxLog",
     "LogOwned",
-    "LogReader",
     "LoggedDocument",
     "LoggedRun",
     "MalformedRuns",
-    "Receiver",
     "RunLog",
     "RunPage",
     "RunReader",

@@ -158,7 +158,9 @@ class Database:
         beside = {"temp_directory": f"{self.path}.tmp"}
         connection = duckdb.connect(":memory:", config=_SETTINGS | beside)
         try:
-            connection.execute(attach_statement(self.path, CATALOG, read_only=self._read_only))
+            # small row groups keep checkpoints short, see migrations
+            mode = "READ_ONLY" if self._read_only else "ROW_GROUP_SIZE 2048"
+            connection.execute(f"ATTACH {literal(str(self.path))} AS {CATALOG} (TYPE duckdb, {mode})")
             connection.execute(f"USE {CATALOG}")
             self._check_whole(connection)
         except (duckdb.Error, LogError) as error:
@@ -205,14 +207,6 @@ class Database:
             self._idle.wait_for(lambda: self._readers == 0)
             self._connection.close()
             self._connection = self._connect()
-
-
-def attach_statement(path: Path, name: str, *, read_only: bool = False) -> str:
-    """SQL that attaches a file of this log's layout; small row groups keep checkpoints short (migrations)."""
-    return (
-        f"ATTACH {literal(str(path))} AS {name} (TYPE duckdb,"
-        f" {'READ_ONLY' if read_only else 'ROW_GROUP_SIZE 2048'})"
-    )
 
 
 def explain(error: Exception, path: Path) -> LogError:

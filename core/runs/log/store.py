@@ -1,7 +1,6 @@
 """`ExperimentLog`: the log as its one owner process sees it.
 
-Decides the order of things: what is recorded, shared or deleted goes through one queue, and reads wait for
-what was queued before them.
+What is recorded, shared or deleted goes through one queue, and reads wait for what was queued before them.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from core.base.types import ChunkTable, Document
 from core.runs.log import statements
 from core.runs.log.database import Connection, Database, explain
 from core.runs.log.inbox import InboxLog, inbox_of
-from core.runs.log.lock import LogOwned, lock_as_owner, unlock
+from core.runs.log.lock import LogOwned, lock_as_owner
 from core.runs.log.measurements import PATTERNS, Evaluation, Training, insert, take_in
 from core.runs.log.migrations import migrate
 from core.runs.log.otlp import Receiver, Sender
@@ -102,7 +101,7 @@ class ExperimentLog(RunReader):
                 database.close(tidy=False)
                 raise error if isinstance(error, LogError) else explain(error, path) from error
         except BaseException:
-            unlock(lock)
+            os.close(lock)
             raise
         return cls(path, database, lock)
 
@@ -113,7 +112,7 @@ class ExperimentLog(RunReader):
         self._writer.close()
         if self._lock >= 0:
             self._database.close()
-            unlock(self._lock)
+            os.close(self._lock)
             self._lock = -1
 
     @property
@@ -216,7 +215,7 @@ class ExperimentLog(RunReader):
         """
         target, fresh = snapshot_of(self.path), Path(f"{self.path}.snapshot.tmp")
         with self._snapshot:
-            self._writer.between(lambda: self._database.checkpoint_if_due(force=True))
+            self._writer.fold()
             try:
                 self._database.copy_to(fresh)
                 os.replace(fresh, target)
