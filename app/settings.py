@@ -1,8 +1,8 @@
 """How the app was started.
 
-Address, mode, log, checkpoint, who may sign in. Flags win over environment, environment over defaults.
-Decides when public mode is on, and that passwords come from the environment alone: flags are seen by everyone
-on the machine. `app.start` reads the settings and acts on them.
+Address, mode, log, checkpoint, who may sign in. Flags win over environment, environment over defaults;
+passwords come from the environment alone, since flags are seen by everyone on the machine. `app.start` reads
+the settings and acts on them.
 """
 
 from __future__ import annotations

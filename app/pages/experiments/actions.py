@@ -1,9 +1,8 @@
 """The log for the page.
 
-Finding runs, what is drawn of several, making one again, sharing, deleting, exports, imports, and a person's
-own SQL. Decides what a file to download is (one file, an archive where a format has several), how much goes
-through the page at once, and that SQL is for local mode. Whose runs are whose is decided in `core.runs.log`:
-every call passes the visitor.
+Finding runs, what is drawn of several, making one again, sharing, deleting, exports (an archive where a
+format has several files), imports, and in local mode a person's own SQL. Whose runs are whose is decided in
+`core.runs.log`: every call passes the visitor.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The log as trees of plain data for the page.
 
-Pure functions, one per panel (see components.tree). Decides wording, which columns a list of runs can have,
-and what sharing and deleting say before they are done.
+Pure functions, one per panel (see components.tree).
 """
 
 from __future__ import annotations

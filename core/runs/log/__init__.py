@@ -1,9 +1,9 @@
 """The experiment log.
 
 One DuckDB file, one owner process, every run with the Q-values of all chunks. `open_log` to record runs,
-`open_reader` to look at them from another process, `core.runs.export` and `import_runs` to move them; evaluations
-and trainings come and go whole (`keep`). Callers pass an owner and nothing else: who may see what is decided
-here, in SQL.
+`open_reader` to look at them from another process, `core.runs.export` and `import_runs` to move them;
+evaluations and trainings come and go whole (`keep`). Callers pass an owner and nothing else: who may see
+what is decided here, in SQL.
 """
 
 from core.runs.log.inbox import InboxLog

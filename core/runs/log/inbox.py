@@ -1,8 +1,8 @@
 """The inbox.
 
-Where a process leaves its finished runs when another one owns the log. A run enters whole or not at all: it is
-kept in memory while it goes and written when it ends, so a killed process leaves nothing half done. The owner
-takes the files in with `ExperimentLog.import_inbox`.
+Where a process leaves its finished runs when another one owns the log. A run enters whole or not at all: it
+is kept in memory while it goes and written when it ends, so a killed process leaves nothing half done. The
+owner takes the files in with `ExperimentLog.import_inbox`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Questions that a reader marked.
 
-Which passages belong to the answer and which don't, one document each. Only its owner reads, changes and deletes
-a question. A mark is a place in the document's text, so that it stays where it is however the document is cut.
+Which passages belong to the answer and which don't, one document each. Only its owner reads, changes and
+deletes a question. A mark is a place in the document's text, so that it stays where it is however the
+document is cut.
 """
 
 from __future__ import annotations
@@ -117,8 +118,8 @@ def relabel_run(log: ExperimentLog, run_id: str, label: dict[str, Any] | None, o
 def logged_document(log: RunReader, sha256: str, owner: str | None) -> LoggedDocument | None:
     """A document that a run of `owner`'s searched, with its text; None where there is none any more."""
     runs = log.rows(
-        f"SELECT run_id FROM runs JOIN run_documents USING (run_id) WHERE sha256 = $sha256 AND {MINE} ORDER BY"
-        " created_at DESC LIMIT 1",
+        f"SELECT run_id FROM runs JOIN run_documents USING (run_id) WHERE sha256 = $sha256 AND {MINE}"
+        " ORDER BY created_at DESC LIMIT 1",
         {"sha256": storable(sha256), "owner": owner},
     )
     documents = log.documents(runs[0]["run_id"], owner) if runs else ()

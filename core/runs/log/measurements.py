@@ -1,8 +1,8 @@
 """Evaluations and trainings in the log.
 
-Rows and progress events, written whole. Logging the same training again adds the events that are missing, so its
-caller needs no memory of what is there; an evaluation is written once, and read by its owner. When another
-process owns the log, they wait in its inbox. Numbers that follow from rows are not kept.
+Rows and progress events, written whole. Logging the same training again adds the events that are missing,
+so its caller needs no memory of what is there; an evaluation is written once, and read by its owner. When
+another process owns the log, they wait in its inbox. Numbers that follow from rows are not kept.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ together, so with whole blobs in the rows both grew with the log: after 960 step
 checkpoint and up to a second to read a run, against 0.1 s and 0.02 s in parts; and damage to the file costs
 the runs within 8 MB of it.
 
-Each migration runs once, in one transaction with the row that records it, so a log is never between two versions.
-Migrations are append-only: a released one is never edited.
+Each migration runs once, in one transaction with the row that records it, so a log is never between two
+versions. Migrations are append-only: a released one is never edited.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Whole logs on their way to a copy and back.
 
-Files of runs with their owners, tables of all runs, and what a copy was given before. A copy has every run that
-has ended, whoever owns it. Only whoever runs the program may make one or take one in: visitors' exports and
-imports know no owner but the caller. The log remembers which runs a copy was given: one of these that is gone
-from the log was deleted and must go from the copy, any other was put there by somebody else.
+Files of runs with their owners, tables of all runs, and what a copy was given before. A copy has every run
+that has ended, whoever owns it. Only whoever runs the program may make one or take one in: visitors'
+exports and imports know no owner but the caller. The log remembers which runs a copy was given: one of
+these that is gone from the log was deleted and must go from the copy, any other was put there by somebody
+else.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Runs on their way to a receiver of OpenTelemetry traces.
 
-`Sender` sends each run of one's own some seconds after its end, from a thread of its own: a receiver that is slow,
-gone or wrong costs a run nothing, and is told of in one sentence of the process's log. Off unless
-QRAG_OTLP_ENDPOINT names a receiver. Runs of visitors are never sent by themselves. The exporter also reads its own
-variables (OTEL_EXPORTER_OTLP_HEADERS, OTEL_EXPORTER_OTLP_CERTIFICATE).
+`Sender` sends each run of one's own some seconds after its end, from a thread of its own: a receiver that
+is slow, gone or wrong costs a run nothing, and is told of in one sentence of the process's log. Off unless
+QRAG_OTLP_ENDPOINT names a receiver. Runs of visitors are never sent by themselves. The exporter also reads
+its own variables (OTEL_EXPORTER_OTLP_HEADERS, OTEL_EXPORTER_OTLP_CERTIFICATE).
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ class Receiver:
 
     @classmethod
     def at(cls, address: str, headers: str = "") -> Receiver:
-        """headers: `name=value,name=value`, percent-encoded, as OTEL_EXPORTER_OTLP_HEADERS. Raises BadRequest."""
+        """headers: `name=value,name=value`, percent-encoded. Raises BadRequest."""
         parts = urlsplit(address.strip())
         if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
             raise BadRequest(
-                f"address {address.rpartition('@')[2][:80]!r} of the receiver of traces must begin with http:// or"
-                " https:// and name a host, for example http://127.0.0.1:6006; keys and passwords belong into"
-                f" {HEADERS_VARIABLE}"
+                f"address {address.rpartition('@')[2][:80]!r} of the receiver of traces must begin with http://"
+                " or https:// and name a host, for example http://127.0.0.1:6006; what it knows you by belongs"
+                f" into {HEADERS_VARIABLE}"
             )
         pairs = [pair.partition("=") for pair in headers.split(",") if pair.strip()]
         named = {unquote(name.strip()): unquote(value.strip()) for name, _, value in pairs}

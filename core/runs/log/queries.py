@@ -212,8 +212,8 @@ def _fetch_run(con: Connection, run_id: str, owner: str | None) -> LoggedRun:
     for name in ("config", "chunking", "label"):
         values[name] = values[name] and json.loads(values[name])
     documents = con.execute(
-        "SELECT title, sha256, kind FROM run_documents JOIN documents USING (sha256) WHERE run_id = ? ORDER BY"
-        " position",
+        "SELECT title, sha256, kind FROM run_documents JOIN documents USING (sha256) WHERE run_id = ?"
+        " ORDER BY position",
         [run_id],
     ).fetchall()
     children = con.execute(

@@ -22,8 +22,8 @@ from core.base.types import ChunkTable, Document, DocumentKind
 FinalStatus = Literal["complete", "cancelled", "failed"]
 Status = Literal["running", "complete", "cancelled", "failed"]
 DetailName = Literal["answer", "cited", "sparc", "set"]
-"""What may lie beside a run's steps: what was answered from them, the trace of a SPARC run, and the action of a
-set of RES-RAG with the JSON-LD of its documents."""
+"""What may lie beside a run's steps: what was answered from them, the trace of a SPARC run, and the action of
+a set of RES-RAG with the JSON-LD of its documents."""
 
 MAX_PAGE = 1000
 """Most runs one search returns."""
@@ -164,8 +164,8 @@ class LoggedRun:
             config = EpisodeConfig.from_json(record.config)
         except (TypeError, ValueError) as error:
             raise LogError(
-                f"the configuration of run {record.run_id} does not fit this program ({error}); open it with the"
-                " version that made it"
+                f"the configuration of run {record.run_id} does not fit this program ({error}); open it with"
+                " the version that made it"
             ) from error
         started = RunStarted(record.query, record.method, record.checkpoint, record.n_chunks, config)
         return fold([started, *self.events])
@@ -181,8 +181,8 @@ class LoggedRun:
         return tuple(document.title for document in self.documents)
 
     def without_text(self) -> LoggedRun:
-        """The run without document text, text of chunks, chunk tables, which hold headings, and details, which
-        quote; titles and the question stay.
+        """The run without document text, text of chunks, chunk tables, which hold headings, and details,
+        which quote; titles and the question stay.
         """
         documents = tuple(replace(document, text=None, table=None) for document in self.documents)
         events = tuple(

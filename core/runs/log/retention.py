@@ -1,8 +1,8 @@
 """Deleting what visitors left behind.
 
-Their runs and evaluations of long ago, and the documents that nobody refers to any more. Age counts from a run's
-end, or from its beginning while nobody ended it; sharing doesn't lengthen it. What has no owner was made in
-local mode and stays for good. The caller says what is too old.
+Their runs and evaluations of long ago, and the documents that nobody refers to any more. Age counts from a
+run's end, or from its beginning while nobody ended it; sharing doesn't lengthen it. What has no owner was
+made in local mode and stays for good. The caller says what is too old.
 """
 
 from __future__ import annotations

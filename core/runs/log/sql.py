@@ -1,7 +1,7 @@
 """A person's own SQL over the log.
 
-Asked of a snapshot, in a child process (`sql_worker`) that can touch nothing else, within bounds of time, memory
-and length. For local mode only: a snapshot holds everybody's runs, and no SQL is filtered by owner.
+Asked of a snapshot, in a child process (`sql_worker`) that can touch nothing else, within bounds of time,
+memory and length. For local mode only: a snapshot holds everybody's runs, and no SQL is filtered by owner.
 """
 
 from __future__ import annotations

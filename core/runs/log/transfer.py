@@ -56,8 +56,8 @@ def import_runs(
     keep_owner: bool = False,
     admit: Callable[[LoggedRun], None] = lambda _: None,
 ) -> int:
-    """Take in the runs of an exported JSON file as `owner`'s, or with `keep_owner` those of an inbox or a copy as
-    their own owners'; how many were new. A run whose id is taken is left as it stands.
+    """Take in the runs of an exported JSON file as `owner`'s, or with `keep_owner` those of an inbox or a copy
+    as their own owners'; how many were new. A run whose id is taken is left as it stands.
 
     The whole file is checked, and each run shown to `admit`, which may raise, before the first enters. Raises
     MalformedRuns when anything in it is not as it should be.
@@ -111,8 +111,8 @@ def send_runs(
     *,
     include_text: bool = True,
 ) -> int:
-    """Send runs that have ended to a receiver of traces; returns how many. Raises LogError at the first that it
-    doesn't take.
+    """Send runs that have ended to a receiver of traces; returns how many. Raises LogError at the first that
+    it doesn't take.
     """
     ids = ended_ids(log, run_ids, None)
     for run in whole_runs(log, ids, include_text, None):

@@ -1,10 +1,10 @@
 """Finished runs as lines of JSON.
 
 What exports, imports and the inbox are made of. A run is a `run` line, a `document` line for each text that
-no earlier run of the file brought, its `event` and `detail` lines and an `end` line; arrays are base64 of the
-log's own blobs, so nothing is lost. Whoever wrote a file is not trusted: every line has a bound, every field
-a type, numbers and dates have bounds (`core.runs.log.bounds`), fields that don't exist are refused, texts must
-fit their hashes, and nothing is unpickled.
+no earlier run of the file brought, its `event` and `detail` lines and an `end` line; arrays are base64 of
+the log's own blobs, so nothing is lost. Whoever wrote a file is not trusted: every line has a bound, every
+field a type, numbers and dates have bounds (`core.runs.log.bounds`), fields that don't exist are refused,
+texts must fit their hashes, and nothing is unpickled.
 """
 
 from __future__ import annotations

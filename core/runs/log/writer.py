@@ -1,9 +1,9 @@
 """The one thread that writes.
 
-Takes what is queued, commits it, and survives what fails. A transaction has everything that waits when it begins,
-so an idle log commits a step at once and a busy one many together. A work item that fails breaks its own run
-only: later events of that run are dropped, its end is recorded as failed with the reason, and the next `flush`
-raises it.
+Takes what is queued, commits it, and survives what fails. A transaction has everything that waits when it
+begins, so an idle log commits a step at once and a busy one many together. A work item that fails breaks
+its own run only: later events of that run are dropped, its end is recorded as failed with the reason, and
+the next `flush` raises it.
 """
 
 from __future__ import annotations
