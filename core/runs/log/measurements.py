@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 from pydantic import AwareDatetime, ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as checked_dataclass
@@ -144,33 +144,16 @@ def take_in(log: ExperimentLog, path: Path) -> bool:
 
 _MEASUREMENT: TypeAdapter[Evaluation | Training] = TypeAdapter(Evaluation | Training)
 
-_COLUMNS = {
-    "id": "VARCHAR",
-    "task": "VARCHAR",
-    "split": "VARCHAR",
-    "length": "BIGINT",
-    "chunk_tokens": "BIGINT",
-    "seed": "BIGINT",
-    "n_chunks": "BIGINT",
-    "support": ["BIGINT"],
-    "method": "VARCHAR",
-    "checkpoint": "VARCHAR",
-    "fingerprint": "VARCHAR",
-    "trained_on": "VARCHAR",
-    "step_budget": "INTEGER",
-    "stop_threshold": "DOUBLE",
-    "temperature": "DOUBLE",
-    "beam_width": "INTEGER",
-    "top_k_actions": "INTEGER",
-    "chosen": ["BIGINT"],
-    "q_values": ["DOUBLE"],
-    "best_q": ["DOUBLE"],
-    "tokens": ["BIGINT"],
-    "kept": ["BIGINT"],
-    "answer_em": "DOUBLE",
-    "answer_f1": "DOUBLE",
-    "milliseconds": "DOUBLE",
-}
+
+def _sql_type(hint: Any) -> Any:
+    """Of a field of a row, None being left out, as `from_json` wants it."""
+    parts = get_args(hint)
+    if get_origin(hint) is tuple:
+        return [_sql_type(parts[0])]
+    return _sql_type(parts[0]) if parts else {str: "VARCHAR", int: "BIGINT", float: "DOUBLE"}[hint]
+
+
+_COLUMNS = {name: _sql_type(hint) for name, hint in get_type_hints(EpisodeRow).items()}
 """Of a row, as DuckDB unpacks them from JSON; one insert a row would take a second for 900."""
 _ROW_COLUMNS = ", ".join(_COLUMNS)
 _INSERT_ROWS = f"""

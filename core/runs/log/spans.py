@@ -12,7 +12,6 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from core.base.events import StepTaken
 from core.methods.sparc.events import Hit
 from core.methods.sparc.naming import STRATEGY_NAMES, branch_name
 from core.methods.sparc.trace import SparcBranch, SparcRound, SparcTrace
@@ -81,19 +80,17 @@ def _span(
 
 def _run_facts(run: LoggedRun, trace: SparcTrace | None) -> dict[str, Any]:
     """What decided how the run went, and how it ended."""
-    record, stop = run.record, None if trace is None else trace.stopped
-    ended = run.events[-1] if run.events else None
-    reason = stop.reason if stop else None if ended is None or isinstance(ended, StepTaken) else ended.reason
+    record, stopped = run.record, (trace and trace.stopped) or run.trace.stopped
     return {
         "method": record.method,
         "checkpoint": record.checkpoint,
         "checkpoint_fingerprint": record.checkpoint_fingerprint,
-        "documents": [document.title for document in run.documents],
+        "documents": list(run.titles),
         "n_chunks": record.n_chunks,
         "config": record.config,
         "label": record.label,
-        "stop_reason": reason,
-        "taken_back": [] if ended is None or isinstance(ended, StepTaken) else list(ended.taken_back),
+        "stop_reason": stopped and stopped.reason,
+        "taken_back": list(run.trace.taken_back),
         "parent_run_id": record.parent_run_id,
     }
 
@@ -103,19 +100,14 @@ def _outcome(run: LoggedRun) -> str:
     answer = run.details.get("answer", {}).get("text")
     if isinstance(answer, str) and answer.strip():
         return answer
-    taken_back = [] if not run.events or isinstance(run.events[-1], StepTaken) else run.events[-1].taken_back
-    kept = (
-        event for event in run.events if isinstance(event, StepTaken) and event.chunk_id not in taken_back
-    )
+    kept = (step for step in run.trace.steps if step.chunk_id not in run.trace.taken_back)
     return "\n\n".join(step.text for step in kept if step.text)
 
 
 def _steps(run: LoggedRun, start: int) -> Iterator[ReadableSpan]:
     before: list[int] = []
     borders = borders_of(run.documents, run.record.n_chunks)
-    for step in run.events:
-        if not isinstance(step, StepTaken):
-            continue
+    for step in run.trace.steps:
         end = start + int(step.milliseconds * _NANOSECONDS)
         metadata = {
             "step": step.step,

@@ -24,7 +24,7 @@ from core.base.config import ChunkConfig, EpisodeConfig
 from core.base.errors import LogError
 from core.base.events import StepScores, StepTaken, Stopped, event_from_json, event_to_json
 from core.base.types import CHUNK_TYPES, Document, DocumentKind
-from core.runs.log.blobs import MAX_CHUNKS, decode_foreign_table, decode_scores, encode_scores, encode_table
+from core.runs.log.blobs import MAX_CHUNKS, decode_scores, decode_table, encode_scores, encode_table
 from core.runs.log.bounds import check_bounds
 from core.runs.log.records import (
     DetailName,
@@ -322,7 +322,7 @@ def _document(reference: _DocumentRef, text: str | None, n_chunks: int, brought:
         raise MalformedRuns(f"the text of document {reference.title[:80]!r} does not fit its hash")
     table = None
     if reference.table is not None:
-        table = decode_foreign_table(_bytes(reference.table), min(n_chunks, MAX_TABLE_CHUNKS))
+        table = decode_table(_bytes(reference.table), min(n_chunks, MAX_TABLE_CHUNKS))
     withheld = reference.withheld or reference.sha256 not in brought
     return LoggedDocument(reference.title, reference.sha256, reference.kind, text, table, withheld)
 
