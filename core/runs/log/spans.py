@@ -80,7 +80,7 @@ def _span(
 
 def _run_facts(run: LoggedRun, trace: SparcTrace | None) -> dict[str, Any]:
     """What decided how the run went, and how it ended."""
-    record, stopped = run.record, (trace and trace.stopped) or run.trace.stopped
+    record, stopped = run.record, trace.stopped if trace and trace.stopped else run.trace.stopped
     return {
         "method": record.method,
         "checkpoint": record.checkpoint,

@@ -151,7 +151,7 @@ class ExperimentLog(RunReader):
         when it is too long or too late.
         """
         text = detail_json(name, value)
-        self._writer.call(lambda con: statements.attach_detail(con, run_id, name, text, owner))
+        self.write(lambda con: statements.attach_detail(con, run_id, name, text, owner))
 
     def finish(self, run_id: str, status: FinalStatus, message: str | None = None) -> None:
         """End a run; returns at once. A run of which something could not be written ends as failed."""
@@ -189,16 +189,15 @@ class ExperimentLog(RunReader):
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """`work` in a transaction behind what was queued; its result, or what it raised. Raises LogError."""
-        result: T = self._writer.call(work)
-        return result
+        return self._writer.call(work)
 
     def share(self, run_id: str, owner: str | None) -> None:
         """Lets anyone with its id open the run, its documents and numbers. Raises RunNotFound."""
-        self._writer.call(lambda con: statements.share_run(con, run_id, owner))
+        self.write(lambda con: statements.share_run(con, run_id, owner))
 
     def delete(self, run_id: str, owner: str | None) -> None:
         """Removes a run of `owner`, and the snapshot. Raises RunNotFound unless it is `owner`'s."""
-        self._writer.call(lambda con: statements.delete_run(con, run_id, owner))
+        self.write(lambda con: statements.delete_run(con, run_id, owner))
         self.drop_snapshot()
 
     def drop_snapshot(self) -> None:
@@ -227,7 +226,7 @@ class ExperimentLog(RunReader):
 
     def insert_finished(self, run: LoggedRun) -> bool:
         """Takes in a whole run in one transaction, and waits; False, unchanged, when its id is taken."""
-        return bool(self._writer.call(lambda con: statements.insert_finished(con, run)))
+        return self.write(lambda con: statements.insert_finished(con, run))
 
     def import_inbox(self) -> int:
         """Take in what other processes left in the inbox: runs, evaluations, trainings; how many were new.

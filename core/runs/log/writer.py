@@ -14,10 +14,12 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from core.base.errors import LogError
 from core.runs.log.database import Connection, Database, explain
+
+T = TypeVar("T")
 
 QUEUE_ITEMS = 256
 """Most work items that wait; beyond it `submit` waits too, so that a slow disk can't fill the memory."""
@@ -60,9 +62,9 @@ class Writer:
                 raise LogError("the experiment log is closed; open it again to log runs")
             self._queue.put(work)
 
-    def call(self, apply: Callable[[Connection], Any]) -> Any:
+    def call(self, apply: Callable[[Connection], T]) -> T:
         """Queue work and wait; its result, or what it raised."""
-        future: Future[Any] = Future()
+        future: Future[T] = Future()
         self.submit(QueuedWork(apply, future=future))
         return future.result()
 
