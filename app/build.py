@@ -154,7 +154,7 @@ def serve(blocks: gr.Blocks, services: Services) -> None:
             enable_monitoring=False,
             # its tools call the app without a password
             mcp_server=find_spec("mcp") is not None and not settings.users,
-            app_kwargs=endpoints.server_options(settings, services),
+            app_kwargs=endpoints.server_options(settings),
             # Gradio would allow it by itself, had `app.doors` not moved uploads into folders of their own
             allowed_paths=[get_upload_folder()],
             prevent_thread_lock=True,

@@ -27,12 +27,11 @@ from app.wiped import wipe_variable
 from core.base.home import home, make_folder
 from core.lab.tasks.samples import list_samples
 from core.llm import KEY_VARIABLE
-from core.runs.log.push import TOKEN_VARIABLE
 
 
 def start(settings: Settings) -> None:
     """Serves until stopped. Raises UserError for settings that can't work."""
-    for secret in (USERS_VARIABLE, KEY_VARIABLE, TOKEN_VARIABLE):
+    for secret in (USERS_VARIABLE, KEY_VARIABLE):
         wipe_variable(secret)  # processes that read strangers' files must not inherit passwords
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
     # a terminated app closes its log in order, as after Ctrl-C

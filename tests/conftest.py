@@ -165,7 +165,6 @@ def pytest_configure(config: pytest.Config) -> None:
         "QRAG_LLM_MODEL",
         "QRAG_LLM_KEY",
         "QRAG_LLM_ALLOW",
-        "QRAG_PUSH_TOKEN",
         "QRAG_DATA",
     ):
         os.environ.pop(name, None)

@@ -22,13 +22,11 @@ from gradio.utils import get_upload_folder
 from pydantic import ConfigDict, ValidationError, validate_call
 
 from app.calls.operations import Operations
-from app.calls.push import PushDoor
 from app.doors import Doors
 from app.front_door import Addresses, OwnPages, without_cors
 from app.gradio_internals.scripts import LeanScripts
 from app.services.explorer import RUNS_AT_ONCE
 from app.services.settings import Settings
-from app.services.shared import Services
 from core.base.errors import Cancelled, UserError
 
 _logger = logging.getLogger(__name__)
@@ -107,18 +105,13 @@ async def refuse_call(request: Any, error: Exception) -> ORJSONResponse:
     )
 
 
-def server_options(settings: Settings, services: Services | None = None) -> dict[str, Any]:
-    """What the server under Gradio is made with; new for each, since Gradio adds to it. `services`: of an app
-    that takes pushed runs where it has a token.
-    """
-    token = settings.push_token
-    pushes: list[Any] = [] if services is None or token is None else [(PushDoor, (services, token), {})]
+def server_options(settings: Settings) -> dict[str, Any]:
+    """What the server under Gradio is made with; new for each, since Gradio adds to it."""
     return {
         "exception_handlers": {KeyError: refuse_call, TypeError: refuse_call},
         "middleware": [
             (OwnPages, (Addresses.of(settings),), {}),
             (LeanScripts, (), {}),
-            *pushes,
             (Doors, (Path(get_upload_folder()),), {}),
         ],
         "lifespan": without_cors,

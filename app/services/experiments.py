@@ -1,7 +1,8 @@
 """The log for the page.
 
-Finding runs, what is drawn of several, making one again, sharing, deleting, exports, imports, and a person's
-own SQL. Whose runs are whose is decided in `core.runs.log`: every call passes the visitor.
+Finding runs, what is drawn of several, making one again, sharing, deleting, exports (an archive where a
+format has several files), imports, and in local mode a person's own SQL. Whose runs are whose is decided in
+`core.runs.log`: every call passes the visitor.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from core.methods.sparc.naming import decided_by_rules
 from core.methods.sparc.retriever import SPARC
 from core.runs.again.replay import Replay, replay_run, replay_sparc
 from core.runs.again.snippets import Source, command_of, of_export, python_of
-from core.runs.export.runs import FILES, LINES, ExportFormat, export_runs, is_comparison
+from core.runs.export.runs import LINES, ExportFormat, export_runs, is_comparison
 from core.runs.log import LoggedDocument, LoggedRun, MalformedRuns, RunPage, RunRow, import_runs
 from core.runs.log.branches import sparc_trace_of
 from core.runs.log.records import MAX_PAGE, RunCurve, RunFacets
@@ -167,8 +168,8 @@ class Experiments:
         together = form == "html" and is_comparison(log, run_ids, owner)
         name = f"run-{run_ids[0][:8]}" if len(run_ids) == 1 else f"runs-{len(run_ids)}"
         name = f"comparison-{run_ids[0][:8]}" if together else name
-        one_file = together or form in LINES or (form in FILES and len(run_ids) == 1)
-        target = folder / (f"{name}{(LINES | FILES)[form]}" if one_file else name)
+        one_file = together or form in LINES or (form == "html" and len(run_ids) == 1)
+        target = folder / (f"{name}{LINES.get(form, '.html')}" if one_file else name)
         files = export_runs(log, run_ids, form, target, include_text=with_text, owner=owner)
         return files if one_file else Path(shutil.make_archive(f"{target}-{form}", "zip", files))
 

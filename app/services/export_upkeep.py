@@ -1,15 +1,14 @@
 """The log's copy on the hub, kept while the app runs.
 
-What a Space has instead of a disk that lasts. It is taken in before the first visitor comes, as far as that
-is quick, then looked at every few minutes and written when the log or the copy has changed, and once more
-when the app closes. Whatever fails is one line in the app's log, and is tried again at the next look.
+What a Space has instead of a disk that lasts. The copy is taken in before the first visitor comes, as far as
+that is quick, then looked at every few minutes and written when the log or the copy has changed, and once
+more when the app closes. Whatever fails is one line in the app's log, and is tried again at the next look.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable
 
 from core.base.errors import UserError
 from core.runs.hub.client import check_repository, connect
@@ -36,13 +35,13 @@ class ExportUpkeep:
     """A thread that keeps log and copy the same. Begin it with `begin`."""
 
     def __init__(self, log: ExperimentLog, copy: LogCopy, pause: float = PAUSE) -> None:
-        """pause: seconds between looks."""
         self._log = log
         self._copy = copy
         self._pause = pause
         self._same: tuple[frozenset[EndedRun], str | None] | None = None
         """Runs of the log, and commit of the copy, when the two were last found or made the same."""
-        self._notices: set[str] = set()
+        self._told: set[str] = set()
+        """Of damaged files, once each."""
         self._restored = threading.Event()
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._work, name="export-upkeep", daemon=True)
@@ -91,17 +90,14 @@ class ExportUpkeep:
         if self._same == (self._runs(), commit):
             return
         if commit is not None:
-            self._tell(self._copy.pull(self._log).damaged)
+            damaged = {*self._copy.pull(self._log).damaged}
+            for sentence in sorted(damaged - self._told):
+                _logger.warning("%s", sentence)
+            self._told |= damaged
         runs = self._runs()
         if runs or commit is not None:
             self._copy.push(self._log)
         self._same = (runs, self._copy.commit())
-
-    def _tell(self, sentences: Iterable[str]) -> None:
-        for sentence in sentences:
-            if sentence not in self._notices:
-                self._notices.add(sentence)
-                _logger.warning("%s", sentence)
 
     def _runs(self) -> frozenset[EndedRun]:
         return frozenset(ended_runs(self._log))

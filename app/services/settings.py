@@ -1,7 +1,8 @@
 """How the app was started.
 
-Address, mode, log, checkpoint, who may sign in. Flags win over environment, environment over defaults. Flags
-are seen by everyone on the machine. `app.start` reads the settings and acts on them.
+Address, mode, log, checkpoint, who may sign in. Flags win over environment, environment over defaults;
+passwords come from the environment alone, since flags are seen by everyone on the machine. `app.start` reads
+the settings and acts on them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from pydantic import SecretStr
 
 from core.base.errors import BadRequest
 from core.llm import KEY_VARIABLE
-from core.runs.log.push import token_of
 
 USERS_VARIABLE = "QRAG_USERS"
 """Who may sign in, as `name:password` separated by spaces; without it, nobody has to."""
@@ -58,8 +58,6 @@ class Settings:
     llm_key: SecretStr | None = None
     llm_allow: str = ""
     """In public mode, the addresses whose hosts visitors may ask, between blanks; empty: none."""
-    push_token: SecretStr | None = None
-    """What other machines sign runs with that they push into this app's log; None: none may."""
     export_repository: str | None = None
     """Data set on the hub, OWNER/NAME, that holds a copy of the log; None keeps the log here alone."""
 
@@ -71,9 +69,9 @@ class Settings:
     def from_args(cls, args: Sequence[str], environ: Mapping[str, str] = os.environ) -> Settings:
         """Reads flags, GRADIO_SERVER_NAME, GRADIO_SERVER_PORT, SPACE_ID, OAUTH_CLIENT_ID (a Space has it when
         its front matter asks), QRAG_USERS, SPACE_HOST, QRAG_ALLOW_HOST, QRAG_LLM_URL, QRAG_LLM_MODEL,
-        QRAG_LLM_KEY, QRAG_LLM_ALLOW, QRAG_PUSH_TOKEN and QRAG_EXPORT_REPO.
+        QRAG_LLM_KEY, QRAG_LLM_ALLOW and QRAG_EXPORT_REPO.
 
-        Raises BadRequest for a port, a host, a token or a list of users that is none. An unknown flag ends
+        Raises BadRequest for a port, a host or a list of users that is none. An unknown flag ends
         the process with exit status 2, as argparse does.
         """
         flags = _parser().parse_args(args)
@@ -94,7 +92,6 @@ class Settings:
             llm_model=environ.get("QRAG_LLM_MODEL") or None,
             llm_key=SecretStr(environ[KEY_VARIABLE]) if environ.get(KEY_VARIABLE) else None,
             llm_allow=environ.get("QRAG_LLM_ALLOW", ""),
-            push_token=token_of(environ),
             export_repository=environ.get("QRAG_EXPORT_REPO") or None,
         )
 

@@ -25,7 +25,6 @@ from core.runs.hub.export import LogCopy
 from core.runs.log.inbox import inbox_of
 from core.runs.log.lock import LogOwned
 from core.runs.log.otlp import HEADERS_VARIABLE, Receiver
-from core.runs.log.push import TOKEN_VARIABLE, PushTarget, push_runs
 from core.runs.log.reader import LogReader, open_reader
 from core.runs.log.records import RunRow, Status, moment, new_run_id
 from core.runs.log.store import ExperimentLog, default_log_path
@@ -49,7 +48,7 @@ def add_flags(runs: argparse.ArgumentParser) -> None:
         "--to",
         type=Path,
         metavar="PATH",
-        help="a folder, or for json, openinference and the page or graph of one run also a file; an .html"
+        help="a folder, or for json, openinference and the page of one run also a file; an .html"
         " file takes several runs of one question, side by side",
     )
     where.add_argument(
@@ -115,18 +114,12 @@ def _add_list_parser(commands: Any) -> None:
 
 def _add_copy_commands(runs: Any) -> None:
     """`runs push` and `runs pull`."""
-    push = runs.add_parser(
-        "push", help="bring an app's log up to this one, or a data set on the hub, that with owners and all"
-    )
-    where = push.add_mutually_exclusive_group(required=True)
-    where.add_argument(
-        "url",
-        nargs="?",
-        metavar="URL",
-        help=f"of an app that takes runs; what it knows you by is ${TOKEN_VARIABLE} there and here",
-    )
-    where.add_argument(
-        "--to", metavar="OWNER/NAME", help="the data set; it is made, and private, if it is missing"
+    push = runs.add_parser("push", help="bring a data set on the hub up to this log, with owners and all")
+    push.add_argument(
+        "--to",
+        required=True,
+        metavar="OWNER/NAME",
+        help="the data set; it is made, and private, if it is missing",
     )
     push.set_defaults(func=push_command)
     pull = runs.add_parser("pull", help="take in the runs that push put into a data set")
@@ -231,9 +224,7 @@ def delete_command(arguments: argparse.Namespace) -> int:
 
 
 def push_command(arguments: argparse.Namespace) -> int:
-    """Prints how many runs were new there. Exit status 1 when an app did not take one."""
-    if arguments.url is not None:
-        return _push_to_app(arguments)
+    """Prints how many runs were new there."""
     copy = LogCopy(connect(), check_repository(arguments.to))
     with ExperimentLog.open(arguments.log or default_log_path()) as log:
         pushed = copy.push(log)
@@ -243,17 +234,6 @@ def push_command(arguments: argparse.Namespace) -> int:
         json.dumps({"pushed": pushed.n_new, "removed": pushed.n_removed}) if arguments.json else pushed.n_new
     )
     return 0
-
-
-def _push_to_app(arguments: argparse.Namespace) -> int:
-    target = PushTarget.at(arguments.url)
-    with _reader(arguments) as reader:
-        pushed = push_runs(reader, target)
-    for sentence in pushed.refused:
-        say(sentence)
-    counts = {"pushed": pushed.n_new, "there": pushed.n_there, "refused": len(pushed.refused)}
-    _print_json(counts) if arguments.json else print(pushed.n_new)
-    return 1 if pushed.refused else 0
 
 
 def pull_command(arguments: argparse.Namespace) -> int:

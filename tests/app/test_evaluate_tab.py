@@ -15,7 +15,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from playwright.sync_api import Page, expect
-from tests.core.base.rows import make_row
 
 from app.pages.evaluate import view
 from app.services.evaluations import (
@@ -44,6 +43,7 @@ from core.runs.log import list_evaluations, read_evaluation
 from tests.app.conftest import RunningApp, StartApp, choose_files, wait_ready
 from tests.app.test_train_tab import write_questions
 from tests.conftest import OpenPage
+from tests.core.lab.evaluate.rows import make_row
 
 REFERENCE = Path(__file__).resolve().parents[1] / "data" / "reference"
 

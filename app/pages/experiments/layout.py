@@ -27,7 +27,6 @@ FORMATS: dict[str, ExportFormat] = {
     "Parquet": "parquet",
     "HTML page, to read offline": "html",
     "OpenInference, for Phoenix and its like": "openinference",
-    "GraphML, of SPARC runs": "graphml",
 }
 
 

@@ -1,4 +1,4 @@
 """Runs out of the log, as files.
 
-Lines, tables, graphs, and pages that stand alone.
+Lines, tables, and pages that stand alone.
 """

@@ -1,8 +1,8 @@
 """Several runs of one question as a page that stands alone.
 
 What the Compare tab shows of them, by the same views (core.views.draw.comparison), with a strip that shows
-the steps of any one column, and chunks to be read in their place. Above a size the later steps of all columns
-are left out of the strip.
+the steps of any one column, and chunks to be read in their place. Where room is scarce the later steps of the
+strip give way, of all columns alike.
 """
 
 from __future__ import annotations
@@ -236,6 +236,8 @@ def _about(
         )
         for name, run in zip(names, runs, strict=True)
     ]
-    pairs += [(f"SHA-256 of document {i}", [one.sha256]) for i, one in enumerate(documents, start=1)]
+    pairs += [
+        (f"SHA-256 of document {i}", [document.sha256]) for i, document in enumerate(documents, start=1)
+    ]
     rows = [part for name, facts in pairs for part in (h("dt", name), h("dd", " · ".join(facts)))]
     return about(rows, with_text)

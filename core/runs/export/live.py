@@ -1,9 +1,9 @@
 """What makes the page of a run live.
 
 Its numbers and texts packed as data, the app's own scripts and styles, and a policy that lets nothing else
-run or load. Room is given first to Q of every chunk at every look, exact up to a size and then in fewer
-digits, then to texts, those nearest to what was chosen first. Data stays data: a block of JSON that no parser
-takes for markup.
+run or load. Q of every chunk at every look comes first, exact up to a size and then in fewer digits, then
+texts as far as there is room, those nearest to what was chosen first. Data stays data: a block of JSON that
+no parser takes for markup.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """A logged run with what a page draws it from.
 
-Its ruler and its colours are drawn only where its positions are those that the log has.
+The ruler and the colours of an agent that ships are drawn only where its positions are those that the log
+has: then it is the one that ran.
 """
 
 from __future__ import annotations
@@ -164,7 +165,7 @@ def strip_data(view: LoggedView, rows: Sequence[int]) -> dict[str, Any]:
         look=min(view.look, len(rows)),
         scale=view.scale,
         threshold=config.stop_threshold if facts_of(view.run.record.method).looks_again else None,
-        chosen=[{"step": one.step, "chunk_id": one.chunk_id, "by": one.chosen_by} for one in trace.steps],
+        chosen=[{"step": step.step, "chunk_id": step.chunk_id, "by": step.chosen_by} for step in trace.steps],
         gold=view.support,
         missed=missed_support(trace, view.support),
         forbidden=config.forbidden,

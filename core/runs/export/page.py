@@ -3,8 +3,8 @@
 An HTML file for any browser, also one without a network, drawn from the log. Its story, steps, evidence and
 SPARC's rounds are those of the app's pages (core.views.draw), and so are the strip and what draws it
 (core.runs.export.live). It loads nothing and runs one script, its own; whatever came from documents,
-questions and labels stays text; text of documents is in it only when asked for: without, chunks are numbers.
-Without scripts it reads as well, with the run map as a picture.
+questions and labels stays text; and text of documents is in it only when asked for: without, chunks are
+numbers. Without scripts it reads as well, with the run map as a picture.
 """
 
 from __future__ import annotations
@@ -235,8 +235,8 @@ def _branch_data(view: LoggedView, trace: SparcTrace) -> dict[str, Any]:
     finders = sparc.finders_of(trace)
     places = view.places or {
         chunk.chunk_id: ("", chunk.text)
-        for one in trace.rounds
-        for branch in one.branches
+        for turn in trace.rounds
+        for branch in turn.branches
         for chunk in branch.chunks
     }
     texts, n_texts = packed_texts(places, [*finders, *view.support], [])

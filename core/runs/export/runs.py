@@ -1,8 +1,8 @@
 """Runs out of the log, as files.
 
 JSON (lines, lossless), CSV and Parquet (a table of runs and a table of steps), HTML (a page a run, or one of
-several runs of one question), OpenInference (a line a run, for tools that show traces), GraphML (a graph a
-SPARC run). Only JSON carries the Q-values of all chunks and comes back in.
+several runs of one question), OpenInference (a line a run, for tools that show traces). Only JSON carries the
+Q-values of all chunks and comes back in.
 """
 
 from __future__ import annotations
@@ -16,19 +16,16 @@ from core.base.errors import LogError
 from core.runs.export.comparison_page import MAX_COLUMNS, comparison_page
 from core.runs.export.page import run_page
 from core.runs.log.atomic import write_whole
-from core.runs.log.graph import graphml_of
 from core.runs.log.otlp import json_line
 from core.runs.log.queries import RunReader
-from core.runs.log.spans import spans_of
+from core.runs.log.records import LoggedRun
 from core.runs.log.transfer import TABLES, ended_ids, is_one_question, whole_runs, write_table
-from core.runs.log.wire import FinishedRun, run_lines
+from core.runs.log.wire import run_lines
 
-ExportFormat = Literal["json", "csv", "parquet", "html", "openinference", "graphml"]
+ExportFormat = Literal["json", "csv", "parquet", "html", "openinference"]
 FORMATS: tuple[ExportFormat, ...] = get_args(ExportFormat)
 LINES: dict[str, str] = {"json": ".jsonl", "openinference": ".otlp.jsonl"}
 """Formats that are one file for all runs, and how its name ends."""
-FILES: dict[str, str] = {"html": ".html", "graphml": ".graphml"}
-"""Formats that are a file a run, and how its name ends."""
 
 
 def export_runs(
@@ -41,12 +38,12 @@ def export_runs(
     owner: str | None = None,
 ) -> Path:
     """Write runs that have ended, all of `owner`'s if `run_ids` is None, to `target`; returns the file (json,
-    openinference) or the folder (csv, parquet, html, graphml) written.
+    openinference) or the folder (csv, parquet, html) written.
 
-    `target` is a folder, which is made, or for lines and for the page or graph of one run also a file;
-    several runs of one question over the same chunks become one page where it is a file. Without text, texts
-    of documents and chunks stay behind, and headings; a graph is of nothing else, so it needs them. Raises
-    RunNotFound for an id that `owner` may not open, LogError for a run that goes on or a disk that is full.
+    `target` is a folder, which is made, or for lines and for the page of one run also a file; several runs of
+    one question over the same chunks become one page where it is a file. Without text, texts of documents and
+    chunks stay behind, and headings. Raises RunNotFound for an id that `owner` may not open, LogError for a
+    run that goes on or a disk that is full.
     """
     if format not in FORMATS:
         raise LogError(f"format={format!r} is unknown; choose one of {', '.join(FORMATS)}")
@@ -57,10 +54,10 @@ def export_runs(
             file = target if target.suffix and not target.is_dir() else target / f"runs{LINES[format]}"
             file.parent.mkdir(parents=True, exist_ok=True)
             runs = whole_runs(log, ids, include_text, owner)
-            write_whole(file, _json_lines(runs) if format == "json" else map(json_line, map(spans_of, runs)))
+            write_whole(file, _json_lines(runs) if format == "json" else map(json_line, runs))
             return file
-        if format in FILES:
-            return _write_files(log, ids, target, format, include_text, owner)
+        if format == "html":
+            return _write_pages(log, ids, target, include_text, owner)
         target.mkdir(parents=True, exist_ok=True)
         for name in TABLES:
             file = target / f"{name}.{format}"
@@ -80,20 +77,15 @@ def is_comparison(log: RunReader, run_ids: Sequence[str], owner: str | None) -> 
     return 1 < len(set(run_ids)) <= MAX_COLUMNS and is_one_question(log, run_ids, owner)
 
 
-def _write_files(
-    log: RunReader,
-    ids: Sequence[str],
-    target: Path,
-    format: ExportFormat,
-    include_text: bool,
-    owner: str | None,
+def _write_pages(
+    log: RunReader, ids: Sequence[str], target: Path, include_text: bool, owner: str | None
 ) -> Path:
-    one_file = target.suffix == FILES[format] and not target.is_dir()
-    together = one_file and format == "html" and is_comparison(log, ids, owner)
+    one_file = target.suffix == ".html" and not target.is_dir()
+    together = one_file and is_comparison(log, ids, owner)
     if one_file and len(ids) != 1 and not together:
         raise LogError(
-            f"{len(ids)} runs are as many files, and {target} is one file; name a folder, one run, or for"
-            f" html up to {MAX_COLUMNS} runs of one question over the same chunks"
+            f"{len(ids)} runs are as many files, and {target} is one file; name a folder, one run, or up to"
+            f" {MAX_COLUMNS} runs of one question over the same chunks"
         )
     (target.parent if one_file else target).mkdir(parents=True, exist_ok=True)
     if together:
@@ -102,17 +94,13 @@ def _write_files(
         write_whole(target, page.encode())
         return target
     for run_id in ids:
-        if format == "html":
-            run, documents = log.get(run_id, owner), log.documents(run_id, owner)
-            written = run_page(run, documents, with_text=include_text).encode()
-        else:
-            [whole] = whole_runs(log, [run_id], include_text, owner)
-            written = graphml_of(whole)
-        write_whole(target if one_file else target / f"run-{run_id}{FILES[format]}", written)
+        run, documents = log.get(run_id, owner), log.documents(run_id, owner)
+        page = run_page(run, documents, with_text=include_text)
+        write_whole(target if one_file else target / f"run-{run_id}.html", page.encode())
     return target
 
 
-def _json_lines(runs: Iterator[FinishedRun]) -> Iterator[str]:
+def _json_lines(runs: Iterator[LoggedRun]) -> Iterator[str]:
     texts_written: set[str] = set()
     for run in runs:
         yield from run_lines(run, texts_written)

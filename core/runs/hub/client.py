@@ -1,8 +1,7 @@
 """The hub's client, with one sentence for whatever goes wrong.
 
-Decides what may be said of a failure: its status, the hub's own words in one short line with every secret
-blotted out, and the remedy. The client's exceptions are not chained, since their texts are whatever the
-server said.
+It names the status, the hub's own words in one short line with every secret blotted out, and the remedy. The
+client's exceptions are not chained, since their texts are whatever the server said.
 """
 
 from __future__ import annotations

@@ -9,7 +9,8 @@ Each commit names the one it builds on, so two that push at once don't overwrite
 refused and tries again later.
 
 A bucket of the hub would have no history to clear, but takes files one by one, so that a push cut off
-half-way would show.
+half-way would show. `huggingface_hub.CommitScheduler` would not do: it deletes nothing, names no commit that it
+builds on, and needs the hub to be there when the app starts.
 """
 
 from __future__ import annotations
@@ -97,14 +98,6 @@ class Pulled:
 
 
 @dataclass(frozen=True)
-class _State:
-    """A data set as it stood when it was looked at."""
-
-    commit: str
-    index: _Index
-
-
-@dataclass(frozen=True)
 class _Plan:
     """What has to change so that a data set fits the log."""
 
@@ -135,31 +128,28 @@ class LogCopy:
 
     def push(self, log: ExperimentLog) -> Pushed:
         """Bring the data set, made private where it is missing, up to the log. Raises HubError, LogError."""
-        state = self._look(make=True)
-        plan = _plan(log, self.repository, state.index)
-        index = state.index
+        commit, index = self._look(make=True)
+        plan = _plan(log, self.repository, index)
         if plan.write or plan.stale or plan.shared != sorted(index.shared):
             with _scratch() as folder:
-                index = self._send(log, state, plan, folder)
+                index = self._send(log, commit, index, plan, folder)
         if index.uncleared:
             self._clear_history(index)
         return Pushed(plan.n_new, plan.n_gone)
 
     def pull(self, log: ExperimentLog) -> Pulled:
         """Takes in the data set's runs but those deleted here. Raises HubMissing, HubError, LogError."""
-        state = self._look(make=False)
+        commit, index = self._look(make=False)
         copied_ids, before = known_to_copy(log, self.repository), {run.run_id for run in ended_runs(log)}
         damaged = []
         n_new = 0
         with _scratch() as folder:
-            for name, run_ids in sorted(state.index.shards.items()):
+            for name, run_ids in sorted(index.shards.items()):
                 if copied_ids.issuperset(run_ids):
                     continue
-                path = self._download(name, state.commit, folder)
+                path = self._download(name, commit, folder)
                 try:
-                    n_new += take_in_shard(
-                        log, path, shared=set(state.index.shared), deleted=copied_ids - before
-                    )
+                    n_new += take_in_shard(log, path, shared=set(index.shared), deleted=copied_ids - before)
                 except MalformedRuns as error:
                     damaged.append(f"{name} of {self.repository} could not be taken in: {error}")
                     continue
@@ -168,7 +158,8 @@ class LogCopy:
         n_visitors = sum(run.owner is not None and run.run_id not in before for run in ended_runs(log))
         return Pulled(n_new, n_visitors, tuple(damaged))
 
-    def _look(self, *, make: bool) -> _State:
+    def _look(self, *, make: bool) -> tuple[str, _Index]:
+        """The commit at which the data set stands, and its index."""
         commit = self.commit()
         if commit is None and make:
             with self._hub.asked_to(f"make the data set {self.repository}"):
@@ -187,9 +178,9 @@ class LogCopy:
                     f"the data set {self.repository} holds files but no {_INDEX}, so it is no copy of a log;"
                     " choose another name"
                 )
-            return _State(commit, _Index())
+            return commit, _Index()
         with _scratch() as folder:
-            return _State(commit, _read_index(self._download(_INDEX, commit, folder), self.repository))
+            return commit, _read_index(self._download(_INDEX, commit, folder), self.repository)
 
     def _download(self, name: str, commit: str, folder: Path) -> Path:
         with self._hub.asked_to(f"read {name} of {self.repository}"):
@@ -199,11 +190,11 @@ class LogCopy:
                 )
             )
 
-    def _send(self, log: ExperimentLog, state: _State, plan: _Plan, folder: Path) -> _Index:
+    def _send(self, log: ExperimentLog, commit: str, index: _Index, plan: _Plan, folder: Path) -> _Index:
         """A commit a file of runs; the last also brings the tables and removes what is stale."""
-        index, commit = state.index, state.commit
         waiting: dict[str, Path] = {}
-        for path, run_ids in _shards(log, plan.write, folder):
+        runs = iter(plan.write)
+        while run_ids := write_shard(log, runs, path := folder / _new_name()):
             if waiting:
                 commit = self._commit(waiting, index, commit)
                 next(iter(waiting.values())).unlink()
@@ -287,15 +278,8 @@ def _plan(log: ExperimentLog, repository: str, index: _Index) -> _Plan:
     return _Plan(write, stale, sorted(shared), n_new=len(here - there), n_gone=len(moved & deleted))
 
 
-def _shards(log: ExperimentLog, runs: list[EndedRun], folder: Path) -> Iterator[tuple[Path, list[str]]]:
-    waiting = iter(runs)
-    while True:
-        path = folder / f"{now():%Y%m%dT%H%M%S}-{secrets.token_hex(4)}.jsonl"
-        run_ids = write_shard(log, waiting, path)
-        if not run_ids:
-            path.unlink()
-            return
-        yield path, run_ids
+def _new_name() -> str:
+    return f"{now():%Y%m%dT%H%M%S}-{secrets.token_hex(4)}.jsonl"
 
 
 def _read_index(path: Path, repository: str) -> _Index:

@@ -1,10 +1,10 @@
 """A Space that runs the app.
 
-Which files it gets, its README, and how it is made and brought up to date. Decides that a Space gets the
-program and nothing else, by an allow-list of folders and kinds of files, so that a log, a cache or a key that
-lies about is never sent. The front matter that a Space needs is written here and not into the repository's
-README, where every reader of it would have to skip it. Secrets and variables are read from the environment by
-the caller; here they are only passed on.
+Which files it gets, its README, and how it is made and brought up to date. A Space gets the program and nothing
+else, by an allow-list of folders and kinds of files, so that a log, a cache or a key that lies about is never
+sent. The front matter that a Space needs is written here and not into the repository's README, where every
+reader of it would have to skip it. Secrets and variables are read from the environment by the caller; here they
+are only passed on.
 """
 
 from __future__ import annotations

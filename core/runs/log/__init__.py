@@ -1,9 +1,9 @@
 """The experiment log.
 
 One DuckDB file, one owner process, every run with the Q-values of all chunks. `open_log` to record runs,
-`open_reader` to look at them from another process, `core.runs.export` and `import_runs` to move them; evaluations
-and trainings come and go whole (`keep`). Callers pass an owner and nothing else: who may see what is decided
-here, in SQL.
+`open_reader` to look at them from another process, `core.runs.export` and `import_runs` to move them;
+evaluations and trainings come and go whole (`keep`). Callers pass an owner and nothing else: who may see
+what is decided here, in SQL.
 """
 
 from core.runs.log.inbox import InboxLog
@@ -12,20 +12,14 @@ from core.runs.log.measurements import (
     Evaluation,
     EvaluationEntry,
     Training,
-    TrainingEntry,
-    delete_measurement,
     list_evaluations,
-    list_trainings,
     new_evaluation,
     read_evaluation,
-    read_training,
 )
-from core.runs.log.otlp import Receiver
 from core.runs.log.protocol import RunLog
 from core.runs.log.queries import RunReader
-from core.runs.log.reader import LogReader, open_reader
+from core.runs.log.reader import open_reader
 from core.runs.log.records import (
-    DetailName,
     FinalStatus,
     LoggedDocument,
     LoggedRun,
@@ -40,36 +34,29 @@ from core.runs.log.transfer import import_runs, send_runs
 from core.runs.log.wire import MalformedRuns
 
 __all__ = [
-    "DetailName",
     "Evaluation",
     "EvaluationEntry",
     "ExperimentLog",
     "FinalStatus",
     "InboxLog",
     "LogOwned",
-    "LogReader",
     "LoggedDocument",
     "LoggedRun",
     "MalformedRuns",
-    "Receiver",
     "RunLog",
     "RunPage",
     "RunReader",
     "RunRecord",
     "RunRow",
     "Training",
-    "TrainingEntry",
     "default_log_path",
-    "delete_measurement",
     "expire",
     "import_runs",
     "list_evaluations",
-    "list_trainings",
     "new_evaluation",
     "new_run_id",
     "open_log",
     "open_reader",
     "read_evaluation",
-    "read_training",
     "send_runs",
 ]

@@ -102,24 +102,18 @@ def encode_table(table: ChunkTable) -> bytes:
     return zlib.compress(data, 1)
 
 
-def decode_foreign_table(blob: bytes, max_chunks: int) -> ChunkTable:
-    """`decode_table` for one out of a file. Raises LogError also for too many chunks or too long a header."""
+def decode_table(blob: bytes, max_chunks: int | None = None) -> ChunkTable:
+    """Inverse of `encode_table`. Raises LogError when the bytes are no table; `max_chunks` is for one out of a
+    file, of which more chunks are refused, and a header too long for them.
+    """
     row_bytes = sum(np.dtype(dtype).itemsize for _, dtype in _COLUMNS)
-    header, _, data = inflate(blob, MAX_FOREIGN_HEADER_BYTES + row_bytes * max_chunks).partition(b"\n")
-    if len(header) > min(MAX_FOREIGN_HEADER_BYTES, 65_536 + 4_096 * (len(data) // row_bytes)):
+    max_bytes = MAX_TEXT_BYTES if max_chunks is None else MAX_FOREIGN_HEADER_BYTES + row_bytes * max_chunks
+    header, _, data = inflate(blob, max_bytes).partition(b"\n")
+    max_header = min(MAX_FOREIGN_HEADER_BYTES, 65_536 + 4_096 * (len(data) // row_bytes))
+    if max_chunks is not None and len(header) > max_header:
         raise LogError(
             "a chunk table is damaged (its header is too long for its chunks); export the run again"
         )
-    return _table(header, data)
-
-
-def decode_table(blob: bytes) -> ChunkTable:
-    """Inverse of `encode_table`. Raises LogError when the bytes are no table."""
-    header, _, data = inflate(blob, MAX_TEXT_BYTES).partition(b"\n")
-    return _table(header, data)
-
-
-def _table(header: bytes, data: bytes) -> ChunkTable:
     try:
         values = json.loads(header)
         check_bounds({name: values[name] for name in ("n", "n_duplicates")})

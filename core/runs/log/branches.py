@@ -9,10 +9,9 @@ from __future__ import annotations
 from core.base.errors import BadRequest, LogError
 from core.methods.sparc.trace import SparcTrace
 from core.runs.log.records import LoggedRun
-from core.runs.log.wire import FinishedRun
 
 
-def sparc_trace_of(run: LoggedRun | FinishedRun) -> SparcTrace | None:
+def sparc_trace_of(run: LoggedRun) -> SparcTrace | None:
     """The branches of a run; None where it has none, as a run of another method and one that came without
     texts. Raises LogError when they are damaged.
     """
@@ -32,7 +31,7 @@ def sparc_trace_of(run: LoggedRun | FinishedRun) -> SparcTrace | None:
     return trace
 
 
-def readable_branches(run: LoggedRun | FinishedRun) -> SparcTrace | None:
+def readable_branches(run: LoggedRun) -> SparcTrace | None:
     """The branches of a run where they can be read, for what is drawn or sent without them, too."""
     try:
         return sparc_trace_of(run)

@@ -15,7 +15,7 @@ import shutil
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 import duckdb
 
@@ -47,14 +47,6 @@ _SETTINGS = {
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
 }
-
-
-class WritableLog(Protocol):
-    """The log, owned by this process."""
-
-    def write(self, work: Callable[[Connection], T]) -> T:
-        """`work` in a transaction."""
-        ...
 
 
 class Database:
@@ -166,7 +158,9 @@ class Database:
         beside = {"temp_directory": f"{self.path}.tmp"}
         connection = duckdb.connect(":memory:", config=_SETTINGS | beside)
         try:
-            connection.execute(attach_statement(self.path, CATALOG, read_only=self._read_only))
+            # small row groups keep checkpoints short, see migrations
+            mode = "READ_ONLY" if self._read_only else "ROW_GROUP_SIZE 2048"
+            connection.execute(f"ATTACH {literal(str(self.path))} AS {CATALOG} (TYPE duckdb, {mode})")
             connection.execute(f"USE {CATALOG}")
             self._check_whole(connection)
         except (duckdb.Error, LogError) as error:
@@ -213,14 +207,6 @@ class Database:
             self._idle.wait_for(lambda: self._readers == 0)
             self._connection.close()
             self._connection = self._connect()
-
-
-def attach_statement(path: Path, name: str, *, read_only: bool = False) -> str:
-    """SQL that attaches a file of this log's layout; small row groups keep checkpoints short (migrations)."""
-    return (
-        f"ATTACH {literal(str(path))} AS {name} (TYPE duckdb,"
-        f" {'READ_ONLY' if read_only else 'ROW_GROUP_SIZE 2048'})"
-    )
 
 
 def explain(error: Exception, path: Path) -> LogError:

@@ -1,8 +1,8 @@
 """The inbox.
 
-Where a process leaves its finished runs when another one owns the log. Decides that a run enters whole or not
-at all: it is kept in memory while it goes and written when it ends, so a killed process leaves nothing half
-done. The owner takes the files in with `ExperimentLog.import_inbox`.
+Where a process leaves its finished runs when another one owns the log. A run enters whole or not at all: it
+is kept in memory while it goes and written when it ends, so a killed process leaves nothing half done. The
+owner takes the files in with `ExperimentLog.import_inbox`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,16 @@ from core.base.types import ChunkTable, Document
 from core.runs.log.atomic import write_whole
 from core.runs.log.measurements import Evaluation, Training, inbox_file
 from core.runs.log.otlp import Sender
-from core.runs.log.records import DetailName, FinalStatus, RunRecord, detail_json, logged_documents, now
-from core.runs.log.wire import FinishedRun, run_lines
+from core.runs.log.records import (
+    DetailName,
+    FinalStatus,
+    LoggedRun,
+    RunRecord,
+    detail_json,
+    logged_documents,
+    now,
+)
+from core.runs.log.wire import run_lines
 
 
 def inbox_of(path: Path) -> Path:
@@ -35,18 +43,16 @@ class InboxLog:
         self.path = Path(path).absolute()
         self.sender: Sender | None = None
         """What sends finished runs on as traces, if anything does."""
-        self._runs: dict[str, FinishedRun] = {}
+        self._runs: dict[str, LoggedRun] = {}
         self._lock = threading.Lock()
 
     def start(
         self, record: RunRecord, documents: Sequence[Document], tables: Sequence[ChunkTable] | None = None
     ) -> None:
         """Begin a run."""
-        logged, created_at = logged_documents(record, documents, tables), now()
+        logged = logged_documents(record, documents, tables)
         with self._lock:
-            self._runs[record.run_id] = FinishedRun(
-                record, logged, created_at, created_at, "failed", None, ()
-            )
+            self._runs[record.run_id] = LoggedRun(record=record, documents=logged, created_at=now())
 
     def record(self, run_id: str, event: Event) -> None:
         """Add one event with its scores."""
@@ -100,7 +106,7 @@ class InboxLog:
                 f"{name} could not be left in {folder} ({error}); make room or pass another file with --log"
             ) from error
 
-    def _run(self, run_id: str) -> FinishedRun:
+    def _run(self, run_id: str) -> LoggedRun:
         if run_id not in self._runs:
             raise RunNotFound(
                 f"run {run_id} is not being recorded: it was not started, or is finished, and a finished run"

@@ -1,8 +1,8 @@
 """Who may use the log file.
 
-One owner process that writes, or any number of short readers. Decides by flock on `<log>.lock`, held for as
-long as the log is open; the system drops it with the process, however it ends. The owner's process id stands
-in the lock file for the error message only.
+One owner process that writes, or any number of short readers, by flock on `<log>.lock`. It is held until its
+descriptor is closed; the system does that for a process that ends, however it ends. The owner's process id
+stands in the lock file for the error message only.
 """
 
 from __future__ import annotations
@@ -50,11 +50,6 @@ def lock_as_reader(path: Path) -> int | None:
         return descriptor
     os.close(descriptor)
     return None
-
-
-def unlock(descriptor: int) -> None:
-    """Let others in."""
-    os.close(descriptor)
 
 
 def _open_lock_file(path: Path) -> int:

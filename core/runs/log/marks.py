@@ -1,8 +1,8 @@
 """Questions that a reader marked.
 
-Which passages belong to the answer and which don't, one document each. Decides that a question is named by
-its reader, its document and its words, and who reads, changes and deletes it: its owner. A mark is a place in
-the document's text, so that it stays where it is however the document is cut.
+Which passages belong to the answer and which don't, one document each. Only its owner reads, changes and
+deletes a question. A mark is a place in the document's text, so that it stays where it is however the
+document is cut.
 """
 
 from __future__ import annotations
@@ -10,15 +10,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
 from core.base.errors import BadRequest, LogError
-from core.runs.log.database import Connection, WritableLog, storable
+from core.runs.log.database import Connection, storable
 from core.runs.log.queries import MINE, RunReader
 from core.runs.log.records import LoggedDocument, new_run_id, now
 from core.runs.log.statements import json_text
+
+if TYPE_CHECKING:
+    from core.runs.log.store import ExperimentLog
 
 MAX_QUESTIONS = 500
 """Of one reader."""
@@ -58,7 +61,7 @@ class MarkedQuestion:
 
     def with_mark(self, mark: Mark) -> MarkedQuestion:
         """With one mark more; the same again takes it back. Raises BadRequest for one too many."""
-        others = tuple(one for one in self.marks if (one.start, one.end) != (mark.start, mark.end))
+        others = tuple(made for made in self.marks if (made.start, made.end) != (mark.start, mark.end))
         if mark in self.marks:
             return replace(self, marks=others)
         if len(others) == MAX_MARKS:
@@ -80,15 +83,19 @@ def new_question(document: str, sha256: str, question: str) -> MarkedQuestion:
 
 def list_questions(log: RunReader, owner: str | None) -> list[MarkedQuestion]:
     """The reader's questions, newest first."""
-    return log.read(lambda con: _list(con, owner))
+    rows = log.rows(
+        f"SELECT value FROM marked_questions WHERE {MINE} ORDER BY created_at DESC, question_id",
+        {"owner": owner},
+    )
+    return [_QUESTION.validate_json(row["value"]) for row in rows]
 
 
-def keep_questions(log: WritableLog, questions: Sequence[MarkedQuestion], owner: str | None) -> None:
+def keep_questions(log: ExperimentLog, questions: Sequence[MarkedQuestion], owner: str | None) -> None:
     """Keep questions as `owner`'s, each instead of an earlier form of it. Raises LogError for too many."""
     log.write(lambda con: _keep(con, questions, owner))
 
 
-def delete_question(log: WritableLog, question_id: str, owner: str | None) -> None:
+def delete_question(log: ExperimentLog, question_id: str, owner: str | None) -> None:
     """Forget a question; nothing happens where `owner` has none of that id."""
     log.write(
         lambda con: con.execute(
@@ -98,7 +105,7 @@ def delete_question(log: WritableLog, question_id: str, owner: str | None) -> No
     )
 
 
-def relabel_run(log: WritableLog, run_id: str, label: dict[str, Any] | None, owner: str | None) -> None:
+def relabel_run(log: ExperimentLog, run_id: str, label: dict[str, Any] | None, owner: str | None) -> None:
     """Count a run of `owner`'s by another label: its question was marked after it began."""
     log.write(
         lambda con: con.execute(
@@ -110,18 +117,13 @@ def relabel_run(log: WritableLog, run_id: str, label: dict[str, Any] | None, own
 
 def logged_document(log: RunReader, sha256: str, owner: str | None) -> LoggedDocument | None:
     """A document that a run of `owner`'s searched, with its text; None where there is none any more."""
-    run_id = log.read(lambda con: _run_over(con, sha256, owner))
-    if run_id is None:
-        return None
-    return next((one for one in log.documents(run_id, owner) if one.sha256 == sha256 and one.text), None)
-
-
-def _list(con: Connection, owner: str | None) -> list[MarkedQuestion]:
-    rows = con.execute(
-        f"SELECT value FROM marked_questions WHERE {MINE} ORDER BY created_at DESC, question_id",
-        {"owner": owner},
-    ).fetchall()
-    return [_QUESTION.validate_json(value) for (value,) in rows]
+    runs = log.rows(
+        f"SELECT run_id FROM runs JOIN run_documents USING (run_id) WHERE sha256 = $sha256 AND {MINE}"
+        " ORDER BY created_at DESC LIMIT 1",
+        {"sha256": storable(sha256), "owner": owner},
+    )
+    documents = log.documents(runs[0]["run_id"], owner) if runs else ()
+    return next((document for document in documents if document.sha256 == sha256 and document.text), None)
 
 
 def _keep(con: Connection, questions: Sequence[MarkedQuestion], owner: str | None) -> None:
@@ -144,12 +146,3 @@ def _keep(con: Connection, questions: Sequence[MarkedQuestion], owner: str | Non
     [(n,)] = con.execute(f"SELECT count(*) FROM marked_questions WHERE {MINE}", {"owner": owner}).fetchall()
     if n > MAX_QUESTIONS:
         raise LogError(f"that would make {n:,} questions, more than {MAX_QUESTIONS:,}; delete some first")
-
-
-def _run_over(con: Connection, sha256: str, owner: str | None) -> str | None:
-    row: Any = con.execute(
-        f"SELECT run_id FROM runs JOIN run_documents USING (run_id) WHERE sha256 = $sha256 AND {MINE} ORDER BY"
-        " created_at DESC LIMIT 1",
-        {"sha256": storable(sha256), "owner": owner},
-    ).fetchone()
-    return None if row is None else str(row[0])

@@ -1,9 +1,8 @@
 """Evaluations and trainings in the log.
 
-Rows and progress events, written whole, read back as they were. Decides that logging the same training again
-adds the events that are missing, so its caller needs no memory of what is there; that an evaluation is
-written once; and who may read and delete: their owner. When another process owns the log, they wait in its
-inbox. Numbers that follow from rows are not kept.
+Rows and progress events, written whole. Logging the same training again adds the events that are missing,
+so its caller needs no memory of what is there; an evaluation is written once, and read by its owner. When
+another process owns the log, they wait in its inbox. Numbers that follow from rows are not kept.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 from pydantic import AwareDatetime, ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as checked_dataclass
@@ -21,11 +20,14 @@ from pydantic.dataclasses import dataclass as checked_dataclass
 from core.base.errors import LogError, RunNotFound
 from core.base.rows import EpisodeRow
 from core.runs.log.bounds import check_bounds
-from core.runs.log.database import Connection, WritableLog, storable
-from core.runs.log.queries import MINE, RunReader, rows_by_name
+from core.runs.log.database import Connection, storable
+from core.runs.log.queries import MINE, RunReader
 from core.runs.log.records import new_run_id, now
 from core.runs.log.statements import json_text
 from core.runs.log.wire import MalformedRuns
+
+if TYPE_CHECKING:
+    from core.runs.log.store import ExperimentLog
 
 PATTERNS = ("*.evaluation", "*.training")
 """Names of inbox files of this kind."""
@@ -76,17 +78,6 @@ class EvaluationEntry:
     config: dict[str, Any]
 
 
-@dataclass(frozen=True)
-class TrainingEntry:
-    """One line of a list of trainings."""
-
-    training_id: str
-    created_at: datetime
-    folder: str
-    n_events: int
-    config: dict[str, Any]
-
-
 def new_evaluation(
     rows: Sequence[EpisodeRow], config: dict[str, Any], owner: str | None = None
 ) -> Evaluation:
@@ -113,30 +104,33 @@ def inbox_file(measurement: Evaluation | Training) -> tuple[str, str]:
 
 def list_evaluations(log: RunReader, owner: str | None = None) -> list[EvaluationEntry]:
     """The reader's evaluations, newest first."""
-    return log.read(lambda con: _list_evaluations(con, owner))
+    rows = log.rows(
+        f"""SELECT evaluation_id, created_at, any_value(task) AS task, any_value(length) AS length,
+            any_value(method) AS method, any_value(checkpoint) AS checkpoint, count(*) AS n, any_value(config) AS config
+            FROM evaluations JOIN episode_rows USING (evaluation_id) WHERE {MINE} GROUP BY evaluation_id, created_at
+            ORDER BY created_at DESC, evaluation_id""",
+        {"owner": owner},
+    )
+    return [EvaluationEntry(**_readable(row)) for row in rows]
 
 
 def read_evaluation(log: RunReader, evaluation_id: str, owner: str | None = None) -> Evaluation:
     """One evaluation with its rows. Raises RunNotFound unless it is the reader's own."""
-    return log.read(lambda con: _fetch_evaluation(con, storable(evaluation_id), owner))
+    key = {"id": storable(evaluation_id)}
+    heads = log.rows(
+        f"SELECT created_at, config, owner FROM evaluations WHERE evaluation_id = $id AND {MINE}",
+        key | {"owner": owner},
+    )
+    if not heads:
+        raise RunNotFound(f"there is no evaluation {evaluation_id[:64]!r} of yours; check the id")
+    rows = log.rows(
+        f"SELECT {_ROW_COLUMNS} FROM episode_rows WHERE evaluation_id = $id ORDER BY position", key
+    )
+    evaluated = tuple(EpisodeRow(**row) for row in rows)
+    return Evaluation(evaluation_id=evaluation_id, **_readable(heads[0]), rows=evaluated)
 
 
-def list_trainings(log: RunReader, owner: str | None = None) -> list[TrainingEntry]:
-    """The reader's trainings, newest first."""
-    return log.read(lambda con: _list_trainings(con, owner))
-
-
-def read_training(log: RunReader, training_id: str, owner: str | None = None) -> Training:
-    """One training with its events. Raises RunNotFound unless it is the reader's own."""
-    return log.read(lambda con: _fetch_training(con, storable(training_id), owner))
-
-
-def delete_measurement(log: WritableLog, measurement_id: str, owner: str | None = None) -> None:
-    """Remove an evaluation or a training for good. Raises RunNotFound unless it is `owner`'s."""
-    log.write(lambda con: _delete(con, storable(measurement_id), owner))
-
-
-def take_in(log: WritableLog, path: Path) -> bool:
+def take_in(log: ExperimentLog, path: Path) -> bool:
     """Enter an inbox file; False when it brought nothing new. Raises MalformedRuns."""
     try:
         measurement = _MEASUREMENT.validate_json(path.read_bytes())
@@ -150,33 +144,16 @@ def take_in(log: WritableLog, path: Path) -> bool:
 
 _MEASUREMENT: TypeAdapter[Evaluation | Training] = TypeAdapter(Evaluation | Training)
 
-_COLUMNS = {
-    "id": "VARCHAR",
-    "task": "VARCHAR",
-    "split": "VARCHAR",
-    "length": "BIGINT",
-    "chunk_tokens": "BIGINT",
-    "seed": "BIGINT",
-    "n_chunks": "BIGINT",
-    "support": ["BIGINT"],
-    "method": "VARCHAR",
-    "checkpoint": "VARCHAR",
-    "fingerprint": "VARCHAR",
-    "trained_on": "VARCHAR",
-    "step_budget": "INTEGER",
-    "stop_threshold": "DOUBLE",
-    "temperature": "DOUBLE",
-    "beam_width": "INTEGER",
-    "top_k_actions": "INTEGER",
-    "chosen": ["BIGINT"],
-    "q_values": ["DOUBLE"],
-    "best_q": ["DOUBLE"],
-    "tokens": ["BIGINT"],
-    "kept": ["BIGINT"],
-    "answer_em": "DOUBLE",
-    "answer_f1": "DOUBLE",
-    "milliseconds": "DOUBLE",
-}
+
+def _sql_type(hint: Any) -> Any:
+    """Of a field of a row, None being left out, as `from_json` wants it."""
+    parts = get_args(hint)
+    if get_origin(hint) is tuple:
+        return [_sql_type(parts[0])]
+    return _sql_type(parts[0]) if parts else {str: "VARCHAR", int: "BIGINT", float: "DOUBLE"}[hint]
+
+
+_COLUMNS = {name: _sql_type(hint) for name, hint in get_type_hints(EpisodeRow).items()}
 """Of a row, as DuckDB unpacks them from JSON; one insert a row would take a second for 900."""
 _ROW_COLUMNS = ", ".join(_COLUMNS)
 _INSERT_ROWS = f"""
@@ -223,66 +200,6 @@ def _insert_training(con: Connection, training: Training) -> bool:
     return row is None or len(training.events) > n
 
 
-def _list_evaluations(con: Connection, owner: str | None) -> list[EvaluationEntry]:
-    rows = con.execute(
-        f"""SELECT evaluation_id, created_at, any_value(task) AS task, any_value(length) AS length,
-            any_value(method) AS method, any_value(checkpoint) AS checkpoint, count(*) AS n, any_value(config) AS config
-            FROM evaluations JOIN episode_rows USING (evaluation_id) WHERE {MINE} GROUP BY evaluation_id, created_at
-            ORDER BY created_at DESC, evaluation_id""",
-        {"owner": owner},
-    )
-    return [EvaluationEntry(**_readable(row)) for row in rows_by_name(rows)]
-
-
 def _readable(row: dict[str, Any]) -> dict[str, Any]:
     """A row whose time says its zone, and whose configuration is no text."""
     return row | {"created_at": row["created_at"].replace(tzinfo=UTC), "config": json.loads(row["config"])}
-
-
-def _fetch_evaluation(con: Connection, evaluation_id: str, owner: str | None) -> Evaluation:
-    heads = con.execute(
-        f"SELECT created_at, config, owner FROM evaluations WHERE evaluation_id = $id AND {MINE}",
-        {"id": evaluation_id, "owner": owner},
-    )
-    head = next(iter(rows_by_name(heads)), None)
-    if head is None:
-        raise RunNotFound(f"there is no evaluation {evaluation_id[:64]!r} of yours; check the id")
-    statement = f"SELECT {_ROW_COLUMNS} FROM episode_rows WHERE evaluation_id = ? ORDER BY position"
-    rows = rows_by_name(con.execute(statement, [evaluation_id]))
-    rows_of = tuple(EpisodeRow(**row) for row in rows)
-    return Evaluation(evaluation_id=evaluation_id, **_readable(head), rows=rows_of)
-
-
-def _list_trainings(con: Connection, owner: str | None) -> list[TrainingEntry]:
-    rows = con.execute(
-        f"""SELECT training_id, created_at, folder, config,
-            (SELECT count(*) FROM training_events e WHERE e.training_id = t.training_id) AS n_events
-            FROM trainings t WHERE {MINE} ORDER BY created_at DESC, training_id""",
-        {"owner": owner},
-    )
-    return [TrainingEntry(**_readable(row)) for row in rows_by_name(rows)]
-
-
-def _fetch_training(con: Connection, training_id: str, owner: str | None) -> Training:
-    heads = con.execute(
-        f"SELECT created_at, folder, config, owner FROM trainings WHERE training_id = $id AND {MINE}",
-        {"id": training_id, "owner": owner},
-    )
-    head = next(iter(rows_by_name(heads)), None)
-    if head is None:
-        raise RunNotFound(f"there is no training {training_id[:64]!r} of yours; check the id")
-    lines = con.execute(
-        "SELECT event FROM training_events WHERE training_id = ? ORDER BY position", [training_id]
-    ).fetchall()
-    events = tuple(json.loads(event) for (event,) in lines)
-    return Training(training_id=training_id, **_readable(head), events=events)
-
-
-def _delete(con: Connection, measurement_id: str, owner: str | None) -> None:
-    key = {"id": measurement_id, "owner": owner}
-    evaluations = con.execute(f"DELETE FROM evaluations WHERE evaluation_id = $id AND {MINE}", key).fetchone()
-    trainings = con.execute(f"DELETE FROM trainings WHERE training_id = $id AND {MINE}", key).fetchone()
-    if evaluations == trainings == (0,):
-        raise RunNotFound(f"there is no evaluation or training {measurement_id[:64]!r} of yours to delete")
-    con.execute("DELETE FROM episode_rows WHERE evaluation_id = ?", [measurement_id])
-    con.execute("DELETE FROM training_events WHERE training_id = ?", [measurement_id])

@@ -6,137 +6,96 @@ together, so with whole blobs in the rows both grew with the log: after 960 step
 checkpoint and up to a second to read a run, against 0.1 s and 0.02 s in parts; and damage to the file costs
 the runs within 8 MB of it.
 
-Each migration is a function that runs once, in one transaction with the row that records it, so a log is
-never between two versions. Migrations are append-only: a released one is never edited.
+Each migration runs once, in one transaction with the row that records it, so a log is never between two
+versions. Migrations are append-only: a released one is never edited.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 
 import duckdb
 
 from core.base.errors import LogError
 
-Migration = Callable[[duckdb.DuckDBPyConnection], None]
-
-
-def m001_runs(connection: duckdb.DuckDBPyConnection) -> None:
-    """Runs, their events with the Q-values of all chunks, and the documents they read, each text once."""
-    connection.execute(
+MIGRATIONS: tuple[tuple[str, str], ...] = (
+    # Runs, their events with the Q-values of all chunks, and the documents they read, each text once.
+    (
+        "m001_runs",
         """
         CREATE TABLE runs (
             run_id VARCHAR PRIMARY KEY, owner VARCHAR, shared BOOLEAN NOT NULL, status VARCHAR NOT NULL, message VARCHAR,
             created_at TIMESTAMP NOT NULL, finished_at TIMESTAMP, method VARCHAR NOT NULL, query VARCHAR NOT NULL, config JSON NOT NULL,
             chunking JSON NOT NULL, checkpoint VARCHAR NOT NULL, checkpoint_fingerprint VARCHAR NOT NULL, vectors VARCHAR NOT NULL,
-            n_chunks BIGINT NOT NULL, seed BIGINT NOT NULL, parent_run_id VARCHAR, fork_step INTEGER, label JSON)"""
-    )
-    connection.execute(
-        """
+            n_chunks BIGINT NOT NULL, seed BIGINT NOT NULL, parent_run_id VARCHAR, fork_step INTEGER, label JSON);
         CREATE TABLE events (
-            run_id VARCHAR, position INTEGER, kind VARCHAR NOT NULL, event JSON NOT NULL, q_values BIGINT, PRIMARY KEY (run_id, position))"""
-    )
-    connection.execute(
-        "CREATE TABLE documents (sha256 VARCHAR PRIMARY KEY, kind VARCHAR NOT NULL, text BIGINT)"
-    )
-    connection.execute(
-        "CREATE TABLE blobs (blob_id BIGINT NOT NULL, part INTEGER NOT NULL, data BLOB NOT NULL USING"
-        " COMPRESSION uncompressed)"
-    )
-    connection.execute(
-        """
+            run_id VARCHAR, position INTEGER, kind VARCHAR NOT NULL, event JSON NOT NULL, q_values BIGINT, PRIMARY KEY (run_id, position));
+        CREATE TABLE documents (sha256 VARCHAR PRIMARY KEY, kind VARCHAR NOT NULL, text BIGINT);
+        CREATE TABLE blobs (blob_id BIGINT NOT NULL, part INTEGER NOT NULL, data BLOB NOT NULL USING COMPRESSION uncompressed);
         CREATE TABLE run_documents (
-            run_id VARCHAR, position INTEGER, sha256 VARCHAR NOT NULL, title VARCHAR NOT NULL, PRIMARY KEY (run_id, position))"""
-    )
-
-
-def m002_chunk_tables(connection: duckdb.DuckDBPyConnection) -> None:
-    """The chunk borders a run saw, each table once: old runs outlive a change of the chunker."""
-    connection.execute("CREATE TABLE chunk_tables (sha256 VARCHAR PRIMARY KEY, columns BIGINT NOT NULL)")
-    connection.execute("ALTER TABLE run_documents ADD COLUMN table_sha256 VARCHAR")
-
-
-def m003_evaluations(connection: duckdb.DuckDBPyConnection) -> None:
-    """Evaluations, a row an example; what they amount to is computed from the rows."""
-    connection.execute(
-        "CREATE TABLE evaluations (evaluation_id VARCHAR PRIMARY KEY, owner VARCHAR, created_at TIMESTAMP NOT"
-        " NULL, config JSON NOT NULL)"
-    )
-    connection.execute("""
+            run_id VARCHAR, position INTEGER, sha256 VARCHAR NOT NULL, title VARCHAR NOT NULL, PRIMARY KEY (run_id, position));""",
+    ),
+    # The chunk borders a run saw, each table once: old runs outlive a change of the chunker.
+    (
+        "m002_chunk_tables",
+        """
+        CREATE TABLE chunk_tables (sha256 VARCHAR PRIMARY KEY, columns BIGINT NOT NULL);
+        ALTER TABLE run_documents ADD COLUMN table_sha256 VARCHAR;""",
+    ),
+    # Evaluations, a row an example; what they amount to is computed from the rows.
+    (
+        "m003_evaluations",
+        """
+        CREATE TABLE evaluations (evaluation_id VARCHAR PRIMARY KEY, owner VARCHAR, created_at TIMESTAMP NOT NULL, config JSON NOT NULL);
         CREATE TABLE episode_rows (
             evaluation_id VARCHAR, position INTEGER, id VARCHAR NOT NULL, task VARCHAR NOT NULL, split VARCHAR NOT NULL, length BIGINT, chunk_tokens BIGINT,
             seed BIGINT NOT NULL, n_chunks BIGINT NOT NULL, support BIGINT[] NOT NULL, method VARCHAR NOT NULL, checkpoint VARCHAR NOT NULL,
             fingerprint VARCHAR NOT NULL, trained_on VARCHAR, step_budget INTEGER NOT NULL, stop_threshold DOUBLE, temperature DOUBLE NOT NULL,
             beam_width INTEGER NOT NULL, top_k_actions INTEGER, chosen BIGINT[] NOT NULL, q_values DOUBLE[] NOT NULL, best_q DOUBLE[] NOT NULL,
-            tokens BIGINT[] NOT NULL, milliseconds DOUBLE NOT NULL, PRIMARY KEY (evaluation_id, position))""")
-
-
-def m004_trainings(connection: duckdb.DuckDBPyConnection) -> None:
-    """Trainings: the whole configuration, and all events of their progress, which curves are drawn from."""
-    connection.execute(
+            tokens BIGINT[] NOT NULL, milliseconds DOUBLE NOT NULL, PRIMARY KEY (evaluation_id, position));""",
+    ),
+    # Trainings: the whole configuration, and all events of their progress, which curves are drawn from.
+    (
+        "m004_trainings",
         """
         CREATE TABLE trainings (
-            training_id VARCHAR PRIMARY KEY, owner VARCHAR, created_at TIMESTAMP NOT NULL, folder VARCHAR NOT NULL, config JSON NOT NULL)"""
-    )
-    connection.execute(
-        """
+            training_id VARCHAR PRIMARY KEY, owner VARCHAR, created_at TIMESTAMP NOT NULL, folder VARCHAR NOT NULL, config JSON NOT NULL);
         CREATE TABLE training_events (
-            training_id VARCHAR, position INTEGER, kind VARCHAR NOT NULL, event JSON NOT NULL, PRIMARY KEY (training_id, position))"""
-    )
-
-
-def m005_copied_runs(connection: duckdb.DuckDBPyConnection) -> None:
-    """Which runs a copy of the log was given, so that what is deleted here goes there too."""
-    connection.execute("CREATE TABLE copied_runs (copy VARCHAR, run_id VARCHAR, PRIMARY KEY (copy, run_id))")
-
-
-def m006_withheld_texts(connection: duckdb.DuckDBPyConnection) -> None:
-    """Documents whose texts a run did not bring on import: it must not show what another's run brought."""
-    connection.execute("ALTER TABLE run_documents ADD COLUMN withheld BOOLEAN DEFAULT false")
-
-
-def m007_run_details(connection: duckdb.DuckDBPyConnection) -> None:
-    """What a run left beside its steps: its answer, the trace of its branches. A short one lies in
-    the row, where SQL reads it, a long one in `blobs`.
-    """
-    connection.execute(
-        "CREATE TABLE run_details (run_id VARCHAR, name VARCHAR, value JSON, blob BIGINT, PRIMARY KEY"
-        " (run_id, name))"
-    )
-
-
-def m008_kept_evidence(connection: duckdb.DuckDBPyConnection) -> None:
-    """What an agent's review left of its choices."""
-    connection.execute("ALTER TABLE episode_rows ADD COLUMN kept BIGINT[]")
-
-
-def m009_answer_scores(connection: duckdb.DuckDBPyConnection) -> None:
-    """What the reader's answers from an evaluation's evidence came to."""
-    connection.execute("ALTER TABLE episode_rows ADD COLUMN answer_em DOUBLE")
-    connection.execute("ALTER TABLE episode_rows ADD COLUMN answer_f1 DOUBLE")
-
-
-def m010_marked_questions(connection: duckdb.DuckDBPyConnection) -> None:
-    """Questions of a reader's own, with the passages that they marked, see core.runs.log.marks."""
-    connection.execute(
-        "CREATE TABLE marked_questions (question_id VARCHAR PRIMARY KEY, owner VARCHAR, created_at TIMESTAMP"
-        " NOT NULL, value JSON NOT NULL)"
-    )
-
-
-MIGRATIONS: tuple[Migration, ...] = (
-    m001_runs,
-    m002_chunk_tables,
-    m003_evaluations,
-    m004_trainings,
-    m005_copied_runs,
-    m006_withheld_texts,
-    m007_run_details,
-    m008_kept_evidence,
-    m009_answer_scores,
-    m010_marked_questions,
+            training_id VARCHAR, position INTEGER, kind VARCHAR NOT NULL, event JSON NOT NULL, PRIMARY KEY (training_id, position));""",
+    ),
+    # Which runs a copy of the log was given, so that what is deleted here goes there too.
+    (
+        "m005_copied_runs",
+        """
+        CREATE TABLE copied_runs (copy VARCHAR, run_id VARCHAR, PRIMARY KEY (copy, run_id))""",
+    ),
+    # Documents whose texts a run did not bring on import: it must not show what another's run brought.
+    ("m006_withheld_texts", "ALTER TABLE run_documents ADD COLUMN withheld BOOLEAN DEFAULT false"),
+    # What a run left beside its steps: its answer, the trace of its branches. A short one lies in the row,
+    # where SQL reads it, a long one in `blobs`.
+    (
+        "m007_run_details",
+        """
+        CREATE TABLE run_details (run_id VARCHAR, name VARCHAR, value JSON, blob BIGINT, PRIMARY KEY (run_id, name))""",
+    ),
+    # What an agent's review left of its choices.
+    ("m008_kept_evidence", "ALTER TABLE episode_rows ADD COLUMN kept BIGINT[]"),
+    # What the reader's answers from an evaluation's evidence came to.
+    (
+        "m009_answer_scores",
+        """
+        ALTER TABLE episode_rows ADD COLUMN answer_em DOUBLE;
+        ALTER TABLE episode_rows ADD COLUMN answer_f1 DOUBLE;""",
+    ),
+    # Questions of a reader's own, with the passages that they marked, see core.runs.log.marks.
+    (
+        "m010_marked_questions",
+        """
+        CREATE TABLE marked_questions (question_id VARCHAR PRIMARY KEY, owner VARCHAR, created_at TIMESTAMP NOT NULL, value JSON NOT NULL)""",
+    ),
 )
+"""Names and statements."""
 
 
 def version_of(connection: duckdb.DuckDBPyConnection, path: Path) -> int:
@@ -161,7 +120,7 @@ def version_of(connection: duckdb.DuckDBPyConnection, path: Path) -> int:
 
 
 def migrate(
-    connection: duckdb.DuckDBPyConnection, path: Path, migrations: tuple[Migration, ...] = MIGRATIONS
+    connection: duckdb.DuckDBPyConnection, path: Path, migrations: Sequence[tuple[str, str]] = MIGRATIONS
 ) -> None:
     """Bring the log up to the last of `migrations`, or leave it as it is."""
     version = version_of(connection, path)
@@ -174,11 +133,9 @@ def migrate(
                 "CREATE TABLE migrations (version INTEGER PRIMARY KEY, name VARCHAR NOT NULL, applied_at"
                 " TIMESTAMP NOT NULL)"
             )
-        for number, migration in enumerate(migrations[version:], start=version + 1):
-            migration(connection)
-            connection.execute(
-                "INSERT INTO migrations VALUES (?, ?, now()::TIMESTAMP)", [number, migration.__name__]
-            )
+        for number, (name, statements) in enumerate(migrations[version:], start=version + 1):
+            connection.execute(statements)
+            connection.execute("INSERT INTO migrations VALUES (?, ?, now()::TIMESTAMP)", [number, name])
         connection.execute("COMMIT")
     except BaseException:
         connection.execute("ROLLBACK")

@@ -1,10 +1,10 @@
 """Whole logs on their way to a copy and back.
 
-Files of runs with their owners, tables of all runs, and what a copy was given before. Decides what a copy is:
-every run that has ended, whoever owns it. Only whoever runs the program may make one or take one in, so it is
-no part of what visitors can reach; `export_runs` and `import_runs` are, and know no owners but the caller.
-The log remembers which runs a copy was given: one of these that is gone from the log was deleted and must go
-from the copy, any other was put there by somebody else.
+Files of runs with their owners, tables of all runs, and what a copy was given before. A copy has every run
+that has ended, whoever owns it. Only whoever runs the program may make one or take one in: visitors'
+exports and imports know no owner but the caller. The log remembers which runs a copy was given: one of
+these that is gone from the log was deleted and must go from the copy, any other was put there by somebody
+else.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.base.errors import LogError
-from core.runs.log.database import Connection, literal
+from core.runs.log.database import literal
 from core.runs.log.queries import RunReader
 from core.runs.log.store import ExperimentLog
-from core.runs.log.transfer import TABLES, finished_run, import_file
+from core.runs.log.transfer import TABLES, finished_run, import_runs
 from core.runs.log.wire import check_lines, run_lines
 
 SHARD_BYTES = 8 << 20
@@ -39,7 +39,7 @@ class EndedRun:
 def ended_runs(log: RunReader) -> list[EndedRun]:
     """Every owner's, oldest first, so that parents come before their children."""
     query = "SELECT run_id, owner, shared FROM runs WHERE status <> 'running' ORDER BY created_at, run_id"
-    return log.read(lambda con: [EndedRun(*row) for row in con.execute(query).fetchall()])
+    return [EndedRun(**row) for row in log.rows(query)]
 
 
 def write_shard(log: RunReader, runs: Iterator[EndedRun], path: Path) -> list[str]:
@@ -74,7 +74,7 @@ def write_tables(log: RunReader, folder: Path) -> list[Path]:
         path = folder / f"{name}.parquet"
         select = table.format(where="status <> 'running'", text="event->>'$.text'")
         statement = f"COPY ({select}) TO {literal(str(path))} (FORMAT parquet)"
-        log.read(lambda con, statement=statement: con.execute(statement))  # type: ignore[misc]
+        log.rows(statement)
         paths.append(path)
     return paths
 
@@ -89,7 +89,7 @@ def take_in_shard(
     runs of the file read. Raises MalformedRuns, and takes in nothing, when the file is not as it should be.
     """
     before = {run.run_id for run in ended_runs(log)}
-    n_new = import_file(log, path, keep_owner=True)
+    n_new = import_runs(log, path, keep_owner=True)
     for run in ended_runs(log):
         if run.run_id in before:
             continue
@@ -103,20 +103,14 @@ def take_in_shard(
 
 def known_to_copy(log: RunReader, copy: str) -> set[str]:
     """Runs that a copy was given, or that came from it."""
-    return log.read(
-        lambda con: {
-            run_id
-            for (run_id,) in con.execute("SELECT run_id FROM copied_runs WHERE copy = ?", [copy]).fetchall()
-        }
-    )
+    return {
+        row["run_id"] for row in log.rows("SELECT run_id FROM copied_runs WHERE copy = $copy", {"copy": copy})
+    }
 
 
 def remember_copied(log: ExperimentLog, copy: str, run_ids: Collection[str]) -> None:
     """Add to what a copy knows, for good: a deleted run that somebody else gives it again is not to come
     back. Remembering one too many does no harm.
     """
-    log.write(lambda con: _remember(con, copy, sorted(run_ids)))
-
-
-def _remember(con: Connection, copy: str, run_ids: list[str]) -> None:
-    con.execute("INSERT OR IGNORE INTO copied_runs SELECT ?, unnest(?::VARCHAR[])", [copy, run_ids])
+    statement = "INSERT OR IGNORE INTO copied_runs SELECT ?, unnest(?::VARCHAR[])"
+    log.write(lambda con: con.execute(statement, [copy, sorted(run_ids)]))

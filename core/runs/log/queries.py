@@ -1,8 +1,8 @@
 """Every SQL statement that reads the log.
 
-And `RunReader`, the methods that the owner and a reader of the log share. Decides who may see what: a list
-holds the reader's own runs, and another's run opens by its id once it is shared. `owner` None is local mode
-and means the runs without an owner.
+And `RunReader`, the methods that the owner and a reader of the log share. A list holds the reader's own runs,
+and another's run opens by its id once it is shared. `owner` None is local mode and means the runs without an
+owner.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeAlias, TypeVar
 
-from core.base.config import EpisodeConfig
 from core.base.errors import LogError, RunNotFound
-from core.base.events import Event, RunStarted, StepScores, StepTaken, Stopped, event_from_json, fold
+from core.base.events import RunStarted, StepScores, StepTaken, Stopped, event_from_json
 from core.runs.log.blobs import decode_scores, decode_table, decode_text
 from core.runs.log.database import Connection, storable
 from core.runs.log.records import (
@@ -74,6 +73,10 @@ class RunReader(ABC):
     def read(self, work: Callable[[Connection], T]) -> T:
         """`work` with a cursor over the log."""
 
+    def rows(self, statement: str, values: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
+        """What a statement brings, by the names of its columns."""
+        return self.read(lambda con: rows_by_name(con.execute(statement, values)))
+
     def get(self, run_id: str, owner: str | None = None) -> LoggedRun:
         """The run with its events. Raises RunNotFound unless it is the reader's own or shared."""
         return self.read(lambda con: _fetch_run(con, storable(run_id), owner))
@@ -124,12 +127,19 @@ class RunReader(ABC):
 
     def facets(self, owner: str | None = None) -> RunFacets:
         """The methods and checkpoints of the reader's own runs."""
-        return self.read(lambda con: _facets(con, owner))
+        pairs = self.rows(f"SELECT DISTINCT method, checkpoint FROM runs WHERE {MINE}", {"owner": owner})
+        methods, checkpoints = ({pair[name] for pair in pairs} for name in ("method", "checkpoint"))
+        return RunFacets(tuple(sorted(methods)), tuple(sorted(checkpoints)))
 
     def curves(self, run_ids: Sequence[str], owner: str | None = None) -> dict[str, RunCurve]:
         """Q along runs, without that of all chunks; ids that the reader may not open are left out."""
-        ids = [storable(run_id) for run_id in run_ids]
-        return self.read(lambda con: _curves(con, ids, owner))
+        rows = self.rows(
+            f"""SELECT run_id, any_value((event->>'$.q_value')::DOUBLE) FILTER (kind = 'stopped') AS refused,
+                list((event->>'$.q_value')::DOUBLE ORDER BY position) FILTER (kind = 'step_taken') AS chosen
+            FROM events JOIN runs USING (run_id) WHERE {VISIBLE} AND list_contains($ids::VARCHAR[], run_id) GROUP BY run_id""",
+            {"owner": owner, "ids": [storable(run_id) for run_id in run_ids]},
+        )
+        return {row["run_id"]: RunCurve(tuple(row["chosen"] or ()), row["refused"]) for row in rows}
 
 
 def _parameter(value: Parameter) -> Parameter:
@@ -183,25 +193,6 @@ def _reliable_text(detail: str | None) -> str | None:
     return answer["text"] if answer.get("reliable", True) else ""
 
 
-def _facets(con: Connection, owner: str | None) -> RunFacets:
-    pairs = con.execute(
-        f"SELECT DISTINCT method, checkpoint FROM runs WHERE {MINE}", {"owner": owner}
-    ).fetchall()
-    return RunFacets(
-        tuple(sorted({method for method, _ in pairs})), tuple(sorted({checkpoint for _, checkpoint in pairs}))
-    )
-
-
-def _curves(con: Connection, run_ids: list[str], owner: str | None) -> dict[str, RunCurve]:
-    rows = con.execute(
-        f"""SELECT run_id, list((event->>'$.q_value')::DOUBLE ORDER BY position) FILTER (kind = 'step_taken'),
-                any_value((event->>'$.q_value')::DOUBLE) FILTER (kind = 'stopped')
-            FROM events JOIN runs USING (run_id) WHERE {VISIBLE} AND list_contains($ids::VARCHAR[], run_id) GROUP BY run_id""",
-        {"owner": owner, "ids": run_ids},
-    ).fetchall()
-    return {run_id: RunCurve(tuple(chosen or ()), refused) for run_id, chosen, refused in rows}
-
-
 def _fetch_run(con: Connection, run_id: str, owner: str | None) -> LoggedRun:
     fields = (
         "run_id, method, query, config, chunking, checkpoint, checkpoint_fingerprint, vectors, n_chunks,"
@@ -221,37 +212,38 @@ def _fetch_run(con: Connection, run_id: str, owner: str | None) -> LoggedRun:
     for name in ("config", "chunking", "label"):
         values[name] = values[name] and json.loads(values[name])
     documents = con.execute(
-        "SELECT sha256, title FROM run_documents WHERE run_id = ? ORDER BY position", [run_id]
+        "SELECT title, sha256, kind FROM run_documents JOIN documents USING (sha256) WHERE run_id = ?"
+        " ORDER BY position",
+        [run_id],
     ).fetchall()
     children = con.execute(
         f"SELECT run_id FROM runs WHERE parent_run_id = $run_id AND {MINE} ORDER BY created_at, run_id",
         {"run_id": run_id, "owner": owner},
     ).fetchall()
-    record = RunRecord(**values, document_hashes=tuple(sha256 for sha256, _ in documents))
+    record = RunRecord(**values, document_hashes=tuple(sha256 for _, sha256, _ in documents))
     events = con.execute(
         "SELECT event, q_values FROM events WHERE run_id = ? ORDER BY position", [run_id]
     ).fetchall()
     details = con.execute(
         "SELECT name, value, blob FROM run_details WHERE run_id = ? ORDER BY name", [run_id]
     ).fetchall()
-    trace = fold(
-        [_started(record), *(_event(con, event, blob_id, record.n_chunks) for event, blob_id in events)]
-    )
-    return LoggedRun(
+    run = LoggedRun(
         record=record,
-        status=status,
-        message=message,
+        documents=tuple(LoggedDocument(*document) for document in documents),
         created_at=_utc(created_at),
         finished_at=finished_at and _utc(finished_at),
-        shared=shared,
-        trace=trace,
-        children=tuple(child for (child,) in children),
-        titles=tuple(title for _, title in documents),
+        status=status,
+        message=message,
+        events=tuple(_event(con, event, blob_id, record.n_chunks) for event, blob_id in events),
         details={
             name: json.loads(decode_text(_blob(con, blob)) if value is None else value)
             for name, value, blob in details
         },
+        shared=shared,
+        children=tuple(child for (child,) in children),
     )
+    _ = run.trace  # one that this program can't read is refused here
+    return run
 
 
 def _fetch_documents(con: Connection, run_id: str, owner: str | None) -> tuple[LoggedDocument, ...]:
@@ -281,17 +273,6 @@ def _not_there(run_id: str) -> RunNotFound:
     return RunNotFound(
         f"there is no run {run_id[:64]!r} that you may open; check the id, or ask its owner to share it"
     )
-
-
-def _started(record: RunRecord) -> Event:
-    try:
-        config = EpisodeConfig.from_json(record.config)
-    except (TypeError, ValueError) as error:
-        raise LogError(
-            f"the configuration of run {record.run_id} does not fit this program ({error}); open it with the"
-            " version that made it"
-        ) from error
-    return RunStarted(record.query, record.method, record.checkpoint, record.n_chunks, config)
 
 
 def _event(con: Connection, text: str, blob_id: int | None, n_chunks: int) -> StepTaken | Stopped:

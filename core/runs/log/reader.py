@@ -1,11 +1,12 @@
 """Reading the log from a process that does not own it.
 
-The file itself while nobody owns it, else the owner's last snapshot. Decides which of the two, and says how
-old it is. A reader keeps owners out for as long as it has the file open: close it soon.
+The file itself while nobody owns it, else the owner's last snapshot, whose age a notice tells. A reader keeps
+owners out for as long as it has the file open: close it soon.
 """
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import TypeVar
 
 from core.base.errors import LogError
 from core.runs.log.database import Connection, Database
-from core.runs.log.lock import lock_as_reader, unlock
+from core.runs.log.lock import lock_as_reader
 from core.runs.log.migrations import MIGRATIONS, version_of
 from core.runs.log.queries import RunReader
 from core.runs.log.store import ExperimentLog, snapshot_of
@@ -45,7 +46,7 @@ class LogReader(RunReader):
         """Let go of the file."""
         self._database.close()
         if self._lock is not None:
-            unlock(self._lock)
+            os.close(self._lock)
 
     def __enter__(self) -> LogReader:
         return self
@@ -89,7 +90,7 @@ def _open(path: Path) -> LogReader:
         try:
             return LogReader(Database(path, read_only=True), lock, 0.0)
         except BaseException:
-            unlock(lock)
+            os.close(lock)
             raise
     snapshot = snapshot_of(path)
     try:

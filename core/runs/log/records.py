@@ -1,7 +1,7 @@
 """What the log holds, as frozen data.
 
-A run, a page of runs, a document as it was read. Decides what must be known when a run starts. The state of
-the random generator is not kept: the agent draws each step from (seed, step), so seed and step suffice.
+A run, a page of runs, a document as it was read. The state of the random generator is not kept: the agent
+draws each step from (seed, step), so seed and step suffice.
 """
 
 from __future__ import annotations
@@ -9,20 +9,21 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
+from functools import cached_property
 from typing import Any, Literal, get_args
 
-from core.base.config import MAX_SEED
+from core.base.config import MAX_SEED, EpisodeConfig
 from core.base.errors import BadRequest, LogError
-from core.base.events import StepTaken, Stopped, StopReason, Trace, event_to_json
+from core.base.events import RunStarted, StepTaken, Stopped, StopReason, Trace, event_to_json, fold
 from core.base.types import ChunkTable, Document, DocumentKind
 
 FinalStatus = Literal["complete", "cancelled", "failed"]
 Status = Literal["running", "complete", "cancelled", "failed"]
 DetailName = Literal["answer", "cited", "sparc", "set"]
-"""What may lie beside a run's steps: what was answered from them, the trace of a SPARC run, and the action of a
-set of RES-RAG with the JSON-LD of its documents."""
+"""What may lie beside a run's steps: what was answered from them, the trace of a SPARC run, and the action of
+a set of RES-RAG with the JSON-LD of its documents."""
 
 MAX_PAGE = 1000
 """Most runs one search returns."""
@@ -112,8 +113,10 @@ class LoggedDocument:
     title: str
     sha256: str
     kind: DocumentKind
-    text: str | None
-    table: ChunkTable | None
+    text: str | None = None
+    table: ChunkTable | None = None
+    withheld: bool = False
+    """The run came without its text, and must not show what the log has from elsewhere."""
 
     @classmethod
     def of(cls, document: Document, table: ChunkTable | None = None) -> LoggedDocument:
@@ -130,24 +133,42 @@ class LoggedDocument:
         return Document(self.title, self.text, self.kind)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class LoggedRun:
-    """A run as the log holds it. `StepScores` without positions: choices, config and borders give them."""
+    """A run in the log, or on its way into or out of it. `StepScores` without positions: choices, config and
+    borders give them.
+    """
 
     record: RunRecord
-    status: Status
-    message: str | None
-    """Why it failed, in a sentence."""
+    documents: tuple[LoggedDocument, ...]
+    """In workspace order; `RunReader.get` leaves out their texts and tables, `finished_run` has them."""
     created_at: datetime
-    finished_at: datetime | None
-    shared: bool
-    trace: Trace
-    children: tuple[str, ...]
-    """Ids of the reader's own runs that forked from this one, oldest first."""
-    titles: tuple[str, ...]
-    """Of the documents, in workspace order."""
+    finished_at: datetime | None = None
+    """None while it goes on."""
+    status: Status = "running"
+    message: str | None = None
+    """Why it failed, in a sentence."""
+    events: tuple[StepTaken | Stopped, ...] = ()
+    """All but the first, in order."""
     details: Mapping[DetailName, dict[str, Any]] = field(default_factory=dict)
     """JSON objects. Whoever brought the run wrote them: check their shape before use."""
+    shared: bool = False
+    children: tuple[str, ...] = ()
+    """Ids of the reader's own runs that forked from this one, oldest first."""
+
+    @cached_property
+    def trace(self) -> Trace:
+        """The events, folded. Raises LogError for a configuration of another version."""
+        record = self.record
+        try:
+            config = EpisodeConfig.from_json(record.config)
+        except (TypeError, ValueError) as error:
+            raise LogError(
+                f"the configuration of run {record.run_id} does not fit this program ({error}); open it with"
+                " the version that made it"
+            ) from error
+        started = RunStarted(record.query, record.method, record.checkpoint, record.n_chunks, config)
+        return fold([started, *self.events])
 
     @property
     def n_steps(self) -> int:
@@ -155,9 +176,19 @@ class LoggedRun:
         return len(self.trace.steps)
 
     @property
-    def events(self) -> tuple[StepTaken | Stopped, ...]:
-        """All events but the first, in order."""
-        return (*self.trace.steps, *([self.trace.stopped] if self.trace.stopped else []))
+    def titles(self) -> tuple[str, ...]:
+        """Of the documents, in workspace order."""
+        return tuple(document.title for document in self.documents)
+
+    def without_text(self) -> LoggedRun:
+        """The run without document text, text of chunks, chunk tables, which hold headings, and details,
+        which quote; titles and the question stay.
+        """
+        documents = tuple(replace(document, text=None, table=None) for document in self.documents)
+        events = tuple(
+            replace(event, text="") if isinstance(event, StepTaken) else event for event in self.events
+        )
+        return replace(self, documents=documents, events=events, details={})
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values of everything but the arrays; times in ISO 8601."""

@@ -1,8 +1,8 @@
 """Deleting what visitors left behind.
 
-Their runs and evaluations of long ago, and the documents that nobody refers to any more. Decides that age
-counts from a run's end, or from its beginning while nobody ended it, and that sharing doesn't lengthen it.
-What has no owner was made in local mode and stays for good. The caller says what is too old.
+Their runs and evaluations of long ago, and the documents that nobody refers to any more. Age counts from a
+run's end, or from its beginning while nobody ended it; sharing doesn't lengthen it. What has no owner was
+made in local mode and stays for good. The caller says what is too old.
 """
 
 from __future__ import annotations
@@ -21,34 +21,26 @@ def expire(log: ExperimentLog, before: datetime) -> frozenset[str]:
     The snapshot goes with them. Raises LogError when the log can't be written.
     """
     moment = before.astimezone(UTC).replace(tzinfo=None)
-    if not log.read(lambda con: _any_expired(con, moment)):
+    if not any(
+        log.rows(f"SELECT 1 FROM {table} WHERE {old} LIMIT 1", {"before": moment})
+        for table, old in _OLD.items()
+    ):
         return frozenset()
     expired = log.write(lambda con: _expire(con, moment))
     log.drop_snapshot()
     return expired
 
 
-_OLD = {
-    "runs": "owner IS NOT NULL AND coalesce(finished_at, created_at) < $before",
-    "evaluations": "owner IS NOT NULL AND created_at < $before",
-    "trainings": "owner IS NOT NULL AND created_at < $before",
-    "marked_questions": "owner IS NOT NULL AND created_at < $before",
-}
-
-
-def _any_expired(con: Connection, before: datetime) -> bool:
-    return any(
-        con.execute(f"SELECT 1 FROM {table} WHERE {old} LIMIT 1", {"before": before}).fetchone()
-        for table, old in _OLD.items()
-    )
+_OLD = {"runs": "owner IS NOT NULL AND coalesce(finished_at, created_at) < $before"} | dict.fromkeys(
+    ("evaluations", "trainings", "marked_questions"), "owner IS NOT NULL AND created_at < $before"
+)
 
 
 def _expire(con: Connection, before: datetime) -> frozenset[str]:
-    runs = con.execute(
-        f"DELETE FROM runs WHERE {_OLD['runs']} RETURNING run_id", {"before": before}
-    ).fetchall()
-    for table in ("evaluations", "trainings", "marked_questions"):
-        con.execute(f"DELETE FROM {table} WHERE {_OLD[table]}", {"before": before})
+    select = f"SELECT run_id FROM runs WHERE {_OLD['runs']}"
+    runs = con.execute(select, {"before": before}).fetchall()
+    for table, old in _OLD.items():
+        con.execute(f"DELETE FROM {table} WHERE {old}", {"before": before})
     con.execute("DELETE FROM episode_rows WHERE evaluation_id NOT IN (SELECT evaluation_id FROM evaluations)")
     con.execute("DELETE FROM training_events WHERE training_id NOT IN (SELECT training_id FROM trainings)")
     drop_unused(con)

@@ -1,8 +1,7 @@
 """A person's own SQL over the log.
 
-Asked of a snapshot, in a child process (`sql_worker`) that can touch nothing else. Decides the bounds of a
-query and of its answer. For local mode only: a snapshot holds everybody's runs, and no SQL is filtered by
-owner.
+Asked of a snapshot, in a child process (`sql_worker`) that can touch nothing else, within bounds of time,
+memory and length. For local mode only: a snapshot holds everybody's runs, and no SQL is filtered by owner.
 """
 
 from __future__ import annotations
@@ -34,6 +33,9 @@ MAX_CHARACTERS = 4_000_000
 """Of all cells together; rows after that are left out."""
 MAX_SQL_CHARACTERS = 20_000
 
+_TOO_LONG = (
+    f"the query took longer than {MAX_SECONDS} s and was ended; ask for less, for example with WHERE or LIMIT"
+)
 _OUT_OF_MEMORY = 77
 _WORKER = Path(__file__).with_name("sql_worker.py")
 _PASSED_ON = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH")
@@ -132,19 +134,13 @@ def _ask(path: Path, sql: str) -> dict[str, Any]:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise BadRequest(
-            f"the query took longer than {MAX_SECONDS} s and was ended; ask for less, for example with WHERE"
-            " or LIMIT"
-        ) from None
+        raise BadRequest(_TOO_LONG) from None
     except OSError as error:
         raise LogError(
             f"no process for the query could be started ({error.strerror}); close something and try again"
         ) from error
     if child.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
-        raise BadRequest(
-            f"the query took longer than {MAX_SECONDS} s and was ended; ask for less, for example with WHERE"
-            " or LIMIT"
-        )
+        raise BadRequest(_TOO_LONG)
     if child.returncode:
         raise BadRequest(
             f"the query needs more than {MAX_MEMORY_BYTES:,} bytes of memory, or failed in another way; ask"

@@ -1,7 +1,7 @@
 """Every SQL statement that changes the log.
 
-Each function runs inside the transaction of its caller. Decides who may change what: a finished run takes no
-more events, and only its owner shares or deletes it. Strings go in as parameters, never into the statement.
+Each function runs inside the transaction of its caller. A finished run takes no more events, and only its
+owner shares or deletes it. Strings go in as parameters, never into the statement.
 Half a surrogate pair, which DuckDB refuses, becomes a question mark.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -18,8 +18,14 @@ from core.base.errors import LogError, RunNotFound
 from core.base.events import StepTaken, Stopped, event_to_json
 from core.runs.log.blobs import encode_scores, encode_table, encode_text
 from core.runs.log.database import Connection, storable
-from core.runs.log.records import DetailName, FinalStatus, LoggedDocument, RunRecord, detail_json
-from core.runs.log.wire import FinishedRun
+from core.runs.log.records import (
+    DetailName,
+    FinalStatus,
+    LoggedDocument,
+    LoggedRun,
+    RunRecord,
+    detail_json,
+)
 
 PART_BYTES = 4_000
 """Length of a part of a blob, just below the 4,096 bytes from which DuckDB stores a string apart."""
@@ -28,13 +34,9 @@ INTERRUPTED = "the process that made this run ended before the run did"
 
 
 def insert_run(
-    con: Connection,
-    record: RunRecord,
-    documents: Sequence[LoggedDocument],
-    created_at: datetime,
-    withheld: Collection[str] = (),
+    con: Connection, record: RunRecord, documents: Sequence[LoggedDocument], created_at: datetime
 ) -> None:
-    """A run that has just started. `withheld`: hashes of documents whose texts it must not show."""
+    """A run that has just started."""
     values = {
         **{name: storable(value) for name, value in record.to_json().items() if isinstance(value, str)},
         **{name: json_text(getattr(record, name)) for name in ("config", "chunking")},
@@ -58,7 +60,7 @@ def insert_run(
                 document.sha256,
                 storable(document.title),
                 _insert_table(con, document),
-                document.sha256 in withheld,
+                document.withheld,
             ],
         )
 
@@ -87,11 +89,13 @@ def copy_parent_steps(con: Connection, record: RunRecord) -> None:
     )
 
 
-def insert_finished(con: Connection, run: FinishedRun) -> bool:
-    """A whole run; False, and nothing changed, when its id is taken."""
+def insert_finished(con: Connection, run: LoggedRun) -> bool:
+    """A run that has ended; False, and nothing changed, when its id is taken."""
+    assert run.status != "running"
+    assert run.finished_at is not None
     if con.execute("SELECT 1 FROM runs WHERE run_id = ?", [run.record.run_id]).fetchone():
         return False
-    insert_run(con, run.record, run.documents, run.created_at, run.withheld)
+    insert_run(con, run.record, run.documents, run.created_at)
     for event in run.events:
         insert_event(con, run.record.run_id, event)
     copy_parent_steps(con, run.record)

@@ -1,7 +1,6 @@
 """`ExperimentLog`: the log as its one owner process sees it.
 
-Decides the order of things: what is recorded, shared or deleted goes through one queue, and reads wait for
-what was queued before them.
+What is recorded, shared or deleted goes through one queue, and reads wait for what was queued before them.
 """
 
 from __future__ import annotations
@@ -23,15 +22,23 @@ from core.base.types import ChunkTable, Document
 from core.runs.log import statements
 from core.runs.log.database import Connection, Database, explain
 from core.runs.log.inbox import InboxLog, inbox_of
-from core.runs.log.lock import LogOwned, lock_as_owner, unlock
+from core.runs.log.lock import LogOwned, lock_as_owner
 from core.runs.log.measurements import PATTERNS, Evaluation, Training, insert, take_in
 from core.runs.log.migrations import migrate
 from core.runs.log.otlp import Receiver, Sender
 from core.runs.log.protocol import RunLog
 from core.runs.log.queries import RunReader
-from core.runs.log.records import DetailName, FinalStatus, RunRecord, detail_json, logged_documents, now
-from core.runs.log.transfer import finished_run, import_file
-from core.runs.log.wire import FinishedRun, MalformedRuns
+from core.runs.log.records import (
+    DetailName,
+    FinalStatus,
+    LoggedRun,
+    RunRecord,
+    detail_json,
+    logged_documents,
+    now,
+)
+from core.runs.log.transfer import finished_run, import_runs
+from core.runs.log.wire import MalformedRuns
 from core.runs.log.writer import QueuedWork, Writer
 
 T = TypeVar("T")
@@ -94,7 +101,7 @@ class ExperimentLog(RunReader):
                 database.close(tidy=False)
                 raise error if isinstance(error, LogError) else explain(error, path) from error
         except BaseException:
-            unlock(lock)
+            os.close(lock)
             raise
         return cls(path, database, lock)
 
@@ -105,7 +112,7 @@ class ExperimentLog(RunReader):
         self._writer.close()
         if self._lock >= 0:
             self._database.close()
-            unlock(self._lock)
+            os.close(self._lock)
             self._lock = -1
 
     def __enter__(self) -> ExperimentLog:
@@ -139,7 +146,7 @@ class ExperimentLog(RunReader):
         when it is too long or too late.
         """
         text = detail_json(name, value)
-        self._writer.call(lambda con: statements.attach_detail(con, run_id, name, text, owner))
+        self.write(lambda con: statements.attach_detail(con, run_id, name, text, owner))
 
     def finish(self, run_id: str, status: FinalStatus, message: str | None = None) -> None:
         """End a run; returns at once. A run of which something could not be written ends as failed."""
@@ -177,16 +184,15 @@ class ExperimentLog(RunReader):
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """`work` in a transaction behind what was queued; its result, or what it raised. Raises LogError."""
-        result: T = self._writer.call(work)
-        return result
+        return self._writer.call(work)
 
     def share(self, run_id: str, owner: str | None) -> None:
         """Lets anyone with its id open the run, its documents and numbers. Raises RunNotFound."""
-        self._writer.call(lambda con: statements.share_run(con, run_id, owner))
+        self.write(lambda con: statements.share_run(con, run_id, owner))
 
     def delete(self, run_id: str, owner: str | None) -> None:
         """Removes a run of `owner`, and the snapshot. Raises RunNotFound unless it is `owner`'s."""
-        self._writer.call(lambda con: statements.delete_run(con, run_id, owner))
+        self.write(lambda con: statements.delete_run(con, run_id, owner))
         self.drop_snapshot()
 
     def drop_snapshot(self) -> None:
@@ -203,7 +209,7 @@ class ExperimentLog(RunReader):
         """
         target, fresh = snapshot_of(self.path), Path(f"{self.path}.snapshot.tmp")
         with self._snapshot:
-            self._writer.between(lambda: self._database.checkpoint_if_due(force=True))
+            self._writer.fold()
             try:
                 self._database.copy_to(fresh)
                 os.replace(fresh, target)
@@ -213,9 +219,9 @@ class ExperimentLog(RunReader):
                 fresh.unlink(missing_ok=True)
         return target
 
-    def insert_finished(self, run: FinishedRun) -> bool:
+    def insert_finished(self, run: LoggedRun) -> bool:
         """Takes in a whole run in one transaction, and waits; False, unchanged, when its id is taken."""
-        return bool(self._writer.call(lambda con: statements.insert_finished(con, run)))
+        return self.write(lambda con: statements.insert_finished(con, run))
 
     def import_inbox(self) -> int:
         """Take in what other processes left in the inbox: runs, evaluations, trainings; how many were new.
@@ -236,7 +242,7 @@ class ExperimentLog(RunReader):
     def _take_in(self, path: Path) -> int:
         try:
             count = (
-                import_file(self, path, keep_owner=True) if path.suffix == ".jsonl" else take_in(self, path)
+                import_runs(self, path, keep_owner=True) if path.suffix == ".jsonl" else take_in(self, path)
             )
         except (MalformedRuns, RunNotFound) as error:  # or another's training
             _logger.warning("set aside as %s.rejected: %s", path, error)

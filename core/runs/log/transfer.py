@@ -12,16 +12,18 @@ import io
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from core.base.errors import LogError, RunNotFound
 from core.runs.log.atomic import write_whole
 from core.runs.log.database import Connection, literal, storable
 from core.runs.log.otlp import Receiver
 from core.runs.log.queries import MINE, VISIBLE, RunReader
-from core.runs.log.records import now
-from core.runs.log.spans import spans_of
-from core.runs.log.wire import FinishedRun, read_runs
+from core.runs.log.records import LoggedRun, now
+from core.runs.log.wire import read_runs
+
+if TYPE_CHECKING:
+    from core.runs.log.store import ExperimentLog
 
 TABLES = {
     "runs": (
@@ -46,47 +48,30 @@ TABLES = {
 }
 
 
-class RunSink(Protocol):
-    """Whatever takes in whole runs: the log."""
-
-    def insert_finished(self, run: FinishedRun) -> bool:
-        """False when the run's id is taken."""
-
-
 def import_runs(
-    log: RunSink,
+    log: ExperimentLog,
     path: Path,
     *,
     owner: str | None = None,
-    admit: Callable[[FinishedRun], None] = lambda _: None,
+    keep_owner: bool = False,
+    admit: Callable[[LoggedRun], None] = lambda _: None,
 ) -> int:
-    """Take in the runs of an exported JSON file as `owner`'s; how many were new. A run whose id is taken is
-    left as it stands.
+    """Take in the runs of an exported JSON file as `owner`'s, or with `keep_owner` those of an inbox or a copy
+    as their own owners'; how many were new. A run whose id is taken is left as it stands.
 
     The whole file is checked, and each run shown to `admit`, which may raise, before the first enters. Raises
     MalformedRuns when anything in it is not as it should be.
     """
-    return import_file(log, path, owner=owner, admit=admit)
-
-
-def import_file(
-    log: RunSink,
-    path: Path,
-    *,
-    keep_owner: bool = False,
-    owner: str | None = None,
-    admit: Callable[[FinishedRun], None] = lambda _: None,
-) -> int:
-    """`import_runs`, or with `keep_owner` the runs of an inbox file as their own owner's."""
     for run in read_runs(path, keep_owner=keep_owner):
         admit(run)
     runs = read_runs(path, keep_owner=keep_owner)
     return sum(log.insert_finished(run if keep_owner else _taken_over(run, owner)) for run in runs)
 
 
-def _taken_over(run: FinishedRun, owner: str | None) -> FinishedRun:
+def _taken_over(run: LoggedRun, owner: str | None) -> LoggedRun:
     """The run as `owner`'s. A visitor's is kept from now on, whenever the file says it ended."""
-    return run.owned_by(owner) if owner is None else replace(run.owned_by(owner), finished_at=now())
+    ended = run.finished_at if owner is None else now()
+    return replace(run, record=replace(run.record, owner=owner), finished_at=ended)
 
 
 def is_one_question(log: RunReader, run_ids: Sequence[str], owner: str | None) -> bool:
@@ -95,36 +80,28 @@ def is_one_question(log: RunReader, run_ids: Sequence[str], owner: str | None) -
         SELECT DISTINCT query, n_chunks, chunking::VARCHAR,
             (SELECT to_json(list(sha256 ORDER BY position))::VARCHAR FROM run_documents d WHERE d.run_id = r.run_id)
         FROM runs r WHERE {VISIBLE} AND list_contains($ids::VARCHAR[], run_id)"""
-    values = {"owner": owner, "ids": [storable(run_id) for run_id in run_ids]}
-    return len(log.read(lambda con: con.execute(sql, values).fetchall())) == 1
+    return len(log.rows(sql, {"owner": owner, "ids": [storable(run_id) for run_id in run_ids]})) == 1
 
 
 def ended_ids(log: RunReader, run_ids: Sequence[str] | None, owner: str | None) -> list[str]:
     """Of the runs named, or of all that are `owner`'s, newest first. Raises RunNotFound, LogError."""
-    if run_ids is None:
-        return log.read(lambda con: _ids(con, f"{MINE} AND status <> 'running'", {"owner": owner}))
-    parameters = {"owner": owner, "ids": [storable(run_id) for run_id in run_ids]}
-    ids = log.read(lambda con: _ids(con, f"{VISIBLE} AND list_contains($ids::VARCHAR[], run_id)", parameters))
-    missing = set(run_ids) - set(ids)
+    where, values = f"{MINE} AND status <> 'running'", dict[str, Any](owner=owner)
+    if run_ids is not None:
+        where = f"{VISIBLE} AND list_contains($ids::VARCHAR[], run_id)"
+        values["ids"] = [storable(run_id) for run_id in run_ids]
+    status = {
+        row["run_id"]: row["status"]
+        for row in log.rows(
+            f"SELECT run_id, status FROM runs WHERE {where} ORDER BY created_at DESC, run_id", values
+        )
+    }
+    missing = {*(run_ids or ())} - status.keys()
     if missing:
         raise RunNotFound(f"there is no run {min(missing)[:64]!r} that you may open; check the id")
-    running = log.read(
-        lambda con: _ids(
-            con, f"{VISIBLE} AND list_contains($ids::VARCHAR[], run_id) AND status = 'running'", parameters
-        )
-    )
+    running = [run_id for run_id in status if status[run_id] == "running"]
     if running:
         raise LogError(f"run {running[0]} is still going on; export it when it has ended")
-    return ids
-
-
-def _ids(con: Connection, where: str, values: dict[str, Any]) -> list[str]:
-    return [
-        run_id
-        for (run_id,) in con.execute(
-            f"SELECT run_id FROM runs WHERE {where} ORDER BY created_at DESC, run_id", values
-        ).fetchall()
-    ]
+    return list(status)
 
 
 def send_runs(
@@ -134,39 +111,30 @@ def send_runs(
     *,
     include_text: bool = True,
 ) -> int:
-    """Send runs that have ended to a receiver of traces, see `core.runs.export.runs`; returns how many. Raises LogError
-    at the first that it doesn't take.
+    """Send runs that have ended to a receiver of traces; returns how many. Raises LogError at the first that
+    it doesn't take.
     """
     ids = ended_ids(log, run_ids, None)
     for run in whole_runs(log, ids, include_text, None):
-        receiver.send(spans_of(run))
+        receiver.send(run)
     return len(ids)
 
 
 def whole_runs(
     log: RunReader, ids: Sequence[str], include_text: bool, owner: str | None
-) -> Iterator[FinishedRun]:
+) -> Iterator[LoggedRun]:
     """The runs of `ended_ids`, oldest first: parents come before their children."""
     for run_id in reversed(ids):
         run = finished_run(log, run_id, owner)
         yield run if include_text else run.without_text()
 
 
-def finished_run(log: RunReader, run_id: str, owner: str | None) -> FinishedRun:
-    """A run that has ended, whole. Raises RunNotFound, LogError for one that goes on."""
-    run, documents = log.get(run_id, owner), log.documents(run_id, owner)
-    if run.finished_at is None or run.status == "running":
+def finished_run(log: RunReader, run_id: str, owner: str | None) -> LoggedRun:
+    """A run that has ended, with its texts. Raises RunNotFound, LogError for one that goes on."""
+    run = log.get(run_id, owner)
+    if run.status == "running":
         raise LogError(f"run {run.record.run_id} is still going on; export it when it has ended")
-    return FinishedRun(
-        run.record,
-        documents,
-        run.created_at,
-        run.finished_at,
-        run.status,
-        run.message,
-        run.events,
-        details=run.details,
-    )
+    return replace(run, documents=log.documents(run_id, owner))
 
 
 def write_table(

@@ -1,10 +1,10 @@
 """Finished runs as lines of JSON.
 
 What exports, imports and the inbox are made of. A run is a `run` line, a `document` line for each text that
-no earlier run of the file brought, its `event` and `detail` lines and an `end` line; arrays are base64 of the
-log's own blobs, so nothing is lost. Whoever wrote a file is not trusted: every line has a bound, every field
-a type, numbers and dates have bounds (`core.runs.log.bounds`), fields that don't exist are refused, texts must
-fit their hashes, and nothing is unpickled.
+no earlier run of the file brought, its `event` and `detail` lines and an `end` line; arrays are base64 of
+the log's own blobs, so nothing is lost. Whoever wrote a file is not trusted: every line has a bound, every
+field a type, numbers and dates have bounds (`core.runs.log.bounds`), fields that don't exist are refused,
+texts must fit their hashes, and nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
-from datetime import UTC, datetime
+from collections.abc import Iterator, Sequence
+from dataclasses import MISSING, fields
+from datetime import UTC
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_hints
 
@@ -24,9 +24,16 @@ from core.base.config import ChunkConfig, EpisodeConfig
 from core.base.errors import LogError
 from core.base.events import StepScores, StepTaken, Stopped, event_from_json, event_to_json
 from core.base.types import CHUNK_TYPES, Document, DocumentKind
-from core.runs.log.blobs import MAX_CHUNKS, decode_foreign_table, decode_scores, encode_scores, encode_table
+from core.runs.log.blobs import MAX_CHUNKS, decode_scores, decode_table, encode_scores, encode_table
 from core.runs.log.bounds import check_bounds
-from core.runs.log.records import DetailName, FinalStatus, LoggedDocument, RunRecord, detail_json
+from core.runs.log.records import (
+    DetailName,
+    FinalStatus,
+    LoggedDocument,
+    LoggedRun,
+    RunRecord,
+    detail_json,
+)
 
 MAX_LINE_BYTES = 512 << 20
 """Longest line read; a document of 10 million tokens takes some 60 MB."""
@@ -45,36 +52,6 @@ _STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 class MalformedRuns(LogError):
     """A file that holds no runs, or broken ones."""
-
-
-@dataclass(frozen=True)
-class FinishedRun:
-    """A whole run on its way into or out of the log."""
-
-    record: RunRecord
-    documents: tuple[LoggedDocument, ...]
-    created_at: datetime
-    finished_at: datetime
-    status: FinalStatus
-    message: str | None
-    events: tuple[StepTaken | Stopped, ...]
-    withheld: frozenset[str] = frozenset()
-    """Hashes of documents that came without text: the run must not show what the log has from elsewhere."""
-    details: Mapping[DetailName, dict[str, Any]] = field(default_factory=dict)
-
-    def owned_by(self, owner: str | None) -> FinishedRun:
-        """The run as `owner`'s."""
-        return replace(self, record=replace(self.record, owner=owner))
-
-    def without_text(self) -> FinishedRun:
-        """The run without document text, text of chunks, chunk tables, which hold headings, and
-        details, which quote; titles and the question stay.
-        """
-        documents = tuple(replace(document, text=None, table=None) for document in self.documents)
-        events = tuple(
-            replace(event, text="") if isinstance(event, StepTaken) else event for event in self.events
-        )
-        return replace(self, documents=documents, events=events, details={})
 
 
 def _strict_model(cls: type, leave_out: set[str]) -> Any:
@@ -157,8 +134,11 @@ _Line: TypeAdapter[Any] = TypeAdapter(
 )
 
 
-def run_lines(run: FinishedRun, texts_written: set[str], *, with_owner: bool = False) -> Iterator[str]:
-    """The lines of one run. Texts whose hash is in `texts_written` are left out, others are added to it."""
+def run_lines(run: LoggedRun, texts_written: set[str], *, with_owner: bool = False) -> Iterator[str]:
+    """The lines of a run that has ended. Texts whose hash is in `texts_written` are left out, others are
+    added to it.
+    """
+    assert run.finished_at is not None
     references = [_reference(document) for document in run.documents]
     record = run.record.to_json()
     owner = record.pop("owner")
@@ -204,7 +184,7 @@ def _reference(document: LoggedDocument) -> dict[str, Any]:
     }
 
 
-def read_runs(path: Path, *, keep_owner: bool = False) -> Iterator[FinishedRun]:
+def read_runs(path: Path, *, keep_owner: bool = False) -> Iterator[LoggedRun]:
     """The runs of a file, one by one. Raises MalformedRuns, naming the line, at the first fault."""
     pending: list[Any] = []
     brought: set[str] = set()
@@ -227,15 +207,10 @@ def read_runs(path: Path, *, keep_owner: bool = False) -> Iterator[FinishedRun]:
             )
     except OSError as error:
         raise LogError(f"{path} can't be read ({error.strerror}); check the name") from error
-    except ValidationError as error:
-        raise MalformedRuns(
-            f"{path}, line {number}: {_first(error)}; only files written by 'runs export --format json' can"
-            " be imported"
-        ) from error
     except (LogError, ValueError, TypeError) as error:
+        why = _first(error) if isinstance(error, ValidationError) else error
         raise MalformedRuns(
-            f"{path}, line {number}: {error}; only files written by 'runs export --format json' can be"
-            " imported"
+            f"{path}, line {number}: {why}; only files written by 'runs export --format json' can be imported"
         ) from error
 
 
@@ -253,7 +228,7 @@ def _read(text: str | bytes) -> Any:
     return line
 
 
-def _finished(lines: list[Any], keep_owner: bool, brought: set[str]) -> FinishedRun:
+def _finished(lines: list[Any], keep_owner: bool, brought: set[str]) -> LoggedRun:
     """`brought`: hashes of texts that earlier runs of the file brought; those of this one are added."""
     head, end = lines[0], lines[-1]
     if not isinstance(head, _RunLine) or any(isinstance(line, _RunLine | _EndLine) for line in lines[1:-1]):
@@ -265,14 +240,14 @@ def _finished(lines: list[Any], keep_owner: bool, brought: set[str]) -> Finished
         raise MalformedRuns(f"n_chunks={record.n_chunks} must be between 1 and {MAX_CHUNKS:,}")
     _check_record(record)
     texts = {line.sha256: line.text for line in lines if isinstance(line, _DocumentLine)}
+    brought |= texts.keys() & set(record.document_hashes)
     documents = tuple(
-        _document(reference, texts.get(reference.sha256), record.n_chunks) for reference in head.documents
+        _document(reference, texts.get(reference.sha256), record.n_chunks, brought)
+        for reference in head.documents
     )
     if tuple(document.sha256 for document in documents) != record.document_hashes:
         raise MalformedRuns("the documents are not those of document_hashes, in that order")
     _check_tables(documents, record.n_chunks)
-    brought |= texts.keys() & set(record.document_hashes)
-    withheld = frozenset(ref.sha256 for ref in head.documents if ref.withheld or ref.sha256 not in brought)
     n_scores = record.n_chunks * sum(
         isinstance(line, _EventLine) and line.q_values is not None for line in lines
     )
@@ -280,9 +255,16 @@ def _finished(lines: list[Any], keep_owner: bool, brought: set[str]) -> Finished
         raise MalformedRuns(f"the run has {n_scores:,} Q-values, more than {MAX_SCORES:,}")
     events = tuple(_event(line, record.n_chunks) for line in lines if isinstance(line, _EventLine))
     _check_order(events, end.n_events, record)
-    details = _details([line for line in lines if isinstance(line, _DetailLine)])
-    times = head.created_at.astimezone(UTC), end.finished_at.astimezone(UTC)
-    return FinishedRun(record, documents, *times, end.status, end.message, events, withheld, details)
+    return LoggedRun(
+        record=record,
+        documents=documents,
+        created_at=head.created_at.astimezone(UTC),
+        finished_at=end.finished_at.astimezone(UTC),
+        status=end.status,
+        message=end.message,
+        events=events,
+        details=_details([line for line in lines if isinstance(line, _DetailLine)]),
+    )
 
 
 def _details(lines: list[_DetailLine]) -> dict[DetailName, dict[str, Any]]:
@@ -335,13 +317,14 @@ def _check_tables(documents: tuple[LoggedDocument, ...], n_chunks: int) -> None:
             raise MalformedRuns(f"the chunk table of document {document.title[:80]!r} does not fit its text")
 
 
-def _document(reference: _DocumentRef, text: str | None, n_chunks: int) -> LoggedDocument:
+def _document(reference: _DocumentRef, text: str | None, n_chunks: int, brought: set[str]) -> LoggedDocument:
     if text is not None and Document(reference.title, text, reference.kind).sha256 != reference.sha256:
         raise MalformedRuns(f"the text of document {reference.title[:80]!r} does not fit its hash")
     table = None
     if reference.table is not None:
-        table = decode_foreign_table(_bytes(reference.table), min(n_chunks, MAX_TABLE_CHUNKS))
-    return LoggedDocument(reference.title, reference.sha256, reference.kind, text, table)
+        table = decode_table(_bytes(reference.table), min(n_chunks, MAX_TABLE_CHUNKS))
+    withheld = reference.withheld or reference.sha256 not in brought
+    return LoggedDocument(reference.title, reference.sha256, reference.kind, text, table, withheld)
 
 
 def _event(line: _EventLine, n_chunks: int) -> StepTaken | Stopped:

@@ -1,9 +1,9 @@
 """The one thread that writes.
 
-Takes what is queued, commits it in one transaction, and survives what fails. Decides the batches: everything
-that waits when a transaction begins, so an idle log commits a step at once and a busy one many together. A
-work item that fails breaks its own run only: later events of that run are dropped, its end is recorded as
-failed with the reason, and the next `flush` raises it.
+Takes what is queued, commits it, and survives what fails. A transaction has everything that waits when it
+begins, so an idle log commits a step at once and a busy one many together. A work item that fails breaks
+its own run only: later events of that run are dropped, its end is recorded as failed with the reason, and
+the next `flush` raises it.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from core.base.errors import LogError
 from core.runs.log.database import Connection, Database, explain
+
+T = TypeVar("T")
 
 QUEUE_ITEMS = 256
 """Most work items that wait; beyond it `submit` waits too, so that a slow disk can't fill the memory."""
@@ -39,20 +41,13 @@ class QueuedWork:
     future: Future[Any] | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class Between:
-    """Something to do between two transactions, whose caller waits."""
-
-    apply: Callable[[], None]
-    future: Future[None]
-
-
 class Writer:
     """Owns the thread and the queue."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._queue: queue.Queue[QueuedWork | Between | None] = queue.Queue(QUEUE_ITEMS)
+        self._queue: queue.Queue[QueuedWork | Future[None] | None] = queue.Queue(QUEUE_ITEMS)
+        """A future asks for the log to be folded; None ends the thread."""
         self._broken: dict[str, str] = {}
         self._failure: LogError | None = None
         self._closing = threading.Lock()
@@ -60,24 +55,24 @@ class Writer:
         self._thread = threading.Thread(target=self._work_off, name="experiment-log", daemon=True)
         self._thread.start()
 
-    def submit(self, work: QueuedWork | Between) -> None:
+    def submit(self, work: QueuedWork | Future[None]) -> None:
         """Queue work. Raises LogError once the writer is closed."""
         with self._closing:
             if self._closed:
                 raise LogError("the experiment log is closed; open it again to log runs")
             self._queue.put(work)
 
-    def call(self, apply: Callable[[Connection], Any]) -> Any:
+    def call(self, apply: Callable[[Connection], T]) -> T:
         """Queue work and wait; its result, or what it raised."""
-        future: Future[Any] = Future()
+        future: Future[T] = Future()
         self.submit(QueuedWork(apply, future=future))
         return future.result()
 
-    def between(self, apply: Callable[[], None]) -> None:
-        """Queue what must not be in a transaction, and wait; raises what it raised."""
-        future: Future[None] = Future()
-        self.submit(Between(apply, future))
-        future.result()
+    def fold(self) -> None:
+        """Wait until all that was queued is committed and, where the disk has room, folded into the file."""
+        folded: Future[None] = Future()
+        self.submit(folded)
+        folded.result()
 
     def take_failure(self) -> LogError | None:
         """The first failure of a run since the last call."""
@@ -105,10 +100,10 @@ class Writer:
                 batch.append(self._queue.get())
             open_ = None not in batch
             self._commit([item for item in batch if isinstance(item, QueuedWork)])
-            self._tidy()
-            for item in batch:
-                if isinstance(item, Between):
-                    _apply(item)
+            waiting = [item for item in batch if isinstance(item, Future)]
+            self._tidy(force=bool(waiting))
+            for folded in waiting:
+                folded.set_result(None)
 
     def _commit(self, batch: list[QueuedWork]) -> None:
         works = [work for work in batch if work.last or work.run_id not in self._broken]
@@ -144,17 +139,8 @@ class Writer:
         elif work.run_id is not None:
             self._broken[work.run_id] = str(failure)
 
-    def _tidy(self) -> None:
+    def _tidy(self, *, force: bool) -> None:
         try:
-            self._database.checkpoint_if_due()
+            self._database.checkpoint_if_due(force=force)
         except Exception as error:
             _logger.warning("the log could not be tidied up: %s", error)
-
-
-def _apply(item: Between) -> None:
-    try:
-        item.apply()
-    except Exception as error:
-        item.future.set_exception(error)
-    else:
-        item.future.set_result(None)

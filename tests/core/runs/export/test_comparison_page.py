@@ -242,11 +242,11 @@ def test_missing_and_odd_numbers_are_no_reason_to_fail(log: ExperimentLog, recor
     scores[:3] = (np.inf, -np.inf, 1.0)
     for odd in (None, StepScores(scores, None), StepScores(np.full(N_CHUNKS, np.nan, np.float32), None)):
         steps = tuple(replace(step, scores=odd, q_value=float("nan")) for step in runs[0].trace.steps)
-        first = replace(runs[0], trace=replace(runs[0].trace, steps=steps, stopped=None))
+        first = replace(runs[0], events=steps)
         page = BeautifulSoup(comparison_page([first, *runs[1:]], documents, with_text=True), "html.parser")
         assert is_inert(page)
         assert "nan" not in "".join(str(path["d"]) for path in page.select("svg path")).lower()
-    empty = replace(runs[0], trace=replace(runs[0].trace, steps=(), stopped=None))
+    empty = replace(runs[0], events=())
     alone = BeautifulSoup(comparison_page([empty, empty], documents), "html.parser")
     assert "It looked at nothing." in alone.get_text()
     assert "Q of all chunks is not in this page" in alone.get_text()

@@ -247,8 +247,7 @@ def test_support_is_what_could_be_chunks(log: ExperimentLog) -> None:
 
 
 def with_scores(run: LoggedRun, scores: StepScores | None) -> LoggedRun:
-    steps = tuple(replace(step, scores=scores) for step in run.trace.steps)
-    return replace(run, trace=replace(run.trace, steps=steps, stopped=None))
+    return replace(run, events=tuple(replace(step, scores=scores) for step in run.trace.steps))
 
 
 def test_missing_and_odd_numbers_are_no_reason_to_fail(log: ExperimentLog) -> None:
@@ -295,7 +294,7 @@ def test_a_long_run_and_a_long_document_stay_readable(log: ExperimentLog) -> Non
     assert "[…]" in told
     many = tuple(replace(run.trace.steps[0], step=step) for step in range(1, MAX_PICTURES + 9))
     assert f"the first {MAX_PICTURES} steps" in run_page(
-        replace(run, trace=replace(run.trace, steps=many)), [logged]
+        replace(run, events=(*many, *run.events[-1:])), [logged]
     )
 
 

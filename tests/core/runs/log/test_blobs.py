@@ -14,7 +14,6 @@ from hypothesis.extra import numpy as hnp
 
 from core.base.errors import LogError
 from core.runs.log.blobs import (
-    decode_foreign_table,
     decode_scores,
     decode_table,
     decode_text,
@@ -71,9 +70,9 @@ def test_a_flipped_bit_never_gives_other_scores(data: st.DataObject) -> None:
 def test_a_table_whose_header_is_a_bomb_is_not_parsed() -> None:
     header = b'{"n":0,"n_duplicates":0,"heading_paths":[' + b"[]," * 30_000 + b"[]]}"
     with pytest.raises(LogError, match="its header is too long for its chunks"):
-        decode_foreign_table(zlib.compress(header + b"\n"), 100)
+        decode_table(zlib.compress(header + b"\n"), 100)
     with pytest.raises(LogError, match="longer than"):
-        decode_foreign_table(encode_table(chunk_table(900_000)), 100)
+        decode_table(encode_table(chunk_table(900_000)), 100)
     table = replace(chunk_table(3), heading_paths=(("a heading of a whole page " * 4_000,),))
     assert decode_table(encode_table(table)).heading_paths == table.heading_paths, (
         "the log keeps what the project itself made"

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.core.base.rows import make_row
 
 from core.base.config import MAX_SEED
 from core.runs.export.runs import export_runs
@@ -27,11 +26,11 @@ from core.runs.log import (
 )
 from core.runs.log.bounds import BEFORE, EARLIEST, MAX_MILLISECONDS
 from core.runs.log.inbox import inbox_of
-from core.runs.log.otlp import message
-from core.runs.log.spans import spans_of
+from core.runs.log.otlp import json_line
 from core.runs.log.transfer import finished_run
 from core.runs.log.wire import MAX_EVENTS
 from tests.conftest import CAMPAIGN
+from tests.core.lab.evaluate.rows import make_row
 from tests.core.runs.log.recording import log_run, make_record
 
 Lines = list[dict[str, Any]]
@@ -75,7 +74,7 @@ def numbers(value: Any) -> Iterator[tuple[Any, Any]]:
 
 def leaves_again(log: ExperimentLog, run_id: str, folder: Path) -> None:
     export_runs(log, [run_id], "csv", folder)
-    message(spans_of(finished_run(log, run_id, None))).SerializeToString()
+    json_line(finished_run(log, run_id, None))
     json.dumps(log.get(run_id).to_json(), allow_nan=False)
 
 

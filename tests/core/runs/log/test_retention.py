@@ -7,11 +7,11 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from tests.core.base.rows import make_row
 
 from core.base.errors import RunNotFound
 from core.runs.log import ExperimentLog, expire, list_evaluations, new_evaluation
 from core.runs.log.records import now
+from tests.core.lab.evaluate.rows import make_row
 from tests.core.runs.log.recording import DOCUMENT, log_run, make_record, step_taken
 
 A, B = "a" * 64, "b" * 64
