@@ -1,8 +1,7 @@
 """Work on a thread of its own, read item by item.
 
-By a caller who may lose patience at any moment. Decides that a caller who cancels waits for nothing, not for
-a name to be looked up nor for a model's next token: the thread is left to end by itself, and whoever started
-the work tells it so.
+A caller who cancels waits for nothing, neither a name to be looked up nor a model's next token: the thread is
+left to end by itself, and whoever started the work tells it to.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ LOOK_EVERY = 0.1
 
 @dataclass(frozen=True)
 class _Ended:
-    error: BaseException | None
+    error: BaseException | None = None
 
 
 def from_thread(
@@ -36,10 +35,9 @@ def from_thread(
     def run() -> None:
         try:
             work(items.put)
+            items.put(_Ended())
         except BaseException as error:  # handed to the caller, whatever it is
             items.put(_Ended(error))
-        else:
-            items.put(_Ended(None))
 
     threading.Thread(target=run, daemon=True).start()
     deadline = time.monotonic() + seconds
@@ -52,11 +50,12 @@ def from_thread(
             item = items.get(timeout=LOOK_EVERY)
         except queue.Empty:
             continue
-        if isinstance(item, _Ended):
-            if item.error is not None:
-                raise item.error
+        if not isinstance(item, _Ended):
+            yield item
+        elif item.error is None:
             return
-        yield item
+        else:
+            raise item.error
 
 
 def pause(seconds: float, cancelled: Callable[[], bool]) -> None:

@@ -1,54 +1,61 @@
-"""A model behind an OpenAI-compatible endpoint.
+"""A model behind an OpenAI-compatible endpoint, by the openai client.
 
-vLLM, Ollama, llama.cpp, LM Studio, hosted ones, and the hub's inference, which speaks the same. Decides what
-is tried again (429, 5xx, connections that fail, as long as no text has been passed on), how long a server's
-Retry-After is honoured, and that what an endpoint refuses (a structure, a field of the request) is not asked
-of it again by this client. Every failure is one sentence that names the model and its host; the endpoint's
-own words stand in it as a short quotation without the key.
+vLLM, Ollama, llama.cpp, LM Studio, hosted ones, and the hub's inference. What may pass (429, 5xx, connections
+that fail) is tried again as long as no text has been passed on. What an endpoint refuses, a structure or a
+field of the request, is not asked of it again by this client. Every failure is one sentence that names the
+model and its host; the endpoint's own words stand in it as a short quotation without the key.
 """
 
 from __future__ import annotations
 
-import json
+import email.utils
 import re
 import socket
-from collections.abc import Callable, Generator, Iterator, Sequence
+import ssl
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
-from typing import Any, TypeGuard
+from dataclasses import dataclass, replace
+from typing import Any
 
-from pydantic import SecretStr
+import httpx2
+from pydantic import BaseModel, Field, SecretStr, ValidationError
 
-from core.base.errors import BadRequest, quoted
+from core.base.errors import BadRequest, UserError, quoted
 from core.llm.address import ANYWHERE, HUB, Address, LookUp, Reach, read_address
-from core.llm.background import pause
+from core.llm.background import from_thread, pause
 from core.llm.client import (
     MAX_REPLY_CHARACTERS,
     Ask,
     Client,
-    Completion,
     StructureRefused,
-    estimated_tokens,
+    estimated,
     mended,
     strict_schema,
     unheard,
     without_thoughts,
 )
-from core.llm.protocol import CountedBy, LlmError, Spent, Structure
-from core.llm.wire import Failed, Head, Patience, bounded, lines, post, server_sent
+from core.llm.protocol import Cost, LlmError, Reply, Structure
+from core.llm.wire import CheckedTransport, Failed, Patience
 
 _REFUSES_STRUCTURE = frozenset({400, 404, 415, 422, 501})
 _PASSING = frozenset({408, 429, 500, 502, 503, 504, 529})
 """Answers after which the same request may go better."""
 _DISPENSABLE = ("stream_options", "seed", "temperature", "top_p", "max_completion_tokens")
 """Fields that are left out where an endpoint complains of one; the last takes `max_tokens`'s place."""
-_MAX_COMPLAINT_BYTES = 2**16
-_MAX_TOKENS = 10**9
-_DONE = "[DONE]"
+_REMEDIES = {
+    404: "check the address and the name of the model",
+    405: "check the address: it should end before /chat/completions",
+    413: "ask over less evidence",
+    429: "wait a while and try again",
+}
 
 
-class _FieldRefused(Exception):
-    """The endpoint complains of a field that it can be spared."""
+class _Usage(BaseModel):
+    """Tokens as an endpoint counts them."""
+
+    prompt_tokens: int = Field(strict=True, ge=0, le=10**9)
+    completion_tokens: int = Field(strict=True, ge=0, le=10**9)
 
 
 @dataclass
@@ -95,22 +102,24 @@ class EndpointLlm(Client):
     def _structures(self) -> Sequence[Structure]:
         return ("json_schema", "json_object", "text")
 
-    def _complete(self, ask: Ask) -> Completion:
+    def _complete(self, ask: Ask) -> Reply:
         tell = _Told(ask.on_text)
         n_requests = n_failures = 0
         while True:
             n_requests += 1
             try:
-                return self._post(ask, n_requests, tell)
-            except _FieldRefused as refused:
-                self._spared.add(str(refused))
+                with closing(self._events(self._body(ask), ask.cancelled)) as events:
+                    return replace(self._gathered(ask, events, tell), n_attempts=n_requests)
             except Failed as failure:
+                if field := self._complained_of(failure):
+                    self._spared.add(field)
+                    continue
+                if ask.structure not in (None, "text") and failure.status in _REFUSES_STRUCTURE:
+                    raise StructureRefused(n_requests) from None
                 n_failures += 1
-                wait = (
-                    self._patience.first_wait * 2 ** (n_failures - 1)
-                    if failure.wait is None
-                    else failure.wait
-                )
+                wait = _seconds(failure.wait)
+                if wait is None:
+                    wait = self._patience.first_wait * 2 ** (n_failures - 1)
                 if (
                     not failure.again
                     or tell.any
@@ -118,18 +127,17 @@ class EndpointLlm(Client):
                     or wait > self._patience.longest_wait
                 ):
                     tries = f", {n_failures} times in a row" if n_failures > 1 else ""
-                    raise LlmError(f"{self._who} {failure}{tries}", Spent(n_requests)) from None
-                pause(wait, ask.cancelled)
+                    sentence = f"{self.name} at {self.address.netloc} {failure}{tries}"
+                    raise LlmError(sentence, Cost(n_requests)) from None
+            pause(wait, ask.cancelled)
 
-    @property
-    def _who(self) -> str:
-        return f"{self.name} at {self.address.netloc}"
-
-    def _body(self, ask: Ask) -> bytes:
+    def _body(self, ask: Ask) -> dict[str, Any]:
         length = "max_completion_tokens" if "max_completion_tokens" in self._spared else "max_tokens"
         body: dict[str, Any] = {
             "model": self.name,
-            "messages": [{"role": message.role, "content": message.content} for message in ask.messages],
+            "messages": [
+                {"role": message.role, "content": mended(message.content)} for message in ask.messages
+            ],
             "stream": True,
             "stream_options": {"include_usage": True},
             "temperature": ask.sampling.temperature,
@@ -141,58 +149,69 @@ class EndpointLlm(Client):
         if ask.structure == "json_object":
             body["response_format"] = {"type": "json_object"}
         elif ask.structure == "json_schema" and ask.schema is not None:
-            constraint = {
-                "name": ask.schema.__name__,
-                "schema": strict_schema(ask.schema.model_json_schema()),
-                "strict": True,
-            }
+            constraint = {"name": ask.schema.__name__, "schema": strict_schema(ask.schema), "strict": True}
             body["response_format"] = {"type": "json_schema", "json_schema": constraint}
-        for name in self._spared - {"max_completion_tokens"}:
-            body.pop(name, None)
-        return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        return {
+            name: value
+            for name, value in body.items()
+            if name not in self._spared or name == "max_completion_tokens"
+        }
 
-    def _post(self, ask: Ask, n_requests: int, tell: _Told) -> Completion:
-        """One request. Raises Failed, _FieldRefused, StructureRefused, LlmError, LlmCancelled."""
+    def _events(self, body: dict[str, Any], cancelled: Callable[[], bool]) -> Generator[Any]:
+        """The events of one answer as they come. Raises Failed, LlmError of `Reach`, LlmCancelled."""
+        transport = CheckedTransport(self.address, self._key, self._reach, self._look_up)
 
-        def places() -> Any:
-            return self._reach.places(self.address, self._look_up)
+        def work(put: Callable[[Any], None]) -> None:
+            failure: Exception
+            try:
+                for event in self._streamed(transport, body):
+                    put(event)
+                return
+            except (Failed, UserError) as error:
+                failure = error
+            except Exception as error:  # whatever a hostile answer provokes
+                failure = self._failed(error)
+            raise failure.with_traceback(None)  # nothing behind it: its frames would hold the key
 
-        body = self._body(ask)
-        with closing(post(self.address, body, self._key, places, self._patience, ask.cancelled)) as answer:
-            head = next(answer)
-            assert isinstance(head, Head)
-            if head.status != 200:
-                raise self._refusal(head, _complaint(answer), ask.structure, n_requests)
-            if "html" in head.content_type:
-                raise Failed("answered with a web page; check the address", again=False)
-            events = lines(bounded(answer))
-            whole = "json" in head.content_type
-            text, usage, finish = self._gathered(
-                iter(["".join(events)]) if whole else server_sent(events), tell
+        try:
+            yield from from_thread(work, cancelled, self._patience.whole)
+        except TimeoutError:
+            raise Failed(f"was not done within {self._patience.whole:g} s") from None
+        finally:
+            transport.end()
+
+    def _streamed(self, transport: CheckedTransport, body: dict[str, Any]) -> Iterator[Any]:
+        """The client gets no key, for the transport adds it: so it never looks for one in the environment."""
+        import openai  # takes more than a second
+
+        timeout = httpx2.Timeout(self._patience.silence, connect=self._patience.connect)
+        with openai.OpenAI(
+            api_key="kept elsewhere",
+            base_url=str(self.address),
+            timeout=timeout,
+            max_retries=0,
+            http_client=httpx2.Client(transport=transport, trust_env=False, timeout=timeout),
+        ) as client:
+            # plain values in place of its types, which take a hostile answer at its word
+            stream = client.post(
+                "/chat/completions",
+                body=body,
+                cast_to=object,
+                stream=True,
+                stream_cls=openai.Stream[object],
             )
-        n_characters = sum(len(message.content) for message in ask.messages)
-        counted = _counts(usage)
-        n_prompt, n_reply = counted or (estimated_tokens(n_characters), estimated_tokens(len(text)))
-        counted_by: CountedBy = "endpoint" if counted else "estimate"
-        return Completion(
-            without_thoughts(mended(text)), n_prompt, n_reply, counted_by, n_requests, finish == "length"
-        )
+            if "html" in stream.response.headers["content-type"]:
+                raise Failed("answered with a web page; check the address")
+            yield from stream
 
-    def _gathered(self, events: Iterator[str], tell: _Told) -> tuple[str, Any, str]:
-        """(text, usage, finish reason) of a reply. Raises Failed."""
+    def _gathered(self, ask: Ask, events: Iterable[Any], tell: _Told) -> Reply:
+        """The reply that its events make up. Raises Failed."""
         pieces: list[str] = []
         usage: Any = None
         finish, room = "", MAX_REPLY_CHARACTERS
-        for data in events:
-            if data == _DONE:
-                finish = finish or "stop"
-                break
-            event = _parsed(data)
-            if event.get("error"):
-                raise Failed(
-                    f"broke off with an error{quoted(_words_of(event), self._secrets)}; try again later",
-                    again=False,
-                )
+        for event in events:
+            if not isinstance(event, dict):
+                raise Failed(_NO_PART)
             usage = event.get("usage") or usage
             choice = _first(event.get("choices"))
             said = choice.get("delta") or choice.get("message")
@@ -201,8 +220,7 @@ class EndpointLlm(Client):
                 room -= len(piece)
                 if room < 0:
                     raise Failed(
-                        f"replied with more than {MAX_REPLY_CHARACTERS:,} characters; choose another model",
-                        again=False,
+                        f"replied with more than {MAX_REPLY_CHARACTERS:,} characters; choose another model"
                     )
                 pieces.append(piece)
                 tell(piece)
@@ -210,50 +228,76 @@ class EndpointLlm(Client):
                 finish = choice["finish_reason"]
         if not finish:
             raise Failed("broke off in the middle of its reply; try again", again=True)
-        return "".join(pieces), usage, finish
+        text = mended("".join(pieces))
+        reply = replace(estimated(ask, text), text=without_thoughts(text), cut=finish == "length")
+        try:
+            return replace(reply, **_Usage.model_validate(usage).model_dump(), counted_by="endpoint")
+        except ValidationError:
+            return reply
 
-    @property
-    def _secrets(self) -> tuple[str, ...]:
-        return () if self._key is None else (self._key.get_secret_value(),)
-
-    def _refusal(self, head: Head, complaint: str, structure: Structure | None, n_requests: int) -> Exception:
-        """What an answer other than 200 means."""
-        status, words = head.status, quoted(complaint, self._secrets)
-        if status in (400, 422):
-            for name in _DISPENSABLE:
-                if name not in self._spared and re.search(rf"\b{name}\b", complaint):
-                    return _FieldRefused(name)
-        if structure not in (None, "text") and status in _REFUSES_STRUCTURE:
-            return StructureRefused(n_requests)
-        if 300 <= status < 400:
-            return Failed(
-                f"answered with a redirect ({status}), and none is followed; give the address that it"
-                " leads to",
-                again=False,
-            )
-        if status in (401, 403):  # without its words: some repeat the key, or parts of it
-            return Failed(
-                (
-                    f"refused the key ({status}); check it"
-                    if self.has_key
-                    else f"asks for a key ({status}); give one"
-                ),
-                again=False,
-            )
-        usual = "try again later" if status in _PASSING else "see what it says, and try again"
-        return Failed(
-            f"answered {status}{words}; {_REMEDIES.get(status, usual)}",
-            again=status in _PASSING,
-            wait=head.retry_after,
+    def _complained_of(self, failure: Failed) -> str | None:
+        """A field that the endpoint refuses and can be spared."""
+        fields = _DISPENSABLE if failure.status in (400, 422) else ()
+        return next(
+            (
+                name
+                for name in fields
+                if name not in self._spared and re.search(rf"\b{name}\b", failure.said)
+            ),
+            None,
         )
 
+    def _failed(self, error: Exception) -> Failed:
+        """What went wrong, in words."""
+        import openai
 
-_REMEDIES = {
-    404: "check the address and the name of the model",
-    405: "check the address: it should end before /chat/completions",
-    413: "ask over less evidence",
-    429: "wait a while and try again",
-}
+        causes = [error]
+        while (cause := causes[-1].__cause__ or causes[-1].__context__) and isinstance(cause, Exception):
+            causes.append(cause)
+        match causes[-1]:
+            case _ if isinstance(error, openai.APIStatusError):
+                return self._refusal(error)
+            case _ if type(error) is openai.APIError:
+                return Failed(f"broke off with an error{self._quoted(_words_of(error.body))}; try again later")
+            case socket.gaierror():
+                return Failed("has a host name that nobody knows", again=True)
+            case ssl.SSLCertVerificationError() as root:
+                return Failed(f"has no certificate to trust ({root.verify_message})")
+            case ConnectionRefusedError():
+                return Failed("does not listen", again=True)
+            case _ if any(isinstance(cause, httpx2.ConnectTimeout) for cause in causes):
+                return Failed(f"can't be reached within {self._patience.connect:g} s", again=True)
+            case _ if any(isinstance(cause, httpx2.TimeoutException) for cause in causes):
+                return Failed(f"said nothing for {self._patience.silence:g} s")
+            case root if isinstance(error, openai.APIConnectionError | httpx2.HTTPError | OSError):
+                return Failed(f"broke the connection off ({type(root).__name__})", again=True)
+            case _:
+                return Failed(_NO_PART)
+
+    def _refusal(self, error: Any) -> Failed:
+        """What a status other than 200 means."""
+        status, said = error.status_code, _words_of(error.body)
+        if 300 <= status < 400:
+            words = (
+                f"answered with a redirect ({status}), and none is followed; give the address that it leads to"
+            )
+        elif status in (401, 403):  # without its words: some repeat the key, or parts of it
+            words = (
+                f"refused the key ({status}); check it"
+                if self.has_key
+                else f"asks for a key ({status}); give one"
+            )
+        else:
+            usual = "try again later" if status in _PASSING else "see what it says, and try again"
+            words = f"answered {status}{self._quoted(said)}; {_REMEDIES.get(status, usual)}"
+        wait = error.response.headers["retry-after"]
+        return Failed(words, again=status in _PASSING, status=status, said=said, wait=wait)
+
+    def _quoted(self, words: str) -> str:
+        return quoted(words, () if self._key is None else (self._key.get_secret_value(),))
+
+
+_NO_PART = "sent something that is no part of a chat reply; check the address"
 
 
 def connect(
@@ -273,8 +317,7 @@ def connect(
     if key is None and reach.private and at.origin == read_address(HUB).origin:
         from huggingface_hub import get_token
 
-        token = get_token()
-        key = SecretStr(token) if token else None
+        key = SecretStr(get_token() or "")
     return EndpointLlm(at, model, key, reach=reach, patience=patience)
 
 
@@ -291,51 +334,23 @@ def _checked_key(key: SecretStr | None) -> SecretStr | None:
     return SecretStr(value)
 
 
-def _complaint(answer: Generator[Head | bytes]) -> str:
-    """What an endpoint says is wrong, as far as it fits. Raises Failed."""
-    said = b""
-    for piece in bounded(answer):
-        said += piece
-        if len(said) > _MAX_COMPLAINT_BYTES:
-            break
-    text = said[:_MAX_COMPLAINT_BYTES].decode("utf-8", "replace")
+def _words_of(body: Any) -> str:
+    """What an error's body says, in any of the usual shapes."""
+    if isinstance(body, dict):
+        body = body.get("message", body.get("detail"))
+    return body if isinstance(body, str) else ""
+
+
+def _seconds(retry_after: str) -> float | None:
+    """Retry-After in seconds from now, which may also be a date."""
     try:
-        return _words_of(json.loads(text)) or text
-    except (ValueError, RecursionError):
-        return text
-
-
-def _words_of(event: Any) -> str:
-    """The message of an error object in any of the usual shapes."""
-    error = (
-        event.get("error", event.get("message", event.get("detail"))) if isinstance(event, dict) else event
-    )
-    message = error.get("message", "") if isinstance(error, dict) else error
-    return message if isinstance(message, str) else ""
-
-
-def _parsed(data: str) -> dict[str, Any]:
-    try:
-        event = json.loads(data)
-    except (ValueError, RecursionError):
-        event = None
-    if not isinstance(event, dict):
-        raise Failed("sent something that is no part of a chat reply; check the address", again=False)
-    return event
+        if retry_after.strip().isdecimal():
+            return float(retry_after)
+        return max(0.0, email.utils.parsedate_to_datetime(retry_after).timestamp() - time.time())
+    except (ValueError, OverflowError):
+        return None
 
 
 def _first(choices: Any) -> dict[str, Any]:
     """The first choice of an event; events that only carry usage have none."""
     return choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
-
-
-def _counts(usage: Any) -> tuple[int, int] | None:
-    """(prompt, completion) tokens as the endpoint counts them; None where it gives no sensible numbers."""
-    if not isinstance(usage, dict):
-        return None
-    prompt, replied = usage.get("prompt_tokens"), usage.get("completion_tokens")
-    return (prompt, replied) if _is_count(prompt) and _is_count(replied) else None
-
-
-def _is_count(value: Any) -> TypeGuard[int]:
-    return type(value) is int and 0 <= value <= _MAX_TOKENS

@@ -1,7 +1,4 @@
-"""Whether a language model answers, how fast, and which structure it serves.
-
-One tiny call. Decides nothing else.
-"""
+"""Whether a language model answers, how fast, and which structure it serves, by one tiny call."""
 
 from __future__ import annotations
 
@@ -27,9 +24,8 @@ class Probe:
 
     model: str
     structure: Structure | None
-    """None: it replies, but no JSON object could be had from it."""
+    """Like the reply, None for a model that replies without a usable JSON object."""
     reply: Reply | None
-    """None beside such a structure."""
 
 
 def probe(llm: Llm) -> Probe:

@@ -217,7 +217,7 @@ def test_every_failure_is_one_sentence_without_the_key(
     ]
     assert not any(KEY in text for text in told)
     assert "\n" not in str(refused.value)
-    assert refused.value.spent.n_attempts == len(server.requests)
+    assert refused.value.spent.calls == len(server.requests)
 
 
 def test_an_answer_of_odd_events_is_read_for_what_it_holds(server: LlmServer, llm: EndpointLlm) -> None:
