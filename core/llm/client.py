@@ -1,9 +1,8 @@
 """What all clients share: how a structured reply is asked for, found, checked and asked for again.
 
-A client names the structures that its model serves, best first, and each refusal leads to the next: the JSON
-schema, any JSON object, free text in which the object is looked for. A reply that doesn't fit is answered once
-with what is wrong with it. Replies are as hostile as uploads: their size is bounded, half characters are
-mended, and objects come out of pydantic alone.
+Where nothing constrains it to its JSON schema, the schema is told in words and the object looked for among
+the words of the reply. A reply that doesn't fit is answered once with what is wrong with it. Replies are as
+hostile as uploads: their size is bounded, half characters are mended, and objects come out of pydantic alone.
 """
 
 from __future__ import annotations
@@ -38,20 +37,11 @@ class Ask:
     on_text: Callable[[str], None]
     cancelled: Callable[[], bool]
     schema: type[BaseModel] | None = None
-    structure: Structure | None = None
-    """What the reply is constrained to; None without a schema."""
 
-
-class StructureRefused(Exception):
-    """The model does not serve the structure asked for, as it said after `n_attempts` requests."""
-
-    def __init__(self, n_attempts: int = 0) -> None:
-        super().__init__(n_attempts)
-        self.n_attempts = n_attempts
-
-
-class _Unfit(Exception):
-    """Why a text holds no object of the schema, as a clause for the model."""
+    def told(self, structure: Structure | None = "text") -> Sequence[Message]:
+        """The conversation; the schema in words, too, unless a server puts it before its model."""
+        by_server = self.schema is None or structure == "json_schema"
+        return self.messages if by_server else with_words(self.messages, self.schema)
 
 
 class Client(ABC):
@@ -67,7 +57,8 @@ class Client(ABC):
                 " printable ones, as its server calls it"
             )
         self.name = name.strip()
-        self._refused: set[Structure] = set()
+        self._refused: set[Structure | None] = set()
+        """Structures that it doesn't serve."""
 
     def chat(
         self,
@@ -82,36 +73,36 @@ class Client(ABC):
         began = time.perf_counter()
         ask = Ask(messages, sampling, on_text or unheard, cancelled, schema)
         try:
-            reply = self._complete(ask) if schema is None else self._structured(ask, schema)
+            reply = (
+                replace(self._complete(ask), structure=None)
+                if schema is None
+                else self._structured(ask, schema)
+            )
         except LlmError as error:
-            error.spent += Cost(milliseconds=1000 * (time.perf_counter() - began))
+            milliseconds = 1000 * (time.perf_counter() - began)
+            error.spent = replace(error.spent, milliseconds=milliseconds, structure=None)
             raise
         return replace(reply, milliseconds=1000 * (time.perf_counter() - began))
 
-    @property
-    def _structures(self) -> Sequence[Structure]:
-        """What the model may serve, best first; "text" is last and always among them."""
-        return ("text",)
-
     @abstractmethod
     def _complete(self, ask: Ask) -> Reply:
-        """The model's turn. Raises LlmError, LlmCancelled, StructureRefused for a structure but text."""
+        """The model's turn, with what it was constrained to. Raises LlmError, LlmCancelled."""
 
     def _structured(self, ask: Ask, schema: type[BaseModel]) -> Reply:
         first: Reply | None = None
         while True:
             try:
-                reply, structure = self._as_served(ask, schema)
+                reply = self._complete(ask)
             except LlmError as error:
                 error.spent += first.cost if first else Cost()
                 raise
+            value, alone, why = _found(reply, schema)
+            if not alone and reply.structure != "text":  # nothing constrained it: from now on words do
+                self._refused.add(reply.structure)
+                reply = replace(reply, structure="text")
             total = _together(first, reply) if first else reply
-            try:
-                value, alone = _find_object(reply, schema)
-                return replace(total, value=value, structure=self._noted(structure, alone))
-            except _Unfit as unfit:
-                self._noted(structure, reply.cut or _is_object(reply.text))
-                why = str(unfit)
+            if value is not None:
+                return replace(total, value=value)
             if first:
                 raise UnfitReply(
                     f"{self.name} twice gave no usable JSON object: {why}; try again, or choose a model that"
@@ -123,34 +114,6 @@ class Client(ABC):
             again = (Message("assistant", reply.text), Message("user", complaint))
             ask = replace(ask, messages=[*ask.messages, *again])
 
-    def _as_served(self, ask: Ask, schema: type[BaseModel]) -> tuple[Reply, Structure]:
-        """The reply under the best structure served. A refusal is remembered once something else works."""
-        refused: list[Structure] = []
-        n_refused = 0
-        for structure in self._structures:
-            if structure in self._refused:
-                continue
-            words = ask.messages if structure == "json_schema" else with_words(ask.messages, schema)
-            try:
-                reply = self._complete(replace(ask, messages=words, structure=structure))
-            except StructureRefused as refusal:
-                refused.append(structure)
-                n_refused += refusal.n_attempts
-            except LlmError as error:
-                error.spent += Cost(n_refused)
-                raise
-            else:
-                self._refused.update(refused)
-                return replace(reply, n_attempts=reply.n_attempts + n_refused), structure
-        raise AssertionError("text is refused by nobody")
-
-    def _noted(self, structure: Structure, alone: bool) -> Structure:
-        """What served. Words around the object: not constrained, so words tell the schema from now on."""
-        if alone or structure == "text":
-            return structure
-        self._refused.add(structure)
-        return "text"
-
 
 def unheard(_: str) -> None:
     """For callers that wait for the whole reply."""
@@ -161,10 +124,10 @@ def estimated_tokens(characters: int) -> int:
     return -(-characters // 4)
 
 
-def estimated(ask: Ask, text: str) -> Reply:
+def estimated(messages: Sequence[Message], text: str, structure: Structure | None = "text") -> Reply:
     """A reply whose tokens nobody counted."""
-    n_asked = sum(len(message.content) for message in ask.messages)
-    return Reply(text, estimated_tokens(n_asked), estimated_tokens(len(text)), 0.0, "estimate")
+    n_asked = estimated_tokens(sum(len(message.content) for message in messages))
+    return Reply(text, n_asked, estimated_tokens(len(text)), 0.0, "estimate", structure=structure)
 
 
 def _together(first: Reply, second: Reply) -> Reply:
@@ -208,17 +171,21 @@ def strict_schema(schema: type[BaseModel]) -> dict[str, Any]:
     return schema.model_json_schema(schema_generator=_Strict)
 
 
-def _find_object(reply: Reply, schema: type[BaseModel]) -> tuple[BaseModel, bool]:
-    """The object in a reply, and whether it is all. Raises _Unfit with the last candidate's fault."""
-    text = reply.text.strip()
-    why = f"it was cut off after {reply.completion_tokens:,} tokens" if reply.cut else "it holds no JSON object"
+def _found(reply: Reply, schema: type[BaseModel]) -> tuple[BaseModel | None, bool, str]:
+    """The object in a reply, whether it is all that the reply holds, and without one, what is wrong."""
+    text, alone = reply.text.strip(), reply.cut
+    why = (
+        f"it was cut off after {reply.completion_tokens:,} tokens" if reply.cut else "it holds no JSON object"
+    )
     for start, end in _objects(text):
+        is_all = (start, end) == (0, len(text))
+        alone = alone or is_all
         try:
-            return schema.model_validate_json(text[start:end]), (start, end) == (0, len(text))
+            return schema.model_validate_json(text[start:end]), is_all, ""
         except ValidationError as error:
             fault = error.errors(include_input=False, include_url=False)[0]
             why = ": ".join(filter(None, (".".join(map(str, fault["loc"])), fault["msg"])))
-    raise _Unfit(why)
+    return None, alone, why
 
 
 def _objects(text: str) -> Iterator[tuple[int, int]]:
@@ -233,11 +200,6 @@ def _objects(text: str) -> Iterator[tuple[int, int]]:
         except (ValueError, RecursionError):
             end = start + 1
         start = text.find("{", end)
-
-
-def _is_object(text: str) -> bool:
-    text = text.strip()
-    return next(_objects(text), None) == (0, len(text))
 
 
 def mended(text: str) -> str:

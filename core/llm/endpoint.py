@@ -13,22 +13,21 @@ import re
 import socket
 import ssl
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import closing
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Generator
+from contextlib import closing, suppress
+from dataclasses import replace
+from math import inf
 from typing import Any
 
 import httpx2
 from pydantic import BaseModel, Field, SecretStr, ValidationError
 
 from core.base.errors import BadRequest, UserError, quoted
-from core.llm.address import ANYWHERE, HUB, Address, LookUp, Reach, read_address
-from core.llm.background import from_thread, pause
+from core.llm.address import ANYWHERE, HUB, Address, Reach, read_address
 from core.llm.client import (
     MAX_REPLY_CHARACTERS,
     Ask,
     Client,
-    StructureRefused,
     estimated,
     mended,
     strict_schema,
@@ -36,19 +35,35 @@ from core.llm.client import (
     without_thoughts,
 )
 from core.llm.protocol import Cost, LlmError, Reply, Structure
-from core.llm.wire import CheckedTransport, Failed, Patience
+from core.llm.wire import CheckedTransport, Failed, Patience, from_thread
 
+_STRUCTURES: tuple[Structure, ...] = ("json_schema", "json_object", "text")
 _REFUSES_STRUCTURE = frozenset({400, 404, 415, 422, 501})
 _PASSING = frozenset({408, 429, 500, 502, 503, 504, 529})
 """Answers after which the same request may go better."""
-_DISPENSABLE = ("stream_options", "seed", "temperature", "top_p", "max_completion_tokens")
-"""Fields that are left out where an endpoint complains of one; the last takes `max_tokens`'s place."""
+_DISPENSABLE = {
+    **{name: name for name in ("stream_options", "seed", "temperature", "top_p")},
+    "max_completion_tokens": "max_tokens",
+}
+"""By a word of a complaint, the field to leave out; the last word takes its field's place."""
 _REMEDIES = {
     404: "check the address and the name of the model",
     405: "check the address: it should end before /chat/completions",
     413: "ask over less evidence",
     429: "wait a while and try again",
 }
+_BREAKS: tuple[tuple[type[Exception], str, bool], ...] = (
+    (socket.gaierror, "has a host name that nobody knows", True),
+    (httpx2.InvalidURL, "has a host name that nobody knows", False),
+    (ssl.SSLCertVerificationError, "has no certificate to trust ({0.verify_message})", False),
+    (ConnectionRefusedError, "does not listen", True),
+    (httpx2.ConnectTimeout, "can't be reached within {1.connect:g} s", True),
+    (httpx2.TimeoutException, "said nothing for {1.silence:g} s", False),
+    (httpx2.TransportError, "broke the connection off ({2})", True),
+    (OSError, "broke the connection off ({2})", True),
+    (Exception, "sent something that is no part of a chat reply; check the address", False),
+)
+"""What an exception says of a connection, and whether it may pass; the first that fits."""
 
 
 class _Usage(BaseModel):
@@ -58,114 +73,141 @@ class _Usage(BaseModel):
     completion_tokens: int = Field(strict=True, ge=0, le=10**9)
 
 
-@dataclass
-class _Told:
-    """Passes text on, and remembers that it did: another attempt can't take it back."""
-
-    on_text: Callable[[str], None]
-    any: bool = False
-
-    def __call__(self, text: str) -> None:
-        self.any = self.on_text is not unheard
-        self.on_text(mended(text))
-
-
 class EndpointLlm(Client):
     """A client of one model at one address. Every call is a connection: calls may run side by side."""
 
     def __init__(
-        self,
-        address: Address,
-        model: str,
-        key: SecretStr | None = None,
-        *,
-        reach: Reach = ANYWHERE,
-        patience: Patience = Patience(),  # noqa: B008 - frozen
-        look_up: LookUp = socket.getaddrinfo,
+        self, address: Address, model: str, key: SecretStr | None, reach: Reach, patience: Patience
     ) -> None:
-        """Raises BadRequest for an address out of reach, a model without a name and a key that is none."""
         super().__init__(model)
-        reach.check(address)
         self.address = address
-        self._key, self._reach, self._patience, self._look_up = _checked_key(key), reach, patience, look_up
+        self.has_key = key is not None
+        self._key, self._reach, self._patience = key, reach, patience
         self._spared: set[str] = set()
 
-    def __repr__(self) -> str:
-        return f"EndpointLlm({self.name!r} at {self.address})"
-
-    @property
-    def has_key(self) -> bool:
-        """Whether its requests carry a key."""
-        return self._key is not None
-
-    @property
-    def _structures(self) -> Sequence[Structure]:
-        return ("json_schema", "json_object", "text")
-
     def _complete(self, ask: Ask) -> Reply:
-        tell = _Told(ask.on_text)
+        structures = [kind for kind in _STRUCTURES if kind not in self._refused] if ask.schema else ["text"]
+        refused: set[Structure | None] = set()
         n_requests = n_failures = 0
         while True:
             n_requests += 1
+            pieces: list[str] = []
             try:
-                with closing(self._events(self._body(ask), ask.cancelled)) as events:
-                    return replace(self._gathered(ask, events, tell), n_attempts=n_requests)
+                reply = self._reply(ask, structures[0], pieces)
             except Failed as failure:
                 if field := self._complained_of(failure):
                     self._spared.add(field)
                     continue
-                if ask.structure not in (None, "text") and failure.status in _REFUSES_STRUCTURE:
-                    raise StructureRefused(n_requests) from None
+                if len(structures) > 1 and failure.status in _REFUSES_STRUCTURE:
+                    refused.add(structures.pop(0))
+                    continue
                 n_failures += 1
-                wait = _seconds(failure.wait)
+                wait = _seconds(failure.retry_after)
                 if wait is None:
                     wait = self._patience.first_wait * 2 ** (n_failures - 1)
                 if (
                     not failure.again
-                    or tell.any
+                    or (pieces and ask.on_text is not unheard)  # nobody can take it back
                     or n_failures >= self._patience.attempts
                     or wait > self._patience.longest_wait
                 ):
                     tries = f", {n_failures} times in a row" if n_failures > 1 else ""
-                    sentence = f"{self.name} at {self.address.netloc} {failure}{tries}"
+                    sentence = f"{self.name} at {self.address.netloc} {failure.words}{tries}"
                     raise LlmError(sentence, Cost(n_requests)) from None
-            pause(wait, ask.cancelled)
+            else:
+                self._refused |= refused
+                return replace(reply, n_attempts=n_requests)
+            list(from_thread(lambda _, seconds=wait: time.sleep(seconds), ask.cancelled, inf))
 
-    def _body(self, ask: Ask) -> dict[str, Any]:
-        length = "max_completion_tokens" if "max_completion_tokens" in self._spared else "max_tokens"
+    def _complained_of(self, failure: Failed) -> str | None:
+        """A field that the endpoint refuses and can be spared."""
+        if failure.status not in (400, 422):
+            return None
+        words = {word for word, field in _DISPENSABLE.items() if field not in self._spared}
+        return next((_DISPENSABLE[word] for word in re.findall(r"\w+", failure.said) if word in words), None)
+
+    def _body(self, ask: Ask, structure: Structure) -> dict[str, Any]:
         body: dict[str, Any] = {
             "model": self.name,
             "messages": [
-                {"role": message.role, "content": mended(message.content)} for message in ask.messages
+                {"role": message.role, "content": mended(message.content)} for message in ask.told(structure)
             ],
             "stream": True,
             "stream_options": {"include_usage": True},
             "temperature": ask.sampling.temperature,
             "top_p": 1.0,  # some servers take a default of each model's instead
-            length: ask.sampling.max_tokens,
+            "max_tokens": ask.sampling.max_tokens,
         }
         if ask.sampling.seed is not None:
             body["seed"] = ask.sampling.seed
-        if ask.structure == "json_object":
+        body = {name: value for name, value in body.items() if name not in self._spared}
+        if "max_tokens" in self._spared:
+            body["max_completion_tokens"] = ask.sampling.max_tokens
+        if structure == "json_object":
             body["response_format"] = {"type": "json_object"}
-        elif ask.structure == "json_schema" and ask.schema is not None:
+        elif structure == "json_schema" and ask.schema:
             constraint = {"name": ask.schema.__name__, "schema": strict_schema(ask.schema), "strict": True}
             body["response_format"] = {"type": "json_schema", "json_schema": constraint}
-        return {
-            name: value
-            for name, value in body.items()
-            if name not in self._spared or name == "max_completion_tokens"
-        }
+        return body
 
-    def _events(self, body: dict[str, Any], cancelled: Callable[[], bool]) -> Generator[Any]:
-        """The events of one answer as they come. Raises Failed, LlmError of `Reach`, LlmCancelled."""
-        transport = CheckedTransport(self.address, self._key, self._reach, self._look_up)
+    def _reply(self, ask: Ask, structure: Structure, pieces: list[str]) -> Reply:
+        """The answer to one request; its text goes into `pieces` on the way. Raises Failed."""
+        usage: Any = None
+        finish, room = "", MAX_REPLY_CHARACTERS
+        with closing(self._events(self._body(ask, structure), ask.cancelled)) as events:
+            for event in events:
+                usage = event.get("usage") or usage
+                choice = _first(event.get("choices"))
+                said = choice.get("delta") or choice.get("message")
+                piece = said.get("content") if isinstance(said, dict) else None
+                if isinstance(piece, str) and piece:
+                    room -= len(piece)
+                    if room < 0:
+                        most = f"{MAX_REPLY_CHARACTERS:,} characters"
+                        raise Failed(f"replied with more than {most}; choose another model")
+                    pieces.append(piece)
+                    ask.on_text(mended(piece))
+                reason = choice.get("finish_reason")
+                finish = finish or (reason if isinstance(reason, str) else "")
+        if not finish:
+            raise Failed("broke off in the middle of its reply; try again", again=True)
+        text = mended("".join(pieces))
+        reply = replace(estimated(ask.told(structure), text, structure), text=without_thoughts(text))
+        with suppress(ValidationError):
+            reply = replace(reply, **_Usage.model_validate(usage).model_dump(), counted_by="endpoint")
+        return replace(reply, cut=finish == "length")
 
-        def work(put: Callable[[Any], None]) -> None:
+    def _events(self, body: dict[str, Any], cancelled: Callable[[], bool]) -> Generator[dict[str, Any]]:
+        """What comes back, event by event. Raises Failed, LlmError of `Reach`, LlmCancelled."""
+        import openai  # takes more than a second, which no start waits for
+
+        transport = CheckedTransport(self.address, self._key, self._reach)
+        timeout = httpx2.Timeout(self._patience.silence, connect=self._patience.connect)
+
+        def work(put: Callable[[dict[str, Any]], None]) -> None:
             failure: Exception
             try:
-                for event in self._streamed(transport, body):
-                    put(event)
+                with openai.OpenAI(
+                    api_key="added by the transport",  # without one, it looks into the environment
+                    base_url=str(self.address),
+                    max_retries=0,
+                    timeout=timeout,
+                    http_client=httpx2.Client(transport=transport, trust_env=False, timeout=timeout),
+                ) as client:
+                    # plain values: its types would take a hostile answer at its word
+                    stream = client.post(
+                        "/chat/completions",
+                        body=body,
+                        cast_to=object,
+                        stream=True,
+                        stream_cls=openai.Stream[object],
+                    )
+                    for event in stream:
+                        if not isinstance(event, dict):
+                            raise TypeError
+                        put(event)
+                if not transport.ended:  # the client stops where the server says [DONE]
+                    put({"choices": [{"finish_reason": "stop"}]})
                 return
             except (Failed, UserError) as error:
                 failure = error
@@ -180,124 +222,40 @@ class EndpointLlm(Client):
         finally:
             transport.end()
 
-    def _streamed(self, transport: CheckedTransport, body: dict[str, Any]) -> Iterator[Any]:
-        """The client gets no key, for the transport adds it: so it never looks for one in the environment."""
-        import openai  # takes more than a second
-
-        timeout = httpx2.Timeout(self._patience.silence, connect=self._patience.connect)
-        with openai.OpenAI(
-            api_key="kept elsewhere",
-            base_url=str(self.address),
-            timeout=timeout,
-            max_retries=0,
-            http_client=httpx2.Client(transport=transport, trust_env=False, timeout=timeout),
-        ) as client:
-            # plain values in place of its types, which take a hostile answer at its word
-            stream = client.post(
-                "/chat/completions",
-                body=body,
-                cast_to=object,
-                stream=True,
-                stream_cls=openai.Stream[object],
-            )
-            if "html" in stream.response.headers["content-type"]:
-                raise Failed("answered with a web page; check the address")
-            yield from stream
-
-    def _gathered(self, ask: Ask, events: Iterable[Any], tell: _Told) -> Reply:
-        """The reply that its events make up. Raises Failed."""
-        pieces: list[str] = []
-        usage: Any = None
-        finish, room = "", MAX_REPLY_CHARACTERS
-        for event in events:
-            if not isinstance(event, dict):
-                raise Failed(_NO_PART)
-            usage = event.get("usage") or usage
-            choice = _first(event.get("choices"))
-            said = choice.get("delta") or choice.get("message")
-            piece = said.get("content") if isinstance(said, dict) else None
-            if isinstance(piece, str) and piece:
-                room -= len(piece)
-                if room < 0:
-                    raise Failed(
-                        f"replied with more than {MAX_REPLY_CHARACTERS:,} characters; choose another model"
-                    )
-                pieces.append(piece)
-                tell(piece)
-            if isinstance(choice.get("finish_reason"), str):
-                finish = choice["finish_reason"]
-        if not finish:
-            raise Failed("broke off in the middle of its reply; try again", again=True)
-        text = mended("".join(pieces))
-        reply = replace(estimated(ask, text), text=without_thoughts(text), cut=finish == "length")
-        try:
-            return replace(reply, **_Usage.model_validate(usage).model_dump(), counted_by="endpoint")
-        except ValidationError:
-            return reply
-
-    def _complained_of(self, failure: Failed) -> str | None:
-        """A field that the endpoint refuses and can be spared."""
-        fields = _DISPENSABLE if failure.status in (400, 422) else ()
-        return next(
-            (
-                name
-                for name in fields
-                if name not in self._spared and re.search(rf"\b{name}\b", failure.said)
-            ),
-            None,
-        )
-
     def _failed(self, error: Exception) -> Failed:
         """What went wrong, in words."""
         import openai
 
-        causes = [error]
-        while (cause := causes[-1].__cause__ or causes[-1].__context__) and isinstance(cause, Exception):
+        said = _words_of(error.body) if isinstance(error, openai.APIError) else ""
+        if isinstance(error, openai.APIStatusError):
+            said = said or error.response.text
+        if self._key:  # some repeat it
+            said = said.replace(self._key.get_secret_value(), "***")
+        if isinstance(error, openai.APIStatusError):
+            return self._refusal(error.status_code, said, error.response.headers["retry-after"])
+        if type(error) is openai.APIError:
+            return Failed(f"broke off with an error{quoted(said)}; try again later")
+        causes: list[BaseException] = [error]
+        while cause := causes[-1].__cause__ or causes[-1].__context__:
             causes.append(cause)
-        match causes[-1]:
-            case _ if isinstance(error, openai.APIStatusError):
-                return self._refusal(error)
-            case _ if type(error) is openai.APIError:
-                return Failed(f"broke off with an error{self._quoted(_words_of(error.body))}; try again later")
-            case socket.gaierror():
-                return Failed("has a host name that nobody knows", again=True)
-            case ssl.SSLCertVerificationError() as root:
-                return Failed(f"has no certificate to trust ({root.verify_message})")
-            case ConnectionRefusedError():
-                return Failed("does not listen", again=True)
-            case _ if any(isinstance(cause, httpx2.ConnectTimeout) for cause in causes):
-                return Failed(f"can't be reached within {self._patience.connect:g} s", again=True)
-            case _ if any(isinstance(cause, httpx2.TimeoutException) for cause in causes):
-                return Failed(f"said nothing for {self._patience.silence:g} s")
-            case root if isinstance(error, openai.APIConnectionError | httpx2.HTTPError | OSError):
-                return Failed(f"broke the connection off ({type(root).__name__})", again=True)
-            case _:
-                return Failed(_NO_PART)
+        return next(
+            Failed(words.format(cause, self._patience, type(causes[-1]).__name__), again)
+            for kind, words, again in _BREAKS
+            for cause in causes
+            if isinstance(cause, kind)
+        )
 
-    def _refusal(self, error: Any) -> Failed:
+    def _refusal(self, status: int, said: str, retry_after: str) -> Failed:
         """What a status other than 200 means."""
-        status, said = error.status_code, _words_of(error.body)
         if 300 <= status < 400:
-            words = (
-                f"answered with a redirect ({status}), and none is followed; give the address that it leads to"
-            )
-        elif status in (401, 403):  # without its words: some repeat the key, or parts of it
-            words = (
-                f"refused the key ({status}); check it"
-                if self.has_key
-                else f"asks for a key ({status}); give one"
-            )
+            words = f"answered with a redirect ({status}), and none is followed; give the address it leads to"
+        elif status in (401, 403):  # without its words: some repeat parts of the key
+            asks = "refused the key ({}); check it" if self.has_key else "asks for a key ({}); give one"
+            words = asks.format(status)
         else:
             usual = "try again later" if status in _PASSING else "see what it says, and try again"
-            words = f"answered {status}{self._quoted(said)}; {_REMEDIES.get(status, usual)}"
-        wait = error.response.headers["retry-after"]
-        return Failed(words, again=status in _PASSING, status=status, said=said, wait=wait)
-
-    def _quoted(self, words: str) -> str:
-        return quoted(words, () if self._key is None else (self._key.get_secret_value(),))
-
-
-_NO_PART = "sent something that is no part of a chat reply; check the address"
+            words = f"answered {status}{quoted(said)}; {_REMEDIES.get(status, usual)}"
+        return Failed(words, status in _PASSING, status, said, retry_after)
 
 
 def connect(
@@ -311,27 +269,22 @@ def connect(
     """A client of the model at an address as people write it. Asks nothing yet.
 
     For the hub, the person at the machine may leave the key out: it is then the token of HF_TOKEN or of `hf
-    auth login`. Raises BadRequest.
+    auth login`. Raises BadRequest for an address that is none or out of reach, a model without a name, and a
+    key that is none.
     """
-    at, key = read_address(address), _checked_key(key)
-    if key is None and reach.private and at.origin == read_address(HUB).origin:
+    at = read_address(address)
+    reach.check(at)
+    value = key.get_secret_value().strip() if key else ""
+    if not value and reach.private and at.origin == read_address(HUB).origin:
         from huggingface_hub import get_token
 
-        key = SecretStr(get_token() or "")
-    return EndpointLlm(at, model, key, reach=reach, patience=patience)
-
-
-def _checked_key(key: SecretStr | None) -> SecretStr | None:
-    """None for an empty key. Raises BadRequest, without the key, for one that can't stand in a request."""
-    value = "" if key is None else key.get_secret_value().strip()
-    if not value:
-        return None
-    if not re.fullmatch(r"[!-~]{1,2000}", value):
+        value = get_token() or ""
+    if not re.fullmatch(r"[!-~]{0,2000}", value):
         raise BadRequest(
             f"the key has {len(value):,} characters; give one of up to 2,000, letters, digits and signs"
             " without blanks"
         )
-    return SecretStr(value)
+    return EndpointLlm(at, model, SecretStr(value) if value else None, reach, patience)
 
 
 def _words_of(body: Any) -> str:

@@ -12,7 +12,7 @@ from core.base.errors import UserError
 
 Role = Literal["system", "user", "assistant"]
 Structure = Literal["json_schema", "grammar", "json_object", "text"]
-"""How a structured reply was got: constrained to the schema by an endpoint, or token by token on this machine;
+"""How a structured reply was got: constrained to the schema by an endpoint, or here, token by token;
 constrained to any JSON object; or found in free text.
 """
 CountedBy = Literal["endpoint", "tokenizer", "estimate"]
@@ -45,7 +45,7 @@ class Cost:
 class LlmError(UserError):
     """A call that brought no usable reply, in one sentence without the key."""
 
-    def __init__(self, sentence: str, spent: Cost = Cost()) -> None:  # noqa: B008 - frozen
+    def __init__(self, sentence: str, spent: Cost = Cost()) -> None:
         super().__init__(sentence)
         self.spent = spent
         """Of all requests of the call, those whose reply didn't fit included."""

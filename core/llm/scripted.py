@@ -32,14 +32,15 @@ class ScriptedLlm(Client):
         return next_reply
 
     def _complete(self, ask: Ask) -> Reply:
+        messages = ask.told()
         with self._lock:
-            self.calls.append(tuple(ask.messages))
+            self.calls.append(tuple(messages))
         try:
-            text = self._script(ask.messages)
+            text = self._script(messages)
         except LlmError as error:
             raise type(error)(str(error), Cost(1)) from None
         for word in re.findall(r"\s*\S+|\s+\Z", text):
             if ask.cancelled():
                 raise LlmCancelled
             ask.on_text(word)
-        return estimated(ask, text)
+        return estimated(messages, text)

@@ -1,17 +1,19 @@
-"""How a request to a language model travels: a transport for the openai client that goes to checked places.
+"""How a request to a language model travels: a transport for the openai client, and the thread that asks.
 
-The host's name is looked up once a request, and the connection goes to the address that was checked, while TLS
+A host's name is looked up once a request, and the connection goes to the address that was checked, while TLS
 is verified against the name. Of what the client would send, only path, body and time limits are taken: no
-header that it adds, or takes from the environment, leaves this machine. Of an answer's header, it sees what it
-needs, so nothing is unpacked or followed.
+header that it adds, or finds in the environment, leaves this machine. It is shown two headers of the answer,
+so nothing is followed, kept or unpacked. Who cancels waits for nothing, not even for a name to be looked up.
 """
 
 from __future__ import annotations
 
+import queue
 import socket
 import ssl
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -20,10 +22,13 @@ from typing import Any
 import httpx2
 from pydantic import SecretStr
 
-from core.llm.address import Address, LookUp, Reach
+from core.llm.address import Address, Reach
+from core.llm.protocol import LlmCancelled
 
 MAX_ANSWER_BYTES = 8 * 2**20
 """Of one answer as it travels; a token takes some 250 bytes in a stream."""
+_LOOK_EVERY = 0.1
+"""Seconds between looks whether the caller has cancelled."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,15 +49,17 @@ class Patience:
     """That a server may ask for with Retry-After; one that asks for more is given up at once."""
 
 
+@dataclass
 class Failed(Exception):
-    """No usable answer. `str(failed)` continues a sentence that begins with who was asked."""
+    """No usable answer. `words` continue a sentence that begins with who was asked."""
 
-    def __init__(self, words: str, *, again: bool = False, status: int = 0, said: str = "", wait: str = ""):
-        super().__init__(words)
-        self.again = again
-        """Whether another attempt may go better."""
-        self.status, self.said, self.wait = status, said, wait
-        """Of an answer: its status, what it says is wrong, and its Retry-After."""
+    words: str
+    again: bool = False
+    """Whether another attempt may go better."""
+    status: int = 200
+    said: str = ""
+    """What an answer of another status says is wrong."""
+    retry_after: str = ""
 
 
 @cache
@@ -63,11 +70,13 @@ def _tls() -> ssl.SSLContext:
 class CheckedTransport(httpx2.BaseTransport):
     """For one request, which another thread may end."""
 
-    def __init__(self, address: Address, key: SecretStr | None, reach: Reach, look_up: LookUp) -> None:
-        self._address, self._key, self._reach, self._look_up = address, key, reach, look_up
+    def __init__(self, address: Address, key: SecretStr | None, reach: Reach) -> None:
+        self._address, self._key, self._reach = address, key, reach
         self._inner = httpx2.HTTPTransport(verify=_tls(), trust_env=False)
         self._socket: socket.socket | None = None
         self._over = threading.Event()
+        self.ended = False
+        """Whether the server ended the answer, before its reader did."""
 
     def end(self) -> None:
         """Wakes the thread that asks out of whatever read it waits in."""
@@ -79,20 +88,6 @@ class CheckedTransport(httpx2.BaseTransport):
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         """Asks at the first place that can be reached. Raises the error of the last, Failed, LlmError."""
-        failure: Exception = socket.gaierror()
-        for _, (ip, port, *_) in self._reach.places(self._address, self._look_up):
-            if self._over.is_set():
-                break
-            try:
-                return self._ask(request, request.url.copy_with(host=ip, port=port))
-            except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.InvalidURL) as error:
-                failure = error
-        raise failure
-
-    def close(self) -> None:
-        self._inner.close()
-
-    def _ask(self, request: httpx2.Request, url: httpx2.URL) -> httpx2.Response:
         fields = {
             "Host": self._address.netloc,
             "Content-Type": "application/json",
@@ -104,13 +99,20 @@ class CheckedTransport(httpx2.BaseTransport):
         if self._key is not None:
             fields["Authorization"] = f"Bearer {self._key.get_secret_value()}"
         named = {**request.extensions, "sni_hostname": self._address.host, "trace": self._keep_socket}
-        answer = self._inner.handle_request(
-            httpx2.Request("POST", url, headers=fields, content=request.content, extensions=named)
-        )
-        content_type = answer.headers.get("content-type", "").partition(";")[0].lower()
-        whole = answer.status_code == 200 and "json" in content_type
-        kept = {"content-type": content_type, "retry-after": answer.headers.get("retry-after", "")}
-        return httpx2.Response(answer.status_code, headers=kept, stream=_Body(answer.stream, whole))
+        failure: Exception = socket.gaierror()
+        for ip, port in self._reach.places(self._address):
+            if self._over.is_set():
+                break
+            try:
+                url = request.url.copy_with(host=ip, port=port)
+                asked = httpx2.Request("POST", url, headers=fields, content=request.content, extensions=named)
+                return self._shown(self._inner.handle_request(asked))
+            except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.InvalidURL) as error:
+                failure = error
+        raise failure
+
+    def close(self) -> None:
+        self._inner.close()
 
     def _keep_socket(self, event: str, info: dict[str, Any]) -> None:
         """Hears of every step of the request; the socket is what `end` needs."""
@@ -119,28 +121,56 @@ class CheckedTransport(httpx2.BaseTransport):
             if self._over.is_set():
                 self.end()
 
+    def _shown(self, answer: httpx2.Response) -> httpx2.Response:
+        """What the client sees of an answer."""
+        content_type = answer.headers.get("content-type", "").partition(";")[0].lower()
+        is_reply = answer.status_code == 200
+        if is_reply and "html" in content_type:
+            raise Failed("answered with a web page; check the address")
+        shown = {"Content-Type": content_type, "Retry-After": answer.headers.get("retry-after", "")}
+        body = self._bounded(answer.iter_raw(), is_reply and "json" in content_type)
+        return httpx2.Response(answer.status_code, headers=shown, content=body)
 
-class _Body(httpx2.SyncByteStream):
-    """What comes back, as far as it is bounded; a reply in one piece becomes a stream of one event."""
-
-    def __init__(self, stream: Any, whole: bool) -> None:
-        self._stream, self._whole = stream, whole
-
-    def __iter__(self) -> Iterator[bytes]:
+    def _bounded(self, pieces: Iterable[bytes], in_one_piece: bool) -> Iterator[bytes]:
+        """A body; a reply in one piece becomes a stream of one event."""
         left = MAX_ANSWER_BYTES
-        if self._whole:
+        if in_one_piece:
             yield b"data: "
-        for piece in self._stream:
+        for piece in pieces:
             left -= len(piece)
             if left < 0:
                 raise Failed(f"sent more than {MAX_ANSWER_BYTES // 2**20} MB")
-            yield piece.translate(_ONE_LINE) if self._whole else piece
-        if self._whole:
+            yield piece.replace(b"\n", b" ").replace(b"\r", b" ") if in_one_piece else piece
+        self.ended = True
+        if in_one_piece:
             yield b"\n\n"
 
-    def close(self) -> None:
-        self._stream.close()
 
+def from_thread(
+    work: Callable[[Callable[[Any], None]], None], cancelled: Callable[[], bool], seconds: float
+) -> Generator[Any]:
+    """What `work` puts, as it comes. Raises as `work` does, LlmCancelled, TimeoutError after `seconds`; the
+    thread is then left to end by itself.
+    """
+    items: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
 
-_ONE_LINE = bytes.maketrans(b"\r\n", b"  ")
-"""JSON has ends of lines between its parts alone."""
+    def run() -> None:
+        try:
+            work(lambda item: items.put((item, None)))
+            items.put((None, StopIteration()))
+        except BaseException as error:  # handed to the caller, whatever it is
+            items.put((None, error))
+
+    threading.Thread(target=run, daemon=True).start()
+    deadline = time.monotonic() + seconds
+    while time.monotonic() <= deadline:
+        if cancelled():
+            raise LlmCancelled
+        with suppress(queue.Empty):
+            item, error = items.get(timeout=_LOOK_EVERY)
+            if isinstance(error, StopIteration):
+                return
+            if error is not None:
+                raise error
+            yield item
+    raise TimeoutError
