@@ -41,10 +41,8 @@ _STRUCTURES: tuple[Structure, ...] = ("json_schema", "json_object", "text")
 _REFUSES_STRUCTURE = frozenset({400, 404, 415, 422, 501})
 _PASSING = frozenset({408, 429, 500, 502, 503, 504, 529})
 """Answers after which the same request may go better."""
-_DISPENSABLE = {
-    **{name: name for name in ("stream_options", "seed", "temperature", "top_p")},
-    "max_completion_tokens": "max_tokens",
-}
+_DISPENSABLE = {name: name for name in ("stream_options", "seed", "temperature", "top_p")}
+_DISPENSABLE["max_completion_tokens"] = "max_tokens"
 """By a word of a complaint, the field to leave out; the last word takes its field's place."""
 _REMEDIES = {
     404: "check the address and the name of the model",
@@ -54,7 +52,6 @@ _REMEDIES = {
 }
 _BREAKS: tuple[tuple[type[Exception], str, bool], ...] = (
     (socket.gaierror, "has a host name that nobody knows", True),
-    (httpx2.InvalidURL, "has a host name that nobody knows", False),
     (ssl.SSLCertVerificationError, "has no certificate to trust ({0.verify_message})", False),
     (ConnectionRefusedError, "does not listen", True),
     (httpx2.ConnectTimeout, "can't be reached within {1.connect:g} s", True),
@@ -86,7 +83,9 @@ class EndpointLlm(Client):
         self._spared: set[str] = set()
 
     def _complete(self, ask: Ask) -> Reply:
-        structures = [kind for kind in _STRUCTURES if kind not in self._refused] if ask.schema else ["text"]
+        structures: list[Structure] = ["text"]
+        if ask.schema:
+            structures = [structure for structure in _STRUCTURES if structure not in self._refused]
         refused: set[Structure | None] = set()
         n_requests = n_failures = 0
         while True:
@@ -179,12 +178,12 @@ class EndpointLlm(Client):
 
     def _events(self, body: dict[str, Any], cancelled: Callable[[], bool]) -> Generator[dict[str, Any]]:
         """What comes back, event by event. Raises Failed, LlmError of `Reach`, LlmCancelled."""
-        import openai  # takes more than a second, which no start waits for
-
         transport = CheckedTransport(self.address, self._key, self._reach)
         timeout = httpx2.Timeout(self._patience.silence, connect=self._patience.connect)
 
         def work(put: Callable[[dict[str, Any]], None]) -> None:
+            import openai  # takes more than a second, which no start waits for
+
             failure: Exception
             try:
                 with openai.OpenAI(

@@ -49,7 +49,7 @@ class Patience:
     """That a server may ask for with Retry-After; one that asks for more is given up at once."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Failed(Exception):
     """No usable answer. `words` continue a sentence that begins with who was asked."""
 
@@ -107,7 +107,7 @@ class CheckedTransport(httpx2.BaseTransport):
                 url = request.url.copy_with(host=ip, port=port)
                 asked = httpx2.Request("POST", url, headers=fields, content=request.content, extensions=named)
                 return self._shown(self._inner.handle_request(asked))
-            except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.InvalidURL) as error:
+            except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
                 failure = error
         raise failure
 
@@ -158,7 +158,7 @@ def from_thread(
         try:
             work(lambda item: items.put((item, None)))
             items.put((None, StopIteration()))
-        except BaseException as error:  # handed to the caller, whatever it is
+        except BaseException as error:  # the caller's, whatever it is
             items.put((None, error))
 
     threading.Thread(target=run, daemon=True).start()

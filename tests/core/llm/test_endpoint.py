@@ -214,6 +214,7 @@ def test_every_failure_is_one_sentence_without_the_key(
         *capfd.readouterr(),
     ]
     assert not any(KEY in text for text in told)
+    assert ASKED[0].content not in caplog.text
     assert "\n" not in str(refused.value)
     assert refused.value.spent.calls == len(server.requests)
 
