@@ -44,6 +44,8 @@ _PASSING = frozenset({408, 429, 500, 502, 503, 504, 529})
 _DISPENSABLE = {name: name for name in ("stream_options", "seed", "temperature", "top_p")}
 _DISPENSABLE["max_completion_tokens"] = "max_tokens"
 """By a word of a complaint, the field to leave out; the last word takes its field's place."""
+_MAX_SAID = 10_000
+"""Characters of a complaint that are read."""
 _REMEDIES = {
     404: "check the address and the name of the model",
     405: "check the address: it should end before /chat/completions",
@@ -225,15 +227,12 @@ class EndpointLlm(Client):
         """What went wrong, in words."""
         import openai
 
-        said = _words_of(error.body) if isinstance(error, openai.APIError) else ""
         if isinstance(error, openai.APIStatusError):
-            said = said or error.response.text
-        if self._key:  # some repeat it
-            said = said.replace(self._key.get_secret_value(), "***")
-        if isinstance(error, openai.APIStatusError):
+            said = self._without_key(_words_of(error.body) or error.response.text)
             return self._refusal(error.status_code, said, error.response.headers["retry-after"])
         if type(error) is openai.APIError:
-            return Failed(f"broke off with an error{quoted(said)}; try again later")
+            said = quoted(self._without_key(_words_of(error.body)))
+            return Failed(f"broke off with an error{said}; try again later")
         causes: list[BaseException] = [error]
         while cause := causes[-1].__cause__ or causes[-1].__context__:
             causes.append(cause)
@@ -243,6 +242,10 @@ class EndpointLlm(Client):
             for cause in causes
             if isinstance(cause, kind)
         )
+
+    def _without_key(self, said: str) -> str:
+        """Some repeat it."""
+        return (said.replace(self._key.get_secret_value(), "***") if self._key else said)[:_MAX_SAID]
 
     def _refusal(self, status: int, said: str, retry_after: str) -> Failed:
         """What a status other than 200 means."""
