@@ -125,7 +125,6 @@ def cited_answer(
         on_text=on_text,
         cancelled=cancelled,
     )
-    cost = Cost(reply.n_attempts, reply.prompt_tokens, reply.completion_tokens, reply.milliseconds)
     text = reply.text.strip()
     if len(text) > MAX_ANSWER_CHARACTERS:
         raise LlmError(
@@ -133,9 +132,9 @@ def cited_answer(
             " again, or choose another model"
         )
     if not text or _NO_ANSWER.fullmatch(text):
-        return CitedAnswer("", (), (), llm.name, cost, reply.cut)
+        return CitedAnswer("", (), (), llm.name, reply.cost, reply.cut)
     sentences, refused = checked(text, chunks, reader)
-    return CitedAnswer(text, sentences, refused, llm.name, cost, reply.cut)
+    return CitedAnswer(text, sentences, refused, llm.name, reply.cost, reply.cut)
 
 
 def cited_messages(question: str, passages: Sequence[str], metadata: Sequence[str] = ()) -> list[Message]:

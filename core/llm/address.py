@@ -1,11 +1,8 @@
-"""Where language models may be asked.
+"""Where language models may be asked: addresses, a public server's list, what a host name leads to.
 
-Addresses, the list that a public server keeps, and what a host name resolves to at the moment of asking.
-Decides: plain http and https, no names or passwords in an address, no query. Where strangers give addresses,
-only listed hosts count, and every address that such a host resolves to must lie in the open internet,
-addresses wrapped in other addresses included. The caller connects to what `Reach.places` returned and looks
-nothing up again, so a name that changes its mind gains nothing. What is wrong with an address is said without
-repeating it: people paste keys into the wrong field.
+Where strangers give addresses, only listed hosts count, and every address that such a host resolves to must
+lie in the open internet, addresses wrapped in other addresses included. The caller connects to what
+`Reach.places` returned and looks nothing up again.
 """
 
 from __future__ import annotations
@@ -24,22 +21,17 @@ HUB = "https://router.huggingface.co/v1"
 """The hub's inference where no provider is named. `hub` is short for it."""
 EXAMPLE = "http://localhost:11434/v1"
 PORTS = {"http": 80, "https": 443}
-_LONGEST = 1000
-"""Characters of an address."""
 _GIVEN_OUT = ipaddress.ip_network("2000::/3")
 """All IPv6 addresses of the open internet; all others wrap an IPv4 address or stay in a network."""
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 """Wraps the IPv4 internet where a network speaks IPv6 alone."""
 _OF_CLOUDS = tuple(map(ipaddress.ip_network, ("168.63.129.16/32", "192.0.0.0/24")))
 """Where Azure and Oracle answer their own machines with keys, in ranges that Python calls global."""
-
 _PATTERN = re.compile(
-    r"(?P<scheme>https?)://(?P<host>[a-z0-9](?:[a-z0-9._-]{0,250}[a-z0-9.])?|\[[0-9a-f:.]{2,45}\])(?::(?P<port>[0-9]{1,5}))?(?P<path>(?:/[\w.~%+:-]*)*)",
+    r"(?P<scheme>https?)://(?P<host>[a-z0-9](?:[a-z0-9._-]{0,250}[a-z0-9.])?|\[[0-9a-f:.]{2,45}\])"
+    r"(?::0*(?P<port>[1-9][0-9]{0,4}))?(?P<path>(?:/[\w.~%+:-]*)*)",
     re.IGNORECASE | re.ASCII,
 )
-
-Place = tuple[int, tuple[Any, ...]]
-"""(address family, socket address), as sockets take them."""
 LookUp = Callable[..., Sequence[Any]]
 """`socket.getaddrinfo`, or something like it."""
 
@@ -70,32 +62,22 @@ class Address:
 
 
 def read_address(text: str) -> Address:
-    """The address in `text`, with `/v1` where it has no path. Raises BadRequest.
+    """The address in `text`, with `/v1` where it has no path. Raises BadRequest, without repeating the text:
+    people paste keys into the wrong field.
 
     >>> str(read_address("http://localhost:11434/")), read_address("hub").netloc
     ('http://localhost:11434/v1', 'router.huggingface.co')
     """
     text = text.strip()
-    if len(text) > _LONGEST:
+    match = _PATTERN.fullmatch(HUB if text.lower() == "hub" else text[:1000])
+    scheme = match["scheme"].lower() if match else ""
+    port = int(match["port"] or PORTS[scheme]) if match else 0
+    if not match or len(text) > 1000 or port > 65535:
         raise BadRequest(
-            f"the language model's address has {len(text):,} characters and may have {_LONGEST:,}; give one"
-            f" such as {EXAMPLE}"
+            "the language model's address must be http:// or https://, a host and perhaps a port and a path,"
+            " up to 1,000 characters without a name, a password or a query; give one such as"
+            f" {EXAMPLE}, or: hub"
         )
-    if "@" in text:
-        raise BadRequest(
-            "the language model's address holds a name or a password; leave them out and give the key by"
-            " itself"
-        )
-    match = _PATTERN.fullmatch(HUB if text.lower() == "hub" else text)
-    if match is None:
-        raise BadRequest(
-            "the language model's address must be http:// or https://, a host and perhaps a port and a path;"
-            f" give one such as {EXAMPLE}, or: hub"
-        )
-    scheme = match["scheme"].lower()
-    port = int(match["port"] or PORTS[scheme])
-    if not 1 <= port <= 65535:
-        raise BadRequest(f"port {port} in the language model's address must be between 1 and 65535")
     path = match["path"].rstrip("/").removesuffix("/chat/completions") or "/v1"
     return Address(scheme, match["host"].lower().strip("[]").rstrip("."), port, path)
 
@@ -110,15 +92,12 @@ def is_open(ip: str) -> bool:
     """
     address = ipaddress.ip_address(ip.partition("%")[0])
     if isinstance(address, ipaddress.IPv4Address):
-        return (
-            address.is_global
-            and not address.is_multicast
-            and not any(address in network for network in _OF_CLOUDS)
-        )
+        of_a_cloud = any(address in network for network in _OF_CLOUDS)
+        return address.is_global and not address.is_multicast and not of_a_cloud
     if address in _NAT64 or address.ipv4_mapped:
         return is_open(str(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)))
-    wrapped = [one for one in (address.sixtofour, *(address.teredo or ())) if one is not None]
-    return address in _GIVEN_OUT and address.is_global and all(is_open(str(one)) for one in wrapped)
+    wrapped = [ip for ip in (address.sixtofour, *(address.teredo or ())) if ip is not None]
+    return address in _GIVEN_OUT and address.is_global and all(is_open(str(ip)) for ip in wrapped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +108,7 @@ class Reach:
     """Whose hosts may be asked; None: any."""
     private: bool = True
     """Whether a host may lie in this machine or its network."""
+    look_up: LookUp = socket.getaddrinfo
 
     def check(self, address: Address) -> None:
         """Raises BadRequest for a host that is not listed."""
@@ -138,15 +118,18 @@ class Reach:
                 choice = "choose one of " + ", ".join(map(str, self.listed))
             raise BadRequest(f"this server does not ask language models at {address.netloc}; {choice}")
 
-    def places(self, address: Address, look_up: LookUp = socket.getaddrinfo) -> list[Place]:
-        """What to connect to, best first. Raises LlmError for a forbidden host, OSError for unknown ones."""
-        addresses = look_up(address.host, address.port, type=socket.SOCK_STREAM)
-        if not self.private and not all(is_open(str(place[0])) for *_, place in addresses):
+    def places(self, address: Address) -> list[tuple[str, int]]:
+        """(IP, port) to connect to, best first. Raises LlmError for a forbidden host, OSError for unknown
+        ones.
+        """
+        found = self.look_up(address.host, address.port, type=socket.SOCK_STREAM)
+        places = [(str(place[0]), int(place[1])) for *_, place in found]
+        if not self.private and not all(is_open(ip) for ip, _ in places):
             raise LlmError(
                 f"{address.netloc} leads into a private network, which this server does not enter; choose a"
                 " host of the open internet"
             )
-        return [(family, place) for family, *_, place in addresses]
+        return places
 
 
 ANYWHERE = Reach()

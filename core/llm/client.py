@@ -1,11 +1,8 @@
-"""What all clients share.
+"""What all clients share: how a structured reply is asked for, found, checked and asked for again.
 
-How a structured reply is asked for, found, checked and asked for again, and how tokens are counted where
-nobody says. Decides the order of asking: constrained to the JSON schema, constrained to some JSON object,
-free text in which the object is looked for; a client names those that its model serves. A reply that doesn't
-fit is answered once with what is wrong with it. `Reply.structure` names what really served: an object that
-had to be picked out of other words counts as text, whatever was asked for. Replies are as hostile as uploads:
-their size is bounded, half characters are mended, and objects come out of pydantic only.
+Where nothing constrains it to its JSON schema, the schema is told in words and the object looked for among
+the words of the reply. A reply that doesn't fit is answered once with what is wrong with it. Replies are as
+hostile as uploads: their size is bounded, half characters are mended, and objects come out of pydantic alone.
 """
 
 from __future__ import annotations
@@ -19,43 +16,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
+from pydantic.json_schema import GenerateJsonSchema
 
 from core.base.errors import BadRequest
-from core.llm.protocol import (
-    CountedBy,
-    LlmError,
-    Message,
-    Reply,
-    Sampling,
-    Spent,
-    Structure,
-    UnfitReply,
-    never,
-)
+from core.llm.protocol import Cost, LlmError, Message, Reply, Sampling, Structure, UnfitReply, never
 
 MAX_REPLY_CHARACTERS = 200_000
 _MAX_NAME = 200
 _MAX_OBJECTS = 50
-"""Opening braces at which an object is looked for: replies are not trusted to be short of them."""
+"""Opening braces at which an object is looked for."""
 _THOUGHTS = re.compile(r"\A\s*<think>.*?</think>\s*", re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class Completion:
-    """One model's turn, and what it cost."""
-
-    text: str
-    prompt_tokens: int
-    completion_tokens: int
-    counted_by: CountedBy
-    n_attempts: int = 1
-    cut: bool = False
-    """Whether it ended because the tokens did."""
-
-    @property
-    def spent(self) -> Spent:
-        """Its cost, where nothing comes of it."""
-        return Spent(self.n_attempts, self.prompt_tokens, self.completion_tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,20 +37,11 @@ class Ask:
     on_text: Callable[[str], None]
     cancelled: Callable[[], bool]
     schema: type[BaseModel] | None = None
-    structure: Structure | None = None
-    """What the reply is constrained to; None without a schema."""
 
-
-class StructureRefused(Exception):
-    """The endpoint does not serve the structure asked for: its word on the last of `n_attempts` requests."""
-
-    def __init__(self, n_attempts: int) -> None:
-        super().__init__(n_attempts)
-        self.n_attempts = n_attempts
-
-
-class _Unfit(Exception):
-    """Why a text holds no object of the schema, as a clause for the model."""
+    def told(self, structure: Structure | None = "text") -> Sequence[Message]:
+        """The conversation; the schema in words, too, unless a server puts it before its model."""
+        by_server = self.schema is None or structure == "json_schema"
+        return self.messages if by_server else with_words(self.messages, self.schema)
 
 
 class Client(ABC):
@@ -96,7 +57,8 @@ class Client(ABC):
                 " printable ones, as its server calls it"
             )
         self.name = name.strip()
-        self._refused: set[Structure] = set()
+        self._refused: set[Structure | None] = set()
+        """Structures that it doesn't serve."""
 
     def chat(
         self,
@@ -107,100 +69,68 @@ class Client(ABC):
         on_text: Callable[[str], None] | None = None,
         cancelled: Callable[[], bool] = never,
     ) -> Reply:
-        """See `core.llm.protocol.Llm`. Raises UnfitReply when two replies running hold no such object."""
+        """See `Llm`. Raises UnfitReply when two replies running hold no object of the schema."""
         began = time.perf_counter()
         ask = Ask(messages, sampling, on_text or unheard, cancelled, schema)
-        structure: Structure | None = None
-        value: BaseModel | None = None
         try:
-            if schema is None:
-                done = self._complete(ask)
-            else:
-                done, structure, value = self._structured(ask, schema)
+            reply = (
+                replace(self._complete(ask), structure=None)
+                if schema is None
+                else self._structured(ask, schema)
+            )
         except LlmError as error:
-            error.spent += Spent(milliseconds=1000 * (time.perf_counter() - began))
+            milliseconds = 1000 * (time.perf_counter() - began)
+            error.spent = replace(error.spent, milliseconds=milliseconds, structure=None)
             raise
-        milliseconds = 1000 * (time.perf_counter() - began)
-        return Reply(
-            done.text,
-            done.prompt_tokens,
-            done.completion_tokens,
-            milliseconds,
-            done.counted_by,
-            done.n_attempts,
-            structure,
-            value,
-            done.cut,
-        )
-
-    @property
-    def _structures(self) -> Sequence[Structure]:
-        """What the model may serve, best first; "text" is last and always among them."""
-        return ("text",)
+        return replace(reply, milliseconds=1000 * (time.perf_counter() - began))
 
     @abstractmethod
-    def _complete(self, ask: Ask) -> Completion:
-        """The model's turn. Raises LlmError, LlmCancelled, StructureRefused for a structure but text."""
+    def _complete(self, ask: Ask) -> Reply:
+        """The model's turn, with what it was constrained to. Raises LlmError, LlmCancelled."""
 
-    def _structured(self, ask: Ask, schema: type[BaseModel]) -> tuple[Completion, Structure, BaseModel]:
-        first, structure = self._as_served(ask, schema)
-        try:
-            value, alone = find_object(first, schema)
-            return first, self._noted(structure, alone), value
-        except _Unfit as unfit:
-            self._noted(structure, first.cut or _is_object(first.text))
-            complaint = f"That reply can't be used: {unfit}. Reply again.\n\n{schema_words(schema)}"
-        again = [*ask.messages, Message("assistant", first.text), Message("user", complaint)]
-        try:
-            second, structure = self._as_served(replace(ask, messages=again), schema)
-        except LlmError as error:
-            error.spent += first.spent
-            raise
-        both = _together(first, second)
-        try:
-            value, alone = find_object(second, schema)
-            return both, self._noted(structure, alone), value
-        except _Unfit as unfit:
-            sentence = (
-                f"{self.name} twice gave no usable JSON object: {unfit}; try again, or choose a model that is"
-                " better at JSON"
-            )
-            raise UnfitReply(sentence, both.spent) from None
-
-    def _as_served(self, ask: Ask, schema: type[BaseModel]) -> tuple[Completion, Structure]:
-        """The reply under the best structure served. A refusal is remembered once something else works."""
-        refused: list[Structure] = []
-        n_refused = 0
-        for structure in self._structures:
-            if structure in self._refused:
-                continue
-            words = ask.messages if structure == "json_schema" else with_words(ask.messages, schema)
+    def _structured(self, ask: Ask, schema: type[BaseModel]) -> Reply:
+        first: Reply | None = None
+        while True:
             try:
-                done = self._complete(replace(ask, messages=words, structure=structure))
-            except StructureRefused as refusal:
-                refused.append(structure)
-                n_refused += refusal.n_attempts
+                reply = self._complete(ask)
             except LlmError as error:
-                error.spent += Spent(n_refused)
+                error.spent += first.cost if first else Cost()
                 raise
-            else:
-                self._refused.update(refused)
-                return replace(done, n_attempts=done.n_attempts + n_refused), structure
-        raise AssertionError("text is refused by nobody")
-
-    def _noted(self, structure: Structure, alone: bool) -> Structure:
-        """What served. Words around the object: not constrained, so words tell the schema from now on."""
-        if alone or structure == "text":
-            return structure
-        self._refused.add(structure)
-        return "text"
+            value, alone, why = _found(reply, schema)
+            if not alone and reply.structure != "text":  # nothing constrained it: from now on words do
+                self._refused.add(reply.structure)
+                reply = replace(reply, structure="text")
+            total = _together(first, reply) if first else reply
+            if value is not None:
+                return replace(total, value=value)
+            if first:
+                raise UnfitReply(
+                    f"{self.name} twice gave no usable JSON object: {why}; try again, or choose a model that"
+                    " is better at JSON",
+                    total.cost,
+                )
+            first = reply
+            complaint = f"That reply can't be used: {why}. Reply again.\n\n{_schema_words(schema)}"
+            again = (Message("assistant", reply.text), Message("user", complaint))
+            ask = replace(ask, messages=[*ask.messages, *again])
 
 
 def unheard(_: str) -> None:
     """For callers that wait for the whole reply."""
 
 
-def _together(first: Completion, second: Completion) -> Completion:
+def estimated_tokens(characters: int) -> int:
+    """About how many tokens a text has: four characters each."""
+    return -(-characters // 4)
+
+
+def estimated(messages: Sequence[Message], text: str, structure: Structure | None = "text") -> Reply:
+    """A reply whose tokens nobody counted."""
+    n_asked = estimated_tokens(sum(len(message.content) for message in messages))
+    return Reply(text, n_asked, estimated_tokens(len(text)), 0.0, "estimate", structure=structure)
+
+
+def _together(first: Reply, second: Reply) -> Reply:
     """The second of two turns, at the cost of both."""
     return replace(
         second,
@@ -211,7 +141,7 @@ def _together(first: Completion, second: Completion) -> Completion:
     )
 
 
-def schema_words(schema: type[BaseModel]) -> str:
+def _schema_words(schema: type[BaseModel]) -> str:
     """The schema for a model whose server doesn't put it before it."""
     text = json.dumps(schema.model_json_schema(), ensure_ascii=False)
     return f"Reply with one JSON object that fits this JSON schema, and with nothing else:\n{text}"
@@ -220,36 +150,42 @@ def schema_words(schema: type[BaseModel]) -> str:
 def with_words(messages: Sequence[Message], schema: type[BaseModel]) -> list[Message]:
     """The schema at the end of the last message: some chat templates take no further turn of the system."""
     *before, last = messages
-    return [*before, replace(last, content=f"{last.content}\n\n{schema_words(schema)}")]
+    return [*before, replace(last, content=f"{last.content}\n\n{_schema_words(schema)}")]
 
 
-def strict_schema(node: Any) -> Any:
-    """A JSON schema for servers that constrain strictly: every property required, no other, no defaults."""
-    if isinstance(node, list):
-        return [strict_schema(item) for item in node]
-    if not isinstance(node, dict):
-        return node
-    strict = {
-        key: strict_schema(value) for key, value in node.items() if key not in ("default", "properties")
-    }
-    if "properties" in node:
-        strict["properties"] = {name: strict_schema(value) for name, value in node["properties"].items()}
-        strict |= {"required": list(node["properties"]), "additionalProperties": False}
-    return strict
+class _Strict(GenerateJsonSchema):
+    """For servers that constrain strictly: every property required, no other, no defaults."""
+
+    def default_schema(self, schema: Any) -> dict[str, Any]:
+        return self.generate_inner(schema["schema"])
+
+    def field_is_required(self, field: Any, total: bool) -> bool:  # noqa: ARG002
+        return True
+
+    def model_schema(self, schema: Any) -> dict[str, Any]:
+        return {**super().model_schema(schema), "additionalProperties": False}
 
 
-def find_object(done: Completion, schema: type[BaseModel]) -> tuple[BaseModel, bool]:
-    """The object in a completion, and whether it is all. Raises _Unfit with the best candidate's fault."""
-    text = done.text.strip()
-    why = f"it was cut off after {done.completion_tokens:,} tokens" if done.cut else "it holds no JSON object"
+def strict_schema(schema: type[BaseModel]) -> dict[str, Any]:
+    """The JSON schema as servers take it that constrain replies."""
+    return schema.model_json_schema(schema_generator=_Strict)
+
+
+def _found(reply: Reply, schema: type[BaseModel]) -> tuple[BaseModel | None, bool, str]:
+    """The object in a reply, whether it is all that the reply holds, and without one, what is wrong."""
+    text, alone = reply.text.strip(), reply.cut
+    why = (
+        f"it was cut off after {reply.completion_tokens:,} tokens" if reply.cut else "it holds no JSON object"
+    )
     for start, end in _objects(text):
+        is_all = (start, end) == (0, len(text))
+        alone = alone or is_all
         try:
-            return schema.model_validate_json(text[start:end]), (start, end) == (0, len(text))
+            return schema.model_validate_json(text[start:end]), is_all, ""
         except ValidationError as error:
-            first = error.errors(include_input=False, include_url=False)[0]
-            where = ".".join(map(str, first["loc"]))
-            why = f"{where}: {first['msg']}" if where else str(first["msg"])
-    raise _Unfit(why)
+            fault = error.errors(include_input=False, include_url=False)[0]
+            why = ": ".join(filter(None, (".".join(map(str, fault["loc"])), fault["msg"])))
+    return None, alone, why
 
 
 def _objects(text: str) -> Iterator[tuple[int, int]]:
@@ -266,11 +202,6 @@ def _objects(text: str) -> Iterator[tuple[int, int]]:
         start = text.find("{", end)
 
 
-def _is_object(text: str) -> bool:
-    text = text.strip()
-    return next(_objects(text), None) == (0, len(text))
-
-
 def mended(text: str) -> str:
     """Text that every encoder reads: halves of a character that came apart are joined, lone ones and NUL
     replaced.
@@ -284,8 +215,3 @@ def mended(text: str) -> str:
 def without_thoughts(text: str) -> str:
     """What a model says after thinking aloud."""
     return _THOUGHTS.sub("", text, count=1)
-
-
-def estimated_tokens(characters: int) -> int:
-    """About how many tokens a text has: four characters each."""
-    return -(-characters // 4)

@@ -1,15 +1,10 @@
-"""Whether a language model answers, how fast, and which structure it serves.
-
-One tiny call. Decides nothing else.
-"""
+"""Whether a language model answers, how fast, and which structure it serves, by one tiny call."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pydantic import BaseModel
 
-from core.llm.protocol import Llm, Message, Reply, Sampling, Structure, UnfitReply
+from core.llm.protocol import Llm, Message, Reply, Sampling, UnfitReply
 
 _MAX_TOKENS = 200
 """Room for models that think before they speak."""
@@ -21,22 +16,10 @@ class Greeting(BaseModel):
     ready: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Probe:
-    """How a model answered."""
-
-    model: str
-    structure: Structure | None
-    """None: it replies, but no JSON object could be had from it."""
-    reply: Reply | None
-    """None beside such a structure."""
-
-
-def probe(llm: Llm) -> Probe:
-    """Asks for {"ready": true}. Raises LlmError."""
+def probe(llm: Llm) -> Reply | None:
+    """Asks for {"ready": true}. None: it replies, but without a usable JSON object. Raises LlmError."""
     messages = [Message("user", 'Is anybody there? Set "ready" to true.')]
     try:
-        reply = llm.chat(messages, Sampling(max_tokens=_MAX_TOKENS), schema=Greeting)
+        return llm.chat(messages, Sampling(max_tokens=_MAX_TOKENS), schema=Greeting)
     except UnfitReply:
-        return Probe(llm.name, None, None)
-    return Probe(llm.name, reply.structure, reply)
+        return None

@@ -1,7 +1,4 @@
-"""What every language model client offers, as frozen data and one protocol.
-
-Decides what a call costs and how it may fail.
-"""
+"""What every client of a language model offers, as frozen data and one protocol."""
 
 from __future__ import annotations
 
@@ -15,35 +12,20 @@ from core.base.errors import UserError
 
 Role = Literal["system", "user", "assistant"]
 Structure = Literal["json_schema", "grammar", "json_object", "text"]
-"""How a structured reply was got: constrained to the schema by an endpoint, or here, token by token, after it
-was told in words; constrained to some JSON object; or found in free text.
+"""How a structured reply was got: constrained to the schema by an endpoint, or here, token by token;
+constrained to any JSON object; or found in free text.
 """
 CountedBy = Literal["endpoint", "tokenizer", "estimate"]
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
-    """What a call had cost when it failed; of requests without a reply nobody counted tokens."""
-
-    n_attempts: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    milliseconds: float = 0.0
-
-    def __add__(self, other: Spent) -> Spent:
-        return Spent(
-            self.n_attempts + other.n_attempts,
-            self.prompt_tokens + other.prompt_tokens,
-            self.completion_tokens + other.completion_tokens,
-            self.milliseconds + other.milliseconds,
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class Cost:
-    """What a turn of an agent took. Calls and tokens are 0 for rules."""
+    """What a turn of an agent, or a call, took. Calls and tokens are 0 for rules; of requests without a reply
+    nobody counted tokens.
+    """
 
     calls: int = 0
+    """Requests, repeated ones included."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
     milliseconds: float = 0.0
@@ -61,16 +43,16 @@ class Cost:
 
 
 class LlmError(UserError):
-    """A call that brought no usable reply, in one sentence that holds no key."""
+    """A call that brought no usable reply, in one sentence without the key."""
 
-    def __init__(self, sentence: str, spent: Spent = Spent()) -> None:
+    def __init__(self, sentence: str, spent: Cost = Cost()) -> None:
         super().__init__(sentence)
         self.spent = spent
-        """Of all attempts of the call, those whose reply didn't fit included."""
+        """Of all requests of the call, those whose reply didn't fit included."""
 
 
 class UnfitReply(LlmError):
-    """The model replied, twice, and no object of the schema could be had from it."""
+    """The model replied twice, and neither reply held an object of the schema."""
 
 
 class LlmCancelled(Exception):
@@ -96,11 +78,16 @@ class Reply:
     counted_by: CountedBy
     n_attempts: int = 1
     structure: Structure | None = None
-    """None where no schema was asked for."""
     value: BaseModel | None = None
-    """The validated object where a schema was asked for."""
+    """The validated object; like the structure, None where no schema was asked for."""
     cut: bool = False
-    """Whether it ended because the tokens did."""
+    """Whether the tokens ran out before the reply ended."""
+
+    @property
+    def cost(self) -> Cost:
+        return Cost(
+            self.n_attempts, self.prompt_tokens, self.completion_tokens, self.milliseconds, self.structure
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -121,7 +108,7 @@ class Llm(Protocol):
     """A language model. Safe to call from several threads at once."""
 
     name: str
-    """Model name, for traces and logs; never an address with credentials."""
+    """For traces and logs; never an address with credentials."""
 
     def chat(
         self,

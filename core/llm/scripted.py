@@ -1,8 +1,4 @@
-"""A stand-in that says what its script tells it.
-
-For tests, and for a demonstration where no model is at hand. Decides nothing. Its tokens are estimated, its
-structured replies are looked for in free text as those of any model that nothing constrains.
-"""
+"""A stand-in that says what its script tells it, for tests and for demonstrations without a model."""
 
 from __future__ import annotations
 
@@ -10,8 +6,8 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Sequence
 
-from core.llm.client import Ask, Client, Completion, estimated_tokens
-from core.llm.protocol import LlmCancelled, LlmError, Message, Spent
+from core.llm.client import Ask, Client, estimated
+from core.llm.protocol import Cost, LlmCancelled, LlmError, Message, Reply
 
 Script = Callable[[Sequence[Message]], str]
 
@@ -35,20 +31,16 @@ class ScriptedLlm(Client):
 
         return next_reply
 
-    def _complete(self, ask: Ask) -> Completion:
+    def _complete(self, ask: Ask) -> Reply:
+        messages = ask.told()
         with self._lock:
-            self.calls.append(tuple(ask.messages))
+            self.calls.append(tuple(messages))
         try:
-            text = self._script(ask.messages)
+            text = self._script(messages)
         except LlmError as error:
-            raise type(error)(str(error), Spent(1)) from None
+            raise type(error)(str(error), Cost(1)) from None
         for word in re.findall(r"\s*\S+|\s+\Z", text):
             if ask.cancelled():
                 raise LlmCancelled
             ask.on_text(word)
-        return Completion(
-            text,
-            estimated_tokens(sum(len(message.content) for message in ask.messages)),
-            estimated_tokens(len(text)),
-            "estimate",
-        )
+        return estimated(messages, text)

@@ -22,8 +22,8 @@ from app.services.session import Session
 from app.services.shared import Services
 from core.llm.address import EXAMPLE
 from core.llm.endpoint import EndpointLlm
-from core.llm.probe import Probe, probe
-from core.llm.protocol import Llm, Structure
+from core.llm.probe import probe
+from core.llm.protocol import Llm, Reply, Structure
 from core.views.draw.nodes import Node, act, h
 
 ENDPOINT, LOCAL = "endpoint", "local"
@@ -132,7 +132,7 @@ class LlmPanel:
             yield {self.notice: notice("no language model is set; give the address of one and its name")}
             return
         yield {self.notice: notice(f"Asking {llm.name}…", "info")}
-        yield {self.notice: tested(probe(llm))}
+        yield {self.notice: tested(llm.name, probe(llm))}
 
     def _save(self, session: Session, changed: int, *fields: str | None) -> Iterator[Update]:
         """Raises UserError; what was set before stays then."""
@@ -184,19 +184,16 @@ def _described(llm: Llm) -> str:
     return f"{llm.name} in this app"
 
 
-def tested(probe: Probe) -> list[Node]:
+def tested(name: str, reply: Reply | None) -> list[Node]:
     """What a test brought."""
-    if probe.structure is None or probe.reply is None:
+    if reply is None or reply.structure is None:
         return notice(
-            f"{probe.model} replies, but writes no JSON that can be used: SPARC needs that, cited answers"
-            " don't.",
+            f"{name} replies, but writes no JSON that can be used: SPARC needs that, cited answers don't.",
             "info",
         )
-    seconds = probe.reply.milliseconds / 1000
-    tokens = probe.reply.prompt_tokens + probe.reply.completion_tokens
-    counted = "" if probe.reply.counted_by != "estimate" else " about"
+    counted = "" if reply.counted_by != "estimate" else " about"
     return notice(
-        f"{probe.model} answered in {seconds:.1f} s and {_STRUCTURES[probe.structure]}; the test"
-        f" took{counted} {tokens:,} tokens.",
+        f"{name} answered in {reply.milliseconds / 1000:.1f} s and {_STRUCTURES[reply.structure]}; the test"
+        f" took{counted} {reply.prompt_tokens + reply.completion_tokens:,} tokens.",
         "info",
     )

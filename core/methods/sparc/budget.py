@@ -11,13 +11,13 @@ from __future__ import annotations
 from threading import Lock
 from typing import Literal
 
-from core.llm.protocol import Cost, Spent
+from core.llm.protocol import Cost
 
 
 class OutOfBudget(Exception):
     """No further call may be made. `spent`: what a call had taken that came to nothing for want of it."""
 
-    def __init__(self, reason: Literal["tokens", "calls"], spent: Spent = Spent()) -> None:  # noqa: B008 - frozen
+    def __init__(self, reason: Literal["tokens", "calls"], spent: Cost = Cost()) -> None:  # noqa: B008 - frozen
         super().__init__(reason)
         self.reason: Literal["tokens", "calls"] = reason
         self.spent = spent
@@ -63,8 +63,3 @@ class Budget:
         with self._lock:
             self._taken += cost
             self._calls += cost.calls - 1
-
-
-def cost_of(spent: Spent) -> Cost:
-    """Of a call that failed."""
-    return Cost(spent.n_attempts, spent.prompt_tokens, spent.completion_tokens, spent.milliseconds)

@@ -23,7 +23,7 @@ from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema, create_m
 from core.base.config import MAX_QUERY_CHARACTERS
 from core.llm.protocol import Cost, Llm, LlmError, Message, Sampling, UnfitReply
 from core.methods.sparc.agents import BranchResult, Rewrite, RewriteTask, SparcAgents, SupportedAnswer, Turn
-from core.methods.sparc.budget import OutOfBudget, cost_of
+from core.methods.sparc.budget import OutOfBudget
 from core.methods.sparc.events import Hit, Note, Strategy, Verdict, Weighed
 from core.methods.sparc.quoting import numbered, quoted
 
@@ -144,19 +144,16 @@ def ask(
     try:
         reply = llm.chat(messages, sampling, schema=schema, cancelled=turn.cancelled)
     except LlmError as error:
-        turn.budget.book(cost_of(error.spent))
+        turn.budget.book(error.spent)
         if isinstance(error, UnfitReply) and most < MAX_REPLY_TOKENS and turn.budget.tokens_are_spent:
             raise OutOfBudget("tokens", error.spent) from None
         raise
-    cost = Cost(
-        reply.n_attempts, reply.prompt_tokens, reply.completion_tokens, reply.milliseconds, reply.structure
-    )
-    turn.budget.book(cost)
+    turn.budget.book(reply.cost)
     if not isinstance(reply.value, schema):
         raise LlmError(
             f"{llm.name} gave no {schema.__name__} in its reply; choose a model that follows a JSON schema"
         )
-    return reply.value, cost
+    return reply.value, reply.cost
 
 
 class LlmRewriter:

@@ -31,7 +31,7 @@ from core.base.statistics import mean
 from core.corpus.index import Searchable
 from core.llm.protocol import Cost, LlmCancelled, LlmError
 from core.methods.sparc.agents import BranchResult, RewriteTask, SparcAgents, Turn
-from core.methods.sparc.budget import Budget, OutOfBudget, cost_of
+from core.methods.sparc.budget import Budget, OutOfBudget
 from core.methods.sparc.config import check_sparc_config
 from core.methods.sparc.events import (
     AgentName,
@@ -330,7 +330,7 @@ def _broken(
     before: Cost | None = None,
 ) -> BrokenOff:
     """`before`: what the turn had taken by then, beside the call that brought the error."""
-    cost = _timed((before or Cost()) + cost_of(error.spent), began)
+    cost = _timed((before or Cost()) + error.spent, began)
     if isinstance(error, OutOfBudget):
         return BrokenOff(number, branch, agent, error.reason, "", cost)
     return BrokenOff(number, branch, agent, "failed", " ".join(str(error).split()), cost)

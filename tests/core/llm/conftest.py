@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import openai  # noqa: F401 - takes more than a second, which would count in the first call
 import pytest
 from pydantic import SecretStr
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email.utils
+import gzip
 import json
 import logging
 import socket
@@ -11,6 +12,7 @@ import time
 import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -198,14 +200,10 @@ def test_every_failure_is_one_sentence_without_the_key(
     server.answer(answer, answer, answer)
     with pytest.raises(LlmError, match=words) as refused:
         llm.chat(ASKED)
-    said = traceback.TracebackException.from_exception(refused.value, capture_locals=True)
-    frames = [
-        str(frame.locals)
-        for part in (said, said.__context__)
-        if part
-        for frame in part.stack
-        if "/tests/" not in frame.filename
-    ]
+    behind = [traceback.TracebackException.from_exception(refused.value, capture_locals=True)]
+    while behind[-1].__context__ is not None:
+        behind.append(behind[-1].__context__)
+    frames = [str(frame.locals) for part in behind for frame in part.stack if "/tests/" not in frame.filename]
     told = [
         *frames,
         *traceback.format_exception(refused.value),
@@ -216,8 +214,9 @@ def test_every_failure_is_one_sentence_without_the_key(
         *capfd.readouterr(),
     ]
     assert not any(KEY in text for text in told)
+    assert ASKED[0].content not in caplog.text
     assert "\n" not in str(refused.value)
-    assert refused.value.spent.n_attempts == len(server.requests)
+    assert refused.value.spent.calls == len(server.requests)
 
 
 def test_an_answer_of_odd_events_is_read_for_what_it_holds(server: LlmServer, llm: EndpointLlm) -> None:
@@ -263,7 +262,7 @@ def test_cancelling_does_not_wait_for_a_name_to_be_looked_up() -> None:
         found.wait(10)
         return []
 
-    llm = EndpointLlm(read_address("http://models.example"), "tiny", look_up=slow)
+    llm = connect("http://models.example", "tiny", reach=Reach(look_up=slow))
     with pytest.raises(LlmCancelled):
         llm.chat(ASKED, cancelled=looking.is_set)
     found.set()
@@ -414,6 +413,8 @@ def resolver(*ips: str) -> Callable[..., list[tuple[object, ...]]]:
     left = list(ips)
 
     def look_up(_: str, port: int, **__: object) -> list[tuple[object, ...]]:
+        if not left:
+            return []
         ip = left.pop(0) if len(left) > 1 else left[0]
         return [(socket.AF_INET6 if ":" in ip else socket.AF_INET, socket.SOCK_STREAM, 6, "", (ip, port))]
 
@@ -422,12 +423,8 @@ def resolver(*ips: str) -> Callable[..., list[tuple[object, ...]]]:
 
 def test_the_connection_goes_to_the_address_that_was_looked_up_once(server: LlmServer) -> None:
     port = read_address(server.url).port
-    llm = EndpointLlm(
-        read_address(f"http://models.example:{port}"),
-        "tiny",
-        patience=QUICK,
-        look_up=resolver("127.0.0.1", "203.0.113.1"),
-    )
+    reach = Reach(look_up=resolver("127.0.0.1", "203.0.113.1"))
+    llm = connect(f"http://models.example:{port}", "tiny", reach=reach, patience=QUICK)
     assert llm.chat(ASKED).text == "Yes."
     assert server.requests[0].headers["host"] == f"models.example:{port}"
 
@@ -435,18 +432,39 @@ def test_the_connection_goes_to_the_address_that_was_looked_up_once(server: LlmS
 def test_a_listed_host_that_turns_inward_is_not_connected_to(server: LlmServer) -> None:
     """DNS rebinding: the name led out when it was listed, and leads to this machine when it is asked."""
     port = read_address(server.url).port
-    reach = reach_of_strangers(f"http://models.example:{port}")
-    llm = EndpointLlm(
-        read_address(f"http://models.example:{port}"),
-        "tiny",
-        SecretStr(KEY),
-        reach=reach,
-        patience=QUICK,
-        look_up=resolver("127.0.0.1"),
-    )
+    listed = reach_of_strangers(f"http://models.example:{port}")
+    reach = replace(listed, look_up=resolver("127.0.0.1"))
+    llm = connect(f"http://models.example:{port}", "tiny", SecretStr(KEY), reach=reach, patience=QUICK)
     with pytest.raises(LlmError, match=rf"^models.example:{port} leads into a private network"):
         llm.chat(ASKED)
     assert server.requests == []
+
+
+def test_nothing_that_the_client_adds_or_finds_travels(
+    server: LlmServer, llm: EndpointLlm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("API_KEY", "ADMIN_KEY", "ORG_ID", "PROJECT_ID", "BASE_URL", "CUSTOM_HEADERS"):
+        monkeypatch.setenv(f"OPENAI_{name}", "http://mine.example: 1")
+    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
+    assert llm.chat(ASKED).text == connect(server.url, "tiny", patience=QUICK).chat(ASKED).text == "Yes."
+    usual = {"host", "content-type", "content-length", "connection", "user-agent"}
+    usual |= {"accept", "accept-encoding"}
+    with_key, without = (request.headers.keys() for request in server.requests)
+    assert with_key == usual | {"authorization"}
+    assert without == usual
+
+
+def test_a_packed_answer_is_not_unpacked(server: LlmServer, llm: EndpointLlm) -> None:
+    packed = gzip.compress(event({"content": "word " * 1000}).encode())
+    server.answer(Answers(200, packed, "text/event-stream; charset=hex", {"Content-Encoding": "gzip"}))
+    with pytest.raises(LlmError, match="sent something that is no part of a chat reply"):
+        llm.chat(ASKED)
+
+
+def test_a_name_that_nobody_knows_is_told_in_a_sentence() -> None:
+    llm = connect("http://models.example", "tiny", reach=Reach(look_up=resolver()), patience=QUICK)
+    with pytest.raises(LlmError, match=r"^tiny at models.example has a host name that nobody knows, 3 times"):
+        llm.chat(ASKED)
 
 
 def test_strangers_reach_listed_hosts_only() -> None:

@@ -1,4 +1,4 @@
-"""What the connection itself decides: certificates, and how a body is cut."""
+"""What the connection itself decides: whose certificate it trusts."""
 
 from __future__ import annotations
 
@@ -14,12 +14,10 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from hypothesis import given
-from hypothesis import strategies as st
 
 from core.llm import wire
-from core.llm.address import read_address
-from core.llm.endpoint import EndpointLlm, connect
+from core.llm.address import Reach, read_address
+from core.llm.endpoint import connect
 from core.llm.protocol import LlmError, Message
 from tests.core.llm.conftest import QUICK
 from tests.core.llm.test_endpoint import resolver
@@ -75,30 +73,11 @@ def test_a_certificate_must_be_trusted_and_name_the_host(
         monkeypatch.setenv("SSL_CERT_FILE", str(path))
         wire._tls.cache_clear()
         assert connect(server.url, "tiny", patience=QUICK).chat(ASKED).text == "Yes."
-        named = EndpointLlm(
-            read_address(f"https://models.example:{port}"),
-            "tiny",
-            patience=QUICK,
-            look_up=resolver("127.0.0.1"),
-        )
+        reach = Reach(look_up=resolver("127.0.0.1"))
+        named = connect(f"https://models.example:{port}", "tiny", reach=reach, patience=QUICK)
         assert named.chat(ASKED).text == "Yes.", "the name is verified, not the address that it led to"
-        other = EndpointLlm(
-            read_address(f"https://other.example:{port}"),
-            "tiny",
-            patience=QUICK,
-            look_up=resolver("127.0.0.1"),
-        )
+        other = connect(f"https://other.example:{port}", "tiny", reach=reach, patience=QUICK)
         with pytest.raises(LlmError, match=r"has no certificate to trust \(Hostname mismatch"):
             other.chat(ASKED)
         assert len(server.requests) == 2
     wire._tls.cache_clear()
-
-
-@given(st.text(st.sampled_from("aä\U0001f600 \r")), st.lists(st.integers(1, 5)))
-def test_lines_are_the_same_however_they_are_cut(text: str, cuts: list[int]) -> None:
-    data = "\n".join(text.split(" ")).encode()
-    pieces, rest = [], data
-    for cut in cuts:
-        pieces.append(rest[:cut])
-        rest = rest[cut:]
-    assert list(wire.lines([*pieces, rest])) == list(wire.lines([data]))
