@@ -41,15 +41,11 @@ def share_of_near_ones_alike(placed, which):
     return float(np.mean(which[np.argsort(distance, axis=1)[:, :5]] == which[:, None]))
 
 
-def test_what_is_near_in_meaning_lies_near():
+def test_what_is_near_in_meaning_lies_near_and_the_same_in_the_child():
     vectors, which = clusters(90)
-    assert share_of_near_ones_alike(places_of(vectors), which) > 0.95
-
-
-def test_the_same_vectors_get_the_same_places_here_and_in_the_child():
-    vectors, _ = clusters(60)
-    np.testing.assert_array_equal(places_of(vectors), places_of(vectors))
-    np.testing.assert_array_equal(laid(vectors), places_of(vectors))
+    placed = places_of(vectors)
+    assert share_of_near_ones_alike(placed, which) > 0.95
+    np.testing.assert_array_equal(laid(vectors), placed)
 
 
 def test_a_chunk_far_away_does_not_leave_the_map_empty():
@@ -60,7 +56,7 @@ def test_a_chunk_far_away_does_not_leave_the_map_empty():
     assert not filled[:, 1].any()
 
 
-@pytest.mark.parametrize("n_kinds", [1, 2, 3, 19, 20, 40])
+@pytest.mark.parametrize("n_kinds", [1, 3, 20])
 def test_equal_chunks_stand_beside_one_another(n_kinds):
     rng = np.random.default_rng(n_kinds)
     which = np.arange(200) % n_kinds
@@ -97,12 +93,6 @@ def test_a_layout_is_kept_and_found_by_its_vectors():
     path.write_bytes(path.read_bytes()[:-40])
     assert kept_layout(key) is None
     assert "layouts" in CACHES
-
-
-@pytest.mark.campaign
-def test_a_layout_that_can_t_be_kept_is_made(tmp_path):
-    (tmp_path / "layouts").write_text("no folder")
-    assert len(laid(clusters(60)[0])) == 60
 
 
 @pytest.mark.parametrize("n", [LEAST_CHUNKS - 1, places.MOST_CHUNKS + 1])

@@ -53,56 +53,32 @@ def assert_same_table(a: ChunkTable, b: ChunkTable) -> None:
 def test_opening_again_tokenizes_and_embeds_nothing(encoder: DualEncoder, home: Path) -> None:
     stages: list[OpenProgress] = []
     first = open_corpus([STORY, PAGE], encoder, on_progress=stages.append)
+    workspace = first.corpus.workspace
     assert {progress.stage for progress in stages} == {"chunking", "embedding", "indexing"}
-    assert first.n_embedded == len(set(first.corpus.workspace.texts()))
+    assert first.n_embedded == len(set(workspace.texts()))
+    assert [config.chunker for config in workspace.configs] == ["sentences", "structure"]
     before = files_of(home)
     stages.clear()
     again = open_corpus([STORY, PAGE], encoder, on_progress=stages.append)
     assert again.n_embedded == 0
     assert "chunking" not in {progress.stage for progress in stages}
-    assert all(
-        progress.done == progress.total == progress.n_cached
-        for progress in stages
-        if progress.stage == "embedding"
-    )
+    embedding = [progress for progress in stages if progress.stage == "embedding"]
+    assert all(progress.done == progress.total == progress.n_cached for progress in embedding)
     assert files_of(home) == before
     np.testing.assert_array_equal(again.corpus.index.vectors, first.corpus.index.vectors)
-    for a, b in zip(first.corpus.workspace.tables, again.corpus.workspace.tables, strict=True):
+    for a, b in zip(workspace.tables, again.corpus.workspace.tables, strict=True):
         assert_same_table(a, b)
-
-
-def test_an_edited_document_embeds_only_what_changed(encoder: DualEncoder) -> None:
-    open_corpus([PAGE], encoder)
     edited = Document(PAGE.title, PAGE.text.replace("The old house", "The house"), PAGE.kind)
-    opened = open_corpus([edited, PAGE], encoder)
-    assert opened.n_embedded == 1
-
-
-def test_kinds_are_cut_by_their_chunkers_and_ids_run_on(encoder: DualEncoder) -> None:
-    workspace = open_corpus([STORY, PAGE], encoder).corpus.workspace
-    assert [config.chunker for config in workspace.configs] == ["sentences", "structure"]
-    chunks = list(workspace)
-    assert [chunk.chunk_id for chunk in chunks] == list(range(len(workspace)))
-    assert {chunk.type for chunk in chunks if chunk.document == 1} == {"text", "table", "list"}
-    assert {chunk.heading_path for chunk in chunks if chunk.document == 1} == {("House",)}
-    assert all(
-        workspace.documents[chunk.document].text[chunk.start : chunk.end] == chunk.text for chunk in chunks
-    )
-    assert max(chunk.n_tokens for chunk in chunks) <= encoder.spec.max_chunk_tokens - 2
+    assert open_corpus([edited, PAGE], encoder).n_embedded == 1
 
 
 def test_tables_are_kept_by_content_and_chunking(encoder: DualEncoder, home: Path) -> None:
-    configs = [
-        ChunkConfig(max_tokens=32),
-        ChunkConfig(max_tokens=64),
-        ChunkConfig(chunker="structure", max_tokens=32),
-    ]
-    tables = [chunk_table(STORY, config, encoder) for config in configs]
-    assert len({tuple(table.end.tolist()) for table in tables}) > 1
-    assert len(list((home / "chunks").iterdir())) == 3
+    configs = [ChunkConfig(max_tokens=32), ChunkConfig(max_tokens=64)]
+    first, second = (chunk_table(STORY, config, encoder) for config in configs)
+    assert len(first) != len(second)
     renamed = Document("Another title", STORY.text, STORY.kind)
-    assert_same_table(chunk_table(renamed, configs[0], encoder), tables[0])
-    assert len(list((home / "chunks").iterdir())) == 3
+    assert_same_table(chunk_table(renamed, configs[0], encoder), first)
+    assert len(list((home / "chunks").iterdir())) == 2
 
 
 def test_a_damaged_table_is_cut_again(encoder: DualEncoder, home: Path) -> None:
@@ -170,12 +146,9 @@ def test_damaged_words_are_counted_again(encoder: DualEncoder, home: Path) -> No
         {"indices": -1 - rows},
         {"indices": rows.astype(np.int64)},
         {"indices": rows[:-1]},
-        {"indices": rows[:, None], "data": stored["data"][:, None]},
         {"data": stored["data"].astype(object).astype(str)},
         {"indptr": ends[::-1].copy()},
         {"indptr": ends + 1},
-        {"indptr": ends[:-1]},
-        {"indptr": ends[[0, 2, 1, *range(3, len(ends))]]},
         {"words": stored["words"][:-9]},
         {"words": np.full(9, 0xFF, np.uint8)},
     ):
@@ -210,10 +183,9 @@ def test_cancel_at_any_stage_leaves_nothing_half_done(encoder: DualEncoder) -> N
 
 
 def test_no_text_at_all(encoder: DualEncoder) -> None:
-    with pytest.raises(BadDocument, match="no text to search"):
-        open_corpus([Document("Blank", " \n ", "text")], encoder)
-    with pytest.raises(BadDocument, match="no text to search"):
-        open_corpus([], encoder)
+    for documents in ([Document("Blank", " \n ", "text")], []):
+        with pytest.raises(BadDocument, match="no text to search"):
+            open_corpus(documents, encoder)
 
 
 def test_a_home_that_is_no_folder(encoder: DualEncoder, home: Path) -> None:
