@@ -45,12 +45,6 @@ from tests.core.methods.sparc.conftest import (
 LEXICAL = SparcConfig(width=2, depth=3, k=2, strategies=("bm25",), first_round="rewrite")
 
 
-FAILS_LATER = [
-    {"queries": [{"query": "lantern", "strategy": "bm25"}, {"query": "tavern", "strategy": "bm25"}]},
-    LlmError("too many requests; wait"),
-]
-
-
 def run(
     llm: RoleLlm | None, story: Corpus, config: SparcConfig = LEXICAL, reader: KnowingReader | None = None
 ) -> SparcTrace:
@@ -174,7 +168,8 @@ def test_a_failing_branch_ends_the_run_and_the_other_one_is_kept(story: Corpus) 
 
 
 def test_a_later_failure_keeps_the_answer_of_the_round_before(story: Corpus) -> None:
-    trace = run(RoleLlm(rewriter=FAILS_LATER), story)
+    searches = [{"query": "lantern", "strategy": "bm25"}, {"query": "tavern", "strategy": "bm25"}]
+    trace = run(RoleLlm(rewriter=[{"queries": searches}, LlmError("too many requests; wait")]), story)
     assert (trace.stopped.reason, trace.stopped.answer, trace.stopped.round) == ("failed", "Quillmarsh", 1)
     cut = trace.at_depth(1).stopped
     assert (cut.reason, cut.answer, cut.cost.calls) == ("depth", "Quillmarsh", trace.stopped.cost.calls - 1)
@@ -263,7 +258,8 @@ def test_a_cancelled_run_ends_without_a_last_word(story: Corpus) -> None:
     trace: list[SparcEvent] = []
     merged = lambda: any(isinstance(one, Merged) for one in trace)  # noqa: E731
     agents = build_agents(None, KnowingReader({}))
-    trace.extend(run_sparc(QUESTION, story, agents, Retrievals(story), LEXICAL, merged))
+    for event in run_sparc(QUESTION, story, agents, Retrievals(story), LEXICAL, merged):
+        trace.append(event)
     assert isinstance(trace[-1], Merged)
 
 

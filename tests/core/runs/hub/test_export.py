@@ -69,6 +69,9 @@ def test_what_was_pushed_comes_back_on_an_empty_disk(
     shared, nobodys = log_run(log, make_record(owner=B)), log_run(log, make_record())
     log.share(shared.run_id, B)
     log.start(running := make_record(owner=A), [DOCUMENT])
+    assert copy.commit() is None
+    with pytest.raises(HubMissing, match=f"there is no data set {NAME}"):
+        copy.pull(log)
     assert copy.push(log) == Pushed(4, 0)
     assert dataset().private
 
@@ -78,9 +81,8 @@ def test_what_was_pushed_comes_back_on_an_empty_disk(
         before, after = log.get(record.run_id, owner), fresh.get(record.run_id, owner)
         assert after == replace(before, trace=after.trace)
         for look in range(1, before.trace.n_looks + 1):
-            np.testing.assert_array_equal(
-                after.trace.scores_at(look).q_values, before.trace.scores_at(look).q_values
-            )  # type: ignore[union-attr]
+            scores = after.trace.scores_at(look).q_values
+            np.testing.assert_array_equal(scores, before.trace.scores_at(look).q_values)
         assert fresh.documents(record.run_id, owner)[0].document() == DOCUMENT
     assert {row.run_id for row in fresh.search(owner=A).rows} == {parent.run_id, child.run_id}
     assert fresh.get(shared.run_id, A).shared
@@ -118,12 +120,9 @@ def test_the_viewer_gets_two_tables_without_owners(
     card = yaml.safe_load(dataset().files["README.md"].decode().split("---")[1])
     tables = {config["config_name"]: dataset().files[config["data_files"]] for config in card["configs"]}
     with contextlib.closing(duckdb.connect()) as connection:
-        assert connection.from_parquet(io.BytesIO(tables["runs"])).project("run_id, n_steps").fetchall() == [
-            (record.run_id, 3)
-        ]
-        assert connection.from_parquet(io.BytesIO(tables["steps"])).project("step").order(
-            "step"
-        ).fetchall() == [(1,), (2,), (3,)]
+        runs, steps = (connection.from_parquet(io.BytesIO(tables[name])) for name in ("runs", "steps"))
+        assert runs.project("run_id, n_steps").fetchall() == [(record.run_id, 3)]
+        assert steps.project("step").order("step").fetchall() == [(1,), (2,), (3,)]
     assert A.encode() not in tables["runs"] + tables["steps"]
 
 
@@ -142,9 +141,7 @@ def test_deleted_means_deleted(
     assert dataset().squashed == 1
     fresh = open_log("fresh")
     assert copy.pull(fresh) == Pulled(1, 1, ())
-    assert fresh.documents(stays.run_id, B)[0].document() == DOCUMENT, (
-        "the text came with the run that is gone"
-    )
+    assert fresh.documents(stays.run_id, B)[0].document() == DOCUMENT, "it came with the run that is gone"
     log.delete(stays.run_id, B)
     assert copy.push(log) == Pushed(0, 1)
     assert shards(dataset()) == []
@@ -183,9 +180,7 @@ def test_a_deleted_run_does_not_come_back(
     log.delete(gone.run_id, A)
     copy.push(log)
     log_run(rival, later)
-    assert copy.push(rival) == Pushed(2, 0), (
-        "the rival still has it, and gives it again in one file with a new run"
-    )
+    assert copy.push(rival) == Pushed(2, 0), "it still has it, and gives it again in one file with a new run"
     assert copy.pull(log) == Pulled(1, 1, ())
     with pytest.raises(RunNotFound):
         log.get(gone.run_id, A)
@@ -209,47 +204,30 @@ def test_what_another_log_put_there_stays(
     assert index["shared"] == [theirs.run_id]
 
 
-def test_a_long_log_goes_in_several_files(
+def test_a_long_log_goes_in_several_files_and_a_push_that_is_cut_off_is_finished_by_the_next(
     log: ExperimentLog,
     open_log: OpenLog,
     copy: LogCopy,
-    dataset: Callable[[], Repository],
+    hub_stand_in: HubStandIn,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(mirror, "SHARD_BYTES", 1)
-    records = [log_run(log, make_record()) for _ in range(3)]
-    assert copy.push(log) == Pushed(3, 0)
-    assert len(shards(dataset())) == len(dataset().payloads) == 3
-    fresh = open_log("fresh")
-    assert copy.pull(fresh) == Pulled(3, 0, ())
-    assert {row.run_id for row in fresh.search(owner=None).rows} == {record.run_id for record in records}
-
-
-def test_a_push_that_is_cut_off_is_finished_by_the_next(
-    log: ExperimentLog, copy: LogCopy, hub_stand_in: HubStandIn, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(mirror, "SHARD_BYTES", 1)
-    records = [log_run(log, make_record()) for _ in range(2)]
+    ids = {log_run(log, make_record()).run_id for _ in range(2)}
 
     def fail_second(path: str) -> None:
         if path.endswith("/commit/main") and hub_stand_in.dataset(NAME).payloads:
             raise Refused(503, "out of order")
 
     hub_stand_in.before = fail_second
-    with pytest.raises(
-        HubError,
-        match=(
-            r"could not push to the data set someone/runs: the hub answered 503 \(out of order\); try again"
-            r" later"
-        ),
-    ):
+    said = r"push to the data set someone/runs: the hub answered 503 \(out of order\); try again later"
+    with pytest.raises(HubError, match=said):
         copy.push(log)
     hub_stand_in.before = lambda _: None
     assert copy.push(log) == Pushed(1, 0)
-    index = json.loads(hub_stand_in.dataset(NAME).files["index.json"])
-    assert sorted(run_id for run_ids in index["shards"].values() for run_id in run_ids) == sorted(
-        record.run_id for record in records
-    )
+    assert len(shards(hub_stand_in.dataset(NAME))) == 2
+    fresh = open_log("fresh")
+    assert copy.pull(fresh) == Pulled(2, 0, ())
+    assert {row.run_id for row in fresh.search(owner=None).rows} == ids
 
 
 def test_two_that_push_at_once_do_not_overwrite_each_other(
@@ -268,10 +246,8 @@ def test_two_that_push_at_once_do_not_overwrite_each_other(
         copy.push(log)
     assert copy.push(log) == Pushed(1, 0)
     index = json.loads(hub_stand_in.dataset(NAME).files["index.json"])
-    assert {run_id for run_ids in index["shards"].values() for run_id in run_ids} == {
-        rivals.run_id,
-        ours.run_id,
-    }
+    there = {run_id for run_ids in index["shards"].values() for run_id in run_ids}
+    assert there == {rivals.run_id, ours.run_id}
 
 
 def test_a_damaged_file_keeps_no_other_out(
@@ -291,10 +267,12 @@ def test_a_damaged_file_keeps_no_other_out(
     assert sentence.startswith(f"{second} of {NAME} could not be taken in: ")
 
 
-@pytest.mark.parametrize(
-    "index",
-    [
-        b"",
+def test_a_hostile_index_is_one_sentence(
+    log: ExperimentLog, copy: LogCopy, dataset: Callable[[], Repository]
+) -> None:
+    log_run(log, make_record())
+    copy.push(log)
+    for index in (
         b"{",
         b'{"format": 2}',
         b'{"format": 1, "surprise": 1}',
@@ -302,25 +280,12 @@ def test_a_damaged_file_keeps_no_other_out(
         b'{"format": 1, "shards": {"runs/../x.jsonl": []}}',
         b'{"format": 1, "shards": {"runs/x.jsonl": ["\' OR 1=1"]}}',
         b'{"format": 1, "shared": [7]}',
-    ],
-)
-def test_a_hostile_index_is_one_sentence(
-    log: ExperimentLog, copy: LogCopy, dataset: Callable[[], Repository], index: bytes
-) -> None:
-    log_run(log, make_record())
-    copy.push(log)
-    dataset().files["index.json"] = index
-    for attempt in (copy.pull, copy.push):
-        with pytest.raises(HubError, match=rf"index\.json of {NAME} is not as it should be") as caught:
-            attempt(log)
-        assert len(str(caught.value).splitlines()) == 1
-
-
-def test_a_data_set_of_something_else_is_left_alone(
-    log: ExperimentLog, copy: LogCopy, dataset: Callable[[], Repository]
-) -> None:
-    log_run(log, make_record())
-    copy.push(log)
+    ):
+        dataset().files["index.json"] = index
+        for attempt in (copy.pull, copy.push):
+            with pytest.raises(HubError, match=rf"index\.json of {NAME} is not as it should be") as caught:
+                attempt(log)
+            assert len(str(caught.value).splitlines()) == 1
     del dataset().files["index.json"]
     with pytest.raises(HubError, match="no copy of a log; choose another name"):
         copy.push(log)
@@ -344,18 +309,11 @@ def test_nobody_but_the_operator_takes_in_owners(
         visited.get(record.run_id, A)
 
 
-def test_there_is_nothing_to_pull(log: ExperimentLog, copy: LogCopy) -> None:
-    assert copy.commit() is None
-    with pytest.raises(HubMissing, match=f"there is no data set {NAME}"):
-        copy.pull(log)
-
-
 @pytest.fixture
 def logged(tmp_path: Path) -> tuple[Path, RunRecord]:
     """A log that nobody owns, with a visitor's run."""
-    path = tmp_path / "commands.duckdb"
-    with ExperimentLog.open(path) as log:
-        return path, log_run(log, make_record(owner=A))
+    with ExperimentLog.open(tmp_path / "commands.duckdb") as log:
+        return tmp_path / "commands.duckdb", log_run(log, make_record(owner=A))
 
 
 def test_the_commands(
