@@ -106,7 +106,6 @@ def test_the_sign_flip_test_against_going_through_all_signs(differences: list[fl
     ]
     expected = np.mean([value >= seen - 1e-9 for value in flipped])
     test = paired_test(differences, [0.0] * len(differences))
-    assert test is not None
     assert test.p_value == pytest.approx(expected)
     assert test.difference == pytest.approx(np.mean(differences))
 
@@ -121,7 +120,6 @@ def test_many_differences_by_sampling() -> None:
 
 def test_alike_agents_and_unmeasured_questions() -> None:
     same = paired_test([0.5, None, 1.0, 0.3], [0.5, 0.2, 1.0, None])
-    assert same is not None
     assert (same.n, same.difference, same.interval, same.p_value) == (2, 0.0, (0.0, 0.0), 1.0)
     assert paired_test([None], [1.0]) is None
     assert same.to_json() == {"n": 2, "difference": 0.0, "interval": [0.0, 0.0], "p_value": 1.0}

@@ -68,8 +68,8 @@ def test_best_chunks_of_a_mode(mode: str, expected: list[int]) -> None:
     values = np.array([0.0, 0.0 + 0.5, -2.0, 1.0, math.nan])
     if mode == "rank":
         values = np.array([2.0, 3.0, 1.0, 4.0, math.nan])
-    assert best_chunks(salience(values, mode), 0, 9).tolist() == expected  # type: ignore[arg-type]
-    assert best_chunks(salience(values, mode), 1, 2).tolist() == expected[1:3]  # type: ignore[arg-type]
+    assert best_chunks(salience(values, mode), 0, 9).tolist() == expected
+    assert best_chunks(salience(values, mode), 1, 2).tolist() == expected[1:3]
 
 
 @given(st.lists(NUMBERS, min_size=1, max_size=40), st.integers(0, 40), st.integers(1, 20))

@@ -97,7 +97,7 @@ def test_slices_together_read_as_the_whole(pieces: list[str], data: st.DataObjec
     """Whatever is cut where; and nothing is shown that the text doesn't hold but bullets and blanks."""
     text = "".join(pieces)
     for kind in ("markdown", "html", "text", "chunks"):
-        prose = Prose(text, 0, len(text), kind)  # type: ignore[arg-type]
+        prose = Prose(text, 0, len(text), kind)
         whole = "".join(words.text for words in prose.words(0, len(text)))
         borders = sorted({0, len(text), *data.draw(st.lists(st.integers(0, len(text)), max_size=5))})
         parts = [words.text for first, last in pairwise(borders) for words in prose.words(first, last)]

@@ -147,7 +147,6 @@ def test_an_agent_keeps_its_curves(tmp_path: Path) -> None:
     spec = with_curves(SPEC, questions_by_size(ROWS, "finder"), {"on": "rows"})
     write_spec(tmp_path, spec)
     assert read_spec(tmp_path) == spec
-    assert spec.scores is not None
     assert spec.scores["completeness"]["on"] == "rows"
     assert list(spec.scores["completeness"]["by_chunks"]) == ["4", "8", "12"]
 

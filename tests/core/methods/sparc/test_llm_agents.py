@@ -83,7 +83,7 @@ def test_the_evaluator_is_asked_without_chance_and_the_others_as_configured(turn
     heard: list[float] = []
 
     class Hearing(RoleLlm):
-        def chat(self, messages, sampling, **more):  # type: ignore[no-untyped-def]
+        def chat(self, messages, sampling, **more):
             heard.append(sampling.temperature)
             return super().chat(messages, sampling, **more)
 

@@ -47,7 +47,7 @@ def test_evidence_stands_in_order_of_retrieval_with_the_scores_of_it(trace: Spar
 
 def test_a_run_that_was_cut_short_has_the_evidence_of_its_last_merged_note(trace: SparcTrace) -> None:
     merged = next(i for i, event in enumerate(trace.events) if isinstance(event, Merged))
-    for n_events, ids in ((merged, set()), (merged + 1, {*trace.events[merged].note.chunk_ids})):  # type: ignore[union-attr]
+    for n_events, ids in ((merged, set()), (merged + 1, {*trace.events[merged].note.chunk_ids})):
         steps = evidence_steps(fold_sparc(trace.events[:n_events]))
         assert {step.chunk_id for step in steps if isinstance(step, StepTaken)} == ids
         assert not any(isinstance(step, Stopped) for step in steps)
@@ -86,7 +86,7 @@ def lengthened(trace: SparcTrace, text: int, note: int) -> SparcTrace:
             return replace(event, after=replace(event.after, text="y" * note))
         return event
 
-    return replace(trace, events=tuple(longer(event) for event in trace.events))  # type: ignore[arg-type]
+    return replace(trace, events=tuple(longer(event) for event in trace.events))
 
 
 def test_a_trace_that_is_too_long_for_the_log_keeps_the_beginnings_of_its_texts(trace: SparcTrace) -> None:

@@ -176,19 +176,19 @@ def test_complete_evidence_wins_over_a_surer_reader() -> None:
     whole = BranchResult(2, "", Note("", both), "Quillmarsh", 0.5, both, "stop")
 
     class Two(Agent):
-        def needed(self, _: str, chunk_ids: Sequence[int]) -> tuple[int, ...]:  # type: ignore[override]
+        def needed(self, _: str, chunk_ids: Sequence[int]) -> tuple[int, ...]:
             return tuple(chunk_ids)
 
-        def left_to_find(self, _: str, known: Sequence[int]) -> Remaining:  # type: ignore[override]
+        def left_to_find(self, _: str, known: Sequence[int]) -> Remaining:
             return NOTHING_LEFT if FIRST_HOP in known else SOMETHING_LEFT
 
-    best, reason, _ = RuleManager(2).select(QUESTION, [sure, whole], Turn(Two(None)))  # type: ignore[arg-type]
+    best, reason, _ = RuleManager(2).select(QUESTION, [sure, whole], Turn(Two(None)))
     assert best == 2
     assert reason.startswith("rules: the agent would add nothing, its chunks hold")
 
 
 def test_the_reader_reads_what_the_agent_needs_and_never_answers_with_the_question() -> None:
-    turn = Turn(Agent(NOTHING_LEFT, (SECOND_HOP, FIRST_HOP)))  # type: ignore[arg-type]
+    turn = Turn(Agent(NOTHING_LEFT, (SECOND_HOP, FIRST_HOP)))
     reading, _ = ReaderGenerator(KnowingReader({"Harbour Gate": 0.9, "Quillmarsh": 0.5})).answer(
         QUESTION, Note("", (0, FIRST_HOP, SECOND_HOP)), turn
     )

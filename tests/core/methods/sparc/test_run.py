@@ -237,7 +237,7 @@ def test_closing_the_events_tells_the_agents_to_stop(story: Corpus) -> None:
     class Waiting(RoleLlm):
         stopped = threading.Event()
 
-        def chat(self, messages, *arguments, cancelled, **more):  # type: ignore[no-untyped-def]
+        def chat(self, messages, *arguments, cancelled, **more):
             for _ in range(400):
                 if cancelled():
                     self.stopped.set()
@@ -250,7 +250,7 @@ def test_closing_the_events_tells_the_agents_to_stop(story: Corpus) -> None:
     events = run_sparc(QUESTION, story, agents, Retrievals(story), config)
     while not isinstance(next(events), Retrieved):
         pass
-    events.close()  # type: ignore[attr-defined]
+    events.close()
     assert llm.stopped.wait(5)
 
 
@@ -270,7 +270,7 @@ def without_times(trace: SparcTrace) -> list[SparcEvent]:
         if isinstance(event, Retrieved):
             return replace(event, milliseconds=0.0)
         cost = getattr(event, "cost", None)
-        return event if cost is None else replace(event, cost=replace(cost, milliseconds=0.0))  # type: ignore[call-arg]
+        return event if cost is None else replace(event, cost=replace(cost, milliseconds=0.0))
 
     return sorted(map(still, trace.events), key=str_order)
 

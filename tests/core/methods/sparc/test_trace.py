@@ -41,8 +41,7 @@ def test_a_run_cut_at_a_depth_is_the_run_of_that_depth(story: Corpus, trace: Spa
 def test_what_the_rewriter_was_given_can_be_rebuilt(trace: SparcTrace) -> None:
     assert trace.rewriter_task(1) == RewriteTask(QUESTION, Note(), 2, ("bm25",))
     second = trace.rewriter_task(2)
-    assert second is not None
-    assert second.note == trace.rounds[0].merged.note  # type: ignore[union-attr]
+    assert second.note == trace.rounds[0].merged.note
     assert second.queries == tuple(one.query.query for one in trace.rounds[0].branches)
 
 

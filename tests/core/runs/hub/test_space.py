@@ -74,7 +74,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def deploy(root: Path, **wanted: object) -> str:
-    deployment = Deployment(repository=NAME, **wanted)  # type: ignore[arg-type]
+    deployment = Deployment(repository=NAME, **wanted)
     return deploy_space(connect(), deployment, lambda _: None, root)
 
 
@@ -209,6 +209,14 @@ def test_a_refusal_is_quoted_in_one_line_without_the_token(
     assert (caught.value.__cause__, caught.value.__suppress_context__) == (None, True), (
         "no chain to its words"
     )
+
+
+def test_an_answer_that_is_none_is_one_sentence(
+    hub_stand_in: HubStandIn, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = ({"Content-Type": "text/html"}, b"<html>welcome to the hotel</html>")
+    monkeypatch.setattr(hub_stand_in, "answer", lambda *_: page)
+    assert f"could not make the Space {NAME}: " in one_sentence(capsys)
 
 
 def test_arguments_that_can_not_work(

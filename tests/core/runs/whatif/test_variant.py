@@ -96,11 +96,7 @@ def test_pairs_tell_what_changed_and_what_each_choice_was_worth_in_the_other_run
     assert tried.differs_from == 2
     first, second = tried.pairs[:2]
     assert first.same_chunk
-    assert first.before is not None
-    assert first.after is not None
     assert (first.before.q_value, first.before.other_q) == (first.after.other_q, first.after.q_value)
-    assert second.before is not None
-    assert second.after is not None
     assert (second.before.chunk_id, second.before.other_q) == (gone, None)
     assert second.after.chunk_id != gone
     assert second.after.text == CHUNKS[second.after.chunk_id]
@@ -118,7 +114,6 @@ def test_runs_of_different_lengths_are_paired_to_the_longer(
     before = run(agent, corpus, CONFIG.with_(stop_threshold=float(threshold)))
     tried = try_out(agent.encoder, before, corpus, Change(before.chosen[0], None))
     assert tried.after.steps == ()
-    assert tried.after.stopped is not None
     assert tried.after.stopped.reason == "threshold"
     assert all(pair.after is None for pair in tried.pairs)
     assert len(tried.pairs) == len(before.steps)

@@ -73,9 +73,9 @@ def test_the_reply_becomes_a_run(encoder: DualEncoder, corpus: Corpus) -> None:
     assert trace.started.method == RESRAG_LLM
     assert trace.chosen == (1, 3)
     assert trace.scores_at(1).q_values.tolist() == [0, 1, 0, 1, 0]
-    assert (trace.stopped.reason, notice_of(trace)) == ("threshold", "")  # type: ignore[union-attr]
+    assert (trace.stopped.reason, notice_of(trace)) == ("threshold", "")
     events = [trace.started, *trace.steps, trace.stopped]
-    assert [event_from_json(json.loads(json.dumps(event_to_json(event)))) for event in events] == events  # type: ignore[arg-type]
+    assert [event_from_json(json.loads(json.dumps(event_to_json(event)))) for event in events] == events
 
     (request,) = server.requests
     assert request.structure == "json_schema"
@@ -117,7 +117,7 @@ def test_a_cut_is_told_to_the_model_and_in_the_run(encoder: DualEncoder) -> None
     numbers: list[int] = []
 
     def takes_all(request: object) -> str:
-        told = request.messages[-1]["content"]  # type: ignore[attr-defined]
+        told = request.messages[-1]["content"]
         numbers[:] = [int(number) for number in re.findall(r'<chunk number="(\d+)">', told)]
         return json.dumps({"Document_1": numbers[:2]})
 
@@ -130,7 +130,7 @@ def test_a_cut_is_told_to_the_model_and_in_the_run(encoder: DualEncoder) -> None
     assert numbers == sorted(numbers)
     assert 0 < len(numbers) < 60
     assert trace.chosen == (numbers[0] - 1, numbers[1] - 1)
-    assert int((trace.scores_at(1).q_values == UNREAD).sum()) == 60 - len(numbers)  # type: ignore[union-attr]
+    assert int((trace.scores_at(1).q_values == UNREAD).sum()) == 60 - len(numbers)
     assert notice_of(trace).startswith(f"the language model read {len(numbers)} of 60 chunks")
 
 
