@@ -109,6 +109,8 @@ def test_what_is_no_run_is_refused() -> None:
         ({"temperature": 1e308}, "temperature 1e+308"),
         ({"stop_threshold": -math.inf}, "stop threshold -inf"),
         ({"beam_width": 0}, "beam width 0"),
+        ({"beam_width": 17}, "beam width 17"),
+        ({"beam_width": 2, "temperature": 0.1}, "plans greedily"),
         ({"top_k_actions": 0}, "top-k actions 0"),
         ({"seed": -1}, "seed -1"),
         ({"newer": 1}, "^newer: "),

@@ -91,12 +91,6 @@ def test_the_interval_of_shares_is_wilsons_and_of_other_values_a_bootstrap() -> 
     assert interval(values.tolist()) == (lo, hi)
 
 
-def test_the_interval_covers_as_often_as_it_says() -> None:
-    rng = np.random.default_rng(2)
-    covered = [lo <= 0.5 <= hi for lo, hi in (interval(rng.uniform(size=40).tolist()) for _ in range(100))]
-    assert 88 <= sum(covered) <= 100
-
-
 @given(st.lists(st.floats(-1, 1).map(lambda value: round(value, 3)), min_size=1, max_size=8))
 def test_the_sign_flip_test_against_going_through_all_signs(differences: list[float]) -> None:
     seen = abs(sum(differences))

@@ -16,7 +16,7 @@ from core.base.errors import BadDocument, Cancelled
 from core.base.home import CACHES, keep_arrays, kept_arrays, trim_caches
 from core.base.types import ChunkTable, Document
 from core.corpus.bm25 import WordIndex
-from core.corpus.opening import OpenProgress, chunk_table, open_corpus, vector_store
+from core.corpus.opening import OpenProgress, chunk_table, open_corpus
 from core.encode.encoder import DualEncoder
 from core.ingest import read_document
 from core.methods.qrag.agent import Agent
@@ -156,18 +156,6 @@ def test_damaged_words_are_counted_again(encoder: DualEncoder, home: Path) -> No
         assert WordIndex.kept(path, n) is None, changed
     assert counted(encoder) == first
     assert kept_arrays(path).keys() == stored.keys(), "and kept again"
-
-
-def test_damaged_vectors_are_embedded_again(encoder: DualEncoder) -> None:
-    first = open_corpus([STORY], encoder)
-    path = vector_store(encoder).path
-    content = bytearray(path.read_bytes())
-    content[-3] ^= 0x40
-    path.write_bytes(content)
-    again = open_corpus([STORY], encoder)
-    assert again.n_embedded == first.n_embedded
-    np.testing.assert_array_equal(again.corpus.index.vectors, first.corpus.index.vectors)
-    assert open_corpus([STORY], encoder).n_embedded == 0
 
 
 def test_cancel_at_any_stage_leaves_nothing_half_done(encoder: DualEncoder) -> None:

@@ -7,7 +7,6 @@ from itertools import permutations
 import pytest
 
 from core.base.config import EpisodeConfig
-from core.base.errors import BadRequest
 from core.base.events import Trace, fold
 from core.corpus.index import Corpus
 from core.methods.qrag.agent import Agent, Episode
@@ -105,13 +104,3 @@ def test_the_threshold_stops_paths_one_by_one(agents: dict[str, Agent], corpus_o
     assert all(step.q_value >= threshold for step in trace.steps)
     if trace.stopped.reason == "threshold":
         assert trace.stopped.q_value < threshold
-
-
-def test_bad_requests(agents: dict[str, Agent], corpus_of: CorpusOf) -> None:
-    corpus = corpus_of(agents["none"].encoder, CHUNKS)
-    with pytest.raises(BadRequest, match="step budget 6 is above 5"):
-        next(plan(agents["none"], QUERIES[0], corpus, EpisodeConfig(step_budget=6, beam_width=2)))
-    with pytest.raises(BadRequest, match="beam width 17"):
-        EpisodeConfig(beam_width=17)
-    with pytest.raises(BadRequest, match="plans greedily"):
-        EpisodeConfig(beam_width=2, temperature=0.1)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from core.base.config import EpisodeConfig
-from core.base.events import StepTaken, fold
+from core.base.events import fold
 from core.encode.rope import on_grid, turn
-from core.methods.qrag.agent import Agent, Episode
+from core.methods.qrag.agent import Agent
 from core.methods.qrag.policy import candidates, state_value
 from core.methods.qrag.positions import chunk_positions
 from tests.conftest import ROOT
@@ -65,21 +65,3 @@ def test_soft_value_of_the_double_critic(golden: dict, agents: dict[str, Agent])
             value = sum(state_value(half, mask, 0.01) for half, mask in zip(halves.T, masks, strict=True))
             assert value == pytest.approx(expected["soft_value_top5"], abs=1e-5)
         chosen.append(expected["action"])
-
-
-def test_batching_changes_nothing(agents: dict[str, Agent], corpus_of: CorpusOf) -> None:
-    agent = agents["relative10"]
-    golden = [episode for episode in EPISODES if episode["checkpoint"] == "relative10"]
-    config = EpisodeConfig(step_budget=2, temperature=0.05, seed=3)
-    episodes = [
-        Episode(e["question"], corpus_of(agent.encoder, e["chunks"]), config, id=e["id"]) for e in golden
-    ]
-    together: dict[int, list[int]] = {i: [] for i in range(len(episodes))}
-    for i, event in agent.run_batch(episodes):
-        if isinstance(event, StepTaken):
-            together[i].append(event.chunk_id)
-    alone = [
-        [e.chunk_id for _, e in agent.run_batch([episode]) if isinstance(e, StepTaken)]
-        for episode in episodes
-    ]
-    assert list(together.values()) == alone

@@ -73,7 +73,6 @@ def test_one_wrong_number_is_named(drawn: tuple[Action, list[int]], data: st.Dat
             "'Document_3', and the documents are Document_1 to Document_2",
         ),
         ('{"Document_1": [1], "Document_1": [2], "Document_2": []}', "names 'Document_1' twice"),
-        ('{"Document_1": 1, "Document_2": []}', "Document_1 of the action is 1, no list"),
         ('{"Document_1": [2, 2], "Document_2": []}', "holds 2 twice"),
         ('{"Document_1": [], "Document_2": [1]}', "the document has no chunks"),
     ],

@@ -59,11 +59,6 @@ def test_the_agent_starts_from_the_memory_and_is_topped_up(all_three: Retrievals
     assert after[0] == known[START]  # its third choice after its first two
 
 
-def test_rare_words_count_more(retrievals: Retrievals) -> None:
-    assert retrievals.rarity("quillmarsh") > retrievals.rarity("lantern") > 0
-    assert retrievals.rarity("never-heard") >= retrievals.rarity("quillmarsh")
-
-
 def test_worth_is_the_agent_s_q(all_three: Retrievals) -> None:
     assert all_three.worth(QUESTION, [0, 1, 2], [(), (0,)]).shape == (2, 3)
     found = all_three.search("qrag", QUESTION, 1)[0]

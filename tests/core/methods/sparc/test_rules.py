@@ -19,7 +19,6 @@ from core.methods.sparc.rules import (
     RuleManager,
     RuleRewriter,
     by_worth,
-    coverage,
     evidence,
 )
 from core.methods.sparc.words import mentions, names, plain, repeats, title, without_wh, words
@@ -210,11 +209,6 @@ def test_the_reader_reads_what_the_agent_needs_and_never_answers_with_the_questi
 )
 def test_an_answer_that_repeats_the_question(question: str, answer: str, *, is_repeat: bool) -> None:
     assert repeats(question, answer) is is_repeat
-
-
-def test_coverage_is_a_share(retrievals: Retrievals) -> None:
-    assert coverage(QUESTION, QUESTION, retrievals) == pytest.approx(1)
-    assert coverage(QUESTION, "", retrievals) == coverage("the of?", STORY[0], retrievals) == 0
 
 
 def test_words_names_and_titles() -> None:

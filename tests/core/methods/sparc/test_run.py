@@ -69,12 +69,6 @@ def test_only_the_best_branch_s_verdict_counts(story: Corpus) -> None:
     assert (trace.stopped.reason, trace.stopped.branch) == ("depth", 2)
 
 
-def test_used_up_depth_gives_the_last_best_answer(story: Corpus) -> None:
-    trace = run(RoleLlm(answer=[{"answer": "one"}] * 4 + [{"answer": "three"}]), story)
-    assert (trace.stopped.reason, trace.stopped.answer, trace.stopped.round) == ("depth", "three", 3)
-    assert len(trace.rounds) == 3
-
-
 def test_a_call_budget_ends_a_run_with_what_it_has(story: Corpus) -> None:
     branches, full_round = 1 + 2 * 3, 1 + 2 * 3 + 2
     llm = RoleLlm()
@@ -298,7 +292,9 @@ def test_rules_give_the_same_run_with_parallel_branches(story: Corpus) -> None:
 
 
 def test_the_plain_question_is_asked_once_with_each_strategy(story: Corpus) -> None:
-    trace = run(RoleLlm(), story, replace(LEXICAL, first_round="question"))
+    answers = [{"answer": "one"}] * 3 + [{"answer": "last"}]
+    trace = run(RoleLlm(answer=answers), story, replace(LEXICAL, first_round="question"))
+    assert (trace.stopped.reason, trace.stopped.answer, trace.stopped.round) == ("depth", "last", 3)
     first, second, *_ = trace.rounds
     assert [(one.query.query, one.query.strategy) for one in first.branches] == [(QUESTION, "bm25")]
     assert (first.started.cost, first.branches[0].noted.before) == (Cost(), Note())
