@@ -130,30 +130,15 @@ def test_documents_of_an_archive_are_ingested_and_searched_as_one_list(
 
 
 CHUNK_FIELDS = ["document", "chunk_id", "type", "heading_path", "text", "start", "end", "n_tokens"]
+
 STEP_FIELDS = [
-    "step",
-    "chunk_id",
-    "q_value",
-    "probability",
-    "state_value",
-    "position",
-    "text",
-    "milliseconds",
+    *("step", "chunk_id", "q_value", "probability", "state_value", "position", "text", "milliseconds"),
 ]
 
+
 TRACE_FIELDS = [
-    *(
-        "query",
-        "checkpoint",
-        "config",
-        "n_chunks",
-        "searched",
-        "stop_reason",
-        "stop_sentence",
-        "steps",
-        "stop",
-    ),
-    *("evidence", "completeness", "answer", "timings"),
+    *("query", "checkpoint", "config", "n_chunks", "searched", "stop_reason", "stop_sentence"),
+    *("steps", "stop", "evidence", "completeness", "answer", "timings"),
 ]
 
 

@@ -56,19 +56,10 @@ CHAPTERS = [
     "<h1>Two</h1><table><tr><th>a</th></tr><tr><td>b</td></tr></table>",
 ]
 
+
 EXTENSIONS = (
-    ".txt",
-    ".md",
-    ".html",
-    ".pdf",
-    ".docx",
-    ".epub",
-    ".zip",
-    ".json",
-    ".exe",
-    "",
-    ".DOCX",
-    ".tar.gz",
+    *(".txt", ".md", ".html", ".pdf", ".docx", ".epub", ".zip"),
+    *(".json", ".exe", "", ".DOCX", ".tar.gz"),
 )
 
 
@@ -85,26 +76,14 @@ BYTES = (
 
 
 XML = (
-    *(
-        "<!DOCTYPE d [<!ENTITY a 'a'>]>",
-        "<w:p>" * 30,
-        "</w:body>",
-        "<w:t>\ufffe</w:t>",
-        "&#xD800;",
-        "&undefined;",
-    ),
-    *("<![CDATA[x", "<w:tbl><w:tr><w:tc>", "\x01", "<!--"),
+    *("<!DOCTYPE d [<!ENTITY a 'a'>]>", "<w:p>" * 30, "</w:body>", "<w:t>\ufffe</w:t>", "&#xD800;"),
+    *("&undefined;", "<![CDATA[x", "<w:tbl><w:tr><w:tc>", "\x01", "<!--"),
 )
 
 
 PDF = (
-    *(
-        b"/Filter /FlateDecode ",
-        b"/Filter [/LZWDecode /RunLengthDecode] ",
-        b"/Length 99999999 ",
-        b"/Count -1 ",
-    ),
-    *(b"/Kids [2 0 R] ", b"/Contents 2 0 R ", b"<<" * 50, b"[" * 500),
+    *(b"/Filter /FlateDecode ", b"/Filter [/LZWDecode /RunLengthDecode] ", b"/Length 99999999 "),
+    *(b"/Count -1 ", b"/Kids [2 0 R] ", b"/Contents 2 0 R ", b"<<" * 50, b"[" * 500),
 )
 
 
@@ -218,17 +197,8 @@ def part_broken(rng: random.Random, _: bytes, others: Seeds) -> bytes:
 
 
 MUTATIONS: tuple[Mutation, ...] = (
-    *(
-        truncated,
-        bits_flipped,
-        bits_flipped,
-        slice_moved,
-        bytes_put_in,
-        spliced,
-        sizes_made_up,
-        number_changed,
-    ),
-    *(packed_anew, part_broken, part_broken),
+    *(truncated, bits_flipped, bits_flipped, slice_moved, bytes_put_in, spliced, sizes_made_up),
+    *(number_changed, packed_anew, part_broken, part_broken),
 )
 
 

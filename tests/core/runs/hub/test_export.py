@@ -27,6 +27,7 @@ from tests.hub_stand_in import TOKEN, HubStandIn, Refused, Repository
 NAME = "someone/runs"
 A, B = "a" * 64, "b" * 64
 OpenLog = Callable[[str], ExperimentLog]
+Dataset = Callable[[], Repository]
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ def copy(hub_stand_in: HubStandIn) -> LogCopy:  # noqa: ARG001
 
 
 @pytest.fixture
-def dataset(hub_stand_in: HubStandIn) -> Callable[[], Repository]:
+def dataset(hub_stand_in: HubStandIn) -> Dataset:
     return lambda: hub_stand_in.dataset(NAME)
 
 
@@ -62,7 +63,7 @@ def everything(repository: Repository) -> bytes:
 
 
 def test_what_was_pushed_comes_back_on_an_empty_disk(
-    log: ExperimentLog, open_log: OpenLog, copy: LogCopy, dataset: Callable[[], Repository]
+    log: ExperimentLog, open_log: OpenLog, copy: LogCopy, dataset: Dataset
 ) -> None:
     parent = log_run(log, make_record(owner=A, label={"support": [3]}))
     child = log_run(log, make_record(owner=A, parent_run_id=parent.run_id, fork_step=1), first_step=2)
@@ -93,9 +94,7 @@ def test_what_was_pushed_comes_back_on_an_empty_disk(
     assert copy.push(fresh) == Pushed(0, 0)
 
 
-def test_a_push_sends_what_is_new(
-    log: ExperimentLog, copy: LogCopy, dataset: Callable[[], Repository]
-) -> None:
+def test_a_push_sends_what_is_new(log: ExperimentLog, copy: LogCopy, dataset: Dataset) -> None:
     log_run(log, make_record())
     copy.push(log)
     [first] = shards(dataset())
@@ -113,7 +112,7 @@ def test_a_push_sends_what_is_new(
 
 
 def test_the_viewer_gets_two_tables_without_owners(
-    log: ExperimentLog, copy: LogCopy, dataset: Callable[[], Repository]
+    log: ExperimentLog, copy: LogCopy, dataset: Dataset
 ) -> None:
     record = log_run(log, make_record(owner=A))
     copy.push(log)
@@ -127,7 +126,7 @@ def test_the_viewer_gets_two_tables_without_owners(
 
 
 def test_deleted_means_deleted(
-    log: ExperimentLog, open_log: OpenLog, copy: LogCopy, dataset: Callable[[], Repository]
+    log: ExperimentLog, open_log: OpenLog, copy: LogCopy, dataset: Dataset
 ) -> None:
     gone = log_run(log, make_record(owner=A, query="What is SECRET?"))
     stays = log_run(log, make_record(owner=B))
@@ -171,7 +170,7 @@ def test_a_deletion_that_is_cut_off_is_finished_by_the_next_push(
 
 
 def test_a_deleted_run_does_not_come_back(
-    log: ExperimentLog, open_log: OpenLog, copy: LogCopy, dataset: Callable[[], Repository]
+    log: ExperimentLog, open_log: OpenLog, copy: LogCopy, dataset: Dataset
 ) -> None:
     gone, later = log_run(log, make_record(owner=A)), make_record(owner=A)
     copy.push(log)
@@ -190,7 +189,7 @@ def test_a_deleted_run_does_not_come_back(
 
 
 def test_what_another_log_put_there_stays(
-    log: ExperimentLog, open_log: OpenLog, copy: LogCopy, dataset: Callable[[], Repository]
+    log: ExperimentLog, open_log: OpenLog, copy: LogCopy, dataset: Dataset
 ) -> None:
     theirs = log_run(other := open_log("other"), make_record(owner=B))
     other.share(theirs.run_id, B)
@@ -251,7 +250,7 @@ def test_two_that_push_at_once_do_not_overwrite_each_other(
 
 
 def test_a_damaged_file_keeps_no_other_out(
-    log: ExperimentLog, open_log: OpenLog, copy: LogCopy, dataset: Callable[[], Repository]
+    log: ExperimentLog, open_log: OpenLog, copy: LogCopy, dataset: Dataset
 ) -> None:
     good = log_run(log, make_record())
     copy.push(log)
@@ -267,9 +266,7 @@ def test_a_damaged_file_keeps_no_other_out(
     assert sentence.startswith(f"{second} of {NAME} could not be taken in: ")
 
 
-def test_a_hostile_index_is_one_sentence(
-    log: ExperimentLog, copy: LogCopy, dataset: Callable[[], Repository]
-) -> None:
+def test_a_hostile_index_is_one_sentence(log: ExperimentLog, copy: LogCopy, dataset: Dataset) -> None:
     log_run(log, make_record())
     copy.push(log)
     for index in (
@@ -292,7 +289,7 @@ def test_a_hostile_index_is_one_sentence(
 
 
 def test_nobody_but_the_operator_takes_in_owners(
-    log: ExperimentLog, open_log: OpenLog, copy: LogCopy, dataset: Callable[[], Repository], tmp_path: Path
+    log: ExperimentLog, open_log: OpenLog, copy: LogCopy, dataset: Dataset, tmp_path: Path
 ) -> None:
     record = log_run(log, make_record(owner=A))
     copy.push(log)

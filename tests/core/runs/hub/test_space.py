@@ -44,22 +44,11 @@ PROGRAM = {
     "sample_docs/story.txt": "Once.",
 }
 
+
 LITTER = (
-    *(
-        ".env",
-        ".git/config",
-        "README.md",
-        "app/__pycache__/notes.txt",
-        "app/components/.cache.json",
-        "assets/key.pem",
-    ),
-    *(
-        "core/runs/log.duckdb",
-        "core/part.pyi",
-        "results/rows.jsonl.gz",
-        "sample_docs/private.log",
-        "tests/test_app.py",
-    ),
+    *(".env", ".git/config", "README.md", "app/__pycache__/notes.txt", "app/components/.cache.json"),
+    *("assets/key.pem", "core/runs/log.duckdb", "core/part.pyi", "results/rows.jsonl.gz"),
+    *("sample_docs/private.log", "tests/test_app.py"),
 )
 
 
