@@ -36,6 +36,7 @@ CHUNKS = [
     "mary dropped the milk .",
 ]
 QUERY = "where is the milk ?"
+GOOD_LINE = json.dumps({"id": "good", "query": QUERY, "chunks": CHUNKS})
 
 
 @pytest.fixture
@@ -331,8 +332,11 @@ def test_runs_are_logged_listed_exported_replayed_and_deleted(
     log, checkpoint = ("--log", tmp_path / "runs.duckdb"), ("--checkpoint", tiny_checkpoints["relative10"])
     (trace,) = core("trace", *tiny, *log, "--temperature", 0.7, "--seed", 3)
     core("compare", *tiny, *log, "--methods", "topk,bm25,qrag", "--k", 2)
+    (tmp_path / "e.jsonl").write_text(GOOD_LINE)
+    sampled = ("--temperature", 3, "--seed", 1, "--json")
+    core("trace", "--episodes", tmp_path / "e.jsonl", *checkpoint, *log, *sampled)
     (listed,) = core("runs", "list", *log, "--json")
-    assert listed["total"] == 4
+    assert listed["total"] == 5
     assert {run["method"] for run in listed["runs"]} == {"qrag", "topk", "bm25"}
     run_id = listed["runs"][-1]["run_id"]
     (shown,) = core("runs", "show", run_id, *log, "--json")
@@ -346,43 +350,23 @@ def test_runs_are_logged_listed_exported_replayed_and_deleted(
         assert replay["holds"], replay["summary"]
     core("runs", "export", run_id, "--format", "json", "--to", tmp_path / "run.jsonl", *log, "--json")
     assert core("runs", "delete", run_id, *log, "--json") == [{"deleted": run_id}]
-    assert core("runs", "list", *log, "--json")[0]["total"] == 3
+    assert core("runs", "list", *log, "--json")[0]["total"] == 4
     assert core("runs", "import", tmp_path / "run.jsonl", *log, "--json") == [{"imported": 1}]
     (replay,) = core("runs", "replay", run_id, *log, *checkpoint)
     assert replay["holds"]
 
 
-def test_a_sampled_episode_of_a_batch_replays(
-    core: Command, tiny_checkpoints: dict[str, Path], tmp_path: Path
-) -> None:
-    file, used = (
-        tmp_path / "e.jsonl",
-        {"checkpoint": tiny_checkpoints["none"], "log": tmp_path / "runs.duckdb"},
-    )
-    file.write_text(
-        "\n".join(json.dumps({"id": f"e{i}", "query": QUERY, "chunks": CHUNKS}) for i in range(3))
-    )
-    core("trace", episodes=file, temperature=3, seed=1, json=True, **used)
-    for run in core("runs", "list", log=used["log"], json=True)[0]["runs"]:
-        (replay,) = core("runs", "replay", run["run_id"], **used)
-        assert replay["holds"], replay["summary"]
-
-
 def test_a_run_logged_with_a_seed_above_those_of_episodes_replays(
-    core: Command, tiny: tuple[object, ...], tiny_checkpoints: dict[str, Path], tmp_path: Path
+    core: Command, tiny: tuple[object, ...], tiny_checkpoints: dict[str, Path], home: Path
 ) -> None:
-    """Seeds of episodes went up to 2^32 once; a run is made again from the seed that stands in its config."""
-    log = ("--log", tmp_path / "runs.duckdb")
-    (trace,) = core("trace", *tiny, *log, "--temperature", 3, "--seed", 2**32 - 1)
-    (run,) = core("runs", "list", *log, "--json")[0]["runs"]
-    (replay,) = core("runs", "replay", run["run_id"], *log, "--checkpoint", tiny_checkpoints["relative10"])
-    assert (trace["config"]["seed"], replay["holds"]) == (2**32 - 1, True)
-
-
-def test_log_without_a_name_is_the_default_log(core: Command, tiny: tuple[object, ...], home: Path) -> None:
-    core("trace", *tiny, "--log")
+    """Seeds of episodes went up to 2^32 once; a run is made again from the seed that stands in its config. A
+    log without a name is the default log.
+    """
+    (trace,) = core("trace", *tiny, "--log", "--temperature", 3, "--seed", 2**32 - 1)
     assert (home / "log.duckdb").exists()
-    assert core("runs", "list", "--json")[0]["total"] == 1
+    (run,) = core("runs", "list", "--json")[0]["runs"]
+    (replay,) = core("runs", "replay", run["run_id"], checkpoint=tiny_checkpoints["relative10"])
+    assert (trace["config"]["seed"], replay["holds"]) == (2**32 - 1, True)
 
 
 @pytest.mark.parametrize(
@@ -440,9 +424,8 @@ def test_unusable_values(
     assert words in refused("trace", *tiny, *flags)
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
+def test_unusable_chunk_files(refused: Output, tiny: tuple[object, ...], tmp_path: Path) -> None:
+    for content, words in (
         (b"", "no valid JSON"),
         (b"[]", "JSON list of non-empty strings"),
         (b'["a", 1]', "JSON list of non-empty strings"),
@@ -450,18 +433,11 @@ def test_unusable_values(
         (b"[" * 100_000, "no valid JSON"),
         (b'["\\ud800"]', "no valid JSON"),
         (b'["\xff"]', "no UTF-8 text"),
-    ],
-)
-def test_unusable_chunk_files(
-    refused: Output, tiny: tuple[object, ...], tmp_path: Path, content: bytes, words: str
-) -> None:
-    (tmp_path / "chunks.json").write_bytes(content)
-    sentence = refused("trace", *tiny)
-    assert "chunks.json" in sentence
-    assert words in sentence
-
-
-GOOD_LINE = json.dumps({"id": "good", "query": QUERY, "chunks": CHUNKS})
+    ):
+        (tmp_path / "chunks.json").write_bytes(content)
+        sentence = refused("trace", *tiny)
+        assert "chunks.json" in sentence
+        assert words in sentence
 
 
 @pytest.mark.parametrize(

@@ -82,14 +82,14 @@ def test_tables_are_kept_by_content_and_chunking(encoder: DualEncoder, home: Pat
 
 
 def test_a_damaged_table_is_cut_again(encoder: DualEncoder, home: Path) -> None:
-    """Every 3rd byte changed in turn, and the file cut, emptied or replaced by something else: the right
+    """Every 7th byte changed in turn, and the file cut, emptied or replaced by something else: the right
     table comes out each time.
     """
     config = ChunkConfig(chunker="structure", max_tokens=32)
     table = chunk_table(PAGE, config, encoder)
     (path,) = (home / "chunks").iterdir()
     content = path.read_bytes()
-    flipped = [content[:i] + bytes([content[i] ^ 0xFF]) + content[i + 1 :] for i in range(0, len(content), 3)]
+    flipped = [content[:i] + bytes([content[i] ^ 0xFF]) + content[i + 1 :] for i in range(0, len(content), 7)]
     for spoilt in (*flipped, content[: len(content) // 2], b"", b"no archive", json.dumps({}).encode()):
         path.write_bytes(spoilt)
         assert_same_table(chunk_table(PAGE, config, encoder), table)
@@ -125,7 +125,7 @@ def test_words_are_counted_at_the_first_opening_alone(encoder: DualEncoder, home
 
 
 def test_damaged_words_are_counted_again(encoder: DualEncoder, home: Path) -> None:
-    """Every 3rd byte changed in turn, the file cut or emptied, and whole files whose arrays don't fit each
+    """Every 7th byte changed in turn, the file cut or emptied, and whole files whose arrays don't fit each
     other or the chunks.
     """
     first = counted(encoder)
@@ -133,7 +133,7 @@ def test_damaged_words_are_counted_again(encoder: DualEncoder, home: Path) -> No
     content, stored = path.read_bytes(), kept_arrays(path)
     corpus = open_corpus([STORY, PAGE], encoder).corpus
     n = len(corpus)
-    for i in range(0, len(content), 3):
+    for i in range(0, len(content), 7):
         path.write_bytes(content[:i] + bytes([content[i] ^ 0xFF]) + content[i + 1 :])
         kept = WordIndex.kept(path, n)
         assert kept is None or kept.scores(["john"]).tobytes() == corpus.words.scores(["john"]).tobytes()

@@ -157,27 +157,6 @@ def test_a_question_is_read_again_once(folder: Path, corpus: Corpus) -> None:
         agent.reads_again(replace(asked, config=config.with_(step_budget=9)))
 
 
-@pytest.mark.parametrize(("engine", "made"), [("torch", "_pass"), ("openvino", "_compiled")])
-def test_a_first_run_makes_nothing_that_a_warm_encoder_has(
-    served: Path, corpus_of: CorpusOf, monkeypatch: pytest.MonkeyPatch, engine: str, made: str
-) -> None:
-    monkeypatch.setenv(ENGINE_VARIABLE, engine)
-    encoder, runs = DualEncoder(served, "cpu"), []
-    corpus = corpus_of(encoder, CHUNKS)
-
-    def parts() -> tuple[object, ...]:
-        return encoder.reranker, vars(encoder.reranker._engine)[made], vars(encoder._states)["_pass"]
-
-    def warm(_: int) -> tuple[object, ...]:
-        encoder.warm_up()
-        runs.append(fold(Agent(encoder).run(QUERY, corpus, EpisodeConfig(step_budget=1))))
-        return parts()
-
-    with ThreadPoolExecutor(4) as threads:
-        assert set(threads.map(warm, range(4))) == {parts()}
-    assert len({run.chosen for run in runs}) == 1
-
-
 def test_what_was_chosen_is_read_before_each_chunk(folder: Path, tmp_path: Path, corpus_of: CorpusOf) -> None:
     changes = {"reads_choices": True, "state_order": "choice"}
     encoder = DualEncoder(changed(folder, tmp_path / "reading", changes), "cpu")

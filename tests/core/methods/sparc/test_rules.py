@@ -198,17 +198,12 @@ def test_the_reader_reads_what_the_agent_needs_and_never_answers_with_the_questi
     assert (repeated.answer, repeated.citations) == ("", ())
 
 
-@pytest.mark.parametrize(
-    ("question", "answer", "is_repeat"),
-    [
-        ("Where was the blanket before the chapel?", "the chapel", True),
-        ("Where was the blanket before the chapel?", "Chapel Hill", False),
-        ("Who is older, Ann or Tom?", "Tom", False),
-        ("Between Ann and Tom, who is older?", "Ann", False),
-    ],
-)
-def test_an_answer_that_repeats_the_question(question: str, answer: str, *, is_repeat: bool) -> None:
-    assert repeats(question, answer) is is_repeat
+def test_an_answer_that_repeats_the_question() -> None:
+    blanket = "Where was the blanket before the chapel?"
+    assert repeats(blanket, "the chapel")
+    assert not repeats(blanket, "Chapel Hill")
+    assert not repeats("Who is older, Ann or Tom?", "Tom")
+    assert not repeats("Between Ann and Tom, who is older?", "Ann")
 
 
 def test_words_names_and_titles() -> None:

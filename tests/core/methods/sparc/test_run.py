@@ -85,45 +85,44 @@ def test_a_call_budget_ends_a_run_with_what_it_has(story: Corpus) -> None:
     assert end.cost.prompt_tokens + end.cost.completion_tokens >= 1_500
 
 
-def note_of_a_branch(messages: Sequence[Message]) -> object:
-    """Bad in the first branch alone."""
-    return {"note": "bad" if "search 0" in messages[-1].content else "good", "sources": [1]}
-
-
-def test_what_a_failed_call_took_is_counted_where_it_was_taken(story: Corpus) -> None:
+def test_a_failing_branch_ends_the_run_its_cost_is_counted_and_the_other_one_is_kept(story: Corpus) -> None:
     def answer(messages: Sequence[Message]) -> object:
         asked = messages[-1].content
         return "no object" if "bad" in asked or "can't be used" in asked else {"answer": "Quillmarsh"}
 
-    llm = RoleLlm(answer=answer, note=note_of_a_branch)
+    def note(messages: Sequence[Message]) -> object:
+        return {"note": "bad" if "search 0" in messages[-1].content else "good", "sources": [1]}
+
+    llm = RoleLlm(answer=answer, note=note)
     trace = run(llm, story)
-    failed, fine = trace.rounds[0].branches
+    end, (failed, fine) = trace.stopped, trace.rounds[0].branches
+    assert (end.reason, end.answer, end.branch) == ("failed", "Quillmarsh", 2)
+    assert (failed.answered, fine.broken, trace.rounds[0].merged) == (None, None, None)
+    assert fine.judged
     broken = failed.broken
-    assert fine.broken is None
     assert (broken.agent, broken.reason, broken.cost.calls) == ("answer generator", "failed", 2)
-    assert broken.message == trace.stopped.message
+    assert broken.message == end.message
     assert "role model twice gave no usable JSON object" in broken.message
     assert broken.cost.prompt_tokens > 0
     assert broken.cost.milliseconds > 0
     assert failed.cost.calls == 1 + 2
-    assert trace.stopped.cost == trace.cost
+    assert end.cost == trace.cost
     assert trace.cost.calls == len(llm.calls)
 
 
-@pytest.mark.parametrize(
-    ("role", "agent", "n_calls"),
-    [("rewriter", "query rewriter", 2), ("select", "context manager", 9), ("merge", "context manager", 10)],
-)
-def test_what_fails_outside_the_branches_is_counted_too(
-    story: Corpus, role: str, agent: str, n_calls: int
-) -> None:
-    llm = RoleLlm(**{role: "no object"})
-    trace = run(llm, story)
-    [broken] = [event for event in trace.events if isinstance(event, BrokenOff)]
-    assert (broken.agent, broken.branch, broken.round) == (agent, 0, 1)
-    assert broken in (trace.broken, *(one.broken for one in trace.rounds))
-    assert trace.stopped.cost.calls == trace.cost.calls == len(llm.calls) == n_calls
-    assert SparcTrace.from_json(json.loads(json.dumps(trace.to_json()))) == trace
+def test_what_fails_outside_the_branches_is_counted_too(story: Corpus) -> None:
+    for role, agent, n_calls in (
+        ("rewriter", "query rewriter", 2),
+        ("select", "context manager", 9),
+        ("merge", "context manager", 10),
+    ):
+        llm = RoleLlm(**{role: "no object"})
+        trace = run(llm, story)
+        [broken] = [event for event in trace.events if isinstance(event, BrokenOff)]
+        assert (broken.agent, broken.branch, broken.round) == (agent, 0, 1)
+        assert broken in (trace.broken, *(one.broken for one in trace.rounds))
+        assert trace.stopped.cost.calls == trace.cost.calls == len(llm.calls) == n_calls
+        assert SparcTrace.from_json(json.loads(json.dumps(trace.to_json()))) == trace
 
 
 def test_a_reply_that_the_token_budget_cut_off_ends_the_run_as_one_that_is_used_up(story: Corpus) -> None:
@@ -146,25 +145,11 @@ def test_a_reply_that_the_token_budget_cut_off_ends_the_run_as_one_that_is_used_
     assert (broken.agent, broken.reason, broken.cost.calls) == ("answer evaluator", "tokens", 2)
 
 
-def test_a_failing_branch_ends_the_run_and_the_other_one_is_kept(story: Corpus) -> None:
-    def answer(messages: Sequence[Message]) -> object:
-        gone = LlmError("the endpoint is\ngone; start it")
-        return gone if "bad" in messages[-1].content else {"answer": "Quillmarsh"}
-
-    trace = run(RoleLlm(answer=answer, note=note_of_a_branch), story)
-    assert (trace.stopped.reason, trace.stopped.message) == ("failed", "the endpoint is gone; start it")
-    assert (trace.stopped.answer, trace.stopped.branch) == ("Quillmarsh", 2)
-    failed, fine = trace.rounds[0].branches
-    assert failed.noted
-    assert failed.answered is None
-    assert fine.judged
-    assert trace.rounds[0].merged is None
-
-
 def test_a_later_failure_keeps_the_answer_of_the_round_before(story: Corpus) -> None:
     searches = [{"query": "lantern", "strategy": "bm25"}, {"query": "tavern", "strategy": "bm25"}]
-    trace = run(RoleLlm(rewriter=[{"queries": searches}, LlmError("too many requests; wait")]), story)
+    trace = run(RoleLlm(rewriter=[{"queries": searches}, LlmError("too many\nrequests; wait")]), story)
     assert (trace.stopped.reason, trace.stopped.answer, trace.stopped.round) == ("failed", "Quillmarsh", 1)
+    assert trace.stopped.message == "too many requests; wait"
     cut = trace.at_depth(1).stopped
     assert (cut.reason, cut.answer, cut.cost.calls) == ("depth", "Quillmarsh", trace.stopped.cost.calls - 1)
     assert trace.at_depth(2).stopped == trace.stopped, "whole at the depth before"

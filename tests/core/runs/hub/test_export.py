@@ -20,7 +20,7 @@ from core.base.errors import RunNotFound
 from core.cli import main
 from core.runs.hub.client import HubError, HubMissing, connect
 from core.runs.hub.export import LogCopy, Pulled, Pushed
-from core.runs.log import ExperimentLog, MalformedRuns, RunRecord, import_runs, mirror
+from core.runs.log import ExperimentLog, MalformedRuns, import_runs, mirror
 from tests.core.runs.log.recording import DOCUMENT, log_run, make_record
 from tests.hub_stand_in import TOKEN, HubStandIn, Refused, Repository
 
@@ -147,7 +147,7 @@ def test_deleted_means_deleted(
 
 
 def test_a_deletion_that_is_cut_off_is_finished_by_the_next_push(
-    log: ExperimentLog, copy: LogCopy, hub_stand_in: HubStandIn
+    log: ExperimentLog, copy: LogCopy, dataset: Dataset, hub_stand_in: HubStandIn
 ) -> None:
     gone = log_run(log, make_record(owner=A))
     copy.push(log)
@@ -161,12 +161,12 @@ def test_a_deletion_that_is_cut_off_is_finished_by_the_next_push(
     with pytest.raises(HubError, match="could not clear the history"):
         copy.push(log)
     hub_stand_in.before = lambda _: None
-    assert gone.run_id.encode() in everything(hub_stand_in.dataset(NAME))
+    assert gone.run_id.encode() in everything(dataset())
     assert copy.push(log) == Pushed(0, 0)
-    assert gone.run_id.encode() not in everything(hub_stand_in.dataset(NAME))
-    n_commits = len(hub_stand_in.dataset(NAME).commits)
+    assert gone.run_id.encode() not in everything(dataset())
+    n_commits = len(dataset().commits)
     copy.push(log)
-    assert len(hub_stand_in.dataset(NAME).commits) == n_commits
+    assert len(dataset().commits) == n_commits
 
 
 def test_a_deleted_run_does_not_come_back(
@@ -306,53 +306,39 @@ def test_nobody_but_the_operator_takes_in_owners(
         visited.get(record.run_id, A)
 
 
-@pytest.fixture
-def logged(tmp_path: Path) -> tuple[Path, RunRecord]:
-    """A log that nobody owns, with a visitor's run."""
-    with ExperimentLog.open(tmp_path / "commands.duckdb") as log:
-        return tmp_path / "commands.duckdb", log_run(log, make_record(owner=A))
-
-
 def test_the_commands(
-    logged: tuple[Path, RunRecord],
     tmp_path: Path,
-    hub_stand_in: HubStandIn,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    path, record = logged
-    assert main(["runs", "push", "--to", NAME, "--log", str(path)]) == 0
-    assert capsys.readouterr().out == "1\n"
-    assert main(["runs", "pull", "--from", NAME, "--log", str(tmp_path / "fresh.duckdb"), "--json"]) == 0
-    captured = capsys.readouterr()
-    assert json.loads(captured.out) == {"pulled": 1, "visitors": 1}
-    assert "belong to visitors" in captured.err
-    with ExperimentLog.open(path) as log:
-        log.delete(record.run_id, A)
-    assert main(["runs", "push", "--to", NAME, "--log", str(path), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"pushed": 0, "removed": 1}
-    assert TOKEN.encode() not in everything(hub_stand_in.dataset(NAME))
-
-
-def test_the_commands_fail_in_one_sentence(
-    logged: tuple[Path, RunRecord],
     hub_stand_in: HubStandIn,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    path, _ = logged
-    push = ["runs", "push", "--to", "team/else", "--log", str(path)]
-    pull = ["runs", "pull", "--from", "team/else", "--log", str(path)]
-    assert main(pull) == 2
-    assert "there is no data set team/else" in capsys.readouterr().err
-    not_mine = ["runs", "push", "--to", "nobodys/runs", "--log", str(path)]
-    for arguments, token, reason in (
-        (not_mine, TOKEN, "could not make the data set nobodys/runs: the hub answered 403"),
-        (push, "hf_Canary", "answered 401"),
+    """A log that nobody owns, with a visitor's run."""
+
+    def told(
+        command: str, name: str = NAME, path: Path = tmp_path / "commands.duckdb"
+    ) -> tuple[int, str, str]:
+        to = "--to" if command == "push" else "--from"
+        status = main(["runs", command, to, name, "--log", str(path), "--json"])
+        return status, *capsys.readouterr()
+
+    with ExperimentLog.open(tmp_path / "commands.duckdb") as log:
+        record = log_run(log, make_record(owner=A))
+    for command, name, token, reason in (
+        ("pull", "team/else", TOKEN, "there is no data set team/else"),
+        ("push", "nobodys/runs", TOKEN, "could not make the data set nobodys/runs: the hub answered 403"),
+        ("push", "team/else", "hf_Canary", "answered 401"),
     ):
         monkeypatch.setenv("HF_TOKEN", token)
-        assert main(arguments) == 2
-        captured = capsys.readouterr()
-        assert reason in captured.err
-        assert len(captured.err.splitlines()) == 1
-        assert token not in captured.err
+        status, _, said = told(command, name)
+        assert (status, reason in said, len(said.splitlines()), token in said) == (2, True, 1, False)
     assert hub_stand_in.repositories == {}
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    status, out, _ = told("push")
+    assert (status, json.loads(out)) == (0, {"pushed": 1, "removed": 0})
+    status, out, said = told("pull", path=tmp_path / "fresh.duckdb")
+    assert (status, json.loads(out)) == (0, {"pulled": 1, "visitors": 1})
+    assert "belong to visitors" in said
+    with ExperimentLog.open(tmp_path / "commands.duckdb") as log:
+        log.delete(record.run_id, A)
+    assert json.loads(told("push")[1]) == {"pushed": 0, "removed": 1}
+    assert TOKEN.encode() not in everything(hub_stand_in.dataset(NAME))
