@@ -23,6 +23,13 @@ def asked(n: int) -> tuple[list[str], list[tuple[str, ...]]]:
     return [lesson.question for lesson in lessons], [lesson.passages for lesson in lessons]
 
 
+def with_spec(trained: TrainedReader, folder: Path, **changes: float) -> ExtractiveReader:
+    """The same reader with another record."""
+    copy = shutil.copytree(trained.folder, folder / "careful")
+    write_reader_spec(copy, read_reader_spec(copy).model_copy(update=changes))
+    return ExtractiveReader(copy, "cpu")
+
+
 def test_answers_are_exact_slices_alone_and_in_a_batch(trained: TrainedReader) -> None:
     questions, passages = asked(40)
     passages[3] = (*passages[3], *NOISE)
@@ -71,32 +78,21 @@ def test_windows_share_one_chance_and_what_was_found_first_has_more_of_it(traine
 def test_no_answer_gains_by_every_further_window(trained: TrainedReader, tmp_path: Path) -> None:
     question, noise = f"Where is {NAMES[0]}?", "the " * (trained.reader.spec.window // 2)
     fact = f"{NAMES[0]} went to the {PLACES[0]}. {noise}"
-    folder = shutil.copytree(trained.folder, tmp_path / "careful")
-    write_reader_spec(folder, read_reader_spec(folder).model_copy(update={"no_answer_growth": 0.5}))
     told = [[fact], [fact] * 4]
     as_it_was = trained.reader.readings([question] * 2, told)
-    alone, many = ExtractiveReader(folder, "cpu").readings([question] * 2, told)
+    alone, many = with_spec(trained, tmp_path, no_answer_growth=0.5).readings([question] * 2, told)
     assert alone.total == pytest.approx(as_it_was[0].total, abs=0.05)
     assert many.total == pytest.approx(as_it_was[1].total - math.log(2), abs=0.05)
     assert many.answers[0][1] == pytest.approx(as_it_was[1].answers[0][1] - math.log(2), abs=0.05)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "\ud800 mary \udfff",
-        "\x00\x07",
-        "word" * 50_000,
-        pytest.param("a b " * 10_000, marks=pytest.mark.campaign),
-    ],
-)
-def test_hostile_text(trained: TrainedReader, text: str) -> None:
-    answer = trained.reader.read(text, [text, "mary went to the garden.", ""])
-    assert 0 <= answer.confidence <= 1
-    answer.text.encode()
-    if answer.span is not None:
-        assert answer.span.passage in (0, 1)
-    assert 0 <= trained.reader.support(text, text) <= 1
+def test_hostile_text(trained: TrainedReader) -> None:
+    for text in ("\ud800 mary \udfff", "\x00\x07", "word" * 50_000):
+        answer = trained.reader.read(text, [text, "mary went to the garden.", ""])
+        assert 0 <= answer.confidence <= 1
+        answer.text.encode()
+        assert answer.span is None or answer.span.passage in (0, 1)
+        assert 0 <= trained.reader.support(text, text) <= 1
 
 
 def test_no_answer_is_given_where_it_is_likelier() -> None:
@@ -112,10 +108,8 @@ def test_no_answer_is_given_where_it_is_likelier() -> None:
 def test_an_answer_below_the_least_confidence_is_not_reliable(trained: TrainedReader, tmp_path: Path) -> None:
     questions, passages = asked(20)
     sure = sorted(answer.confidence for answer in trained.reader.read_many(questions, passages))
-    folder = shutil.copytree(trained.folder, tmp_path / "careful")
     least = (sure[0] + sure[-1]) / 2
-    write_reader_spec(folder, read_reader_spec(folder).model_copy(update={"least_confidence": least}))
-    answers = ExtractiveReader(folder, "cpu").read_many(questions, passages)
+    answers = with_spec(trained, tmp_path, least_confidence=least).read_many(questions, passages)
     assert {answer.reliable for answer in answers} == {True, False}
     assert all(answer.reliable == (answer.confidence >= least) for answer in answers)
     assert all(answer.span is None or answer.passage == answer.span.passage for answer in answers)

@@ -161,4 +161,5 @@ def test_json_ld_is_bounded_in_number():
 def test_a_title_turns_no_direction_of_writing():
     page = "<title>Annual \u202etxt.exe\u2066 report</title><p>\u202eText stays."
     document = read_document(page.encode(), "a.html")
-    assert (document.title, document.text) == ("Annual txt.exe report", "\u202eText stays.")
+    assert document.title == "Annual txt.exe report"
+    assert document.text.endswith("\n\n\u202eText stays.")
