@@ -95,9 +95,9 @@ OF_THE_READER = ("tests/core/answer/", "tests/core/cli/test_train_reader.py")
 
 LONG = (
     "tests/core/lab/train/",
-    "tests/core/test_shipped_agents.py",
+    "tests/core/lab/test_shipped_agents.py",
     "tests/core/lab/tune/",
-    "tests/core/test_cli.py",
+    "tests/core/cli/test_commands.py",
     *OF_THE_READER,
 )
 """Files that come first, for their names would put them last; they compute all the time, while browsers beside

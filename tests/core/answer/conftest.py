@@ -5,6 +5,7 @@ that ships.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from core.answer.checkpoint import LARGE, SMALL
+from core.answer.protocol import Answer
 from core.answer.reader import ExtractiveReader, load_reader
 from core.lab.reader.course import SETS
 from core.lab.reader.lesson import Lesson
@@ -30,16 +32,12 @@ NOISE = [
     for what in ("night", "rain", "wind", "king")
     for where in ("hill", "city", "road", "war")
 ]
-TINY: dict[str, Any] = {
-    "updates": 60,
-    "lessons": 16,
-    "learning_rate": 1e-2,
-    "warmup": 5,
-    "rank": 8,
-    "window": 96,
-    "longest_answer": 4,
-}
-TINY |= {"validate_every": 30, "n_validation": 60}
+
+
+TINY: dict[str, Any] = {"updates": 60, "lessons": 16, "learning_rate": 1e-2, "warmup": 5, "rank": 8}
+TINY |= {"window": 96, "longest_answer": 4, "validate_every": 30, "n_validation": 60}
+
+
 DOCUMENTS = tuple(f"harbour{i}" for i in range(20))
 """Of the generated questions about documents; two of them are held out."""
 N_RECORDS = 24
@@ -75,6 +73,26 @@ class WhereCourse:
         told = [fact, rng.choice(NOISE)]
         rng.shuffle(told)
         return Lesson("where", question, tuple(told), (fact.rstrip(".").split()[-1],), (told.index(fact),))
+
+
+class PlainReader:
+    """A `Reader` that reads one list of passages after the other, as its subclass does."""
+
+    name = "plain"
+
+    def read(self, question: str, passages: Sequence[str]) -> Answer:
+        raise NotImplementedError
+
+    def read_many(
+        self,
+        questions: Sequence[str],
+        passages: Sequence[Sequence[str]],
+        ranks: Sequence[Sequence[int]] = (),  # noqa: ARG002
+    ) -> list[Answer]:
+        return [self.read(*pair) for pair in zip(questions, passages, strict=True)]
+
+    def support(self, statement: str, passage: str) -> float:  # noqa: ARG002
+        return 0.0
 
 
 @dataclass(frozen=True)
@@ -114,20 +132,19 @@ def course_data(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:  
     """
     folder, rng = tmp_path_factory.mktemp("course"), Random(4)
     for number, (name, part) in enumerate(SETS.values()):
-        records = [qa_record(rng, 100 * number + i) for i in range(N_RECORDS)]
+        records: list[Any] = [qa_record(rng, 100 * number + i) for i in range(N_RECORDS)]
         for record in records:
-            chunks: Any = record["chunks"]
-            support: Any = record["support"]
-            chunks[support[0]]["text"] += f" The Answer {record['id']} came."
+            record["chunks"][record["support"][0]]["text"] += f" The Answer {record['id']} came."
             record["answer"] = [f"answer {record['id']}"]
-        write_gzip(
-            folder / FOLDERS[name] / f"{part}.jsonl.gz",
-            "".join(json.dumps(record) + "\n" for record in records),
-        )
+        write_gzip(folder / FOLDERS[name] / f"{part}.jsonl.gz", lines_of(records))
     write_natural(folder)
     for shared in ("babi", "books"):
         (folder / shared).symlink_to(data / shared)
     return folder
+
+
+def lines_of(records: Sequence[object]) -> str:
+    return "".join(json.dumps(record) + "\n" for record in records)
 
 
 def write_natural(folder: Path) -> None:
@@ -137,7 +154,7 @@ def write_natural(folder: Path) -> None:
     records = []
     for name in DOCUMENTS:
         filler = [
-            f"Nobody at {name} spoke of the {i}th lantern, for {name} had many of them and little oil."
+            f"Nobody at {name} spoke of the {i}th lantern, for they had many and little oil."
             for i in range(30)
         ]
         said = f"In the end the keeper of {name} walked two hundred steps down to the old pier."
@@ -148,20 +165,12 @@ def write_natural(folder: Path) -> None:
             ("single", f"What did the man of {name} think?", ["nobody can tell"], [said]),
             ("unanswerable", f"Who sank the boat of {name}?", [], []),
         ]
-        for i, (kind, question, answer, support) in enumerate(asked):
-            records.append(
-                {
-                    "id": f"{name}-{i}",
-                    "document": f"{name}.txt",
-                    "kind": kind,
-                    "question": question,
-                    "answer": answer,
-                    "support": support,
-                }
-            )
-    write_gzip(
-        folder / "natural" / "train.jsonl.gz", "".join(json.dumps(record) + "\n" for record in records)
-    )
+        names = ("kind", "question", "answer", "support")
+        records += [
+            {"id": f"{name}-{i}", "document": f"{name}.txt"} | dict(zip(names, values, strict=True))
+            for i, values in enumerate(asked)
+        ]
+    write_gzip(folder / "natural" / "train.jsonl.gz", lines_of(records))
 
 
 @pytest.fixture(

@@ -13,45 +13,36 @@ from core.lab.reader.rows import group_answers, read_answers
 from core.lab.tasks.example import Example
 from tests.core.answer.conftest import NOISE, TrainedReader
 
+GARDEN = (*NOISE[:3], "john went to the garden.")
 EXAMPLES = [
     Example("a", "where", "Where is mary?", ("mary went to the kitchen.", *NOISE[:3]), (0,), ("kitchen",)),
-    Example(
-        "b",
-        "where",
-        "Where is john?",
-        (*NOISE[:3], "john went to the garden."),
-        (3,),
-        ("garden", "the garden"),
-    ),
+    Example("b", "where", "Where is john?", GARDEN, (3,), ("garden", "the garden")),
     Example("c", "where", "Where is nobody?", tuple(NOISE[:3]), (0,), ()),
 ]
+
 ABOUT = {"split": "test", "length": None, "seed": 0}
 
 
 def test_a_row_an_answer(trained: TrainedReader, tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
     report = lambda done, total: told.append((done, total))  # noqa: E731
-    rows = list(evaluate_answers(trained.reader, EXAMPLES, gold_evidence, report, evidence="gold", **ABOUT))
-    rows += evaluate_answers(trained.reader, EXAMPLES, lambda _: (2, 1), report, evidence="wrong", **ABOUT)
-    assert [(row.id, row.evidence) for row in rows] == [
-        ("a", "gold"),
-        ("b", "gold"),
-        ("a", "wrong"),
-        ("b", "wrong"),
+    gold = list(evaluate_answers(trained.reader, EXAMPLES, gold_evidence, report, evidence="gold", **ABOUT))
+    assert [(row.id, row.evidence, row.support_found, row.n_passages) for row in gold] == [
+        ("a", "gold", 1, 1),
+        ("b", "gold", 1, 1),
     ]
+    wrong = list(
+        evaluate_answers(trained.reader, EXAMPLES, lambda _: (2, 1), report, evidence="wrong", **ABOUT)
+    )
+    assert [(row.support_found, row.n_passages, row.em) for row in wrong] == [(0, 2, 0)] * 2
     assert told == [(2, 2), (2, 2)]
-    assert [row.support_found for row in rows] == [1, 1, 0, 0]
-    assert [row.n_passages for row in rows] == [1, 1, 2, 2]
-    assert sum(row.em for row in rows[:2]) >= 1
-    assert [row.em for row in rows[2:]] == [0, 0]
+    assert sum(row.em for row in gold) >= 1
+    rows = [*gold, *wrong]
     assert {row.fingerprint for row in rows} == {trained.reader.fingerprint}
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(map(row_line, rows)), encoding="utf-8")
     assert read_answers(path) == rows
     assert [len(group) for group in group_answers(rows)] == [2, 2]
-
-
-def test_a_line_that_is_no_row(tmp_path: Path) -> None:
-    (tmp_path / "rows.jsonl").write_text('{"id": "a"}\n', encoding="utf-8")
+    path.write_text('{"id": "a"}\n', encoding="utf-8")
     with pytest.raises(BadRequest, match=r"line 1 of rows\.jsonl is no answer row"):
-        read_answers(tmp_path / "rows.jsonl")
+        read_answers(path)

@@ -5,20 +5,20 @@ fit the evidence.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import pytest
 
 from core.answer.evidence import EvidenceAnswer, answer_evidence
 from core.answer.protocol import Answer, Span
+from tests.core.answer.conftest import PlainReader
 
 TEXTS = {7: "Bo came.", 3: "Ruth went to the mill."}
 TOLD = EvidenceAnswer("mill", 0.75, "pointer", (3,), (17, 21), passage=3)
 UNSURE = EvidenceAnswer("", 0.2, "r", reliable=False, passage=7)
 
 
-class Pointer:
-    """Points at a word wherever it stands first. A `Reader`."""
+class Pointer(PlainReader):
+    """Points at a word wherever it stands first."""
 
     name = "pointer"
 
@@ -28,30 +28,15 @@ class Pointer:
                 return Answer("mill", 0.75, Span(row, at, at + 4), passage=row)
         return Answer("", 0.5)
 
-    def read_many(
-        self,
-        questions: Sequence[str],
-        passages: Sequence[Sequence[str]],
-        ranks: Sequence[Sequence[int]] = (),  # noqa: ARG002
-    ) -> list[Answer]:
-        return [self.read(question, told) for question, told in zip(questions, passages, strict=True)]
-
-    def support(self, statement: str, passage: str) -> float:  # noqa: ARG002
-        return 0.0
-
 
 class Ranked(Pointer):
     """Points at the word in the passage that was found first."""
 
     def read_many(
-        self,
-        questions: Sequence[str],
-        passages: Sequence[Sequence[str]],
-        ranks: Sequence[Sequence[int]] = (),
+        self, questions: Sequence[str], passages: Sequence[Sequence[str]], ranks: Sequence[Sequence[int]] = ()
     ) -> list[Answer]:
-        """See `Reader`."""
-        firsts = [own[order.index(0)] if order else "" for own, order in zip(passages, ranks, strict=True)]
-        return [self.read(question, [first]) for question, first in zip(questions, firsts, strict=True)]
+        firsts = [[own[order.index(0)]] if order else [] for own, order in zip(passages, ranks, strict=True)]
+        return super().read_many(questions, firsts)
 
 
 def test_the_reader_hears_in_which_order_chunks_were_found() -> None:
@@ -60,52 +45,35 @@ def test_the_reader_hears_in_which_order_chunks_were_found() -> None:
 
 
 def test_the_place_is_that_of_the_chunk() -> None:
-    assert answer_evidence(Pointer(), ["Where?", "Where?"], [TEXTS, {7: "Bo came."}]) == [
-        TOLD,
-        EvidenceAnswer("", 0.5, "pointer"),
-    ]
+    told = answer_evidence(Pointer(), ["Where?", "Where?"], [TEXTS, {7: "Bo came."}])
+    assert told == [TOLD, EvidenceAnswer("", 0.5, "pointer")]
 
 
 @pytest.mark.parametrize(
-    "told",
-    [
-        TOLD,
-        EvidenceAnswer("yes", 0.5, "r"),
-        EvidenceAnswer("", 1.0, "r"),
-        EvidenceAnswer("by a model", 0.1, "m", (7, 3)),
-        UNSURE,
-    ],
+    "told", [TOLD, EvidenceAnswer("yes", 0.5, "r"), EvidenceAnswer("by a model", 0.1, "m", (7, 3)), UNSURE]
 )
 def test_json_round_trip(told: EvidenceAnswer) -> None:
     assert EvidenceAnswer.from_json(told.to_json(), TEXTS) == told
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
+def test_what_does_not_fit_the_evidence_is_no_answer() -> None:
+    for change in (
         {"text": 1},
         {"confidence": 2},
-        {"confidence": "high"},
         {"by": None},
         {"citations": [99]},
-        {"citations": [True]},
         {"citations": "3"},
         {"span": {"chunk_id": 7, "start": 0, "end": 4}},
         {"span": {"chunk_id": 3, "start": 0, "end": 4}},
-        {"span": {"chunk_id": 3, "start": -5, "end": -1}},
         {"span": [3, 17, 21]},
         {"reliable": "yes"},
         {"passage": 99},
-        {"passage": True},
-    ],
-)
-def test_what_does_not_fit_the_evidence_is_no_answer(change: dict[str, Any]) -> None:
-    assert EvidenceAnswer.from_json(TOLD.to_json() | change, TEXTS) is None
+    ):
+        assert EvidenceAnswer.from_json(TOLD.to_json() | change, TEXTS) is None, change
     assert EvidenceAnswer.from_json({}, TEXTS) is None
 
 
 def test_logs_without_reliability_are_read() -> None:
     old = {name: value for name, value in TOLD.to_json().items() if name not in ("reliable", "passage")}
     read = EvidenceAnswer.from_json(old, TEXTS)
-    assert read is not None
     assert (read.text, read.reliable, read.passage) == ("mill", True, None)

@@ -28,24 +28,18 @@ def test_what_was_found_is_read_in_the_order_of_the_document(tmp_path: Path) -> 
 
 def found_row(*evidence: tuple[int, int]) -> DocumentRow:
     """What BM25 found for question a about barn.txt."""
+    run = {"method": "bm25", "ran": "bm25", "checkpoint": "", "k": 2, "stops": True, "stopped": False}
+    answer = {"answer": None, "answer_confidence": 0.5, "answer_reliable": False, "answers": ("the mill",)}
     return DocumentRow(
         id="a",
         kind="single",
         document="barn.txt",
-        method="bm25",
-        ran="bm25",
-        checkpoint="",
-        k=2,
-        stops=True,
         covered=(),
         n_chunks=3,
         chunk_ids=tuple(range(len(evidence))),
         scores=(1.0,) * len(evidence),
         evidence=evidence,
-        stopped=False,
-        answer=None,
-        answer_confidence=0.5,
-        answer_reliable=False,
-        answers=("the mill",),
         milliseconds=1.0,
+        **run,
+        **answer,
     )

@@ -54,34 +54,13 @@ def test_an_answer_in_a_passage_that_does_not_count_is_not_right() -> None:
 
 
 def test_known_places_count_instead_of_occurrences() -> None:
-    lesson = Lesson(
-        "x",
-        "Where?",
-        ("Ade met Bo at the mill, by the mill race.",),
-        ("no", "a mill race"),
-        (0,),
-        ((0, 31, 40),),
-    )
-    assert lesson.label is None
-    assert marked(lesson) == {"mill race"}
-    assert has_answer(lesson)
+    passages = ("Ade met Bo at the mill, by the mill race.",)
+    lesson = Lesson("x", "Where?", passages, ("no", "a mill race"), (0,), ((0, 31, 40),))
+    assert (lesson.label, marked(lesson), has_answer(lesson)) == (None, {"mill race"}, True)
 
 
-@pytest.mark.parametrize(("answers", "right"), [((), {"none"}), (("Yes",), {"yes"}), (("no.",), {"no"})])
-def test_answers_that_are_no_spans(answers: tuple[str, ...], right: set[str]) -> None:
-    assert marked(Lesson("x", "Is it?", ("Yes and no.",), answers, (0,))) == right
-
-
-def test_an_answer_longer_than_the_longest_is_not_learned() -> None:
-    assert (
-        marked(
-            Lesson(
-                "x",
-                "What?",
-                ("one two three four five six seven",),
-                ("one two three four five six seven",),
-                (0,),
-            )
-        )
-        == set()
-    )
+def test_answers_that_are_no_spans() -> None:
+    for answers, right in (((), {"none"}), (("Yes",), {"yes"}), (("no.",), {"no"})):
+        assert marked(Lesson("x", "Is it?", ("Yes and no.",), answers, (0,))) == right
+    text = "one two three four five six seven"
+    assert marked(Lesson("x", "What?", (text,), (text,), (0,))) == set(), "longer than the longest"

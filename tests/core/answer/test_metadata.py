@@ -14,6 +14,7 @@ from core.answer.metadata import MAX_OF_ALL, MAX_OF_DOCUMENT, metadata_json, met
 from core.answer.protocol import Answer, Span
 from core.base.types import Document
 from core.ingest.json_ld import json_ld_lines, json_ld_text, json_ld_types
+from tests.core.answer.conftest import PlainReader
 
 PAGE = {
     "@type": ["Inn", "LocalBusiness"],
@@ -69,10 +70,8 @@ def test_a_language_model_is_shown_it_between_marks_that_it_can_not_forge() -> N
     assert "<metadata>" not in cited_messages("Where?", ["Bo came."])[1].content
 
 
-class Sure:
-    """Answers with the last word of a passage that names a cook, as surely as it is told to. A `Reader`."""
-
-    name = "sure"
+class Sure(PlainReader):
+    """Answers with the last word of a passage that names a cook, as surely as it is told to."""
 
     def __init__(self, *, reliable: bool = True) -> None:
         self.reliable = reliable
@@ -85,17 +84,6 @@ class Sure:
                 return Answer(word, 0.75, Span(row, at, at + len(word)), self.reliable)
         return Answer("", 0.5)
 
-    def read_many(
-        self,
-        questions: Sequence[str],
-        passages: Sequence[Sequence[str]],
-        ranks: Sequence[Sequence[int]] = (),  # noqa: ARG002
-    ) -> list[Answer]:
-        return [self.read(question, told) for question, told in zip(questions, passages, strict=True)]
-
-    def support(self, statement: str, passage: str) -> float:  # noqa: ARG002
-        return 0.0
-
 
 def test_the_reader_turns_to_it_where_the_chunks_hold_no_answer() -> None:
     evidence = [{3: "The cook is Ada"}, {3: "It rained."}, {3: "It rained."}]
@@ -105,10 +93,8 @@ def test_the_reader_turns_to_it_where_the_chunks_hold_no_answer() -> None:
     assert (second.text, second.citations, second.document) == ("Bo", (), 1)
     assert (third.text, third.document) == ("", None)
     assert answer_evidence(Sure(), ["Who?"] * 3, evidence)[1] == third
-    assert (
-        answer_evidence(Sure(reliable=False), ["Who?"], evidence[1:2], metadata=lines[1:2])[0].document
-        is None
-    )
+    [unsure] = answer_evidence(Sure(reliable=False), ["Who?"], evidence[1:2], metadata=lines[1:2])
+    assert unsure.document is None
     assert EvidenceAnswer.from_json(second.to_json(), evidence[1]) == second
     for wrong in (True, -1, "1"):
         assert EvidenceAnswer.from_json(second.to_json() | {"document": wrong}, evidence[1]) is None

@@ -23,29 +23,26 @@ def asked(n: int) -> tuple[list[str], list[tuple[str, ...]]]:
     return [lesson.question for lesson in lessons], [lesson.passages for lesson in lessons]
 
 
-def test_answers_are_exact_slices(trained: TrainedReader) -> None:
+def with_spec(trained: TrainedReader, folder: Path, **changes: float) -> ExtractiveReader:
+    """The same reader with another record."""
+    copy = shutil.copytree(trained.folder, folder / "careful")
+    write_reader_spec(copy, read_reader_spec(copy).model_copy(update=changes))
+    return ExtractiveReader(copy, "cpu")
+
+
+def test_answers_are_exact_slices_alone_and_in_a_batch(trained: TrainedReader) -> None:
     questions, passages = asked(40)
-    answers = trained.reader.read_many(questions, passages)
-    spans = [
-        (answer, told) for answer, told in zip(answers, passages, strict=True) if answer.span is not None
-    ]
-    assert len(spans) > 10
-    for answer, told in spans:
-        assert answer.span is not None
-        assert told[answer.span.passage][answer.span.start : answer.span.end] == answer.text != ""
-        assert 0 <= answer.confidence <= 1
-
-
-def test_one_by_one_is_as_in_a_batch(trained: TrainedReader) -> None:
-    questions, passages = asked(12)
     passages[3] = (*passages[3], *NOISE)
-    together = trained.reader.read_many(questions, passages)
-    for question, told, answer in zip(questions, passages, together, strict=True):
+    answers = trained.reader.read_many(questions, passages)
+    assert sum(answer.span is not None for answer in answers) > 10
+    for answer, told in zip(answers, passages, strict=True):
+        assert 0 <= answer.confidence <= 1
+        if (span := answer.span) is not None:
+            assert told[span.passage][span.start : span.end] == answer.text != ""
+    for question, told, answer in list(zip(questions, passages, answers, strict=True))[:12]:
         alone = trained.reader.read(question, told)
         assert (alone.text, alone.span) == (answer.text, answer.span)
-        assert alone.confidence == pytest.approx(
-            answer.confidence, abs=0.05
-        )  # bfloat16 rounds by the shape of a batch
+        assert alone.confidence == pytest.approx(answer.confidence, abs=0.05)  # bfloat16 rounds by batch
 
 
 def test_no_passages_no_answer_for_sure(trained: TrainedReader) -> None:
@@ -61,11 +58,6 @@ def test_the_evidence_may_lie_behind_many_windows(trained: TrainedReader) -> Non
     [reading] = trained.reader.readings([f"Where is {NAMES[0]}?"], [passages])
     assert PLACES[0] in {candidate.text for candidate, _ in reading.answers}
     assert sum(math.exp(log_odds) for _, log_odds in reading.answers) <= math.exp(reading.total) * 1.001
-    answer = trained.reader.decide(reading)
-    assert (
-        answer.span is None
-        or passages[answer.span.passage][answer.span.start : answer.span.end] == answer.text
-    )
 
 
 def test_windows_share_one_chance_and_what_was_found_first_has_more_of_it(trained: TrainedReader) -> None:
@@ -86,34 +78,21 @@ def test_windows_share_one_chance_and_what_was_found_first_has_more_of_it(traine
 def test_no_answer_gains_by_every_further_window(trained: TrainedReader, tmp_path: Path) -> None:
     question, noise = f"Where is {NAMES[0]}?", "the " * (trained.reader.spec.window // 2)
     fact = f"{NAMES[0]} went to the {PLACES[0]}. {noise}"
-    folder = shutil.copytree(trained.folder, tmp_path / "careful")
-    write_reader_spec(folder, read_reader_spec(folder).model_copy(update={"no_answer_growth": 0.5}))
     told = [[fact], [fact] * 4]
     as_it_was = trained.reader.readings([question] * 2, told)
-    alone, many = ExtractiveReader(folder, "cpu").readings([question] * 2, told)
+    alone, many = with_spec(trained, tmp_path, no_answer_growth=0.5).readings([question] * 2, told)
     assert alone.total == pytest.approx(as_it_was[0].total, abs=0.05)
     assert many.total == pytest.approx(as_it_was[1].total - math.log(2), abs=0.05)
     assert many.answers[0][1] == pytest.approx(as_it_was[1].answers[0][1] - math.log(2), abs=0.05)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "\ud800 mary \udfff",
-        "\x00\x07",
-        "word" * 50_000,
-        pytest.param("a b " * 10_000, marks=pytest.mark.campaign),
-        "<script>alert(1)</script>",
-        "مرحبا " * 50,
-    ],
-)
-def test_hostile_text(trained: TrainedReader, text: str) -> None:
-    answer = trained.reader.read(text, [text, "mary went to the garden.", ""])
-    assert 0 <= answer.confidence <= 1
-    answer.text.encode()
-    if answer.span is not None:
-        assert answer.span.passage in (0, 1)
-    assert 0 <= trained.reader.support(text, text) <= 1
+def test_hostile_text(trained: TrainedReader) -> None:
+    for text in ("\ud800 mary \udfff", "\x00\x07", "word" * 50_000):
+        answer = trained.reader.read(text, [text, "mary went to the garden.", ""])
+        assert 0 <= answer.confidence <= 1
+        answer.text.encode()
+        assert answer.span is None or answer.span.passage in (0, 1)
+        assert 0 <= trained.reader.support(text, text) <= 1
 
 
 def test_no_answer_is_given_where_it_is_likelier() -> None:
@@ -129,10 +108,8 @@ def test_no_answer_is_given_where_it_is_likelier() -> None:
 def test_an_answer_below_the_least_confidence_is_not_reliable(trained: TrainedReader, tmp_path: Path) -> None:
     questions, passages = asked(20)
     sure = sorted(answer.confidence for answer in trained.reader.read_many(questions, passages))
-    folder = shutil.copytree(trained.folder, tmp_path / "careful")
     least = (sure[0] + sure[-1]) / 2
-    write_reader_spec(folder, read_reader_spec(folder).model_copy(update={"least_confidence": least}))
-    answers = ExtractiveReader(folder, "cpu").read_many(questions, passages)
+    answers = with_spec(trained, tmp_path, least_confidence=least).read_many(questions, passages)
     assert {answer.reliable for answer in answers} == {True, False}
     assert all(answer.reliable == (answer.confidence >= least) for answer in answers)
     assert all(answer.span is None or answer.passage == answer.span.passage for answer in answers)
@@ -143,15 +120,10 @@ def test_wordings_that_share_words_stand_by_each_other() -> None:
     """The likeliest single wording is not the one that is expected to share most words with
     the right answer.
     """
-    wordings = {"garden": -0.4, "Bo": -0.1, "old garden": -0.45, "old garden gate": -0.5}
-    candidates = tuple(
-        (Candidate(text, value, Span(0, 0, 1)), value)
-        for text, value in sorted(wordings.items(), key=lambda one: -one[1])
-    )
-    best, expected = Reading(candidates, math.log(sum(math.exp(value) for value in wordings.values()))).best(
-        -1.0
-    )
-    assert best is not None
+    wordings = {"Bo": -0.1, "garden": -0.4, "old garden": -0.45, "old garden gate": -0.5}
+    candidates = tuple((Candidate(text, value, Span(0, 0, 1)), value) for text, value in wordings.items())
+    total = math.log(sum(math.exp(value) for value in wordings.values()))
+    best, expected = Reading(candidates, total).best(-1.0)
     assert best.text == "old garden"
     assert 0 < expected < 1
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from random import Random
 
-import pytest
-
 from core.lab.reader.lesson import Lesson
 from core.lab.reader.statements import as_statement, lookalikes, statement_lesson
 
@@ -16,17 +14,14 @@ PASSAGES = (
 LESSON = Lesson("x", "Who built the pier?", PASSAGES, ("Ruth Ade",), (0, 1))
 
 
-@pytest.mark.parametrize(
-    ("question", "answer", "statement"),
-    [
+def test_a_question_with_its_answer_says_something() -> None:
+    for question, answer, statement in (
         ("Who built the pier?", "Ruth", "Ruth built the pier."),
         ("What is the capital?", "Oslo", "the capital is Oslo."),
         ("Where is the milk?", "garden", "the milk is in the garden."),
         ("Since when", "1907", "Since when: 1907."),
-    ],
-)
-def test_a_question_with_its_answer_says_something(question: str, answer: str, statement: str) -> None:
-    assert as_statement(question, answer) == statement
+    ):
+        assert as_statement(question, answer) == statement
 
 
 def test_lookalikes() -> None:
@@ -42,11 +37,8 @@ def test_what_is_told_is_what_the_passages_say() -> None:
         label: [lesson for lesson in made if lesson.label == label] for label in ("yes", "no", "none")
     }
     assert min(map(len, by_label.values())) > 30
-    for lesson in by_label["none"]:
-        assert lesson.passages == tuple(silent)
-    told = {
-        "Ruth Ade built the pier.",
-        *(sentence + "." for text in PASSAGES for sentence in text.rstrip(".").split(". ")),
-    }
+    assert {lesson.passages for lesson in by_label["none"]} == {tuple(silent)}
+    told = {sentence + "." for text in PASSAGES for sentence in text.rstrip(".").split(". ")}
+    told.add("Ruth Ade built the pier.")
     assert {lesson.question for lesson in by_label["yes"]} <= told
     assert not {lesson.question for lesson in by_label["no"]} & told

@@ -12,7 +12,7 @@ from core.base.rows import read_rows, row_line
 from core.encode.checkpoint import read_spec, write_spec
 from core.lab.evaluate.calibrate import PLATEAU
 from tests.core.cli.conftest import Output
-from tests.core.test_completeness import ROWS, SPEC
+from tests.core.lab.evaluate.test_completeness import ROWS, SPEC
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import bisect
 import tracemalloc
-from pathlib import Path
 
 import pytest
 from markdown_it import MarkdownIt
@@ -12,9 +11,10 @@ from core.ingest import blocks
 from core.ingest.blocks import parse_blocks, plain_title
 from core.ingest.limits import MAX_LINE_CHARACTERS
 from core.lab.tasks.samples import SAMPLE_FOLDER
+from tests.conftest import ROOT
 
 DOCUMENTS = [
-    Path(__file__).resolve().parents[2] / "data" / "real" / "rust-book.md",
+    ROOT / "tests/data/real/rust-book.md",
     SAMPLE_FOLDER / "beacon-handbook.md",
 ]
 KINDS = {
@@ -62,12 +62,10 @@ AWKWARD = {
     "blank lines in a list": (
         "- one\n\n\n- two\n\n  own\n\n text\n\n1. one\n\n   - in\n\n     deep\n\n2. two\n\n   own\n  text"
     ),
-    "markers change": "- a\n- b\n* c\n+ d\n1. e\n2. f\n3) g\n10) h",
     "no item": (
         "Born in\n12. and\n3) then\n1.text\n-text\n1234567890. long\n\n    - code\n\n\t- code\n\n- - -\n"
         "\n_ _ _"
     ),
-    "an item begins with code": "-     code\n\n  text\n\n1.      code\n\n   text\n\n- \tone\n\ttwo\n\nText",
     "fences": (
         "~~~\n# no\n```\n- no\n~~~\n# One\n````\n```\n# no\n`````\n# Two\n``` a`b\n# Three\n  ```\n# no\n"
         "  ```  \n# Four"
@@ -76,7 +74,6 @@ AWKWARD = {
         "- ```\n  # no\n  - no\n  ```\n- ~~~\n  # no\n\n  ~~~ no\n  - no\n  ~~~\n  - in\n\n- ```\n"
         "  never closed\n# Head"
     ),
-    "a fence never closed": "# One\n\n```\n# no\n\n- no\n",
     "headings": (
         "# One\n## Two ##\n### Three \\#\n#no\n####### no\n   #### Four\n    # code\n\nText\n   # Five\n"
         "Text\n\t# no"
@@ -107,76 +104,33 @@ def test_awkward_texts_have_the_blocks_that_markdown_it_sees(name):
     assert list(blocks_by_us(AWKWARD[name])) == list(blocks_by_markdown_it(AWKWARD[name]))
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("# One #\n\nTwo\n===\n\nThree\n---", [("heading", "One"), ("heading", "Two"), ("heading", "Three")]),
-        ("```\n# code\n- x\n```\n# After", [("heading", "After")]),
-        ("<!--\n# hidden\n-->\n# After", [("heading", "After")]),
-        ("---\ntitle: x\n---\n# After", [("heading", "After")]),
-        ("###   \n\ntext", []),
-        ("born in the year\n12. Then he died", []),
-        ("1.\n\ntext", []),
-        ("a | b\nno rule", []),
-    ],
-)
-def test_what_is_a_heading_and_what_is_text(text, expected):
-    assert [(block.type, block.title) for block in parse_blocks(text)] == expected
-
-
-def test_lists_keep_their_nested_items_code_and_paragraphs():
-    text = "- one\n  - inner\n\n  still one\n\n  ```\n# code\n  ```\n- two\nlazy line\n\nText"
-    text = text.replace("\n# code", "\n  # code")
+def test_blocks_have_their_titles_and_parts():
+    text = "---\ntitle: x\n---\n# One #\n\nTwo\n===\n\n###   \n\ntext"
+    assert [(block.type, block.title) for block in parse_blocks(text)] == [
+        ("heading", "One"),
+        ("heading", "Two"),
+    ]
+    text = "- one\n  - inner\n\n  still one\n\n  ```\n  # code\n  ```\n- two\nlazy line\n\nText"
     (block,) = parse_blocks(text)
     assert text[block.start : block.end] == text.removesuffix("\n\nText")
     assert [text[part : part + 5] for part in block.parts] == ["- one", "- two"]
-
-
-def test_a_table_is_one_block_with_its_rows_as_parts():
     text = "Prices\n\na | b\n--|--\n1 | 2\n3 | 4\n\nText"
     (block,) = parse_blocks(text)
     assert [text[part : part + 5] for part in block.parts] == ["a | b", "1 | 2", "3 | 4"]
 
 
-def test_titles_lose_links_emphasis_and_their_length():
+def test_titles_lose_links_emphasis_directions_of_writing_and_their_length():
     assert plain_title("The [*best*](http://x.y) `code` {#id} of_all") == "The best code of_all"
+    assert plain_title("Annual \u202etxt.exe\u2066 report\u200f") == "Annual txt.exe report"
     assert len(plain_title("word " * 1000)) == 200
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "- a\n",
-        "a|b\n-|-\n",
-        "```\n",
-        "<!--\n",
-        "> ",
-        "- ",
-        "* ",
-        "`",
-        "# ",
-        "|",
-        "1. a\n\n",
-        "\t",
-        "[",
-        "~~~\n\n",
-    ],
-)
+@pytest.mark.parametrize("line", ["- a\n", "a|b\n-|-\n", "```\n", "<!--\n", "> ", "`", "\t"])
 def test_hostile_repetition_stays_linear(line):
     assert len(list(parse_blocks(line * 30_000))) <= 30_000  # quadratic rules would need minutes
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "-" * 200_000 + "x",
-        "- " * 100_000 + "x",
-        "=" * 200_000 + "x",
-        "~" * 200_000,
-        "`" * 200_000 + "x`",
-        "- " + "- " * 100_000 + "x",
-    ],
-)
+@pytest.mark.parametrize("line", ["-" * 200_000 + "x", "- " * 100_000 + "x", "`" * 200_000 + "x`"])
 def test_no_line_takes_more_memory_than_a_few_times_its_size(line):
     tracemalloc.start()
     try:
@@ -194,11 +148,5 @@ def test_a_line_longer_than_people_write_is_text():
 def test_more_blocks_than_a_text_may_have_are_refused(monkeypatch):
     monkeypatch.setattr(blocks, "MAX_BLOCKS", 3)
     assert len(list(parse_blocks("a\n=\n" * 3))) == 3
-    with pytest.raises(
-        BadDocument, match="the document has more than 3 headings, tables and lists; split it"
-    ):
+    with pytest.raises(BadDocument, match="has more than 3 headings, tables and lists; split it"):
         list(parse_blocks("a\n=\n" * 4))
-
-
-def test_a_title_turns_no_direction_of_writing():
-    assert plain_title("Annual \u202etxt.exe\u2066 report\u200f") == "Annual txt.exe report"

@@ -2,7 +2,6 @@
 appendix H.
 """
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -12,41 +11,16 @@ from core.base.errors import BadDocument, BadRequest, Cancelled
 from core.base.types import Document, Workspace
 from core.ingest import chunk_document, default_chunker, packing
 
-pieces = st.sampled_from(
-    [
-        *(
-            "# Top\n",
-            "## Part\n",
-            "### Deep *one*\n",
-            "Title\n=====\n",
-            "---\n",
-            "\n",
-            "\n\n",
-            "\ttab",
-            "    indented\n",
-            "> quoted\n",
-        ),
-        *(
-            "Some words here. And more of them, with a clause; then an end.",
-            "A line",
-            "词语。另一句。",
-            "e\u0301" * 30,
-        ),
-        *(
-            "- item one",
-            "- item two\n  more",
-            "\n1. first\n2. second\n",
-            "\n| a | b |\n| --- | --- |\n| 1 | 2 |\n| 3 | 4 |\n",
-            "a|b\n-|-\n",
-        ),
-        *(
-            "```\ncode # no heading\n- no list\n```\n",
-            "<!-- # hidden\n-->\n",
-            "averyveryveryverylongwordwithoutanyblank" * 3,
-        ),
-    ]
-)
-texts = st.lists(pieces, min_size=1, max_size=25).map("".join).filter(str.strip)
+PIECES = [
+    *("# Top\n", "## Part\n", "### Deep *one*\n", "Title\n=====\n", "---\n", "\n", "\n\n", "\ttab"),
+    *("Some words here. And more of them, with a clause; then an end.", "词语。另一句。", "e\u0301" * 30),
+    *("- item one", "- item two\n  more", "\n1. first\n2. second\n", "a|b\n-|-\n", "<!-- # hidden\n-->\n"),
+    *("\n| a | b |\n| --- | --- |\n| 1 | 2 |\n| 3 | 4 |\n", "```\ncode # no heading\n- no list\n```\n"),
+    *("averyveryveryverylongwordwithoutanyblank" * 3, "> quoted\n"),
+]
+
+
+texts = st.lists(st.sampled_from(PIECES), min_size=1, max_size=25).map("".join).filter(str.strip)
 
 
 def chunks_of(text, tokenizer, chunker, max_tokens=8, kind="markdown"):
@@ -76,70 +50,46 @@ def test_every_chunk_is_a_slice_that_fits_and_nothing_is_lost(text, max_tokens, 
         assert all(set(gap.casefold()) <= set(kept) for gap in gaps)
 
 
-def test_sentences_are_packed_greedily_and_repeats_are_kept(tokenizer):
-    text = "One two three. One two three. One two three. Four five six seven."
-    chunks, table = chunks_of(text, tokenizer, "sentences", 9, "text")
-    assert [chunk.text for chunk in chunks] == [
-        "One two three. One two three.",
-        "One two three. Four five six seven.",
-    ]
-    assert table.n_duplicates == 0
-
-
-def test_a_sentence_a_chunk_packs_nothing_and_still_breaks_what_is_too_long(tokenizer):
+@pytest.mark.parametrize(
+    ("one_sentence", "expected"),
+    [
+        (False, ["One two. One two. Three.", "A b c d e f g,", "h i j k l m n o p", "q r."]),
+        (True, ["One two.", "One two.", "Three.", "A b c d e f g,", "h i j k l m n o p", "q r."]),
+    ],
+)
+def test_sentences_are_packed_or_stand_alone_and_only_one_too_long_is_broken_best_after_a_clause(
+    tokenizer, one_sentence, expected
+):
+    """Repeats are kept."""
     document = Document("t", "One two. One two. Three.\n\nA b c d e f g, h i j k l m n o p q r.", "text")
-    table = chunk_document(document, ChunkConfig(max_tokens=9, one_sentence=True), tokenizer)
-    chunks = list(Workspace((document,), (table,)))
-    assert [chunk.text for chunk in chunks] == [
-        "One two.",
-        "One two.",
-        "Three.",
-        "A b c d e f g,",
-        "h i j k l m n o p",
-        "q r.",
-    ]
-    assert {chunk.type for chunk in chunks} == {"text"}
+    table = chunk_document(document, ChunkConfig(max_tokens=9, one_sentence=one_sentence), tokenizer)
+    assert [chunk.text for chunk in Workspace((document,), (table,))] == expected
     with pytest.raises(BadRequest, match="choose sentences"):
         ChunkConfig(chunker="structure", one_sentence=True)
 
 
-def test_only_a_sentence_that_is_too_long_is_broken_best_after_a_clause(tokenizer):
-    text = "Short one. " + "A b c d e f g, h i j k l m n o p q r s t u v w x y z."
-    chunks, _ = chunks_of(text, tokenizer, "sentences", 9, "text")
-    assert [chunk.text for chunk in chunks] == [
-        "Short one.",
-        "A b c d e f g,",
-        "h i j k l m n o p",
-        "q r s t u v w x y",
-        "z.",
-    ]
+def test_words_and_letters_too_long_for_a_chunk_are_cut_and_a_blank_text_has_none(tokenizer):
+    for text, max_tokens in (("x" * 45_000, 64), ("e\u0301 " * 40, 8), (" \n", 8)):
+        chunks, _ = chunks_of(text, tokenizer, "sentences", max_tokens, "text")
+        assert "".join("".join(chunk.text for chunk in chunks).split()) == "".join(text.split())
+        assert all(chunk.text[0] in "xe" for chunk in chunks), "accents stay with their letters"
 
 
 def test_structure_chunks_have_their_type_and_heading_path(tokenizer):
+    """A heading right below a higher one shares its chunk."""
     text = (
-        "# Top\n\nIntro.\n\n## Data\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n\nAfter it.\n\n## Steps\n\n-"
+        "# Top\n\n## Intro\n\nWords.\n\n## Data\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n\nAfter it.\n\n## Steps\n\n-"
         " one\n- two\n  - inner\n\nEnd."
     )
     chunks, _ = chunks_of(text, tokenizer, "structure", 40)
     assert [(chunk.type, chunk.heading_path, chunk.text) for chunk in chunks] == [
-        ("text", ("Top",), "# Top\n\nIntro."),
+        ("text", ("Top", "Intro"), "# Top\n\n## Intro\n\nWords."),
         ("text", ("Top", "Data"), "## Data"),
         ("table", ("Top", "Data"), "| a | b |\n| --- | --- |\n| 1 | 2 |"),
         ("text", ("Top", "Data"), "After it."),
         ("text", ("Top", "Steps"), "## Steps"),
         ("list", ("Top", "Steps"), "- one\n- two\n  - inner"),
         ("text", ("Top", "Steps"), "End."),
-    ]
-
-
-def test_a_heading_right_below_a_higher_one_shares_its_chunk(tokenizer):
-    chunks, _ = chunks_of(
-        "# Book\n\n## Chapter\n\nText.\n\n## Empty\n\n## Next\n\nMore.", tokenizer, "structure", 40
-    )
-    assert [(chunk.heading_path, chunk.text) for chunk in chunks] == [
-        (("Book", "Chapter"), "# Book\n\n## Chapter\n\nText."),
-        (("Book", "Empty"), "## Empty"),
-        (("Book", "Next"), "## Next\n\nMore."),
     ]
 
 
@@ -154,22 +104,10 @@ def test_long_tables_are_cut_between_rows_and_long_lists_between_items(tokenizer
 
 
 def test_repeated_chunks_are_removed_whatever_their_case_and_blanks(tokenizer):
-    chunks, table = chunks_of(
-        "# A\n\n- buy  now\n\ntext\n\n* Buy now\n\n- BUY NOW\n\nmore", tokenizer, "structure", 20
-    )
+    text = "# A\n\n- buy  now\n\ntext\n\n* Buy now\n\n- BUY NOW\n\nmore"
+    chunks, table = chunks_of(text, tokenizer, "structure", 20)
     assert [chunk.text for chunk in chunks if chunk.type == "list"] == ["- buy  now", "* Buy now"]
     assert table.n_duplicates == 1
-
-
-def test_very_long_text_without_a_blank_is_cut_everywhere_the_same(tokenizer):
-    text = "x" * 45_000
-    chunks, _ = chunks_of(text, tokenizer, "sentences", 64, "text")
-    assert "".join(chunk.text for chunk in chunks) == text
-
-
-def test_accents_stay_with_their_letters(tokenizer):
-    chunks, _ = chunks_of("e\u0301 " * 40, tokenizer, "sentences", 8, "text")
-    assert all(chunk.text.startswith("e") for chunk in chunks)
 
 
 def test_progress_rises_to_the_end_and_cancel_passes_through(tokenizer, monkeypatch):
@@ -195,23 +133,9 @@ def test_too_many_tokens_are_refused_in_one_sentence(tokenizer, monkeypatch):
         chunk_document(Document("t", "word " * 200, "text"), ChunkConfig(), tokenizer)
 
 
-def test_columns_have_the_promised_types(tokenizer):
-    _, table = chunks_of("# A\n\ntext", tokenizer, "structure")
-    dtypes = [
-        column.dtype
-        for column in (table.start, table.end, table.n_tokens, table.type_code, table.heading_code)
-    ]
-    assert dtypes == [np.int64, np.int64, np.int32, np.uint8, np.int32]
-
-
-@pytest.mark.parametrize(
-    ("kind", "chunker"),
-    [("html", "structure"), ("markdown", "structure"), ("text", "sentences"), ("chunks", "sentences")],
-)
-def test_marked_up_documents_are_cut_by_structure(kind, chunker):
-    assert default_chunker(kind) == chunker
-
-
-@pytest.mark.parametrize("chunker", CHUNKERS)
-def test_a_blank_text_has_no_chunks(chunker, tokenizer):
-    assert chunks_of(" \n", tokenizer, chunker)[0] == []
+def test_marked_up_documents_are_cut_by_structure():
+    chunkers = {kind: default_chunker(kind) for kind in ("html", "markdown", "text", "chunks")}
+    assert chunkers == {
+        **dict.fromkeys(("html", "markdown"), "structure"),
+        **dict.fromkeys(("text", "chunks"), "sentences"),
+    }

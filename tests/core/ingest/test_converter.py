@@ -16,9 +16,8 @@ from core.base.errors import BadDocument, Cancelled
 from core.ingest import Converter, converter, read_document
 from core.ingest.html import read_html
 from core.ingest.limits import MAX_CONVERSION_SECONDS, MAX_OWN_CHARACTERS, MAX_OWN_TAGS
+from tests.conftest import ROOT
 from tests.core.ingest.made import make_docx, make_pdf, make_pdf_bomb, paragraph
-
-ROOT = Path(__file__).resolve().parents[3]
 
 
 @cache
@@ -44,22 +43,19 @@ def is_alive(pid):
         return False
 
 
-def test_one_child_serves_one_opening_and_ends_with_it():
+def test_one_child_serves_one_opening_is_told_no_environment_and_ends_with_it(monkeypatch):
+    monkeypatch.setenv("API_KEY", "canary-in-the-mine")
+    before = len(os.listdir("/proc/self/fd"))
     with Converter() as shared:
         assert read_document(make_docx(paragraph("one")), "a.docx", shared).text == "one"
         pid = shared.pid
         assert read_document(make_docx(paragraph("two")), "b.docx", shared).text == "two"
         assert shared.pid == pid
         assert is_alive(pid)
+        assert b"canary-in-the-mine" not in Path(f"/proc/{pid}/environ").read_bytes()
     assert not is_alive(pid)
     assert shared.pid is None
-
-
-def test_the_child_is_not_told_the_environment(monkeypatch):
-    monkeypatch.setenv("API_KEY", "canary-in-the-mine")
-    with Converter() as shared:
-        read_document(make_docx(paragraph("one")), "a.docx", shared)
-        assert b"canary-in-the-mine" not in Path(f"/proc/{shared.pid}/environ").read_bytes()
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_cancelling_ends_the_child_at_once():
@@ -77,7 +73,9 @@ def test_cancelling_ends_the_child_at_once():
         assert read_document(make_docx(paragraph("next")), "a.docx", shared).text == "next"
 
 
-def test_a_conversion_that_takes_too_long_is_ended(monkeypatch):
+def test_what_takes_too_long_is_ended(monkeypatch):
+    assert converter.seconds_for(6_600) < MAX_CONVERSION_SECONDS / 4
+    assert converter.seconds_for(64_000_000) == MAX_CONVERSION_SECONDS
     monkeypatch.setattr(converter, "seconds_for", lambda _: 1)
     with Converter() as shared:
         with pytest.raises(
@@ -85,22 +83,16 @@ def test_a_conversion_that_takes_too_long_is_ended(monkeypatch):
         ):
             read_document(slow(), "slow.pdf", shared)
         assert shared.pid is None
-
-
-def test_an_opening_that_takes_too_long_is_ended(monkeypatch):
     monkeypatch.setattr(converter, "MAX_READING_SECONDS", 0)
     with pytest.raises(
-        BadDocument, match=r"reading took longer than 0 s when it came to a\.pdf; open fewer files at once"
+        BadDocument, match=r"longer than 0 s when it came to a\.pdf; open fewer files at once"
     ):
         read_document(make_pdf([["text"]]), "a.pdf")
 
 
 @pytest.mark.campaign
 def test_a_conversion_that_takes_too_much_memory_is_ended():
-    with pytest.raises(
-        BadDocument,
-        match=r"big\.pdf needs more than 1,073,741,824 bytes of memory to be converted; open a part",
-    ):
+    with pytest.raises(BadDocument, match=r"big\.pdf needs more than 1,073,741,824 bytes of memory to be"):
         read_document(make_pdf_bomb(1_100), "big.pdf")
 
 
@@ -109,7 +101,6 @@ def test_a_conversion_that_takes_too_much_memory_is_ended():
     [
         (signal.SIGXCPU, "takes longer to convert than [0-9]+ s; open a part"),
         (signal.SIGKILL, "needs more than 1,073,741,824 bytes of memory"),
-        (signal.SIGABRT, "needs more than 1,073,741,824 bytes of memory to be converted; open a part"),
         (signal.SIGSEGV, "could not be converted \\(the converter ended with status -11\\)"),
     ],
 )
@@ -126,30 +117,16 @@ def test_a_killed_parent_takes_its_child_along(tmp_path):
         " tests.core.ingest.test_converter import slow\nwith Converter() as shared: read_document(slow(),"
         " 'slow.pdf', shared, lambda *_: print(shared.pid, flush=True))\n"
     )
-    parent = subprocess.Popen(
-        [sys.executable, "-c", source],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        env={**os.environ, "TMPDIR": str(tmp_path)},
-    )
-    lines = [parent.stdout.readline() for _ in range(5)]
-    child = int(lines[-1])
-    assert is_alive(child)
-    parent.kill()
-    parent.wait()
-    parent.stdout.close()
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-c", source]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, env=environment) as parent:
+        child = int([parent.stdout.readline() for _ in range(5)][-1])
+        assert is_alive(child)
+        parent.kill()
     until = time.monotonic() + 30
     while is_alive(child) and time.monotonic() < until:
         time.sleep(0.05)
     assert not is_alive(child)
-
-
-@pytest.mark.campaign
-def test_no_descriptor_is_left():
-    before = len(os.listdir("/proc/self/fd"))
-    for _ in range(3):
-        read_document(make_docx(paragraph("one")), "a.docx")
-    assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_a_title_of_any_length_comes_through_clipped():
@@ -187,18 +164,12 @@ def test_small_pages_are_read_without_a_child_and_others_in_it_alike():
 def test_the_childs_limits_hold_where_a_lower_hard_one_is_set():
     with Converter() as shared:
         read_document(make_docx(paragraph("one")), "a.docx", shared)
-        used = sum(
-            map(int, Path(f"/proc/{shared.pid}/stat").read_text().rpartition(")")[2].split()[11:13])
-        ) // os.sysconf("SC_CLK_TCK")
+        ticks = Path(f"/proc/{shared.pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+        used = sum(map(int, ticks)) // os.sysconf("SC_CLK_TCK")
         resource.prlimit(shared.pid, resource.RLIMIT_CPU, (used + 3, used + 3))  # one to two seconds are left
         assert read_document(make_docx(paragraph("two")), "b.docx", shared).text == "two"
         with pytest.raises(BadDocument, match=r"slow\.pdf takes longer to convert than"):
             read_document(slow(), "slow.pdf", shared)
-
-
-def test_a_small_file_is_not_converted_for_as_long_as_a_large_one():
-    assert converter.seconds_for(6_600) < MAX_CONVERSION_SECONDS / 4
-    assert converter.seconds_for(1_000_000) == converter.seconds_for(64_000_000) == MAX_CONVERSION_SECONDS
 
 
 def test_all_time_that_goes_by_is_counted_and_may_end_it():
@@ -230,9 +201,5 @@ def test_hostile_gaps_and_unfinished_tags_take_linear_time():
         " is_html=True)\nfor gap in (' ', '\\n', ' \\n'): read_html('<pre>a' + gap * 300_000 + 'x</pre><p>a'"
         " + gap * 300_000 + 'x', 'a.html')\n"
     )
-    assert (
-        subprocess.run(
-            [sys.executable, "-c", source], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False
-        ).returncode
-        == 0
-    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-c", source], cwd=ROOT, env=environment, check=True)

@@ -1,6 +1,5 @@
 """Files of every kind through the one door: what becomes of them, and the sentence where nothing does."""
 
-import io
 import zipfile
 
 import pytest
@@ -37,10 +36,8 @@ LETTER = (
     + paragraph("Anna hid it & left <quickly>.")
     + table([["day", "rain"], ["Monday", "three"]])
 )
-LETTER_TEXT = (
-    "# The letter\n\nAnna hid it & left <quickly>.\n\n|  |  |\n| --- | --- |\n| day | rain |\n| Monday |"
-    " three |"
-)
+
+LETTER_TEXT = "# The letter\n\nAnna hid it & left <quickly>.\n\n|  |  |\n| --- | --- |\n| day | rain |\n| Monday | three |"
 
 
 @pytest.fixture(scope="module")
@@ -61,14 +58,16 @@ def test_a_docx_keeps_headings_and_tables_and_loses_images(converter):
         ' r:embed="rId9" xmlns:r="r"/></w:drawing></w:r></w:p>'
     )
     document = read_document(make_docx(LETTER + drawing, "A title"), "letter.docx", converter)
-    assert document.title == "A title"
-    assert document.kind == "markdown"
-    assert default_chunker(document.kind) == "structure"
-    assert (
-        document.text.replace("| day | rain |\n| --- | --- |", "|  |  |\n| --- | --- |\n| day | rain |")
-        == LETTER_TEXT
+    assert (document.title, document.kind, default_chunker(document.kind)) == (
+        "A title",
+        "markdown",
+        "structure",
     )
+    head = "| day | rain |\n| --- | --- |"
+    assert document.text.replace(head, "|  |  |\n| --- | --- |\n| day | rain |") == LETTER_TEXT
     assert document.notices == ("Converted to Markdown from letter.docx, a DOCX.",)
+    renamed = read_document(make_docx(LETTER), "renamed.pdf", converter)
+    assert (renamed.kind, renamed.title) == ("markdown", "renamed"), "the bytes say what a file is"
 
 
 def test_an_epub_gives_its_chapters_in_the_order_of_the_spine(converter):
@@ -82,32 +81,21 @@ def test_an_epub_gives_its_chapters_in_the_order_of_the_spine(converter):
 
 
 def test_a_pdf_gives_the_text_of_its_pages_and_tells_how_far_it_is(converter):
-    told = []
-    document = read_document(
-        make_pdf([[f"Page {i} says (hello)."] for i in range(30)], "Thirty pages"),
-        "p.pdf",
-        converter,
-        lambda *parts: told.append(parts),
-    )
+    told, pages = [], [f"Page {i} says (hello)." for i in range(30)]
+    pdf = make_pdf([[page] for page in pages], "Thirty pages")
+    document = read_document(pdf, "p.pdf", converter, lambda *parts: told.append(parts))
     assert (document.title, document.kind) == ("Thirty pages", "markdown")
-    assert document.text == "\n\n".join(f"Page {i} says (hello)." for i in range(30))
+    assert document.text == "\n\n".join(pages)
     assert all(done <= total for done, total in told)
     assert told[-1][1] in (1, 30)
+    free = read_document(encrypted_pdf([["for all to read"]], ""), "a.pdf", converter)
+    assert free.text == "for all to read", "it opens without a password"
 
 
-def test_a_pdf_that_opens_without_a_password_is_read(converter):
-    assert (
-        read_document(encrypted_pdf([["for all to read"]], ""), "a.pdf", converter).text == "for all to read"
-    )
-
-
-@pytest.mark.parametrize("filename", ["renamed.txt", "renamed", "renamed.zip", "renamed.pdf"])
-def test_the_bytes_say_what_a_file_is(converter, filename):
-    document = read_document(make_docx(LETTER), filename, converter)
-    assert document.kind == "markdown"
-    assert document.title == "renamed"
-
-
+ENTITIES = '<!DOCTYPE d [<!ENTITY a "a">]>'
+PROTECTED = (
+    '<e xmlns:n="http://www.w3.org/2001/04/xmlenc#"><n:CipherReference URI="OEBPS/chapter1.xhtml"/></e>'
+)
 REFUSED = {
     "encrypted.pdf": (
         lambda: encrypted_pdf([["secret"]], "password"),
@@ -121,38 +109,17 @@ REFUSED = {
         lambda: make_pdf([["text"]])[:300],
         "is damaged or no PDF file; open it in its program, save it again and open that",
     ),
-    "no-pages.pdf": (lambda: make_pdf([]), "has no pages; open it in its program"),
-    "cut.docx": (
-        lambda: make_docx(LETTER)[:-40],
-        "is damaged: its list of contents can't be read; make or download it again",
-    ),
-    "flipped.docx": (
-        lambda: make_docx(LETTER).replace(b"word/document.xml", b"word/document.xmk"),
-        "is damaged or no DOCX file; open it in its program",
-    ),
     "empty.docx": (lambda: make_docx(""), "has no text; open one that has"),
     "broken-xml.docx": (
         lambda: changed(docx_parts(LETTER), "word/document.xml", "</w:body>", ""),
         "is damaged or no DOCX file; open it in its program",
     ),
     "entities.docx": (
-        lambda: changed(
-            docx_parts(LETTER),
-            "word/document.xml",
-            "<w:document",
-            '<!DOCTYPE d [<!ENTITY a "a">]><w:document',
-        ),
+        lambda: changed(docx_parts(LETTER), "word/document.xml", "<w:document", ENTITIES + "<w:document"),
         "declares XML entities, which are never expanded here; save it again",
     ),
     "entities16.docx": (
-        lambda: make_zip(
-            {
-                **docx_parts(LETTER),
-                "word/theme.xml": '<?xml version="1.0"?><!DOCTYPE d [<!ENTITY a "a">]><d>&a;</d>'.encode(
-                    "utf-16"
-                ),
-            }
-        ),
+        lambda: make_zip({**docx_parts(LETTER), "word/theme.xml": f"{ENTITIES}<d>&a;</d>".encode("utf-16")}),
         "declares XML entities",
     ),
     "deep.docx": (
@@ -167,36 +134,17 @@ REFUSED = {
         lambda: make_zip({**docx_parts(LETTER), "word/more.xml": b" " * 2**25}),
         "bytes to more than 16,777,216; split it and open the parts",
     ),
-    "chapters.epub": (lambda: make_epub([], "Empty book"), "has no text in its chapters; open one that has"),
-    "no-list.epub": (
-        lambda: make_zip({"META-INF/container.xml": "<a/>", "mimetype": "x"}),
-        "is damaged or no EPUB file; open it in its program",
-    ),
     "entities.epub": (
-        lambda: changed(
-            epub_parts(["x"], "T"), "OEBPS/content.opf", "<package", '<!DOCTYPE p [<!ENTITY a "a">]><package'
-        ),
+        lambda: changed(epub_parts(["x"], "T"), "OEBPS/content.opf", "<package", ENTITIES + "<package"),
         "declares XML entities, which are never expanded here",
     ),
     "protected.epub": (
-        lambda: make_zip(
-            {
-                **epub_parts(["x"]),
-                "META-INF/encryption.xml": (
-                    '<e xmlns:n="http://www.w3.org/2001/04/xmlenc#"><n:CipherReference'
-                    ' URI="OEBPS/chapter1.xhtml"/></e>'
-                ),
-            }
-        ),
+        lambda: make_zip({**epub_parts(["x"]), "META-INF/encryption.xml": PROTECTED}),
         "is protected against reading by other programs (DRM); open a copy without protection",
     ),
     "sheet.xlsx": (
         lambda: make_zip({"[Content_Types].xml": "x", "xl/workbook.xml": "x"}),
         "is an office file of another kind than DOCX; save it as DOCX or PDF",
-    ),
-    "text.odt": (
-        lambda: make_zip({"content.xml": "x", "META-INF/manifest.xml": "x"}),
-        "is an office file of another kind than DOCX",
     ),
     "encrypted.zip": (
         lambda: encrypted_zip({"a.txt": "text"}),
@@ -213,10 +161,6 @@ REFUSED = {
     "many.zip": (
         lambda: make_zip(dict.fromkeys(map(str, range(2_001)), "x"), zipfile.ZIP_STORED),
         "holds more than 2,000 files; open fewer at once",
-    ),
-    "nothing.zip": (
-        lambda: make_zip({"__MACOSX/a.txt": "x", "b/": ""}),
-        "holds no document that can be read; put documents into it",
     ),
     "images.zip": (
         lambda: make_zip({"a.png": b"\x89PNG"}),
@@ -246,17 +190,14 @@ def test_an_archive_gives_a_document_an_entry_in_its_order(converter):
     )
     told = []
     read = read_documents(data, "all.zip", converter, lambda *parts: told.append(parts))
-    assert list(read) == [
-        "all.zip/b/notes.md",
-        "all.zip/a.html",
-        "all.zip/b/letter.docx",
-        "all.zip/inner.zip/deep.txt",
+    assert [(name, document.kind, document.title) for name, document in read.items()] == [
+        ("all.zip/b/notes.md", "markdown", "Notes"),
+        ("all.zip/a.html", "html", "a"),
+        ("all.zip/b/letter.docx", "markdown", "letter"),
+        ("all.zip/inner.zip/deep.txt", "text", "deep"),
     ]
-    assert [document.kind for document in read.values()] == ["markdown", "html", "markdown", "text"]
-    assert [document.title for document in read.values()] == ["Notes", "a", "letter", "deep"]
-    assert read["all.zip/b/letter.docx"].notices == (
-        "Converted to Markdown from letter.docx in all.zip, a DOCX.",
-    )
+    (notice,) = read["all.zip/b/letter.docx"].notices
+    assert notice == "Converted to Markdown from letter.docx in all.zip, a DOCX."
     assert sorted(set(told)) == [(done, 4) for done in range(4)]
 
 
@@ -267,14 +208,9 @@ def test_one_document_and_a_whole_archive_have_doors_of_their_own():
 
 
 def test_files_that_cannot_be_read_are_left_out_and_told_about():
-    damaged = bytearray(
-        make_zip(
-            {"a.txt": "good", "b.txt": "damaged", "c.png": b"\x89PNG", "d.txt": "", "e.txt": b"\0"},
-            zipfile.ZIP_STORED,
-        )
-    )
-    damaged[damaged.index(b"damaged")] ^= 1
-    (document,) = read_documents(bytes(damaged), "all.zip").values()
+    entries = {"a.txt": "good", "b.txt": "damaged", "c.png": b"\x89PNG", "d.txt": "", "e.txt": b"\0"}
+    damaged = make_zip(entries, zipfile.ZIP_STORED).replace(b"damaged", b"demaged", 1)
+    (document,) = read_documents(damaged, "all.zip").values()
     assert document.text == "good"
     assert document.notices == (
         (
@@ -282,61 +218,37 @@ def test_files_that_cannot_be_read_are_left_out_and_told_about():
             " text; d.txt in all.zip is empty; and 1 more."
         ),
     )
-
-
-def test_archives_too_deep_are_left_out():
-    data = make_zip({"text.txt": "text", "one.zip": make_zip({"two.zip": make_zip({"deep.txt": "deep"})})})
-    (document,) = read_documents(data, "all.zip").values()
-    assert document.notices == (
-        (
-            "One file was left out of all.zip: two.zip in one.zip in all.zip is an archive more than 2 levels"
-            " deep."
-        ),
-    )
+    deep = make_zip({"text.txt": "text", "one.zip": make_zip({"two.zip": make_zip({"deep.txt": "deep"})})})
+    (document,) = read_documents(deep, "all.zip").values()
+    (notice,) = document.notices
+    assert notice.endswith("two.zip in one.zip in all.zip is an archive more than 2 levels deep.")
 
 
 def test_names_in_archives_are_only_shown(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    hostile = [
-        "../../etc/passwd",
-        "/absolute.txt",
-        "C:\\dir\\drive.txt",
-        "line\nbreak\x1b[31m.txt",
-        "turn\u202etxt.exe",
-        "x" * 5_000 + ".txt",
-    ]
-    names = [*hostile, "A.TXT"]
-    read = read_documents(make_zip(dict.fromkeys(names, "text")), "all.zip")
-    titles = [document.title for document in read.values()]
-    assert titles == [
-        "passwd",
-        "absolute",
-        "drive",
-        "line\\nbreak\\x1b[31m",
-        "turn\\u202etxt",
-        "x" * 199 + "…",
-        "A",
-    ]
+    titles = {
+        "../../etc/passwd": "passwd",
+        "/absolute.txt": "absolute",
+        "C:\\dir\\drive.txt": "drive",
+        "line\nbreak\x1b[31m.txt": "line\\nbreak\\x1b[31m",
+        "turn\u202etxt.exe": "turn\\u202etxt",
+        "x" * 5_000 + ".txt": "x" * 199 + "…",
+        "A.TXT": "A",
+    }
+    read = read_documents(make_zip(dict.fromkeys(titles, "text")), "all.zip")
+    assert [document.title for document in read.values()] == [*titles.values()]
     assert all(name.isprintable() and len(name) < 300 for name in read)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_two_entries_of_one_name_are_two_documents():
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as made:
-        made.writestr("a.txt", "one")
-        with pytest.warns(UserWarning, match="Duplicate"):
-            made.writestr("a.txt", "two")
-    assert {name: document.text for name, document in read_documents(packed.getvalue(), "z.zip").items()} == {
-        "z.zip/a.txt": "one",
-        "z.zip/a.txt (2)": "two",
+def test_an_entry_that_lost_its_name_is_left_out_and_two_of_one_name_are_two(converter):
+    packed = make_zip({"a.txt": "one", "b.txt": "two"})
+    read = {
+        name: document.text
+        for lost in (b"\0.txt", b"a.txt")
+        for name, document in read_documents(packed.replace(b"b.txt", lost), "z.zip", converter).items()
     }
-
-
-def test_an_entry_that_lost_its_name_is_left_out(converter):
-    packed = make_zip({"a.txt": "Mary took the apple.", "b.txt": "John took the milk."})
-    documents = read_documents(packed.replace(b"b.txt", b"\0.txt"), "two.zip", converter)
-    assert [document.text for document in documents.values()] == ["Mary took the apple."]
+    assert read == {"z.zip/a.txt": "one", "z.zip/a.txt (2)": "two"}
 
 
 def test_sizes_that_headers_claim_count_for_nothing():
@@ -350,8 +262,7 @@ def test_sizes_that_headers_claim_count_for_nothing():
 def test_entries_packed_by_other_methods_are_left_out():
     data = make_zip({"a.txt": "text"}, zipfile.ZIP_LZMA)
     with pytest.raises(
-        BadDocument,
-        match=r"a\.txt in z\.zip is packed in an unusual way \(method 14\); pack it again as an ordinary zip",
+        BadDocument, match=r"a\.txt in z\.zip is packed in an unusual way \(method 14\); pack it"
     ):
         read_documents(data, "z.zip")
 
@@ -391,9 +302,8 @@ def test_drawings_within_drawings_are_bounded(monkeypatch, record_attack):
     assert "deep" in convert.convert(make_nested_pdf(5), "pdf", "a.pdf").markdown
     with pytest.raises(BadDocument, match=r"a\.pdf draws more than 200 pages and forms; print the pages"):
         convert.convert(make_nested_pdf(8), "pdf", "a.pdf")
-    record_attack(
-        "PDFs whose drawings draw each other", 2, "read below the bound, refused in a sentence beyond"
-    )
+    outcome = "read below the bound, refused in a sentence beyond"
+    record_attack("PDFs whose drawings draw each other", 2, outcome)
 
 
 @pytest.mark.campaign

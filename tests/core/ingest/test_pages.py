@@ -17,8 +17,9 @@ from core.ingest.clean import clean
 from core.ingest.json_ld import json_ld_types
 from core.ingest.soup import parse_html
 from core.lab.tasks.samples import SAMPLE_FOLDER
+from tests.conftest import ROOT
 
-DATA = Path(__file__).resolve().parents[2] / "data"
+DATA = ROOT / "tests/data"
 MESSY = DATA / "messy.html"
 JSON_LD = {MESSY: 2, DATA / "real" / "docker-install.html": 1, SAMPLE_FOLDER / "harbour-almanac.html": 2}
 """How many blocks of each page parse."""

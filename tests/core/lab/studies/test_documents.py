@@ -10,7 +10,7 @@ from core.base.errors import BadRequest
 from core.lab.evaluate.documents import DocumentRow
 from core.lab.studies.documents import documents
 from core.views.charts import markdown
-from tests.core.test_completeness import ROWS
+from tests.core.lab.evaluate.test_completeness import ROWS
 
 
 def row(

@@ -4,9 +4,8 @@ anything.
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +16,13 @@ from hypothesis import strategies as st
 
 from core.base.config import EpisodeConfig
 from core.base.errors import BadRequest
-from core.base.events import Event, StepTaken, Stopped, Trace, event_from_json, event_to_json, fold
+from core.base.events import Event, StepTaken, Stopped, Trace, fold
 from core.corpus.bm25 import words_of
 from core.corpus.index import Corpus
 from core.encode.encoder import DualEncoder
 from core.methods.qrag.agent import Agent
 from core.methods.qrag.episode import Episode
-from tests.core.conftest import timeless
+from tests.core.conftest import CorpusOf, timeless
 
 CHUNKS = [
     "mary went to the kitchen .",
@@ -45,7 +44,7 @@ def agent(agents: dict[str, Agent]) -> Agent:
 
 
 @pytest.fixture(scope="module")
-def corpus(agent: Agent, corpus_of: Callable[[DualEncoder, Sequence[str]], Corpus]) -> Corpus:
+def corpus(agent: Agent, corpus_of: CorpusOf) -> Corpus:
     return corpus_of(agent.encoder, CHUNKS)
 
 
@@ -54,35 +53,24 @@ def run(agent: Agent, corpus: Corpus, prefix: Sequence[int] = (), **config: Any)
 
 
 @given(
-    st.integers(1, 9),
-    st.sampled_from([0.0, 0.05, 2.0]),
-    st.integers(0, 5),
-    st.sets(st.integers(0, 8), max_size=4),
-    st.one_of(st.none(), st.integers(1, 4)),
+    st.builds(
+        EpisodeConfig,
+        step_budget=st.integers(1, 9),
+        temperature=st.sampled_from([0.0, 0.05, 2.0]),
+        seed=st.integers(0, 5),
+        forbidden=st.sets(st.integers(0, 8), max_size=4).map(sorted).map(tuple),
+        top_k_actions=st.none() | st.integers(1, 4),
+    )
 )
 def test_no_chunk_twice_and_never_a_forbidden_one(
-    agent: Agent,
-    corpus: Corpus,
-    budget: int,
-    temperature: float,
-    seed: int,
-    forbidden: set[int],
-    top_k: int | None,
+    agent: Agent, corpus: Corpus, config: EpisodeConfig
 ) -> None:
-    trace = run(
-        agent,
-        corpus,
-        step_budget=budget,
-        temperature=temperature,
-        seed=seed,
-        forbidden=tuple(sorted(forbidden)),
-        top_k_actions=top_k,
-    )
-    assert len(trace.chosen) == len(set(trace.chosen)) == min(budget, 9 - len(forbidden))
-    assert not set(trace.chosen) & forbidden
+    trace = fold(agent.run(QUERY, corpus, config))
+    n_left = 9 - len(config.forbidden)
+    assert len(trace.chosen) == len(set(trace.chosen)) == min(config.step_budget, n_left)
+    assert not set(trace.chosen) & {*config.forbidden}
     assert [step.step for step in trace.steps] == list(range(1, len(trace.steps) + 1))
-    assert trace.stopped is not None
-    assert trace.stopped.reason == ("budget" if len(trace.chosen) == budget else "exhausted")
+    assert trace.stopped.reason == ("budget" if len(trace.chosen) == config.step_budget else "exhausted")
     for step in trace.steps:
         assert step.text == CHUNKS[step.chunk_id]
         assert step.q_value == step.scores.q_values[step.chunk_id]
@@ -99,14 +87,11 @@ def test_every_step_says_what_all_chunks_were_worth(agent: Agent, corpus: Corpus
         assert (step.probability, step.state_value) == (1.0, available.max())
 
 
-def test_content_and_position_parts_add_up_to_q(
-    agents: dict[str, Agent], agent: Agent, corpus: Corpus
-) -> None:
+def test_content_and_position_parts_add_up_to_q(agent: Agent, corpus: Corpus) -> None:
     first = run(agent, corpus, step_budget=1).steps[0]
     plain = run(agent, corpus, step_budget=1, use_positions=False).steps[0]
     assert first.content_q == pytest.approx(plain.scores.q_values[first.chunk_id], abs=1e-5)
     assert (plain.content_q, plain.position, plain.scores.positions) == (None, None, None)
-    assert agents["none"].spec.position_kind == "none"
 
 
 def test_words_of_the_question_are_a_part_of_q(
@@ -125,11 +110,8 @@ def test_words_of_the_question_are_a_part_of_q(
         np.testing.assert_allclose(step.scores.q_values - other.scores.q_values, 0.5 * shares, atol=1e-5)
         assert step.content_q + step.words_q == pytest.approx(step.q_value, abs=1e-5)
         assert (other.content_q, other.words_q) == (None, None)
-    np.testing.assert_allclose(
-        np.subtract(with_words.stopped.review, without.stopped.review),
-        0.5 * shares[list(with_words.chosen)],
-        atol=1e-5,
-    )
+    gained = np.subtract(with_words.stopped.review, without.stopped.review)
+    np.testing.assert_allclose(gained, 0.5 * shares[list(with_words.chosen)], atol=1e-5)
 
 
 def test_threshold_stops_before_acting(agent: Agent, corpus: Corpus) -> None:
@@ -142,27 +124,18 @@ def test_threshold_stops_before_acting(agent: Agent, corpus: Corpus) -> None:
     threshold = (min(values[:n]) + values[n]) / 2
     trace = run(agent, corpus, step_budget=9, stop_threshold=threshold)
     assert trace.chosen == free.chosen[:n]
-    assert isinstance(trace.stopped, Stopped)
-    assert (trace.stopped.reason, trace.stopped.n_steps, trace.stopped.chunk_id) == (
-        "threshold",
-        n,
-        free.chosen[n],
-    )
-    assert trace.stopped.q_value == values[n] < threshold
-    assert trace.scores_at(n + 1) is trace.stopped.scores
-    np.testing.assert_array_equal(trace.stopped.scores.q_values, free.steps[n].scores.q_values)
+    stopped = trace.stopped
+    assert (stopped.reason, stopped.n_steps, stopped.chunk_id) == ("threshold", n, free.chosen[n])
+    assert stopped.q_value == values[n] < threshold
+    assert trace.scores_at(n + 1) is stopped.scores
+    np.testing.assert_array_equal(stopped.scores.q_values, free.steps[n].scores.q_values)
 
 
 def test_a_q_on_the_threshold_is_taken(agent: Agent, corpus: Corpus) -> None:
     first = run(agent, corpus, step_budget=1).steps[0]
     assert len(run(agent, corpus, step_budget=1, stop_threshold=first.q_value).steps) == 1
-    stopped = run(
-        agent,
-        corpus,
-        step_budget=1,
-        stop_threshold=float(np.nextafter(np.float32(first.q_value), np.float32(np.inf))),
-    )
-    assert stopped.steps == ()
+    above = float(np.nextafter(np.float32(first.q_value), np.float32(np.inf)))
+    assert run(agent, corpus, step_budget=1, stop_threshold=above).steps == ()
 
 
 def test_a_spent_budget_is_not_called_threshold(agent: Agent, corpus: Corpus) -> None:
@@ -173,29 +146,21 @@ def test_a_spent_budget_is_not_called_threshold(agent: Agent, corpus: Corpus) ->
 
 
 def test_forced_steps_are_the_persons(agent: Agent, corpus: Corpus) -> None:
+    """The stop rule binds the agent only; a forced chunk that is taken already changes nothing."""
     trace = run(agent, corpus, step_budget=3, forced=((2, 3),), stop_threshold=None)
     assert trace.chosen[1] == 3
     assert [step.chosen_by for step in trace.steps] == ["agent", "person", "agent"]
     assert trace.steps[1].probability == 1.0
     assert trace.steps[1].q_value == trace.steps[1].scores.q_values[3]
-
-
-def test_a_person_may_go_below_the_threshold(agent: Agent, corpus: Corpus) -> None:
-    """The stop rule binds the agent only: the forced first step is taken, the second is not."""
-    trace = run(agent, corpus, step_budget=3, forced=((1, 3),), stop_threshold=1e6)
-    assert trace.chosen == (3,)
-    assert trace.stopped.reason == "threshold"
-
-
-def test_a_forced_chunk_that_is_taken_already_changes_nothing(agent: Agent, corpus: Corpus) -> None:
+    below = run(agent, corpus, step_budget=3, forced=((1, 3),), stop_threshold=1e6)
+    assert (below.chosen, below.stopped.reason) == ((3,), "threshold")
     free = run(agent, corpus, step_budget=3)
     late = run(agent, corpus, step_budget=3, forced=((3, free.chosen[0]),))
     assert late.chosen == free.chosen
     assert {step.chosen_by for step in late.steps} == {"agent"}
 
 
-@pytest.mark.parametrize("temperature", [0.0, 0.3])
-@pytest.mark.parametrize("kept", [0, 1, 3])
+@pytest.mark.parametrize(("temperature", "kept"), [(0.0, 1), (0.3, 0), (0.3, 3)])
 def test_going_on_from_a_prefix_equals_not_having_paused(
     agent: Agent, corpus: Corpus, temperature: float, kept: int
 ) -> None:
@@ -205,16 +170,12 @@ def test_going_on_from_a_prefix_equals_not_having_paused(
     assert rest.stopped == whole.stopped
 
 
-def test_same_seed_same_trace_other_seed_another(agent: Agent, corpus: Corpus) -> None:
-    config = {"step_budget": 6, "temperature": 5.0}
-    first, again = (timeless(run(agent, corpus, **config, seed=4).steps) for _ in range(2))
-    assert first == again
-    assert len({run(agent, corpus, **config, seed=seed).chosen for seed in range(8)}) > 1
+def test_another_seed_gives_another_trace(agent: Agent, corpus: Corpus) -> None:
+    traces = [run(agent, corpus, step_budget=6, temperature=5.0, seed=seed) for seed in range(8)]
+    assert len({trace.chosen for trace in traces}) > 1
 
 
-def test_a_batch_gives_each_episode_its_own_run(
-    agents: dict[str, Agent], corpus_of: Callable[[DualEncoder, Sequence[str]], Corpus]
-) -> None:
+def test_a_batch_gives_each_episode_its_own_run(agents: dict[str, Agent], corpus_of: CorpusOf) -> None:
     """Different corpora, budgets and ends in one batch; chunks and their Q as in single runs."""
     agent = agents["absolute"]
     corpora = [corpus_of(agent.encoder, CHUNKS[:n]) for n in (9, 1, 4)]
@@ -223,10 +184,7 @@ def test_a_batch_gives_each_episode_its_own_run(
         EpisodeConfig(step_budget=1, forbidden=(0,)),
         EpisodeConfig(step_budget=3, stop_threshold=1e6),
     ]
-    episodes = [
-        Episode(QUERY, corpus, config, id=str(i))
-        for i, (corpus, config) in enumerate(zip(corpora, configs, strict=True))
-    ]
+    episodes = [Episode(QUERY, *each) for each in zip(corpora, configs, strict=True)]
     together: list[list[Event]] = [[] for _ in episodes]
     for i, event in agent.run_batch(episodes):
         together[i].append(event)
@@ -235,30 +193,13 @@ def test_a_batch_gives_each_episode_its_own_run(
         trace = fold(events)
         assert trace.chosen == alone.chosen
         assert trace.stopped.reason == alone.stopped.reason
-        np.testing.assert_allclose(
-            [s.q_value for s in trace.steps], [s.q_value for s in alone.steps], atol=1e-5
-        )
+        worth, of_one = ([step.q_value for step in each.steps] for each in (trace, alone))
+        np.testing.assert_allclose(worth, of_one, atol=1e-5)
     assert [fold(events).stopped.reason for events in together] == ["budget", "exhausted", "threshold"]
 
 
-@pytest.mark.parametrize(
-    "config",
-    [
-        {"step_budget": 4, "temperature": 0.5, "forbidden": (1,), "forced": ((2, 5),)},
-        {"step_budget": 4, "stop_threshold": 1e6},
-    ],
-)
-def test_events_survive_json(agent: Agent, corpus: Corpus, config: dict[str, Any]) -> None:
-    events = list(agent.run(QUERY, corpus, EpisodeConfig(**config)))
-    back = [
-        event_from_json(json.loads(json.dumps(event_to_json(event), allow_nan=False))) for event in events
-    ]
-    assert back == events
-    assert fold(back) == fold(events)
-
-
 def test_the_state_reads_chunks_in_document_order_or_order_of_choice(
-    agents: dict[str, Agent], corpus_of: Callable[[DualEncoder, Sequence[str]], Corpus]
+    agents: dict[str, Agent], corpus_of: CorpusOf
 ) -> None:
     """The reference's sort_by_index; seen in what the next look is worth."""
     orders = {agent.spec.state_order: agent for agent in agents.values()}
@@ -274,9 +215,7 @@ def test_the_state_reads_chunks_in_document_order_or_order_of_choice(
             assert backward.tokens.ids == [agent.encoder.tokenizer.cls_id, *inner]
 
 
-def test_bad_requests_come_before_the_first_event(
-    agent: Agent, corpus: Corpus, corpus_of: Callable[[DualEncoder, Sequence[str]], Corpus]
-) -> None:
+def test_bad_requests_come_before_the_first_event(agent: Agent, corpus: Corpus, corpus_of: CorpusOf) -> None:
     for config, words in [
         (EpisodeConfig(step_budget=10), "step budget 10 is above 9"),
         (EpisodeConfig(forbidden=(9,)), "chunk 9 does not exist"),
@@ -298,18 +237,13 @@ def test_bad_requests_come_before_the_first_event(
         next(agent.run(QUERY, many, EpisodeConfig(step_budget=most + 1)))
 
 
-def test_the_largest_budget_there_is_runs_to_its_end(
-    agent: Agent, corpus_of: Callable[[DualEncoder, Sequence[str]], Corpus]
-) -> None:
+def test_the_largest_budget_there_is_runs_to_its_end(agent: Agent, corpus_of: CorpusOf) -> None:
     """The last state holds as many chunks as fit the encoder's window with one token each."""
     most = agent.encoder.max_state_chunks
     corpus = corpus_of(agent.encoder, [f"the man said {i} and {i}" for i in range(most)])
-    steps = [
-        e
-        for e in agent.run(QUERY, corpus, EpisodeConfig(step_budget=most), prefix=tuple(range(most - 1)))
-        if isinstance(e, StepTaken)
-    ]
-    assert [step.chunk_id for step in steps] == [most - 1]
-    assert steps[0].n_state_tokens <= agent.encoder.max_positions
-    assert steps[0].n_state_tokens_dropped > 0
-    assert math.isfinite(steps[0].q_value)
+    events = agent.run(QUERY, corpus, EpisodeConfig(step_budget=most), prefix=tuple(range(most - 1)))
+    (step,) = (event for event in events if isinstance(event, StepTaken))
+    assert step.chunk_id == most - 1
+    assert step.n_state_tokens <= agent.encoder.max_positions
+    assert step.n_state_tokens_dropped > 0
+    assert math.isfinite(step.q_value)

@@ -64,17 +64,6 @@ def test_state_value_rises_with_temperature_and_with_candidates(look: tuple[np.n
     assert by_candidates[0] == pytest.approx(q_values[available].max())
 
 
-@given(looks())
-def test_low_temperature_is_greedy_and_high_is_uniform(look: tuple[np.ndarray, np.ndarray]) -> None:
-    q_values, available = look
-    best, n_tied = greedy(q_values, available)
-    assert probabilities(q_values, available, 0)[best] == 1
-    if n_tied == 1:
-        assert probabilities(q_values, available, 1e-9)[best] == pytest.approx(1)
-    flat = probabilities(q_values, available, 1e6)
-    np.testing.assert_allclose(flat[available], 1 / available.sum(), rtol=1e-3)
-
-
 @given(looks(), st.one_of(st.none(), st.integers(1, 40)))
 def test_candidates_are_the_best_in_order(look: tuple[np.ndarray, np.ndarray], top_k: int | None) -> None:
     """Sorted by falling Q, equals by document order, as Python's sort has it."""

@@ -4,12 +4,10 @@ written out.
 
 from __future__ import annotations
 
-import math
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -118,26 +116,11 @@ def test_document_scope_counts_each_document_on_its_own() -> None:
 
 def test_absolute_none_and_switched_off() -> None:
     borders = np.array([0, 3])
-    assert chunk_positions(spec(position_kind="absolute"), borders, [1]).tolist() == [0, 1, 2]
-    assert chunk_positions(spec(position_kind="none"), borders, [1]).tolist() == [0, 0, 0]
-    assert chunk_positions(spec(), borders, [1], use_positions=False).tolist() == [0, 0, 0]
-    assert intervals(spec(position_kind="absolute"), borders, [1]) == []
-    assert intervals(spec(), borders, [1], use_positions=False) == []
-
-
-@pytest.mark.parametrize("formula", ["paper", "linspace"])
-def test_every_chunk_chosen(formula: str) -> None:
-    """Then every chunk begins an interval of its own."""
-    assert chunk_positions(spec(position_formula=formula), np.array([0, 3]), [2, 0, 1]).tolist() == [
-        10,
-        20,
-        30,
-    ]
-
-
-def test_positions_need_no_memory_of_the_order_of_choice() -> None:
-    borders = np.array([0, 20])
-    np.testing.assert_array_equal(
-        chunk_positions(spec(), borders, [3, 17, 9]), chunk_positions(spec(), borders, [17, 9, 3])
-    )
-    assert math.isclose(chunk_positions(spec(), borders, [3, 17, 9])[16], 20 + 9 * 7 / 8)
+    for setting, used, positions in (
+        ("absolute", True, [0, 1, 2]),
+        ("none", True, [0] * 3),
+        ("relative", False, [0] * 3),
+    ):
+        chosen = spec(position_kind=setting)
+        assert chunk_positions(chosen, borders, [1], use_positions=used).tolist() == positions
+        assert intervals(chosen, borders, [1], use_positions=used) == []

@@ -3,43 +3,28 @@ and choices.
 """
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from core.base.config import EpisodeConfig
-from core.base.events import StepTaken
-from core.base.types import workspace_of_chunks
-from core.corpus.index import ChunkIndex, Corpus
+from core.base.events import fold
 from core.encode.rope import on_grid, turn
 from core.methods.qrag.agent import Agent
-from core.methods.qrag.episode import Episode
 from core.methods.qrag.policy import candidates, state_value
 from core.methods.qrag.positions import chunk_positions
+from tests.conftest import ROOT
+from tests.core.conftest import CorpusOf
 
-REFERENCE = Path(__file__).resolve().parents[3] / "data" / "reference"
-EPISODES = json.loads((REFERENCE / "episodes.json").read_text())
-
-
-def corpus_of(agent: Agent, chunks: list[str]) -> Corpus:
-    spec = agent.spec
-    vectors = agent.encoder.encode_chunks(chunks)
-    index = ChunkIndex(
-        vectors, halves=spec.halves, theta=spec.rope_theta, resolution=spec.position_resolution
-    )
-    return Corpus(workspace_of_chunks(chunks, agent.encoder.tokenizer.count(chunks)), index)
+EPISODES = json.loads((ROOT / "tests/data/reference/episodes.json").read_text())
 
 
 @pytest.mark.parametrize("golden", EPISODES, ids=lambda episode: episode["id"])
-def test_episode_equals_the_reference(golden: dict, agents: dict[str, Agent]) -> None:
+def test_episode_equals_the_reference(golden: dict, agents: dict[str, Agent], corpus_of: CorpusOf) -> None:
     agent = agents[golden["checkpoint"]]
-    corpus = corpus_of(agent, golden["chunks"])
-    steps = [
-        e
-        for e in agent.run(golden["question"], corpus, EpisodeConfig(step_budget=golden["max_steps"]))
-        if isinstance(e, StepTaken)
-    ]
+    corpus = corpus_of(agent.encoder, golden["chunks"])
+    config = EpisodeConfig(step_budget=golden["max_steps"])
+    steps = fold(agent.run(golden["question"], corpus, config)).steps
     assert [step.chunk_id for step in steps] == [step["action"] for step in golden["steps"]]
     chosen: list[int] = []
     for step, expected in zip(steps, golden["steps"], strict=True):
@@ -63,12 +48,10 @@ def test_soft_value_of_the_double_critic(golden: dict, agents: dict[str, Agent])
     chosen: list[int] = []
     for expected in golden["steps"]:
         order = sorted(chosen) if spec.state_order == "document" else chosen
-        state = agent.encoder.encode_states(
-            [agent.encoder.state_tokens(golden["question"], [golden["chunks"][i] for i in order])]
-        )[0]
-        positions = on_grid(
-            chunk_positions(spec, np.array([0, len(vectors)]), chosen), spec.position_resolution
-        )
+        tokens = agent.encoder.state_tokens(golden["question"], [golden["chunks"][i] for i in order])
+        state = agent.encoder.encode_states([tokens])[0]
+        positions = chunk_positions(spec, np.array([0, len(vectors)]), chosen)
+        positions = on_grid(positions, spec.position_resolution)
         products = turn(vectors, positions, halves=spec.halves, theta=spec.rope_theta) * state
         halves = products.reshape(len(vectors), 2, -1).sum(-1)
         # The reference takes the five best of ALL chunks and drops the chosen ones among them afterwards;
@@ -82,19 +65,3 @@ def test_soft_value_of_the_double_critic(golden: dict, agents: dict[str, Agent])
             value = sum(state_value(half, mask, 0.01) for half, mask in zip(halves.T, masks, strict=True))
             assert value == pytest.approx(expected["soft_value_top5"], abs=1e-5)
         chosen.append(expected["action"])
-
-
-def test_batching_changes_nothing(agents: dict[str, Agent]) -> None:
-    agent = agents["relative10"]
-    golden = [episode for episode in EPISODES if episode["checkpoint"] == "relative10"]
-    config = EpisodeConfig(step_budget=2, temperature=0.05, seed=3)
-    episodes = [Episode(e["question"], corpus_of(agent, e["chunks"]), config, id=e["id"]) for e in golden]
-    together: dict[int, list[int]] = {i: [] for i in range(len(episodes))}
-    for i, event in agent.run_batch(episodes):
-        if isinstance(event, StepTaken):
-            together[i].append(event.chunk_id)
-    alone = [
-        [e.chunk_id for _, e in agent.run_batch([episode]) if isinstance(e, StepTaken)]
-        for episode in episodes
-    ]
-    assert list(together.values()) == alone

@@ -4,8 +4,7 @@ others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -14,13 +13,13 @@ from core.base.config import EpisodeConfig
 from core.base.errors import BadRequest
 from core.base.events import Stopped, Trace, event_from_json, event_to_json, fold
 from core.corpus.index import Corpus
-from core.encode.encoder import DualEncoder
 from core.methods.qrag.agent import Agent
 from core.methods.qrag.episode import Episode
 from core.methods.qrag.planner import plan
+from tests.core.conftest import CorpusOf
 from tests.core.methods.qrag.test_agent import CHUNKS, QUERY
 
-THRESHOLDS = (-10.0, -0.5, 0.0, 0.3, 0.6, 1.0, 10.0)
+THRESHOLDS = (-10.0, 0.0, 0.3, 0.6, 10.0)
 
 
 @pytest.fixture(scope="module", params=["relative10", "none"])
@@ -29,7 +28,7 @@ def agent(agents: dict[str, Agent], request: pytest.FixtureRequest) -> Agent:
 
 
 @pytest.fixture(scope="module")
-def corpus(agent: Agent, corpus_of: Callable[[DualEncoder, Sequence[str]], Corpus]) -> Corpus:
+def corpus(agent: Agent, corpus_of: CorpusOf) -> Corpus:
     return corpus_of(agent.encoder, CHUNKS)
 
 
@@ -61,37 +60,29 @@ def by_hand(
     return taken_back, worth
 
 
-@pytest.mark.parametrize("threshold", THRESHOLDS)
-def test_what_is_taken_back_is_what_looks_by_hand_take_back(
-    agent: Agent, corpus: Corpus, threshold: float
-) -> None:
-    trace = run(agent, corpus, review_threshold=threshold)
-    taken_back, worth = by_hand(agent, corpus, trace.chosen, threshold)
-    assert list(trace.taken_back) == taken_back
-    assert trace.stopped is not None
-    assert trace.stopped.review == pytest.approx([worth[chunk_id] for chunk_id in trace.chosen], abs=1e-5)
-    assert trace.evidence == tuple(sorted({*trace.chosen} - {*taken_back}))
-
-
-def test_a_low_threshold_keeps_all_a_high_one_leaves_one_and_in_between_it_decides(
-    agent: Agent, corpus: Corpus
-) -> None:
-    sizes = [len(run(agent, corpus, review_threshold=threshold).evidence) for threshold in THRESHOLDS]
+def test_what_is_taken_back_is_what_looks_by_hand_take_back(agent: Agent, corpus: Corpus) -> None:
+    """A low threshold keeps all, a high one leaves one, and in between it decides."""
+    sizes = []
+    for threshold in THRESHOLDS:
+        trace = run(agent, corpus, review_threshold=threshold)
+        taken_back, worth = by_hand(agent, corpus, trace.chosen, threshold)
+        assert list(trace.taken_back) == taken_back
+        expected = [worth[chunk_id] for chunk_id in trace.chosen]
+        assert trace.stopped.review == pytest.approx(expected, abs=1e-5)
+        assert trace.evidence == tuple(sorted({*trace.chosen} - {*taken_back}))
+        sizes.append(len(trace.evidence))
     assert (sizes[0], sizes[-1]) == (5, 1)
-    assert all(more >= fewer for more, fewer in pairwise(sizes))
+    assert sizes == sorted(sizes, reverse=True)
+    alone = run(agent, corpus, step_budget=1, review_threshold=10.0).stopped
+    assert (alone.review, alone.taken_back) == ((), ()), "one choice is not reviewed"
+    with pytest.raises(BadRequest, match=r"review threshold .* must be a finite number, or none to keep all"):
+        EpisodeConfig(review_threshold=float("nan"))
 
 
 def test_choices_do_not_hang_on_the_review_and_none_means_none(agent: Agent, corpus: Corpus) -> None:
     plain, reviewed = run(agent, corpus), run(agent, corpus, review_threshold=10.0)
     assert plain.chosen == reviewed.chosen
-    assert plain.stopped is not None
     assert (plain.stopped.review, plain.taken_back, plain.evidence) == ((), (), tuple(sorted(plain.chosen)))
-
-
-def test_one_choice_is_not_reviewed(agent: Agent, corpus: Corpus) -> None:
-    stopped = run(agent, corpus, step_budget=1, review_threshold=10.0).stopped
-    assert stopped is not None
-    assert (stopped.review, stopped.taken_back) == ((), ())
 
 
 def test_who_chose_a_chunk_makes_no_difference(agent: Agent, corpus: Corpus) -> None:
@@ -101,46 +92,30 @@ def test_who_chose_a_chunk_makes_no_difference(agent: Agent, corpus: Corpus) -> 
     for threshold in THRESHOLDS:
         config = EpisodeConfig(step_budget=4, review_threshold=threshold)
         whole = fold(agent.run(QUERY, corpus, config))
-        forced = fold(
-            agent.run(QUERY, corpus, config.with_(forced=tuple(enumerate(whole.chosen[:3], start=1))))
-        )
-        *_, end = agent.run(QUERY, corpus, config, whole.chosen[:3])
-        assert isinstance(end, Stopped)
+        kept = whole.chosen[:3]
+        forced = fold(agent.run(QUERY, corpus, config.with_(forced=tuple(enumerate(kept, start=1)))))
+        *_, end = agent.run(QUERY, corpus, config, kept)
         assert whole.taken_back == forced.taken_back == end.taken_back
 
 
 def test_batches_and_beams_review_as_a_single_run_does(agent: Agent, corpus: Corpus) -> None:
+    thresholds = [(budget, threshold) for budget in (1, 3, 5) for threshold in (None, 0.3, 10.0)]
     configs = [
-        EpisodeConfig(step_budget=budget, review_threshold=threshold)
-        for budget in (1, 3, 5)
-        for threshold in (None, 0.3, 10.0)
+        EpisodeConfig(step_budget=budget, review_threshold=at_least) for budget, at_least in thresholds
     ]
-    together: dict[int, list[Any]] = {i: [] for i in range(len(configs))}
+    together: list[list[Any]] = [[] for _ in configs]
     for i, event in agent.run_batch([Episode(QUERY, corpus, config) for config in configs]):
         together[i].append(event)
-    for i, config in enumerate(configs):
-        alone = fold(agent.run(QUERY, corpus, config))
-        assert fold(together[i]).taken_back == alone.taken_back
-    planned = fold(
-        plan(agent, QUERY, corpus, EpisodeConfig(step_budget=3, beam_width=2, review_threshold=0.3))
-    )
+    for config, events in zip(configs, together, strict=True):
+        assert fold(events).taken_back == fold(agent.run(QUERY, corpus, config)).taken_back
+    config = EpisodeConfig(step_budget=3, beam_width=2, review_threshold=0.3)
+    planned = fold(plan(agent, QUERY, corpus, config))
     assert list(planned.taken_back) == by_hand(agent, corpus, planned.chosen, 0.3)[0]
 
 
 def test_the_event_survives_json_also_one_from_before_there_were_reviews() -> None:
     stopped = Stopped("threshold", 3, 7, 0.1, 12.5, review=(0.9, 0.05, 0.7), taken_back=(4,))
-    assert event_from_json(event_to_json(stopped)) == stopped
-    before = {
-        name: value
-        for name, value in event_to_json(Stopped("budget", 3)).items()
-        if name not in ("review", "taken_back")
-    }
-    assert event_from_json(before) == Stopped("budget", 3)
-
-
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_a_threshold_that_is_no_number_is_one_sentence(value: float) -> None:
-    with pytest.raises(
-        BadRequest, match=r"review threshold .* must be a finite number, or none to keep all that was chosen"
-    ):
-        EpisodeConfig(review_threshold=value)
+    told = event_to_json(stopped)
+    assert event_from_json(told) == stopped
+    before = {name: value for name, value in told.items() if name not in ("review", "taken_back")}
+    assert event_from_json(before) == Stopped("threshold", 3, 7, 0.1, 12.5)

@@ -32,28 +32,24 @@ def test_actions_survive_json_and_chunk_ids(drawn: tuple[Action, list[int]]) -> 
     assert action_of(chunk_ids_of(action, borders), borders) == action
 
 
-@given(
-    st.text()
-    | st.recursive(
-        st.none() | st.booleans() | st.floats() | st.integers() | st.text(), lambda inner: st.lists(inner)
-    ).map(json.dumps),
-    SIZES,
+JSON = st.recursive(st.none() | st.booleans() | st.floats() | st.integers() | st.text(), st.lists).map(
+    json.dumps
 )
+
+
+@given(st.text() | JSON, SIZES)
 def test_whatever_is_parsed_is_valid_or_refused_in_one_sentence(text: str, sizes: list[int]) -> None:
-    said = ""
     try:
         action = parse_action(text, sizes)
     except BadRequest as error:
         said = str(error)
-    if said:
         assert "; " in said
         assert "\n" not in said
         assert len(said) < 300
-    else:
-        assert [len(set(numbers)) for numbers in action] == list(map(len, action))
-        assert all(
-            1 <= number <= size for numbers, size in zip(action, sizes, strict=True) for number in numbers
-        )
+        return
+    assert [len(set(numbers)) for numbers in action] == list(map(len, action))
+    for numbers, size in zip(action, sizes, strict=True):
+        assert all(1 <= number <= size for number in numbers)
 
 
 @given(actions(), st.data())
@@ -70,16 +66,13 @@ def test_one_wrong_number_is_named(drawn: tuple[Action, list[int]], data: st.Dat
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "no JSON"),
         ("[" * 100_000, "no JSON"),
-        ("[1]", "no object"),
         ('{"Document_1": [1]}', "lacks Document_2"),
         (
             '{"Document_1": [1], "Document_2": [], "Document_3": []}',
             "'Document_3', and the documents are Document_1 to Document_2",
         ),
         ('{"Document_1": [1], "Document_1": [2], "Document_2": []}', "names 'Document_1' twice"),
-        ('{"Document_1": 1, "Document_2": []}', "Document_1 of the action is 1, no list"),
         ('{"Document_1": [2, 2], "Document_2": []}', "holds 2 twice"),
         ('{"Document_1": [], "Document_2": [1]}', "the document has no chunks"),
     ],
@@ -92,13 +85,8 @@ def test_wrong_actions(text: str, said: str) -> None:
 def test_evidence_follows_the_action_and_brings_the_json_ld_of_all_documents() -> None:
     page = Document("page", "", "html", ({"@type": "Recipe"},))
     empty = ChunkTable(*(np.zeros(0, np.int64) for _ in range(5)), heading_paths=((),))
-    workspace = join_workspaces(
-        [
-            workspace_of_chunks(["a", "b", "c"], np.ones(3)),
-            Workspace((page,), (empty,)),
-            workspace_of_chunks(["d"], np.ones(1)),
-        ]
-    )
+    first, last = workspace_of_chunks(["a", "b", "c"], np.ones(3)), workspace_of_chunks(["d"], np.ones(1))
+    workspace = join_workspaces([first, Workspace((page,), (empty,)), last])
     evidence = evidence_of(((3, 1), (), (1,)), workspace)
     assert (evidence.chunk_ids, evidence.texts) == ((2, 0, 3), ("c", "a", "d"))
     assert evidence.json_ld == ((), ({"@type": "Recipe"},), ())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,11 +9,9 @@ from hypothesis import strategies as st
 
 from core.base.types import join_workspaces, workspace_of_chunks
 from core.corpus.index import ChunkIndex, Corpus
-from core.encode.encoder import DualEncoder
 from core.methods.qrag.agent import Agent
 from core.methods.resrag.features import NAMES, columns, look
-
-CorpusOf = Callable[[DualEncoder, Sequence[str]], Corpus]
+from tests.core.conftest import CorpusOf
 
 
 def column(table: np.ndarray, name: str) -> list[float]:
@@ -23,32 +19,30 @@ def column(table: np.ndarray, name: str) -> list[float]:
 
 
 def test_columns_know_where_documents_end() -> None:
-    """Three documents of 2, 0 and 3 chunks."""
+    """Three documents of 2, 0 and 3 chunks; equals in document order."""
     cosines = np.array([0.1, 0.5, 0.4, 0.9, 0.9], np.float32)
     shares = np.array([1.0, 0.0, 0.5, 0.0, 0.2], np.float32)
-    table = columns(
-        cosines, shares, cosines + 0.1, np.ones(5), np.array([9, 9, 9, 9, 9]), np.array([0, 2, 2, 5])
-    )
+    table = columns(cosines, shares, cosines + 0.1, np.ones(5), np.full(5, 9), np.array([0, 2, 2, 5]))
     assert table.shape == (5, len(NAMES))
-    assert column(table, "cosine below the best") == [-0.8, -0.4, -0.5, 0.0, 0.0]
-    assert column(table, "cosine below its document's best") == [-0.4, 0.0, -0.5, 0.0, 0.0]
-    assert np.expm1(column(table, "rank by cosine")).round().tolist() == [4, 2, 3, 0, 1], (
-        "equals in document order"
-    )
-    assert np.expm1(column(table, "rank by cosine in its document")).round().tolist() == [1, 0, 2, 0, 1]
-    assert column(table, "cosine of the chunk before") == [0.1, 0.1, 0.4, 0.4, 0.9], (
-        "the first of a document has its own"
-    )
-    assert column(table, "cosine of the chunk after") == [0.5, 0.5, 0.9, 0.9, 0.9]
-    assert column(table, "words of the chunk before") == [0.0, 1.0, 0.0, 0.5, 0.0]
-    assert column(table, "words of the chunk after") == [0.0, 0.0, 0.0, 0.2, 0.0]
-    assert column(table, "first of its document") == [1, 0, 1, 0, 0]
-    assert np.expm1(column(table, "chunks of its document")).round().tolist() == [2, 2, 3, 3, 3]
-    assert np.expm1(column(table, "rank of the document by cosine")).round().tolist() == [1, 1, 0, 0, 0]
-    assert np.expm1(column(table, "documents")).round().tolist() == [2] * 5, (
-        "one without chunks is none to choose from"
-    )
-    assert column(table, "gain of the second look") == pytest.approx([0.1] * 5)
+    for name, values in {
+        "cosine below the best": [-0.8, -0.4, -0.5, 0.0, 0.0],
+        "cosine below its document's best": [-0.4, 0.0, -0.5, 0.0, 0.0],
+        "cosine of the chunk before": [0.1, 0.1, 0.4, 0.4, 0.9],  # the first of a document has its own
+        "cosine of the chunk after": [0.5, 0.5, 0.9, 0.9, 0.9],
+        "words of the chunk before": [0.0, 1.0, 0.0, 0.5, 0.0],
+        "words of the chunk after": [0.0, 0.0, 0.0, 0.2, 0.0],
+        "first of its document": [1, 0, 1, 0, 0],
+        "gain of the second look": [0.1] * 5,
+    }.items():
+        assert column(table, name) == pytest.approx(values), name
+    for name, counts in {
+        "rank by cosine": [4, 2, 3, 0, 1],
+        "rank by cosine in its document": [1, 0, 2, 0, 1],
+        "chunks of its document": [2, 2, 3, 3, 3],
+        "rank of the document by cosine": [1, 1, 0, 0, 0],
+        "documents": [2] * 5,  # one without chunks is none to choose from
+    }.items():
+        assert np.expm1(column(table, name)).round().tolist() == counts, name
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=5).filter(any), st.integers(0, 2**32 - 1))
@@ -57,14 +51,13 @@ def test_columns_are_finite_and_a_document_alone_has_the_same_ranks(sizes: list[
     rng = np.random.default_rng(seed)
     arrays = [rng.uniform(-1, 1, borders[-1]).astype(np.float32) for _ in range(5)]
     arrays[4] = np.abs(arrays[4]) * 100
-    table = columns(*arrays, borders)  # type: ignore[arg-type]
+    table = columns(*arrays, borders)
     assert np.isfinite(table).all()
     for first, last in zip(borders.tolist(), borders[1:].tolist(), strict=False):
         if last > first:
-            alone = columns(*(values[first:last] for values in arrays), np.array([0, last - first]))  # type: ignore[arg-type]
+            alone = columns(*(values[first:last] for values in arrays), np.array([0, last - first]))
             for name in (
                 "rank by cosine in its document",
-                "cosine below its document's best",
                 "cosine of the chunk after",
                 "chunks of its document",
             ):
@@ -85,28 +78,20 @@ def test_a_look_at_a_corpus(agents: dict[str, Agent], corpus_of: CorpusOf) -> No
     seen = look(query, corpus, encoder)
     vectors = encoder.encode_chunks(texts).astype(np.float64)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    asked = encoder.encode_states([encoder.state_tokens(query, [])])[0].astype(np.float64)
-    assert seen.cosines == pytest.approx(vectors @ asked / np.linalg.norm(asked), abs=2e-3)
+
+    def cosines(chosen: list[str]) -> list[float]:
+        state = encoder.encode_states([encoder.state_tokens(query, chosen)])[0].astype(np.float64)
+        return (vectors @ state / np.linalg.norm(state)).tolist()
+
+    assert seen.cosines == pytest.approx(cosines([]), abs=2e-3)
     best = int(np.argmin(np.abs(np.array(column(seen.features, "cosine and words below the best")))))
-    again = encoder.encode_states([encoder.state_tokens(query, [texts[best]])])[0].astype(np.float64)
-    assert column(seen.features, "second look") == pytest.approx(
-        (vectors @ again / np.linalg.norm(again)).tolist(), abs=2e-3
-    )
-    assert column(seen.features, "likeness to the best chunk") == pytest.approx(
-        (vectors @ vectors[best]).tolist(), abs=2e-3
-    )
-    shuffled = Corpus(
-        corpus.workspace, ChunkIndex(corpus.index.vectors[[3, 2, 1, 0]]).arranged(np.array([3, 2, 1, 0]))
-    )
-    assert look(query, shuffled, encoder).features == pytest.approx(seen.features, abs=1e-4), (
-        "vectors may lie in any order"
-    )
-
-
-def test_the_budget_is_a_column_of_its_own(agents: dict[str, Agent], corpus_of: CorpusOf) -> None:
-    encoder = agents["none"].encoder
-    seen = look("milk ?", corpus_of(encoder, ["the milk .", "the river ."]), encoder)
+    assert column(seen.features, "second look") == pytest.approx(cosines([texts[best]]), abs=2e-3)
+    likeness = (vectors @ vectors[best]).tolist()
+    assert column(seen.features, "likeness to the best chunk") == pytest.approx(likeness, abs=2e-3)
+    index = ChunkIndex(corpus.index.vectors[[3, 2, 1, 0]]).arranged(np.array([3, 2, 1, 0]))
+    shuffled = look(query, Corpus(corpus.workspace, index), encoder)
+    assert shuffled.features == pytest.approx(seen.features, abs=1e-4), "vectors may lie in any order"
     few, many = seen.with_budget(1), seen.with_budget(8)
     assert (few[:, :-1] == many[:, :-1]).all()
-    assert np.expm1(many[:, -1]) == pytest.approx(8)
+    assert np.expm1(many[:, -1]) == pytest.approx(8), "the budget is a column of its own"
     assert (seen.features[:, -1] == 0).all(), "what was seen stays as it is"

@@ -49,29 +49,26 @@ def test_a_policy_is_served_as_it_was_saved(tmp_path: Path) -> None:
     assert load_policy(tmp_path).least_chance == 0.2
 
 
-@pytest.mark.parametrize(
-    ("damage", "said"),
-    [
-        (lambda folder: (folder / CARD_FILE).unlink(), r"holds no readable resrag\.json"),
-        (lambda folder: (folder / CARD_FILE).write_text("{}"), r"resrag\.json of .*: name Field required"),
-        (lambda folder: _change(folder, features=["cosine"]), "other features"),
-        (lambda folder: _change(folder, hidden=6), r"head\.safetensors of policy .* does not fit"),
-        (
-            lambda folder: (folder / WEIGHTS_FILE).write_bytes(b"no tensors"),
-            "is no readable safetensors file",
-        ),
-    ],
-)
-def test_damaged_policies(tmp_path: Path, damage: object, said: str) -> None:
+def test_damaged_policies(tmp_path: Path) -> None:
+    card, weights = tmp_path / CARD_FILE, tmp_path / WEIGHTS_FILE
     save_policy(tmp_path, EvidencePolicy(5), PolicyCard(name="five", hidden=5, encoder="base"))
-    damage(tmp_path)  # type: ignore[operator]
-    with pytest.raises(BadCheckpoint, match=said):
-        load_policy(tmp_path)
-
-
-def _change(folder: Path, **values: object) -> None:
-    card = json.loads((folder / CARD_FILE).read_text())
-    (folder / CARD_FILE).write_text(json.dumps(card | values))
+    values = json.loads(card.read_text())
+    for damage, said in (
+        (lambda: card.write_text(json.dumps(values | {"features": ["cosine"]})), "other features"),
+        (
+            lambda: card.write_text(json.dumps(values | {"hidden": 6})),
+            r"head\.safetensors of policy .* does not fit",
+        ),
+        (lambda: card.write_text("{}"), r"resrag\.json of .*: name Field required"),
+        (card.unlink, r"holds no readable resrag\.json"),
+        (
+            lambda: card.write_text(json.dumps(values)) and weights.write_bytes(b"no"),
+            "no readable safetensors file",
+        ),
+    ):
+        damage()
+        with pytest.raises(BadCheckpoint, match=said):
+            load_policy(tmp_path)
 
 
 def test_the_policies_that_ship() -> None:
@@ -79,11 +76,7 @@ def test_the_policies_that_ship() -> None:
     for checkpoint, folder in shipped_policies().items():
         card = read_card(folder)
         assert (card.encoder, policy_for(checkpoint)) == (checkpoint, folder)
-        assert card.training is not None
-        assert card.scores is not None
+        assert card.training
+        assert card.scores
         load_policy(folder)
-
-
-@pytest.mark.parametrize("checkpoint", ["base", "narrative", "mine", "../general"])
-def test_an_agent_without_a_policy_has_the_usual_one(checkpoint: str) -> None:
-    assert read_card(policy_for(checkpoint)).encoder == USUAL
+    assert {read_card(policy_for(agent)).encoder for agent in ("base", "narrative", "../general")} == {USUAL}

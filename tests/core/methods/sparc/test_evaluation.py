@@ -20,38 +20,29 @@ from core.methods.sparc.retrievals import Retrievals
 from core.views.charts import markdown
 from tests.core.methods.sparc.conftest import QUESTION, SECOND_HOP, STORY, KnowingReader, corpus_of_texts
 
+HILLS = (STORY[3], STORY[5], STORY[7], STORY[4])
 EXAMPLES = (
     Example("a", "made", QUESTION, (*STORY[:4], STORY[SECOND_HOP]), (2, 4), ("Quillmarsh",)),
-    Example(
-        "b",
-        "made",
-        "What did Jory Hale keep in the hills?",
-        (STORY[3], STORY[5], STORY[7], STORY[4]),
-        (1,),
-        ("bees",),
-    ),
+    Example("b", "made", "What did Jory Hale keep in the hills?", HILLS, (1,), ("bees",)),
 )
+
 CONFIG = SparcConfig(width=2, k=2, strategies=("bm25",), first_round="rewrite")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def rows() -> list[SparcRow]:
     pooled = pool(EXAMPLES, "made", "eval")
-    corpus = corpus_of_texts(pooled.texts)
-    reader = KnowingReader({"Quillmarsh": 0.9, "bees": 0.8})
-    about = {"split": "eval", "seed": 0, "checkpoint": "", "fingerprint": ""}
+    corpus, reader = corpus_of_texts(pooled.texts), KnowingReader({"Quillmarsh": 0.9, "bees": 0.8})
     ground = Ground(
         Retrievals(corpus),
         corpus,
         lambda config: build_agents(None, reader, config),
         None,
         lambda texts: [len(text.split()) for text in texts],
-        about,
+        {"split": "eval", "seed": 0, "checkpoint": "", "fingerprint": ""},
     )
-    variations = (
-        SparcVariation(method="vanilla", config=CONFIG),
-        SparcVariation(config=CONFIG, depths=(1, 3)),
-    )
+    sparc_runs = SparcVariation(config=CONFIG, depths=(1, 3))
+    variations = (SparcVariation(method="vanilla", config=CONFIG), sparc_runs)
     return list(evaluate_sparc(pooled.examples, variations, ground))
 
 
@@ -64,13 +55,11 @@ def test_paragraphs_are_pooled_once_and_support_is_mapped() -> None:
 
 
 def test_every_method_has_a_row_a_question_and_at_most_k_chunks(rows: list[SparcRow]) -> None:
+    ours = [(name, "sparc", depth) for name in "ab" for depth in (1, 3)]
     assert [(row.id, row.method, row.depth) for row in rows] == [
         ("a", "vanilla", 1),
         ("b", "vanilla", 1),
-        ("a", "sparc", 1),
-        ("a", "sparc", 3),
-        ("b", "sparc", 1),
-        ("b", "sparc", 3),
+        *ours,
     ]
     assert all(len(row.evidence) <= CONFIG.k for row in rows)
     first = {row.method: row for row in rows if row.id == "a"}
@@ -106,24 +95,17 @@ def test_the_report_compares_at_equal_evidence(rows: list[SparcRow]) -> None:
     assert str(stops.rows[0][5]).startswith("0.000")
     assert "over 8 paragraphs" in text
     assert "ended early" not in text
-    assert "; 1 of the questions ended early" in markdown(
-        sparc([replace(row, stop_reason="failed") if row.id == "b" else row for row in rows])
-    )
+    failed = [replace(row, stop_reason="failed") if row.id == "b" else row for row in rows]
+    assert "; 1 of the questions ended early" in markdown(sparc(failed))
     assert {chart.x_title for chart in report.charts} == {"seconds a question"}
 
 
-def test_wrong_accepted_answers_are_counted(rows: list[SparcRow]) -> None:
+def test_wrong_accepted_answers_are_counted_and_nothing_to_study_is_refused(rows: list[SparcRow]) -> None:
     wrong = [replace(row, accuracy=0.0) if row.id == "b" else row for row in rows if row.method == "sparc"]
     stops = next(one for one in sparc(wrong).tables if one.title == "Stops")
     assert str(stops.rows[0][5]).startswith("0.500")
-
-
-def test_nothing_to_study_is_refused() -> None:
     with pytest.raises(BadRequest, match="there are no rows to study"):
         sparc([])
-
-
-def test_questions_that_can_t_be_scored_are_refused() -> None:
     unlabelled = Example("x", "made", QUESTION, STORY, (), ("Quillmarsh",))
     with pytest.raises(ValueError, match="no support or no answer"):
-        list(evaluate_sparc([unlabelled], (), None))  # type: ignore[arg-type]
+        list(evaluate_sparc([unlabelled], (), None))

@@ -10,7 +10,7 @@ import pytest
 
 import core.methods.sparc
 from core.llm.protocol import Cost, LlmError
-from core.methods.sparc.agents import BranchResult, RewriteTask, SupportedAnswer, Turn
+from core.methods.sparc.agents import BranchResult, Rewrite, RewriteTask, SupportedAnswer, Turn
 from core.methods.sparc.budget import Budget, OutOfBudget
 from core.methods.sparc.events import Hit, Note
 from core.methods.sparc.llm_agents import (
@@ -34,41 +34,29 @@ def turn(retrievals: Retrievals) -> Turn:
     return Turn(retrievals)
 
 
+def rewritten(turn: Turn, *queries: dict[str, str]) -> tuple[list[Rewrite], Cost]:
+    return LlmRewriter(RoleLlm(rewriter={"queries": queries})).rewrite(TASK, turn)
+
+
 def test_one_call_brings_all_queries_and_those_that_are_missing_are_filled_up(turn: Turn) -> None:
-    llm = RoleLlm(
-        rewriter={
-            "queries": [{"query": " born where ", "strategy": "BM25"}, {"query": "", "strategy": "dense"}]
-        }
-    )
-    rewrites, cost = LlmRewriter(llm).rewrite(TASK, turn)
-    assert [(one.query, one.strategy) for one in rewrites] == [
-        ("born where", "bm25"),
-        (QUESTION, "dense"),
-        (QUESTION, "bm25"),
-    ]
-    assert cost.calls == len(llm.calls) == 1
+    missing = ({"query": " born where ", "strategy": "BM25"}, {"query": "", "strategy": "dense"})
+    rewrites, cost = rewritten(turn, *missing)
+    asked = [(one.query, one.strategy) for one in rewrites]
+    assert asked == [("born where", "bm25"), (QUESTION, "dense"), (QUESTION, "bm25")]
+    assert cost.calls == 1
 
 
 def test_more_queries_than_asked_for_are_dropped_and_unknown_strategies_replaced(turn: Turn) -> None:
     many = [{"query": f"q{i}", "strategy": "telepathy", "reason": "why"} for i in range(9)]
-    rewrites, _ = LlmRewriter(RoleLlm(rewriter={"queries": many})).rewrite(TASK, turn)
-    assert [one.query for one in rewrites] == ["q0", "q1", "q2"]
-    assert {one.strategy for one in rewrites} == {"dense"}
+    rewrites, _ = rewritten(turn, *many)
+    assert [(one.query, one.strategy) for one in rewrites] == [(f"q{i}", "dense") for i in range(3)]
     assert "'telepathy', which is not offered" in rewrites[0].reason
 
 
 def test_the_same_search_twice_counts_once(turn: Turn) -> None:
-    twice = [
-        {"query": "Tamsin Orrell", "strategy": "bm25"},
-        {"query": "tamsin orrell", "strategy": "bm25"},
-        {"query": "Tamsin Orrell", "strategy": "dense"},
-    ]
-    rewrites, _ = LlmRewriter(RoleLlm(rewriter={"queries": twice})).rewrite(TASK, turn)
-    assert [(one.query, one.strategy) for one in rewrites] == [
-        ("Tamsin Orrell", "bm25"),
-        ("Tamsin Orrell", "dense"),
-        (QUESTION, "dense"),
-    ]
+    asked = [("Tamsin Orrell", "bm25"), ("tamsin orrell", "bm25"), ("Tamsin Orrell", "dense")]
+    rewrites, _ = rewritten(turn, *({"query": query, "strategy": strategy} for query, strategy in asked))
+    assert [(one.query, one.strategy) for one in rewrites] == [asked[0], asked[2], (QUESTION, "dense")]
 
 
 def test_a_note_names_the_passages_that_it_rests_on(turn: Turn) -> None:
@@ -80,15 +68,14 @@ def test_a_note_names_the_passages_that_it_rests_on(turn: Turn) -> None:
 
 
 def test_a_branch_that_doesn_t_exist_is_taken_for_the_first(turn: Turn) -> None:
-    candidates = [
+    first, second = (
         BranchResult(i, "", Note(f"note {i}", (i,)), f"answer {i}", None, (), "stop") for i in (1, 2)
-    ]
-    best, reason, _ = LlmManager(RoleLlm(select={"best": 12})).select(QUESTION, candidates, turn)
+    )
+    manager = LlmManager(RoleLlm(select={"best": 12}, merge={"note": "both"}))
+    best, reason, _ = manager.select(QUESTION, [first, second], turn)
     assert best == 1
     assert "branch 12, which does not exist" in reason
-    merged, weighed, _ = LlmManager(RoleLlm(merge={"note": "both"})).merge(
-        QUESTION, candidates[1], candidates[:1], turn
-    )
+    merged, weighed, _ = manager.merge(QUESTION, second, [first], turn)
     assert (merged, weighed) == (Note("both", (2, 1)), ())
 
 
@@ -96,7 +83,7 @@ def test_the_evaluator_is_asked_without_chance_and_the_others_as_configured(turn
     heard: list[float] = []
 
     class Hearing(RoleLlm):
-        def chat(self, messages, sampling, **more):  # type: ignore[no-untyped-def]
+        def chat(self, messages, sampling, **more):
             heard.append(sampling.temperature)
             return super().chat(messages, sampling, **more)
 
@@ -106,31 +93,24 @@ def test_the_evaluator_is_asked_without_chance_and_the_others_as_configured(turn
     assert reading.citations == (1,)
 
 
-def test_a_verdict_comes_from_a_list_or_not_at_all(turn: Turn) -> None:
+def test_a_verdict_comes_from_a_list_in_small_or_large_or_not_at_all(turn: Turn) -> None:
+    def judged(verdict: str) -> str:
+        evaluator = LlmEvaluator(RoleLlm(evaluator={"verdict": verdict}))
+        return evaluator.judge(QUESTION, "q", SupportedAnswer("Quillmarsh", None, ()), Note(), turn)[0]
+
+    assert judged(" STOP") == "stop"
     with pytest.raises(LlmError, match="JSON"):
-        LlmEvaluator(RoleLlm(evaluator={"verdict": "perhaps"})).judge(
-            QUESTION, "q", LlmGenerator(RoleLlm()).answer(QUESTION, Note(), turn)[0], Note(), turn
-        )
-
-
-def test_a_verdict_may_be_written_large(turn: Turn) -> None:
-    verdict, _, _ = LlmEvaluator(RoleLlm(evaluator={"verdict": " STOP"})).judge(
-        QUESTION, "q", SupportedAnswer("Quillmarsh", None, ()), Note(), turn
-    )
-    assert verdict == "stop"
-    assert Judgement.model_json_schema()["properties"]["verdict"]["enum"] == ["stop", "continue"], (
-        "endpoints that constrain are told the list"
-    )
+        judged("perhaps")
+    offered = Judgement.model_json_schema()["properties"]["verdict"]["enum"]
+    assert offered == ["stop", "continue"], "endpoints that constrain are told the list"
 
 
 def test_prompts_hold_what_the_roles_are_given() -> None:
     asked = rewriter_prompt(TASK)[-1].content
-    judged = evaluator_prompt(QUESTION, "the query", "the answer", Note("the note"))[-1].content
-    assert all(
-        text in asked
-        for text in (QUESTION, "a lantern", "first", "exactly 3 search", "- dense: ", "- bm25: ")
-    )
+    for text in (QUESTION, "a lantern", "first", "exactly 3 search", "- dense: ", "- bm25: "):
+        assert text in asked
     assert "- qrag: " not in asked
+    judged = evaluator_prompt(QUESTION, "the query", "the answer", Note("the note"))[-1].content
     assert all(text in judged for text in (QUESTION, "the query", "the answer", "the note"))
     for path in Path(core.methods.sparc.__file__).with_name("prompts").glob("*.txt"):
         assert Template(path.read_text(encoding="utf-8")).is_valid(), path

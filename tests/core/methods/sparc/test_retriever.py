@@ -11,7 +11,7 @@ import pytest
 
 from core.base.config import EpisodeConfig
 from core.base.errors import LogError
-from core.base.events import RunStarted, StepTaken, Stopped, fold
+from core.base.events import StepTaken, Stopped, fold
 from core.corpus.index import Corpus
 from core.methods.sparc.build import build_agents
 from core.methods.sparc.events import Merged, NoteUpdated, Retrieved, SparcConfig
@@ -33,52 +33,41 @@ def trace(story: Corpus) -> SparcTrace:
 
 
 def test_evidence_stands_in_order_of_retrieval_with_the_scores_of_it(trace: SparcTrace) -> None:
-    assert trace.stopped is not None
-    *steps, stopped = evidence_steps(trace)
-    taken = [step for step in steps if isinstance(step, StepTaken)]
+    *taken, stopped = evidence_steps(trace)
     assert [step.step for step in taken] == list(range(1, len(taken) + 1))
-    assert [step.chunk_id for step in taken] == [
-        chunk_id for chunk_id in trace.pool if chunk_id in trace.stopped.evidence
-    ]
-    first = next(
-        one
-        for event in trace.events
-        if isinstance(event, Retrieved)
-        for one in event.found
-        if one.chunk_id == taken[0].chunk_id
-    )
+    kept = trace.stopped.evidence
+    assert [step.chunk_id for step in taken] == [chunk_id for chunk_id in trace.pool if chunk_id in kept]
+    found = [one for event in trace.events if isinstance(event, Retrieved) for one in event.found]
+    first = next(one for one in found if one.chunk_id == taken[0].chunk_id)
     assert (taken[0].q_value, taken[0].text) == (first.score, first.text)
-    assert isinstance(stopped, Stopped)
-    assert stopped.n_steps == len(taken)
-    assert {step.chunk_id for step in evidence_steps(trace, 1) if isinstance(step, StepTaken)} == {
-        trace.stopped.evidence[0]
-    }
+    assert (type(stopped), stopped.n_steps) == (Stopped, len(taken))
+    alone = [step.chunk_id for step in evidence_steps(trace, 1) if isinstance(step, StepTaken)]
+    assert alone == [trace.stopped.evidence[0]]
 
 
 def test_a_run_that_was_cut_short_has_the_evidence_of_its_last_merged_note(trace: SparcTrace) -> None:
     merged = next(i for i, event in enumerate(trace.events) if isinstance(event, Merged))
-    for n_events, ids in ((merged, set()), (merged + 1, {*trace.events[merged].note.chunk_ids})):  # type: ignore[union-attr]
+    for n_events, ids in ((merged, set()), (merged + 1, {*trace.events[merged].note.chunk_ids})):
         steps = evidence_steps(fold_sparc(trace.events[:n_events]))
         assert {step.chunk_id for step in steps if isinstance(step, StepTaken)} == ids
         assert not any(isinstance(step, Stopped) for step in steps)
 
 
-@pytest.mark.parametrize("budget", [1, 2, 4])
-def test_as_a_method_it_takes_no_more_than_the_others(story: Corpus, budget: int) -> None:
+def test_as_a_method_it_takes_no_more_than_the_others(story: Corpus) -> None:
     agents = build_agents(None, KnowingReader({"Quillmarsh": 0.9}), CONFIG)
     retriever = SparcRetriever(agents, lambda: Retrievals(story), "relative20", CONFIG)
     heard: list[SparcTrace] = []
     retriever.hear = heard.append
     retriever.prepare()
-    started, *events = retriever.retrieve(f" {QUESTION} ", story, EpisodeConfig(step_budget=budget))
-    assert isinstance(started, RunStarted)
-    assert (started.method, started.query, started.checkpoint) == ("sparc", QUESTION, "relative20")
-    folded = fold([started, *events])
-    assert 0 < len(folded.chosen) <= budget
-    assert folded.stopped is not None
-    assert retriever.trace is heard[-1]
-    assert retriever.trace.started.config.k == budget
-    assert {*folded.chosen} <= {*heard[-1].pool}
+    for budget in (1, 4):
+        folded = fold(retriever.retrieve(f" {QUESTION} ", story, EpisodeConfig(step_budget=budget)))
+        started = folded.started
+        assert (started.method, started.query, started.checkpoint) == ("sparc", QUESTION, "relative20")
+        assert 0 < len(folded.chosen) <= budget
+        assert folded.stopped
+        assert retriever.trace is heard[-1]
+        assert retriever.trace.started.config.k == budget
+        assert {*folded.chosen} <= {*heard[-1].pool}
 
 
 def test_the_answer_names_who_gave_it_and_on_what(trace: SparcTrace) -> None:
@@ -97,7 +86,7 @@ def lengthened(trace: SparcTrace, text: int, note: int) -> SparcTrace:
             return replace(event, after=replace(event.after, text="y" * note))
         return event
 
-    return replace(trace, events=tuple(longer(event) for event in trace.events))  # type: ignore[arg-type]
+    return replace(trace, events=tuple(longer(event) for event in trace.events))
 
 
 def test_a_trace_that_is_too_long_for_the_log_keeps_the_beginnings_of_its_texts(trace: SparcTrace) -> None:

@@ -19,13 +19,14 @@ from core.base.errors import RunNotFound
 from core.cli import main
 from core.runs.hub.client import HubError, HubMissing, connect
 from core.runs.hub.export import LogCopy, Pulled, Pushed
-from core.runs.log import ExperimentLog, MalformedRuns, RunRecord, import_runs, mirror
+from core.runs.log import ExperimentLog, MalformedRuns, import_runs, mirror
 from tests.core.runs.log.recording import DOCUMENT, log_run, make_record
 from tests.hub_stand_in import TOKEN, HubStandIn, Refused, Repository
 
 NAME = "someone/runs"
 A, B = "a" * 64, "b" * 64
 OpenLog = Callable[[str], ExperimentLog]
+Dataset = Callable[[], Repository]
 
 
 @pytest.fixture
@@ -46,7 +47,7 @@ def copy(hub_stand_in: HubStandIn) -> LogCopy:  # noqa: ARG001
 
 
 @pytest.fixture
-def dataset(hub_stand_in: HubStandIn) -> Callable[[], Repository]:
+def dataset(hub_stand_in: HubStandIn) -> Dataset:
     return lambda: hub_stand_in.dataset(NAME)
 
 
@@ -61,13 +62,16 @@ def everything(repository: Repository) -> bytes:
 
 
 def test_what_was_pushed_comes_back_on_an_empty_disk(
-    log: ExperimentLog, open_log: OpenLog, copy: LogCopy, dataset: Callable[[], Repository]
+    log: ExperimentLog, open_log: OpenLog, copy: LogCopy, dataset: Dataset
 ) -> None:
     parent = log_run(log, make_record(owner=A, label={"support": [3]}))
     child = log_run(log, make_record(owner=A, parent_run_id=parent.run_id, fork_step=1), first_step=2)
     shared, nobodys = log_run(log, make_record(owner=B)), log_run(log, make_record())
     log.share(shared.run_id, B)
     log.start(running := make_record(owner=A), [DOCUMENT])
+    assert copy.commit() is None
+    with pytest.raises(HubMissing, match=f"there is no data set {NAME}"):
+        copy.pull(log)
     assert copy.push(log) == Pushed(4, 0)
     assert dataset().private
 
@@ -77,9 +81,8 @@ def test_what_was_pushed_comes_back_on_an_empty_disk(
         before, after = log.get(record.run_id, owner), fresh.get(record.run_id, owner)
         assert after == before
         for look in range(1, before.trace.n_looks + 1):
-            np.testing.assert_array_equal(
-                after.trace.scores_at(look).q_values, before.trace.scores_at(look).q_values
-            )  # type: ignore[union-attr]
+            scores = after.trace.scores_at(look).q_values
+            np.testing.assert_array_equal(scores, before.trace.scores_at(look).q_values)
         assert fresh.documents(record.run_id, owner)[0].document() == DOCUMENT
     assert {row.run_id for row in fresh.search(owner=A).rows} == {parent.run_id, child.run_id}
     assert fresh.get(shared.run_id, A).shared
@@ -90,9 +93,7 @@ def test_what_was_pushed_comes_back_on_an_empty_disk(
     assert copy.push(fresh) == Pushed(0, 0)
 
 
-def test_a_push_sends_what_is_new(
-    log: ExperimentLog, copy: LogCopy, dataset: Callable[[], Repository]
-) -> None:
+def test_a_push_sends_what_is_new(log: ExperimentLog, copy: LogCopy, dataset: Dataset) -> None:
     log_run(log, make_record())
     copy.push(log)
     [first] = shards(dataset())
@@ -110,24 +111,21 @@ def test_a_push_sends_what_is_new(
 
 
 def test_the_viewer_gets_two_tables_without_owners(
-    log: ExperimentLog, copy: LogCopy, dataset: Callable[[], Repository]
+    log: ExperimentLog, copy: LogCopy, dataset: Dataset
 ) -> None:
     record = log_run(log, make_record(owner=A))
     copy.push(log)
     card = yaml.safe_load(dataset().files["README.md"].decode().split("---")[1])
     tables = {config["config_name"]: dataset().files[config["data_files"]] for config in card["configs"]}
     with contextlib.closing(duckdb.connect()) as connection:
-        assert connection.from_parquet(io.BytesIO(tables["runs"])).project("run_id, n_steps").fetchall() == [
-            (record.run_id, 3)
-        ]
-        assert connection.from_parquet(io.BytesIO(tables["steps"])).project("step").order(
-            "step"
-        ).fetchall() == [(1,), (2,), (3,)]
+        runs, steps = (connection.from_parquet(io.BytesIO(tables[name])) for name in ("runs", "steps"))
+        assert runs.project("run_id, n_steps").fetchall() == [(record.run_id, 3)]
+        assert steps.project("step").order("step").fetchall() == [(1,), (2,), (3,)]
     assert A.encode() not in tables["runs"] + tables["steps"]
 
 
 def test_deleted_means_deleted(
-    log: ExperimentLog, open_log: OpenLog, copy: LogCopy, dataset: Callable[[], Repository]
+    log: ExperimentLog, open_log: OpenLog, copy: LogCopy, dataset: Dataset
 ) -> None:
     gone = log_run(log, make_record(owner=A, query="What is SECRET?"))
     stays = log_run(log, make_record(owner=B))
@@ -141,16 +139,14 @@ def test_deleted_means_deleted(
     assert dataset().squashed == 1
     fresh = open_log("fresh")
     assert copy.pull(fresh) == Pulled(1, 1, ())
-    assert fresh.documents(stays.run_id, B)[0].document() == DOCUMENT, (
-        "the text came with the run that is gone"
-    )
+    assert fresh.documents(stays.run_id, B)[0].document() == DOCUMENT, "it came with the run that is gone"
     log.delete(stays.run_id, B)
     assert copy.push(log) == Pushed(0, 1)
     assert shards(dataset()) == []
 
 
 def test_a_deletion_that_is_cut_off_is_finished_by_the_next_push(
-    log: ExperimentLog, copy: LogCopy, hub_stand_in: HubStandIn
+    log: ExperimentLog, copy: LogCopy, dataset: Dataset, hub_stand_in: HubStandIn
 ) -> None:
     gone = log_run(log, make_record(owner=A))
     copy.push(log)
@@ -164,16 +160,16 @@ def test_a_deletion_that_is_cut_off_is_finished_by_the_next_push(
     with pytest.raises(HubError, match="could not clear the history"):
         copy.push(log)
     hub_stand_in.before = lambda _: None
-    assert gone.run_id.encode() in everything(hub_stand_in.dataset(NAME))
+    assert gone.run_id.encode() in everything(dataset())
     assert copy.push(log) == Pushed(0, 0)
-    assert gone.run_id.encode() not in everything(hub_stand_in.dataset(NAME))
-    n_commits = len(hub_stand_in.dataset(NAME).commits)
+    assert gone.run_id.encode() not in everything(dataset())
+    n_commits = len(dataset().commits)
     copy.push(log)
-    assert len(hub_stand_in.dataset(NAME).commits) == n_commits
+    assert len(dataset().commits) == n_commits
 
 
 def test_a_deleted_run_does_not_come_back(
-    log: ExperimentLog, open_log: OpenLog, copy: LogCopy, dataset: Callable[[], Repository]
+    log: ExperimentLog, open_log: OpenLog, copy: LogCopy, dataset: Dataset
 ) -> None:
     gone, later = log_run(log, make_record(owner=A)), make_record(owner=A)
     copy.push(log)
@@ -182,9 +178,7 @@ def test_a_deleted_run_does_not_come_back(
     log.delete(gone.run_id, A)
     copy.push(log)
     log_run(rival, later)
-    assert copy.push(rival) == Pushed(2, 0), (
-        "the rival still has it, and gives it again in one file with a new run"
-    )
+    assert copy.push(rival) == Pushed(2, 0), "it still has it, and gives it again in one file with a new run"
     assert copy.pull(log) == Pulled(1, 1, ())
     with pytest.raises(RunNotFound):
         log.get(gone.run_id, A)
@@ -194,7 +188,7 @@ def test_a_deleted_run_does_not_come_back(
 
 
 def test_what_another_log_put_there_stays(
-    log: ExperimentLog, open_log: OpenLog, copy: LogCopy, dataset: Callable[[], Repository]
+    log: ExperimentLog, open_log: OpenLog, copy: LogCopy, dataset: Dataset
 ) -> None:
     theirs = log_run(other := open_log("other"), make_record(owner=B))
     other.share(theirs.run_id, B)
@@ -208,47 +202,30 @@ def test_what_another_log_put_there_stays(
     assert index["shared"] == [theirs.run_id]
 
 
-def test_a_long_log_goes_in_several_files(
+def test_a_long_log_goes_in_several_files_and_a_push_that_is_cut_off_is_finished_by_the_next(
     log: ExperimentLog,
     open_log: OpenLog,
     copy: LogCopy,
-    dataset: Callable[[], Repository],
+    hub_stand_in: HubStandIn,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(mirror, "SHARD_BYTES", 1)
-    records = [log_run(log, make_record()) for _ in range(3)]
-    assert copy.push(log) == Pushed(3, 0)
-    assert len(shards(dataset())) == len(dataset().payloads) == 3
-    fresh = open_log("fresh")
-    assert copy.pull(fresh) == Pulled(3, 0, ())
-    assert {row.run_id for row in fresh.search(owner=None).rows} == {record.run_id for record in records}
-
-
-def test_a_push_that_is_cut_off_is_finished_by_the_next(
-    log: ExperimentLog, copy: LogCopy, hub_stand_in: HubStandIn, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(mirror, "SHARD_BYTES", 1)
-    records = [log_run(log, make_record()) for _ in range(2)]
+    ids = {log_run(log, make_record()).run_id for _ in range(2)}
 
     def fail_second(path: str) -> None:
         if path.endswith("/commit/main") and hub_stand_in.dataset(NAME).payloads:
             raise Refused(503, "out of order")
 
     hub_stand_in.before = fail_second
-    with pytest.raises(
-        HubError,
-        match=(
-            r"could not push to the data set someone/runs: the hub answered 503 \(out of order\); try again"
-            r" later"
-        ),
-    ):
+    said = r"push to the data set someone/runs: the hub answered 503 \(out of order\); try again later"
+    with pytest.raises(HubError, match=said):
         copy.push(log)
     hub_stand_in.before = lambda _: None
     assert copy.push(log) == Pushed(1, 0)
-    index = json.loads(hub_stand_in.dataset(NAME).files["index.json"])
-    assert sorted(run_id for run_ids in index["shards"].values() for run_id in run_ids) == sorted(
-        record.run_id for record in records
-    )
+    assert len(shards(hub_stand_in.dataset(NAME))) == 2
+    fresh = open_log("fresh")
+    assert copy.pull(fresh) == Pulled(2, 0, ())
+    assert {row.run_id for row in fresh.search(owner=None).rows} == ids
 
 
 def test_two_that_push_at_once_do_not_overwrite_each_other(
@@ -267,14 +244,12 @@ def test_two_that_push_at_once_do_not_overwrite_each_other(
         copy.push(log)
     assert copy.push(log) == Pushed(1, 0)
     index = json.loads(hub_stand_in.dataset(NAME).files["index.json"])
-    assert {run_id for run_ids in index["shards"].values() for run_id in run_ids} == {
-        rivals.run_id,
-        ours.run_id,
-    }
+    there = {run_id for run_ids in index["shards"].values() for run_id in run_ids}
+    assert there == {rivals.run_id, ours.run_id}
 
 
 def test_a_damaged_file_keeps_no_other_out(
-    log: ExperimentLog, open_log: OpenLog, copy: LogCopy, dataset: Callable[[], Repository]
+    log: ExperimentLog, open_log: OpenLog, copy: LogCopy, dataset: Dataset
 ) -> None:
     good = log_run(log, make_record())
     copy.push(log)
@@ -290,10 +265,10 @@ def test_a_damaged_file_keeps_no_other_out(
     assert sentence.startswith(f"{second} of {NAME} could not be taken in: ")
 
 
-@pytest.mark.parametrize(
-    "index",
-    [
-        b"",
+def test_a_hostile_index_is_one_sentence(log: ExperimentLog, copy: LogCopy, dataset: Dataset) -> None:
+    log_run(log, make_record())
+    copy.push(log)
+    for index in (
         b"{",
         b'{"format": 2}',
         b'{"format": 1, "surprise": 1}',
@@ -301,32 +276,19 @@ def test_a_damaged_file_keeps_no_other_out(
         b'{"format": 1, "shards": {"runs/../x.jsonl": []}}',
         b'{"format": 1, "shards": {"runs/x.jsonl": ["\' OR 1=1"]}}',
         b'{"format": 1, "shared": [7]}',
-    ],
-)
-def test_a_hostile_index_is_one_sentence(
-    log: ExperimentLog, copy: LogCopy, dataset: Callable[[], Repository], index: bytes
-) -> None:
-    log_run(log, make_record())
-    copy.push(log)
-    dataset().files["index.json"] = index
-    for attempt in (copy.pull, copy.push):
-        with pytest.raises(HubError, match=rf"index\.json of {NAME} is not as it should be") as caught:
-            attempt(log)
-        assert len(str(caught.value).splitlines()) == 1
-
-
-def test_a_data_set_of_something_else_is_left_alone(
-    log: ExperimentLog, copy: LogCopy, dataset: Callable[[], Repository]
-) -> None:
-    log_run(log, make_record())
-    copy.push(log)
+    ):
+        dataset().files["index.json"] = index
+        for attempt in (copy.pull, copy.push):
+            with pytest.raises(HubError, match=rf"index\.json of {NAME} is not as it should be") as caught:
+                attempt(log)
+            assert len(str(caught.value).splitlines()) == 1
     del dataset().files["index.json"]
     with pytest.raises(HubError, match="no copy of a log; choose another name"):
         copy.push(log)
 
 
 def test_nobody_but_the_operator_takes_in_owners(
-    log: ExperimentLog, open_log: OpenLog, copy: LogCopy, dataset: Callable[[], Repository], tmp_path: Path
+    log: ExperimentLog, open_log: OpenLog, copy: LogCopy, dataset: Dataset, tmp_path: Path
 ) -> None:
     record = log_run(log, make_record(owner=A))
     copy.push(log)
@@ -343,60 +305,39 @@ def test_nobody_but_the_operator_takes_in_owners(
         visited.get(record.run_id, A)
 
 
-def test_there_is_nothing_to_pull(log: ExperimentLog, copy: LogCopy) -> None:
-    assert copy.commit() is None
-    with pytest.raises(HubMissing, match=f"there is no data set {NAME}"):
-        copy.pull(log)
-
-
-@pytest.fixture
-def logged(tmp_path: Path) -> tuple[Path, RunRecord]:
-    """A log that nobody owns, with a visitor's run."""
-    path = tmp_path / "commands.duckdb"
-    with ExperimentLog.open(path) as log:
-        return path, log_run(log, make_record(owner=A))
-
-
 def test_the_commands(
-    logged: tuple[Path, RunRecord],
     tmp_path: Path,
-    hub_stand_in: HubStandIn,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    path, record = logged
-    assert main(["runs", "push", "--to", NAME, "--log", str(path)]) == 0
-    assert capsys.readouterr().out == "1\n"
-    assert main(["runs", "pull", "--from", NAME, "--log", str(tmp_path / "fresh.duckdb"), "--json"]) == 0
-    captured = capsys.readouterr()
-    assert json.loads(captured.out) == {"pulled": 1, "visitors": 1}
-    assert "belong to visitors" in captured.err
-    with ExperimentLog.open(path) as log:
-        log.delete(record.run_id, A)
-    assert main(["runs", "push", "--to", NAME, "--log", str(path), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"pushed": 0, "removed": 1}
-    assert TOKEN.encode() not in everything(hub_stand_in.dataset(NAME))
-
-
-def test_the_commands_fail_in_one_sentence(
-    logged: tuple[Path, RunRecord],
     hub_stand_in: HubStandIn,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    path, _ = logged
-    push = ["runs", "push", "--to", "team/else", "--log", str(path)]
-    pull = ["runs", "pull", "--from", "team/else", "--log", str(path)]
-    assert main(pull) == 2
-    assert "there is no data set team/else" in capsys.readouterr().err
-    not_mine = ["runs", "push", "--to", "nobodys/runs", "--log", str(path)]
-    for arguments, token, reason in (
-        (not_mine, TOKEN, "could not make the data set nobodys/runs: the hub answered 403"),
-        (push, "hf_Canary", "answered 401"),
+    """A log that nobody owns, with a visitor's run."""
+
+    def told(
+        command: str, name: str = NAME, path: Path = tmp_path / "commands.duckdb"
+    ) -> tuple[int, str, str]:
+        to = "--to" if command == "push" else "--from"
+        status = main(["runs", command, to, name, "--log", str(path), "--json"])
+        return status, *capsys.readouterr()
+
+    with ExperimentLog.open(tmp_path / "commands.duckdb") as log:
+        record = log_run(log, make_record(owner=A))
+    for command, name, token, reason in (
+        ("pull", "team/else", TOKEN, "there is no data set team/else"),
+        ("push", "nobodys/runs", TOKEN, "could not make the data set nobodys/runs: the hub answered 403"),
+        ("push", "team/else", "hf_Canary", "answered 401"),
     ):
         monkeypatch.setenv("HF_TOKEN", token)
-        assert main(arguments) == 2
-        captured = capsys.readouterr()
-        assert reason in captured.err
-        assert len(captured.err.splitlines()) == 1
-        assert token not in captured.err
+        status, _, said = told(command, name)
+        assert (status, reason in said, len(said.splitlines()), token in said) == (2, True, 1, False)
     assert hub_stand_in.repositories == {}
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    status, out, _ = told("push")
+    assert (status, json.loads(out)) == (0, {"pushed": 1, "removed": 0})
+    status, out, said = told("pull", path=tmp_path / "fresh.duckdb")
+    assert (status, json.loads(out)) == (0, {"pulled": 1, "visitors": 1})
+    assert "belong to visitors" in said
+    with ExperimentLog.open(tmp_path / "commands.duckdb") as log:
+        log.delete(record.run_id, A)
+    assert json.loads(told("push")[1]) == {"pushed": 0, "removed": 1}
+    assert TOKEN.encode() not in everything(hub_stand_in.dataset(NAME))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import combinations
 
@@ -28,6 +28,7 @@ from core.runs.whatif.comparison import (
     contestant,
 )
 from core.views.findings import looks, overlap
+from tests.core.conftest import CorpusOf
 
 CHUNKS = [
     "mary went to the kitchen .",
@@ -38,50 +39,43 @@ CHUNKS = [
     "mary came to the milk milk milk .",
 ]
 QUERY = "where is the milk of john ?"
-CorpusOf = Callable[[DualEncoder, Sequence[str]], Corpus]
+
+
+Arena = tuple[DualEncoder, DualEncoder, Callable[[Contestant], Corpus]]
 
 
 @pytest.fixture
-def arena(
-    agents: dict[str, Agent], corpus_of: CorpusOf
-) -> tuple[DualEncoder, DualEncoder, Callable[[Contestant], Corpus]]:
+def arena(agents: dict[str, Agent], corpus_of: CorpusOf) -> Arena:
     """Trained and plain encoder, and a corpus for whoever asks."""
     agent, plain = agents["relative10"].encoder, agents["none"].encoder
     corpora = {encoder.fingerprint: corpus_of(encoder, CHUNKS) for encoder in (agent, plain)}
     return agent, plain, lambda one: corpora[one.encoder.fingerprint]
 
 
-Arena = tuple[DualEncoder, DualEncoder, Callable[[Contestant], Corpus]]
+def compared(arena: Arena, config: EpisodeConfig, *methods: str) -> list[Column]:
+    agent, plain, corpus_of = arena
+    return list(compare(QUERY, [contestant(name, agent, plain, config) for name in methods], corpus_of))
 
 
 def test_columns_are_what_each_method_answers_alone(arena: Arena) -> None:
     agent, plain, corpus_of = arena
     config = EpisodeConfig(step_budget=3)
-    columns = list(compare(QUERY, [contestant(name, agent, plain, config) for name in METHODS], corpus_of))
+    columns = compared(arena, config, *METHODS)
     assert [column.name for column in columns] == list(METHODS)
     for column in columns:
         retriever, _ = build_retriever(column.name, agent, plain)
-        alone = fold(
-            retriever.retrieve(QUERY, corpus_of(contestant(column.name, agent, plain, config)), config)
-        )
-        assert column.trace is not None
-        assert column.trace.chosen == alone.chosen
+        corpus = corpus_of(contestant(column.name, agent, plain, config))
+        assert column.trace.chosen == fold(retriever.retrieve(QUERY, corpus, config)).chosen
         assert column.milliseconds > 0
 
 
 def test_a_stop_threshold_is_the_agents_alone(arena: Arena) -> None:
-    agent, plain, corpus_of = arena
-    config = EpisodeConfig(step_budget=3, stop_threshold=1e6)
-    taken = {
-        column.name: len(column.trace.chosen)
-        for column in compare(QUERY, [contestant(m, agent, plain, config) for m in METHODS], corpus_of)
-    }
-    assert taken["qrag"] == 0
-    assert taken["topk"] == taken["multistep"] == 3
-
-
-def test_a_stop_threshold_in_units_of_q_is_no_chance(arena: Arena) -> None:
-    """Also where a method searches the agent's own vectors, as the light policy does."""
+    """In units of Q it is no chance, also where a method searches the agent's own vectors, as the light policy
+    does.
+    """
+    columns = compared(arena, EpisodeConfig(step_budget=3, stop_threshold=1e6), *METHODS)
+    taken = {column.name: len(column.trace.chosen) for column in columns}
+    assert (taken["qrag"], taken["topk"], taken["multistep"]) == (0, 3, 3)
     agent, _, _ = arena
     assert agent.spec.trained
     config = EpisodeConfig(step_budget=3, stop_threshold=0.3)
@@ -92,20 +86,17 @@ def test_a_stop_threshold_in_units_of_q_is_no_chance(arena: Arena) -> None:
 def test_followers_take_as_many_as_the_first(arena: Arena) -> None:
     """And one at least, since a comparison with nothing shows nothing."""
     agent, plain, corpus_of = arena
-    free = fold(
-        Agent(agent).run(
-            QUERY, corpus_of(contestant("qrag", agent, plain, EpisodeConfig())), EpisodeConfig(step_budget=4)
-        )
-    )
-    worth = sorted((step.q_value for step in free.steps), reverse=True)
-    for threshold in (-1e6, worth[0] - 1e-6, 1e6):
+    (free,) = compared(arena, EpisodeConfig(step_budget=4), "qrag")
+    best = max(step.q_value for step in free.trace.steps)
+    for threshold in (-1e6, best - 1e-6, 1e6):
         config = EpisodeConfig(step_budget=4, stop_threshold=threshold)
-        first = contestant("qrag", agent, plain, config)
+        unbound = config.with_(stop_threshold=None)
         others = [
-            Contestant(m, *build_retriever(m, agent, plain), config.with_(stop_threshold=None), follows=True)
-            for m in ("topk", "multistep")
+            Contestant(name, *build_retriever(name, agent, plain), unbound, follows=True)
+            for name in ("topk", "multistep")
         ]
-        size, *followed = [len(column.trace.chosen) for column in compare(QUERY, [first, *others], corpus_of)]
+        contestants = [contestant("qrag", agent, plain, config), *others]
+        size, *followed = [len(column.trace.chosen) for column in compare(QUERY, contestants, corpus_of)]
         assert followed == [max(1, size)] * 2
 
 
@@ -114,12 +105,13 @@ def test_who_can_not_answer_does_not_keep_the_others_from_it(arena: Arena) -> No
     many = contestant("qrag", agent, plain, EpisodeConfig(step_budget=7))
     fine = contestant("topk", agent, plain, EpisodeConfig(step_budget=2))
     refused, answered = compare(QUERY, [many, fine], corpus_of)
-    assert isinstance(refused.error, BadRequest)
-    assert refused.trace is None
-    assert answered.trace is not None
-    told = comparison_json(QUERY, [refused, answered], corpus_of(fine).workspace)
+    assert (type(refused.error), refused.trace) == (BadRequest, None)
+    assert answered.trace
+    workspace = corpus_of(fine).workspace
+    told = comparison_json(QUERY, [refused, answered], workspace)
     assert list(told["methods"]) == ["topk"]
     assert "step budget 7" in told["refused"]["qrag"]
+    assert comparison_csv(QUERY, [refused], workspace).count("\n") == 1, "it is in no table"
 
 
 def test_every_event_is_heard_and_hearing_may_end_it(arena: Arena) -> None:
@@ -142,29 +134,19 @@ def test_every_event_is_heard_and_hearing_may_end_it(arena: Arena) -> None:
 
 
 def test_looks_are_told_apart_by_their_scores(arena: Arena) -> None:
-    agent, plain, corpus_of = arena
     config = EpisodeConfig(step_budget=3)
-    one, several = (
-        column.trace
-        for column in compare(
-            QUERY, [contestant(m, agent, plain, config) for m in ("topk", "qrag")], corpus_of
-        )
-    )
+    one, several = (column.trace for column in compared(arena, config, "topk", "qrag"))
     assert [taken for _, taken in looks(one)] == [one.chosen]
     assert [taken for _, taken in looks(several)] == [(chunk_id,) for chunk_id in several.chosen]
-    stopped = next(
-        iter(compare(QUERY, [contestant("qrag", agent, plain, config.with_(stop_threshold=1e6))], corpus_of))
-    ).trace
-    assert [taken for _, taken in looks(stopped)] == [()]
+    (stopped,) = compared(arena, config.with_(stop_threshold=1e6), "qrag")
+    assert [taken for _, taken in looks(stopped.trace)] == [()]
 
 
 def test_exports_say_what_was_found(arena: Arena) -> None:
     agent, plain, corpus_of = arena
-    contestants = [
-        contestant(name, agent, plain, EpisodeConfig(step_budget=4)) for name in ("topk", "bm25", "qrag")
-    ]
-    columns = list(compare(QUERY, contestants, corpus_of))
-    workspace = corpus_of(contestants[0]).workspace
+    config = EpisodeConfig(step_budget=4)
+    columns = compared(arena, config, "topk", "bm25", "qrag")
+    workspace = corpus_of(contestant("topk", agent, plain, config)).workspace
     told = json.loads(json.dumps(comparison_json(QUERY, columns, workspace, (1, 3)), allow_nan=False))
     chosen = {name: [row["chunk_id"] for row in entry["ranked"]] for name, entry in told["methods"].items()}
     assert chosen == {column.name: list(column.trace.chosen) for column in columns}
@@ -177,9 +159,8 @@ def test_exports_say_what_was_found(arena: Arena) -> None:
     head, *rows = csv.reader(io.StringIO(comparison_csv(QUERY, columns, workspace, (1, 3))))
     assert tuple(head) == CSV_HEAD
     read = [dict(zip(head, row, strict=True)) for row in rows]
-    assert [(row["method"], int(row["chunk_id"])) for row in read] == [
-        (name, chunk_id) for name, ids in chosen.items() for chunk_id in ids
-    ]
+    pairs = [(name, chunk_id) for name, ids in chosen.items() for chunk_id in ids]
+    assert [(row["method"], int(row["chunk_id"])) for row in read] == pairs
     assert {row["support"] for row in read if int(row["chunk_id"]) in (1, 3)} == {"1"}
     assert {row["text"] for row in read if row["chunk_id"] == "3"} == {"'" + CHUNKS[3]}
     assert {row["found_by"] for row in read} <= {"1", "2", "3"}
@@ -187,29 +168,16 @@ def test_exports_say_what_was_found(arena: Arena) -> None:
 
 def test_what_a_review_took_back_was_found_by_the_others_alone(arena: Arena) -> None:
     agent, plain, corpus_of = arena
-    own = replace(
-        contestant("qrag", agent, plain, EpisodeConfig(step_budget=3, review_threshold=10.0)), name="own"
-    )
+    reviewed = contestant("qrag", agent, plain, EpisodeConfig(step_budget=3, review_threshold=10.0))
+    own = replace(reviewed, name="own")
     contestants = [own, contestant("topk", agent, plain, EpisodeConfig(step_budget=6))]
     columns = list(compare(QUERY, contestants, corpus_of))
-    trace = columns[0].trace
-    assert trace is not None
+    trace, workspace = columns[0].trace, corpus_of(own).workspace
     assert len(trace.taken_back) == 2
-    workspace = corpus_of(own).workspace
     found = {row["chunk_id"]: row["found_by"] for row in comparison_json(QUERY, columns, workspace)["chunks"]}
-    assert (
-        {chunk_id for chunk_id, names in found.items() if "own" in names}
-        == {*trace.picks}
-        == {*trace.evidence}
-    )
+    by_own = {chunk_id for chunk_id, names in found.items() if "own" in names}
+    assert by_own == {*trace.picks} == {*trace.evidence}
     assert len(comparison_json(QUERY, columns[:1], workspace)["chunks"]) == 1
-    rows = list(csv.DictReader(io.StringIO(comparison_csv(QUERY, columns[:1], workspace))))
-    assert {int(row["chunk_id"]): int(row["found_by"]) for row in rows} == {
-        chunk_id: int(chunk_id in trace.picks) for chunk_id in trace.chosen
-    }
-
-
-def test_a_column_that_refused_is_in_no_table(arena: Arena) -> None:
-    _, _, corpus_of = arena
-    workspace = corpus_of(contestant("topk", *arena[:2], EpisodeConfig())).workspace
-    assert comparison_csv(QUERY, [Column("qrag", None, error=BadRequest("no"))], workspace).count("\n") == 1
+    rows = csv.DictReader(io.StringIO(comparison_csv(QUERY, columns[:1], workspace)))
+    expected = {chunk_id: int(chunk_id in trace.picks) for chunk_id in trace.chosen}
+    assert {int(row["chunk_id"]): int(row["found_by"]) for row in rows} == expected

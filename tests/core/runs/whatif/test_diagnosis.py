@@ -12,7 +12,7 @@ from core.corpus.index import Corpus
 from core.corpus.opening import open_corpus
 from core.encode.encoder import DualEncoder
 from core.methods.qrag.agent import Agent
-from core.runs.whatif.cuts import TextSpan, chunks_of
+from core.runs.whatif.cuts import chunks_of
 from core.runs.whatif.diagnosis import Diagnosis, Remedy, diagnose, n_found_by
 from core.runs.whatif.recut import cut_that_helps
 
@@ -29,20 +29,18 @@ def agent(minilm: DualEncoder) -> Agent:
     return Agent(minilm)
 
 
+def cut(encoder: DualEncoder, size: int) -> Corpus:
+    ways = [encoder.spec.chunk_config("sentences", size)]
+    return open_corpus([Document("Island", TEXT, "text")], encoder, ways).corpus
+
+
 @pytest.fixture(scope="module")
 def corpus(minilm: DualEncoder) -> Corpus:
-    config = minilm.spec.chunk_config("sentences", 12)
-    return open_corpus([Document("Island", TEXT, "text")], minilm, [config]).corpus
+    return cut(minilm, 12)
 
 
 def ran(agent: Agent, corpus: Corpus, steps: int) -> Trace:
     return fold(agent.run(QUESTION, corpus, agent.spec.episode_config(step_budget=steps)))
-
-
-def diagnosed(agent: Agent, corpus: Corpus, trace: Trace, gold: list[int]) -> Diagnosis:
-    found = diagnose(agent, corpus, trace, gold)
-    assert found is not None
-    return found
 
 
 def ways(found: Diagnosis) -> dict[str, Remedy]:
@@ -59,11 +57,10 @@ def test_what_lacks_nothing_or_goes_on_is_not_diagnosed(agent: Agent, corpus: Co
 def test_more_steps_find_what_they_promise(agent: Agent, corpus: Corpus) -> None:
     whole = ran(agent, corpus, len(corpus))
     gold = [whole.chosen[0], whole.chosen[3]]
-    found = diagnosed(agent, corpus, ran(agent, corpus, 2), gold)
+    found = diagnose(agent, corpus, ran(agent, corpus, 2), gold)
     assert (found.chunk_id, found.n_found, found.n_support, len(found.ranks)) == (gold[1], 1, 2, 2)
     longer = ways(found)["longer"]
     assert longer.n_found == 2
-    assert isinstance(longer.value, int)
     assert {*gold} <= {*ran(agent, corpus, longer.value).picks}
     assert not {*gold} <= {*ran(agent, corpus, longer.value - 1).picks}
 
@@ -71,7 +68,7 @@ def test_more_steps_find_what_they_promise(agent: Agent, corpus: Corpus) -> None
 def test_a_neighbour_of_a_choice_is_named(agent: Agent, corpus: Corpus) -> None:
     trace = ran(agent, corpus, 1)
     missed = trace.chosen[0] + 1
-    found = diagnosed(agent, corpus, trace, [missed])
+    found = diagnose(agent, corpus, trace, [missed])
     assert found.beside == trace.chosen[0]
     assert Remedy("take", missed, 1) in found.remedies
 
@@ -79,7 +76,7 @@ def test_a_neighbour_of_a_choice_is_named(agent: Agent, corpus: Corpus) -> None:
 def test_what_the_review_took_back_can_be_kept(agent: Agent, corpus: Corpus) -> None:
     trace = ran(agent, corpus, 2)
     reviewed = replace(trace, stopped=Stopped("budget", 2, review=(0.1, 0.5), taken_back=trace.chosen[:1]))
-    found = diagnosed(agent, corpus, reviewed, list(trace.chosen))
+    found = diagnose(agent, corpus, reviewed, list(trace.chosen))
     assert (found.chunk_id, found.taken_back_at, found.n_found) == (trace.chosen[0], 1, 1)
     assert ways(found)["keep"] == Remedy("keep", 0, 2)
 
@@ -87,7 +84,7 @@ def test_what_the_review_took_back_can_be_kept(agent: Agent, corpus: Corpus) -> 
 def test_bm25_is_named_only_where_it_has_the_chunk_in_reach(agent: Agent, corpus: Corpus) -> None:
     trace = ran(agent, corpus, 2)
     lacking = [chunk_id for chunk_id in range(len(corpus)) if chunk_id not in trace.chosen]
-    named = [ways(diagnosed(agent, corpus, trace, [chunk_id])).get("bm25") for chunk_id in lacking]
+    named = [ways(diagnose(agent, corpus, trace, [chunk_id])).get("bm25") for chunk_id in lacking]
     scores = corpus.words.scores(["keeper", "lighthouse", "born", "where"])
     for chunk_id, remedy in zip(lacking, named, strict=True):
         rank = 1 + sum(bool(score > scores[chunk_id]) for score in scores)
@@ -101,33 +98,18 @@ def test_another_agent_is_counted_by_what_it_keeps(agent: Agent, corpus: Corpus)
     assert n_found_by(agent, corpus, trace, own.chosen) == len(own.picks)
 
 
-def passage(words: str) -> TextSpan:
-    start = TEXT.index(words)
-    return 0, start, start + len(words)
-
-
-def cut(minilm: DualEncoder, size: int) -> Corpus:
-    return open_corpus(
-        [Document("Island", TEXT, "text")], minilm, [minilm.spec.chunk_config("sentences", size)]
-    ).corpus
-
-
-def test_a_passage_that_is_cut_in_two_is_found_whole_in_larger_chunks(
-    agent: Agent, minilm: DualEncoder
-) -> None:
-    span = passage("The keeper of the lighthouse is Hedda. Her brother paints boats.")
-    small = cut(minilm, 8)
+def test_a_passage_that_is_cut_in_two_is_found_whole_in_larger_chunks(agent: Agent) -> None:
+    words = "The keeper of the lighthouse is Hedda. Her brother paints boats."
+    span = (0, TEXT.index(words), TEXT.index(words) + len(words))
+    small = cut(agent.encoder, 8)
     gold = chunks_of(small.workspace, [span])
     assert len(gold) > 1
     trace = ran(agent, small, 1)
     found = diagnose(agent, small, trace, gold, [span])
-    assert found is not None
     assert found.split == gold
     helps = cut_that_helps(found, agent, small, trace, gold, [span])
-    assert helps is not None
     assert (helps.way, helps.n_found) == ("cut", len(gold))
-    assert isinstance(helps.value, int)
-    larger = cut(minilm, helps.value)
+    larger = cut(agent.encoder, helps.value)
     assert {*chunks_of(larger.workspace, [span])} <= {*ran(agent, larger, 1).picks}
 
 
@@ -139,7 +121,6 @@ def test_a_passage_in_one_chunk_asks_for_no_other_cut_unless_it_lies_beside_a_ch
         chunk = corpus.workspace[missed]
         span = (0, chunk.start, chunk.end)
         found = diagnose(agent, corpus, trace, [missed], [span])
-        assert found is not None
         assert found.split == ()
         helps = cut_that_helps(found, agent, corpus, trace, [missed], [span])
         assert (helps is not None) == asks, missed

@@ -25,12 +25,9 @@ LOOKS[:, 5:9] = LOOKS[:, 4:5]  # equal ones
 LOOKS[:, 90:] = np.nan  # not searched
 CHOSEN, FORBIDDEN = (40, 7), (3,)
 RANGES = [(0, N, 20), (10.5, 20.25, 300), (3, 96, 31), (88, 97, 4)]
-SPREADS = [
-    ([10, 11, 12, 50, 51, 90], 9, 0, 95),
-    ([1, 2, 3], 60, 0, 100),
-    ([99, 99], 5, 0, 100),
-    ([50], 5, 0, 100),
-]
+
+SPREADS = [([10, 11, 12, 50, 51, 90], 9, 0, 95), ([1, 2, 3], 60, 0, 100), ([50], 5, 0, 100)]
+
 TICKS = [(0, 1, 4), (-0.37, 0.92, 4), (12, 4321, 7), (-1e-4, 3e-4, 3)]
 WORDS = [
     (None, "–"), (0, "0"), (0.04, "0.040"), (-0.5, "−0.50"), (12345, "1.2e+4"), (1e-5, "1.0e-5"), (9999, "9999.00"),
@@ -48,10 +45,13 @@ VALUE = strip_value(
     documents=[{"title": "one", "first_chunk": 0}, {"title": "two", "first_chunk": 50}],
 )
 ROWS = range(1, 22)
+
 RULER = [
     {"lo": 0, "hi": 40, "rho_lo": 0.0, "rho_hi": 9.0},
     {"lo": 40, "hi": N, "rho_lo": 10.0, "rho_hi": 19.0},
 ]
+
+
 INPUT = {
     "run": {
         "value": VALUE,
@@ -68,6 +68,7 @@ INPUT = {
     "fitted": [range_ for range_, _ in FITTED],
     "rows": list(ROWS),
 }
+
 PROGRAM = f"""(async () => {{
   const numbers = {bundled("strip_numbers.js")}, offline = {bundled("offline_numbers.js")};
   const marks = {bundled("strip_marks.js")};
@@ -192,11 +193,8 @@ def test_a_scale_keeps_what_it_must_show_between_bottom_and_top(answers: Any) ->
 def test_words_ranges_and_colours(answers: Any) -> None:
     assert answers["words"] == [words for _, words in WORDS]
     assert answers["fitted"] == [due for _, due in FITTED]
-    assert (len(answers["ramp"]), answers["ramp"][0], answers["ramp"][51]) == (
-        256,
-        "rgb(0,0,0)",
-        "rgb(51,20,0)",
-    )
+    ramp = answers["ramp"]
+    assert (len(ramp), ramp[0], ramp[51]) == (256, "rgb(0,0,0)", "rgb(51,20,0)")
 
 
 def test_a_run_map_of_many_steps_is_no_taller_than_one_of_eight(answers: Any) -> None:

@@ -43,12 +43,8 @@ def encoder(agents: dict[str, Agent]) -> DualEncoder:
 
 def corpus_of(encoder: DualEncoder, *documents: Sequence[str]) -> Corpus:
     empty = ChunkTable(*(np.zeros(0, np.int64) for _ in range(5)), heading_paths=((),))
-    parts = [
-        workspace_of_chunks(list(chunks), np.ones(len(chunks)))
-        if chunks
-        else Workspace((Document("empty", "", "text"),), (empty,))
-        for chunks in documents
-    ]
+    nothing = Workspace((Document("empty", "", "text"),), (empty,))
+    parts = [workspace_of_chunks(chunks, np.ones(len(chunks))) if chunks else nothing for chunks in documents]
     return index_workspace(join_workspaces(parts), encoder).corpus
 
 
@@ -66,10 +62,9 @@ def ask(
     context: int = 4_000,
     **more: object,
 ) -> Trace:
-    chooser = LlmEvidenceSet(
-        connect(server.url, "tiny", patience=Patience(attempts=1)), encoder, context_tokens=context
-    )
-    return fold(chooser.retrieve(QUERY, corpus, EpisodeConfig(step_budget=budget, **more)))  # type: ignore[arg-type]
+    llm = connect(server.url, "tiny", patience=Patience(attempts=1))
+    config = EpisodeConfig(step_budget=budget, **more)
+    return fold(LlmEvidenceSet(llm, encoder, context_tokens=context).retrieve(QUERY, corpus, config))
 
 
 def test_the_reply_becomes_a_run(encoder: DualEncoder, corpus: Corpus) -> None:
@@ -77,12 +72,10 @@ def test_the_reply_becomes_a_run(encoder: DualEncoder, corpus: Corpus) -> None:
         trace = ask(server, encoder, corpus)
     assert trace.started.method == RESRAG_LLM
     assert trace.chosen == (1, 3)
-    seen = trace.scores_at(1)
-    assert seen is not None
-    assert seen.q_values.tolist() == [0, 1, 0, 1, 0]
-    assert (trace.stopped.reason, notice_of(trace)) == ("threshold", "")  # type: ignore[union-attr]
+    assert trace.scores_at(1).q_values.tolist() == [0, 1, 0, 1, 0]
+    assert (trace.stopped.reason, notice_of(trace)) == ("threshold", "")
     events = [trace.started, *trace.steps, trace.stopped]
-    assert [event_from_json(json.loads(json.dumps(event_to_json(event)))) for event in events] == events  # type: ignore[arg-type]
+    assert [event_from_json(json.loads(json.dumps(event_to_json(event)))) for event in events] == events
 
     (request,) = server.requests
     assert request.structure == "json_schema"
@@ -96,19 +89,17 @@ def test_the_reply_becomes_a_run(encoder: DualEncoder, corpus: Corpus) -> None:
     assert "5 chunks over all documents" in request.messages[0]["content"]
 
 
-def test_the_budget_keeps_the_heads_of_the_lists(encoder: DualEncoder, corpus: Corpus) -> None:
+def test_the_budget_keeps_the_heads_of_the_lists_and_an_empty_set_is_a_run(
+    encoder: DualEncoder, corpus: Corpus
+) -> None:
     with serve_llm(lambda _: '{"Document_1": [2, 1], "Document_3": [1, 2]}') as server:
         trace = ask(server, encoder, corpus, budget=3)
+        server.answer('{"Document_1": [], "Document_3": []}')
+        nothing = ask(server, encoder, corpus)
     assert trace.chosen == (1, 3, 0)
     assert action_of(trace.chosen, corpus.borders) == ((2, 1), (), (1,))
-    assert trace.stopped.reason == "budget"  # type: ignore[union-attr]
-
-
-def test_an_empty_set_is_a_run(encoder: DualEncoder, corpus: Corpus) -> None:
-    with serve_llm(lambda _: '{"Document_1": [], "Document_3": []}') as server:
-        trace = ask(server, encoder, corpus)
-    assert trace.chosen == ()
-    assert trace.stopped is not None
+    assert trace.stopped.reason == "budget"
+    assert (nothing.chosen, nothing.stopped.n_steps) == ((), 0)
 
 
 def test_forbidden_chunks_are_not_shown(encoder: DualEncoder, corpus: Corpus) -> None:
@@ -126,7 +117,7 @@ def test_a_cut_is_told_to_the_model_and_in_the_run(encoder: DualEncoder) -> None
     numbers: list[int] = []
 
     def takes_all(request: object) -> str:
-        told = request.messages[-1]["content"]  # type: ignore[attr-defined]
+        told = request.messages[-1]["content"]
         numbers[:] = [int(number) for number in re.findall(r'<chunk number="(\d+)">', told)]
         return json.dumps({"Document_1": numbers[:2]})
 
@@ -139,17 +130,18 @@ def test_a_cut_is_told_to_the_model_and_in_the_run(encoder: DualEncoder) -> None
     assert numbers == sorted(numbers)
     assert 0 < len(numbers) < 60
     assert trace.chosen == (numbers[0] - 1, numbers[1] - 1)
-    assert int((trace.scores_at(1).q_values == UNREAD).sum()) == 60 - len(numbers)  # type: ignore[union-attr]
+    assert int((trace.scores_at(1).q_values == UNREAD).sum()) == 60 - len(numbers)
     assert notice_of(trace).startswith(f"the language model read {len(numbers)} of 60 chunks")
 
 
-def test_a_context_without_room_is_refused(encoder: DualEncoder, corpus: Corpus) -> None:
-    with serve_llm() as server, pytest.raises(BadRequest, match="context of 300 tokens has no room"):
-        ask(server, encoder, corpus, context=300)
-    assert server.requests == []
-
-
-def test_without_a_model_the_question_is_refused(encoder: DualEncoder, corpus: Corpus) -> None:
+def test_what_can_not_be_asked_is_refused(encoder: DualEncoder, corpus: Corpus) -> None:
+    error = Answers(400, json.dumps({"error": {"message": "maximum context length is 512 tokens"}}))
+    with serve_llm(lambda _: error) as server:
+        with pytest.raises(BadRequest, match="context of 300 tokens has no room"):
+            ask(server, encoder, corpus, context=300)
+        assert server.requests == []
+        with pytest.raises(BadRequest, match="maximum context length"):
+            ask(server, encoder, corpus)
     with pytest.raises(BadRequest, match="no language model is connected"):
         fold(LlmEvidenceSet(None, encoder).retrieve(QUERY, corpus, EpisodeConfig(step_budget=2)))
 
@@ -158,15 +150,8 @@ def test_without_a_model_the_question_is_refused(encoder: DualEncoder, corpus: C
     "nonsense",
     [
         "I would take chunk 2.",
-        "[2]",
-        '{"Document_1": [2]}',
         '{"Document_1": [2], "Document_3": [3]}',
-        '{"Document_1": [2, 2], "Document_3": []}',
-        '{"Document_1": [true], "Document_3": []}',
         '{"Document_1": ["2"], "Document_3": []}',
-        '{"Document_1": [2.0], "Document_3": []}',
-        '{"Document_1": 2, "Document_3": []}',
-        '{"Document_1": [2], "Document_3": [], "Document_9": [1]}',
         '{"Document_1": [2], "Document_2": [1], "Document_3": []}',
         "",
     ],
@@ -188,12 +173,6 @@ def test_a_server_without_structures_is_told_the_schema(encoder: DualEncoder, co
         trace = ask(server, encoder, corpus)
     assert trace.chosen == (1, 3)
     assert '"Document_3"' in server.requests[-1].messages[-1]["content"]
-
-
-def test_a_server_that_fails_is_one_sentence(encoder: DualEncoder, corpus: Corpus) -> None:
-    error = Answers(400, json.dumps({"error": {"message": "maximum context length is 512 tokens"}}))
-    with serve_llm(lambda _: error) as server, pytest.raises(BadRequest, match="maximum context length"):
-        ask(server, encoder, corpus)
 
 
 def test_a_document_can_not_leave_its_marks(encoder: DualEncoder) -> None:

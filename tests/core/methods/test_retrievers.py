@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -13,7 +13,7 @@ import pytest
 
 from core.base.config import EpisodeConfig
 from core.base.errors import BadRequest
-from core.base.events import Stopped, Trace, event_from_json, event_to_json, fold
+from core.base.events import Stopped, event_from_json, event_to_json, fold
 from core.base.types import workspace_of_chunks
 from core.corpus.index import ChunkIndex, Corpus
 from core.encode.encoder import DualEncoder
@@ -23,9 +23,8 @@ from core.methods.qrag.agent import Agent
 from core.methods.registry import METHODS, build_retriever, vectors_of
 from core.methods.threshold import Threshold, cut_short
 from core.methods.topk import TopK
-from tests.core.conftest import timeless
+from tests.core.conftest import CorpusOf, timeless
 
-CorpusOf = Callable[[DualEncoder, Sequence[str]], Corpus]
 CHUNKS = [
     "mary went to the kitchen .",
     "john got the milk there .",
@@ -91,21 +90,14 @@ def test_every_method_refuses_what_it_can_not_run(
     empty = Corpus(workspace_of_chunks([], np.zeros(0)), ChunkIndex(np.zeros((0, encoder.dim), np.float32)))
     with pytest.raises(BadRequest, match="no chunks"):
         next(retriever.retrieve(QUERY, empty, EpisodeConfig()))
+    with pytest.raises(BadRequest, match="'dense' does not exist; choose among qrag, hybrid"):
+        build_retriever("dense", encoder, encoder)
 
 
 def test_whose_vectors_a_method_searches() -> None:
-    assert [vectors_of("resrag", agent) for agent in ("multi-hop", "general", "narrative", "mine")] == [
-        "multi-hop",
-        "general",
-        "general",
-        "general",
-    ]
+    own = {agent: vectors_of("resrag", agent) for agent in ("multi-hop", "general", "narrative", "mine")}
+    assert own == {"multi-hop": "multi-hop", "general": "general", "narrative": "general", "mine": "general"}
     assert {vectors_of(name, "multi-hop") for name in METHODS if name != "resrag"} == {"base"}
-
-
-def test_unknown_method(agents: dict[str, Agent]) -> None:
-    with pytest.raises(BadRequest, match="'dense' does not exist; choose among qrag, hybrid"):
-        build_retriever("dense", agents["none"].encoder, agents["none"].encoder)
 
 
 def cosines(encoder: DualEncoder, query: str, chunks: Sequence[str]) -> np.ndarray:
@@ -116,7 +108,7 @@ def cosines(encoder: DualEncoder, query: str, chunks: Sequence[str]) -> np.ndarr
 
 
 def test_topk_sorts_all_chunks_by_inner_product(agents: dict[str, Agent], corpus_of: CorpusOf) -> None:
-    """Equal texts, 2 and 7, stay in document order wherever the list is cut."""
+    """Equal texts, 2 and 7 or all of 300, stay in document order wherever the list is cut."""
     encoder = agents["none"].encoder
     corpus = corpus_of(encoder, CHUNKS)
     state = encoder.encode_states([encoder.state_tokens(QUERY, [])])[0]
@@ -124,25 +116,16 @@ def test_topk_sorts_all_chunks_by_inner_product(agents: dict[str, Agent], corpus
     for k in range(1, 11):
         trace = fold(TopK(encoder).retrieve(QUERY, corpus, EpisodeConfig(step_budget=k)))
         assert list(trace.chosen) == ranked[:k]
-    allowed = fold(
-        TopK(encoder).retrieve(QUERY, corpus, EpisodeConfig(step_budget=4, forbidden=tuple(ranked[:2])))
-    )
-    assert list(allowed.chosen) == ranked[2:6]
+    config = EpisodeConfig(step_budget=4, forbidden=tuple(ranked[:2]))
+    assert list(fold(TopK(encoder).retrieve(QUERY, corpus, config)).chosen) == ranked[2:6]
+    equal = corpus_of(encoder, ["mary went there ."] * 300)
+    trace = fold(TopK(encoder).retrieve("mary", equal, EpisodeConfig(step_budget=5)))
+    assert trace.chosen == (0, 1, 2, 3, 4)
 
 
-def test_topk_breaks_ties_in_document_order(agents: dict[str, Agent], corpus_of: CorpusOf) -> None:
-    encoder = agents["none"].encoder
-    corpus = corpus_of(encoder, ["mary went there ."] * 300)
-    assert fold(TopK(encoder).retrieve("mary", corpus, EpisodeConfig(step_budget=5))).chosen == (
-        0,
-        1,
-        2,
-        3,
-        4,
-    )
-
-
-def test_threshold_keeps_exactly_what_reaches_it(agents: dict[str, Agent], corpus_of: CorpusOf) -> None:
+def test_threshold_keeps_exactly_what_reaches_it(
+    agents: dict[str, Agent], corpus_of: CorpusOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
     encoder = agents["none"].encoder
     corpus, expected = corpus_of(encoder, CHUNKS), cosines(encoder, QUERY, CHUNKS)
     method = Threshold(encoder)
@@ -155,33 +138,17 @@ def test_threshold_keeps_exactly_what_reaches_it(agents: dict[str, Agent], corpu
         trace = fold(method.retrieve(QUERY, corpus, EpisodeConfig(step_budget=1)))
         assert set(trace.chosen) == set(np.flatnonzero(expected >= threshold).tolist())
         assert not cut_short(trace)
-        assert [step.q_value for step in trace.steps] == sorted(
-            (step.q_value for step in trace.steps), reverse=True
-        )
-        np.testing.assert_allclose(
-            [step.q_value for step in trace.steps], expected[list(trace.chosen)], atol=1e-6
-        )
+        worth = [step.q_value for step in trace.steps]
+        assert worth == sorted(worth, reverse=True)
+        np.testing.assert_allclose(worth, expected[list(trace.chosen)], atol=1e-6)
         if trace.stopped.reason == "threshold":
             assert trace.stopped.q_value == pytest.approx(max(expected[expected < threshold]), abs=1e-6)
-
-
-def test_threshold_says_so_where_there_is_no_room_for_all(
-    agents: dict[str, Agent], corpus_of: CorpusOf, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setattr(Threshold, "MAX_CHUNKS", 3)
-    encoder = agents["none"].encoder
-    trace = fold(
-        Threshold(encoder).retrieve(
-            QUERY,
-            corpus_of(encoder, CHUNKS),
-            EpisodeConfig(step_budget=1, stop_threshold=-1.0, forbidden=(4,)),
-        )
-    )
+    config = EpisodeConfig(step_budget=1, stop_threshold=-1.0, forbidden=(4,))
+    trace = fold(Threshold(encoder).retrieve(QUERY, corpus, config))
     assert (len(trace.chosen), trace.stopped.reason) == (3, "budget")
-    assert (
-        cut_short(trace)
-        == "9 chunks reach the threshold of -1.00 and the best 3 are kept; raise the threshold for fewer"
-    )
+    told = "9 chunks reach the threshold of -1.00 and the best 3 are kept; raise the threshold for fewer"
+    assert cut_short(trace) == told
 
 
 def lucene_bm25(
@@ -218,12 +185,18 @@ def test_bm25_is_lucenes_formula(agents: dict[str, Agent], corpus_of: CorpusOf) 
     assert trace.stopped.reason == "exhausted"  # the others share no word with the question
 
 
-def test_bm25_without_a_known_word(agents: dict[str, Agent], corpus_of: CorpusOf) -> None:
+def test_without_a_known_word_bm25_has_nothing_and_hybrid_the_cosine(
+    agents: dict[str, Agent], corpus_of: CorpusOf
+) -> None:
     encoder, method = agents["none"].encoder, Bm25()
     trace = fold(method.retrieve("zebra ?", corpus_of(encoder, CHUNKS), EpisodeConfig()))
     assert (trace.chosen, trace.stopped.reason) == ((), "exhausted")
     with pytest.raises(BadRequest, match="no chunk of the document holds a word"):
         next(method.retrieve("milk", corpus_of(encoder, ["...", "?"]), EpisodeConfig(step_budget=1)))
+    for query, chunks in (("zebra ?", CHUNKS), ("milk", ["...", "?", "!"])):
+        corpus = corpus_of(encoder, chunks)
+        trace = fold(Hybrid(encoder).retrieve(query, corpus, EpisodeConfig(step_budget=2)))
+        np.testing.assert_allclose(trace.steps[0].scores.q_values, cosines(encoder, query, chunks), atol=1e-6)
 
 
 def test_hybrid_adds_words_to_the_cosine(agents: dict[str, Agent], corpus_of: CorpusOf) -> None:
@@ -238,60 +211,3 @@ def test_hybrid_adds_words_to_the_cosine(agents: dict[str, Agent], corpus_of: Co
     np.testing.assert_allclose(trace.steps[0].scores.q_values, expected, atol=1e-6)
     assert list(trace.chosen) == np.argsort(-trace.steps[0].scores.q_values, kind="stable").tolist()
     assert trace.chosen.index(2) < trace.chosen.index(7)
-
-
-@pytest.mark.parametrize(("query", "chunks"), [("zebra ?", CHUNKS), ("milk", ["...", "?", "!"])])
-def test_hybrid_without_a_known_word_is_the_cosine(
-    agents: dict[str, Agent], corpus_of: CorpusOf, query: str, chunks: Sequence[str]
-) -> None:
-    encoder = agents["none"].encoder
-    trace = fold(Hybrid(encoder).retrieve(query, corpus_of(encoder, chunks), EpisodeConfig(step_budget=2)))
-    np.testing.assert_allclose(trace.steps[0].scores.q_values, cosines(encoder, query, chunks), atol=1e-6)
-
-
-def test_hybrid_and_bm25_read_a_corpus_once(agents: dict[str, Agent], corpus_of: CorpusOf) -> None:
-    """Whatever encoder's vectors lie beside the words."""
-
-    class ReadOnce(Corpus):
-        n_reads = 0
-
-        def texts(self) -> list[str]:
-            ReadOnce.n_reads += 1
-            return super().texts()
-
-    encoder = agents["none"].encoder
-    whole = corpus_of(encoder, CHUNKS)
-    for name in ("hybrid", "bm25", "hybrid"):
-        corpus = ReadOnce(whole.workspace, whole.index)
-        list(build_retriever(name, encoder, encoder)[0].retrieve(QUERY, corpus, EpisodeConfig(step_budget=2)))
-    assert ReadOnce.n_reads == 1
-
-
-def test_the_shipped_encoder_finds_what_is_meant(minilm: DualEncoder, corpus_of: CorpusOf) -> None:
-    """all-MiniLM-L6-v2 itself: the right sentence first for each method but BM25, which shares no word with
-    it.
-    """
-    chunks = [
-        "The committee postponed its vote.",
-        "A physician treats illnesses.",
-        "Our train leaves at noon.",
-        "Rain is expected tomorrow.",
-    ]
-    corpus = corpus_of(minilm, chunks)
-
-    def first(method: str) -> Trace:
-        return fold(
-            build_retriever(method, minilm, minilm)[0].retrieve(
-                "what does a doctor do?", corpus, EpisodeConfig(step_budget=1)
-            )
-        )
-
-    assert {
-        method: first(method).chosen for method in ("qrag", "topk", "hybrid", "multistep")
-    } == dict.fromkeys(("qrag", "topk", "hybrid", "multistep"), (1,))
-    assert Threshold(minilm).threshold == minilm.spec.cosine_threshold
-    assert first("threshold").chosen == (1,)
-    assert first("bm25").chosen == ()
-    assert first("topk").steps[0].q_value == pytest.approx(
-        cosines(minilm, "what does a doctor do?", chunks)[1], abs=1e-3
-    )

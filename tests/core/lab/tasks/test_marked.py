@@ -72,18 +72,14 @@ def test_questions_are_their_reader_s_alone(log: ExperimentLog) -> None:
     assert list_questions(log, A) == []
 
 
-def test_questions_of_visitors_go_after_their_time(log: ExperimentLog) -> None:
+def test_questions_of_visitors_go_after_their_time_and_too_many_are_refused(log: ExperimentLog) -> None:
     keep_questions(log, [marked()], A)
     keep_questions(log, [marked()], None)
     assert expire(log, now()) == frozenset()
     assert (len(list_questions(log, A)), len(list_questions(log, None))) == (0, 1)
-
-
-def test_too_many_questions_are_refused_whole(log: ExperimentLog) -> None:
-    keep_questions(log, [marked(f"Question {i}?") for i in range(MAX_QUESTIONS)], None)
     with pytest.raises(LogError, match=f"more than {MAX_QUESTIONS}"):
-        keep_questions(log, [marked("One more?")], None)
-    assert len(list_questions(log, None)) == MAX_QUESTIONS
+        keep_questions(log, [marked(f"Question {i}?") for i in range(MAX_QUESTIONS)], None)
+    assert len(list_questions(log, None)) == 1
 
 
 def test_a_marked_question_is_a_labelled_question(log: ExperimentLog, tmp_path: Path) -> None:
@@ -107,31 +103,26 @@ def test_a_document_that_a_run_searched_is_at_hand_for_its_owner(log: Experiment
     log_run(log, make_record(owner=A))
     quote = "Sentence 3 of the handbook."
     start = DOCUMENT.text.index(quote)
-    question = new_question("Handbook", DOCUMENT.sha256, "Which?").with_mark(
-        Mark(start, start + len(quote), quote, True)
-    )
+    mark = Mark(start, start + len(quote), quote, True)
+    question = new_question("Handbook", DOCUMENT.sha256, "Which?").with_mark(mark)
     for owner in (A, B):
         keep_questions(log, [replace(question, question_id=owner[:32])], owner)
     assert ask_marked(log, A, []).documents == {"Handbook": DOCUMENT}
     missing = ask_marked(log, B, [])
-    assert missing.questions == ()
-    assert missing.left_out == ("'Which?' is about Handbook, which is not here; open it",)
+    told = "'Which?' is about Handbook, which is not here; open it"
+    assert (missing.questions, missing.left_out) == ((), (told,))
 
 
 def test_training_lines_are_own_questions(log: ExperimentLog, tmp_path: Path) -> None:
-    keep_questions(log, [replace(marked(), answer="in the mill")], None)
     chunks = ["It rained. Anna slept", "in the mill. It rained.", "Bela rang the bell."]
-    texts = " ".join(chunks)
-    document = Document("mill.txt", texts, "text")
-    question = new_question("mill.txt", document.sha256, "Where?").with_mark(Mark(11, 34, texts[11:34], True))
+    text = " ".join(chunks)
+    document = Document("mill.txt", text, "text")
+    question = new_question("mill.txt", document.sha256, "Where?").with_mark(Mark(11, 34, text[11:34], True))
     keep_questions(log, [question], A)
-    workspace = replace(
-        workspace_of_chunks(chunks, np.ones(3, int)),
-        documents=(document,),
-    )
-    starts = np.array([texts.index(chunk) for chunk in chunks])
-    ends = starts + [len(chunk) for chunk in chunks]
-    workspace = replace(workspace, tables=(replace(workspace.tables[0], start=starts, end=ends),))
+    workspace = workspace_of_chunks(chunks, np.ones(3, int))
+    starts = np.array([text.index(chunk) for chunk in chunks])
+    table = replace(workspace.tables[0], start=starts, end=starts + [len(chunk) for chunk in chunks])
+    workspace = replace(workspace, documents=(document,), tables=(table,))
     file = tmp_path / "train.jsonl"
     file.write_text(ask_marked(log, A, [document]).training_lines(lambda _: workspace), encoding="utf-8")
     [example] = read_own_questions(file)
@@ -139,26 +130,12 @@ def test_training_lines_are_own_questions(log: ExperimentLog, tmp_path: Path) ->
 
 
 def test_a_file_comes_back(log: ExperimentLog, tmp_path: Path) -> None:
-    keep_questions(
-        log,
-        [
-            replace(marked(), answer="in the mill"),
-            marked("Who rang?", mark_of("Bela rang the bell at noon.")),
-        ],
-        A,
-    )
+    rang = marked("Who rang?", mark_of("Bela rang the bell at noon."))
+    keep_questions(log, [replace(marked(), answer="in the mill"), rang], A)
     file = tmp_path / "mine.jsonl"
     stranger = {"id": "9", "document": "other.txt", "kind": "single", "question": "?", "support": ["letters"]}
-    broken = {
-        "id": "8",
-        "document": "mill.txt",
-        "kind": "single",
-        "question": "Q?",
-        "support": ["no such words"],
-    }
-    file.write_text(
-        ask_marked(log, A, [MILL]).lines() + json.dumps(stranger) + "\n" + json.dumps(broken) + "\n"
-    )
+    broken = stranger | {"id": "8", "document": "mill.txt", "support": ["no such words"]}
+    file.write_text(ask_marked(log, A, [MILL]).lines() + f"{json.dumps(stranger)}\n{json.dumps(broken)}\n")
     for _ in range(2):  # again: nothing is there twice
         n, left_out = take_in_questions(log, file, B, [MILL])
         assert n == 2
@@ -167,9 +144,7 @@ def test_a_file_comes_back(log: ExperimentLog, tmp_path: Path) -> None:
         back = {one.question: one for one in list_questions(log, B)}
         assert len(back) == 2
         assert back["Where did Anna sleep?"].answer == "in the mill"
-        assert back["Who rang?"].support == (
-            replace(mark_of("Bela rang the bell at noon"), quote="Bela rang the bell at noon"),
-        )
+        assert back["Who rang?"].support == (mark_of("Bela rang the bell at noon"),)
     file.write_text("{}\n")
     with pytest.raises(BadRequest, match="has no"):
         take_in_questions(log, file, B, [MILL])

@@ -94,9 +94,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
     ("most", "left"),
     [
         (300, ["chunks/old.npz", "vectors/middle.bin", "chunks/new.npz"]),
-        (299, ["vectors/middle.bin", "chunks/new.npz"]),
         (100, ["chunks/new.npz"]),
-        (0, []),
     ],
 )
 def test_what_was_not_used_for_longest_goes_first_and_the_log_never(

@@ -34,20 +34,8 @@ def test_every_point_is_drawn_inside_the_panel(points: list[tuple[float, float]]
 
 
 def test_larger_is_further_right_and_up() -> None:
-    (x1, y1), (x2, y2), (x3, y3) = circles(
-        svg(
-            [
-                Chart(
-                    "t",
-                    "x",
-                    "y",
-                    (Line("l", (1.0, 10.0, 100.0), (1.0, 100.0, 10_000.0)),),
-                    log_x=True,
-                    log_y=True,
-                )
-            ]
-        )
-    )
+    line = Line("l", (1.0, 10.0, 100.0), (1.0, 100.0, 10_000.0))
+    (x1, y1), (x2, y2), (x3, y3) = circles(svg([Chart("t", "x", "y", (line,), log_x=True, log_y=True)]))
     assert x2 - x1 == pytest.approx(x3 - x2, abs=0.11)
     assert y1 - y2 == pytest.approx(y2 - y3, abs=0.11)
     assert x1 < x2

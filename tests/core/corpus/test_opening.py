@@ -16,7 +16,7 @@ from core.base.errors import BadDocument, Cancelled
 from core.base.home import CACHES, keep_arrays, kept_arrays, trim_caches
 from core.base.types import ChunkTable, Document
 from core.corpus.bm25 import WordIndex
-from core.corpus.opening import OpenProgress, chunk_table, open_corpus, vector_store
+from core.corpus.opening import OpenProgress, chunk_table, open_corpus
 from core.encode.encoder import DualEncoder
 from core.ingest import read_document
 from core.methods.qrag.agent import Agent
@@ -53,67 +53,43 @@ def assert_same_table(a: ChunkTable, b: ChunkTable) -> None:
 def test_opening_again_tokenizes_and_embeds_nothing(encoder: DualEncoder, home: Path) -> None:
     stages: list[OpenProgress] = []
     first = open_corpus([STORY, PAGE], encoder, on_progress=stages.append)
+    workspace = first.corpus.workspace
     assert {progress.stage for progress in stages} == {"chunking", "embedding", "indexing"}
-    assert first.n_embedded == len(set(first.corpus.workspace.texts()))
+    assert first.n_embedded == len(set(workspace.texts()))
+    assert [config.chunker for config in workspace.configs] == ["sentences", "structure"]
     before = files_of(home)
     stages.clear()
     again = open_corpus([STORY, PAGE], encoder, on_progress=stages.append)
     assert again.n_embedded == 0
     assert "chunking" not in {progress.stage for progress in stages}
-    assert all(
-        progress.done == progress.total == progress.n_cached
-        for progress in stages
-        if progress.stage == "embedding"
-    )
+    embedding = [progress for progress in stages if progress.stage == "embedding"]
+    assert all(progress.done == progress.total == progress.n_cached for progress in embedding)
     assert files_of(home) == before
     np.testing.assert_array_equal(again.corpus.index.vectors, first.corpus.index.vectors)
-    for a, b in zip(first.corpus.workspace.tables, again.corpus.workspace.tables, strict=True):
+    for a, b in zip(workspace.tables, again.corpus.workspace.tables, strict=True):
         assert_same_table(a, b)
-
-
-def test_an_edited_document_embeds_only_what_changed(encoder: DualEncoder) -> None:
-    open_corpus([PAGE], encoder)
     edited = Document(PAGE.title, PAGE.text.replace("The old house", "The house"), PAGE.kind)
-    opened = open_corpus([edited, PAGE], encoder)
-    assert opened.n_embedded == 1
-
-
-def test_kinds_are_cut_by_their_chunkers_and_ids_run_on(encoder: DualEncoder) -> None:
-    workspace = open_corpus([STORY, PAGE], encoder).corpus.workspace
-    assert [config.chunker for config in workspace.configs] == ["sentences", "structure"]
-    chunks = list(workspace)
-    assert [chunk.chunk_id for chunk in chunks] == list(range(len(workspace)))
-    assert {chunk.type for chunk in chunks if chunk.document == 1} == {"text", "table", "list"}
-    assert {chunk.heading_path for chunk in chunks if chunk.document == 1} == {("House",)}
-    assert all(
-        workspace.documents[chunk.document].text[chunk.start : chunk.end] == chunk.text for chunk in chunks
-    )
-    assert max(chunk.n_tokens for chunk in chunks) <= encoder.spec.max_chunk_tokens - 2
+    assert open_corpus([edited, PAGE], encoder).n_embedded == 1
 
 
 def test_tables_are_kept_by_content_and_chunking(encoder: DualEncoder, home: Path) -> None:
-    configs = [
-        ChunkConfig(max_tokens=32),
-        ChunkConfig(max_tokens=64),
-        ChunkConfig(chunker="structure", max_tokens=32),
-    ]
-    tables = [chunk_table(STORY, config, encoder) for config in configs]
-    assert len({tuple(table.end.tolist()) for table in tables}) > 1
-    assert len(list((home / "chunks").iterdir())) == 3
+    configs = [ChunkConfig(max_tokens=32), ChunkConfig(max_tokens=64)]
+    first, second = (chunk_table(STORY, config, encoder) for config in configs)
+    assert len(first) != len(second)
     renamed = Document("Another title", STORY.text, STORY.kind)
-    assert_same_table(chunk_table(renamed, configs[0], encoder), tables[0])
-    assert len(list((home / "chunks").iterdir())) == 3
+    assert_same_table(chunk_table(renamed, configs[0], encoder), first)
+    assert len(list((home / "chunks").iterdir())) == 2
 
 
 def test_a_damaged_table_is_cut_again(encoder: DualEncoder, home: Path) -> None:
-    """Every 3rd byte changed in turn, and the file cut, emptied or replaced by something else: the right
+    """Every 7th byte changed in turn, and the file cut, emptied or replaced by something else: the right
     table comes out each time.
     """
     config = ChunkConfig(chunker="structure", max_tokens=32)
     table = chunk_table(PAGE, config, encoder)
     (path,) = (home / "chunks").iterdir()
     content = path.read_bytes()
-    flipped = [content[:i] + bytes([content[i] ^ 0xFF]) + content[i + 1 :] for i in range(0, len(content), 3)]
+    flipped = [content[:i] + bytes([content[i] ^ 0xFF]) + content[i + 1 :] for i in range(0, len(content), 7)]
     for spoilt in (*flipped, content[: len(content) // 2], b"", b"no archive", json.dumps({}).encode()):
         path.write_bytes(spoilt)
         assert_same_table(chunk_table(PAGE, config, encoder), table)
@@ -149,7 +125,7 @@ def test_words_are_counted_at_the_first_opening_alone(encoder: DualEncoder, home
 
 
 def test_damaged_words_are_counted_again(encoder: DualEncoder, home: Path) -> None:
-    """Every 3rd byte changed in turn, the file cut or emptied, and whole files whose arrays don't fit each
+    """Every 7th byte changed in turn, the file cut or emptied, and whole files whose arrays don't fit each
     other or the chunks.
     """
     first = counted(encoder)
@@ -157,7 +133,7 @@ def test_damaged_words_are_counted_again(encoder: DualEncoder, home: Path) -> No
     content, stored = path.read_bytes(), kept_arrays(path)
     corpus = open_corpus([STORY, PAGE], encoder).corpus
     n = len(corpus)
-    for i in range(0, len(content), 3):
+    for i in range(0, len(content), 7):
         path.write_bytes(content[:i] + bytes([content[i] ^ 0xFF]) + content[i + 1 :])
         kept = WordIndex.kept(path, n)
         assert kept is None or kept.scores(["john"]).tobytes() == corpus.words.scores(["john"]).tobytes()
@@ -170,12 +146,9 @@ def test_damaged_words_are_counted_again(encoder: DualEncoder, home: Path) -> No
         {"indices": -1 - rows},
         {"indices": rows.astype(np.int64)},
         {"indices": rows[:-1]},
-        {"indices": rows[:, None], "data": stored["data"][:, None]},
         {"data": stored["data"].astype(object).astype(str)},
         {"indptr": ends[::-1].copy()},
         {"indptr": ends + 1},
-        {"indptr": ends[:-1]},
-        {"indptr": ends[[0, 2, 1, *range(3, len(ends))]]},
         {"words": stored["words"][:-9]},
         {"words": np.full(9, 0xFF, np.uint8)},
     ):
@@ -183,18 +156,6 @@ def test_damaged_words_are_counted_again(encoder: DualEncoder, home: Path) -> No
         assert WordIndex.kept(path, n) is None, changed
     assert counted(encoder) == first
     assert kept_arrays(path).keys() == stored.keys(), "and kept again"
-
-
-def test_damaged_vectors_are_embedded_again(encoder: DualEncoder) -> None:
-    first = open_corpus([STORY], encoder)
-    path = vector_store(encoder).path
-    content = bytearray(path.read_bytes())
-    content[-3] ^= 0x40
-    path.write_bytes(content)
-    again = open_corpus([STORY], encoder)
-    assert again.n_embedded == first.n_embedded
-    np.testing.assert_array_equal(again.corpus.index.vectors, first.corpus.index.vectors)
-    assert open_corpus([STORY], encoder).n_embedded == 0
 
 
 def test_cancel_at_any_stage_leaves_nothing_half_done(encoder: DualEncoder) -> None:
@@ -210,10 +171,9 @@ def test_cancel_at_any_stage_leaves_nothing_half_done(encoder: DualEncoder) -> N
 
 
 def test_no_text_at_all(encoder: DualEncoder) -> None:
-    with pytest.raises(BadDocument, match="no text to search"):
-        open_corpus([Document("Blank", " \n ", "text")], encoder)
-    with pytest.raises(BadDocument, match="no text to search"):
-        open_corpus([], encoder)
+    for documents in ([Document("Blank", " \n ", "text")], []):
+        with pytest.raises(BadDocument, match="no text to search"):
+            open_corpus(documents, encoder)
 
 
 def test_a_home_that_is_no_folder(encoder: DualEncoder, home: Path) -> None:

@@ -39,15 +39,17 @@ FILLER = "x" * 500  # one token, however long: quick to embed, and much text
 TEXTS = [f"john went {i} {FILLER} ." for i in range(960)]
 
 
+Asked = tuple[Opened, list[tuple[Embedded, Trace]]]
+"""An opened text, and its parts as they came, each with a run over it."""
+
+
 @pytest.fixture(scope="module")
 def agent(agents: dict[str, Agent]) -> Agent:
     return agents["relative10"]
 
 
 @pytest.fixture(scope="module")
-def opened(
-    agent: Agent, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Opened, list[tuple[Embedded, Trace]]]]:
+def opened(agent: Agent, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asked]:
     """A text of three parts, asked each time that there was more of it."""
     runs = []
 
@@ -60,7 +62,7 @@ def opened(
         yield index_workspace(_workspace(agent.encoder), agent.encoder, on_part=ask), runs
 
 
-@pytest.mark.parametrize("n", [0, 1, LEAST_STRETCH, 1_000, 3 * LEAST_STRETCH * MOST_STRETCHES + 7])
+@pytest.mark.parametrize("n", [0, 1, 1_000, 3 * LEAST_STRETCH * MOST_STRETCHES + 7])
 def test_every_beginning_of_the_order_lies_evenly(n: int) -> None:
     order = spread(n)
     assert sorted(order.tolist()) == list(range(n))
@@ -69,18 +71,12 @@ def test_every_beginning_of_the_order_lies_evenly(n: int) -> None:
         if n > 100:
             assert counts.min() > 0.8 * n / share / 4, "each quarter has its share"
     assert len(ranges_of(np.isin(np.arange(n), order[: n // 2]), n + 1)) <= MOST_STRETCHES
-
-
-def test_ranges_keep_the_longest() -> None:
     known = np.array([1, 0, 1, 1, 1, 0, 1, 1], dtype=bool)
-    assert ranges_of(known, 3) == ((0, 1), (2, 5), (6, 8))
-    assert ranges_of(known, 2) == ((2, 5), (6, 8))
+    assert ranges_of(known, 2) == ((2, 5), (6, 8)), "the longest stay"
 
 
-def test_embedding_gives_way_to_what_somebody_waits_for(
-    agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("QRAG_HOME", str(tmp_path))
+@pytest.mark.usefixtures("home")
+def test_embedding_gives_way_to_what_somebody_waits_for(agent: Agent) -> None:
     asked, answered, reported = threading.Event(), threading.Event(), []
 
     def ask(_: Embedded) -> None:
@@ -95,7 +91,7 @@ def test_embedding_gives_way_to_what_somebody_waits_for(
         opening = pool.submit(index_workspace, _workspace(agent.encoder), agent.encoder, report, on_part=ask)
         assert asked.wait(60)
         n_before = len(reported)
-        time.sleep(1.5)
+        time.sleep(0.5)
         assert len(reported) == n_before, "nothing was embedded meanwhile"
         answered.set()
         work.close()
@@ -103,7 +99,7 @@ def test_embedding_gives_way_to_what_somebody_waits_for(
     assert any(reported), "it went on"
 
 
-def test_parts_grow_and_are_even(opened: tuple[Opened, list[tuple[Embedded, Trace]]]) -> None:
+def test_parts_grow_and_are_even(opened: Asked) -> None:
     parts = [part for part, _ in opened[1]]
     assert len(parts) >= 2
     assert parts[0].mask.sum() == LEAST_STRETCH, "the first comes at once"
@@ -116,32 +112,24 @@ def test_parts_grow_and_are_even(opened: tuple[Opened, list[tuple[Embedded, Trac
         assert (before.mask <= after.mask).all()
 
 
-def test_a_run_sees_what_is_there_and_nothing_else(
-    agent: Agent, opened: tuple[Opened, list[tuple[Embedded, Trace]]]
-) -> None:
+def test_a_run_sees_what_is_there_and_nothing_else(agent: Agent, opened: Asked) -> None:
     corpus = opened[0].corpus
     for part, trace in opened[1]:
         assert part.mask[list(trace.chosen)].all()
         for step in trace.steps:
-            assert step.scores is not None
             np.testing.assert_array_equal(np.isnan(step.scores.q_values), ~part.mask)
         again = fold(agent.run(QUERY, corpus, trace.started.config))
         assert again.chosen == trace.chosen, "the vectors that come later change nothing"
     whole = fold(agent.run(QUERY, corpus, EpisodeConfig(step_budget=3)))
-    first, known = opened[1][0][1].steps[0].scores, opened[1][0][0].mask
-    assert first is not None
-    assert whole.steps[0].scores is not None
-    np.testing.assert_allclose(
-        first.q_values[known],
-        whole.steps[0].scores.q_values[known],
-        atol=1e-4,
-        err_msg="a chunk is worth the same, whatever else is there",
-    )
+    (part, trace), worth = opened[1][0], whole.steps[0].scores.q_values
+    np.testing.assert_allclose(trace.steps[0].scores.q_values[part.mask], worth[part.mask], atol=1e-4)
+    missing, there = int(np.argmin(part.mask)), trace.chosen[1]
+    lost, found = gold_trails(trace, [missing, there])
+    assert set(lost.standings) == {None}
+    assert found.standings[1].rank == 1
 
 
-def test_the_log_and_json_say_that_it_was_a_part(
-    agent: Agent, opened: tuple[Opened, list[tuple[Embedded, Trace]]], tmp_path: Path
-) -> None:
+def test_the_log_and_json_say_that_it_was_a_part(agent: Agent, opened: Asked, tmp_path: Path) -> None:
     part, trace = opened[1][0]
     values = json.loads(json.dumps(trace_json(trace, timings={}, full=True), allow_nan=False))
     assert values["searched"] == pytest.approx(part.share, abs=1e-6)
@@ -154,16 +142,7 @@ def test_the_log_and_json_say_that_it_was_a_part(
         assert replay_run(logged, log.documents(run_id), agent.encoder).report.holds
 
 
-def test_what_was_not_searched_has_no_rank(opened: tuple[Opened, list[tuple[Embedded, Trace]]]) -> None:
-    part, trace = opened[1][0]
-    missing, there = int(np.argmin(part.mask)), trace.chosen[1]
-    lost, found = gold_trails(trace, [missing, there])
-    assert set(lost.standings) == {None}
-    assert found.standings[1] is not None
-    assert found.standings[1].rank == 1
-
-
-def test_bounds(agent: Agent, opened: tuple[Opened, list[tuple[Embedded, Trace]]]) -> None:
+def test_bounds(agent: Agent, opened: Asked) -> None:
     corpus, part = opened[0].corpus, opened[1][0][0]
     missing = int(np.argmin(part.mask))
     refused = {
@@ -180,10 +159,8 @@ def test_bounds(agent: Agent, opened: tuple[Opened, list[tuple[Embedded, Trace]]
         fold(Bm25().retrieve(QUERY, corpus, EpisodeConfig(searched=part.ranges)))
 
 
-def test_the_likeliest_by_words_are_embedded_first(
-    agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("QRAG_HOME", str(tmp_path))
+@pytest.mark.usefixtures("home")
+def test_the_likeliest_by_words_are_embedded_first(agent: Agent) -> None:
     far = [700 + i for i in range(3)]
     texts = [f"mary took the apple {text}" if i in far else text for i, text in enumerate(TEXTS)]
     workspace = workspace_of_chunks(texts, agent.encoder.tokenizer.count(texts))
@@ -213,10 +190,8 @@ def test_the_likeliest_by_words_are_embedded_first(
     assert everything.ranges == (), "a run over all is bound to nothing"
 
 
-def test_cancel_keeps_the_part_and_the_next_opening_goes_on(
-    agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("QRAG_HOME", str(tmp_path))
+@pytest.mark.usefixtures("home")
+def test_cancel_keeps_the_part_and_the_next_opening_goes_on(agent: Agent) -> None:
     encoder, workspace = agent.encoder, _workspace(agent.encoder)
     parts: list[Embedded] = []
 
@@ -232,25 +207,19 @@ def test_cancel_keeps_the_part_and_the_next_opening_goes_on(
     assert sum(map(len, TEXTS)) > 2 * PART_CHARACTERS
 
 
+@pytest.mark.usefixtures("home")
 def test_trace_within_seconds(
-    tiny_checkpoints: dict[str, Path],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    tiny_checkpoints: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What is there is asked, and its share is told."""
-    monkeypatch.setenv("QRAG_HOME", str(tmp_path / "home"))
-    chunks = tmp_path / "chunks.json"
-    chunks.write_text(json.dumps(TEXTS))
-    command = ["trace", "--chunks", str(chunks), "--query", QUERY, "--json"]
+    (tmp_path / "chunks.json").write_text(json.dumps(TEXTS))
+    command = ["trace", "--chunks", str(tmp_path / "chunks.json"), "--query", QUERY, "--json"]
     command += ["--checkpoint", str(tiny_checkpoints["relative10"]), "--device", "cpu"]
     assert main([*command, "--within", "0"]) == 0
     shown = capsys.readouterr()
-    partly = json.loads(shown.out)
-    assert 0 < partly["searched"] < 1
-    assert (
-        f"searched {100 * partly['searched']:.0f} % of the chunks, among them those that share" in shown.err
-    )
+    share = json.loads(shown.out)["searched"]
+    assert 0 < share < 1
+    assert f"searched {100 * share:.0f} % of the chunks, among them those that share" in shown.err
     assert main([*command[:1], "--episodes", "none.jsonl", "--json", "--within", "1"]) == 2
 
 

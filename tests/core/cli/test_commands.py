@@ -8,7 +8,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 
 from core.cli import main
-from tests.core.cli.conftest import argv, home  # noqa: F401
-from tests.core.ingest.made import encrypted_pdf, make_docx, make_pdf, make_zip, paragraph
+from tests.conftest import ROOT
+from tests.core.cli.conftest import Output, argv
+from tests.core.ingest.made import encrypted_pdf, make_docx, make_zip, paragraph
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGE = """<!doctype html><html><head><title>Ships ☃</title><script>var hidden = 1;</script></head><body><h1>Harbour</h1>
 <p>The ship “Mary” left at 3.14 o'clock. Über den Wellen 𝒳 lag Nebel. The captain said nothing.</p>
 <table><tr><th>day</th><th>rain</th></tr><tr><td>one</td><td>three</td></tr></table><ul><li>rope</li><li>light</li></ul></body></html>"""
@@ -36,6 +36,7 @@ CHUNKS = [
     "mary dropped the milk .",
 ]
 QUERY = "where is the milk ?"
+GOOD_LINE = json.dumps({"id": "good", "query": QUERY, "chunks": CHUNKS})
 
 
 @pytest.fixture
@@ -51,33 +52,11 @@ Command = Callable[..., list[Any]]
 
 
 @pytest.fixture
-def core(capsys: pytest.CaptureFixture[str]) -> Command:
+def core(core: Output) -> Command:
     """`core("trace", ...)`: the JSON values a command prints, one a line. Fails on another exit status than
     0.
     """
-
-    def call(*parts: object, **flags: object) -> list[Any]:
-        status = main(argv(*parts, **flags))
-        out, err = capsys.readouterr()
-        assert status == 0, err
-        return [json.loads(line) for line in out.splitlines()]
-
-    return call
-
-
-@pytest.fixture
-def refused(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """`refused("trace", ...)`: the sentence of a command that exits with 2 and prints nothing else."""
-
-    def call(*parts: object, **flags: object) -> str:
-        status = main(argv(*parts, **flags))
-        out, err = capsys.readouterr()
-        assert (status, out) == (2, ""), (status, out, err)
-        lines = err.splitlines()
-        assert len(lines) == 1, err
-        return lines[0]
-
-    return call
+    return lambda *parts, **flags: [json.loads(line) for line in core(*parts, **flags).splitlines()]
 
 
 def process(*argv: object, **environment: str) -> subprocess.CompletedProcess[bytes]:
@@ -98,41 +77,6 @@ def test_ingest_text_byte_for_byte(core: Command, files: dict[str, Path]) -> Non
     assert [text[chunk["start"] : chunk["end"]] for chunk in chunks] == [chunk["text"] for chunk in chunks]
 
 
-@pytest.mark.parametrize("name", ["page.html", "road.md", "story.txt"])
-@pytest.mark.parametrize(
-    "options",
-    [(), ("--chunker", "structure", "--max-tokens", 16), ("--chunker", "sentences", "--max-tokens", 40)],
-)
-def test_ingest_chunks_are_slices(
-    core: Command,
-    files: dict[str, Path],
-    capsys: pytest.CaptureFixture[str],
-    name: str,
-    options: Sequence[object],
-) -> None:
-    chunks = core("ingest", files[name], "--json", *options)
-    assert main(["ingest", str(files[name]), "--text"]) == 0
-    text = capsys.readouterr().out
-    assert chunks
-    for chunk_id, chunk in enumerate(chunks):
-        assert list(chunk) == [
-            "document",
-            "chunk_id",
-            "type",
-            "heading_path",
-            "text",
-            "start",
-            "end",
-            "n_tokens",
-        ]
-        assert (chunk["document"], chunk["chunk_id"]) == (name, chunk_id)
-        assert chunk["type"] in ("text", "table", "list")
-        assert text[chunk["start"] : chunk["end"]] == chunk["text"]
-        assert 0 < chunk["n_tokens"] <= (options[-1] if options else 254)
-        assert all(isinstance(heading, str) for heading in chunk["heading_path"])
-    assert [chunk["start"] for chunk in chunks] == sorted(chunk["start"] for chunk in chunks)
-
-
 def test_ingest_says_the_json_ld_of_a_page_once(core: Command, tmp_path: Path) -> None:
     block = '<script type="application/ld+json">{"@type": "Recipe", "name": "</scr\\u0069pt>"}</script>'
     pages = [tmp_path / "soup.html", tmp_path / "plain.html"]
@@ -144,122 +88,64 @@ def test_ingest_says_the_json_ld_of_a_page_once(core: Command, tmp_path: Path) -
     assert not any("json_ld" in chunk for chunk in others)
 
 
-def test_ingest_picks_the_chunker_by_kind_and_numbers_on(core: Command, files: dict[str, Path]) -> None:
-    chunks = core("ingest", files["page.html"], files["story.txt"], files["road.md"], "--json")
+def test_chunks_of_all_documents_are_slices_numbered_on(
+    core: Command, files: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ("page.html", "story.txt", "road.md")
+    chunks = core("ingest", *(files[name] for name in names), "--json", "--max-tokens", 40)
     assert [chunk["chunk_id"] for chunk in chunks] == list(range(len(chunks)))
-    kinds = {
-        name: {chunk["type"] for chunk in chunks if chunk["document"] == name}
-        for name in ("page.html", "road.md", "story.txt")
-    }
-    assert kinds == {
-        "page.html": {"text", "table", "list"},
-        "road.md": {"text", "table", "list"},
-        "story.txt": {"text"},
-    }
+    for name, kinds in zip(
+        names, ({"text", "table", "list"}, {"text"}, {"text", "table", "list"}), strict=True
+    ):
+        own = [chunk for chunk in chunks if chunk["document"] == name]
+        assert {chunk["type"] for chunk in own} == kinds
+        assert main(["ingest", str(files[name]), "--text"]) == 0
+        text = capsys.readouterr().out
+        for chunk in own:
+            assert list(chunk) == CHUNK_FIELDS
+            assert text[chunk["start"] : chunk["end"]] == chunk["text"]
+            assert 0 < chunk["n_tokens"] <= 40
+            assert all(isinstance(heading, str) for heading in chunk["heading_path"])
 
 
-def test_ingest_takes_every_kind_of_document(
-    core: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_documents_of_an_archive_are_ingested_and_searched_as_one_list(
+    core: Command, tmp_path: Path, tiny_checkpoints: dict[str, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     letter = make_docx(paragraph("Harbour", "Heading1") + paragraph("The ship left."), "A letter")
-    contents = {
-        "letter.docx": letter,
-        "all.zip": make_zip({"b/letter.docx": letter, "notes.txt": "The sea is wide."}),
-        "p.pdf": make_pdf([["A page."]]),
-    }
-    for name, content in contents.items():
-        (tmp_path / name).write_bytes(content)
-    chunks = core("ingest", *(tmp_path / name for name in contents), "--json")
-    assert [chunk["document"] for chunk in chunks] == [
-        "letter.docx",
-        "all.zip/b/letter.docx",
-        "all.zip/notes.txt",
-        "p.pdf",
-    ]
-    assert [chunk["text"] for chunk in chunks] == ["# Harbour\n\nThe ship left."] * 2 + [
-        "The sea is wide.",
-        "A page.",
+    (tmp_path / "letter.docx").write_bytes(letter)
+    (tmp_path / "all.zip").write_bytes(make_zip({"b/letter.docx": letter, "notes.txt": "The sea is wide."}))
+    chunks = core("ingest", tmp_path / "all.zip", json=True)
+    assert [(chunk["document"], chunk["text"]) for chunk in chunks] == [
+        ("all.zip/b/letter.docx", "# Harbour\n\nThe ship left."),
+        ("all.zip/notes.txt", "The sea is wide."),
     ]
     assert chunks[0]["heading_path"] == ["Harbour"]
     assert main(["ingest", str(tmp_path / "letter.docx"), "--text"]) == 0
     out, err = capsys.readouterr()
     assert out == "# Harbour\n\nThe ship left."
     assert err == "letter.docx: Converted to Markdown from letter.docx, a DOCX.\n"
-
-
-def test_documents_of_an_archive_are_searched_as_one_list(core: Command, tmp_path: Path) -> None:
-    (tmp_path / "all.zip").write_bytes(
-        make_zip(
-            {"a.txt": "The milk is in the kitchen.", "b.docx": make_docx(paragraph("John got the milk."))}
-        )
+    (trace,) = core(
+        "trace", query=QUERY, document=tmp_path / "all.zip", checkpoint=tiny_checkpoints["none"], json=True
     )
-    (trace,) = core("trace", query=QUERY, document=tmp_path / "all.zip", checkpoint="base", json=True)
     check_trace(trace, 2)
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "sentence"),
-    [
-        (
-            "secret.pdf",
-            encrypted_pdf([["text"]], "password"),
-            "secret.pdf is encrypted; save it without a password and open that",
-        ),
-        (
-            "scan.pdf",
-            make_pdf([[]]),
-            (
-                "scan.pdf has one page but no text, as scans have; run text recognition (OCR) on it and open"
-                " the result"
-            ),
-        ),
-        (
-            "cut.docx",
-            make_docx("")[:-30],
-            "cut.docx is damaged: its list of contents can't be read; make or download it again",
-        ),
-    ],
-)
-def test_documents_that_cannot_be_read_are_one_line(
-    refused: Callable[..., str], tmp_path: Path, name: str, content: bytes, sentence: str
-) -> None:
-    (tmp_path / name).write_bytes(content)
-    assert refused("ingest", tmp_path / name, "--json") == sentence
-    assert (
-        refused("trace", "--query", QUERY, "--document", tmp_path / name, "--checkpoint", "base", "--json")
-        == sentence
-    )
-
+CHUNK_FIELDS = ["document", "chunk_id", "type", "heading_path", "text", "start", "end", "n_tokens"]
 
 STEP_FIELDS = [
-    "step",
-    "chunk_id",
-    "q_value",
-    "probability",
-    "state_value",
-    "position",
-    "text",
-    "milliseconds",
+    *("step", "chunk_id", "q_value", "probability", "state_value", "position", "text", "milliseconds"),
+]
+
+
+TRACE_FIELDS = [
+    *("query", "checkpoint", "config", "n_chunks", "searched", "stop_reason", "stop_sentence"),
+    *("steps", "stop", "evidence", "completeness", "answer", "timings"),
 ]
 
 
 def check_trace(trace: dict[str, Any], n_chunks: int, *, full: bool = False) -> None:
     """The contract's fields and what holds between them."""
-    assert list(trace) == [
-        "query",
-        "checkpoint",
-        "config",
-        "n_chunks",
-        "searched",
-        "stop_reason",
-        "stop_sentence",
-        "steps",
-        "stop",
-        "evidence",
-        "completeness",
-        "answer",
-        "timings",
-    ]
+    assert list(trace) == TRACE_FIELDS
     assert trace["n_chunks"] == n_chunks
     assert trace["stop_reason"] in ("budget", "threshold", "exhausted")
     chosen = sorted(step["chunk_id"] for step in trace["steps"])
@@ -280,77 +166,20 @@ def check_trace(trace: dict[str, Any], n_chunks: int, *, full: bool = False) -> 
             assert step["q_values"][step["chunk_id"]] == step["q_value"]
 
 
-@pytest.mark.campaign
-def test_trace_over_chunks_in_a_process_of_its_own(
-    files: dict[str, Path], tiny_checkpoints: dict[str, Path]
+def test_trace_over_documents(
+    core: Command, files: dict[str, Path], home: Path, tiny_checkpoints: dict[str, Path]
 ) -> None:
-    done = process(
-        "trace",
-        "--query",
-        QUERY,
-        "--chunks",
-        files["chunks.json"],
-        "--checkpoint",
-        tiny_checkpoints["relative10"],
-        "--full",
-        "--json",
-    )
-    assert done.returncode == 0
-    assert done.stderr == b""
-    (line,) = done.stdout.splitlines()
-    trace = json.loads(line)
-    check_trace(trace, 5, full=True)
-    assert (trace["query"], trace["checkpoint"], trace["stop_reason"], trace["stop"]) == (
-        QUERY,
-        "relative10",
-        "budget",
-        None,
-    )
-    assert [step["text"] for step in trace["steps"]] == [CHUNKS[step["chunk_id"]] for step in trace["steps"]]
-    assert trace["steps"][0]["positions"] == [0.0, 2.25, 4.5, 6.75, 9.0]
-    assert [step["position"] for step in trace["steps"]] == [
-        step["positions"][step["chunk_id"]] for step in trace["steps"]
-    ]
-
-
-def test_trace_over_documents_uses_the_shipped_checkpoint(
-    core: Command,
-    files: dict[str, Path],
-    home: Path,  # noqa: F811
-) -> None:
-    """The real encoder over three documents: the second call finds its vectors in the cache and gives the
-    same numbers.
-    """
-    n_chunks = len(
-        core("ingest", files["page.html"], files["story.txt"], files["road.md"], json=True, checkpoint="base")
-    )
-    argv = (
-        "trace",
-        "--query",
-        "who left the harbour?",
-        "--checkpoint",
-        "base",
-        "--json",
-        "--step-budget",
-        2,
-        "--document",
-    )
-    first, again = (
-        core(*argv, files["page.html"], files["story.txt"], files["road.md"])[0] for _ in range(2)
-    )
+    """The second call finds its vectors in the cache and gives the same numbers."""
+    documents = (files["page.html"], files["story.txt"], files["road.md"])
+    checkpoint = ("--checkpoint", tiny_checkpoints["none"], "--json")
+    n_chunks = len(core("ingest", *documents, *checkpoint))
+    asked = ("trace", "--query", "who left the harbour?", *checkpoint, "--step-budget", 2, "--document")
+    first, again = (core(*asked, *documents)[0] for _ in range(2))
     check_trace(first, n_chunks)
-    assert "captain" in first["steps"][0]["text"]
     assert [step["position"] for step in first["steps"]] == [None, None]
     assert [step["q_value"] for step in first["steps"]] == [step["q_value"] for step in again["steps"]]
-    assert set(first["timings"]) == {
-        "loading",
-        "reading",
-        "chunking",
-        "embedding",
-        "indexing",
-        "steps",
-        "answer",
-    }
+    stages = {"loading", "reading", "chunking", "embedding", "indexing", "steps", "answer"}
+    assert set(first["timings"]) == stages
     assert list((home / "vectors").iterdir())
 
 
@@ -382,36 +211,26 @@ def test_golden_episodes_through_the_command_line(core: Command, reference: Path
         for e in json.loads((reference / "episodes.json").read_text())
         if (e["checkpoint"], e["max_steps"]) == (name, budget)
     ]
-    assert (
-        core(
-            "import-checkpoint",
-            reference / "checkpoints" / name,
-            tmp_path / name,
-            base=reference / "tiny-bert",
+    source = reference / "checkpoints" / name
+    assert core("import-checkpoint", source, tmp_path / name, base=reference / "tiny-bert") == []
+    file = tmp_path / "episodes.jsonl"
+    file.write_text(
+        "".join(
+            json.dumps({"id": e["id"], "query": e["question"], "chunks": e["chunks"], "support": [0]}) + "\n"
+            for e in golden
         )
-        == []
     )
-    lines = [
-        json.dumps(
-            {"id": episode["id"], "query": episode["question"], "chunks": episode["chunks"], "support": [0]}
-        )
-        for episode in golden
-    ]
-    (tmp_path / "episodes.jsonl").write_text("\n".join(lines) + "\n")
     traces = core(
-        "trace",
-        episodes=tmp_path / "episodes.jsonl",
-        checkpoint=tmp_path / name,
-        step_budget=budget,
-        full=True,
-        json=True,
+        "trace", episodes=file, checkpoint=tmp_path / name, step_budget=budget, full=True, json=True
     )
-    assert len(traces) == 2
     assert [trace.pop("id") for trace in traces] == [episode["id"] for episode in golden]
+    assert len(traces) == 2
     for trace, episode in zip(traces, golden, strict=True):
         check_trace(trace, len(episode["chunks"]), full=True)
         assert [step["chunk_id"] for step in trace["steps"]] == [step["action"] for step in episode["steps"]]
         for step, expected in zip(trace["steps"], episode["steps"], strict=True):
+            assert step["text"] == episode["chunks"][step["chunk_id"]]
+            assert step["position"] == step["positions"][step["chunk_id"]]
             np.testing.assert_allclose(step["q_values"], expected["q_values"], atol=1e-5)
             np.testing.assert_allclose(step["positions"], expected["positions"], atol=1e-5)
 
@@ -419,35 +238,25 @@ def test_golden_episodes_through_the_command_line(core: Command, reference: Path
 @pytest.fixture
 def tiny(tiny_checkpoints: dict[str, Path], files: dict[str, Path]) -> tuple[object, ...]:
     """Question, chunks and checkpoint of most traces here."""
-    return (
-        "--query",
-        QUERY,
-        "--chunks",
-        files["chunks.json"],
-        "--checkpoint",
-        tiny_checkpoints["relative10"],
-        "--json",
-    )
+    checkpoint = ("--checkpoint", tiny_checkpoints["relative10"])
+    return ("--query", QUERY, "--chunks", files["chunks.json"], *checkpoint, "--json")
 
 
 def test_flags_lie_over_the_checkpoints_defaults(core: Command, tiny: tuple[object, ...]) -> None:
     (plain,) = core("trace", *tiny)
-    assert (
-        plain["config"]["step_budget"],
-        plain["config"]["temperature"],
-        plain["config"]["stop_threshold"],
-    ) == (4, 0.0, None)
+    config = plain["config"]
+    assert (config["step_budget"], config["temperature"], config["stop_threshold"]) == (4, 0.0, None)
     (sampled,) = core("trace", *tiny, temperature=0.5, seed=7, top_k_actions=3, step_budget=5)
     check_trace(sampled, 5)
-    assert (
-        sampled["config"]["temperature"],
-        sampled["config"]["seed"],
-        sampled["config"]["top_k_actions"],
-    ) == (0.5, 7, 3)
+    config = sampled["config"]
+    assert (config["temperature"], config["seed"], config["top_k_actions"]) == (0.5, 7, 3)
     assert len(sampled["steps"]) == 5
     assert min(step["probability"] for step in sampled["steps"][:3]) < 1
     (same,) = core("trace", *tiny, temperature=0.5, seed=7, top_k_actions="none", stop_threshold="none")
     assert (same["config"]["top_k_actions"], same["config"]["stop_threshold"]) == (None, None)
+    (planned,) = core("trace", *tiny, beam_width=8, step_budget=3, full=True)
+    check_trace(planned, 5, full=True)
+    assert len(planned["steps"]) == 3
 
 
 def test_threshold_and_what_it_rejected(core: Command, tiny: tuple[object, ...]) -> None:
@@ -455,17 +264,8 @@ def test_threshold_and_what_it_rejected(core: Command, tiny: tuple[object, ...])
     assert (stopped["stop_reason"], stopped["steps"], stopped["evidence"]) == ("threshold", [], [])
     assert stopped["stop_sentence"].startswith("Nothing left is worth 1000.00: best Q is ")
     (free,) = core("trace", *tiny, "--stop-threshold", "none")
-    assert stopped["stop"] == {
-        "chunk_id": free["steps"][0]["chunk_id"],
-        "q_value": free["steps"][0]["q_value"],
-    }
+    assert stopped["stop"].items() <= free["steps"][0].items()
     assert core("trace", *tiny, "--stop-threshold", "-1000")[0]["evidence"] == free["evidence"]
-
-
-def test_a_beam_prints_its_best_path(core: Command, tiny: tuple[object, ...]) -> None:
-    (planned,) = core("trace", *tiny, "--beam-width", 8, "--step-budget", 3, "--full")
-    check_trace(planned, 5, full=True)
-    assert len(planned["steps"]) == 3
 
 
 def test_a_default_budget_shrinks_to_a_short_document(
@@ -488,21 +288,12 @@ def test_episodes_do_not_depend_on_their_batch(
         {"id": i if i % 2 else f"e{i}", "query": f"{QUERY} {i}", "chunks": CHUNKS[: 2 + i % 4]}
         for i in range(40)
     ]
-    options = (
-        "--checkpoint",
-        tiny_checkpoints["absolute"],
-        "--temperature",
-        2,
-        "--seed",
-        5,
-        "--step-budget",
-        2,
-        "--json",
-    )
+    file = tmp_path / "some.jsonl"
+    sampled = {"temperature": 2, "seed": 5, "step_budget": 2, "checkpoint": tiny_checkpoints["absolute"]}
 
-    def run(command: str, episodes: list[dict[str, Any]], *more: object) -> list[Any]:
-        (tmp_path / "some.jsonl").write_text("\n".join(map(json.dumps, episodes)))
-        return core(command, "--episodes", tmp_path / "some.jsonl", *options, *more)
+    def run(command: str, episodes: list[dict[str, Any]], **more: object) -> list[Any]:
+        file.write_text("\n".join(map(json.dumps, episodes)))
+        return core(command, episodes=file, json=True, **sampled, **more)
 
     together = run("trace", lines)
     assert [trace["id"] for trace in together] == [line["id"] for line in lines]
@@ -510,7 +301,7 @@ def test_episodes_do_not_depend_on_their_batch(
     assert len({tuple(ids) for ids in chosen.values()}) > 1
     for line in lines[::13]:
         assert [step["chunk_id"] for step in run("trace", [line])[0]["steps"]] == chosen[line["id"]]
-        compared = run("compare", [line], "--methods", "qrag")[0]
+        compared = run("compare", [line], methods="qrag")[0]
         assert compared["id"] == line["id"]
         assert [entry["chunk_id"] for entry in compared["methods"]["qrag"]["ranked"]] == chosen[line["id"]]
 
@@ -541,8 +332,11 @@ def test_runs_are_logged_listed_exported_replayed_and_deleted(
     log, checkpoint = ("--log", tmp_path / "runs.duckdb"), ("--checkpoint", tiny_checkpoints["relative10"])
     (trace,) = core("trace", *tiny, *log, "--temperature", 0.7, "--seed", 3)
     core("compare", *tiny, *log, "--methods", "topk,bm25,qrag", "--k", 2)
+    (tmp_path / "e.jsonl").write_text(GOOD_LINE)
+    sampled = ("--temperature", 3, "--seed", 1, "--json")
+    core("trace", "--episodes", tmp_path / "e.jsonl", *checkpoint, *log, *sampled)
     (listed,) = core("runs", "list", *log, "--json")
-    assert listed["total"] == 4
+    assert listed["total"] == 5
     assert {run["method"] for run in listed["runs"]} == {"qrag", "topk", "bm25"}
     run_id = listed["runs"][-1]["run_id"]
     (shown,) = core("runs", "show", run_id, *log, "--json")
@@ -556,52 +350,23 @@ def test_runs_are_logged_listed_exported_replayed_and_deleted(
         assert replay["holds"], replay["summary"]
     core("runs", "export", run_id, "--format", "json", "--to", tmp_path / "run.jsonl", *log, "--json")
     assert core("runs", "delete", run_id, *log, "--json") == [{"deleted": run_id}]
-    assert core("runs", "list", *log, "--json")[0]["total"] == 3
+    assert core("runs", "list", *log, "--json")[0]["total"] == 4
     assert core("runs", "import", tmp_path / "run.jsonl", *log, "--json") == [{"imported": 1}]
     (replay,) = core("runs", "replay", run_id, *log, *checkpoint)
     assert replay["holds"]
 
 
-def test_a_sampled_episode_of_a_batch_replays(
-    core: Command, tiny_checkpoints: dict[str, Path], tmp_path: Path
-) -> None:
-    (tmp_path / "e.jsonl").write_text(
-        "\n".join(json.dumps({"id": f"e{i}", "query": QUERY, "chunks": CHUNKS}) for i in range(3))
-    )
-    options = (
-        "--checkpoint",
-        tiny_checkpoints["none"],
-        "--temperature",
-        3,
-        "--seed",
-        1,
-        "--log",
-        tmp_path / "runs.duckdb",
-        "--json",
-    )
-    core("trace", "--episodes", tmp_path / "e.jsonl", *options)
-    for run in core("runs", "list", "--log", tmp_path / "runs.duckdb", "--json")[0]["runs"]:
-        (replay,) = core(
-            "runs", "replay", run["run_id"], log=tmp_path / "runs.duckdb", checkpoint=tiny_checkpoints["none"]
-        )
-        assert replay["holds"], replay["summary"]
-
-
 def test_a_run_logged_with_a_seed_above_those_of_episodes_replays(
-    core: Command, tiny: tuple[object, ...], tiny_checkpoints: dict[str, Path], tmp_path: Path
+    core: Command, tiny: tuple[object, ...], tiny_checkpoints: dict[str, Path], home: Path
 ) -> None:
-    """Seeds of episodes went up to 2^32 once; a run is made again from the seed that stands in its config."""
-    log = ("--log", tmp_path / "runs.duckdb")
-    (trace,) = core("trace", *tiny, *log, "--temperature", 3, "--seed", 2**32 - 1)
-    (run,) = core("runs", "list", *log, "--json")[0]["runs"]
-    (replay,) = core("runs", "replay", run["run_id"], *log, "--checkpoint", tiny_checkpoints["relative10"])
-    assert (trace["config"]["seed"], replay["holds"]) == (2**32 - 1, True)
-
-
-def test_log_without_a_name_is_the_default_log(core: Command, tiny: tuple[object, ...], home: Path) -> None:  # noqa: F811
-    core("trace", *tiny, "--log")
+    """Seeds of episodes went up to 2^32 once; a run is made again from the seed that stands in its config. A
+    log without a name is the default log.
+    """
+    (trace,) = core("trace", *tiny, "--log", "--temperature", 3, "--seed", 2**32 - 1)
     assert (home / "log.duckdb").exists()
-    assert core("runs", "list", "--json")[0]["total"] == 1
+    (run,) = core("runs", "list", "--json")[0]["runs"]
+    (replay,) = core("runs", "replay", run["run_id"], checkpoint=tiny_checkpoints["relative10"])
+    assert (trace["config"]["seed"], replay["holds"]) == (2**32 - 1, True)
 
 
 @pytest.mark.parametrize(
@@ -609,12 +374,10 @@ def test_log_without_a_name_is_the_default_log(core: Command, tiny: tuple[object
     [
         ((), "required: COMMAND"),
         (("fly",), "invalid choice: 'fly'"),
-        (("trace",), "--json"),
         (("trace", "--json"), "--document --chunks --episodes"),
         (("trace", "--json", "--frobnicate", "--chunks", "x.json"), "--frobnicate"),
         (("trace", "--json", "--chunks", "x.json", "--episodes", "y.jsonl"), "not allowed with"),
         (("trace", "--json", "--chunks", "x.json", "--query", "q", "--temperature", "warm"), "'warm'"),
-        (("trace", "--json", "--chunks", "x.json", "--query", "q", "--stop-threshold", "never"), "'never'"),
         (("trace", "--json", "--chunks", "x.json", "--query", "q", "--device", "warp"), "device 'warp'"),
         (
             ("trace", "--json", "--chunks", "x.json", "--query", "q", "--checkpoint", "nowhere"),
@@ -624,17 +387,13 @@ def test_log_without_a_name_is_the_default_log(core: Command, tiny: tuple[object
             ("compare", "--json", "--chunks", "x.json", "--query", "q", "--methods", "qrag,telepathy"),
             "'telepathy' does not exist",
         ),
-        (("compare", "--json", "--chunks", "x.json", "--query", "q", "--methods", ""), "'' does not exist"),
-        (("ingest", "x.txt"), "--json"),
         (("ingest", "x.txt", "--json", "--chunker", "knife"), "'knife'"),
         (("ingest", "/nowhere/x.txt", "--json"), "x.txt can't be read"),
-        (("ingest", "/", "--json"), "can't be read"),
         (("import-checkpoint", "/nowhere", "/tmp/never"), "/nowhere"),
         (("runs", "list", "--log", "/nowhere/log.duckdb"), "/nowhere/log.duckdb"),
-        (("runs", "replay", "no-such-run", "--log", "/nowhere/log.duckdb"), "/nowhere/log.duckdb"),
     ],
 )
-def test_unusable_arguments(refused: Callable[..., str], argv: tuple[str, ...], words: str) -> None:
+def test_unusable_arguments(refused: Output, argv: tuple[str, ...], words: str) -> None:
     assert words in refused(*argv)
 
 
@@ -650,103 +409,70 @@ def test_status_and_streams_of_a_process(tmp_path: Path) -> None:
     ("flags", "words"),
     [
         (("--step-budget", 6), "step budget 6 is above 5, the number of chunks"),
-        (("--step-budget", 0), "step budget 0"),
         (("--step-budget", "ten"), "'ten'"),
         (("--temperature", "nan"), "temperature nan"),
-        (("--temperature", "-1"), "temperature -1.0"),
-        (("--temperature", "inf"), "temperature inf"),
-        (("--stop-threshold", "nan"), "stop threshold nan"),
-        (("--stop-threshold", "inf"), "stop threshold inf"),
-        (("--seed", "-1"), "seed -1"),
         (("--within", "-1"), "within -1"),
-        (("--within", "nan"), "within nan"),
-        (("--beam-width", 0), "beam width 0"),
-        (("--beam-width", 99), "beam width 99"),
         (("--beam-width", 2, "--temperature", 1), "a beam above 1"),
-        (("--top-k-actions", 0), "top-k actions 0"),
         (("--query", ""), "question is empty"),
         (("--query", "where? " * 15_000), "104,999 characters, more than 10,000"),
         (("--query", "where \udcff"), "half a character"),
-        (("--episodes", "e.jsonl"), "not allowed with"),
     ],
 )
 def test_unusable_values(
-    refused: Callable[..., str], tiny: tuple[object, ...], flags: tuple[object, ...], words: str
+    refused: Output, tiny: tuple[object, ...], flags: tuple[object, ...], words: str
 ) -> None:
     assert words in refused("trace", *tiny, *flags)
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
+def test_unusable_chunk_files(refused: Output, tiny: tuple[object, ...], tmp_path: Path) -> None:
+    for content, words in (
         (b"", "no valid JSON"),
-        (b"[", "no valid JSON"),
         (b"[]", "JSON list of non-empty strings"),
-        (b"{}", "JSON list of non-empty strings"),
         (b'["a", 1]', "JSON list of non-empty strings"),
         (b'["a", "  "]', "JSON list of non-empty strings"),
-        (b"[NaN]", "JSON list of non-empty strings"),
         (b"[" * 100_000, "no valid JSON"),
         (b'["\\ud800"]', "no valid JSON"),
         (b'["\xff"]', "no UTF-8 text"),
-    ],
-)
-def test_unusable_chunk_files(
-    refused: Callable[..., str], tiny: tuple[object, ...], tmp_path: Path, content: bytes, words: str
-) -> None:
-    (tmp_path / "chunks.json").write_bytes(content)
-    sentence = refused("trace", *tiny)
-    assert "chunks.json" in sentence
-    assert words in sentence
-
-
-GOOD_LINE = json.dumps({"id": "good", "query": QUERY, "chunks": CHUNKS})
+    ):
+        (tmp_path / "chunks.json").write_bytes(content)
+        sentence = refused("trace", *tiny)
+        assert "chunks.json" in sentence
+        assert words in sentence
 
 
 @pytest.mark.parametrize(
-    ("bad_line", "words"),
+    ("lines", "words"),
     [
-        ("{", "line 2 of e.jsonl is no valid JSON"),
-        ("[]", 'line 2 of e.jsonl needs "id", "query" and "chunks"'),
-        ('{"id": "x", "query": "q"}', '"chunks" in line 2 of e.jsonl'),
-        ('{"id": "x", "query": 7, "chunks": ["a"]}', "line 2 of e.jsonl needs"),
-        ('{"id": null, "query": "q", "chunks": ["a"]}', "line 2 of e.jsonl needs"),
-        ('{"id": "x", "query": "q", "chunks": []}', '"chunks" in line 2 of e.jsonl'),
-        ('{"id": "x", "query": " ", "chunks": ["a"]}', "question is empty"),
+        (f"{GOOD_LINE}\n{{", "line 2 of e.jsonl is no valid JSON"),
+        (f'{GOOD_LINE}\n{{"id": "x", "query": "q"}}', '"chunks" in line 2 of e.jsonl'),
+        (f'{GOOD_LINE}\n{{"id": "x", "query": 7, "chunks": ["a"]}}', "line 2 of e.jsonl needs"),
+        (f'{GOOD_LINE}\n{{"id": "x", "query": " ", "chunks": ["a"]}}', "question is empty"),
+        ("\n\n", "holds no episode"),
     ],
 )
 def test_unusable_episodes_are_told_before_anything_runs(
-    refused: Callable[..., str], tiny_checkpoints: dict[str, Path], tmp_path: Path, bad_line: str, words: str
+    refused: Output, tiny_checkpoints: dict[str, Path], tmp_path: Path, lines: str, words: str
 ) -> None:
-    (tmp_path / "e.jsonl").write_text(f"{GOOD_LINE}\n{bad_line}\n")
-    assert words in refused(
-        "trace", episodes=tmp_path / "e.jsonl", checkpoint=tiny_checkpoints["none"], json=True
-    )
-
-
-def test_a_file_without_episodes(
-    refused: Callable[..., str], tiny_checkpoints: dict[str, Path], tmp_path: Path
-) -> None:
-    (tmp_path / "e.jsonl").write_text("\n\n")
-    assert "holds no episode" in refused(
-        "trace", episodes=tmp_path / "e.jsonl", checkpoint=tiny_checkpoints["none"], json=True
-    )
+    file = tmp_path / "e.jsonl"
+    file.write_text(lines)
+    assert words in refused("trace", episodes=file, checkpoint=tiny_checkpoints["none"], json=True)
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
-    [(b"", "is empty"), (b"\x00\x01\x02\xff" * 300, "notes.txt"), (b" \n\t", "has no text")],
+    ("name", "content", "words"),
+    [
+        ("notes.txt", b"", "is empty"),
+        ("notes.txt", b"\x00\x01\x02\xff" * 300, "notes.txt"),
+        ("secret.pdf", encrypted_pdf([["text"]], "password"), "secret.pdf is encrypted; save it without"),
+    ],
 )
-def test_unusable_documents(refused: Callable[..., str], tmp_path: Path, content: bytes, words: str) -> None:
-    (tmp_path / "notes.txt").write_bytes(content)
-    for words_of_command in (
-        ("ingest", tmp_path / "notes.txt", "--json"),
-        ("trace", "--query", "q", "--document", tmp_path / "notes.txt", "--checkpoint", "base", "--json"),
-    ):
-        assert words in refused(*words_of_command)
+def test_unusable_documents(refused: Output, tmp_path: Path, name: str, content: bytes, words: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    assert words in refused("ingest", tmp_path / name, json=True)
+    assert words in refused("trace", query="q", document=tmp_path / name, checkpoint="base", json=True)
 
 
-def test_ingest_bounds(refused: Callable[..., str], files: dict[str, Path]) -> None:
+def test_ingest_bounds(refused: Output, files: dict[str, Path]) -> None:
     assert "max tokens 3 is below 8" in refused("ingest", files["story.txt"], "--json", "--max-tokens", 3)
     assert "max tokens 9999 is above 254" in refused(
         "ingest", files["story.txt"], json=True, max_tokens=9999, checkpoint="base"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.base.config import EpisodeConfig
-from core.base.events import RunStarted, StepScores, StepTaken, Stopped, Trace, fold
-from core.corpus.index import Corpus
-from core.encode.encoder import DualEncoder
+from core.base.events import RunStarted, StepScores, StepTaken, Trace, fold
 from core.methods.qrag.agent import Agent
 from core.views.trail import Standing, Trail, gold_trails
+from tests.core.conftest import CorpusOf
 
 CHUNKS = [
     f"{name} went to the {place} ."
@@ -33,9 +32,7 @@ def trail(*ranks: int | None, found_at: int | None = None) -> Trail:
         ((5, 2, 9), 2),
         ((5, 2, 2, 9), 3),
         ((9, 5, 2), None),
-        ((1,), None),
         ((None, None), None),
-        ((), None),
         ((1, 4, None), 1),
     ],
 )
@@ -43,12 +40,9 @@ def test_the_choice_after_the_best_place_is_the_one_that_lost_it(
     ranks: tuple[int | None, ...], lost_at: int | None
 ) -> None:
     loss = trail(*ranks).loss
+    assert trail(*ranks, found_at=len(ranks)).loss is None, "what was found is not lost"
     assert (loss.step if loss else None) == lost_at
     assert loss is None or (loss.before.rank, loss.after.rank) == ranks[loss.step - 1 : loss.step + 1]
-
-
-def test_what_was_found_is_not_lost() -> None:
-    assert trail(3, 1, None, None, found_at=2).loss is None
 
 
 @given(
@@ -82,32 +76,19 @@ def test_ranks_are_those_of_a_stable_sort_of_what_is_left(
         )
 
 
-def test_the_look_after_which_the_agent_stopped_counts(
-    agents: dict[str, Agent], corpus_of: Callable[[DualEncoder, Sequence[str]], Corpus]
-) -> None:
+def test_the_look_after_which_the_agent_stopped_counts(agents: dict[str, Agent], corpus_of: CorpusOf) -> None:
     agent = agents["relative10"]
-    corpus = corpus_of(agent.encoder, CHUNKS)
-    worth = [
-        step.q_value
-        for step in fold(agent.run("where is john ?", corpus, EpisodeConfig(step_budget=4))).steps
-    ]
-    threshold = min(worth) + 1e-6
-    stopped = fold(
-        agent.run("where is john ?", corpus, EpisodeConfig(step_budget=4, stop_threshold=threshold))
-    )
-    assert stopped.stopped is not None
+    corpus, config = corpus_of(agent.encoder, CHUNKS), EpisodeConfig(step_budget=4)
+    whole = fold(agent.run("where is john ?", corpus, config))
+    threshold = min(step.q_value for step in whole.steps) + 1e-6
+    stopped = fold(agent.run("where is john ?", corpus, config.with_(stop_threshold=threshold)))
     assert stopped.stopped.reason == "threshold"
-    rejected, n_steps = stopped.stopped.chunk_id, len(stopped.steps)
-    assert rejected is not None
-    (found,) = gold_trails(stopped, [rejected])
-    assert len(found.standings) == n_steps + 1
+    (found,) = gold_trails(stopped, [stopped.stopped.chunk_id])
+    assert len(found.standings) == len(stopped.steps) + 1
     assert found.standings[-1] == Standing(1, stopped.stopped.q_value)
     assert found.loss is None
-
-
-def test_looks_that_were_not_kept_have_no_ranks() -> None:
-    step = StepTaken(1, 2, 0.5, 1.0, 0.5, None, "", 0.0)
-    trace = Trace(
-        RunStarted("where ?", "qrag", "", 3, EpisodeConfig(step_budget=1)), (step,), Stopped("budget", 1)
+    bare = replace(whole, steps=tuple(replace(step, scores=None) for step in whole.steps))
+    first = whole.chosen[0]
+    assert gold_trails(bare, [first])[0].standings[:4] == (None,) * 4, (
+        "looks that were not kept have no ranks"
     )
-    assert gold_trails(trace, [0, 2]) == (Trail(0, (None,), None), Trail(2, (None,), 1))

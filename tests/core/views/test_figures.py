@@ -50,55 +50,34 @@ def trace_of(*q_values: float, threshold: float | None = 0.3, content: float | N
 def test_best_q_has_a_point_a_step_and_the_rejected_one() -> None:
     figure = go.Figure(best_q_figure(trace_of(0.9, 0.5)))
     (line,) = figure.data
-    assert list(line.x) == ["step 1", "step 2", "stop"]
-    assert list(line.y) == [0.9, 0.5, 0.25]
+    assert (list(line.x), list(line.y)) == (["step 1", "step 2", "stop"], [0.9, 0.5, 0.25])
     (threshold,) = figure.layout.shapes
     assert threshold.y0 == threshold.y1 == 0.3
     assert "0.30" in figure.layout.annotations[0].text
-
-
-def test_best_q_without_threshold_or_steps() -> None:
-    figure = go.Figure(best_q_figure(trace_of(threshold=None)))
-    assert not figure.layout.shapes
-    assert list(figure.data[0].x) == ["stop"]
+    bare = go.Figure(best_q_figure(trace_of(threshold=None)))
+    assert (list(bare.data[0].x), bare.layout.shapes) == (["stop"], ())
 
 
 def test_the_distribution_counts_every_chunk() -> None:
-    values = np.random.default_rng(0).normal(size=1000).astype(np.float32)
-    figure = go.Figure(distribution_figure(values, 0.4))
+    figure = go.Figure(
+        distribution_figure(np.random.default_rng(0).normal(size=1000).astype(np.float32), 0.4)
+    )
     assert sum(figure.data[0].y) == 1000
-    assert figure.layout.shapes[0].x0 == 0.4
-    assert figure.layout.yaxis.type == "log"
-    assert not go.Figure(distribution_figure(values, None)).layout.shapes
-
-
-@pytest.mark.parametrize("values", [np.zeros(5, np.float32), np.array([0.5], np.float32)])
-def test_the_distribution_of_equal_values(values: np.ndarray) -> None:
-    assert sum(go.Figure(distribution_figure(values, None)).data[0].y) == len(values)
+    assert (figure.layout.shapes[0].x0, figure.layout.yaxis.type) == (0.4, "log")
+    equal = go.Figure(distribution_figure(np.zeros(5, np.float32), None))
+    assert (sum(equal.data[0].y), equal.layout.shapes) == (5, ())
 
 
 def test_parts_add_up_to_q() -> None:
-    content, position = go.Figure(parts_figure(trace_of(0.9, 0.5, content=0.6))).data
+    trace = trace_of(0.9, 0.5, content=0.6)
+    content, position = go.Figure(parts_figure(trace)).data
     assert (content.name, position.name) == ("content", "position")
     np.testing.assert_allclose(np.add(content.y, position.y), [0.9, 0.5])
-
-
-def test_words_are_a_part_of_q() -> None:
-    steps = tuple(
-        replace(step, position=None, words_q=0.25) for step in trace_of(0.9, 0.5, content=0.6).steps
-    )
-    content, words = go.Figure(parts_figure(replace(trace_of(0.9), steps=steps))).data
-    assert (content.name, words.name, list(words.y)) == ("content", "words", [0.25, 0.25])
-
-
-def test_a_run_of_one_part_has_no_parts() -> None:
+    steps = tuple(replace(step, position=None, words_q=0.25) for step in trace.steps)
+    _, words = go.Figure(parts_figure(replace(trace, steps=steps))).data
+    assert (words.name, list(words.y)) == ("words", [0.25, 0.25])
     with pytest.raises(ValueError, match="Q of no step has more than one part"):
         parts_figure(trace_of(0.9))
-
-
-def test_step_colours_repeat() -> None:
-    assert step_colour(1) == step_colour(len(STEP_COLOURS) + 1) == STEP_COLOURS[0]
-    assert len(set(STEP_COLOURS)) == len(STEP_COLOURS)
 
 
 def test_a_chart_of_a_study() -> None:
@@ -107,18 +86,16 @@ def test_a_chart_of_a_study() -> None:
         Line("ideal", (1.0, 10.0), (0.0, 1.0), dashed=True),
         Line("oracle", (2.0,), (0.9,), points_only=True),
     )
-    figure = chart_figure(Chart("Title", "tokens", "F1", lines, log_x=True))
+    chart = Chart("Title", "tokens", "F1", lines, log_x=True)
+    figure = chart_figure(chart)
     assert [(line.name, line.mode, list(line.x), list(line.y)) for line in figure.data] == [
         ("measured", "lines+markers", [1, 10], [0.5, None]),
         ("ideal", "lines", [1, 10], [0, 1]),
         ("oracle", "markers", [2], [0.9]),
     ]
-    assert (figure.layout.xaxis.type, figure.layout.yaxis.type, figure.layout.xaxis.title.text) == (
-        "log",
-        "linear",
-        "tokens",
-    )
-    assert figure.layout.showlegend
+    x, y = figure.layout.xaxis, figure.layout.yaxis
+    assert (x.type, y.type, x.title.text, figure.layout.showlegend) == ("log", "linear", "tokens", True)
+    assert card_figure(chart).layout.title.text is None, "a card has it"
 
 
 def test_a_line_has_its_colour_and_a_target_that_of_its_line() -> None:
@@ -134,18 +111,14 @@ def test_a_line_has_its_colour_and_a_target_that_of_its_line() -> None:
 
 def updates(*success: float, **more: Any) -> list[dict[str, Any]]:
     """Events of a training with these shares of success."""
-    return [
-        {"event": "started"},
-        *(
-            {"event": "update", "update": i, "success": value, **more}
-            for i, value in enumerate(success, start=1)
-        ),
-    ]
+    told = [{"event": "update", "update": i, "success": value} for i, value in enumerate(success, start=1)]
+    return [{"event": "started"}, *(event | more for event in told)]
 
 
 def test_a_curve_has_a_point_an_update_and_later_one_a_block() -> None:
-    (line,) = update_figure(updates(0.25, 0.75), "success", "share").data
-    assert (list(line.x), list(line.y)) == ([1, 2], [0.25, 0.75])
+    figure = update_figure(updates(0.25, 0.75), "success", "loss", log=True)
+    assert (list(figure.data[0].x), list(figure.data[0].y)) == ([1, 2], [0.25, 0.75])
+    assert figure.layout.yaxis.type == "log"
     many = updates(*np.linspace(0, 1, 10 * CURVE_POINTS + 3))
     (line,) = update_figure(many, "success", "share").data
     size = block_of(len(many) - 1)
@@ -154,21 +127,14 @@ def test_a_curve_has_a_point_an_update_and_later_one_a_block() -> None:
     assert line.y[0] == pytest.approx(np.mean([event["success"] for event in many[1 : size + 1]]))
 
 
-def test_a_curve_of_losses_is_logarithmic() -> None:
-    assert update_figure(updates(0.5), "success", "loss", log=True).layout.yaxis.type == "log"
-
-
-@pytest.mark.parametrize(
-    "draw",
-    [
+def test_a_training_that_has_told_nothing_has_no_figure() -> None:
+    for draw in (
         lambda: update_figure([], "success", "share"),
         lambda: step_figure(updates(), "q", "Q"),
         lambda: validation_figure([]),
-    ],
-)
-def test_a_training_that_has_told_nothing_has_no_figure(draw: Any) -> None:
-    with pytest.raises(ValueError, match="yet"):
-        draw()
+    ):
+        with pytest.raises(ValueError, match="yet"):
+            draw()
 
 
 def test_steps_have_their_colours_and_v_is_dashed() -> None:
@@ -178,29 +144,22 @@ def test_steps_have_their_colours_and_v_is_dashed() -> None:
     assert lines["step 1"].line.color == lines["step 1, v"].line.color == step_colour(1)
     assert lines["step 1, v"].line.dash == "dash"
     assert list(lines["step 3"].y) == [None, 1.0], "an update without this step leaves it out"
-
-
-def test_stacked_rewards_add_up() -> None:
-    figure = step_figure(updates(1.0, reward=[0.25, 0.5]), "reward", "reward", stacked=True)
-    assert {line.stackgroup for line in figure.data} == {"sum"}
+    stacked = step_figure(events, "q", "Q", stacked=True)
+    assert {line.stackgroup for line in stacked.data} == {"sum"}
 
 
 def test_validation_has_a_line_a_task_and_their_mean() -> None:
     def validated(update: int, **scores: float) -> dict[str, Any]:
         tasks = {task: {"n": 5, "fact_f1_oracle_stop": score} for task, score in scores.items()}
-        return {
-            "event": "validated",
-            "update": update,
-            "score": sum(scores.values()) / len(scores),
-            "tasks": tasks,
-        }
+        score = sum(scores.values()) / len(scores)
+        return {"event": "validated", "update": update, "score": score, "tasks": tasks}
 
-    lines = {
-        line.name: line
-        for line in validation_figure([validated(0, qa1=0.5, qa2=0.25), validated(100, qa1=1.0)]).data
+    figure = validation_figure([validated(0, qa1=0.5, qa2=0.25), validated(100, qa1=1.0)])
+    assert {line.name: list(line.y) for line in figure.data} == {
+        "qa1": [0.5, 1.0],
+        "qa2": [0.25, None],
+        "all tasks": [0.375, 1.0],
     }
-    assert list(lines) == ["qa1", "qa2", "all tasks"]
-    assert (list(lines["qa2"].y), list(lines["all tasks"].y)) == ([0.25, None], [0.375, 1.0])
     (alone,) = validation_figure([validated(0, own=0.5)]).data
     assert (alone.name, alone.mode) == ("all tasks", "lines+markers")
 
@@ -233,7 +192,3 @@ def test_outcomes_are_stacked_by_method() -> None:
     assert (hits.name, list(hits.y), list(misses.y)) == ("hit", [2, 0], [1, 3])
     assert list(misses.x) == ["qrag a", "topk &lt;i&gt;"]
     assert figure.layout.barmode == "stack"
-
-
-def test_a_chart_in_a_card_has_no_title_of_its_own() -> None:
-    assert card_figure(Chart("Title", "x", "y", (Line("one", (1.0,), (1.0,)),))).layout.title.text is None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
@@ -40,11 +39,10 @@ from core.methods.sparc.run import run_sparc
 from core.methods.sparc.trace import fold_sparc
 from tests.core.lab.train.test_evidence_sets import LastWord, where_is_the_milk
 
+pytestmark = pytest.mark.usefixtures("home")
 
-def test_rows_hold_what_each_policy_serves(
-    agents: dict[str, Agent], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("QRAG_HOME", str(tmp_path))
+
+def test_rows_hold_what_each_policy_serves(agents: dict[str, Agent]) -> None:
     encoder, reader = agents["none"].encoder, LastWord()
     questions = [seen.asked for seen in where_is_the_milk(4, encoder)]
     torch.manual_seed(0)
@@ -73,11 +71,8 @@ def test_rows_hold_what_each_policy_serves(
     assert served["joint-0"] != served["joint-1"]
 
 
-def test_an_agent_is_cut_where_its_stop_rule_ends_it(
-    agents: dict[str, Agent], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_agent_is_cut_where_its_stop_rule_ends_it(agents: dict[str, Agent]) -> None:
     """A run with each threshold takes what the one run without any is cut to."""
-    monkeypatch.setenv("QRAG_HOME", str(tmp_path))
     agent = agents["none"]
     questions = [seen.asked for seen in where_is_the_milk(6, agent.encoder)]
     thresholds = stop_thresholds(agent.encoder, questions[:3])
@@ -97,11 +92,8 @@ def test_an_agent_is_cut_where_its_stop_rule_ends_it(
         stop_thresholds(agent.encoder, [])
 
 
-def test_sparc_is_cut_at_each_depth(
-    agents: dict[str, Agent], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sparc_is_cut_at_each_depth(agents: dict[str, Agent]) -> None:
     """A run of each depth ends with the evidence that the one run is cut to."""
-    monkeypatch.setenv("QRAG_HOME", str(tmp_path))
     encoder, reader = agents["none"].encoder, LastWord()
     questions = [seen.asked for seen in where_is_the_milk(2, encoder)]
     rows = list(
@@ -115,22 +107,17 @@ def test_sparc_is_cut_at_each_depth(
             for depth in DEPTHS:
                 config = SparcConfig(width=width, depth=depth)
                 retrievals = Retrievals(corpus, agent=encoder, plain=encoder, plain_corpus=corpus)
-                agents_of_run = build_agents(None, reader, config)
-                events = run_sparc(asked.question, corpus, agents_of_run, retrievals, config)
-                end = fold_sparc(events).stopped
-                assert end is not None
-                own.append(end.evidence)
+                roles = build_agents(None, reader, config)
+                events = run_sparc(asked.question, corpus, roles, retrievals, config)
+                own.append(fold_sparc(events).stopped.evidence)
             row = found[asked.id, f"W{width}"]
             assert row.settings == DEPTHS
             assert row.chunks == tuple(map(len, own))
             assert row.recall == tuple(fact_recall(ids, asked.support) for ids in own)
 
 
-def test_a_language_model_takes_the_readers_place(
-    agents: dict[str, Agent], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_language_model_takes_the_readers_place(agents: dict[str, Agent]) -> None:
     """The same sets, answered by the model; one that writes no answer has said nothing."""
-    monkeypatch.setenv("QRAG_HOME", str(tmp_path))
     encoder = agents["none"].encoder
     questions = [seen.asked for seen in where_is_the_milk(3, encoder)]
     methods = plain_methods(encoder)
@@ -145,9 +132,8 @@ def test_a_language_model_takes_the_readers_place(
     by_model = list(frontier_rows(questions, answering_model(llm), methods, print))
     assert any(any(row.f1) for row in by_model)
     assert by_model == [replace(row, reader="small-model") for row in by_reader]
-    assert "<note>\n\n</note>" not in "".join(call[-1].content for call in llm.calls), (
-        "an empty set is not asked"
-    )
+    shown = "".join(call[-1].content for call in llm.calls)
+    assert "<note>\n\n</note>" not in shown, "an empty set is not asked"
     unfit = list(frontier_rows(questions, answering_model(ScriptedLlm(lambda _: "no idea")), methods, print))
     assert not any(any(row.f1) for row in unfit)
     with pytest.raises(LlmError, match="no reply left"):

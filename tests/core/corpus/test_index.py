@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -90,7 +88,7 @@ def test_turned_state_equals_turned_chunks(
 
 
 @given(
-    st.lists(st.floats(0, 50), min_size=1, max_size=60),
+    st.lists(st.floats(0, 50), max_size=60),
     st.sampled_from([None, 0.25, 1.0]),
     st.integers(0, 2**32 - 1),
 )
@@ -114,33 +112,6 @@ def test_more_distinct_positions_than_are_turned_at_once(resolution: float | Non
         assert_same_scores(index, state, positions)
 
 
-@pytest.mark.parametrize("n", [0, 1])
-def test_empty_index_and_single_chunk(n: int) -> None:
-    index = ChunkIndex(np.ones((n, 4), np.float32), resolution=1.0)
-    assert_same_scores(index, np.ones(4, np.float32), np.zeros(n))
-
-
-def test_q_values_is_public_as_promised() -> None:
-    assert list(inspect.signature(ChunkIndex.q_values).parameters) == ["self", "state_vector", "positions"]
-
-
-def test_top_k_equals_sorting_all_scores() -> None:
-    rng = np.random.default_rng(2)
-    index = ChunkIndex(rng.normal(size=(500, 32)).astype(np.float32))
-    vector = rng.normal(size=32).astype(np.float32)
-    ids, products = index.top_k(vector, 7)
-    scores = index.q_values(vector, np.zeros(500))
-    assert ids.tolist() == np.argsort(-scores)[:7].tolist()
-    np.testing.assert_allclose(products, scores[ids], rtol=1e-5)
-
-
-def test_norms_and_content() -> None:
-    vectors = np.array([[3.0, 4.0], [0.0, 0.0]], np.float16)
-    index = ChunkIndex(vectors)
-    assert index.norms.tolist() == [5.0, 0.0]
-    assert index.q_value(np.array([1.0, 0.5], np.float32), 0) == 5.0
-
-
 def test_a_corpus_refuses_vectors_of_other_texts() -> None:
     with pytest.raises(ValueError, match="2 chunks but 3 vectors"):
         Corpus(workspace_of_chunks(["a", "b"], np.ones(2)), ChunkIndex(np.ones((3, 4), np.float32)))
@@ -159,17 +130,12 @@ def test_an_arranged_index_is_an_index_over_the_rows_it_names(
     gives, and no copy is made.
     """
     rng = np.random.default_rng(seed)
-    matrix, state = (
-        rng.standard_normal((12, 16)).astype(np.float32),
-        rng.standard_normal(16).astype(np.float32),
-    )
+    matrix, state = rng.standard_normal((12, 16), np.float32), rng.standard_normal(16, np.float32)
     chosen = data.draw(st.sets(st.integers(0, len(rows) - 1), max_size=3))
     positions = chunk_positions(spec, np.array([0, len(rows)]), sorted(chosen))
-    whole = ChunkIndex(matrix, halves=spec.halves, theta=spec.rope_theta, resolution=spec.position_resolution)
+    turning = {"halves": spec.halves, "theta": spec.rope_theta, "resolution": spec.position_resolution}
+    whole, copy = ChunkIndex(matrix, **turning), ChunkIndex(matrix[rows], **turning)
     arranged = whole.arranged(np.array(rows))
-    copy = ChunkIndex(
-        matrix[rows], halves=spec.halves, theta=spec.rope_theta, resolution=spec.position_resolution
-    )
     assert arranged.vectors.data_ptr() == whole.vectors.data_ptr()
     assert len(arranged) == len(rows)
     np.testing.assert_allclose(
@@ -186,10 +152,7 @@ def test_an_arranged_index_scores_long_runs_of_rows() -> None:
     stretch by stretch.
     """
     rng = np.random.default_rng(0)
-    matrix, state = (
-        rng.standard_normal((100, 16)).astype(np.float32),
-        rng.standard_normal(16).astype(np.float32),
-    )
+    matrix, state = rng.standard_normal((100, 16), np.float32), rng.standard_normal(16, np.float32)
     rows = np.concatenate([np.arange(60, 99), [7], np.arange(0, 40)])
     index = ChunkIndex(matrix, halves=2).arranged(rows)
     np.testing.assert_allclose(index.q_values(state, np.zeros(80)), matrix[rows] @ state, atol=1e-5)

@@ -42,30 +42,21 @@ def test_marks_are_drawn_and_not_spelled(text: str, shown: str) -> None:
 
 
 def test_elements_lie_within_each_other() -> None:
-    text = "a **b [c](d) `e`**"
-    strong = ("strong", "")
-    wanted = [
-        ("a ", ()),
-        ("b ", (strong,)),
-        ("c", (strong, ("span", "d"))),
-        (" ", (strong,)),
-        ("e", (strong, ("code", ""))),
-    ]
+    text, strong = "a **b [c](d) `e`**", ("strong", "")
     assert Prose(text, 0, len(text), "markdown").words(0, len(text)) == [
-        Words(words, tuple(around)) for words, around in wanted
-    ]  # type: ignore[arg-type]
+        Words("a ", ()),
+        Words("b ", (strong,)),
+        Words("c", (strong, ("span", "d"))),
+        Words(" ", (strong,)),
+        Words("e", (strong, ("code", ""))),
+    ]
 
 
 def test_lines_that_the_page_broke_are_joined_and_those_of_the_writer_are_not() -> None:
-    text = (
-        "The _long_ evening wore on until the very last of the\nguests had gone.\n\n  A verse is short\n  and"
-        " stays.\nShort lines\nstay too; 2 *x* 3"
-    )
-    joined = (
-        "The long evening wore on until the very last of the guests had gone.\n\n  A verse is short\n  and"
-        " stays.\nShort lines\nstay too; 2 *x* 3"
-    )
-    assert read(text, "text") == joined
+    text = "The _long_ evening wore on until the very last of the\nguests had gone."
+    own = "\n\n  A verse is short\n  and stays.\nShort lines\nstay too; 2 *x* 3"
+    joined = "The long evening wore on until the very last of the guests had gone."
+    assert read(text + own, "text") == joined + own
 
 
 def test_a_fence_that_was_opened_before_is_known() -> None:
@@ -76,29 +67,8 @@ def test_a_fence_that_was_opened_before_is_known() -> None:
     assert words[0].elements[0].tag == "code"
 
 
-MARKS = [
-    "**",
-    "*",
-    "_",
-    "__",
-    "`",
-    "```\n",
-    "[",
-    "](",
-    ")",
-    "!",
-    "$",
-    "\\",
-    "\n",
-    "\n\n",
-    "# ",
-    "- ",
-    "| ",
-    "|---|\n",
-    "word",
-    " ",
-    "é",
-]
+MARKS = ["**", "*", "_", "__", "`", "```\n", "[", "](", ")", "!", "$", "\\", "\n", "\n\n", "# ", "- ", "| "]
+MARKS += ["|---|\n", "word", " ", "é"]
 
 
 @given(st.lists(st.sampled_from(MARKS), max_size=40), st.data())
@@ -106,7 +76,7 @@ def test_slices_together_read_as_the_whole(pieces: list[str], data: st.DataObjec
     """Whatever is cut where; and nothing is shown that the text doesn't hold but bullets and blanks."""
     text = "".join(pieces)
     for kind in ("markdown", "html", "text", "chunks"):
-        prose = Prose(text, 0, len(text), kind)  # type: ignore[arg-type]
+        prose = Prose(text, 0, len(text), kind)
         whole = "".join(words.text for words in prose.words(0, len(text)))
         borders = sorted({0, len(text), *data.draw(st.lists(st.integers(0, len(text)), max_size=5))})
         parts = [words.text for first, last in pairwise(borders) for words in prose.words(first, last)]
@@ -115,22 +85,15 @@ def test_slices_together_read_as_the_whole(pieces: list[str], data: st.DataObjec
         assert all(character in "•· " or character in left for character in whole), (text, whole)
 
 
-@pytest.mark.parametrize(
-    "unit", ["**a ", "_a ", "[", "[a](", "`a ", "$a_", "\\", "# ", "*a*b", "- ", "a\n", "| "]
-)
+@pytest.mark.parametrize("unit", ["**a ", "[a](", "`a ", "$a_", "\\", "*a*b", "a\n", "| "])
 def test_hostile_repetitions_take_no_time(unit: str) -> None:
     text = unit * (200_000 // len(unit))
+    row = "|" + " " * (MAX_PARSED - 3) + "x|"
     began = time.process_time()
     words = Prose(text, 0, len(text), "markdown").words(0, len(text))
+    assert plain(row) == "x"
     assert time.process_time() - began < 5
     assert len("".join(one.text for one in words)) >= len(text) - MAX_PARSED
-
-
-def test_blanks_of_a_row_take_no_time() -> None:
-    text = "|" + " " * (MAX_PARSED - 3) + "x|"
-    began = time.process_time()
-    assert plain(text) == "x"
-    assert time.process_time() - began < 5
 
 
 def test_a_card_leaves_out_headings() -> None:

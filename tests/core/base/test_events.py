@@ -36,21 +36,18 @@ def step(number: int, chunk_id: int) -> StepTaken:
 @st.composite
 def configs(draw: st.DrawFn) -> EpisodeConfig:
     temperature = draw(st.floats(0, 100))
+    beam_width = 1 if temperature else draw(st.integers(1, 16))
     return EpisodeConfig(
         step_budget=draw(st.integers(1, 50)),
         temperature=temperature,
         stop_threshold=draw(st.none() | numbers),
         seed=draw(st.integers(0, 2**63 - 1)),
-        beam_width=1 if temperature else draw(st.integers(1, 16)),
+        beam_width=beam_width,
         top_k_actions=draw(st.none() | st.integers(1, 9)),
         use_positions=draw(st.booleans()),
+        forced=draw(st.sampled_from([(), ((1, 5), (3, 2))])) if beam_width == 1 else (),
         forbidden=tuple(draw(st.lists(st.integers(0, 9), max_size=3))),
     )
-
-
-@given(configs())
-def test_config_survives_json(config: EpisodeConfig) -> None:
-    assert EpisodeConfig.from_json(json.loads(json.dumps(config.to_json()))) == config
 
 
 @given(configs(), st.text(), numbers, st.none() | numbers)
@@ -61,6 +58,7 @@ def test_events_survive_json(config: EpisodeConfig, text: str, number: float, ma
         Stopped("threshold", 1, 3, maybe, 2.0),
     ]
     assert [event_from_json(json.loads(json.dumps(event_to_json(event)))) for event in events] == events
+    assert event_from_json(event_to_json(step(1, 2))).scores is None, "arrays stay out of it"
 
 
 def test_events_are_read_as_older_versions_wrote_them() -> None:
@@ -79,29 +77,6 @@ def test_events_are_read_as_older_versions_wrote_them() -> None:
     assert event_from_json(started | {"config": first}) == RunStarted("q", "qrag", "c", 7, config)
 
 
-@pytest.mark.parametrize(
-    ("values", "sentence"),
-    [
-        ({"step_budget": 0}, "^step budget 0 must be at least 1$"),
-        ({"newer": 1}, "^newer: "),
-        ({"forced": [[1]]}, "^forced: 0: 1: "),
-    ],
-)
-def test_a_config_that_does_not_fit_is_refused(values: dict[str, object], sentence: str) -> None:
-    with pytest.raises(BadRequest, match=sentence):
-        EpisodeConfig.from_json(values)
-
-
-def test_forced_pairs_survive_json() -> None:
-    config = EpisodeConfig(forced=((1, 5), (3, 2)))
-    assert EpisodeConfig.from_json(json.loads(json.dumps(config.to_json()))) == config
-
-
-def test_the_arrays_stay_out_of_json() -> None:
-    assert "scores" not in event_to_json(step(1, 2))
-    assert event_from_json(event_to_json(step(1, 2))).scores is None
-
-
 def test_fold() -> None:
     steps = (step(1, 2), step(2, 0))
     stopped = Stopped("threshold", 2, 1, 0.1, scores=StepScores(np.ones(3, np.float32), None))
@@ -115,34 +90,33 @@ def test_fold() -> None:
 
 
 def test_what_is_no_run_is_refused() -> None:
-    with pytest.raises(ValueError, match="begins with run_started"):
-        fold([step(1, 2)])
-    with pytest.raises(ValueError, match="nothing ran"):
-        fold([])
-    with pytest.raises(ValueError, match="starts once"):
-        fold([STARTED, STARTED])
+    for events, sentence in (
+        ([step(1, 2)], "begins with run_started"),
+        ([], "nothing ran"),
+        ([STARTED, STARTED], "starts once"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            fold(events)
     with pytest.raises(ValueError, match="'boom' found"):
         event_from_json({"event": "boom"})
 
 
 @pytest.mark.parametrize(
-    "values",
+    ("values", "sentence"),
     [
-        {"step_budget": 0},
-        {"temperature": -0.1},
-        {"temperature": math.nan},
-        {"temperature": math.inf},
-        {"temperature": 1e308},
-        {"stop_threshold": math.nan},
-        {"stop_threshold": -math.inf},
-        {"beam_width": 0},
-        {"top_k_actions": 0},
-        {"seed": -1},
+        ({"step_budget": 0}, "^step budget 0 must be at least 1$"),
+        ({"temperature": math.nan}, "temperature nan"),
+        ({"temperature": 1e308}, "temperature 1e+308"),
+        ({"stop_threshold": -math.inf}, "stop threshold -inf"),
+        ({"beam_width": 0}, "beam width 0"),
+        ({"beam_width": 17}, "beam width 17"),
+        ({"beam_width": 2, "temperature": 0.1}, "plans greedily"),
+        ({"top_k_actions": 0}, "top-k actions 0"),
+        ({"seed": -1}, "seed -1"),
+        ({"newer": 1}, "^newer: "),
+        ({"forced": [[1]]}, "^forced: 0: 1: "),
     ],
 )
-def test_a_bad_value_is_named_with_its_bound(values: dict[str, float]) -> None:
-    ((name, value),) = values.items()
-    with pytest.raises(BadRequest) as caught:
-        EpisodeConfig(**values)
-    words = {"top_k_actions": "top-k actions"}.get(name, name.replace("_", " "))
-    assert f"{words} {value}" in str(caught.value)
+def test_a_bad_value_is_named_with_its_bound(values: dict[str, object], sentence: str) -> None:
+    with pytest.raises(BadRequest, match=sentence.replace("+", r"\+")):
+        EpisodeConfig.from_json(values)

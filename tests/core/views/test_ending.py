@@ -28,7 +28,6 @@ def ended(method: str, reason: StopReason, q_value: float | None = 0.2) -> Trace
         ("qrag", "budget", "The budget of 1 step is used up."),
         ("bm25", "exhausted", "No other chunk shares a word with the question."),
         ("topk", "exhausted", "No chunk is left that may be chosen."),
-        ("of another version", "threshold", "Nothing left is worth 0.50: best Q is 0.20."),
     ],
 )
 def test_every_method_says_why_it_ended(method: str, reason: StopReason, sentence: str) -> None:
