@@ -13,13 +13,14 @@ from contextlib import contextmanager
 from functools import partial
 
 import torch
+from torch import nn
 
 from benchmarks import Row, median_seconds
-from core.encode.checkpoint import find_base, find_checkpoint, load_towers, read_spec
-from core.encode.encoder import compute_dtype, find_device
-from core.encode.forward import padded_rows, pooled_vectors
+from core.encode.checkpoint import find_base, find_checkpoint, read_spec
+from core.encode.device import compute_dtype, find_device
+from core.encode.passes import Pass, padded_rows, pooled_vectors, traced
 from core.encode.tokens import FastTokenizer
-from core.encode.traced import Pass, traced
+from core.encode.weights import load_towers
 
 N_TOKENS = (60, 250)
 REPEATS = 5
@@ -30,12 +31,12 @@ def rows() -> list[Row]:
     folder = find_checkpoint(None)
     spec, device = read_spec(folder), find_device(None)
     tower = load_towers(folder, spec).state.to(device, compute_dtype(spec, device))
-    plain = partial(pooled_vectors, tower, spec)
-    quick = traced(plain, tower)
+    plain = Pass(tower, partial(pooled_vectors, spec=spec))
+    quick = traced(plain)
     pad_id = FastTokenizer(find_base(spec.base, folder)).pad_id
 
     @torch.inference_mode()
-    def look(state_pass: Pass, n_tokens: int) -> None:
+    def look(state_pass: nn.Module, n_tokens: int) -> None:
         state_pass(*padded_rows([list(range(1_000, 1_000 + n_tokens))], tower, pad_id))
 
     out = []

@@ -17,9 +17,10 @@ from benchmarks.likeliest import validation
 from core.base.config import EpisodeConfig
 from core.corpus.index import Corpus
 from core.corpus.opening import chunk_documents, index_of
-from core.encode.checkpoint import find_checkpoint, load_towers
+from core.encode.checkpoint import find_checkpoint
 from core.encode.encoder import DualEncoder, load_encoder
 from core.encode.engine import TorchEngine
+from core.encode.weights import load_towers
 from core.methods.qrag.agent import Agent, Episode
 
 RECALLED = 50
@@ -63,7 +64,8 @@ def rows(n: int = 3) -> list[Row]:
 def _in_torch(served: DualEncoder) -> DualEncoder:
     """The same agent, its chunks by torch in float32."""
     exact = copy.copy(served)
-    exact._chunks = TorchEngine(load_towers(find_checkpoint("general"), served.spec).action, served._pass_of)
+    tower = load_towers(find_checkpoint("general"), served.spec).action
+    exact._chunks = TorchEngine(served._pass_of(tower))
     return exact
 
 
