@@ -14,9 +14,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from gradio.route_utils import Headers
-from gradio.routes import JSONResponse
 from pydantic import SecretStr
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
 
 from app.services import Services
 from core.base.errors import LogError

@@ -14,7 +14,6 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from app.calls.endpoints import server_options
 from app.services import Services
 from app.settings import Settings
 from core.base.errors import LogError
@@ -43,7 +42,7 @@ def taking_app(tmp_path_factory: pytest.TempPathFactory, tiny: Path) -> Iterator
     services = Services(settings)
     with gr.Blocks() as blocks:
         gr.Textbox()
-    with served(blocks, app_kwargs=server_options(settings, services)) as url:
+    with served(blocks, settings, services) as url:
         yield RunningApp(url, home, os.getpid())
     services.close()
 

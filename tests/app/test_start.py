@@ -5,12 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from importlib.machinery import ModuleSpec, PathFinder
-from importlib.util import module_from_spec
 from pathlib import Path
-from types import ModuleType
 
-from app.gradio_internals.imports import WithoutStubs
 from tests.conftest import ROOT
 
 LATER = {
@@ -66,29 +62,3 @@ def test_pages_are_up_before_torch_is_imported_and_some_libraries_never_are(tmp_
     assert "torch" not in with_pages
     assert "torch" in with_an_agent
     assert with_an_agent & LATER == set()
-
-
-def loaded(spec: ModuleSpec | None) -> ModuleType:
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_gradio_is_imported_as_it_is_but_for_the_function_that_writes_stubs() -> None:
-    import gradio
-
-    # Tests import Gradio as servers do, so what it is without us is loaded anew.
-    component_meta = loaded(PathFinder.find_spec("gradio.component_meta", gradio.__path__))
-    module = loaded(WithoutStubs().find_spec("gradio.component_meta", gradio.__path__))
-    assert set(vars(component_meta)) <= set(vars(module))
-    changed = {
-        name
-        for name, ours in vars(module).items()
-        if hasattr(ours, "__code__") and ours.__code__ != vars(component_meta)[name].__code__
-    }
-    assert changed == {"create_or_modify_pyi"}
-    assert module.create_or_modify_pyi(None, "", []) is None
-    assert module.ComponentMeta.__new__.__code__ == component_meta.ComponentMeta.__new__.__code__
-    assert WithoutStubs().find_spec("gradio.blocks", gradio.__path__) is None

@@ -14,7 +14,6 @@ from tests.core.base.rows import make_row
 
 from app import visitors
 from app.agents import PLAIN
-from app.gradio_internals.queue import FairLine, place
 from app.in_view import RunInView
 from app.pages.compare.actions import ComparisonOrder, Comparisons, CutRow
 from app.pages.evaluate.actions import OWN, EvaluationOrder, Evaluations, available_tasks
@@ -33,6 +32,7 @@ from app.visitors import (
     RUNS_IN_FLIGHT,
     TOKENS_PER_DAY,
     Allowance,
+    Turns,
     newcomer,
     owner_of,
     owner_of_user,
@@ -464,11 +464,10 @@ def test_an_evaluation_reads_of_the_days_tokens(explorer: Explorer) -> None:
 
 
 def test_those_who_wait_get_their_turn_in_rounds() -> None:
-    line = FairLine(lambda event: event[0])
-    for event in ("a1", "a2", "a3", "a4", "b1", "c1", "b2"):
-        line.append(event)
-    assert line == ["a1", "b1", "c1", "a2", "b2", "a3", "a4"]
-    del line[:2]
-    line.append("d1")
-    assert line == ["c1", "a2", "b2", "d1", "a3", "a4"], "everyone's first goes before anyone's second"
-    assert place([], "a") == 0
+    turns, waiting, served = Turns(), ["a1", "a2", "a3", "a4", "b1", "c1", "b2"], []
+    while waiting:
+        served.append(waiting.pop(turns.next("agent", [event[0] for event in waiting])))
+        if len(served) == 2:
+            waiting.append("d1")
+    assert served == ["a1", "b1", "c1", "d1", "a2", "b2", "a3", "a4"]
+    assert turns.next("open", ["d", "a"]) == 0, "other lines have turns of their own"

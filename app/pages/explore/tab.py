@@ -59,9 +59,7 @@ class ExploreTab(ExploreLayout):
         super().__init__(services, self._find_strip)
         self.services, self.evaluations = services, evaluations
         self.explorer, self.experiments = Explorer(services), Experiments(services)
-        self.session = gr.State(
-            Session(owner=newcomer(services.settings)), delete_callback=self.explorer.leave
-        )
+        self.session = gr.State(Session(owner=newcomer(services.settings)))
         self.wanted: gr.State = gr.State(None)
         """What another tab asks to see here: ("agent", name, number), ("run", run id, number), ("continue",
         run id, steps kept, number) or ("episode", evaluation id, row, number) or ("chunk", chunk id, number).
