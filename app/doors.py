@@ -126,8 +126,8 @@ class Doors:
         return statuses == [200]
 
     def _names_only_uploads(self, body: bytes) -> bool:
-        """Whether all files in an event's values lie in the folder: Gradio would fetch one from an address, and
-        what has a path is a file to it. A body that is no JSON it refuses by itself.
+        """Whether all files in an event's values lie in the folder: from an address, Gradio would fetch one.
+        What has a path is a file to it. A body that is no JSON it refuses by itself.
         """
         try:
             values = [json.loads(body)] if b"path" in body or b"\\u" in body else []

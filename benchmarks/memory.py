@@ -2,10 +2,11 @@
 
 From the 200th run on, when caches and kernels are warm: core alone, with the log, the app. Each part runs in
 a process of its own, whose resident memory is read from /proc every 50 runs, of the app when it has rested
-for a moment: five seconds after something was logged it copies the log for readers. What it grows by is the slope of the straight line nearest to these readings, since memory still goes up
-and down; twice the standard error of that slope stands beside it. All runs are over the first sample, each
-with a question of its own, of 4 to 20 words. `page` presses Run on one page that stays open, and has each
-run's answer read; `HTTP` calls `run_agent` without a page.
+for a moment: five seconds after something was logged it copies the log for readers. What it grows by is the
+slope of the straight line nearest to these readings, since memory still goes up and down; twice the standard
+error of that slope stands beside it. All runs are over the first sample, each with a question of its own, of
+4 to 20 words. `page` presses Run on one page that stays open, and has each run's answer read; `HTTP` calls
+`run_agent` without a page.
 """
 
 from __future__ import annotations
