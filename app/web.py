@@ -95,7 +95,9 @@ class Serving:
         host = "localhost" if host in (EVERYWHERE, "::") else f"[{host}]" if ":" in host else host
         self.url = f"http://{host}:{port}"
         serve_mcp(app, self.url)
-        self._server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
+        # pages listen for as long as they are open: a server that ends waits a second for them
+        config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1)
+        self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, args=([listening],), daemon=True)
         self._thread.start()
         while not self._server.started:
@@ -109,5 +111,5 @@ class Serving:
 
     def close(self) -> None:
         """Ends it, whoever still listens."""
-        self._server.should_exit = self._server.force_exit = True
-        self._thread.join(5)
+        self._server.should_exit = True
+        self._thread.join(10)

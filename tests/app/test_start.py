@@ -1,4 +1,4 @@
-"""What a start imports: all of it stands between `python app.py` and the page."""
+"""What a start imports: all of it stands between `python app.py` and the page; and where the app listens."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from app.settings import LOOPBACK
+from app.web import listen
+from core.base.errors import BadRequest
 from tests.conftest import ROOT
 
 LATER = {
@@ -62,3 +67,13 @@ def test_pages_are_up_before_torch_is_imported_and_some_libraries_never_are(tmp_
     assert "torch" not in with_pages
     assert "torch" in with_an_agent
     assert with_an_agent & LATER == set()
+
+
+def test_a_port_that_is_taken_is_refused_and_the_next_one_found() -> None:
+    with listen(LOOPBACK, None) as first, listen(LOOPBACK, None) as second:
+        port = first.getsockname()[1]
+        assert second.getsockname()[1] > port
+        with pytest.raises(BadRequest, match=f"port {port} is taken; choose another one with --port"):
+            listen(LOOPBACK, port)
+    with pytest.raises(BadRequest, match=r"can't listen at host '192\.0\.2\.1', port 7999: .*--host"):
+        listen("192.0.2.1", 7999)
