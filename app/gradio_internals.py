@@ -13,8 +13,8 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -119,10 +119,9 @@ def let_go_of_closed_pages(blocks: gr.Blocks, services: Services) -> None:
     open, too; inside `with blocks`.
     """
 
-    def closed(request: gr.Request) -> None:
-        timer = threading.Timer(CLOSED_SECONDS, let_go, [str(request.session_hash), datetime.now()])
-        timer.daemon = True
-        timer.start()
+    async def closed(request: gr.Request) -> None:
+        loop, page = asyncio.get_running_loop(), str(request.session_hash)
+        loop.call_later(CLOSED_SECONDS, loop.run_in_executor, None, let_go, page, datetime.now())
 
     def let_go(page: str, closed_at: datetime) -> None:
         holder = blocks.state_holder
@@ -131,8 +130,8 @@ def let_go_of_closed_pages(blocks: gr.Blocks, services: Services) -> None:
         tokens = _tokens(blocks, page)
         holder.session_data.pop(page, None)
         holder.time_last_used.pop(page, None)
-        others = set().union(*(_tokens(blocks, other) for other in list(holder.session_data)))
-        services.release(tokens, others)
+        in_use = {token for other in list(holder.session_data) for token in _tokens(blocks, other)}
+        services.release(tokens, in_use)
 
     blocks.unload(closed)
 
