@@ -4,14 +4,12 @@ import gc
 import os
 import sys
 
-from app.freed import share_heaps
 from app.services.settings import Settings
 from core.base.errors import UserError
 
 
 def main() -> None:
     os.umask(0o077)  # what it writes holds people's texts and questions
-    share_heaps()
     gc.disable()  # nothing of what is imported ever goes; `app.start` turns it on again
     try:
         settings = Settings.from_args(sys.argv[1:])

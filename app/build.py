@@ -1,4 +1,4 @@
-"""Assembles the pages and serves them.
+"""Assembles the pages and the web app around them.
 
 What each tab does is in app.pages.
 """
@@ -11,15 +11,12 @@ from importlib.util import find_spec
 from typing import Any
 
 import gradio as gr
-from gradio.utils import get_upload_folder
+from fastapi import FastAPI
 
 from app.calls import endpoints
 from app.calls import operations as api
 from app.components.tree import TREE_SCRIPT
-from app.gradio_internals.blocks import LeanBlocks
-from app.gradio_internals.head import begin_pages_with
-from app.gradio_internals.queue import queue_up
-from app.gradio_internals.sessions import MAX_SESSIONS, closed_by, keep_lean
+from app.gradio_internals import caller_at_hand, let_go_of_closed_pages
 from app.pages.compare.tab import CompareTab
 from app.pages.evaluate.tab import EvaluateTab
 from app.pages.evidence.tab import EvidenceTab
@@ -35,12 +32,10 @@ from app.services.sparc_runs import SparcRuns
 from app.services.visitors import RETENTION
 from app.signing_in import SIGN_IN_HINT, Guesses, sign_in
 from app.theme import build_theme
-from core.base.errors import BadRequest
+from app.web import web_app
 from core.base.home import ASSETS
 from core.ingest.limits import MAX_FILE_BYTES
 
-QUEUE_SIZE = 64
-"""Events that may wait in all."""
 STYLES = [ASSETS / name for name in ("theme.css", "app.css", "strip.css", "sparc.css", "evidence.css")]
 
 
@@ -51,7 +46,7 @@ _TO_WHOLE = "() => setTimeout(() => document.getElementById('qx-whole-methods')?
 def build_app(services: Services) -> gr.Blocks:
     """The pages over shared services."""
     evaluations, sparc_runs = Evaluations(services), SparcRuns(services)
-    with LeanBlocks(
+    with gr.Blocks(
         title="Q-RAG Explorer", analytics_enabled=False, delete_cache=(3600, 86400), fill_width=True
     ) as blocks:
         gr.Markdown("# Q-RAG Explorer", elem_id="qx-title")
@@ -97,9 +92,9 @@ def build_app(services: Services) -> gr.Blocks:
                 f" {RETENTION.total_seconds() / 3600:.0f} hours."
             )
         gr.Markdown(words, elem_id="qx-about")
-        endpoints.register(api.Operations(services, compare.comparisons, sparc_runs, endpoints.call_at_hand))
+        endpoints.register(api.Operations(services, compare.comparisons, sparc_runs, caller_at_hand))
         explore.on_load(blocks)
-        closed_by(blocks)
+        let_go_of_closed_pages(blocks, services)
         explore_tab.select(lambda: explore.agents(), None, explore.agent, **QUIET)
         evaluate.on_show(evaluate_tab.select)
         compare.on_show(compare_tab.select)
@@ -134,38 +129,18 @@ def _leads(source: gr.State, tabs: gr.Tabs, name: str, wanted: gr.State) -> Any:
     return source.change(lambda value: (gr.Tabs(selected=name), value), source, [tabs, wanted], **QUIET)
 
 
-def serve(blocks: gr.Blocks, services: Services) -> None:
-    """Serves the pages from now on. Raises UserError for a port that is taken."""
+def build_web_app(services: Services) -> FastAPI:
+    """The pages as they are served."""
     settings = services.settings
-    begin_pages_with(TREE_SCRIPT)
-    try:
-        queue_up(blocks, settings, QUEUE_SIZE).launch(
-            auth=sign_in(settings.users, Guesses()) if settings.users else None,
-            auth_message=SIGN_IN_HINT,
-            server_name=settings.host,
-            server_port=settings.port,
-            css_paths=STYLES,
-            theme=build_theme(),
-            footer_links=[],
-            run_history=False,
-            ssr_mode=False,
-            max_file_size=MAX_FILE_BYTES,
-            share=False,
-            enable_monitoring=False,
-            # its tools call the app without a password
-            mcp_server=find_spec("mcp") is not None and not settings.users,
-            app_kwargs=endpoints.server_options(settings),
-            # Gradio would allow it by itself, had `app.doors` not moved uploads into folders of their own
-            allowed_paths=[get_upload_folder()],
-            prevent_thread_lock=True,
-            state_session_capacity=MAX_SESSIONS,
-        )
-        keep_lean(blocks, services)
-        endpoints.answer_in_json(blocks)
-    except OSError as error:
-        if settings.port is None or "port" not in str(error):
-            raise
-        raise BadRequest(
-            f"port {settings.port} is taken; choose another one with --port, or leave it out for the first"
-            " free one"
-        ) from error
+    return web_app(
+        build_app(services),
+        settings,
+        auth=sign_in(settings.users, Guesses()) if settings.users else None,
+        auth_message=SIGN_IN_HINT,
+        css_paths=STYLES,
+        head=f"<script>{TREE_SCRIPT}</script>",
+        theme=build_theme(),
+        max_file_size=MAX_FILE_BYTES,
+        # its tools call the app without a password
+        mcp_server=find_spec("mcp") is not None and not settings.users,
+    )

@@ -2,25 +2,29 @@
 
 Gradio's server does more than this app needs: it fetches addresses, forwards requests, records, profiles, and
 parses any body before it looks at the sign-in. Middleware behind the front door lets only the paths through
-that the app uses; a caller who has to sign in does so first, and a body is counted while it streams.
+that the app uses; a caller who has to sign in does so first, a body is counted while it streams, and an event
+names no file but an uploaded one.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import secrets
 from pathlib import Path
 from typing import Any
 
-from gradio.route_utils import Headers, StarletteRequest
-from gradio.routes import JSONResponse
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
 
+from app.gradio_internals import upload_to
 from core.ingest.limits import MAX_FILE_BYTES
 
 API = "/gradio_api"
 FILE = f"{API}/file="
 UPLOAD = f"{API}/upload"
+LOGIN_CHECK = f"{API}/login_check"
 
 MAX_BODY_BYTES = 1024 * 1024
 """Of a request that brings no document."""
@@ -35,8 +39,12 @@ MAX_ARRIVING_BYTES = 2 * MAX_DOCUMENT_BYTES
 MAX_STRUCTURE = 100_000
 """Brackets and commas of a JSON body outside its strings; a million take a second of everybody's time."""
 
+NOT_UPLOADED = (
+    "a value names a file that was not uploaded here, or is none that its field takes; load the page again"
+)
+
 _PAGE = r"/|/config/?|/theme\.css|/assets/.+|/static/.+|/favicon\.ico|/robots\.txt|/manifest\.json"
-_SIGN_IN = rf"/login/?|/login/(?:huggingface|callback)|/logout|{API}/(?:user|login_check|startup-events)/?"
+_SIGN_IN = rf"/login/?|/login/(?:huggingface|callback)|/logout|{API}/(?:user|login_check)/?"
 _API = (
     rf"{API}/(?:(?:info|openapi\.json|theme\.css|queue/(?:join|data|status)|call/.+|cancel|reset|component_server"
     r"|upload|upload_progress|heartbeat/[^/]+)/?|mcp(?:/.*)?|file=.*)"
@@ -44,6 +52,8 @@ _API = (
 _OPEN = re.compile(f"{_PAGE}|{_SIGN_IN}")
 """Paths that somebody needs to sign in at all; `/config` tells strangers only that they have to."""
 _KNOWN = re.compile(f"{_PAGE}|{_SIGN_IN}|{_API}")
+_EVENTS = re.compile(rf"{API}/(?:queue/join|call/.+|component_server)/?")
+"""Paths that bring values for handlers."""
 _DOCUMENTS = re.compile(rf"{API}/(?:queue/join|call/(?:v2/)?open_document|mcp(?:/.*)?)/?")
 """Paths that may bring the text of a document."""
 
@@ -51,9 +61,12 @@ _DOCUMENTS = re.compile(rf"{API}/(?:queue/join|call/(?:v2/)?open_document|mcp(?:
 class Doors:
     """Refuses what no page and no caller of the app has to ask, in a sentence, before Gradio reads it."""
 
-    def __init__(self, app: Any, folder: Path) -> None:
-        """folder: what the server hands out lies there; `uploads` inside it is handed out to nobody."""
-        self._app = app
+    def __init__(self, app: Any, folder: Path, *, asks_who: bool = False) -> None:
+        """folder: what the server hands out lies there; `uploads` inside it is handed out to nobody.
+
+        asks_who: whether one has to sign in.
+        """
+        self._app, self._asks_who = app, asks_who
         self._folder = Path(os.path.realpath(folder))
         self._uploads = self._folder / "uploads"
         self._arriving = 0
@@ -65,13 +78,13 @@ class Doors:
         path: str = scope["path"]
         if not _KNOWN.fullmatch(path):
             await _refuse(404, "there is nothing at this address; begin at /", scope, receive, send)
-        elif not _OPEN.fullmatch(path) and not _signed_in(scope):
+        elif self._asks_who and not _OPEN.fullmatch(path) and not await self._signed_in(scope):
             await _refuse(401, "sign in first, at /", scope, receive, send)
         elif path.startswith(FILE) and not self._hands_out(path.removeprefix(FILE)):
             await _refuse(403, "no file is handed out at this address", scope, receive, send)
         else:
             if path.startswith(UPLOAD):
-                self._new_folder(scope["app"])
+                upload_to(scope["app"], self._new_folder())
             await self._bounded(scope, receive, send)
 
     def _hands_out(self, rest: str) -> bool:
@@ -79,18 +92,56 @@ class Doors:
 
         An address (`http://...`, `//host`, however often quoted) is no absolute path inside the folder.
         """
-        if not rest.startswith("/") or rest.startswith("//") or "\0" in rest:
+        if rest.startswith("//") or not self._is_inside(rest):
             return False
-        path = Path(os.path.realpath(rest))
-        return path.is_relative_to(self._folder) and not path.is_relative_to(self._uploads)
+        return not Path(os.path.realpath(rest)).is_relative_to(self._uploads)
 
-    def _new_folder(self, app: Any) -> None:
-        """A random folder for the next upload: Gradio names files by their content, so that whoever has the
-        same text could ask whether it was uploaded. Requests that overlap may share one, which tells nothing.
-        """
+    def _is_inside(self, path: Any) -> bool:
+        """Whether it is an absolute path in the folder."""
+        if not isinstance(path, str) or not path.startswith("/") or "\0" in path:
+            return False
+        try:
+            return Path(os.path.realpath(path)).is_relative_to(self._folder)
+        except ValueError:  # half a surrogate pair
+            return False
+
+    def _new_folder(self) -> Path:
+        """A random one for the next upload. Requests that overlap may share one, which tells nothing."""
         folder = self._uploads / secrets.token_hex(16)
         folder.mkdir(mode=0o700, parents=True)
-        app.uploaded_file_dir = str(folder)
+        return folder
+
+    async def _signed_in(self, scope: Any) -> bool:
+        """Whether Gradio knows the cookie that the request carries."""
+        statuses = []
+
+        async def nothing() -> Any:
+            return {"type": "http.request", "body": b""}
+
+        async def hear(message: Any) -> None:
+            statuses.extend([message["status"]] if "status" in message else [])
+
+        place = {"method": "GET", "path": LOGIN_CHECK, "raw_path": LOGIN_CHECK.encode(), "query_string": b""}
+        await self._app({**scope, **place}, nothing, hear)
+        return statuses == [200]
+
+    def _names_only_uploads(self, body: bytes) -> bool:
+        """Whether all files in an event's values lie in the folder: from an address, Gradio would fetch one.
+        What has a path is a file to it. A body that is no JSON it refuses by itself.
+        """
+        try:
+            values = [json.loads(body)] if b"path" in body or b"\\u" in body else []
+        except (ValueError, RecursionError):
+            return True
+        while values:
+            value = values.pop()
+            if isinstance(value, dict):
+                if "path" in value and not self._is_inside(value["path"]):
+                    return False
+                values += value.values()
+            elif isinstance(value, list):
+                values += value
+        return True
 
     async def _bounded(self, scope: Any, receive: Any, send: Any) -> None:
         path = scope["path"]
@@ -133,12 +184,28 @@ class Doors:
             refusal = refusal if refusal[0] else fault()
             return {"type": "http.disconnect"} if refusal[0] else message
 
+        async def checked() -> Any:
+            """The whole body of an event in one piece."""
+            nonlocal refusal
+            message = await counted()
+            parts = [message.get("body", b"")]
+            while message.get("more_body"):
+                message = await counted()
+                parts.append(message.get("body", b""))
+            if message["type"] != "http.request":
+                return message
+            body = b"".join(parts)
+            if not self._names_only_uploads(body):
+                refusal = 400, NOT_UPLOADED
+                return {"type": "http.disconnect"}
+            return {**message, "body": body}
+
         async def unless_refused(message: Any) -> None:
             if not refusal[0]:
                 await send(message)
 
         try:
-            await self._app(scope, counted, unless_refused)
+            await self._app(scope, checked if _EVENTS.fullmatch(path) else counted, unless_refused)
         except Exception:
             if not refusal[0]:  # otherwise Gradio stumbled over the body that was cut off
                 raise
@@ -176,16 +243,6 @@ class Structure:
         outside = b"".join(pieces[self._in_string :: 2])
         self._in_string ^= len(pieces) % 2 == 0
         self.n += sum(map(outside.count, (b"[", b"{", b",")))
-
-
-def _signed_in(scope: Any) -> bool:
-    """Whether the request carries the cookie of somebody who has signed in, where that is asked for."""
-    app = scope["app"]
-    if app.auth is None:
-        return True
-    cookies = StarletteRequest(scope).cookies
-    names = (f"access-token-{app.cookie_id}", f"access-token-unsecure-{app.cookie_id}")
-    return any(cookies.get(name) in app.tokens for name in names)
 
 
 async def _refuse(status: int, detail: str, scope: Any, receive: Any, send: Any) -> None:

@@ -12,15 +12,13 @@ don't, is no browser.
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any
 
-from gradio.route_utils import CustomCORSMiddleware, Headers, MutableHeaders
-from gradio.routes import JSONResponse
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse
 
 from app.doors import FILE
 from app.services.settings import Settings, name_of
@@ -151,21 +149,6 @@ class OwnPages:
         scope = {**scope, "headers": [pair for pair in scope["headers"] if pair[0] not in dropped]}
         caller.set((scope.get("client") or ("",))[0])
         await self._app(scope, receive, with_rules)
-
-
-@asynccontextmanager
-async def without_cors(app: Any) -> AsyncIterator[None]:
-    """Takes out Gradio's own answer to other websites, which lets any of them read along, before the server's
-    first request.
-
-    It stands before all other middleware and answers browsers' preflight questions by itself. Leans on
-    Gradio's private middleware (6.31).
-    """
-    app.user_middleware = [
-        part for part in app.user_middleware if next(iter(part)) is not CustomCORSMiddleware
-    ]
-    app.middleware_stack = None  # it was built for the server's start; the first request builds it anew
-    yield
 
 
 def _rules(addresses: Addresses) -> dict[str, str]:

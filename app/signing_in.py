@@ -19,7 +19,7 @@ from ipaddress import IPv4Address, IPv6Network, ip_address
 from math import ceil
 from typing import TypeVar
 
-from gradio.routes import HTTPException
+from fastapi import HTTPException
 from pydantic import SecretStr
 
 from app.front_door import caller

@@ -17,13 +17,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
-from app.gradio_internals.imports import import_gradio
 from app.services.explorer import Explorer
 from app.services.opener import Opener
 from app.services.session import Session
 from app.services.settings import USERS_VARIABLE, Settings
 from app.services.shared import Services
-from app.wiped import wipe_variable
 from core.base.home import home, make_folder
 from core.lab.tasks.samples import list_samples
 from core.llm import KEY_VARIABLE
@@ -31,20 +29,22 @@ from core.llm import KEY_VARIABLE
 
 def start(settings: Settings) -> None:
     """Serves until stopped. Raises UserError for settings that can't work."""
-    for secret in (USERS_VARIABLE, KEY_VARIABLE):
-        wipe_variable(secret)  # processes that read strangers' files must not inherit passwords
+    hide_secrets()
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
+    # after so many events Gradio sums up how long events took, which nobody reads and takes milliseconds
+    os.environ.setdefault("GRADIO_ANALYTICS_CACHE_FREQUENCY", str(10**9))
     # a terminated app closes its log in order, as after Ctrl-C
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     files = _own_folder()
     services = Services(settings)
     beside = ThreadPoolExecutor(max_workers=1, thread_name_prefix="start")
     try:
-        import_gradio()
-        from app.build import build_app, serve
+        from app.build import build_web_app  # with Gradio, which reads the environment
+        from app.web import Serving, listen
 
-        blocks = build_app(services)
-        serve(blocks, services)
+        listening = listen(settings.host, settings.port)
+        serving = Serving(build_web_app(services), listening)
+        print(f"The app is at {serving.url}", flush=True)
         agent = beside.submit(services.agents.load, services.agents.default_checkpoint)
         beside.submit(_open_sample, services)
         encoder = agent.result().encoder  # a checkpoint that can't be used ends the start
@@ -53,7 +53,9 @@ def start(settings: Settings) -> None:
         beside.submit(encoder.encode_states, [encoder.state_tokens("", [])])
         beside.submit(getattr, services, "reader")  # the first answer would wait for it
         beside.submit(_freeze)
-        blocks.block_thread()
+        with suppress(KeyboardInterrupt):
+            serving.wait()
+        serving.close()
     finally:
         beside.shutdown(wait=False, cancel_futures=True)
         services.close()
@@ -61,6 +63,12 @@ def start(settings: Settings) -> None:
     sys.stdout.flush()
     # all is closed; the interpreter's own shutdown would only list what the server's threads still hold
     os._exit(0)
+
+
+def hide_secrets() -> None:
+    """Processes that read strangers' files must not inherit passwords."""
+    for secret in (USERS_VARIABLE, KEY_VARIABLE):
+        os.environ.pop(secret, None)
 
 
 def _own_folder() -> Path:

@@ -1,32 +1,22 @@
 """How the operations are offered to callers without a page.
 
-Gradio's HTTP calls, and MCP on top of them. Decides that they wait in the same lines as the page's buttons,
-that work stops whose caller has hung up while waiting for its result, that a mistake of the caller comes back
-as its one sentence, and that anything else says nothing of the inside, which the server's log keeps. A caller
-who has not yet asked for a result has not hung up.
+Gradio's HTTP calls, and MCP on top of them. They wait in the same lines as the page's buttons. A mistake of
+the caller comes back as its one sentence; anything else says nothing of the inside, which the log keeps.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable
 from functools import wraps
-from pathlib import Path
 from typing import Any
 
 import gradio as gr
-from gradio.context import LocalContext
-from gradio.routes import ORJSONResponse
-from gradio.utils import get_upload_folder
 from pydantic import ConfigDict, ValidationError, validate_call
+from starlette.responses import JSONResponse
 
 from app.calls.operations import Operations
-from app.doors import Doors
-from app.front_door import Addresses, OwnPages, without_cors
-from app.gradio_internals.scripts import LeanScripts
 from app.services.explorer import RUNS_AT_ONCE
-from app.services.settings import Settings
 from core.base.errors import Cancelled, UserError
 
 _logger = logging.getLogger(__name__)
@@ -46,28 +36,21 @@ def register(operations: Operations) -> None:
     )
     for operation, line, most_at_once in offered:
         gr.api(
-            _answering(operation),
+            answering(operation),
             api_name=operation.__name__,
             concurrency_id=line,
             concurrency_limit=most_at_once,
         )
 
 
-def call_at_hand() -> Callable[[], bool]:
-    """Whether this thread's caller has hung up, for any thread. Leans on Gradio's private queue (6.31)."""
-    blocks, event_id = LocalContext.blocks.get(None), LocalContext.event_id.get(None)
-    event = None if blocks is None or event_id is None else blocks._queue.event_ids_to_events.get(event_id)
-    return lambda: event is not None and not event.alive
-
-
-def _answering(operation: Callable[..., Any]) -> Callable[..., Any]:
+def answering(operation: Callable[..., Any]) -> Callable[..., Any]:
     """The operation with its arguments checked, its errors in a sentence each."""
     checked = validate_call(config=ConfigDict(arbitrary_types_allowed=True))(operation)
 
     @wraps(operation)
     def answer(*arguments: Any, **named: Any) -> Any:
         try:
-            return checked(*arguments, **named)
+            return _without_files(checked(*arguments, **named))
         except Cancelled:
             sentence = "stopped, since nobody waits for it any more"
         except UserError as error:
@@ -82,6 +65,16 @@ def _answering(operation: Callable[..., Any]) -> Callable[..., Any]:
     return answer
 
 
+def _without_files(reply: Any) -> Any:
+    """A reply without what Gradio takes for files: it would offer one of the server's to anybody who puts its
+    path into a run and has that imported.
+    """
+    if isinstance(reply, dict):
+        hidden = {"meta"} if "path" in reply else set()
+        return {name: _without_files(value) for name, value in reply.items() if name not in hidden}
+    return [_without_files(value) for value in reply] if isinstance(reply, list | tuple) else reply
+
+
 def _first(error: ValidationError, operation: Callable[..., Any]) -> str:
     """What is wrong with the first argument that is."""
     problem = error.errors(include_url=False)[0]
@@ -91,7 +84,7 @@ def _first(error: ValidationError, operation: Callable[..., Any]) -> str:
     return f"{name}={str(problem['input'])[:80]!r} can't be used: {problem['msg'][:200]}"
 
 
-async def refuse_call(request: Any, error: Exception) -> ORJSONResponse:
+async def refuse_call(request: Any, error: Exception) -> JSONResponse:
     """Answers a call that fits no function: Gradio raises KeyError or TypeError for it."""
     if "/call/v2/" not in request.url.path:
         raise error
@@ -100,29 +93,6 @@ async def refuse_call(request: Any, error: Exception) -> ORJSONResponse:
         if isinstance(error, KeyError)
         else str(error).partition(". ")[0][:200]
     )
-    return ORJSONResponse(
+    return JSONResponse(
         {"detail": f"{wrong}; /gradio_api/info lists the functions and what each takes"}, status_code=422
     )
-
-
-def server_options(settings: Settings) -> dict[str, Any]:
-    """What the server under Gradio is made with; new for each, since Gradio adds to it."""
-    return {
-        "exception_handlers": {KeyError: refuse_call, TypeError: refuse_call},
-        "middleware": [
-            (OwnPages, (Addresses.of(settings),), {}),
-            (LeanScripts, (), {}),
-            (Doors, (Path(get_upload_folder()),), {}),
-        ],
-        "lifespan": without_cors,
-    }
-
-
-def answer_in_json(blocks: gr.Blocks) -> None:
-    """Has the MCP server's tools answer in JSON; Gradio writes dictionaries as only Python reads them."""
-    server = blocks.mcp_server_obj
-    if server is not None:
-        text = server.types.TextContent
-        server.postprocess_output_data = lambda data, _: [
-            text(type="text", text=json.dumps(output, ensure_ascii=False)) for output in data
-        ]

@@ -15,6 +15,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from functools import wraps
 from inspect import isgeneratorfunction
+from types import NoneType
 from typing import Any
 
 import gradio as gr
@@ -28,6 +29,8 @@ _HELD = (gr.Button, gr.Row, gr.Column, gr.Plot)
 yet into the next one, in place, so that one soon followed by another is lost. Nobody types into these; what
 somebody may have changed since is not sent twice.
 """
+_TYPED = (gr.Textbox, gr.Number, gr.Slider, gr.Dropdown, gr.Checkbox, gr.Radio)
+_VALUES = (str, int, float, NoneType)
 _HELD_SECONDS = 3.0
 """How long it is repeated, to be shown; for ever would undo what another event has said since."""
 
@@ -49,6 +52,22 @@ def tree(value: list[Node] | None = None, **kwargs: Any) -> gr.HTML:
         apply_default_css=False,
         **kwargs,
     )
+
+
+def _ending(said: dict[Any, Any]) -> dict[Any, Any] | None:
+    """What a generator says after its last update, None for nothing.
+
+    Gradio sends the last update again when a generator ends, where a person may have typed something else by
+    then. So values of fields are not in it; what is said of anything's properties is, see `_HELD`. And Gradio
+    would empty every output of a generator that says nothing.
+    """
+    typed = [part for part, value in said.items() if isinstance(part, _TYPED) and isinstance(value, _VALUES)]
+    if said and not typed:
+        return None
+    values = {
+        part for part, value in said.items() if isinstance(part, gr.State) or isinstance(value, _VALUES)
+    }
+    return {part: value for part, value in said.items() if part not in values}
 
 
 def clicked(event: gr.EventData) -> tuple[str, str]:
@@ -94,6 +113,7 @@ def packs(
     @wraps(handler)
     def generator(*arguments: Any) -> Iterator[dict[Any, Any]]:
         held: dict[Any, tuple[Any, float]] = {}
+        said: dict[Any, Any] = {}
         with closing(settled(*arguments)) as updates:
             for update in updates:
                 now = time.monotonic()
@@ -104,13 +124,13 @@ def packs(
                         if isinstance(component, _HELD)
                     }
                 )
-                yield pack(
-                    {
-                        component: value
-                        for component, (value, said_at) in held.items()
-                        if now - said_at < _HELD_SECONDS
-                    }
-                    | update
-                )
+                said = {
+                    component: value
+                    for component, (value, said_at) in held.items()
+                    if now - said_at < _HELD_SECONDS
+                } | update
+                yield pack(said)
+        if (ending := _ending(said)) is not None:
+            yield pack(ending)
 
     return generator if isgeneratorfunction(handler) else function

@@ -16,7 +16,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from app import freed
 from app.services.agents import Agents
 from app.services.export_upkeep import ExportUpkeep, copy_named
 from app.services.in_view import Labelled, OpenDocuments, RunInView
@@ -473,7 +472,7 @@ class Services:
 
     def _serve_readers(self) -> None:
         """Takes in runs that command lines left in the inbox, deletes what visitors left behind, keeps the
-        caches within bounds, and when something is new, refreshes the snapshot and gives freed memory back.
+        caches within bounds, and refreshes the snapshot when something is new.
         """
         log = self.own_log
         pause, expired_at = _SNAPSHOT_PAUSE, -_EXPIRY_PAUSE
@@ -489,7 +488,6 @@ class Services:
                 if log.import_inbox() or self._unread.is_set():
                     self._unread.clear()
                     log.snapshot()
-                    freed.give_back()
             # a large log must not be copied all the time
             pause = max(_SNAPSHOT_PAUSE, 20 * (time.monotonic() - began))
 

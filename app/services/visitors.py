@@ -12,7 +12,7 @@ import hashlib
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Literal
 
@@ -36,6 +36,8 @@ LOGGED_BYTES_PER_DAY = 4_000_000_000
 """Q-values logged for one visitor a day: 200 runs of ten steps over 400,000 chunks."""
 ACTIONS_WAITING = 16
 """Clicks and calls of one visitor that may wait their turn."""
+TURNS_KEPT = 10_000
+"""Pairs of line and visitor of which the last turn is remembered."""
 LLM_TOKENS_PER_HOUR = 300_000
 """Read and written for one visitor an hour by the operator's language model: a handful of SPARC runs."""
 RETENTION = timedelta(hours=24)
@@ -91,6 +93,25 @@ def n_values(events: Iterable[StepTaken | Stopped | None]) -> int:
     return sum(
         len(event.scores.q_values) for event in events if event is not None and event.scores is not None
     )
+
+
+class Turns:
+    """Whose turn it is among those who wait in a line: everyone's first before anyone's second."""
+
+    def __init__(self) -> None:
+        self._n = 0
+        self._last: dict[tuple[str, str], int] = {}
+        """By line and visitor, the one served last at the end."""
+
+    def next(self, line: str, waiting: Sequence[str]) -> int:
+        """The place that is served now. `waiting`: the visitor at each place, in the order of arrival."""
+        place = min(range(len(waiting)), key=lambda place: self._last.get((line, waiting[place]), 0))
+        self._n += 1
+        self._last.pop((line, waiting[place]), None)
+        self._last[line, waiting[place]] = self._n
+        if len(self._last) > TURNS_KEPT:
+            del self._last[next(iter(self._last))]
+        return place
 
 
 class Allowance:

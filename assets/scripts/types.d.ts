@@ -1,6 +1,5 @@
 // What the scripts hand to one another. `StripValue` is what core/views/draw/strip.py makes, `Facts` what core/corpus/tiles.py says of a chunk.
 
-interface Window { gradio_config?: { dependencies?: { targets: [number, string][] }[] } }
 type Mode = "q" | "dq" | "rank" | "p";
 interface Columns { first: number; last: number; best: { length: number } }
 type Placer = (chunk: number) => number;

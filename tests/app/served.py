@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 import gradio as gr
 
+from app.services.settings import LOOPBACK, Settings
+from app.web import Serving, listen, web_app
+
 
 @contextmanager
-def served(blocks: gr.Blocks, **options: Any) -> Iterator[str]:
-    """Its address while it answers. `options`: of `launch`."""
-    _, url, _ = blocks.launch(prevent_thread_lock=True, quiet=True, ssr_mode=False, **options)
+def served(blocks: gr.Blocks, settings: Settings | None = None, **options: Any) -> Iterator[str]:
+    """Its address while it answers, behind the app's own doors. `options`: of `mount_gradio_app`."""
+    serving = Serving(web_app(blocks, settings or Settings(), **options), listen(LOOPBACK, None))
     try:
-        yield url.rstrip("/")
+        yield serving.url
     finally:
-        # gradio sets an event of the server's loop from this thread, and that fails, before the server ends,
-        # where a page leaves in the same moment
-        with suppress(RuntimeError):
-            blocks.close()
-        blocks.server.close()
+        serving.close()

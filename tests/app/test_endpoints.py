@@ -11,8 +11,7 @@ import httpx
 import pytest
 from gradio.queueing import Queue
 
-from app.build import QUEUE_SIZE, build_app
-from app.gradio_internals.queue import queue_up
+from app.build import build_app
 from app.services.settings import Settings
 from app.services.shared import Services
 from core.lab.tasks.narrative import generate_narrative
@@ -30,7 +29,7 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Service
         environment.setenv("QRAG_HOME", str(home))  # caches of its own: a known document opens at once
         services = Services(Settings(checkpoint="base", log=home / "log.duckdb"))
         blocks = build_app(services)
-        with served(queue_up(blocks, services.settings, QUEUE_SIZE), mcp_server=False) as url:
+        with served(blocks, services.settings, services) as url:
             yield url, services, blocks._queue
         services.close()
 

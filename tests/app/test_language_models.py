@@ -16,7 +16,6 @@ from pydantic import SecretStr
 
 from app.build import STYLES
 from app.components.tree import TREE_SCRIPT
-from app.gradio_internals.head import begin_pages_with
 from app.pages.sparc.llm_panel import LlmPanel, standing
 from app.services.language_models import LanguageModels, Metered, new_token
 from app.services.session import Session
@@ -196,10 +195,10 @@ def test_sessions_that_are_over_take_their_models_along(services: Services) -> N
 
 @pytest.fixture
 def panel_url(services: Services) -> Iterator[str]:
-    begin_pages_with(TREE_SCRIPT)
     with gr.Blocks() as blocks:
         LlmPanel(services, gr.State(HERE))
-    with served(blocks, css_paths=STYLES, theme=build_theme(), run_history=False) as url:
+    head = f"<script>{TREE_SCRIPT}</script>"
+    with served(blocks, css_paths=STYLES, theme=build_theme(), head=head) as url:
         yield url
 
 

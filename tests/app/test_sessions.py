@@ -1,26 +1,20 @@
-"""What pages and callers leave in the server's memory: counts of sessions, documents and runs, against a real
-server where it matters.
-"""
+"""What pages leave in the server's memory: counts of documents and runs, against a real server where it matters."""
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-import gradio as gr
 import pytest
 
-from app.build import QUEUE_SIZE, build_app
-from app.gradio_internals import sessions as held
-from app.gradio_internals.queue import queue_up
-from app.gradio_internals.sessions import MAX_EMPTY, Sessions, keep_lean
+from app import gradio_internals
+from app.build import build_app
+from app.services import MAX_LEFT_RUNS, Services
 from app.services.explorer import Explorer
 from app.services.opener import Opener
 from app.services.session import Session
 from app.services.settings import Settings
-from app.services.shared import MAX_LEFT_RUNS, Services
 from core.base.config import EpisodeConfig
 from tests.app.raw_page import RawPage
 from tests.app.served import served
@@ -39,18 +33,6 @@ def opened(explorer: Explorer) -> Session:
 def ran(explorer: Explorer, session: Session, query: str) -> Session:
     *_, end = explorer.advance(session, query, CONFIG, None)
     return end
-
-
-def test_calls_without_a_page_don_t_add_up(services: Services) -> None:
-    with gr.Blocks() as blocks:
-        state = gr.State(0)
-    holder = Sessions(services)
-    holder.set_blocks(blocks)
-    assert holder["page"][state._id] == 0
-    for _ in range(3 * MAX_EMPTY):
-        assert holder[secrets.token_hex(4)].config_values == {}
-    assert "page" in holder
-    assert len(holder.session_data) == len(holder.time_last_used) <= MAX_EMPTY + 2
 
 
 def test_a_released_page_takes_its_documents_and_run_along_but_nobody_else_s(services: Services) -> None:
@@ -87,10 +69,8 @@ def served_app(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         Settings(checkpoint=str(tiny), log=tmp_path_factory.mktemp("sessions") / "log.duckdb")
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(held, "CLOSED_SECONDS", 0.2)
-        blocks = build_app(services)
-        with served(queue_up(blocks, services.settings, QUEUE_SIZE), mcp_server=False) as url:
-            keep_lean(blocks, services)
+        patch.setattr(gradio_internals, "CLOSED_SECONDS", 0.2)
+        with served(build_app(services), services.settings, services) as url:
             yield url, services
     services.close()
 

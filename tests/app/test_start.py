@@ -1,16 +1,17 @@
-"""What a start imports: all of it stands between `python app.py` and the page."""
+"""What a start imports: all of it stands between `python app.py` and the page; and where the app listens."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-from importlib.machinery import ModuleSpec, PathFinder
-from importlib.util import module_from_spec
 from pathlib import Path
-from types import ModuleType
 
-from app.gradio_internals.imports import WithoutStubs
+import pytest
+
+from app.services.settings import LOOPBACK
+from app.web import listen
+from core.base.errors import BadRequest
 from tests.conftest import ROOT
 
 LATER = {
@@ -68,27 +69,11 @@ def test_pages_are_up_before_torch_is_imported_and_some_libraries_never_are(tmp_
     assert with_an_agent & LATER == set()
 
 
-def loaded(spec: ModuleSpec | None) -> ModuleType:
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_gradio_is_imported_as_it_is_but_for_the_function_that_writes_stubs() -> None:
-    import gradio
-
-    # Tests import Gradio as servers do, so what it is without us is loaded anew.
-    component_meta = loaded(PathFinder.find_spec("gradio.component_meta", gradio.__path__))
-    module = loaded(WithoutStubs().find_spec("gradio.component_meta", gradio.__path__))
-    assert set(vars(component_meta)) <= set(vars(module))
-    changed = {
-        name
-        for name, ours in vars(module).items()
-        if hasattr(ours, "__code__") and ours.__code__ != vars(component_meta)[name].__code__
-    }
-    assert changed == {"create_or_modify_pyi"}
-    assert module.create_or_modify_pyi(None, "", []) is None
-    assert module.ComponentMeta.__new__.__code__ == component_meta.ComponentMeta.__new__.__code__
-    assert WithoutStubs().find_spec("gradio.blocks", gradio.__path__) is None
+def test_a_port_that_is_taken_is_refused_and_the_next_one_found() -> None:
+    with listen(LOOPBACK, None) as first, listen(LOOPBACK, None) as second:
+        port = first.getsockname()[1]
+        assert second.getsockname()[1] > port
+        with pytest.raises(BadRequest, match=f"port {port} is taken; choose another one with --port"):
+            listen(LOOPBACK, port)
+    with pytest.raises(BadRequest, match=r"can't listen at host '192\.0\.2\.1', port 7999: .*--host"):
+        listen("192.0.2.1", 7999)

@@ -15,21 +15,29 @@ from core.views.draw.nodes import h
 
 
 def test_a_stream_repeats_what_it_said_of_buttons_and_nothing_that_somebody_may_have_changed() -> None:
-    panel, button, field = tree(), gr.Button("Cancel"), gr.Textbox()
+    panel, button, field, state = tree(), gr.Button("Cancel"), gr.Textbox(), gr.State()
     busy, free = gr.Button(interactive=True), gr.Button(interactive=False)
 
     def handler() -> Iterator[dict[Any, Any]]:
         yield {button: busy, field: "asked"}
         yield {panel: [h("p", None, "seen")]}
         yield {button: free}
-        yield {}
+        yield {field: "again", state: {}, panel: []}
 
     assert list(packs(handler)()) == [
         {button: busy, field: "asked"},
         {button: busy, panel: '[["p", {}, ["seen"]]]'},
         {button: free},
-        {button: free},
+        {button: free, field: "again", state: {}, panel: "[]"},
+        {button: free, panel: "[]"},  # Gradio sends once more what comes last
     ]
+
+
+def test_a_stream_that_says_nothing_empties_nothing() -> None:
+    def silent() -> Iterator[dict[Any, Any]]:
+        yield from ()
+
+    assert list(packs(silent)()) == [gr.skip()]
 
 
 def test_nothing_is_said_where_nothing_was() -> None:
@@ -46,7 +54,7 @@ def test_what_a_handler_could_not_do_becomes_a_notice() -> None:
         raise BadRequest("the number 7 is above 3; choose less")
 
     sentence = packed(notice("the number 7 is above 3; choose less"))
-    assert list(packs(handler, notice_in(place))()) == [{place: packed(["shown"])}, {place: sentence}]
+    assert list(packs(handler, notice_in(place))())[:2] == [{place: packed(["shown"])}, {place: sentence}]
     assert packs(lambda: next(handler()), notice_in(place))() == {place: packed(["shown"])}
 
     def refused() -> dict[Any, Any]:

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from app.gradio_internals.queue import FairLine, place
 from app.services import visitors
 from app.services.agents import PLAIN
 from app.services.comparisons import ComparisonOrder, Comparisons, CutRow
@@ -32,6 +31,7 @@ from app.services.visitors import (
     RUNS_IN_FLIGHT,
     TOKENS_PER_DAY,
     Allowance,
+    Turns,
     newcomer,
     owner_of,
     owner_of_user,
@@ -464,11 +464,10 @@ def test_an_evaluation_reads_of_the_days_tokens(explorer: Explorer) -> None:
 
 
 def test_those_who_wait_get_their_turn_in_rounds() -> None:
-    line = FairLine(lambda event: event[0])
-    for event in ("a1", "a2", "a3", "a4", "b1", "c1", "b2"):
-        line.append(event)
-    assert line == ["a1", "b1", "c1", "a2", "b2", "a3", "a4"]
-    del line[:2]
-    line.append("d1")
-    assert line == ["c1", "a2", "b2", "d1", "a3", "a4"], "everyone's first goes before anyone's second"
-    assert place([], "a") == 0
+    turns, waiting, served = Turns(), ["a1", "a2", "a3", "a4", "b1", "c1", "b2"], []
+    while waiting:
+        served.append(waiting.pop(turns.next("agent", [event[0] for event in waiting])))
+        if len(served) == 2:
+            waiting.append("d1")
+    assert served == ["a1", "b1", "c1", "d1", "a2", "b2", "a3", "a4"]
+    assert turns.next("open", ["d", "a"]) == 0, "other lines have turns of their own"

@@ -18,9 +18,6 @@ from typing import Any
 import gradio as gr
 from playwright.sync_api import Error, sync_playwright
 
-from app.calls.endpoints import server_options
-from app.gradio_internals.blocks import LeanBlocks
-from app.services.settings import Settings
 from tests.app.raw_page import RawPage
 from tests.app.served import served
 from tests.conftest import CHROMIUM_FLAGS
@@ -60,10 +57,10 @@ def main(chromium: str) -> None:
     hostile = ThreadingHTTPServer((ADDRESS, 0), Hostile)
     threading.Thread(target=hostile.serve_forever, daemon=True).start()
     own = f"http://{ADDRESS}:{hostile.server_address[1]}"
-    with LeanBlocks() as blocks:
+    with gr.Blocks() as blocks:
         files, size = gr.File(elem_id="files", file_count="multiple"), gr.Textbox()
         gr.Button(elem_id="open").click(lambda paths: len(paths), files, size)
-    with served(blocks, app_kwargs=server_options(Settings())) as app, sync_playwright() as playwright:
+    with served(blocks) as app, sync_playwright() as playwright:
         Hostile.app = app
         browser = playwright.chromium.launch(executable_path=chromium, args=list(CHROMIUM_FLAGS))
         page = browser.new_page()
@@ -77,7 +74,7 @@ def main(chromium: str) -> None:
         page.wait_for_timeout(1000)
         titles.append(page.title())
         given = [{"path": f"{own}/event.txt", "meta": {"_type": "gradio.FileData"}}]
-        came = RawPage(app).press("open", files=given)
+        came = RawPage(app).queue("open", files=given).text
         browser.close()
     print(json.dumps({"asked": asked, "titles": titles, "came": came}))
 

@@ -81,9 +81,7 @@ class ExploreTab(ExploreLayout):
         super().__init__(services, self._find_strip)
         self.services, self.evaluations = services, evaluations
         self.explorer, self.experiments = Explorer(services), Experiments(services)
-        self.session = gr.State(
-            Session(owner=newcomer(services.settings)), delete_callback=self.explorer.leave
-        )
+        self.session = gr.State(Session(owner=newcomer(services.settings)))
         self.wanted: gr.State = gr.State(None)
         """A request of another tab or of a card, see `app.pages.widgets.requests`."""
         self.to_compare: gr.State = gr.State(None)

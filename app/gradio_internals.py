@@ -1,0 +1,170 @@
+"""Where the app reaches into Gradio beyond what it documents, a reason each. Leans on Gradio 6.31.
+
+- `TurnQueue`: Gradio's queue knows neither visitors nor pages. One visitor's clicks would keep all others
+  waiting, and where a line works on several events at once, a step would begin before the last one ended.
+- `caller_at_hand`: nothing else tells a function that its caller has hung up, so that work can stop.
+- `let_go_of_closed_pages`: Gradio tells that a page was closed, but keeps what its states hold for an hour,
+  and has no way to read them. The key of a language model is to go after a minute.
+- `upload_to`: Gradio names uploads by their content, in the folder of what the app hands out. Whoever has the
+  same text could ask whether it was uploaded.
+- `serve_mcp`: a mounted app's MCP server calls the address that its caller names in a header, and writes
+  dictionaries as only Python reads them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import datetime
+from math import inf
+from pathlib import Path
+from random import sample
+from typing import Any
+
+import gradio as gr
+from fastapi import FastAPI
+from gradio.context import LocalContext
+from gradio.queueing import Event, Queue
+from gradio.routes import App
+
+from app.services.session import Session
+from app.services.settings import Settings
+from app.services.shared import Services
+from app.services.visitors import ACTIONS_WAITING, Turns, owner_of
+from core.base.errors import BadRequest
+
+CLOSED_SECONDS = 60.0
+"""A page that is loaded again within this time finds its documents and its run as they were."""
+
+
+class TurnQueue(Queue):
+    """A page's events of a line one after another, visitors by turns, and of each visitor only so many."""
+
+    def __init__(self, settings: Settings, **options: Any) -> None:
+        super().__init__(**options)
+        self._settings, self._turns = settings, Turns()
+
+    def get_events(self) -> tuple[list[Event], bool, str] | None:
+        """The next event of any line with room, unless the line is at work for its page."""
+        lines = list(self.event_queue_per_concurrency_id.values())
+        at_work = {
+            (event.concurrency_id, event.session_hash) for job in self.active_jobs for event in job or ()
+        }
+        for line in sample(lines, len(lines)):
+            if line.current_concurrency >= (line.concurrency_limit or inf):
+                continue
+            waiting = [
+                event for event in line.queue if (line.concurrency_id, event.session_hash) not in at_work
+            ]
+            if waiting:
+                event = waiting[self._turns.next(line.concurrency_id, self._visitors(waiting))]
+                line.queue.remove(event)
+                return [event], False, line.concurrency_id
+        return None
+
+    async def push(self, body: Any, request: Any, username: str | None) -> Any:
+        """Takes an event in, unless its visitor has too many waiting."""
+        if self._settings.public:
+            visitor = self._visitor(body)
+            lines = self.event_queue_per_concurrency_id.values()
+            n_waiting = sum(self._visitors(line.queue).count(visitor) for line in lines)
+            if n_waiting >= ACTIONS_WAITING:
+                words = (
+                    f"{n_waiting} of your actions wait for their turn, and {ACTIONS_WAITING} may; wait until"
+                    " some are done"
+                )
+                return False, words, "queue_full"
+        return await super().push(body, request, username)
+
+    def _visitors(self, events: Sequence[Event]) -> list[str]:
+        return [self._visitor(event.data) for event in events]
+
+    def _visitor(self, body: Any) -> str:
+        """Whose an event is: its page's session says so; loading a page, and calls without one, send the
+        visitor's key as their last value; whoever gives none is told apart by page or call.
+        """
+        states = _states(self.blocks, str(body.session_hash))
+        owner = next((state.owner for state in states if isinstance(state, Session)), None)
+        if not owner and body.data and isinstance(body.data[-1], str):
+            with suppress(BadRequest):
+                owner = owner_of(self._settings, body.data[-1])
+        return owner or str(body.session_hash)
+
+
+def take_turns(blocks: gr.Blocks, settings: Settings, max_size: int) -> None:
+    """`blocks.queue`, by turns. Calls that would take no turn are not answered."""
+    plain = blocks.queue(max_size=max_size, api_open=False)._queue
+    blocks._queue = TurnQueue(
+        settings,
+        live_updates=plain.live_updates,
+        concurrency_count=plain.max_thread_count,
+        update_intervals=plain.update_intervals,
+        max_size=max_size,
+        blocks=blocks,
+        default_concurrency_limit=plain.default_concurrency_limit,
+    )
+
+
+def caller_at_hand() -> Callable[[], bool]:
+    """Whether this thread's caller has hung up, for any thread. Who has not asked for a result has not."""
+    blocks, event_id = LocalContext.blocks.get(None), LocalContext.event_id.get(None)
+    event = None if blocks is None or event_id is None else blocks._queue.event_ids_to_events.get(event_id)
+    return lambda: event is not None and not event.alive
+
+
+def let_go_of_closed_pages(blocks: gr.Blocks, services: Services) -> None:
+    """Gives up what a page had open a minute after it was closed, unless it came back or another page has it
+    open, too; inside `with blocks`.
+    """
+
+    async def closed(request: gr.Request) -> None:
+        loop, page = asyncio.get_running_loop(), str(request.session_hash)
+        loop.call_later(CLOSED_SECONDS, loop.run_in_executor, None, let_go, page, datetime.now())
+
+    def let_go(page: str, closed_at: datetime) -> None:
+        holder = blocks.state_holder
+        if holder.time_last_used.get(page, datetime.max) > closed_at:
+            return
+        tokens = _tokens(blocks, page)
+        holder.session_data.pop(page, None)
+        holder.time_last_used.pop(page, None)
+        in_use = {token for other in list(holder.session_data) for token in _tokens(blocks, other)}
+        services.release(tokens, in_use)
+
+    blocks.unload(closed)
+
+
+def _states(blocks: gr.Blocks, page: str) -> list[Any]:
+    """What the states of a page hold."""
+    session = blocks.state_holder.session_data.get(page)
+    return [] if session is None else list(session.state_data.values())
+
+
+def _tokens(blocks: gr.Blocks, page: str) -> set[str]:
+    """Of the documents, runs and language models that a page's states name, see `Session.tokens`."""
+    return {token for state in _states(blocks, page) for token in getattr(state, "tokens", ())}
+
+
+def mounted_in(app: FastAPI) -> App:
+    """Gradio's part of the app."""
+    return next(
+        part for part in (getattr(route, "app", None) for route in app.routes) if isinstance(part, App)
+    )
+
+
+def upload_to(app: FastAPI, folder: Path) -> None:
+    """Has the next uploads written into `folder`."""
+    mounted_in(app).uploaded_file_dir = str(folder)
+
+
+def serve_mcp(app: FastAPI, url: str) -> None:
+    """Has the MCP server, if there is one, call the app at `url`, and its tools answer in JSON."""
+    server = mounted_in(app).get_blocks().mcp_server_obj
+    if server is not None:
+        text = server.types.TextContent
+        server._local_url = url
+        server.postprocess_output_data = lambda data, _: [
+            text(type="text", text=json.dumps(output, ensure_ascii=False)) for output in data
+        ]
