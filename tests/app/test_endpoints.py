@@ -29,7 +29,7 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Service
         environment.setenv("QRAG_HOME", str(home))  # caches of its own: a known document opens at once
         services = Services(Settings(checkpoint="base", log=home / "log.duckdb"))
         blocks = build_app(services)
-        with served(blocks, services.settings, services) as url:
+        with served(blocks, services.settings) as url:
             yield url, services, blocks._queue
         services.close()
 
