@@ -1,5 +1,5 @@
 # The app in a container, for a CPU, or with --build-arg VARIANT=gpu for an NVIDIA GPU (Linux x86_64; the CUDA libraries come with torch).
-# docs/space.md says how to run it.
+# docs/operating.md says how to run it.
 FROM python:3.12-slim
 
 ARG VARIANT=cpu
@@ -14,11 +14,11 @@ RUN useradd --uid 1000 --create-home explorer && install -d -o explorer -g explo
 WORKDIR /srv/explorer
 
 # Before the program, so that a changed line of it installs nothing again. PyPI's torch brings gigabytes of CUDA: the CPU variant takes PyTorch's own build.
-COPY requirements.txt requirements-cpu.txt ./
+COPY requirements.txt ./
 RUN case "$VARIANT" in \
       gpu) pip install -r requirements.txt ;; \
-      cpu) pip install "$(grep '^torch==' requirements-cpu.txt)" --index-url https://download.pytorch.org/whl/cpu \
-           && pip install -r requirements-cpu.txt ;; \
+      cpu) pip install "$(grep '^torch==' requirements.txt)" --index-url https://download.pytorch.org/whl/cpu \
+           && sed 's/^faiss-gpu/faiss-cpu/' requirements.txt > /tmp/cpu.txt && pip install -r /tmp/cpu.txt && rm /tmp/cpu.txt ;; \
       *) echo "VARIANT=$VARIANT must be cpu or gpu" >&2; exit 2 ;; \
     esac
 

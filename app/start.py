@@ -18,11 +18,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from app.gradio_internals.imports import import_gradio
-from app.pages.explore.actions import Explorer
-from app.pages.explore.opening import Opener
-from app.services import Services
-from app.session import Session
-from app.settings import USERS_VARIABLE, Settings
+from app.services.explorer import Explorer
+from app.services.opener import Opener
+from app.services.session import Session
+from app.services.settings import USERS_VARIABLE, Settings
+from app.services.shared import Services
 from app.wiped import wipe_variable
 from core.base.home import home, make_folder
 from core.lab.tasks.samples import list_samples

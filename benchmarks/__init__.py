@@ -1,7 +1,7 @@
 """Measurements that others can repeat: `python -m benchmarks NAME --json`.
 
-The form of a result is here; each module makes one. Every ratio is ours over theirs, both measured in the
-same run on the same machine, so that it says something wherever it is run.
+Every ratio is ours over theirs, both measured in the same run on the same machine, so that it says something
+wherever it is run.
 """
 
 from __future__ import annotations
@@ -9,10 +9,16 @@ from __future__ import annotations
 import os
 import platform
 import statistics
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+from unittest.mock import patch
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 @dataclass(frozen=True)
@@ -60,8 +66,8 @@ def median_times(
     repeats: int,
     processor_seconds: Callable[[], float] = time.process_time,
 ) -> dict[str, Seconds]:
-    """Medians of each piece of work, on the wall and of the processors. They take turns, so that whatever
-    else the machine does hits all alike; one warm-up each.
+    """Medians of each piece of work. They take turns, so that whatever else the machine does hits all alike;
+    one warm-up each.
     """
     measured: dict[str, list[tuple[float, float]]] = {name: [] for name in works}
     for repeat in range(repeats + 1):
@@ -71,11 +77,19 @@ def median_times(
             if repeat:
                 measured[name].append((time.perf_counter() - began, processor_seconds() - used))
     return {
-        name: Seconds(*(statistics.median(pair[i] for pair in pairs) for i in (0, 1)))
+        name: Seconds(*(statistics.median(times) for times in zip(*pairs, strict=True)))
         for name, pairs in measured.items()
     }
 
 
-def median_seconds(works: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
-    """Those on the wall."""
-    return {name: seconds.wall for name, seconds in median_times(works, repeats).items()}
+def cpu_seconds(pid: int) -> float:
+    """Of a process and all its threads so far, to a hundredth."""
+    fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@contextmanager
+def empty_home() -> Iterator[Path]:
+    """A home folder without caches, gone afterwards."""
+    with tempfile.TemporaryDirectory() as home, patch.dict(os.environ, {"QRAG_HOME": home}):
+        yield Path(home)

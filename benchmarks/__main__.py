@@ -21,40 +21,15 @@ from benchmarks import Row, machine
 from core.base.errors import BadRequest
 
 BENCHMARKS = {
-    "scoring": "one step over 160,000 and 400,000 chunks: turned query, turned chunks, FAISS",
-    "encoding": "tokens a second, against sentence-transformers",
-    "likeliest": "what a preview finds of what the agent will find (--n documents)",
-    "first_look": (
-        "what the first look finds with vectors as they are served, against torch in float32 (--n documents)"
-    ),
-    "intake": (
-        "opening a novel against encoding its chunks with sentence-transformers in its defaults (--n tokens)"
-    ),
-    "gpu": "encoding, scoring, a step, training on this machine, on a card if it has one (--n tokens)",
-    "cluster": (
-        "a step over random vectors: one worker of a Ray cluster, two, this process (--n chunks; 770 bytes"
-        " of disk each)"
-    ),
-    "scaling": (
-        "what 1M to 1T tokens take, computed from what cluster measured (--rows results/cluster.json)"
-    ),
-    "cosine_threshold": "the cosine from which a chunk counts as support, on three QA training sets",
-    "first_step": "seconds from opening a 1 MB book to the first step, cold and cached (--n tokens)",
-    "click": "from the click that opens a long text to its first runs, in Chromium (--n tokens)",
-    "reopening": "a long text opened again to its first step: words kept, words counted anew (--n tokens)",
-    "babi_rules": "whether the generator's rules of support are bAbI's",
-    "familiarity": "how foreign real documents are to each shipped agent",
     "campaign": "attacks on the app with their full counts, and what came of them",
-    "kill": "committed steps that kill -9 loses at random moments (--n of them)",
-    "busy": (
-        "a look of the agent beside a thread that is busy in Python, against the encoder as transformers"
-        " runs it"
-    ),
+    "click": "from the click that opens a long text to its first runs, in Chromium (--n tokens)",
+    "cluster": "a step over random vectors: one Ray worker, two, this process (--n chunks, 770 bytes each)",
+    "encoding": "tokens a second, against sentence-transformers",
+    "first_step": "seconds from opening a 1 MB book to the first step, cold and cached (--n tokens)",
+    "intake": "opening a novel, against encoding its chunks with sentence-transformers (--n tokens)",
+    "scaling": "what 1M to 1T tokens take, computed from what cluster measured (--rows results/cluster.json)",
+    "scoring": "one step over 160,000 and 400,000 chunks: turned query, turned chunks, FAISS",
     "visitors": "a step while others step, against a fair share of the cores (--n visitors)",
-    "soak": "20 visitors for half an hour: errors, steps, the server's memory (--n minutes)",
-    "memory": "megabytes that 100 runs leave behind: core, log, page, HTTP (--n runs that count)",
-    "support": "whether a passage bears a statement out: by words, by meaning, by reading",
-    "ingest_pages": "what reading and chunking keep of real pages, Markdown and books",
 }
 
 
@@ -62,7 +37,7 @@ def main(argv: Sequence[str]) -> int:
     """Runs one benchmark; returns the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
-        description="\n".join(f"{name:<18}{meaning}" for name, meaning in BENCHMARKS.items()),
+        description="\n".join(f"{name:<12}{meaning}" for name, meaning in BENCHMARKS.items()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("name", choices=BENCHMARKS, metavar="NAME")
@@ -72,7 +47,7 @@ def main(argv: Sequence[str]) -> int:
         "--rows",
         type=Path,
         metavar="FILE",
-        help="print what --json gave before, as a table in Markdown; nothing is measured",
+        help="print what --json gave before as Markdown, measuring nothing",
     )
     args = parser.parse_args(argv)
     if args.rows is not None:
@@ -92,36 +67,26 @@ def main(argv: Sequence[str]) -> int:
             )
         rows: list[Row] = measure() if args.n is None else measure(args.n)
     except FileNotFoundError as error:
-        print(
-            f"{error.filename} is missing; point QRAG_DATA to the folder that holds the data sets",
-            file=sys.stderr,
-        )
-        return 2
+        return _refused(f"{error.filename} is missing; point QRAG_DATA to the folder of the data sets")
     except BadRequest as error:
-        print(error, file=sys.stderr)
-        return 2
+        return _refused(str(error))
     except ModuleNotFoundError as error:
-        print(
-            f"the package {error.name} is not installed; pip install {str(error.name).replace('_', '-')}",
-            file=sys.stderr,
-        )
-        return 2
+        package = str(error.name).replace("_", "-")
+        return _refused(f"the package {error.name} is not installed; pip install {package}")
     if args.json:
-        print(
-            json.dumps(
-                {"benchmark": args.name, "machine": machine(), "rows": [asdict(row) for row in rows]},
-                allow_nan=False,
-            )
-        )
+        result = {"benchmark": args.name, "machine": machine(), "rows": [asdict(row) for row in rows]}
+        print(json.dumps(result, allow_nan=False))
         return 0
     for row in rows:
-        against = (
-            ""
-            if row.against is None
-            else f"  against {row.against}" + ("" if row.ratio is None else f": {row.ratio:.3f}")
-        )
-        print(f"{row.measure:<60}{row.value:>14.6g} {row.unit}{against}")
+        against = f"  against {row.against}" if row.against else ""
+        ratio = "" if row.ratio is None else f": {row.ratio:.3f}"
+        print(f"{row.measure:<60}{row.value:>14.6g} {row.unit}{against}{ratio}")
     return 0
+
+
+def _refused(sentence: str) -> int:
+    print(sentence, file=sys.stderr)
+    return 2
 
 
 def markdown(result: dict[str, Any]) -> str:

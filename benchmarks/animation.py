@@ -1,26 +1,23 @@
 """`python -m benchmarks.animation`.
 
 Draws README's picture, a run on the Explore page in the real app: the question, each choice, and the answer.
-Waiting is left out, so that the animation says nothing of speed. Chromium is that of `$CHROMIUM`, of the PATH
-or of playwright.
+Waiting is left out, so that the animation says nothing of speed.
 """
 
 from __future__ import annotations
 
 import io
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 from PIL import Image
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Page, expect
 
-from benchmarks.serving import ROOT, served_app
+from benchmarks import ROOT
+from benchmarks.serving import app_page
 
 PLACE = ROOT / "assets" / "explore.gif"
-_SIZE = {"width": 1200, "height": 780}
 _MILLISECONDS = (1600, 1900, 1900, 1900, 3600)
 _COLOURS = 128
 _APART = 50
@@ -68,17 +65,6 @@ def save(pictures: list[Image.Image], place: Path) -> None:
     first.save(place, save_all=True, append_images=others, duration=_MILLISECONDS, loop=0, optimize=True)
 
 
-def main() -> None:
-    """Draws it, and says how large it is."""
-    chromium = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
-    with served_app() as app, sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=chromium)
-        page = browser.new_page(viewport=_SIZE)
-        page.goto(app.url)
-        save(list(frames(page)), PLACE)
-        browser.close()
-    print(f"{PLACE.relative_to(ROOT)}: {PLACE.stat().st_size:,} bytes")
-
-
 if __name__ == "__main__":
-    main()
+    with app_page(1200, 780) as page:
+        save(list(frames(page)), PLACE)

@@ -17,17 +17,14 @@ import xml.etree.ElementTree as ET
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks import Row
+from benchmarks import ROOT, Row
 from tests.conftest import ATTACK, summed
 
-ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "results" / "attacks.md"
 
 ATTACKS = {
     "tests/core/ingest/test_hostile.py": "",
-    "tests/core/ingest/test_converter.py": (
-        "conversions without end, over memory, that die, and parents that are killed"
-    ),
+    "tests/core/ingest/test_converter.py": "conversions without end, over memory, that die, orphaned ones",
     "tests/core/ingest/test_documents.py": "",
     "tests/core/ingest/test_html.py": "",
     "tests/core/ingest/test_blocks.py": "lines of dashes, fences and nested blocks as Markdown",
@@ -46,24 +43,22 @@ ATTACKS = {
 }
 """Files of tests, and what they try where they leave no rows of their own."""
 
+_HEAD = """\
+# What was tried against the app
+
+Made on {today} by `python -m benchmarks.campaign`; the promises stand in {link}.
+
+| attack | tried | what came of it | held by |
+|---|---|---|---|"""
+
 
 def rows() -> list[Row]:
     """A row an attack; `unit` says what came of it, `against` names its tests. Then how many cases failed."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.xml")
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "-o",
-            "junit_family=xunit1",
-            f"--junitxml={report}",
-            *ATTACKS,
-        ]
-        subprocess.run(
-            command, cwd=ROOT, env={**os.environ, "QRAG_CAMPAIGN": "1"}, stdout=sys.stderr, check=False
-        )
+        pytest = [sys.executable, "-m", "pytest", "-q", "-ojunit_family=xunit1", f"--junitxml={report}"]
+        environment = {**os.environ, "QRAG_CAMPAIGN": "1"}
+        subprocess.run([*pytest, *ATTACKS], cwd=ROOT, env=environment, stdout=sys.stderr, check=False)
         return read_report(report)
 
 
@@ -71,9 +66,8 @@ def read_report(report: Path) -> list[Row]:
     """The rows of a run that pytest wrote down as XML."""
     by_file: dict[str, list[ET.Element]] = {file: [] for file in ATTACKS}
     for case in ET.parse(report).getroot().iter("testcase"):
-        by_file.setdefault(case.attrib.get("file", ""), []).append(
-            case
-        )  # a file that can't be read has a case without one
+        # a file that can't be read has a case without one
+        by_file.setdefault(case.attrib.get("file", ""), []).append(case)
     made = [row for file, cases in by_file.items() for row in _rows_of(file, cases)]
     failed = sum(_failed(case) for cases in by_file.values() for case in cases)
     seconds = sum(float(case.attrib["time"]) for cases in by_file.values() for case in cases)
@@ -85,23 +79,17 @@ def read_report(report: Path) -> list[Row]:
 
 
 def _rows_of(file: str, cases: list[ET.Element]) -> list[Row]:
-    told = [
-        ast.literal_eval(one.attrib["value"])
+    tried = [
+        ast.literal_eval(told.attrib["value"])
         for case in cases
-        for one in case.iter("property")
-        if one.attrib["name"] == ATTACK
+        for told in case.iter("property")
+        if told.attrib["name"] == ATTACK
     ]
-    recorded = [Row(attack, n_tried, f"tried: {outcome}", file) for attack, n_tried, outcome in summed(told)]
+    recorded = [Row(attack, n_tried, f"tried: {outcome}", file) for attack, n_tried, outcome in summed(tried)]
     n_failed = sum(map(_failed, cases))
     if n_failed or not recorded:
-        recorded.append(
-            Row(
-                ATTACKS.get(file) or file,
-                len(cases),
-                f"tried: {n_failed} failed" if n_failed else "tried: all withstood",
-                file,
-            )
-        )
+        outcome = f"{n_failed} failed" if n_failed else "all withstood"
+        recorded.append(Row(ATTACKS.get(file) or file, len(cases), f"tried: {outcome}", file))
     return recorded
 
 
@@ -116,27 +104,10 @@ def table(made: list[Row], today: str) -> str:
         f" {f'`{row.against}`' if row.against else ''} |"
         for row in made
     ]
-    return "\n".join(
-        (
-            "# What was tried against the app",
-            "",
-            f"Made on {today} by `python -m benchmarks.campaign`; the promises stand in"
-            " [docs/security.md](../docs/security.md).",
-            "",
-            "| attack | tried | what came of it | held by |",
-            "|---|---|---|---|",
-            *lines,
-            "",
-        )
-    )
-
-
-def main() -> int:
-    """Runs the attacks and writes their table; 1 where one succeeded."""
-    made = rows()
-    TABLE.write_text(table(made, f"{datetime.now(UTC):%Y-%m-%d}"), encoding="utf-8")
-    return int(any(row.unit == "faults" and row.value for row in made))
+    return "\n".join((_HEAD.format(today=today, link="[docs/security.md](../docs/security.md)"), *lines, ""))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    made = rows()
+    TABLE.write_text(table(made, f"{datetime.now(UTC):%Y-%m-%d}"), encoding="utf-8")
+    sys.exit(any(row.unit == "faults" and row.value for row in made))  # 1 where one succeeded

@@ -3,61 +3,54 @@
 Novels, a million tokens of them (--n takes others), uploaded before the clock starts. The question is asked
 as soon as the page says that a part can be asked, and the run is made again over all chunks by itself once
 they are embedded. The app starts in an empty home folder, and is asked about a small text first, which loads
-the agent with its reranker. One time each: opening the same text again would find its vectors. Chromium is
-that of `$CHROMIUM`, of the PATH or of playwright.
+the agent with its reranker. One time each: opening the same text again would find its vectors.
 """
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Page, expect
 
 from benchmarks import Row
 from benchmarks.prose import novels
-from benchmarks.serving import served_app
+from benchmarks.serving import app_page
 
 QUESTION = "Who carried the letter down to the river?"
 PATIENCE = 540_000.0
 """Milliseconds."""
 PREVIEW = "#qx-standing .qx-chip-bad"
-BEGUN = f"document.querySelector('{PREVIEW}') && document.querySelector('#qx-steps .qx-step')"
-PREVIEWED = f"document.querySelector('{PREVIEW}') && document.querySelector('#qx-steps .qx-stop')"
-WHOLE = f"!document.querySelector('{PREVIEW}') && document.querySelector('#qx-steps .qx-stop')"
+SEEN = {
+    "the first choice of the preview": f"$('{PREVIEW}') && $('#qx-steps .qx-step')",
+    "the end of the preview": f"$('{PREVIEW}') && $('#qx-steps .qx-stop')",
+    "the end of the run over all chunks": f"!$('{PREVIEW}') && $('#qx-steps .qx-stop')",
+}
+"""When the page shows it."""
 
 
 def rows(n: int = 1_000_000) -> list[Row]:
     """Seconds from the click, each to something that the page shows."""
-    with tempfile.TemporaryDirectory() as folder, served_app() as app, sync_playwright() as driver:
+    with tempfile.TemporaryDirectory() as folder, app_page(1440, 900) as page:
         small, path = Path(folder, "small.txt"), Path(folder, "novels.txt")
         small.write_bytes(novels(2_000))
         path.write_bytes(novels(n))
-        browser = driver.chromium.launch(
-            executable_path=os.environ.get("CHROMIUM") or shutil.which("chromium")
-        )
-        page = browser.new_page(viewport={"width": 1440, "height": 900})
         page.set_default_timeout(PATIENCE)
-        page.goto(app.url, wait_until="commit")
         expect(page.locator("#qx-header .qx-chip")).to_be_visible(timeout=PATIENCE)
         _open(page, small)
         expect(page.locator("#qx-header")).to_contain_text(small.stem, timeout=PATIENCE)
-        page.locator("#qx-question textarea").fill(QUESTION)
-        page.locator("#qx-run").click()
+        _ask(page)
         expect(page.locator("#qx-answer")).to_contain_text(re.compile("answer", re.I), timeout=PATIENCE)
         seconds = _asked(page, path)
         size = page.locator("#qx-header .qx-menu-panel p").first.text_content() or ""
-        browser.close()
     n_tokens, n_chunks = (float(number.replace(",", "")) for number in re.findall(r"([\d,]+) [tc]", size)[:2])
     return [
         Row("text", n_tokens, "tokens"),
         Row("text", n_chunks, "chunks"),
-        *(Row(f"click to {what}", took, "s") for what, took in seconds.items()),
+        *(Row(f"click to {event}", took, "s") for event, took in seconds.items()),
     ]
 
 
@@ -65,21 +58,22 @@ def _asked(page: Page, path: Path) -> dict[str, float]:
     _open(page, path)
     began, seconds = time.perf_counter(), {}
 
-    def seen(what: str) -> None:
-        seconds[what] = time.perf_counter() - began
-        print(f"{seconds[what]:.1f} s to {what}", file=sys.stderr, flush=True)
+    def seen(event: str) -> None:
+        seconds[event] = time.perf_counter() - began
+        print(f"{seconds[event]:.1f} s to {event}", file=sys.stderr, flush=True)
 
     expect(page.locator("#qx-opening")).to_contain_text(re.compile("can be asked"), timeout=PATIENCE)
     seen("the offer to ask")
+    _ask(page)
+    for event, condition in SEEN.items():
+        page.wait_for_function(condition.replace("$(", "document.querySelector("))
+        seen(event)
+    return seconds
+
+
+def _ask(page: Page) -> None:
     page.locator("#qx-question textarea").fill(QUESTION)
     page.locator("#qx-run").click()
-    page.wait_for_function(BEGUN)
-    seen("the first choice of the preview")
-    page.wait_for_function(PREVIEWED)
-    seen("the end of the preview")
-    page.wait_for_function(WHOLE)
-    seen("the end of the run over all chunks")
-    return seconds
 
 
 def _open(page: Page, path: Path) -> None:

@@ -5,7 +5,7 @@ what the agent does at each look but for encoding the state: positions, what eac
 chunks. One worker and two take turns over the same states, a core each, and so do the ways of asking a tenth
 of the corpus; all have one thread. CPU seconds are those of this process and of all workers. Vectors are
 random: time, memory and network don't depend on them. What embedding and an index of words cost is measured
-on a stretch of a novel. `python -m benchmarks scaling` computes other sizes from these rows.
+on a stretch of a novel.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from benchmarks import Row, Seconds, median_times
-from benchmarks.memory import resident
+from benchmarks import Row, Seconds, cpu_seconds, median_times
 from benchmarks.prose import novels
 from core.corpus.bm25 import WordIndex
 from core.corpus.index import ChunkIndex
@@ -119,67 +118,53 @@ def _compare(parts: CorpusParts, spec: CheckpointSpec, *, with_inline: bool) -> 
     borders = EmbeddedCorpus(parts, None).borders  # type: ignore[arg-type]  # nothing is asked of an index
     chosen = (n // 5, n // 2, n // 2 + 40)
     where = f"{n:,} chunks"
+
+    def look(index: ShardedIndex, state: np.ndarray) -> LookView:
+        return index.look(state, chunk_positions(spec, borders, chosen), left_out=chosen)
+
+    def best_in_shards(index: ShardedIndex, state: np.ndarray) -> np.ndarray:
+        return index.best(look(index, state), FEWEST)[0][:FEWEST]
+
+    def best_in_memory(index: ChunkIndex, state: np.ndarray) -> np.ndarray:
+        scores = index.q_values(state, chunk_positions(spec, borders, chosen))
+        scores[list(chosen)] = -np.inf
+        return best_chunks(scores, 0, FEWEST)
+
     with ExitStack() as stack:
         steps: dict[str, Step] = {}
         workers: list[int] = []
-        shards_of: dict[int, tuple[ShardedIndex, Shards]] = {}
         opening = time.perf_counter()
         for n_workers in (1, N_WORKERS):
             settings = shard_settings(parts, spec, n_workers)
             shards = stack.enter_context(closing(RayShards(settings)))
-            shards_of[n_workers] = (index := ShardedIndex(parts, settings, shards), shards)
+            index = ShardedIndex(parts, settings, shards)
             workers += shards.ask_all("process", [()] * len(settings))
-            steps[_workers(n_workers)] = _sharded_step(index, spec, borders, chosen)
+            steps[_workers(n_workers)] = partial(best_in_shards, index)
         started = time.perf_counter() - opening
         if with_inline:
-            settings = shard_settings(parts, spec, 1)
-            inline = ShardedIndex(parts, settings, LocalShards(settings))
-            steps["this process, from disk"] = _sharded_step(inline, spec, borders, chosen)
-            steps[IN_MEMORY] = _inline_step(parts, spec, borders, chosen)
-        seconds = _median_steps(steps, workers)
-        out = _step_rows(seconds, where)
-        index, shards = shards_of[N_WORKERS]
-        look = index.look(_states(1)[0], chunk_positions(spec, borders, chosen), left_out=chosen)
-        out += _message_rows(look, shards, where)
+            local = shard_settings(parts, spec, 1)
+            inline = ShardedIndex(parts, local, LocalShards(local))
+            steps["this process, from disk"] = partial(best_in_shards, inline)
+            vectors = np.concatenate([part.vectors for part in parts.parts])
+            resolution = spec.position_resolution
+            whole = ChunkIndex(vectors, halves=spec.halves, theta=spec.rope_theta, resolution=resolution)
+            steps[IN_MEMORY] = partial(best_in_memory, whole)
+        out = _step_rows(_median_steps(steps, workers), where)
+        state = _states(1)[0]
+        out += _message_rows(look(index, state), shards, where)
         if not with_inline:
-            out += _own_rows(index, spec, borders, chosen, where)
-            out.append(
-                Row(f"memory of a worker of {N_WORKERS}, {where}", max(map(resident, workers[1:])), "MB")
-            )
-            out.append(Row(f"starting {1 + N_WORKERS} workers", started, "s"))
             on_disk = sum(file.stat().st_size for file in parts.folder.rglob("*") if file.is_file())
-            out.append(Row("disk", on_disk / n, "bytes/chunk"))
+            out += [
+                *_own_rows(partial(look, index, state), where, n),
+                Row(f"memory of a worker of {N_WORKERS}, {where}", max(map(_resident, workers[1:])), "MB"),
+                Row(f"starting {1 + N_WORKERS} workers", started, "s"),
+                Row("disk", on_disk / n, "bytes/chunk"),
+            ]
     return out
 
 
 def _workers(n: int) -> str:
     return f"{n} worker" + "s" * (n > 1)
-
-
-def _sharded_step(
-    index: ShardedIndex, spec: CheckpointSpec, borders: np.ndarray, chosen: tuple[int, ...]
-) -> Step:
-    def step(state: np.ndarray) -> np.ndarray:
-        look = index.look(state, chunk_positions(spec, borders, chosen), left_out=chosen)
-        return index.best(look, FEWEST)[0][:FEWEST]
-
-    return step
-
-
-def _inline_step(
-    parts: CorpusParts, spec: CheckpointSpec, borders: np.ndarray, chosen: tuple[int, ...]
-) -> Step:
-    vectors = np.concatenate([part.vectors for part in parts.parts])
-    index = ChunkIndex(
-        vectors, halves=spec.halves, theta=spec.rope_theta, resolution=spec.position_resolution
-    )
-
-    def step(state: np.ndarray) -> np.ndarray:
-        scores = index.q_values(state, chunk_positions(spec, borders, chosen))
-        scores[list(chosen)] = -np.inf
-        return best_chunks(scores, 0, FEWEST)
-
-    return step
 
 
 def _median_steps(steps: dict[str, Step], workers: list[int]) -> dict[str, StepSeconds]:
@@ -189,13 +174,13 @@ def _median_steps(steps: dict[str, Step], workers: list[int]) -> dict[str, StepS
     busiest: dict[str, list[float]] = {name: [] for name in steps}
 
     def work(name: str) -> None:
-        before = [_processor_seconds(pid) for pid in (os.getpid(), *workers)]
+        before = [cpu_seconds(pid) for pid in (os.getpid(), *workers)]
         found[name].append(steps[name](states[len(found[name])]).tolist())
-        after = [_processor_seconds(pid) for pid in (os.getpid(), *workers)]
+        after = [cpu_seconds(pid) for pid in (os.getpid(), *workers)]
         busiest[name].append(max(np.subtract(after, before)))
 
     def processor_seconds() -> float:
-        return time.process_time() + sum(map(_processor_seconds, workers))
+        return time.process_time() + sum(map(cpu_seconds, workers))
 
     seconds = median_times({name: partial(work, name) for name in steps}, REPEATS, processor_seconds)
     first, *others = found.values()
@@ -209,22 +194,15 @@ def _median_steps(steps: dict[str, Step], workers: list[int]) -> dict[str, StepS
 
 def _step_rows(seconds: dict[str, StepSeconds], where: str) -> list[Row]:
     """Two workers against one, and everything against this process where that was asked too."""
+    units = {"wall": "s", "processors": "CPU s", "busiest": "CPU s of the busiest process"}
     out = []
     for name, taken in seconds.items():
-        others = [
-            other
-            for other in (_workers(1), IN_MEMORY)
-            if other in seconds and other != name and (other == IN_MEMORY or name == _workers(N_WORKERS))
-        ]
-        for field, unit in (
-            ("wall", "s"),
-            ("processors", "CPU s"),
-            ("busiest", "CPU s of the busiest process"),
-        ):
+        against = [_workers(1)] * (name == _workers(N_WORKERS)) + [IN_MEMORY] * (name != IN_MEMORY)
+        others = [other for other in against if other in seconds]
+        for field, unit in units.items():
             measure, value = f"one step, {where}, {name}", getattr(taken, field)
-            out += [
-                Row(measure, value, unit, other, value / getattr(seconds[other], field)) for other in others
-            ] or [Row(measure, value, unit)]
+            compared = [(other, value / getattr(seconds[other], field)) for other in others]
+            out += [Row(measure, value, unit, *pair) for pair in compared or [(None, None)]]
     return out
 
 
@@ -232,30 +210,23 @@ def _message_rows(look: LookView, shards: Shards, where: str) -> list[Row]:
     """What travels, as it is pickled."""
     asked = [(view, words, FEWEST) for view, words in zip(look.views, look.words, strict=True)]
     answers = shards.ask_all("best", asked)
-    sent, back = (sum(len(pickle.dumps(one, 5)) for one in messages) for messages in (asked, answers))
+    sent, back = (sum(len(pickle.dumps(message, 5)) for message in messages) for messages in (asked, answers))
     return [
         Row(f"sent to {_workers(len(asked))} in a step, {where}", sent, "bytes"),
         Row(f"sent back by {_workers(len(asked))} in a step, {where}", back, "bytes"),
     ]
 
 
-def _own_rows(
-    index: ShardedIndex, spec: CheckpointSpec, borders: np.ndarray, chosen: tuple[int, ...], where: str
-) -> list[Row]:
+def _own_rows(look: Callable[[], object], where: str, n: int) -> list[Row]:
     """What is left to the process that asks."""
-    state = _states(1)[0]
-
-    def own() -> None:
-        index.look(state, chunk_positions(spec, borders, chosen), left_out=chosen)
-
-    seconds = median_times({"own": own}, REPEATS)["own"]
+    seconds = median_times({"own": look}, REPEATS)["own"]
     tracemalloc.start()
-    own()
+    look()
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return [
         Row(f"of a step, positions in the process that asks, {where}", seconds.processors, "CPU s"),
-        Row(f"memory of the process that asks, {where}", peak / len(index), "bytes/chunk"),
+        Row(f"memory of the process that asks, {where}", peak / n, "bytes/chunk"),
     ]
 
 
@@ -280,12 +251,9 @@ def _texts() -> list[Row]:
     held, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     del kept
+    engine = encoder.engine.split(", ")[0]
     return [
-        Row(
-            f"embedding a corpus with {encoder.engine.split(', ')[0]}, {TEXTS}",
-            n_tokens / used,
-            "tokens/CPU s",
-        ),
+        Row(f"embedding a corpus with {engine}, {TEXTS}", n_tokens / used, "tokens/CPU s"),
         Row(f"a chunk, {TEXTS}", n_tokens / len(texts), "tokens"),
         Row("index of words", n_tokens / counted, "tokens/CPU s"),
         Row("index of words", held / n_tokens, "bytes/token"),
@@ -298,8 +266,7 @@ def _states(n: int) -> np.ndarray:
     return np.random.default_rng(1).standard_normal((n, DIM), dtype=np.float32)
 
 
-def _processor_seconds(pid: int) -> float:
-    fields = (
-        Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
-    )
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+def _resident(pid: int) -> float:
+    """MB of a process, without pages of files, which the system takes and gives back as it likes."""
+    status = Path(f"/proc/{pid}/status").read_text(errors="replace")
+    return int(status.partition("RssAnon:")[2].split()[0]) / 1024

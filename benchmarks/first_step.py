@@ -7,14 +7,10 @@ loaded before the clock starts, as in the app.
 
 from __future__ import annotations
 
-import os
 import resource
-import tempfile
 import time
-from pathlib import Path
-from unittest.mock import patch
 
-from benchmarks import Row
+from benchmarks import Row, empty_home
 from benchmarks.prose import novels
 from core.base.events import StepTaken
 from core.corpus.opening import open_corpus
@@ -29,38 +25,33 @@ def rows(n: int = 256_000) -> list[Row]:
     agent = Agent(load_encoder("general"))
     agent.encoder.encode_chunks(["warm up"])
     agent.encoder.warm_up()
-    with tempfile.TemporaryDirectory() as home, patch.dict(os.environ, {"QRAG_HOME": home}):
-        cold, cached = measure(data, agent), measure(data, agent)
-        on_disk = sum(path.stat().st_size for path in Path(home).rglob("*") if path.is_file())
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    total = {name: sum(stages.values()) for name, stages in (("cold", cold), ("cached", cached))}
+    with empty_home() as home:
+        stages = {name: _measure(data, agent) for name in ("cold", "cached")}
+        on_disk = sum(path.stat().st_size for path in home.rglob("*") if path.is_file())
+    total = {name: sum(seconds.values()) for name, seconds in stages.items()}
     return [
         Row("text", len(data) / 1e6, "MB"),
         Row("cold", total["cold"], "s"),
         Row("cached", total["cached"], "s", "cold", total["cached"] / total["cold"]),
-        Row("most memory", memory, "MB"),
+        Row("most memory", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, "MB"),
         Row("caches on disk", on_disk / 1e6, "MB", "text", on_disk / len(data)),
         *(
-            Row(f"cold: {stage}", seconds, "s", "all of cold", seconds / total["cold"])
-            for stage, seconds in cold.items()
-        ),
-        *(
-            Row(f"cached: {stage}", seconds, "s", "all of cached", seconds / total["cached"])
-            for stage, seconds in cached.items()
+            Row(f"{name}: {stage}", taken, "s", f"all of {name}", taken / total[name])
+            for name, seconds in stages.items()
+            for stage, taken in seconds.items()
         ),
     ]
 
 
-def measure(data: bytes, agent: Agent) -> dict[str, float]:
+def _measure(data: bytes, agent: Agent) -> dict[str, float]:
     """Seconds of each stage, the first step last."""
     began = time.perf_counter()
     document = read_document(data, "book.txt")
     read = time.perf_counter()
     opened = open_corpus([document], agent.encoder)
     stepping = time.perf_counter()
-    for event in agent.run(
-        "Who inherits the house?", opened.corpus, agent.spec.episode_config(step_budget=1)
-    ):
+    config = agent.spec.episode_config(step_budget=1)
+    for event in agent.run("Who inherits the house?", opened.corpus, config):
         if isinstance(event, StepTaken):
             break
     step = time.perf_counter() - stepping

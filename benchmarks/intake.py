@@ -11,15 +11,11 @@ comparison.
 
 from __future__ import annotations
 
-import os
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from unittest.mock import patch
+from collections.abc import Callable
 
 from sentence_transformers import SentenceTransformer
 
-from benchmarks import Row, median_times
+from benchmarks import Row, empty_home, median_times
 from benchmarks.prose import novels
 from core.corpus.opening import chunk_documents, open_corpus
 from core.encode.checkpoint import find_base
@@ -44,46 +40,33 @@ def rows(n: int = 100_000) -> list[Row]:
 
 
 def _compare(data: bytes, cut: str, encoder: DualEncoder, theirs: SentenceTransformer) -> list[Row]:
-    with _empty_home():
-        texts = chunk_documents([read_document(data, "book.txt")], encoder).texts()
-    n_tokens = int(encoder.tokenizer.count(texts).sum()) + 2 * len(texts)
-
-    def ingest() -> None:
-        with _empty_home():
+    def opening() -> None:
+        with empty_home():
             open_corpus([read_document(data, "book.txt")], encoder)
 
-    def cutting() -> None:
-        with _empty_home():
-            chunk_documents([read_document(data, "book.txt")], encoder)
+    def cutting() -> list[str]:
+        with empty_home():
+            return chunk_documents([read_document(data, "book.txt")], encoder).texts()
 
+    texts = cutting()
+    n_tokens = int(encoder.tokenizer.count(texts).sum()) + 2 * len(texts)
     works: dict[str, Callable[[], object]] = {
-        "ours": ingest,
+        "ours": opening,
         "encoding": lambda: encoder.encode_chunks(texts),
         "tokenizing": lambda: encoder.tokenizer.ids(texts),
         "reading and cutting": cutting,
         "theirs": lambda: theirs.encode(texts, show_progress_bar=False),
     }
     medians = median_times(works, REPEATS)
+    engine = encoder.engine.split(", ")[0]
     out = []
     for clock, attribute in (("s", "wall"), ("CPU s", "processors")):
         seconds = {name: getattr(median, attribute) for name, median in medians.items()}
-        ratio = seconds["theirs"] / seconds["ours"]
+        rate, ratio = n_tokens / seconds["ours"], seconds["theirs"] / seconds["ours"]
         out.append(
-            Row(
-                f"{cut}: opening with {encoder.engine.split(', ')[0]}",
-                n_tokens / seconds["ours"],
-                f"tokens/{clock}",
-                "sentence-transformers",
-                ratio,
-            )
+            Row(f"{cut}: opening with {engine}", rate, f"tokens/{clock}", "sentence-transformers", ratio)
         )
         for part in ("encoding", "tokenizing", "reading and cutting"):
             share = seconds[part] / seconds["ours"]
             out.append(Row(f"{cut}: {part} alone", seconds[part], clock, "opening", share))
     return out
-
-
-@contextmanager
-def _empty_home() -> Iterator[None]:
-    with tempfile.TemporaryDirectory() as home, patch.dict(os.environ, {"QRAG_HOME": home}):
-        yield

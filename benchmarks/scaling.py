@@ -2,14 +2,15 @@
 
 Computed, not measured: the rows that `python -m benchmarks cluster` left, in proportion to tokens, chunks or
 workers, and the assumptions of `Assumed`, which nobody measured. A part breaks where it needs more than a
-machine of that kind has, or longer than somebody waits; `_limits` names them and what replaces each.
+machine of that kind has, or longer than somebody waits.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
+from types import SimpleNamespace
 from typing import Any
 
 from benchmarks.cluster import DIM
@@ -42,52 +43,11 @@ class Assumed:
     """s that a step may take."""
 
 
-@dataclass(frozen=True)
-class Rates:
-    """What was measured, by the unit that it grows with."""
-
-    tokens_a_second: float
-    """Of embedding, on one core."""
-    tokens_a_chunk: float
-    disk_a_chunk: float
-    """Bytes, without its text."""
-    step_a_chunk: float
-    """CPU seconds of workers and the process that asks."""
-    asking_a_chunk: float
-    """CPU seconds of the process that asks: its positions."""
-    asking_bytes_a_chunk: float
-    sent: float
-    """Bytes of a step's questions to two workers."""
-    sent_back: float
-    """Bytes of a worker's answer."""
-    words_a_token: float
-    """Bytes of the index of words while it is made."""
-
-
-@dataclass(frozen=True)
-class Limit:
-    """A part that one machine, or one process, has alone."""
-
-    part: str
-    need: Callable[[float], float]
-    """Tokens -> what it needs, in proportion to them."""
-    have: float
-    instead: str
-
-    @property
-    def tokens(self) -> float:
-        """From which it does not do."""
-        return self.have / self.need(1.0)
-
-
-def rates_of(result: Mapping[str, Any]) -> Rates:
-    """From what `benchmarks cluster --json` printed."""
+def rates_of(result: Mapping[str, Any]) -> SimpleNamespace:
+    """From what `benchmarks cluster --json` printed, by the unit that each grows with."""
     rows = result["rows"]
-    largest = max(
-        int(row["measure"].split(", ", 1)[1].split(" ")[0].replace(",", ""))
-        for row in rows
-        if row["measure"].startswith("one step, ")
-    )
+    steps = [row["measure"].split()[2] for row in rows if row["measure"].startswith("one step, ")]
+    largest = max(int(n_chunks.replace(",", "")) for n_chunks in steps)
     where = f"{largest:,} chunks"
 
     def value(measure: str, unit: str) -> float:
@@ -95,103 +55,81 @@ def rates_of(result: Mapping[str, Any]) -> Rates:
             float(row["value"]) for row in rows if row["measure"].startswith(measure) and row["unit"] == unit
         )
 
-    return Rates(
-        value("embedding a corpus", "tokens/CPU s"),
-        value("a chunk", "tokens"),
-        value("disk", "bytes/chunk"),
-        value(f"one step, {where}, 2 workers", "CPU s") / largest,
-        value(f"of a step, positions in the process that asks, {where}", "CPU s") / largest,
-        value(f"memory of the process that asks, {where}", "bytes/chunk"),
-        value(f"sent to 2 workers in a step, {where}", "bytes"),
-        value(f"sent back by 2 workers in a step, {where}", "bytes") / 2,
-        value("index of words, while it is made", "bytes/token"),
+    own = "in the process that asks"
+    return SimpleNamespace(
+        tokens_a_second=value("embedding a corpus", "tokens/CPU s"),  # on one core
+        tokens_a_chunk=value("a chunk", "tokens"),
+        disk_a_chunk=value("disk", "bytes/chunk"),  # without its text
+        step_a_chunk=value(f"one step, {where}, 2 workers", "CPU s") / largest,  # and the process that asks
+        asking_a_chunk=value(f"of a step, positions {own}, {where}", "CPU s") / largest,
+        asking_bytes_a_chunk=value(f"memory of the process that asks, {where}", "bytes/chunk"),
+        sent=value(f"sent to 2 workers in a step, {where}", "bytes"),
+        sent_back=value(f"sent back by 2 workers in a step, {where}", "bytes") / 2,
+        words_a_token=value("index of words, while it is made", "bytes/token"),
     )
 
 
-def _limits(rates: Rates, assumed: Assumed) -> list[Limit]:
-    memory = assumed.machine_gb * 1e9
-    chunks = 1 / rates.tokens_a_chunk
+def _limits(rates: SimpleNamespace, assumed: Assumed) -> list[tuple[str, float, str]]:
+    """Parts that one machine, or one process, has alone: from how many chunks they don't do, what does."""
+    memory, chunk = assumed.machine_gb * 1e9, rates.tokens_a_chunk
     return [
-        Limit(
+        (
             "the index of words, made in the process that asks",
-            lambda tokens: tokens * rates.words_a_token,
-            memory,
+            memory / rates.words_a_token / chunk,
             "an index of words a shard, with the counts of all (not there yet); agents without words go on",
         ),
-        Limit(
+        (
             "embedding in one machine",
-            lambda tokens: tokens / rates.tokens_a_second / HOUR,
-            assumed.machine_cores * assumed.embed_hours,
+            assumed.machine_cores * assumed.embed_hours * HOUR * rates.tokens_a_second / chunk,
             "`embed-corpus --cluster`: parts are independent of each other, so twice the machines halve it",
         ),
-        Limit(
+        (
             "vectors as float32 in one process, as the app holds them",
-            lambda tokens: tokens * chunks * 4 * DIM,
-            memory,
+            memory / 4 / DIM,
             "`embed-corpus` and `trace --corpus`: half precision, mapped from disk",
         ),
-        Limit(
+        (
             "a step on one machine",
-            lambda tokens: tokens * chunks * rates.step_a_chunk,
-            assumed.machine_cores * assumed.step_seconds,
+            assumed.machine_cores * assumed.step_seconds / rates.step_a_chunk,
             "`trace --cluster`: a shard a core on more machines",
         ),
-        Limit(
+        (
             "vectors of a corpus in one machine's memory",
-            lambda tokens: tokens * chunks * rates.disk_a_chunk,
-            memory,
+            memory / rates.disk_a_chunk,
             "`trace --cluster`: each machine holds its own shards; else each step reads the disk",
         ),
-        Limit(
+        (
             "positions of all chunks, in the process that asks, within a step",
-            lambda tokens: tokens * chunks * rates.asking_a_chunk,
-            assumed.step_seconds,
+            assumed.step_seconds / rates.asking_a_chunk,
             "each shard works out its own from the chosen chunks (not there yet)",
         ),
-        Limit(
+        (
             "positions of all chunks, in the memory of the process that asks",
-            lambda tokens: tokens * chunks * rates.asking_bytes_a_chunk,
-            memory,
+            memory / rates.asking_bytes_a_chunk,
             "the same",
         ),
-        Limit(
-            "numbers of chunks in the strip's tiles, of 32 bits",
-            lambda tokens: tokens * chunks,
-            2.0**31,
-            "64 bits (not there yet)",
-        ),
+        ("numbers of chunks in the strip's tiles, of 32 bits", 2.0**31, "64 bits (not there yet)"),
     ]
 
 
 def table(result: Mapping[str, Any]) -> str:
     """Markdown: what each size takes, then which part breaks from where on, then what was assumed."""
     rates, assumed = rates_of(result), Assumed()
-    limits = sorted(_limits(rates, assumed), key=lambda limit: limit.tokens)
-    head = (
-        "tokens",
-        "chunks",
-        "parts",
-        "disk",
-        "embedding, core hours",
-        "embedding, $",
-        "a step on one core, s",
-        f"cores for a step in {assumed.step_seconds:g} s",
-        "machines for these cores and the vectors",
-        "memory of the process that asks",
-        "network a step",
-        "words, once a question",
-        "keeping it ready, $ a month",
-    )
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    lines += ["| " + " | ".join(_size_cells(tokens, rates, assumed)) + " |" for tokens in SIZES]
-    lines += ["", "| part | breaks from, tokens | what replaces it |", "|---|---|---|"]
-    lines += [f"| {limit.part} | {_short(limit.tokens)} | {limit.instead} |" for limit in limits]
-    paid = rates.tokens_a_second * assumed.card_price / assumed.core_price
+    sizes = [_size(tokens, rates, assumed) for tokens in SIZES]
+    limits = sorted(_limits(rates, assumed), key=lambda limit: limit[1])
     meaning = setting_help(Assumed)
     said = "; ".join(
-        f"{getattr(assumed, one.name):g} {meaning[one.name].rstrip('.')}" for one in fields(Assumed)
+        f"{getattr(assumed, field.name):g} {meaning[field.name].rstrip('.')}" for field in fields(Assumed)
     )
-    lines += [
+    paid = rates.tokens_a_second * assumed.card_price / assumed.core_price
+    lines = [
+        _cells(sizes[0]),
+        "|" + "---|" * len(sizes[0]),
+        *(_cells(size.values()) for size in sizes),
+        "",
+        "| part | breaks from, tokens | what replaces it |",
+        "|---|---|---|",
+        *(_cells((part, _short(n * rates.tokens_a_chunk), instead)) for part, n, instead in limits),
         "",
         f"Assumed: {said}.",
         f"A card embeds for less than cores from {paid:,.0f} tokens a second on; its rate is not measured.",
@@ -200,7 +138,12 @@ def table(result: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _size_cells(tokens: int, rates: Rates, assumed: Assumed) -> list[str]:
+def _cells(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _size(tokens: int, rates: SimpleNamespace, assumed: Assumed) -> dict[str, str]:
+    """A row of the table: what stands under each heading."""
     chunks = tokens / rates.tokens_a_chunk
     vectors = chunks * rates.disk_a_chunk
     disk = vectors + tokens * BYTES_A_TOKEN
@@ -210,48 +153,32 @@ def _size_cells(tokens: int, rates: Rates, assumed: Assumed) -> list[str]:
     machines = max(math.ceil(vectors / assumed.machine_gb / 1e9), math.ceil(cores / assumed.machine_cores))
     network = rates.sent + max(cores - 2, 0) * 4 * DIM + cores * rates.sent_back
     ready = machines * assumed.machine_cores * assumed.core_price * MONTH_HOURS
-    return [
-        _short(tokens),
-        _short(chunks),
-        _short(max(1, tokens * BYTES_A_TOKEN / PART_BYTES)),
-        _bytes(disk),
-        f"{hours:,.3g}" if hours < 1000 else f"{hours:,.0f}",
-        f"{hours * assumed.core_price:,.2f}",
-        f"{step:,.3g}" if step < 1000 else f"{step:,.0f}",
-        f"{cores:,}",
-        f"{machines:,}",
-        _bytes(chunks * rates.asking_bytes_a_chunk + tokens * rates.words_a_token),
-        _bytes(network),
-        _bytes(4 * chunks),
-        f"{ready + disk / 1e9 * assumed.disk_price:,.0f}",
-    ]
-
-
-def _short(value: float) -> str:
-    """Three digits, in thousands, millions, billions, trillions.
-
-    >>> _short(4_933_000), _short(12)
-    ('4.93M', '12')
-    """
-    power, letter = _power(value)
-    return f"{value / power:.3g}{letter}"
+    return {
+        "tokens": _short(tokens),
+        "chunks": _short(chunks),
+        "parts": _short(max(1, tokens * BYTES_A_TOKEN / PART_BYTES)),
+        "disk": _bytes(disk),
+        "embedding, core hours": f"{hours:,.3g}" if hours < 1000 else f"{hours:,.0f}",
+        "embedding, $": f"{hours * assumed.core_price:,.2f}",
+        "a step on one core, s": f"{step:,.3g}" if step < 1000 else f"{step:,.0f}",
+        f"cores for a step in {assumed.step_seconds:g} s": f"{cores:,}",
+        "machines for these cores and the vectors": f"{machines:,}",
+        "memory of the process that asks": _bytes(
+            chunks * rates.asking_bytes_a_chunk + tokens * rates.words_a_token
+        ),
+        "network a step": _bytes(network),
+        "words, once a question": _bytes(4 * chunks),
+        "keeping it ready, $ a month": f"{ready + disk / 1e9 * assumed.disk_price:,.0f}",
+    }
 
 
 def _bytes(value: float) -> str:
-    """
-    >>> _bytes(7_930_000_000)
-    '7.93 GB'
-    """
-    power, letter = _power(value)
-    return f"{value / power:.3g} {letter.replace('B', 'G')}B"
+    return f"{_short(value, ' ').replace('B', 'G')}B"
 
 
-def _power(value: float) -> tuple[float, str]:
-    return next(
-        (
-            (power, letter)
-            for power, letter in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
-            if value >= power
-        ),
-        (1.0, ""),
-    )
+def _short(value: float, before: str = "") -> str:
+    """Three digits, in thousands, millions, billions, trillions; `before` their letters."""
+    for power, letter in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if value >= power:
+            return f"{value / power:.3g}{before}{letter}"
+    return f"{value:.3g}{before}"

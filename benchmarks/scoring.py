@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from benchmarks import Row, median_seconds
+from benchmarks import Row, median_times
 from core.corpus.index import ChunkIndex
 from core.encode.checkpoint import CheckpointSpec
 from core.encode.rope import frequencies, on_grid
@@ -50,31 +50,22 @@ def _compare(
     positions = chunk_positions(spec, np.array([0, n]), chosen)
     index = ChunkIndex(vectors, halves=HALVES, theta=spec.rope_theta, resolution=grid, device=device)
     index.top_k(state, 10)  # FAISS takes its copy of the vectors before the clock starts
-    seconds = median_seconds(
-        {
-            "ours": lambda: index.q_values(state, positions),
-            "turning every chunk": lambda: turn_every_chunk(index, state, positions),
-            "FAISS IndexFlatIP, no positions, 10 best": lambda: index.top_k(state, 10),
-        },
-        REPEATS,
-    )
+    turned = "turning every chunk"
+    works = {
+        "ours": lambda: index.q_values(state, positions),
+        turned: lambda: turn_every_chunk(index, state, positions),
+        "FAISS IndexFlatIP, no positions, 10 best": lambda: index.top_k(state, 10),
+    }
+    seconds = {name: taken.wall for name, taken in median_times(works, REPEATS).items()}
     where = f"{n:,} chunks, grid {grid:g}"
     ours = seconds.pop("ours")
-    difference = float(
-        np.abs(index.q_values(state, positions) - turn_every_chunk(index, state, positions)).max()
-    )
-    times = [
-        Row(f"one step, {where}", 1000 * ours, "ms", against, ours / theirs)
-        for against, theirs in seconds.items()
-    ]
+    difference = float(np.abs(works["ours"]() - works[turned]()).max())
     return [
-        *times,
-        Row(
-            f"largest difference of a Q, {where}",
-            difference,
-            "Q at vectors of length 1",
-            "turning every chunk",
+        *(
+            Row(f"one step, {where}", 1000 * ours, "ms", against, ours / theirs)
+            for against, theirs in seconds.items()
         ),
+        Row(f"largest difference of a Q, {where}", difference, "Q at vectors of length 1", turned),
     ]
 
 

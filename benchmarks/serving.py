@@ -1,23 +1,24 @@
-"""The app in a process of its own for measurements.
-
-On a free port, with a home folder that is gone afterwards.
-"""
+"""The app in a process of its own, and a Chromium that looks at it."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+import httpx
+from playwright.sync_api import Page, sync_playwright
+
+from benchmarks import ROOT
+
 _START_SECONDS = 120.0
 
 
@@ -31,8 +32,8 @@ class Served:
 
 @contextmanager
 def served_app(*flags: str) -> Iterator[Served]:
-    """`python app.py FLAGS` until the block ends. Raises RuntimeError with what it printed when it does not
-    answer.
+    """`python app.py FLAGS` on a free port, with a home folder that is gone afterwards. Raises RuntimeError
+    with what it printed when it does not answer.
     """
     with tempfile.TemporaryDirectory() as home, socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -41,24 +42,36 @@ def served_app(*flags: str) -> Iterator[Served]:
         output = Path(home, "app.out")
         with output.open("wb") as file:
             command = [sys.executable, "app.py", "--port", str(port), *flags]
-            process = subprocess.Popen(
-                command, cwd=ROOT, env={**os.environ, "QRAG_HOME": home}, stdout=file, stderr=file
-            )
+            environment = {**os.environ, "QRAG_HOME": home}
+            process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=file, stderr=file)
         try:
-            url = f"http://127.0.0.1:{port}"
-            _wait_for(url, process, output)
+            url, began = f"http://127.0.0.1:{port}", time.monotonic()
+            while not _answers(url):
+                if process.poll() is not None or time.monotonic() - began > _START_SECONDS:
+                    raise RuntimeError(
+                        f"the app did not answer: {output.read_text(errors='replace')[-2000:]}"
+                    )
+                time.sleep(0.2)
             yield Served(url, process.pid)
         finally:
             process.terminate()
             process.wait(60)
 
 
-def _wait_for(url: str, process: subprocess.Popen[bytes], output: Path) -> None:
-    began = time.monotonic()
-    while time.monotonic() - began < _START_SECONDS and process.poll() is None:
-        try:
-            urllib.request.urlopen(url, timeout=5).close()
-            return
-        except OSError:
-            time.sleep(0.2)
-    raise RuntimeError(f"the app did not answer: {output.read_text(errors='replace')[-2000:]}")
+def _answers(url: str) -> bool:
+    try:
+        return httpx.get(url, timeout=5).is_success
+    except httpx.HTTPError:
+        return False
+
+
+@contextmanager
+def app_page(width: int, height: int) -> Iterator[Page]:
+    """The app's page in Chromium: that of `$CHROMIUM`, of the PATH or of playwright."""
+    chromium = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+    with served_app() as app, sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=chromium)
+        page = browser.new_page(viewport={"width": width, "height": height})
+        page.goto(app.url, wait_until="commit")
+        yield page
+        browser.close()

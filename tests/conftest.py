@@ -213,6 +213,16 @@ def core_command(environment: dict[str, str], *arguments: str) -> subprocess.Com
     )
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """One worker after another: the first compiles all files, with the asserts rewritten, and the others find
+    them so. That takes a fifth of a minute of a core.
+    """
+    with (Path(os.environ[SERVERS]) / "collection.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return (yield)
+
+
 def pytest_collection_finish() -> None:
     """The collector of garbage leaves alone what is imported, and goes on with what tests make."""
     gc.freeze()
@@ -360,30 +370,47 @@ def _opening(browser: Browser) -> Iterator[OpenPage]:
         context.close()
 
 
-def home_after_a_visit(tmp_path_factory: pytest.TempPathFactory, name: str, *flags: str) -> Path:
-    """A home folder where the sample of a first visit was open and methods were compared over it: embedding it
-    takes 8 seconds of a core for the agent, and as many for the base encoder, whom methods without an agent
-    ask. Made by one worker for all; to be copied.
+@pytest.fixture(scope="session")
+def tiny() -> Path:
+    """An imported checkpoint of that name, which embeds in milliseconds. It lies beside the servers that workers
+    share, and is not to be written to.
+    """
+    folder = Path(os.environ[SERVERS]) / "checkpoint" / "tiny"
+    with (folder.parents[1] / "checkpoint.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            # takes seconds: browser tests do without
+            from core.encode.checkpoint import read_spec, write_spec
+            from core.encode.reference import import_checkpoint
+
+            reference = ROOT / "tests" / "data" / "reference"
+            import_checkpoint(
+                str(reference / "checkpoints" / "relative10"), folder, base=str(reference / "tiny-bert")
+            )
+            write_spec(folder, read_spec(folder).model_copy(update={"name": "tiny"}))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def visited_home(tmp_path_factory: pytest.TempPathFactory, tiny: Path) -> Path:
+    """A home folder where the sample of a first visit was open, with the tiny agent and the one that ships, and
+    methods without an agent were compared with them. Embedding it takes 8 seconds of a core, for the base
+    encoder as many. Made by one worker for all; to be copied.
     """
     from core.lab.tasks.samples import list_samples  # needs the environment as it is set above
 
     own = tmp_path_factory.getbasetemp()
-    home = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / name
+    home = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "visited-home"
     home.mkdir(exist_ok=True)
-    with (home.with_suffix(".lock")).open("w") as lock:
+    with home.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not any(home.iterdir()):
-            question = ("--document", str(list_samples()[0].path), "--query", "Where was the blanket?")
-            methods = ("--methods", "qrag,topk", "--step-budget", "1", "--json")
-            made = core_command({"QRAG_HOME": str(home)}, "compare", *question, *methods, *flags)
-            assert made.returncode == 0, made.stderr
+            visit = ("--document", str(list_samples()[0].path), "--query", "Where was the blanket?", "--json")
+            for methods in (("qrag,topk", "--checkpoint", str(tiny)), ("qrag",)):
+                flags = ("--step-budget", "1", "--methods", *methods)
+                made = core_command({"QRAG_HOME": str(home)}, "compare", *visit, *flags)
+                assert made.returncode == 0, made.stderr
     return home
-
-
-@pytest.fixture(scope="session")
-def visited_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The home folder after a visit, with the agents that ship."""
-    return home_after_a_visit(tmp_path_factory, "visited-home")
 
 
 @pytest.fixture(scope="session")

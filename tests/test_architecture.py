@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import ast
 import os
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -17,49 +19,21 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[1]
 
-FLOW = (
-    {"errors", "home", "later", "child", "batches", "tiles"},
-    {"config"},
-    {"types", "events"},
-    {"ingest", "encode", "bm25", "prose", "layout"},
-    {"index"},
-    {"opening"},
-    {"methods"},
-    {"qrag", "resrag"},
-    {"tasks"},
-    {"metrics", "statistics", "evaluate"},
-    {"train", "answer", "llm", "sparc", "resrag_llm", "completeness"},
-    {"retrievers", "choice"},
-    {"ending"},
-    {"studies"},
-    {"figures", "svg", "trail", "findings"},
-    {"story"},
-    {"sparc_story"},
-    {"draw", "log"},
-    {"export"},
-    {"report", "frontier", "row_answers", "tune", "hub", "marked"},
-    {"whatif", "again"},
-    {"document_evaluation", "cluster"},
-    {"cli", "__main__", "adapters"},
-)
-"""Parts of core from left to right. A part may import everything to the left of it, and its neighbours in one
-set where `IMPORT_NEIGHBOURS` says so.
-"""
-
-IMPORT_NEIGHBOURS = {
-    "home",
-    "completeness",
-    "evaluate",
+ROOMS = (
+    "base",
+    "ingest",
+    "encode",
+    "corpus",
+    "llm",
     "answer",
-    "resrag_llm",
-    "sparc",
-    "train",
-    "svg",
-    "__main__",
-}
-"""Parts that import a neighbour. Among the others of a set none imports another."""
-
-RANK = {part: rank for rank, parts in enumerate(FLOW) for part in parts}
+    "methods",
+    "views",
+    "runs",
+    "integrations",
+    "lab",
+    "cli",
+)
+"""Folders of core from left to right. A room imports nothing but what lies to its left."""
 
 UNPICKLING = {"pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
 """Modules that must not be called; naming their exceptions is fine."""
@@ -101,9 +75,35 @@ def imported_roots(path: Path) -> set[str]:
     return {name.partition(".")[0] for name in imported_modules(path)}
 
 
-def part_of(path: Path) -> str:
-    """The part of core that a file belongs to: `core/ingest/html.py` -> `ingest`."""
-    return path.relative_to(ROOT / "core").with_suffix("").parts[0]
+@cache
+def files_by_module() -> dict[str, Path]:
+    """Dotted name -> file, a package's being its `__init__.py`."""
+    files = {}
+    for path in sources("core", "app"):
+        *folders, name = path.relative_to(ROOT).with_suffix("").parts
+        files[".".join(folders if name == "__init__" else (*folders, name))] = path
+    return files
+
+
+@cache
+def imported_files(path: Path) -> set[Path]:
+    """Files of core and app that a file imports, those included that only a type checker reads."""
+    files = files_by_module()
+    found = set()
+    for name in imported_modules(path):
+        while name not in files and "." in name:  # a name in a module
+            name = name.rpartition(".")[0]
+        found.add(files.get(name, path))
+    return found - {path}
+
+
+def circle(imports: dict[str, set[str]]) -> list[str]:
+    """Names that import each other in a circle, if any do."""
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
 
 
 def calls(path: Path) -> Iterator[tuple[str, ast.Call]]:
@@ -119,23 +119,43 @@ def keyword(call: ast.Call, name: str) -> object:
     return values[0].value if values and isinstance(values[0], ast.Constant) else None
 
 
-def test_core_imports_neither_gradio_nor_the_app() -> None:
+def test_nothing_imports_a_program_that_stands_on_it() -> None:
     for path in sources("core"):
-        assert not imported_roots(path) & {"gradio", "gradio_client", "app", "benchmarks"}, path
+        assert not imported_roots(path) & {"gradio", "gradio_client", "app", "benchmarks", "tests"}, path
+    for path in sources("app", "benchmarks"):
+        modules = set(imported_modules(path))
+        assert not any(name.startswith("core.cli") for name in modules), path
+        if path.is_relative_to(ROOT / "app"):
+            assert not {name.partition(".")[0] for name in modules} & {"benchmarks", "tests"}, path
 
 
-def test_core_imports_follow_the_flow() -> None:
-    parts = {part_of(path) for path in sources("core")}
-    assert RANK.keys() <= parts, f"{RANK.keys() - parts} are no parts of core; take them out of FLOW"
-    for path in sources("core"):
-        part = part_of(path)
-        if part == "__init__":
-            continue
-        assert part in RANK, f"core/{part} has no place in FLOW; give it one"
-        targets = {name.split(".")[1] for name in imported_modules(path) if name.startswith("core.")}
-        allowed = RANK[part] if part in IMPORT_NEIGHBOURS else RANK[part] - 1
-        backwards = {target for target in targets - {part} if RANK.get(target, len(FLOW)) > allowed}
-        assert not backwards, f"{path} imports {backwards}, which lies to its right"
+def test_a_room_imports_what_lies_to_its_left() -> None:
+    core = ROOT / "core"
+    rooms = {path.name for path in core.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert rooms == set(ROOMS)
+    for path in (path for room in ROOMS for path in sources(f"core/{room}")):
+        rank = ROOMS.index(path.relative_to(core).parts[0])
+        for target in imported_files(path):
+            room = target.relative_to(core).parts[0]
+            assert room in ROOMS[: rank + 1], f"{path} imports {target}, which lies to its right"
+
+
+def test_no_files_import_each_other() -> None:
+    names = {path: path.relative_to(ROOT).as_posix() for path in sources("core", "app")}
+    assert circle({names[path]: {names[file] for file in imported_files(path)} for path in names}) == []
+
+
+def test_no_folders_of_core_import_each_other() -> None:
+    """Nor does a folder and a file beside it."""
+    folders = {parent for path in sources("core") for parent in path.parents}
+    for folder in (folder for folder in folders if folder.is_relative_to(ROOT / "core")):
+        inside = [path for path in sources("core") if path.is_relative_to(folder)]
+        imports: dict[str, set[str]] = defaultdict(set)
+        for path in inside:
+            child = path.relative_to(folder).parts[0]
+            others = {file.relative_to(folder).parts[0] for file in imported_files(path) & set(inside)}
+            imports[child] |= others - {child}
+        assert circle(imports) == [], folder
 
 
 def test_no_class_name_stands_twice() -> None:
@@ -189,34 +209,26 @@ def test_no_large_files() -> None:
             assert path.stat().st_size <= LARGEST_FILE, path
 
 
-def listed(name: str) -> list[str]:
-    """Requirement lines of a file at the root, without comments."""
-    lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
-    return [line for line in lines if line and not line.startswith("#")]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+EXTRAS = PROJECT["optional-dependencies"]
 
 
-def test_requirements_differ_in_faiss_only() -> None:
-    gpu, cpu = listed("requirements.txt"), listed("requirements-cpu.txt")
-    assert cpu == [line.replace("faiss-gpu", "faiss-cpu") for line in gpu]
-    assert sum(line.startswith("faiss") for line in gpu) == 1
+def test_a_space_installs_what_the_project_needs() -> None:
+    lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    needed = [*PROJECT["dependencies"], *EXTRAS["gpu"]]
+    assert [line for line in lines if not line.startswith("#")] == needed, "run make requirements"
 
 
 @pytest.mark.parametrize("folder", ["core", "app"])
 def test_every_imported_library_is_listed(folder: str) -> None:
     distributions = cached_distributions()
-    optional = [
-        line
-        for name in ("tune", "adapters", "cluster", "constrained") * (folder == "core")
-        for line in listed(f"requirements-{name}.txt")
-    ]
-    names = {
-        Requirement(line).name.replace("faiss-gpu", "faiss-cpu")
-        for line in [*listed("requirements.txt"), *optional]
-    }
+    extras = ("cluster", "constrained", "haystack", "langchain", "llama-index", "tune") * (folder == "core")
+    lines = [*PROJECT["dependencies"], *(line for extra in ("cpu", *extras) for line in EXTRAS[extra])]
+    names = {Requirement(line).name for line in lines}
     for path in sources(folder):
         for root in imported_roots(path) & distributions.keys():
             providers = {
                 provider.lower().replace("_", "-").replace("faiss-gpu", "faiss-cpu")
                 for provider in distributions[root]
-            }
-            assert providers & names, f"{path} imports {root}, which no requirements file lists"
+            } - {PROJECT["name"]}
+            assert not providers or providers & names, f"{path} imports {root}, which pyproject.toml lacks"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks.campaign import ATTACKS, ROOT, read_report, table
+from benchmarks import ROOT
+from benchmarks.campaign import ATTACKS, read_report, table
 from tests.conftest import summed
 
 REPORT = """<testsuites><testsuite>

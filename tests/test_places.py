@@ -61,9 +61,9 @@ PLACES = {
     "the page of a comparison": ("core/runs/export/comparison_page.py", "comparison_page"),
     "the story line": ("core/views/draw/story.py", "story_nodes"),
     "evidence in its place": ("core/views/draw/evidence.py", "evidence_rows"),
-    "the agents on offer": ("app/agents.py", "Agents"),
-    "what is open in memory": ("app/library.py", "Library"),
-    "quotas of visitors": ("app/visitors.py", "Allowance"),
+    "the agents on offer": ("app/services/agents.py", "Agents"),
+    "what is open in memory": ("app/services/library.py", "Library"),
+    "quotas of visitors": ("app/services/visitors.py", "Allowance"),
 }
 
 
@@ -95,7 +95,7 @@ def test_a_method_is_named_where_it_is_defined() -> None:
     """Its facts stand there, and whoever lists methods takes them from `core.methods.registry`."""
     files = [path for folder in ("core", "app") for path in (ROOT / folder).rglob("*.py")]
     naming = {path for path in files if "multistep" in path.read_text(encoding="utf-8")}
-    assert naming == {ROOT / "core" / "qrag" / "retriever.py"}
+    assert naming == {ROOT / "core" / "methods" / "qrag" / "retriever.py"}
 
 
 def test_a_run_s_method_is_compared_with_a_method_not_with_words() -> None:

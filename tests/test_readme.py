@@ -1,4 +1,4 @@
-"""The README's Python runs, and its commands exist."""
+"""What the documents say can be done: README's Python runs, commands exist, links lead somewhere."""
 
 from __future__ import annotations
 
@@ -14,12 +14,16 @@ from core.cli import main
 from core.methods.registry import ALL_METHODS
 
 ROOT = Path(__file__).resolve().parents[1]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = {
+    path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
+    for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")))
+}
+COMMANDS = sorted({name for text in PAGES.values() for name in re.findall(r"python -m core ([a-z-]+)", text)})
 
 
 @pytest.mark.campaign
 def test_python_example_runs() -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    (code,) = re.findall(r"```python\n(.*?)```", PAGES["README.md"], re.DOTALL)
     result = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=300
     )
@@ -27,7 +31,7 @@ def test_python_example_runs() -> None:
     assert len(result.stdout.splitlines()) == 3
 
 
-@pytest.mark.parametrize("command", sorted(set(re.findall(r"python -m core ([a-z-]+)", README))))
+@pytest.mark.parametrize("command", COMMANDS)
 def test_commands_exist(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main([command, "--help"])
@@ -36,10 +40,20 @@ def test_commands_exist(command: str, capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_the_command_that_compares_names_every_method() -> None:
-    (names,) = re.findall(r"core compare .* --methods (\S+)", README)
+    (names,) = re.findall(r"core compare .* --methods (\S+)", PAGES["docs/guide.md"])
     assert names.split(",") == [name for name in ALL_METHODS if name != RESRAG_LLM]  # that one needs a model
 
 
-@pytest.mark.parametrize("path", sorted(set(re.findall(r"\]\(([\w./-]+)\)|\((assets/[\w.]+)\)", README))))
-def test_linked_files_exist(path: tuple[str, str]) -> None:
-    assert (ROOT / (path[0] or path[1])).exists()
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_to_files_and_headings(page: str) -> None:
+    for target, heading in re.findall(r"\]\((?!https?:)([\w./-]*)(?:#([\w-]+))?\)", PAGES[page]):
+        path = (ROOT / page).parent / target if target else ROOT / page
+        assert path.exists(), target
+        if heading:
+            titles = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+            assert heading in map(anchor, titles), f"{target}#{heading}"
+
+
+def anchor(title: str) -> str:
+    """As GitHub makes it of a heading."""
+    return re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")

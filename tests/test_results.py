@@ -1,4 +1,4 @@
-"""Every table and figure of the documents with results is what its command makes of the committed rows.
+"""Every table and figure of `results/` and `docs/` is what its command makes of the committed rows.
 
 `make test` makes those of the fewest rows; the campaign all.
 """
@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.tables import DOCUMENTS, ROOT, commands, in_documents, printed
+from benchmarks.tables import COMMAND, PAGES, ROOT, in_pages, printed
 from tests.conftest import CAMPAIGN
 
-COMMANDS = list(in_documents())
+COMMANDS = list(in_pages())
+SHORTENED = re.compile(r"((?:^    \.venv/bin/python -m [^\n]*\n)+)\n((?:^\|[^\n]*\n)+)", re.MULTILINE)
 
 
 def n_bytes(arguments: list[str]) -> int:
@@ -24,20 +25,25 @@ def n_bytes(arguments: list[str]) -> int:
 SMALLEST = sorted(COMMANDS, key=lambda command: n_bytes(command[0]))[:6]
 
 
-def test_there_are_tables() -> None:
-    texts = [document.read_text(encoding="utf-8") for document in DOCUMENTS]
-    for text in texts:
-        assert [*commands(text)]
-    assert len(COMMANDS) == sum(
-        text.count("python -m core study ") + len(re.findall(r"-m benchmarks \w+ --rows ", text))
-        for text in texts
-    )
+def printed_by(text: str) -> str:
+    """What the commands of a text print, by the pages that hold it; fails where one stands in none."""
+    held = {" ".join(arguments): stated for arguments, stated in COMMANDS}
+    return "".join(held[match["command"]] for match in re.finditer(COMMAND, text, re.MULTILINE))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_figures_of_a_page_are_those_of_its_commands(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    printed_by(text)
+    for lines, table in SHORTENED.findall(text):
+        figures, source = (set(re.findall(r"\d+\.\d+", part)) for part in (table, printed_by(lines)))
+        assert not source or figures <= source, f"{sorted(figures - source)} below\n{lines}"
 
 
 @pytest.mark.parametrize(
     ("arguments", "stated"),
     COMMANDS if CAMPAIGN else SMALLEST,
-    ids=lambda value: " ".join(value[1:4]) if isinstance(value, list) else "",
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_a_table_is_what_its_command_prints(arguments: list[str], stated: str, tmp_path: Path) -> None:
     check_made_anew(arguments, stated, tmp_path / "figure.svg")

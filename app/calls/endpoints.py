@@ -26,9 +26,9 @@ from app.calls.push import PushDoor
 from app.doors import Doors
 from app.front_door import Addresses, OwnPages, without_cors
 from app.gradio_internals.scripts import LeanScripts
-from app.pages.explore.actions import RUNS_AT_ONCE
-from app.services import Services
-from app.settings import Settings
+from app.services.explorer import RUNS_AT_ONCE
+from app.services.settings import Settings
+from app.services.shared import Services
 from core.base.errors import Cancelled, UserError
 
 _logger = logging.getLogger(__name__)

@@ -9,8 +9,6 @@ app.calls.arguments completes. How a call arrives is in app.calls.endpoints.
 
 import base64
 import binascii
-import json
-import shlex
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import closing
@@ -20,26 +18,20 @@ from typing import Any, Literal, TypedDict, cast
 import gradio as gr
 
 from app.calls.arguments import described
-from app.in_view import OpenDocuments
-from app.language_models import NO_MODEL
-from app.pages.compare.actions import Compared, ComparisonOrder, Comparisons, own_key
-from app.pages.explore.actions import Explorer
-from app.pages.explore.opening import Opener
-from app.pages.sparc.actions import SparcOrder, SparcRuns
-from app.services import Services
-from app.session import Session
-from app.visitors import owner_of, owner_of_user
+from app.services.comparisons import Compared, ComparisonOrder, Comparisons, own_key
+from app.services.explorer import Explorer
+from app.services.in_view import OpenDocuments
+from app.services.opener import Opener
+from app.services.session import Session
+from app.services.shared import Services
+from app.services.sparc_runs import SparcOrder, SparcRuns
+from app.services.visitors import owner_of, owner_of_user
 from core.base.config import ChunkConfig, EpisodeConfig
 from core.base.errors import BadRequest, Cancelled
 from core.methods.qrag.retriever import QRAG
-from core.methods.registry import facts_of
 from core.methods.sparc.config import check_sparc_config
 from core.methods.sparc.events import SparcConfig
-from core.methods.sparc.retriever import SPARC
 from core.runs.again.records import sparc_answer
-from core.runs.again.replay import config_again
-from core.runs.log import LoggedRun
-from core.runs.log.branches import sparc_trace_of
 from core.runs.log.records import Status, moment
 from core.runs.log.transfer import finished_run
 from core.runs.log.wire import run_lines
@@ -518,52 +510,6 @@ class Operations:
                 "status": "complete" if run.trace.stopped else "running",
             },
         )
-
-
-def http_of(run: LoggedRun, url: str, *, public: bool = False) -> str:
-    """Shell commands that make a logged run again over HTTP, with curl, on the app at `url`; in public mode they take the visitor's key from $VISITOR."""
-    key = {"visitor": "$VISITOR"} if public else {}
-    config, query = config_again(run), run.record.query
-    if run.record.method == SPARC:
-        branches = sparc_trace_of(run)
-        config_then = {} if branches is None else asdict(branches.started.config)
-        name = "run_sparc"
-        again = {
-            "query": query,
-            "llm": NO_MODEL,
-            **{key: value for key, value in config_then.items() if value is not None},
-        }
-    elif facts_of(run.record.method).looks_again:
-        unset = ("stop_threshold", "review_threshold", "top_k_actions")
-        settings = config.to_json() | {name: _or_none(getattr(config, name)) for name in unset}
-        del settings["searched"]  # the call asks all chunks
-        name, again = "run_agent", {"query": query, **settings}
-    else:
-        name, again = "compare", {"query": query, "methods": [run.record.method], "k": config.step_budget}
-    return "\n".join(
-        [
-            f"api={shlex.quote(url.rstrip('/') + '/gradio_api/call/v2')}",
-            """ask() { curl -sN "$api/$1/$(curl -s "$api/$1" -H 'Content-Type: application/json' -d "$2" | cut -d '"' -f 4)"; }""",
-            f"""document=$(ask open_document {_body({"run_id": run.record.run_id, **key})} | grep -o '"document_id": "[0-9a-f]*"' | cut -d '"' -f 4)""",
-            f"ask {name} {_body({'document_id': '$document', **again, **key})}",
-        ]
-    )
-
-
-def _or_none(value: float | None) -> float | str:
-    return "none" if value is None else value
-
-
-def _body(values: dict[str, Any]) -> str:
-    """JSON as one word of a shell, with the values that are variables of it filled in by it."""
-    word = shlex.quote(json.dumps(values))
-    for variable in ("$document", "$VISITOR"):
-        word = (
-            word.replace(f'"{variable}"', f"""\"'"{variable}"'\"""", 1)
-            if variable in values.values()
-            else word
-        )
-    return word
 
 
 def _settings(config: type) -> list[str]:

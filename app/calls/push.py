@@ -18,7 +18,7 @@ from gradio.route_utils import Headers
 from gradio.routes import JSONResponse
 from pydantic import SecretStr
 
-from app.services import Services
+from app.services.shared import Services
 from core.base.errors import LogError
 from core.runs.log.push import MAX_PUSH_BYTES, PUSH, WANTED, PushGate, PushRefused, missing_ids, take_pushed
 

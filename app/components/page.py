@@ -16,6 +16,8 @@ from core.views.draw.scripts import bundled
 
 _HERE = Path(__file__).parent
 NOTHING = "run="
+KEY_SCRIPT = (_HERE / "visitor.js").read_text(encoding="utf-8")
+"""Runs in the browser when a page loads, and puts the visitor's key in the second input's place."""
 
 
 def page(**kwargs: Any) -> gr.HTML:

@@ -21,9 +21,9 @@ from typing import Any
 import gradio as gr
 from gradio.queueing import EventQueue, Queue
 
-from app.session import Session
-from app.settings import Settings
-from app.visitors import ACTIONS_WAITING, NOBODY, owner_of
+from app.services.session import Session
+from app.services.settings import Settings
+from app.services.visitors import ACTIONS_WAITING, NOBODY, owner_of
 from core.base.errors import BadRequest
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import gradio as gr
 from gradio.state_holder import SessionState, StateHolder
 
-from app.services import Services
+from app.services.shared import Services
 
 MAX_SESSIONS = 1_000
 """Pages whose place is kept; the longest unused goes first, and begins anew when it is loaded again."""

@@ -2,7 +2,7 @@
 
 `reader.json` beside a LoRA adapter and the heads, and how its network is loaded. The folder holds adapter/
 (the format of peft, bfloat16), heads.safetensors (float32) and, for a base encoder that is neither on PyPI
-nor on the hub, base/. Decides what a reader may say of itself (`ReaderSpec`). Nothing is unpickled.
+nor on the hub, base/. Nothing is unpickled.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """Answers of a language model over chunks, with checked citations.
 
-Every sentence names the chunks that it cites, and the reader checks every citation. Decides how evidence is
-put before a model: as numbered passages between marks that no chunk can forge, so that "ignore your
-instructions" in a chunk stays a quotation. Whatever the model then does, the result is in one of two states,
-an answer whose citations are marked one by one or no answer: a number that stands for no chunk is refused and
-listed, and a sentence is supported only if the reader finds that one of its chunks bears it out. The prompts
-are prompts/cited-*.txt.
+Every sentence names the chunks that it cites, and the reader checks every citation. A model gets the evidence
+as numbered passages between marks that no chunk can forge, so that "ignore your instructions" in a chunk
+stays a quotation. Whatever the model then does, the result is in one of two states, an answer whose citations
+are marked one by one or no answer: a number that stands for no chunk is refused and listed, and a sentence is
+supported only if the reader finds that one of its chunks bears it out. The prompts are prompts/cited-*.txt.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """From a model's probability to the share of answers that are right.
 
-A rising line through a few points, fitted by isotonic regression. Decides that equal shares merge, that the
-line passes the middle of each merged block, and how calibration error is measured (ECE: ten bins of equal
-width, mean distance of confidence and accuracy, weighted by answers). Pure functions of numbers.
+A rising line through a few points, fitted by isotonic regression. Equal shares merge, and the line passes the
+middle of each merged block. Calibration error (ECE): ten bins of equal width, mean distance of confidence and
+accuracy, weighted by answers. Pure functions of numbers.
 """
 
 from __future__ import annotations

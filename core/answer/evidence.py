@@ -1,8 +1,8 @@
 """An answer from chunks.
 
 What a reader says of the evidence of a run, with the place in its chunk, as log, page and command line hold
-it. Decides that evidence is read in document order, and that the JSON-LD of the pages (RES-RAG eq. 7) is read
-where the chunks alone hold no reliable answer: an answer from it cites no chunk.
+it. Evidence is read in document order, and the JSON-LD of the pages (RES-RAG eq. 7) is read where the chunks
+alone hold no reliable answer: an answer from it cites no chunk.
 """
 
 from __future__ import annotations

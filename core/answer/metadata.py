@@ -1,7 +1,6 @@
 """JSON-LD of the documents as an answer model reads it.
 
-RES-RAG eq. 7: as JSON for a language model, as lines of prose for the reader. Decides how much of it is read,
-since pages bring what they like.
+RES-RAG eq. 7: as JSON for a language model, as lines of prose for the reader.
 """
 
 from __future__ import annotations

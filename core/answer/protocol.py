@@ -1,7 +1,6 @@
 """What an answer is, and who can give one.
 
-Decides that "no answer in the evidence" is an answer with an empty text, and that confidence is a probability
-of being right.
+"no answer in the evidence" is an answer with an empty text, and confidence is a probability of being right.
 """
 
 from __future__ import annotations

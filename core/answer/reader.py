@@ -3,8 +3,8 @@
 Points at the span of the passages that answers a question, or says that none does. Every window of a question
 competes in one distribution. A span's odds are those against its own window's "none", so "no answer" has the
 odds 1 once for all windows, and more for many where the reader's record says so; places with the same words
-share their probability. Decides that the best answer by probability is given even where it is unlikely,
-unless "no answer" is likelier, and that confidence is calibrated (see `confidence`).
+share their probability. The best answer by probability is given even where it is unlikely, unless "no answer"
+is likelier, and confidence is calibrated (see `confidence`).
 """
 
 from __future__ import annotations

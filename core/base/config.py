@@ -1,6 +1,6 @@
 """The configuration objects that feed sliders, flags and log rows alike.
 
-Frozen, JSON-serialisable, checked at the door. Decides defaults only where a checkpoint says nothing.
+Frozen, JSON-serialisable, checked at the door. Defaults are for what a checkpoint says nothing of.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Where this machine keeps what the library stores.
 
-Caches and the default log, and how much of it the caches may be. Decides that what was not used for longest
-goes first: whole files, a table of chunks each, and all vectors of one encoder; and that a cache has parts, a
-folder each, which know nothing of each other, so that nobody learns from their own part what others opened.
+Caches and the default log, and how much of it the caches may be. What was not used for longest goes first:
+whole files, a table of chunks each, and all vectors of one encoder; a cache has parts, a folder each, which
+know nothing of each other, so that nobody learns from their own part what others opened.
 """
 
 from __future__ import annotations

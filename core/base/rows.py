@@ -12,7 +12,7 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -122,21 +122,22 @@ def _parse(lines: Iterable[str], path: Path, kind: TypeAdapter[T], what: str, ma
             ) from error
 
 
+def grouped(rows: Iterable[T], key: Callable[[T], Hashable]) -> list[tuple[T, ...]]:
+    """Rows of one key together, in order of their first rows."""
+    groups: dict[Hashable, list[T]] = {}
+    for row in rows:
+        groups.setdefault(key(row), []).append(row)
+    return [tuple(members) for members in groups.values()]
+
+
 def group_rows(rows: Sequence[EpisodeRow]) -> list[tuple[EpisodeRow, ...]]:
     """Evaluations: rows that differ in nothing but the example, in order of their first rows.
 
     T may be smaller where an example has fewer chunks, so it is no part of what they share.
     """
-    groups: dict[tuple[object, ...], list[EpisodeRow]] = {}
-    for row in rows:
-        shared = (
-            *row.key[:-1],
-            row.method,
-            row.fingerprint,
-            row.stop_threshold,
-            row.temperature,
-            row.beam_width,
-            row.top_k_actions,
-        )
-        groups.setdefault(shared, []).append(row)
-    return [tuple(members) for members in groups.values()]
+
+    def shared(row: EpisodeRow) -> Hashable:
+        agent = (row.method, row.fingerprint, row.stop_threshold)
+        return (*row.key[:-1], *agent, row.temperature, row.beam_width, row.top_k_actions)
+
+    return grouped(rows, shared)

@@ -1,8 +1,8 @@
 """Questions of tasks through the reader, for `study answers`.
 
-Over the support and over what methods retrieve. Decides that each task's evidence is retrieved by the agent
-that ships for its kind, which stops by its own threshold, and by methods that take as many chunks as the
-task's budget. Progress goes to stderr while somebody watches.
+Over the support and over what methods retrieve. Each task's evidence is retrieved by the agent that ships for
+its kind, which stops by its own threshold, and by methods that take as many chunks as the task's budget.
+Progress goes to stderr while somebody watches.
 """
 
 from __future__ import annotations

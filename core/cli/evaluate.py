@@ -1,9 +1,9 @@
 """`python -m core evaluate`.
 
-Tasks through a method, a JSON object a task. Decides which default wins: a flag, then the step budget that
-the task names, then the checkpoint's settings. Rows go to a file of JSON lines, to the log, or both. Progress
-with the time left goes to stderr while somebody watches. Workers of a cluster are sent the examples, so that
-only the agent must be on their machines.
+Tasks through a method, a JSON object a task. A flag wins over the step budget that the task names, that over
+the checkpoint's settings. Rows go to a file of JSON lines, to the log, or both. Progress with the time left
+goes to stderr while somebody watches. Workers of a cluster are sent the examples, so that only the agent must
+be on their machines.
 """
 
 from __future__ import annotations

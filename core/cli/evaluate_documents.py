@@ -37,7 +37,6 @@ from core.lab.evaluate.document_evaluation import (
     AskedDocument,
     DocumentResult,
     DocumentSetting,
-    Encoders,
     asked_documents,
     check_llm,
     evaluate_document,
@@ -45,6 +44,7 @@ from core.lab.evaluate.document_evaluation import (
 from core.lab.evaluate.documents import DocumentRow, summarise_documents
 from core.lab.tasks.documents import DocumentFolder, read_document_questions
 from core.llm.protocol import Llm
+from core.methods.choice import Encoders
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:

@@ -1,8 +1,7 @@
 """`python -m core sparc`.
 
-One question through SPARC, its trace as JSON; and the evaluations behind `study sparc`. Decides that dense
-retrieval searches the untrained encoder's vectors and Q-RAG the checkpoint's, and that rounds are told on
-stderr as they go.
+One question through SPARC, its trace as JSON; and the evaluations behind `study sparc`. Dense retrieval
+searches the untrained encoder's vectors and Q-RAG the checkpoint's, and rounds are told on stderr as they go.
 """
 
 from __future__ import annotations

@@ -39,7 +39,9 @@ from core.lab.evaluate.documents import DocumentRow, read_document_rows
 from core.lab.evaluate.frontier import FrontierRow, read_frontier
 from core.lab.evaluate.joining import join_chunks
 from core.lab.evaluate.run import BATCH, Setting
-from core.lab.evaluate.sweep import (
+from core.lab.reader.rows import AnswerRow, read_answers
+from core.lab.sparc.rows import SparcRow, read_sparc_rows
+from core.lab.studies.frontier_rows import (
     N_FOR_THRESHOLDS,
     Sized,
     agent_method,
@@ -53,8 +55,6 @@ from core.lab.evaluate.sweep import (
     sparc_methods,
     stop_thresholds,
 )
-from core.lab.reader.rows import AnswerRow, read_answers
-from core.lab.sparc.rows import SparcRow, read_sparc_rows
 from core.lab.studies.registry import (
     STUDIES,
     AnswerStudy,

@@ -20,7 +20,8 @@ from core.cli.inputs import Question, config_of, episode_seed, keep_run, questio
 from core.cli.trec import document_lines, line_file
 from core.encode.encoder import load_encoder
 from core.lab.evaluate.completeness import completeness
-from core.methods.qrag.agent import Agent, Episode
+from core.methods.qrag.agent import Agent
+from core.methods.qrag.episode import Episode
 from core.methods.qrag.retriever import AgentRetriever
 from core.methods.registry import retrieve_all
 from core.views.report import trace_json

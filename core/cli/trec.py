@@ -1,7 +1,6 @@
 """Files of lines that other tools read.
 
-TREC runs and qrels, a file a method or task since a run has one. Decides how a chunk is called there,
-DOCUMENT#CHUNK, where documents are not what is found.
+TREC runs and qrels, a file a method or task since a run has one.
 """
 
 from __future__ import annotations

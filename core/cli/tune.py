@@ -79,9 +79,7 @@ def add_tuning_flags(parser: argparse.ArgumentParser, model: str) -> None:
 def check_trl() -> None:
     """Raises BadRequest where the library that tunes is missing."""
     if find_spec("trl") is None:
-        raise BadRequest(
-            "tuning needs the library trl, which is not installed; run pip install -r requirements-tune.txt"
-        )
+        raise BadRequest("tuning needs the library trl, which is not installed; run pip install -e '.[tune]'")
 
 
 @contextmanager

@@ -1,11 +1,9 @@
 """Opening documents.
 
-Document[] -> chunk tables -> vectors -> Corpus, with both caches, progress and cancel. Decides which chunker
-a kind of document gets and where the caches lie. Opening known documents again tokenizes and embeds nothing,
-and counts no words.
-Whoever names a `part` of the caches reads and fills that alone: what it costs to open a text then says
-nothing of who else opened it. Every long stage reports through one callback, which may raise `Cancelled`;
-what was embedded by then is kept.
+Document[] -> chunk tables -> vectors -> Corpus, with both caches, progress and cancel. Opening known
+documents again tokenizes and embeds nothing, and counts no words. Whoever names a `part` of the caches reads
+and fills that alone: what it costs to open a text then says nothing of who else opened it. Every long stage
+reports through one callback, which may raise `Cancelled`; what was embedded by then is kept.
 """
 
 from __future__ import annotations
@@ -102,8 +100,8 @@ class Embedded:
         """Also the chunks that share most words with a question, embedded ahead of their turn until `seconds`
         are over: some in any case, LIKELIEST_CHUNKS at most.
 
-        What an agent chooses is mostly among them (`python -m benchmarks likeliest`). Their rows are written
-        into `vectors`: whoever searches the part sees none of them, and they are what they will be.
+        What an agent chooses is mostly among them. Their rows are written into `vectors`: whoever searches
+        the part sees none of them, and they are what they will be.
         """
         began = time.monotonic()
         words = word_index(self.workspace, self.workspace.texts, words_file(self.workspace, part))

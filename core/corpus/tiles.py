@@ -2,9 +2,9 @@
 
 Least, greatest and most telling chunk of every column, exact at any zoom. A browser asks for a range of
 chunks and a width; the answer has one entry per column, or one per chunk where chunks are wider than pixels,
-so it never carries more than `width` entries however long the document is. Decides that a range is widened to
-whole chunks and that every chunk lies in exactly one column. NaN means "no value" and is skipped; -inf is a
-value, the lowest.
+so it never carries more than `width` entries however long the document is. A range is widened to whole
+chunks, and every chunk lies in exactly one column. NaN means "no value" and is skipped; -inf is a value, the
+lowest.
 """
 
 from __future__ import annotations

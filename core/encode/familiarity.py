@@ -2,7 +2,7 @@
 
 The measure is the mean surprise of its word pieces, in bits, under the frequencies of the training texts.
 Decides when a document counts as foreign: from FOREIGN times the surprise of the agent's own validation
-texts. Measured on both shipped agents (docs/training.md): other novels and plain English stay below, program
+texts. Measured on both shipped agents (docs/q-rag.md): other novels and plain English stay below, program
 text, other languages and tables of names lie above.
 """
 

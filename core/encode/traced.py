@@ -2,7 +2,7 @@
 
 Instead of some two hundred calls out of Python. Each of those takes the interpreter's lock anew. Beside a
 thread that is busy in Python, which draws a page or reads a document, each waits 5 ms for it, so that a pass
-takes fifty times as long (`python -m benchmarks busy`). A traced pass takes the lock once. It is made of the
+takes fifty times as long. A traced pass takes the lock once. It is made of the
 same kernels, and before it is used its values are checked to be the same bit for bit; a pass of which that is
 not true is left as it is. torch keeps the graphs of traced functions, with all weights, until the process
 ends; the weights of a traced module go with its encoder. Decides that only passes on a CPU are traced: on a

@@ -1,8 +1,7 @@
 """Zip archives, read within bounds: entries, unpacked bytes, ratio.
 
-The sizes that count are those that decompression gives, never those that headers claim. Decides what is
-refused as a whole (a bomb, an encrypted archive, a damaged directory) and what only costs one entry. Nothing
-is written anywhere, and names are only told.
+The sizes that count are those that decompression gives, never those that headers claim. Nothing is written
+anywhere, and names are only told.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Document -> chunk table, by either chunker.
-
-Decides which one a kind of document gets, and what a duplicate is.
-"""
+"""Document -> chunk table, by either chunker."""
 
 from __future__ import annotations
 

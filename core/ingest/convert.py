@@ -1,10 +1,9 @@
 """Bytes of a PDF, DOCX, EPUB or HTML page -> Markdown.
 
 markitdown's converters do it; HTML comes as UTF-8. Runs in the child process of `worker`, under its limits.
-Decides what the libraries get to see: office files and e-books are unpacked within the bounds of archives and
-handed over as plain archives of their texts alone, without images, with no XML that declares entities or lies
-too deep. Links and images lose their markup, as those of pages do. Importing this module takes most of a
-second, so only the child does.
+Office files and e-books are unpacked within the bounds of archives and handed over as plain archives of their
+texts alone, without images, with no XML that declares entities or lies too deep. Links and images lose their
+markup, as those of pages do. Importing this module takes most of a second, so only the child does.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What reading a page or converting a file gives. Decides nothing."""
+"""What reading a page or converting a file gives."""
 
 from __future__ import annotations
 

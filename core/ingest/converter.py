@@ -2,8 +2,8 @@
 
 Starting it, handing it files, watching the clock, and ending it, whatever happens. One child serves the files
 of one opening, since starting it takes longer than most conversions; no child ever serves two people. Nothing
-is written to disk: files and results go through pipes (core.base.child). Decides which pages are read
-without a child: the first small ones of an opening.
+is written to disk: files and results go through pipes (core.base.child). The first small pages of an opening
+are read without a child.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A file -> its documents.
 
-One, or all those of a zip archive and of the archives in it. Decides what becomes of an archive's files:
-those that can't be read are left out and told about, a bound that is passed refuses everything. Names in an
-archive are only shown. What is not being read is still packed, so memory holds one file and the texts so far.
+One, or all those of a zip archive and of the archives in it. Those that can't be read are left out and told
+about, a bound that is passed refuses everything. Names in an archive are only shown. What is not being read
+is still packed, so memory holds one file and the texts so far.
 """
 
 from __future__ import annotations

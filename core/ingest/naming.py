@@ -1,7 +1,7 @@
 """Names that are safe to show.
 
-Of files, of what lies in archives, and titles that documents give themselves. Decides which title of a
-document's metadata is worth more than the name of its file. No name that passes here is ever a path.
+Of files, of what lies in archives, and titles that documents give themselves. No name that passes here is
+ever a path.
 """
 
 from __future__ import annotations

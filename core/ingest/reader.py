@@ -1,9 +1,8 @@
 """Files and pasted texts -> documents.
 
-Decides what kind a file is; every refusal is one sentence with the remedy. A file's first bytes say whether
-it is a PDF or an archive, and an archive's contents whether it is an office file, an e-book or a folder of
-documents; for texts the name decides. PDFs, office files and e-books are converted in a child process and go
-the way of Markdown from there.
+A file's first bytes say whether it is a PDF or an archive, and an archive's contents whether it is an office
+file, an e-book or a folder of documents; for texts the name decides. PDFs, office files and e-books are
+converted in a child process and go the way of Markdown from there.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What chunking needs to know of a tokenizer.
 
-Decides nothing; the real ones live with the encoders.
+The real ones live with the encoders.
 """
 
 from __future__ import annotations

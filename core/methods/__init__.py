@@ -1,4 +1,1 @@
-"""Methods that look once and need only an encoder.
-
-What all methods have in common is here, too.
-"""
+"""Methods of retrieval: simple ones, Q-RAG, RES-RAG and SPARC-RAG."""

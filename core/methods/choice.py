@@ -1,10 +1,10 @@
 """Which agent or method a document gets where nobody chose one.
 
-The one rule, for the app and evaluations alike; commands begin with `narrative`, and say so. Decides what a
-story is: a text in which fact-like sentences ("Felix went to the barn.") recur in the same words, whatever
-stands between them. Measured (docs/training.md): such sentences are 45 % to 97 % of the fact-like ones of
-generated stories of any length, and none, in one case 2 of 27, of those of 113 novels, histories, manuals and
-meetings. A few facts hidden in a novel are not seen.
+The one rule, for the app and evaluations alike; commands begin with `narrative`, and say so. A story is a
+text in which fact-like sentences ("Felix went to the barn.") recur in the same words, whatever stands between
+them. Measured (docs/q-rag.md): such sentences are 45 % to 97 % of the fact-like ones of generated stories
+of any length, and none, in one case 2 of 27, of those of 113 novels, histories, manuals and meetings. A few
+facts hidden in a novel are not seen.
 """
 
 from __future__ import annotations
@@ -13,11 +13,14 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from core.base.types import Document
-from core.encode.checkpoint import CheckpointSpec
+from core.encode.checkpoint import CheckpointSpec, find_checkpoint, read_spec, shipped_checkpoints
+from core.encode.encoder import DualEncoder, load_encoder
 from core.methods.hybrid import HYBRID
 from core.methods.qrag.retriever import QRAG
+from core.methods.registry import vectors_of
 
 MIN_RECURRING = 8
 """Fact-like sentences that recur, in a story."""
@@ -79,3 +82,31 @@ def _facts(text: str) -> Iterator[tuple[str, str, str]]:
         before = _SUBJECT.search(text, first, match.start())
         if before is not None and f" {before[1].lower()} " not in _NO_NAMES:
             yield before[1], before[2], match[1]
+
+
+class Encoders:
+    """The checkpoints that documents may be opened under, loaded when one is."""
+
+    def __init__(self, checkpoint: str | None, device: str | None) -> None:
+        """`checkpoint`: of every document, a name or folder; None: each has its own. Raises BadCheckpoint."""
+        self._device = device
+        self._named = None if checkpoint is None else find_checkpoint(checkpoint)
+        self._folders = {name: find_checkpoint(name) for name in shipped_checkpoints()}
+        self._loaded: dict[Path, DualEncoder] = {}
+
+    def choice(self, document: Document) -> tuple[Choice, DualEncoder]:
+        """What answers questions about a document, and the checkpoint of that."""
+        if self._named is not None:
+            spec = read_spec(self._named)
+            return Choice(spec.name, method_of(spec)), self._load(self._named)
+        chosen = choose(document, {name: read_spec(folder) for name, folder in self._folders.items()})
+        return chosen, self._load(self._folders[chosen.checkpoint])
+
+    def beside(self, method: str, agent: DualEncoder) -> DualEncoder:
+        """The one whose vectors a method without an agent searches, see `vectors_of`."""
+        return self._load(self._folders[vectors_of(method, agent.spec.name)])
+
+    def _load(self, folder: Path) -> DualEncoder:
+        if folder not in self._loaded:
+            self._loaded[folder] = load_encoder(str(folder), self._device)
+        return self._loaded[folder]

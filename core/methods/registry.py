@@ -13,7 +13,8 @@ from core.encode.encoder import DualEncoder
 from core.methods.bm25 import BM25, Bm25
 from core.methods.hybrid import HYBRID, Hybrid
 from core.methods.protocol import Method, Retriever
-from core.methods.qrag.agent import Agent, Episode
+from core.methods.qrag.agent import Agent
+from core.methods.qrag.episode import Episode
 from core.methods.qrag.retriever import MULTISTEP, QRAG, AgentRetriever
 from core.methods.resrag.card import policy_for, read_card
 from core.methods.resrag.llm.policy import RESRAG_LLM_METHOD, unread

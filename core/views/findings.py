@@ -1,6 +1,6 @@
 """What methods found in common, and where each of them looked.
 
-Pure functions of chosen chunks and traces. Decides that a chunk which a review took back was not found.
+Pure functions of chosen chunks and traces. A chunk which a review took back was not found.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The story of a SPARC run as one line.
 
 And what became of every chunk in a merge. Read off a trace alone, so that a run out of the log tells the
-same. Decides which of several reasons is told. `core.views.draw.sparc_line` draws the line.
+same. `core.views.draw.sparc_line` draws the line.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The story of a run as one line.
 
-What was asked, what each choice brought and how far up it had come, what was answered, why it ended. Decides
-which words of a chunk stand for it, and that a rank counts the chunks that could still be chosen, as in the
-gold trail. `Story.sentence` says the whole line, `app.pages.explore.story` draws it.
+What was asked, what each choice brought and how far up it had come, what was answered, why it ended.
+`Story.sentence` says the whole line, `app.pages.explore.story` draws it.
 """
 
 from __future__ import annotations

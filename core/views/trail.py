@@ -2,8 +2,8 @@
 
 Where every support chunk of a labelled question stood at each look of a run, and where retrieval lost it. A
 chunk whose Q stays as it is moves up by one place with every better chunk that is taken, so a rank that
-worsens is a fall. Decides that the choice after the look at which a chunk stood best (the last such look) is
-the one that lost it, and that a chunk which stands best when the run ends was not lost but not reached.
+worsens is a fall. The choice after the look at which a chunk stood best (the last such look) is the one that
+lost it, and a chunk which stands best when the run ends was not lost but not reached.
 """
 
 from __future__ import annotations

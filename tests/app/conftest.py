@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.conftest import ROOT, SERVERS, core_command, home_after_a_visit
+from tests.conftest import ROOT, SERVERS, core_command
 
 if TYPE_CHECKING:
-    from app.services import Services
+    from app.services.shared import Services
 
 expect.set_options(timeout=15_000)  # workers share two cores, each with a browser
 DATA = ROOT / "tests" / "data"
@@ -160,35 +160,11 @@ def running_app(visited_home: Path) -> RunningApp:
 
 
 @pytest.fixture(scope="session")
-def tiny() -> Path:
-    """An imported checkpoint of that name, which embeds in milliseconds. It lies beside the servers that workers
-    share, and is not to be written to.
-    """
-    folder = Path(os.environ[SERVERS]) / "checkpoint" / "tiny"
-    with (folder.parents[1] / "checkpoint.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not folder.exists():
-            # takes seconds: browser tests do without
-            from core.encode.checkpoint import read_spec, write_spec
-            from core.encode.reference import import_checkpoint
-
-            reference = ROOT / "tests" / "data" / "reference"
-            import_checkpoint(
-                str(reference / "checkpoints" / "relative10"), folder, base=str(reference / "tiny-bert")
-            )
-            write_spec(folder, read_spec(folder).model_copy(update={"name": "tiny"}))
-    return folder
-
-
-@pytest.fixture(scope="session")
-def tiny_app(tmp_path_factory: pytest.TempPathFactory, tiny: Path) -> RunningApp:
+def tiny_app(visited_home: Path, tiny: Path) -> RunningApp:
     """As `running_app`, for tests that take nothing from the agents that ship: this one runs in milliseconds
     and never stops early. Methods beside it ask the base encoder, which does not.
     """
-    checkpoint = ("--checkpoint", str(tiny))
-    return shared_app(
-        "tiny", *checkpoint, visited=home_after_a_visit(tmp_path_factory, "tiny-home", *checkpoint)
-    )
+    return shared_app("tiny", "--checkpoint", str(tiny), visited=visited_home)
 
 
 @pytest.fixture(scope="session")
@@ -212,8 +188,8 @@ def messy_page() -> Path:
 @pytest.fixture
 def services(tiny: Path, tmp_path: Path) -> Iterator[Services]:
     """What a local app shares, over the tiny checkpoint, with a log of its own."""
-    from app.services import Services  # takes seconds: browser tests do without
-    from app.settings import Settings
+    from app.services.settings import Settings
+    from app.services.shared import Services  # takes seconds: browser tests do without
 
     made = Services(Settings(checkpoint=str(tiny), log=tmp_path / "log.duckdb"))
     yield made
@@ -226,13 +202,20 @@ def wait_ready(page: Page, seconds: float = 60) -> None:
     expect(page.locator("#qx-opening progress")).to_have_count(0, timeout=1000 * seconds)
 
 
+def choose_files(page: Page, field: str, *paths: Path) -> None:
+    """Returns when the server has them. While they are on their way, the field names them already, but a button
+    pressed then is sent without them.
+    """
+    page.locator(f"{field} input[type=file]").set_input_files([str(path) for path in paths])
+    for path in paths:
+        expect(page.locator(f"{field} .file-preview")).to_contain_text(path.stem[:12], timeout=30_000)
+
+
 def upload(page: Page, *paths: Path, seconds: float = 60) -> None:
     """Opens files through the panel; returns when they are open or refused."""
     page.get_by_text("Change document").click()
     page.get_by_role("tab", name="Upload").click()
-    page.locator("#qx-files input[type=file]").set_input_files([str(path) for path in paths])
-    for path in paths:
-        expect(page.locator("#qx-files")).to_contain_text(path.stem[:12], timeout=30_000)
+    choose_files(page, "#qx-files", *paths)
     before = page.locator("#qx-header .qx-doc-title").inner_text()
     page.locator("#qx-open-files").click()
     opened = (

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from app.agents import Agents
-from app.settings import Settings
+from app.services.agents import Agents
+from app.services.settings import Settings
 from core.encode.packaged import READER_VARIABLE
 
 

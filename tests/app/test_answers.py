@@ -103,6 +103,8 @@ def test_what_was_said_stays_where_no_answer_comes(page: Page, server: LlmServer
     expect(cited).to_contain_text("Asking", timeout=20_000)
     page.locator("#qx-cancel").click()
     expect(page.locator("#qx-notice")).to_contain_text("Cancelled", timeout=20_000)
+    settle(page)
+    assert cited.locator(".qx-answer-cited").all_inner_texts() == told
 
 
 @pytest.mark.campaign

@@ -25,16 +25,17 @@ from gradio_client.exceptions import AppError
 from mcp import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 
-from app.calls.operations import Operations, http_of
+from app.calls.operations import Operations
 from app.doors import MAX_DOCUMENT_BYTES, MAX_UPLOAD_BYTES
-from app.pages.compare.actions import ComparisonOrder, Comparisons
-from app.pages.explore.actions import Explorer
-from app.pages.sparc.actions import SparcRuns
 from app.pages.train.layout import NOT_SHOWN
-from app.services import Services
-from app.session import Session
-from app.settings import Settings
-from app.visitors import owner_of_user
+from app.services.comparisons import ComparisonOrder, Comparisons
+from app.services.explorer import Explorer
+from app.services.http_call import http_of
+from app.services.session import Session
+from app.services.settings import Settings
+from app.services.shared import Services
+from app.services.sparc_runs import SparcRuns
+from app.services.visitors import owner_of_user
 from core.base.config import EpisodeConfig, help_of
 from core.base.errors import BadDocument, BadRequest, LogError, RunNotFound, UserError
 from core.base.events import StepTaken

@@ -13,8 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from app.settings import Settings
-from app.visitors import owner_of
+from app.services.settings import Settings
+from app.services.visitors import owner_of
 from tests.app.conftest import RunningApp
 from tests.app.raw_page import RawPage, named
 from tests.app.test_api import FUNCTIONS, PLACES, call

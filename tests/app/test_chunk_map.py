@@ -15,16 +15,16 @@ import numpy as np
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from app import visitors
 from app.components import strip
 from app.components.strip import server_functions
 from app.pages.explore import chunk_map
-from app.pages.explore.actions import Explorer
 from app.pages.explore.chunk_map import NEAREST, ChunkMaps
-from app.pages.explore.opening import Opener
 from app.pages.explore.strip_source import RunStrip
-from app.services import Services
-from app.session import Session
+from app.services import visitors
+from app.services.explorer import Explorer
+from app.services.opener import Opener
+from app.services.session import Session
+from app.services.shared import Services
 from core.base.config import EpisodeConfig
 from core.base.errors import BadRequest
 from core.base.home import cache_folder

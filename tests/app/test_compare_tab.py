@@ -17,10 +17,10 @@ import pytest
 from bs4 import BeautifulSoup
 from playwright.sync_api import Locator, Page, Route, expect
 
-from app.in_view import Labelled, OpenDocuments
 from app.pages.compare import difference as difference_view
 from app.pages.compare import view
-from app.pages.compare.actions import (
+from app.pages.compare.tab import CompareTab
+from app.services.comparisons import (
     AS_OPEN,
     ColumnRef,
     Compared,
@@ -32,12 +32,12 @@ from app.pages.compare.actions import (
     ShownColumn,
     own_key,
 )
-from app.pages.compare.tab import CompareTab
-from app.pages.explore.actions import Explorer
-from app.pages.explore.opening import Opener
-from app.services import Services
-from app.session import Session
-from app.settings import Settings
+from app.services.explorer import Explorer
+from app.services.in_view import Labelled, OpenDocuments
+from app.services.opener import Opener
+from app.services.session import Session
+from app.services.settings import Settings
+from app.services.shared import Services
 from core.base.config import CHUNKERS
 from core.base.errors import BadRequest, Cancelled
 from core.base.events import fold

@@ -22,7 +22,7 @@ from pydantic import SecretStr
 from app.calls.endpoints import server_options
 from app.doors import MAX_BODY_BYTES, MAX_DOCUMENT_BYTES, MAX_FORM_BYTES, MAX_STRUCTURE, Structure
 from app.gradio_internals.blocks import LeanBlocks
-from app.settings import Settings
+from app.services.settings import Settings
 from app.signing_in import Guesses, sign_in
 from tests.app.raw_page import RawPage
 from tests.app.served import served

@@ -13,8 +13,8 @@ from gradio.queueing import Queue
 
 from app.build import QUEUE_SIZE, build_app
 from app.gradio_internals.queue import queue_up
-from app.services import Services
-from app.settings import Settings
+from app.services.settings import Settings
+from app.services.shared import Services
 from core.lab.tasks.narrative import generate_narrative
 from tests.app.served import served
 from tests.waiting import wait_until

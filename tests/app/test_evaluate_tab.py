@@ -18,7 +18,7 @@ from playwright.sync_api import Page, expect
 from tests.core.base.rows import make_row
 
 from app.pages.evaluate import view
-from app.pages.evaluate.actions import (
+from app.services.evaluations import (
     LONG,
     OWN,
     EvaluationOrder,
@@ -29,10 +29,10 @@ from app.pages.evaluate.actions import (
     open_episode,
     stop_curve,
 )
-from app.pages.explore.actions import Explorer
-from app.services import Services
-from app.session import Session
-from app.settings import Settings
+from app.services.explorer import Explorer
+from app.services.session import Session
+from app.services.settings import Settings
+from app.services.shared import Services
 from core.base.errors import BadRequest, Cancelled, RunNotFound
 from core.base.rows import EpisodeRow
 from core.base.statistics import mean
@@ -41,7 +41,7 @@ from core.encode.reference import import_checkpoint
 from core.lab.evaluate.outcomes import failure_class
 from core.lab.evaluate.summary import METRICS, compare, summarise
 from core.runs.log import list_evaluations, read_evaluation
-from tests.app.conftest import RunningApp, StartApp, wait_ready
+from tests.app.conftest import RunningApp, StartApp, choose_files, wait_ready
 from tests.app.test_train_tab import write_questions
 from tests.conftest import OpenPage
 
@@ -365,10 +365,7 @@ def test_own_questions_are_evaluated_and_an_episode_opens_in_explore(
     expect(page.locator("#qx-evaluate-notice")).to_contain_text(
         "no file of questions is chosen", timeout=20_000
     )
-    page.locator("#qx-evaluate-questions input[type=file]").set_input_files(
-        write_questions(tmp_path / "whereabouts.jsonl", 5)
-    )
-    expect(page.locator("#qx-evaluate-questions")).to_contain_text("whereabouts", timeout=30_000)
+    choose_files(page, "#qx-evaluate-questions", write_questions(tmp_path / "whereabouts.jsonl", 5))
     page.locator("#qx-evaluate-run").click()
     expect(page.locator("#qx-evaluate-scores .qx-number").first).to_be_visible(timeout=120_000)
     expect(page.locator("#qx-evaluate-conditions")).to_contain_text("n = 5, T = 4")
@@ -397,8 +394,7 @@ def test_evaluate_compare_calibrate_and_open_an_episode(
     expect(page.locator("#qx-evaluate-notice")).to_contain_text(
         "no file of questions is chosen", timeout=20_000
     )
-    page.locator("#qx-evaluate-questions input[type=file]").set_input_files(questions)
-    expect(page.locator("#qx-evaluate-questions")).to_contain_text("mine", timeout=30_000)
+    choose_files(page, "#qx-evaluate-questions", questions)
     page.locator("#qx-evaluate-run").click()
     expect(page.locator("#qx-evaluate-scores .qx-number").first).to_be_visible(timeout=120_000)
     expect(page.locator("#qx-evaluate-list tbody tr")).to_have_count(2)

@@ -17,13 +17,13 @@ import gradio as gr
 import pytest
 from playwright.sync_api import Page, expect
 
-from app.in_view import Labelled, OpenDocuments
-from app.pages.evidence.actions import MAX_BUDGET, EvidenceSets, SetOrder, measured
 from app.pages.evidence.layout import MODEL
 from app.pages.evidence.tab import EvidencePlace, EvidenceTab, read_order
-from app.services import Services
-from app.session import Session
-from app.settings import Settings
+from app.services.evidence_sets import MAX_BUDGET, EvidenceSets, SetOrder, measured
+from app.services.in_view import Labelled, OpenDocuments
+from app.services.session import Session
+from app.services.settings import Settings
+from app.services.shared import Services
 from core.base.config import EpisodeConfig
 from core.base.errors import BadRequest, Cancelled, RunNotFound
 from core.base.events import fold
@@ -324,7 +324,7 @@ def test_clicks_open_rows_and_chunks_and_nothing_else(
     assert "JSON-LD of the page" in text(opened[tab.documents])
     read = tab._on_click(session, place, click("open", 7))
     assert "Open in Explore" in text(read[tab.reading])
-    assert tab._on_click(session, place, click("explore", 7))[tab.to_explore][:2] == ("chunk", 7)
+    assert tab._on_click(session, place, click("explore", 7))[tab.to_explore].chunk_id == 7
     assert tab._on_click(session, read[tab.place], click("close"))[tab.reading] == []
     few = tab._on_click(session, place, click("rows", "taken"))
     assert few[tab.place].shown.only_taken

@@ -12,13 +12,13 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from app.in_view import Labelled, RunInView
 from app.pages.evidence import documents as documents_view
 from app.pages.evidence import frontier as frontier_view
 from app.pages.evidence import reward as reward_view
 from app.pages.evidence import view
-from app.pages.evidence.actions import SetInView
 from app.pages.evidence.documents import COLUMNS, Shown
+from app.services.evidence_sets import SetInView
+from app.services.in_view import Labelled, RunInView
 from core.answer.evidence import EvidenceAnswer
 from core.base.config import EpisodeConfig
 from core.base.events import RunStarted, Trace

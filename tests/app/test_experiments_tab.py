@@ -16,15 +16,15 @@ import pytest
 from bs4 import BeautifulSoup
 from playwright.sync_api import Page, expect
 
-from app.in_view import Labelled
 from app.pages.experiments import view
-from app.pages.experiments.actions import MAX_IMPORT_BYTES, Experiments, RunFilters
 from app.pages.experiments.tab import read_filters
-from app.pages.explore.actions import Explorer
-from app.pages.explore.opening import Opener
-from app.services import Services
-from app.session import Session
-from app.settings import Settings
+from app.services.experiments import MAX_IMPORT_BYTES, Experiments, RunFilters
+from app.services.explorer import Explorer
+from app.services.in_view import Labelled
+from app.services.opener import Opener
+from app.services.session import Session
+from app.services.settings import Settings
+from app.services.shared import Services
 from core.base.config import EpisodeConfig
 from core.base.errors import BadRequest, LogError, RunNotFound
 from core.runs.log import MalformedRuns, RunPage
@@ -193,7 +193,7 @@ def test_what_can_not_come_in_says_why_without_a_path(
     bad.write_text("{}\n")
     with pytest.raises(MalformedRuns, match=r"^bad\.jsonl, line 1"):
         visited.take_in(bad, A)
-    monkeypatch.setattr("app.pages.experiments.actions.MAX_IMPORT_BYTES", 2)
+    monkeypatch.setattr("app.services.experiments.MAX_IMPORT_BYTES", 2)
     with pytest.raises(BadRequest, match="3 bytes, more than 2"):
         visited.take_in(bad, A)
     assert MAX_IMPORT_BYTES <= 64 * 2**20

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.app.conftest import RunningApp, StartApp, wait_ready
+from tests.app.conftest import RunningApp, StartApp, choose_files, wait_ready
 from tests.app.explore_page import CARDS, run
 from tests.conftest import CAMPAIGN, COUNTS, OpenPage, RecordAttack
 from tests.core.ingest.made import encrypted_pdf, make_docx, make_pdf, make_pdf_bomb, make_zip, paragraph
@@ -127,8 +127,7 @@ def give(page: Page, path: Path) -> None:
     page.get_by_role("tab", name="Upload").click()
     if page.locator(REMOVE).count():
         page.locator(REMOVE).first.click()
-    page.locator("#qx-files input[type=file]").set_input_files(str(path))
-    expect(page.locator("#qx-files")).to_contain_text(path.suffix, timeout=30_000)
+    choose_files(page, "#qx-files", path)
     page.locator("#qx-open-files").click()
 
 
@@ -316,7 +315,8 @@ def test_broken_utf8_opens_with_a_notice(page: Page, tmp_path: Path) -> None:
 
 @pytest.mark.campaign
 def test_cancel_keeps_what_was_open(page: Page) -> None:
-    page.locator("#qx-reset").click()
+    if page.locator("#qx-reset").is_enabled():
+        page.locator("#qx-reset").click()
     title = title_of(page)
     page.get_by_text("Change document").click()
     page.get_by_role("tab", name="Generate").click()

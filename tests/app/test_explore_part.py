@@ -9,16 +9,17 @@ import gradio as gr
 import numpy as np
 import pytest
 
-from app.in_view import OpenDocuments, RunInView
-from app.pages.evaluate.actions import Evaluations
 from app.pages.explore import part, tab
 from app.pages.explore import view as present
-from app.pages.explore.actions import Explorer, open_in_explore
-from app.pages.explore.opening import Opener
-from app.pages.explore.part import Opening, Underway, part_standing, percent
+from app.pages.explore.part import part_standing, percent
 from app.pages.explore.strip_source import RunStrip
-from app.services import Services
-from app.session import Session
+from app.services.evaluations import Evaluations
+from app.services.explorer import Explorer, open_in_explore
+from app.services.in_view import OpenDocuments, RunInView
+from app.services.opener import Opener
+from app.services.partial import Opening, Underway
+from app.services.session import Session
+from app.services.shared import Services
 from core.base.config import EpisodeConfig
 from core.base.errors import BadRequest, Cancelled
 from core.base.events import share_searched

@@ -15,12 +15,12 @@ import pytest
 from app.pages.explore import diagnosis as diagnosis_view
 from app.pages.explore import story as story_view
 from app.pages.explore import view as present
-from app.pages.explore.actions import Explorer
-from app.pages.explore.opening import Opener, find_chunk
 from app.pages.explore.strip_source import RunStrip
-from app.services import Services
-from app.session import Session
-from app.settings import Settings
+from app.services.explorer import Explorer
+from app.services.opener import Opener, find_chunk
+from app.services.session import Session
+from app.services.settings import Settings
+from app.services.shared import Services
 from core.answer.evidence import EvidenceAnswer
 from core.base.config import EpisodeConfig
 from core.base.errors import BadDocument, BadRequest, RunNotFound
@@ -376,7 +376,7 @@ def test_find_looks_across_its_pieces_whatever_the_case(
     ).pasted(text)
     workspace = explorer.documents(opened).workspace
     for piece in (1, 2, 7, 1_000):
-        monkeypatch.setattr("app.pages.explore.opening._PIECE", piece)
+        monkeypatch.setattr("app.services.opener._PIECE", piece)
         for wanted, where in {
             "istanbul FOUR": "İSTANBUL",
             "οδοσ": "ΟΔΟΣ",

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from huggingface_hub import constants
 
-from app.export_upkeep import ExportUpkeep
-from app.services import Services
-from app.settings import Settings
+from app.services.export_upkeep import ExportUpkeep
+from app.services.settings import Settings
+from app.services.shared import Services
 from core.runs.hub.client import HubError, connect
 from core.runs.hub.export import LogCopy
 from core.runs.log import ExperimentLog

@@ -23,7 +23,7 @@ from playwright.sync_api import Browser, Playwright
 from app.calls.endpoints import server_options
 from app.front_door import Addresses, OwnPages
 from app.gradio_internals.blocks import LeanBlocks
-from app.settings import Settings
+from app.services.settings import Settings
 from tests import coroutines
 from tests.app.conftest import RunningApp, wait_ready
 from tests.app.raw_page import RawPage

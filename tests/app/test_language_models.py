@@ -17,13 +17,13 @@ from pydantic import SecretStr
 from app.build import STYLES
 from app.components.tree import TREE_SCRIPT
 from app.gradio_internals.head import begin_pages_with
-from app.language_models import LanguageModels, Metered, new_token
 from app.pages.sparc.llm_panel import LlmPanel, standing
-from app.services import Services
-from app.session import Session
-from app.settings import Settings
+from app.services.language_models import LanguageModels, Metered, new_token
+from app.services.session import Session
+from app.services.settings import Settings
+from app.services.shared import Services
+from app.services.visitors import LLM_TOKENS_PER_HOUR, LlmAllowance
 from app.theme import build_theme
-from app.visitors import LLM_TOKENS_PER_HOUR, LlmAllowance
 from core.base.errors import BadRequest
 from core.llm.endpoint import EndpointLlm
 from core.llm.protocol import LlmCancelled, LlmError, Message, Sampling

@@ -9,14 +9,14 @@ from typing import Any
 import gradio as gr
 import pytest
 
-from app.in_view import RunInView
-from app.pages.evaluate.documents.actions import DocumentOrder, evaluate_marked
-from app.pages.explore.actions import Explorer
 from app.pages.explore.mark_view import BELONGS, DOES_NOT, mark_buttons
 from app.pages.explore.marks import OwnQuestions, check_enough
-from app.pages.explore.opening import Opener
-from app.services import Services
-from app.session import Session
+from app.services.document_evaluations import DocumentOrder, evaluate_marked
+from app.services.explorer import Explorer
+from app.services.in_view import RunInView
+from app.services.opener import Opener
+from app.services.session import Session
+from app.services.shared import Services
 from core.base.errors import BadRequest
 from core.lab.tasks.own_questions import read_own_questions
 from core.runs.log.marks import list_questions

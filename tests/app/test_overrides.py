@@ -31,8 +31,8 @@ from app.gradio_internals.head import begin_pages_with
 from app.gradio_internals.queue import FairQueue, PageQueue, queue_up
 from app.gradio_internals.scripts import ASSETS, IN_VAIN, lean
 from app.gradio_internals.sessions import OwnValues, Sessions, keep_lean
-from app.services import Services
-from app.settings import Settings
+from app.services.settings import Settings
+from app.services.shared import Services
 from tests.app.conftest import ROOT
 from tests.app.raw_page import RawPage
 from tests.app.served import served
@@ -40,12 +40,10 @@ from tests.conftest import CAMPAIGN
 
 
 def test_gradio_is_the_version_whose_private_parts_are_known() -> None:
-    for name in ("requirements.txt", "requirements-cpu.txt"):
-        (gradio,) = (
-            Requirement(line) for line in (ROOT / name).read_text().splitlines() if line.startswith("gradio")
-        )
-        assert (str(gradio.specifier), gradio.extras) == ("==6.31.*", {"mcp"})
-        assert gradio.specifier.contains(version("gradio"))
+    listed = (ROOT / "requirements.txt").read_text().splitlines()
+    (gradio,) = (Requirement(line) for line in listed if line.startswith("gradio"))
+    assert (str(gradio.specifier), gradio.extras) == ("==6.31.*", {"mcp"})
+    assert gradio.specifier.contains(version("gradio"))
     leaning = {
         path.name: path.read_text()
         for path in (ROOT / "app").rglob("*.py")

@@ -11,8 +11,8 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
-from app.settings import Settings
-from app.visitors import ACTIONS_WAITING, owner_of_user
+from app.services.settings import Settings
+from app.services.visitors import ACTIONS_WAITING, owner_of_user
 from core.runs.export.runs import export_runs
 from core.runs.log import ExperimentLog, new_run_id
 from tests.app.axe import grave_faults

@@ -15,8 +15,8 @@ import pytest
 from pydantic import SecretStr
 
 from app.calls.endpoints import server_options
-from app.services import Services
-from app.settings import Settings
+from app.services.settings import Settings
+from app.services.shared import Services
 from core.base.errors import LogError
 from core.cli import main
 from core.runs.log import ExperimentLog, open_reader

@@ -16,11 +16,11 @@ from app.build import QUEUE_SIZE, build_app
 from app.gradio_internals import sessions as held
 from app.gradio_internals.queue import queue_up
 from app.gradio_internals.sessions import MAX_EMPTY, Sessions, keep_lean
-from app.pages.explore.actions import Explorer
-from app.pages.explore.opening import Opener
-from app.services import MAX_LEFT_RUNS, Services
-from app.session import Session
-from app.settings import Settings
+from app.services.explorer import Explorer
+from app.services.opener import Opener
+from app.services.session import Session
+from app.services.settings import Settings
+from app.services.shared import MAX_LEFT_RUNS, Services
 from core.base.config import EpisodeConfig
 from tests.app.raw_page import RawPage
 from tests.app.served import served

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.settings import Settings
+from app.services.settings import Settings
 from core.base.errors import BadRequest
 
 ROOT = Path(__file__).resolve().parents[2]

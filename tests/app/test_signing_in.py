@@ -13,7 +13,7 @@ import pytest
 from pydantic import SecretStr
 
 from app.calls.endpoints import server_options
-from app.settings import Settings
+from app.services.settings import Settings
 from app.signing_in import (
     FORGET_SECONDS,
     FREE_GUESSES,

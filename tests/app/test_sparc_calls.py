@@ -13,13 +13,13 @@ import pytest
 from pydantic import SecretStr
 
 from app.calls.operations import Operations
-from app.language_models import new_token
-from app.pages.compare.actions import Comparisons
-from app.pages.sparc.actions import SparcRuns
-from app.services import Services
-from app.session import Session
-from app.settings import Settings
-from app.visitors import owner_of
+from app.services.comparisons import Comparisons
+from app.services.language_models import new_token
+from app.services.session import Session
+from app.services.settings import Settings
+from app.services.shared import Services
+from app.services.sparc_runs import SparcRuns
+from app.services.visitors import owner_of
 from core.base.errors import BadRequest
 from tests.app.conftest import StartApp
 from tests.app.sparc_story import WordReader

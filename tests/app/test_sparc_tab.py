@@ -18,16 +18,16 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from app.calls.operations import Operations
-from app.in_view import Labelled, OpenDocuments
 from app.pages.compare import view as compare_view
-from app.pages.compare.actions import ColumnRef, Compared, Comparing, ComparisonOrder, Comparisons
-from app.pages.explore.actions import Explorer
-from app.pages.explore.opening import Opener
-from app.pages.sparc.actions import SparcOrder, SparcRun, SparcRuns
 from app.pages.sparc.tab import read_order
-from app.services import Services
-from app.session import Session
-from app.settings import Settings
+from app.services.comparisons import ColumnRef, Compared, Comparing, ComparisonOrder, Comparisons
+from app.services.explorer import Explorer
+from app.services.in_view import Labelled, OpenDocuments
+from app.services.opener import Opener
+from app.services.session import Session
+from app.services.settings import Settings
+from app.services.shared import Services
+from app.services.sparc_runs import SparcOrder, SparcRun, SparcRuns
 from core.base.errors import BadRequest, Cancelled, LogError, RunNotFound
 from core.llm.endpoint import connect
 from core.llm.protocol import Llm, LlmCancelled, LlmError, Message, Reply

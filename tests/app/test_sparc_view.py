@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from app.pages.sparc import view
-from app.pages.sparc.actions import SparcRun
+from app.services.sparc_runs import SparcRun
 from core.base.types import workspace_of_chunks
 from core.llm.protocol import Cost
 from core.methods.sparc.events import (

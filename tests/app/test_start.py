@@ -41,8 +41,8 @@ def told():
     print(*{module.partition(".")[0] for module in sys.modules}, flush=True)
 
 told()
-from app.services import Services
-from app.settings import Settings
+from app.services.shared import Services
+from app.services.settings import Settings
 
 services = Services(Settings())
 app.build.build_app(services)

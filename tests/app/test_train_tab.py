@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from app.agents import own_agents
 from app.pages.train import view
-from app.pages.train.actions import (
+from app.services.agents import own_agents
+from app.services.trainings import (
     Order,
     ShownTraining,
     Trainings,
@@ -45,7 +45,7 @@ from core.lab.train.config import TrainConfig
 from core.lab.train.recipes import RECIPES
 from core.runs.log import ExperimentLog, default_log_path, list_trainings
 from tests.app.axe import grave_faults
-from tests.app.conftest import RunningApp, StartApp, wait_ready
+from tests.app.conftest import RunningApp, StartApp, choose_files, wait_ready
 from tests.conftest import OpenPage
 from tests.settled import settle
 
@@ -112,7 +112,7 @@ def questions(tmp_path: Path) -> Path:
 def trainings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trainings:
     monkeypatch.setenv("QRAG_HOME", str(tmp_path / "home"))
     # beside busy workers a child of low priority would get hardly any time
-    monkeypatch.setattr("app.pages.train.actions.NICENESS", 0)
+    monkeypatch.setattr("app.services.trainings.NICENESS", 0)
     return Trainings(default_log_path())
 
 
@@ -412,8 +412,7 @@ def set_number(page: Page, setting: str, value: float) -> None:
 def begin_training(page: Page, name: str, questions: Path) -> None:
     """A long one over one's own questions, as far as its first update."""
     page.locator("#qx-train-name input, #qx-train-name textarea").fill(name)
-    page.locator("#qx-train-questions input[type=file]").set_input_files(questions)
-    expect(page.locator("#qx-train-questions")).to_contain_text(questions.stem, timeout=30_000)
+    choose_files(page, "#qx-train-questions", questions)
     for setting, value in {"updates": 5000, "episodes": 2, "steps": 3, "rank": 4}.items():
         set_number(page, setting, value)
     page.locator("#qx-train-more button").first.click()

@@ -12,19 +12,19 @@ from pathlib import Path
 import pytest
 from tests.core.base.rows import make_row
 
-from app import visitors
-from app.agents import PLAIN
 from app.gradio_internals.queue import FairLine, place
-from app.in_view import RunInView
-from app.pages.compare.actions import ComparisonOrder, Comparisons, CutRow
-from app.pages.evaluate.actions import OWN, EvaluationOrder, Evaluations, available_tasks
-from app.pages.experiments.actions import Experiments
-from app.pages.explore.actions import Explorer
-from app.pages.explore.opening import Opener
-from app.services import Services
-from app.session import Session
-from app.settings import Settings
-from app.visitors import (
+from app.services import visitors
+from app.services.agents import PLAIN
+from app.services.comparisons import ComparisonOrder, Comparisons, CutRow
+from app.services.evaluations import OWN, EvaluationOrder, Evaluations, available_tasks
+from app.services.experiments import Experiments
+from app.services.explorer import Explorer
+from app.services.in_view import RunInView
+from app.services.opener import Opener
+from app.services.session import Session
+from app.services.settings import Settings
+from app.services.shared import Services
+from app.services.visitors import (
     DOCUMENTS_OPEN,
     LOGGED_BYTES_PER_DAY,
     MOST_STEPS,

@@ -14,9 +14,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from app.pages.evaluate.documents import view
-from app.pages.evaluate.documents.actions import DocumentOrder, DocumentsProgress, evaluate_files
-from app.services import Services
-from app.settings import Settings
+from app.services.document_evaluations import DocumentOrder, DocumentsProgress, evaluate_files
+from app.services.settings import Settings
+from app.services.shared import Services
 from core.base.errors import BadRequest, Cancelled
 from core.lab.evaluate.documents import read_document_rows
 from core.lab.studies.documents import documents
@@ -27,7 +27,7 @@ from core.llm.wire import Patience
 from core.views.charts import cell_text
 from core.views.draw.nodes import Node
 from tests.app.axe import grave_faults
-from tests.app.conftest import RunningApp, wait_ready
+from tests.app.conftest import RunningApp, choose_files, wait_ready
 from tests.conftest import OpenPage
 from tests.llm_server import Request, serve_llm
 
@@ -215,12 +215,10 @@ def test_a_folder_is_dropped_asked_and_read_off(
     page = open_page(tiny_app.url)
     wait_ready(page, 120)
     page.get_by_role("tab", name="Evaluate", exact=True).click()
-    page.locator("#qx-whole-files input[type=file]").set_input_files([str(files[0])])
-    expect(page.locator("#qx-whole-files")).to_contain_text("manual", timeout=30_000)
+    choose_files(page, "#qx-whole-files", files[0])
     ask(page)
     expect(page.locator("#qx-whole-notice")).to_contain_text("0 files end in .jsonl", timeout=30_000)
-    page.locator("#qx-whole-files input[type=file]").set_input_files([str(files[1])])
-    expect(page.locator("#qx-whole-files")).to_contain_text("questions", timeout=30_000)
+    choose_files(page, "#qx-whole-files", files[1])
     ask(page)
     expect(page.locator("#qx-whole-scores .qx-number")).to_have_count(3, timeout=120_000)
     expect(page.locator("#qx-whole-scores table").first).to_be_hidden()

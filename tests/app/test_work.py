@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.build import build_app
-from app.services import Services
+from app.services.shared import Services
 
 SOME = {"qx-cancel", "qx-compare-cancel", "qx-sparc-cancel", "qx-run-cancel", "qx-evaluate-cancel"}
 

@@ -20,7 +20,7 @@ from playwright.sync_api import Error, sync_playwright
 
 from app.calls.endpoints import server_options
 from app.gradio_internals.blocks import LeanBlocks
-from app.settings import Settings
+from app.services.settings import Settings
 from tests.app.raw_page import RawPage
 from tests.app.served import served
 from tests.conftest import CHROMIUM_FLAGS

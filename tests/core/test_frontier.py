@@ -14,7 +14,7 @@ from core.base.config import EpisodeConfig
 from core.base.errors import BadRequest
 from core.base.events import fold
 from core.base.metrics import fact_recall
-from core.lab.evaluate.sweep import (
+from core.lab.studies.frontier_rows import (
     DEPTHS,
     SIZES,
     WIDTHS,

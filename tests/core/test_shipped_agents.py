@@ -22,7 +22,6 @@ from core.encode.engine import ENGINE_VARIABLE
 from core.encode.packaged import READER_VARIABLE
 from core.encode.tokens import FastTokenizer
 from core.ingest import read_document
-from core.lab.evaluate.document_evaluation import Encoders
 from core.lab.evaluate.run import Setting, evaluate
 from core.lab.evaluate.summary import summarise
 from core.lab.tasks.babi_world import TASKS, tell_babi
@@ -31,6 +30,7 @@ from core.lab.tasks.example import Example
 from core.lab.tasks.generated import generated_examples, training_rng
 from core.lab.tasks.noise import compose_noise
 from core.lab.tasks.samples import Sample, SampleQuestion, find_quote, list_samples, span_chunks
+from core.methods.choice import Encoders
 from core.methods.qrag.agent import Agent
 from core.methods.qrag.retriever import AgentRetriever
 from core.methods.sparc.build import build_agents, build_retrievals

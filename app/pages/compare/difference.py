@@ -1,15 +1,14 @@
 """What made the difference, as trees of plain data.
 
-An agent's run with one chunk changed, and the same question across ways of cutting. Decides wording. Pure
-functions.
+An agent's run with one chunk changed, and the same question across ways of cutting.  Pure functions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.pages.compare.actions import AS_OPEN, CutRow, ShownColumn
 from app.pages.widgets.notices import notice
+from app.services.comparisons import AS_OPEN, CutRow, ShownColumn
 from core.ingest.prose import plain
 from core.runs.whatif.variant import StepPair, TryOut, VariantChoice
 from core.views.draw.nodes import Node, act, chunk_link, h

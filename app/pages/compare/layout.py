@@ -9,11 +9,11 @@ import gradio as gr
 
 from app.components.tree import tree
 from app.pages.compare import view
-from app.pages.compare.actions import MAX_K, Compared, ComparisonOrder, Comparisons
 from app.pages.compare.difference import CUTS
 from app.pages.widgets.asking import Asking
 from app.pages.widgets.text import open_documents
 from app.pages.widgets.work import Work, cancel_button
+from app.services.comparisons import MAX_K, Compared, ComparisonOrder, Comparisons
 from core.base.config import help_of
 from core.runs.whatif.variant import MAX_TEXT
 from core.views.draw.nodes import h

@@ -14,10 +14,15 @@ from typing import Any, Literal, TypeVar
 import gradio as gr
 
 from app.components.tree import clicked, packs
-from app.in_view import OpenDocuments
 from app.pages.compare import difference as difference_view
 from app.pages.compare import view
-from app.pages.compare.actions import (
+from app.pages.compare.layout import OWN_STOP, SAME, CompareLayout
+from app.pages.widgets.asking import known_questions
+from app.pages.widgets.notices import notice, notice_in, passing, passing_in
+from app.pages.widgets.requests import OpenRun
+from app.pages.widgets.text import file_button, open_documents
+from app.pages.widgets.work import Update, Work, in_line
+from app.services.comparisons import (
     MAX_K,
     PLAIN,
     ColumnRef,
@@ -29,19 +34,14 @@ from app.pages.compare.actions import (
     FromExplore,
     own_key,
 )
-from app.pages.compare.layout import OWN_STOP, SAME, CompareLayout
-from app.pages.explore.actions import open_in_explore
-from app.pages.sparc.actions import SparcRuns
-from app.pages.widgets.asking import known_questions
-from app.pages.widgets.notices import notice, notice_in, passing, passing_in
-from app.pages.widgets.text import file_button, open_documents
-from app.pages.widgets.work import Update, Work, in_line
-from app.services import Services
-from app.session import Session
+from app.services.explorer import open_in_explore
+from app.services.in_view import OpenDocuments
+from app.services.session import Session
+from app.services.shared import Services
+from app.services.sparc_runs import SparcRuns
 from core.base.config import SETS, EpisodeConfig
 from core.base.errors import BadRequest, UserError
 from core.methods.sparc.retriever import SPARC
-from core.runs.log import new_run_id
 from core.runs.whatif.variant import MAX_TEXT, Change
 
 C = TypeVar("C", ColumnRef, CutRow)
@@ -75,9 +75,9 @@ class CompareTab(CompareLayout):
         self.session, self.explored = session, explored
         self.compared = gr.State(Compared())
         self.to_explore: gr.State = gr.State(None)
-        """("run", run id, number) when a column is to be opened in Explore."""
+        """An OpenRun when a column is to be opened in Explore."""
         self.to_sparc: gr.State = gr.State(None)
-        """(run id, number) when SPARC's column is to be opened there."""
+        """An OpenRun when SPARC's column is to be opened there."""
         self.to_sets: gr.State = gr.State(None)
         """The same for RES-RAG's in Evidence sets."""
         self.wanted: gr.State = gr.State(None)
@@ -340,7 +340,7 @@ class CompareTab(CompareLayout):
             or not rows[int(argument)].run_id
         ):
             return {}
-        return {self.to_explore: ("run", rows[int(argument)].run_id, new_run_id())}
+        return {self.to_explore: OpenRun(rows[int(argument)].run_id)}
 
     def _export(self, compared: Compared, event: gr.EventData) -> Iterator[Update]:
         """The columns as a page to download; Gradio keeps a copy of what a handler hands out."""
@@ -366,10 +366,10 @@ class CompareTab(CompareLayout):
             if run is None:
                 return {}
             if run.trace.started.method == SPARC:
-                return {self.to_sparc: (run.run_id, new_run_id())}
+                return {self.to_sparc: OpenRun(run.run_id)}
             if run.trace.started.method in SETS:
-                return {self.to_sets: (run.run_id, new_run_id())}
-            return {self.to_explore: ("run", run.run_id, new_run_id())}
+                return {self.to_sets: OpenRun(run.run_id)}
+            return {self.to_explore: OpenRun(run.run_id)}
         if action == "why" and value < len(compared.columns):
             explained = {*compared.explained} ^ {value}
             return self._looked(replace(compared, explained=tuple(sorted(explained))))

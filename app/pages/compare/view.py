@@ -10,10 +10,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from app.in_view import RunInView
-from app.pages.compare.actions import AGENT, OFFERED, Compared, Comparing, ComparisonOrder, ShownColumn
 from app.pages.widgets.asking import settings_toggle
 from app.pages.widgets.notices import notice
+from app.services.comparisons import AGENT, OFFERED, Compared, Comparing, ComparisonOrder, ShownColumn
+from app.services.in_view import RunInView
 from core.base.config import SETS, EpisodeConfig
 from core.base.types import Workspace
 from core.methods.sparc.retriever import SPARC

@@ -12,10 +12,10 @@ import gradio as gr
 
 from app.components.tree import tree
 from app.pages.evaluate import view
-from app.pages.evaluate.actions import OWN, EvaluationOrder, available_tasks
 from app.pages.evaluate.documents.tab import WholeDocuments
 from app.pages.widgets.work import Work, cancel_button
-from app.services import Services
+from app.services.evaluations import OWN, EvaluationOrder, available_tasks
+from app.services.shared import Services
 from core.base.config import help_of
 from core.lab.tasks.catalog import PARTS, TASKS
 

@@ -15,7 +15,12 @@ import gradio as gr
 
 from app.components.tree import clicked, packs
 from app.pages.evaluate import view
-from app.pages.evaluate.actions import (
+from app.pages.evaluate.layout import NOBODY, EvaluateLayout
+from app.pages.widgets.figures import drawn
+from app.pages.widgets.notices import notice, notice_in
+from app.pages.widgets.requests import OpenEpisode
+from app.pages.widgets.work import QUIET, Update, in_line
+from app.services.evaluations import (
     OWN,
     EvaluationOrder,
     Evaluations,
@@ -23,19 +28,14 @@ from app.pages.evaluate.actions import (
     at_threshold,
     failures,
 )
-from app.pages.evaluate.layout import NOBODY, EvaluateLayout
-from app.pages.widgets.figures import drawn
-from app.pages.widgets.notices import notice, notice_in
-from app.pages.widgets.work import QUIET, Update, in_line
-from app.services import Services
-from app.session import Session
-from app.visitors import newcomer
+from app.services.session import Session
+from app.services.shared import Services
+from app.services.visitors import newcomer
 from core.base.config import help_of
 from core.base.errors import BadRequest, UserError
 from core.base.rows import EpisodeRow
 from core.lab.evaluate.outcomes import FAILURES, Stop
 from core.lab.tasks.catalog import PARTS, TASKS
-from core.runs.log import new_run_id
 from core.views.draw.nodes import Node
 from core.views.draw.tables import on_page, report_table
 from core.views.figures import card_figure, stops_figure
@@ -66,7 +66,7 @@ class EvaluateTab(EvaluateLayout):
         self.services, self.evaluations, self.session = services, evaluations, session
         self.looking = gr.State(EvaluatePlace(owner=newcomer(services.settings)))
         self.to_explore: gr.State = gr.State(None)
-        """("episode", evaluation id, row, number) when one is to be opened in Explore."""
+        """An OpenEpisode when one is to be opened in Explore."""
         self._wire()
 
     def _wire(self) -> None:
@@ -247,7 +247,7 @@ class EvaluateTab(EvaluateLayout):
                 }
         except UserError as error:
             return {self.episode_notice: notice(str(error))}
-        return {self.to_explore: ("episode", looking.first, position, new_run_id()), self.episode_notice: []}
+        return {self.to_explore: OpenEpisode(looking.first, position), self.episode_notice: []}
 
     def _on_threshold(self, looking: EvaluatePlace, threshold: float | None) -> Update:
         curve = self.evaluations.stop_curve(looking.first, looking.owner)

@@ -1,7 +1,6 @@
 """Evaluations as trees of plain data for the page.
 
-Pure functions, one per panel (see components.tree). Decides wording, which numbers stand together, and what a
-number's tooltip says.
+Pure functions, one per panel (see components.tree).
 """
 
 from __future__ import annotations
@@ -10,8 +9,8 @@ import csv
 import io
 from collections.abc import Mapping, Sequence
 
-from app.pages.evaluate.actions import LONG, Measuring, StopCurve, Stops
 from app.pages.widgets.notices import notice
+from app.services.evaluations import LONG, Measuring, StopCurve, Stops
 from core.base.metrics import fact_f1
 from core.base.rows import EpisodeRow
 from core.base.statistics import PairedTest, mean

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.pages.evidence.actions import SetInView
 from app.pages.evidence.view import chance_of, pressed
+from app.services.evidence_sets import SetInView
 from core.corpus.tiles import column_starts, tile
 from core.ingest.prose import plain
 from core.methods.resrag.sets import DocumentSet

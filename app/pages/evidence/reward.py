@@ -9,7 +9,7 @@ import json
 
 import numpy as np
 
-from app.pages.evidence.actions import SetInView
+from app.services.evidence_sets import SetInView
 from core.methods.resrag.action import action_json, action_of
 from core.methods.resrag.reward import RewardConfig
 from core.methods.resrag.sets import RewardTerms

@@ -12,12 +12,18 @@ from typing import Any
 import gradio as gr
 
 from app.components.tree import clicked, packs
-from app.in_view import RunInView
 from app.pages.evidence import documents as documents_view
 from app.pages.evidence import frontier as frontier_view
 from app.pages.evidence import reward as reward_view
 from app.pages.evidence import view
-from app.pages.evidence.actions import (
+from app.pages.evidence.documents import Shown
+from app.pages.evidence.layout import LIGHT, MODEL, EvidenceLayout
+from app.pages.widgets.asking import known_questions
+from app.pages.widgets.notices import notice, passing, passing_in, progress
+from app.pages.widgets.requests import OpenChunk, OpenRun, OpenSample
+from app.pages.widgets.text import open_documents
+from app.pages.widgets.work import Update, in_line
+from app.services.evidence_sets import (
     MAX_BUDGET,
     USUAL_BUDGET,
     EvidenceSets,
@@ -26,15 +32,10 @@ from app.pages.evidence.actions import (
     SetOrder,
     measured,
 )
-from app.pages.evidence.documents import Shown
-from app.pages.evidence.layout import LIGHT, MODEL, EvidenceLayout
-from app.pages.explore.actions import open_in_explore
-from app.pages.widgets.asking import known_questions
-from app.pages.widgets.notices import notice, passing, passing_in, progress
-from app.pages.widgets.text import open_documents
-from app.pages.widgets.work import Update, in_line
-from app.services import Services
-from app.session import Session
+from app.services.explorer import open_in_explore
+from app.services.in_view import RunInView
+from app.services.session import Session
+from app.services.shared import Services
 from core.base.errors import BadRequest, UserError
 from core.runs.log import new_run_id
 
@@ -84,7 +85,7 @@ class EvidenceTab(EvidenceLayout):
         self.wanted: gr.State = gr.State(None)
         """(run id, number) of a logged run that is to be shown here; the number tells requests apart."""
         self.to_explore: gr.State = gr.State(None)
-        """("chunk", chunk id, number) or ("sample", key, number) when one is to be opened in Explore."""
+        """An OpenChunk or OpenSample when one is to be opened in Explore."""
         self.to_experiments: gr.State = gr.State(None)
         """(method, number) when its runs are to be listed."""
         self._wire()
@@ -196,13 +197,11 @@ class EvidenceTab(EvidenceLayout):
             ),
         )
 
-    def _on_wanted(self, session: Session, place: EvidencePlace, wanted: object) -> Iterator[Update]:
+    def _on_wanted(self, session: Session, place: EvidencePlace, wanted: OpenRun) -> Iterator[Update]:
         """A logged run, its documents opened again."""
-        match wanted:
-            case (str(run_id), str()):
-                yield from self._working(
-                    session, place, lambda report: self.sets.open(run_id, session.owner, report), opens=True
-                )
+        yield from self._working(
+            session, place, lambda report: self.sets.open(wanted.run_id, session.owner, report), opens=True
+        )
 
     def _working(
         self,
@@ -272,7 +271,7 @@ class EvidenceTab(EvidenceLayout):
             case "runs":
                 return self._runs_of(session, argument)
             case "sample":
-                return {self.to_explore: ("sample", argument, new_run_id())}
+                return {self.to_explore: OpenSample(argument)}
         in_view = self._in_view(session, place)
         return {} if in_view is None else self._on_set(session, place, in_view, act, argument)
 
@@ -301,7 +300,7 @@ class EvidenceTab(EvidenceLayout):
             case "page":
                 return self._read(session, replace(place, anchor=number), in_view)
             case "explore" if self.asking.has_open(session, in_view.run.documents.workspace):
-                return {self.to_explore: ("chunk", number, new_run_id())}
+                return {self.to_explore: OpenChunk(number)}
         return {}
 
     def _runs_of(self, session: Session, method: str) -> Update:

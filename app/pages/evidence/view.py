@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 
-from app.pages.evidence.actions import SetInView
 from app.pages.widgets.asking import settings_toggle
 from app.pages.widgets.notices import notice
+from app.services.evidence_sets import SetInView
 from core.lab.tasks.samples import list_samples
 from core.methods.registry import notice_of
 from core.views.draw.answers import BY_READER, CONFIDENCE, LONGEST

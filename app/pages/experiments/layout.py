@@ -11,9 +11,9 @@ import gradio as gr
 
 from app.components.tree import tree
 from app.pages.experiments import view
-from app.pages.experiments.actions import MAX_IMPORT_BYTES
 from app.pages.widgets.work import Work, cancel_button
-from app.services import Services
+from app.services.experiments import MAX_IMPORT_BYTES
+from app.services.shared import Services
 from core.runs.export.runs import ExportFormat
 from core.runs.log.records import Status
 from core.runs.log.sql import EXAMPLES, MAX_ROWS, MAX_SECONDS

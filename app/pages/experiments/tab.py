@@ -1,6 +1,6 @@
 """The Experiments tab.
 
-Which component starts which action, and what is shown then. What is done is in app.pages.experiments.actions,
+Which component starts which action, and what is shown then. What is done is in app.services.experiments,
 how it reads in app.pages.experiments.view.
 """
 
@@ -17,17 +17,17 @@ import gradio as gr
 
 from app.components.tree import clicked, packs
 from app.pages.experiments import view
-from app.pages.experiments.actions import MAX_SELECTED, Experiments, RunFilters
 from app.pages.experiments.layout import ANY, FORMATS, MATCHING, OPENED, OUTCOMES, SELECTED, ExperimentsLayout
 from app.pages.widgets.figures import drawn
 from app.pages.widgets.notices import notice, notice_in, preparing, progress
+from app.pages.widgets.requests import OpenRun
 from app.pages.widgets.text import file_button
 from app.pages.widgets.work import Update, in_line
-from app.services import Services
-from app.session import Session
+from app.services.experiments import MAX_SELECTED, Experiments, RunFilters
+from app.services.session import Session
+from app.services.shared import Services
 from core.base.errors import BadRequest
 from core.runs.export.runs import FORMATS as ALL_FORMATS
-from core.runs.log import new_run_id
 from core.runs.log.records import moment
 from core.runs.log.sql import EXAMPLES, SqlResult
 from core.views.draw.tables import PAGE
@@ -90,9 +90,9 @@ class ExperimentsTab(ExperimentsLayout):
         self.services, self.experiments, self.session = services, Experiments(services), session
         self.looking = gr.State(ExperimentsPlace())
         self.to_explore: gr.State = gr.State(None)
-        """("run", id, number) or ("continue", id, steps kept, number): what Explore is to open."""
+        """An OpenRun: what Explore is to open."""
         self.to_sparc: gr.State = gr.State(None)
-        """(run id, number) when one is to be opened in SPARC."""
+        """An OpenRun: what SPARC is to open."""
         self.to_sets: gr.State = gr.State(None)
         """The same for Evidence sets."""
         self._wire()
@@ -246,7 +246,7 @@ class ExperimentsTab(ExperimentsLayout):
             case "runs-page" if argument.isdecimal():
                 return self._listed(session, replace(looking, page=int(argument)))
             case "continue" if argument.isdecimal() and looking.opened:
-                return {self.to_explore: ("continue", looking.opened, int(argument), new_run_id())}
+                return {self.to_explore: OpenRun(looking.opened, int(argument))}
             case "share" | "delete":
                 return self._headed(
                     session, replace(looking, asking="" if looking.asking == action else action)
@@ -272,10 +272,10 @@ class ExperimentsTab(ExperimentsLayout):
         run = self.experiments.run(looking.opened, session.owner)
         match view.opens_in(run):
             case "SPARC":
-                return {self.to_sparc: (looking.opened, new_run_id())}
+                return {self.to_sparc: OpenRun(looking.opened)}
             case "Evidence sets":
-                return {self.to_sets: (looking.opened, new_run_id())}
-        return {self.to_explore: ("run", looking.opened, new_run_id())}
+                return {self.to_sets: OpenRun(looking.opened)}
+        return {self.to_explore: OpenRun(looking.opened)}
 
     def _replay(self, session: Session, looking: ExperimentsPlace) -> Iterator[Update]:
         """The open run made again, and how it compares."""

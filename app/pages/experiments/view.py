@@ -1,7 +1,6 @@
 """The log as trees of plain data for the page.
 
-Pure functions, one per panel (see components.tree). Decides wording, which columns a list of runs can have,
-and what sharing and deleting say before they are done.
+Pure functions, one per panel (see components.tree).
 """
 
 from __future__ import annotations
@@ -10,9 +9,9 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from app.pages.experiments.actions import MAX_CURVES, Charted, Snippet
 from app.pages.widgets.notices import notice
 from app.pages.widgets.sharing import page_button
+from app.services.experiments import MAX_CURVES, Charted, Snippet
 from core.answer.evidence import EvidenceAnswer
 from core.base.config import RESRAG, RESRAG_LLM, SETS
 from core.base.events import StepTaken

@@ -13,15 +13,15 @@ from typing import Any
 import gradio as gr
 
 from app.components.tree import packs
-from app.in_view import RunInView
 from app.pages.explore import diagnosis as diagnosis_view
 from app.pages.explore import story as story_view
 from app.pages.explore import view as present
-from app.pages.explore.actions import Explorer
 from app.pages.explore.layout import ExploreLayout
 from app.pages.widgets.notices import notice
 from app.pages.widgets.work import in_line
-from app.session import Session
+from app.services.explorer import Explorer
+from app.services.in_view import RunInView
+from app.services.session import Session
 from core.base.errors import UserError
 from core.runs.log import new_run_id
 from core.views.draw import answers as answer_view

@@ -1,9 +1,9 @@
 """The map of the chunks beside the strip, on the server's side.
 
-Decides that a map is made when somebody first opens it, in the background, one at a time for all visitors;
-that it belongs to documents, whichever run is in view; and that whoever has a run's token may ask for the map
-of its documents, the points of a piece of it, and what is near a text there. Made maps lie in the caches, in
-the part of whoever opened the documents; their time counts as that of reading them.
+A map is made when somebody first opens it, in the background, one at a time for all visitors; it belongs to
+documents, whichever run is in view; whoever has a run's token may ask for the map of its documents, the
+points of a piece of it, and what is near a text there. Made maps lie in the caches, in the part of whoever
+opened the documents; their time counts as that of reading them.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from typing import Any
 import numpy as np
 
 from app.components.strip import GONE, MAX_POINTS, Answer, fields, mode_of, whole
-from app.in_view import OpenDocuments, RunInView
-from app.library import Library
 from app.pages.explore.strip_source import RunStrip
-from app.recent import Recent
+from app.services.in_view import OpenDocuments, RunInView
+from app.services.library import Library
+from app.services.recent import Recent
 from core.base.config import EpisodeConfig, check_query
 from core.base.errors import BadRequest, Cancelled, UserError
 from core.corpus.layout import heading_groups, kept_layout, layout_of, vectors_key
 from core.corpus.tiles import best_chunks, salience
-from core.methods.qrag.agent import Episode
+from core.methods.qrag.episode import Episode
 from core.views.draw.strip import packed
 
 MOST_WAITING = 8

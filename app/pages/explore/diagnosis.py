@@ -1,15 +1,15 @@
 """Why a run failed, with buttons that do something about it.
 
-A sentence as a tree of plain data: pure functions. Decides the words. What would have helped was tried in
+A sentence as a tree of plain data: pure functions. What would have helped was tried in
 core.runs.whatif.diagnosis; where nothing is known of the question, core.lab.evaluate.completeness says how
 likely it was enough.
 """
 
 from __future__ import annotations
 
-from app.in_view import RunInView
 from app.pages.explore.view import answer_in_view
-from app.session import Session
+from app.services.in_view import RunInView
+from app.services.session import Session
 from core.lab.evaluate.completeness import LOW, completeness_by_size
 from core.runs.whatif.diagnosis import MOST_STEPS, Diagnosis, Remedy, are_words_tried, steps_tried
 from core.views.draw.nodes import Node, h, sends

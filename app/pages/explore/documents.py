@@ -13,13 +13,14 @@ from typing import Any
 import gradio as gr
 
 from app.components.tree import clicked, packs
-from app.pages.explore.actions import Explorer
 from app.pages.explore.layout import ExploreLayout
-from app.pages.explore.opening import Opener
-from app.pages.explore.part import Underway, opening_of, part_progress
+from app.pages.explore.part import part_progress
 from app.pages.widgets.notices import notice, passing, preparing, progress
 from app.pages.widgets.work import QUIET
-from app.session import Session
+from app.services.explorer import Explorer
+from app.services.opener import Opener
+from app.services.partial import Underway, opening_of
+from app.services.session import Session
 from core.corpus.opening import OpenProgress, Progress
 from core.runs.log import new_run_id
 

@@ -11,7 +11,6 @@ from app.components.near import near
 from app.components.page import page
 from app.components.strip import Find, strip
 from app.components.tree import tree
-from app.pages.explore import opening
 from app.pages.explore import story as story_view
 from app.pages.explore import view as present
 from app.pages.explore.chunk_map import ChunkMaps
@@ -19,8 +18,9 @@ from app.pages.explore.controls import MAX_BUDGET, Controls
 from app.pages.explore.marks import OwnQuestions
 from app.pages.widgets.asking import Asking
 from app.pages.widgets.sharing import Sharing
-from app.services import Services
-from app.session import Session
+from app.services import opener as opening
+from app.services.session import Session
+from app.services.shared import Services
 from core.base.config import CHUNKERS, MAX_BEAM_WIDTH, ChunkConfig, EpisodeConfig, help_of
 from core.ingest.limits import MAX_FILE_BYTES
 from core.lab.tasks.samples import list_samples

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from app.pages.widgets.notices import notice
-from app.session import Session
+from app.services.session import Session
 from core.runs.log.marks import MarkedQuestion
 from core.views.draw.nodes import Node, act, h
 from core.views.draw.words import counted, shorten

@@ -1,8 +1,8 @@
 """Questions of one's own in Explore.
 
-Marks beside chunks, the list of what was marked, files of it, and the way to Evaluate and Train. Decides that
-a mark is kept at once, as its visitor's, under the question of the run in view or else of the question box.
-Evaluating and training are for an app of one's own, as there.
+Marks beside chunks, the list of what was marked, files of it, and the way to Evaluate and Train. A mark is
+kept at once, as its visitor's, under the question of the run in view or else of the question box. Evaluating
+and training are for an app of one's own, as there.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Any
 import gradio as gr
 
 from app.components.tree import clicked, packs, tree
-from app.in_view import OpenDocuments
 from app.pages.explore import mark_view as view
-from app.pages.explore.actions import open_in_explore
 from app.pages.widgets.notices import notice, notice_in
 from app.pages.widgets.work import QUIET
-from app.services import Services
-from app.session import Session
-from app.visitors import check_known
+from app.services.explorer import open_in_explore
+from app.services.in_view import OpenDocuments
+from app.services.session import Session
+from app.services.shared import Services
+from app.services.visitors import check_known
 from core.base.config import check_query
 from core.base.errors import BadRequest, UserError
 from core.base.types import Document

@@ -6,16 +6,16 @@ from typing import Any
 
 import gradio as gr
 
-from app.in_view import OpenDocuments, RunInView
 from app.pages.explore import diagnosis as diagnosis_view
 from app.pages.explore import story as story_view
 from app.pages.explore import view as present
-from app.pages.explore.actions import Explorer
 from app.pages.explore.controls import read_controls
 from app.pages.explore.layout import ExploreLayout
 from app.pages.explore.part import part_standing
 from app.pages.widgets.figures import drawn
-from app.session import Session
+from app.services.explorer import Explorer
+from app.services.in_view import OpenDocuments, RunInView
+from app.services.session import Session
 from core.base.config import EpisodeConfig
 from core.base.errors import UserError
 from core.corpus.layout import LEAST_CHUNKS
@@ -100,12 +100,16 @@ class Panels:
                 )
             ),
             page.cite: gr.update(visible=present.answer_in_view(run, session) is not None),
-            page.cited: answer_view.cited(present.cited_in_view(run, session)),
+            **self.cited(run, session),
             page.evidence: present.evidence(run, session),
             page.back: gr.update(interactive=session.cursor > 0),
             page.reset: gr.update(interactive=run is not None),
             **self.line(session, config),
         }
+
+    def cited(self, run: RunInView | None, session: Session) -> Update:
+        """What a language model said of the evidence in view."""
+        return {self._page.cited: answer_view.cited(present.cited_in_view(run, session))}
 
     def figures(self, run: RunInView | None, session: Session) -> Update:
         """The plotly figures, once they are near what the browser shows."""

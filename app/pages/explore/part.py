@@ -1,60 +1,16 @@
-"""Asking while documents are embedded.
+"""What the page shows while documents are embedded and can be asked already.
 
-How an opening says that it can be asked, and what the page shows of it. Documents that are embedded in part
-lie under the token that the whole of them will have, so that a page only has to be told once. Decides from
-when on a part is worth offering.
+Documents that are embedded in part
+lie under the token that the whole of them will have, so that a page only has to be told once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
-from app.in_view import OpenDocuments, RunInView
 from app.pages.widgets.notices import bar, notice, time_left
-from app.session import Session
-from core.corpus.opening import OpenProgress, Progress
+from app.services.in_view import OpenDocuments, RunInView
+from app.services.session import Session
+from core.corpus.opening import OpenProgress
 from core.views.draw.nodes import Node, act, h
-
-LEAST_WAIT = 5.0
-"""Seconds of embedding left for which a part is offered: a page that changes twice within them is no help."""
-
-
-@dataclass(frozen=True)
-class Underway:
-    """Progress of documents that can be asked already."""
-
-    progress: OpenProgress
-    session: Session
-    """Over the part."""
-
-
-class Opening:
-    """How an opening reports, once it can be asked along with the session to ask it with."""
-
-    def __init__(self, report: Callable[[OpenProgress | Underway], None]) -> None:
-        self._report = report
-        self._session: Session | None = None
-        self._offered = False
-
-    def __call__(self, progress: OpenProgress) -> None:
-        """A `core.corpus.opening.Progress`."""
-        self._offered |= self._session is not None and (progress.seconds_left or 0.0) > LEAST_WAIT
-        if self._offered and self._session is not None:
-            self._report(Underway(progress, self._session))
-        else:
-            self._report(progress)
-
-    def can_ask(self, session: Session) -> None:
-        """There is a part, which `session` is over."""
-        self._session = session
-
-
-def opening_of(
-    work: Callable[[Progress], Session],
-) -> Callable[[Callable[[OpenProgress | Underway], None]], Session]:
-    """The work of an opening, which says when it can be asked."""
-    return lambda report: work(Opening(report))
 
 
 def percent(share: float) -> str:

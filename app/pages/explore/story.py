@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from app.in_view import RunInView
 from app.pages.explore.view import answer_in_view, first_steps
-from app.session import Session
+from app.services.in_view import RunInView
+from app.services.session import Session
 from core.views.draw.nodes import Node, h
 from core.views.draw.story import story_nodes
 from core.views.story import story_of

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from app.in_view import RunInView
+from app.services.in_view import RunInView
 from core.base.events import StepScores
 from core.corpus.tiles import ChunkFacts, Mode
 from core.methods.qrag.policy import probabilities

@@ -13,33 +13,47 @@ from typing import Any
 
 import gradio as gr
 
-from app.components.page import NOTHING
+from app.components.page import KEY_SCRIPT, NOTHING
 from app.components.strip import strip_loading
 from app.components.tree import clicked, packs
-from app.in_view import RunInView
-from app.language_models import new_token
-from app.pages.compare.actions import FromExplore
-from app.pages.evaluate.actions import Evaluations, ShownEpisode, open_episode
-from app.pages.experiments.actions import Experiments
 from app.pages.experiments.view import sharing
 from app.pages.explore import view as present
-from app.pages.explore.actions import RUNS_AT_ONCE, Explorer
 from app.pages.explore.answers import Answers
 from app.pages.explore.controls import MAX_BUDGET, control_values, read_controls
 from app.pages.explore.documents import Openings
 from app.pages.explore.layout import ExploreLayout
 from app.pages.explore.mark_view import BELONGS, DOES_NOT
-from app.pages.explore.opening import Opener, find_chunk, open_recut
 from app.pages.explore.panels import Panels
 from app.pages.explore.part import likeliest_first, part_standing
 from app.pages.explore.strip_source import RunStrip
 from app.pages.widgets.asking import known_questions
 from app.pages.widgets.notices import notice, notice_in, passing, passing_in
+from app.pages.widgets.requests import (
+    AllowSteps,
+    AskDocument,
+    CutAt,
+    ForbidChunk,
+    KeepAll,
+    OpenChunk,
+    OpenEpisode,
+    OpenRun,
+    OpenSample,
+    Request,
+    TakeChunk,
+    UseAgent,
+)
 from app.pages.widgets.sharing import PAGE
 from app.pages.widgets.work import QUIET, in_line, wire_cancel
-from app.services import Services
-from app.session import Session
-from app.visitors import KEY_SCRIPT, newcomer, owner_of, owner_of_user
+from app.services.comparisons import FromExplore
+from app.services.evaluations import Evaluations, ShownEpisode, open_episode
+from app.services.experiments import Experiments
+from app.services.explorer import RUNS_AT_ONCE, Explorer
+from app.services.in_view import RunInView
+from app.services.language_models import new_token
+from app.services.opener import Opener, find_chunk, open_recut
+from app.services.session import Session
+from app.services.shared import Services
+from app.services.visitors import newcomer, owner_of, owner_of_user
 from core.base.config import SETS, EpisodeConfig
 from core.base.errors import UserError
 from core.corpus.opening import OpenProgress, Progress
@@ -50,6 +64,14 @@ from core.runs.log import new_run_id
 from core.views.draw.nodes import Node
 
 Update = dict[Any, Any]
+ACTIONS: dict[str, Callable[[int], Request]] = {
+    "forbid": ForbidChunk,
+    "take": TakeChunk,
+    "longer": AllowSteps,
+    "cut": CutAt,
+    "keep": lambda _: KeepAll(),
+}
+"""What buttons of cards ask for, by the name in their markup."""
 
 
 class ExploreTab(ExploreLayout):
@@ -63,17 +85,11 @@ class ExploreTab(ExploreLayout):
             Session(owner=newcomer(services.settings)), delete_callback=self.explorer.leave
         )
         self.wanted: gr.State = gr.State(None)
-        """What another tab asks to see here: ("agent", name, number), ("run", run id, number), ("continue",
-        run id, steps kept, number) or ("episode", evaluation id, row, number) or ("chunk", chunk id, number).
-        Or ("sample", key, number) or ("asked", path of a document, question, number). And ("forbid", chunk
-        id, number), what a step's card asks for.
-
-        The number tells requests apart.
-        """
+        """A request of another tab or of a card, see `app.pages.widgets.requests`."""
         self.to_compare: gr.State = gr.State(None)
         """A FromExplore when the run in view is to be compared."""
         self.to_sparc: gr.State = gr.State(None)
-        """(run id, number) when the run of the page's address is one of SPARC."""
+        """An OpenRun when the run of the page's address is one of SPARC."""
         self.to_sets: gr.State = gr.State(None)
         """The same for an evidence set."""
         self.filled: gr.State = gr.State(None)
@@ -198,9 +214,9 @@ class ExploreTab(ExploreLayout):
         if run_id:
             method = self._method_of(run_id, owner)
             if method == SPARC:
-                yield {self.to_sparc: (run_id, new_run_id())}
+                yield {self.to_sparc: OpenRun(run_id)}
             elif method in SETS:
-                yield {self.to_sets: (run_id, new_run_id())}
+                yield {self.to_sets: OpenRun(run_id)}
         updates = (
             self._attaching(session, run_id)
             if run_id
@@ -321,40 +337,38 @@ class ExploreTab(ExploreLayout):
                 update[self.controls.query] = query
             yield update
 
-    def _on_wanted(self, session: Session, wanted: object, *controls: Any) -> Iterator[Update]:
+    def _on_wanted(self, session: Session, wanted: Request, *controls: Any) -> Iterator[Update]:
         match wanted:
-            case ("agent", str(name), _):
+            case UseAgent(name):
                 yield from self._change_agent(session, name, *controls)
-            case ("episode", str(evaluation_id), int(position), _):
-                yield from self._show_episode(session, evaluation_id, position)
-            case ("run", str(run_id), _):
-                yield from self._taking_over(session, run_id, None)
-            case ("forbid", int(chunk_id), _):
+            case OpenEpisode(evaluation_id, row):
+                yield from self._show_episode(session, evaluation_id, row)
+            case OpenRun(run_id, n_kept):
+                yield from self._taking_over(session, run_id, n_kept)
+            case AskDocument(path, question):
+                yield from self._asked(session, path, question)
+            case OpenSample(key):
+                yield from self.openings.sample(session, key)
+            case OpenChunk(chunk_id):
+                yield self._navigated(session, controls, "open", str(chunk_id))
+            case ForbidChunk(chunk_id):
                 yield from self._acting(
                     session,
                     controls,
                     lambda query, config: self.explorer.forbid(session, query, config, chunk_id),
                 )
-            case ("take", int(chunk_id), _):
+            case TakeChunk(chunk_id):
                 yield from self._remedied(
                     controls, lambda at: {"budget": max(int(at), session.cursor + 1)}, session, chunk_id
                 )
-            case ("longer", int(steps), _) if 1 <= steps <= MAX_BUDGET:
+            case AllowSteps(steps) if 1 <= steps <= MAX_BUDGET:
                 yield from self._remedied(
                     controls, lambda _: {"budget": steps, "stops": False, "reviews": False}, session
                 )
-            case ("cut", int(max_tokens), _):
+            case CutAt(max_tokens):
                 yield from self._recut(session, max_tokens, controls)
-            case ("keep", int(), _):
+            case KeepAll():
                 yield from self._remedied(controls, lambda _: {"reviews": False}, session)
-            case ("asked", Path() as path, str(question), _):
-                yield from self._asked(session, path, question)
-            case ("sample", str(key), _):
-                yield from self.openings.sample(session, key)
-            case ("chunk", int(chunk_id), _):
-                yield self._navigated(session, controls, "open", str(chunk_id))
-            case ("continue", str(run_id), int(kept), _):
-                yield from self._taking_over(session, run_id, kept)
 
     def _remedied(
         self,
@@ -525,16 +539,17 @@ class ExploreTab(ExploreLayout):
         )
 
     def _settled(self, session: Session) -> Update:
-        """Nothing is opened, unless something else is by now."""
+        """Nothing is opened, unless something else is by now, and no language model is asked."""
         opens = session.opening or self.openings.is_filling(session)
-        return {} if opens else self.openings.free()
+        cited = self.panels.cited(self.explorer.run_of(session), session)
+        return cited if opens else {**self.openings.free(), **cited}
 
     def _on_tree(self, session: Session, event: gr.EventData, *controls: Any) -> Update:
         run, (action, argument) = self.explorer.run_of(session), clicked(event)
-        if action in ("forbid", "take", "longer", "keep", "cut") and argument.isdecimal():
-            return {self.wanted: (action, int(argument), new_run_id())}
+        if action in ACTIONS and argument.isdecimal():
+            return {self.wanted: ACTIONS[action](int(argument))}
         if action == "agent":
-            return {self.wanted: ("agent", argument, new_run_id())}
+            return {self.wanted: UseAgent(argument)}
         if action == "reads":
             return self.panels.reading_only(
                 replace(session, reads="evidence" if argument == "evidence" else "text")

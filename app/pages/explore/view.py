@@ -1,7 +1,6 @@
 """Sessions and runs as trees of plain data for the page.
 
-Pure functions, one per panel. All text stays text (see components.tree). Decides wording and what a number's
-tooltip says.
+Pure functions, one per panel. All text stays text (see components.tree).
 """
 
 from __future__ import annotations
@@ -10,12 +9,12 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 
-from app.in_view import OpenDocuments, RunInView
 from app.pages.explore.mark_view import mark_buttons
 from app.pages.explore.part import percent
 from app.pages.widgets.asking import settings_toggle
 from app.pages.widgets.notices import notice
-from app.session import Session
+from app.services.in_view import OpenDocuments, RunInView
+from app.services.session import Session
 from core.answer.cited import CitedAnswer
 from core.answer.evidence import EvidenceAnswer
 from core.base.config import ChunkConfig, EpisodeConfig

@@ -17,7 +17,7 @@ from app.pages.sparc.llm_panel import LlmPanel
 from app.pages.widgets.asking import Asking
 from app.pages.widgets.sharing import Sharing
 from app.pages.widgets.text import open_documents
-from app.services import Services
+from app.services.shared import Services
 from core.base.config import help_of
 from core.methods.sparc.config import MAX_DEPTH, MAX_K, MAX_TEMPERATURE, MAX_WIDTH, STRATEGIES
 from core.methods.sparc.events import SparcConfig

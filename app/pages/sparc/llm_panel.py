@@ -15,11 +15,11 @@ import gradio as gr
 from pydantic import SecretStr
 
 from app.components.tree import packs, tree
-from app.language_models import LanguageModels
 from app.pages.widgets.notices import notice, notice_in
 from app.pages.widgets.work import QUIET, Update, in_line
-from app.services import Services
-from app.session import Session
+from app.services.language_models import LanguageModels
+from app.services.session import Session
+from app.services.shared import Services
 from core.llm.address import EXAMPLE
 from core.llm.endpoint import EndpointLlm
 from core.llm.probe import probe

@@ -13,23 +13,23 @@ from typing import Any
 import gradio as gr
 
 from app.components.tree import clicked, packs
-from app.pages.experiments.actions import Experiments
-from app.pages.explore.actions import open_in_explore
 from app.pages.sparc import view
-from app.pages.sparc.actions import SparcOrder, SparcRun, SparcRuns
 from app.pages.sparc.layout import SparcLayout
 from app.pages.widgets.asking import known_questions
 from app.pages.widgets.notices import notice, notice_in, passing, passing_in, progress
+from app.pages.widgets.requests import OpenChunk, OpenRun
 from app.pages.widgets.sharing import PAGE
 from app.pages.widgets.text import open_documents
 from app.pages.widgets.work import Update, in_line
-from app.services import Services
-from app.session import Session
+from app.services.experiments import Experiments
+from app.services.explorer import open_in_explore
+from app.services.session import Session
+from app.services.shared import Services
+from app.services.sparc_runs import SparcOrder, SparcRun, SparcRuns
 from core.base.errors import BadRequest, UserError
 from core.corpus.opening import OpenProgress
 from core.methods.sparc.events import SparcConfig
 from core.methods.sparc.naming import STRATEGY_NAMES
-from core.runs.log import new_run_id
 from core.views.draw import sparc as drawn
 from core.views.draw import sparc_line
 
@@ -81,7 +81,7 @@ class SparcTab(SparcLayout):
         self.wanted: gr.State = gr.State(None)
         """(run id, number) of a logged run that is to be shown here; the number tells requests apart."""
         self.to_explore: gr.State = gr.State(None)
-        """("chunk", chunk id, number) when a chunk is to be opened in Explore."""
+        """An OpenChunk when a chunk is to be opened in Explore."""
         self._wire()
 
     def _wire(self) -> None:
@@ -232,13 +232,10 @@ class SparcTab(SparcLayout):
             run = None
         return {**self.asking.work.free(), **({} if run is None else self._drawn(session, place, run))}
 
-    def _on_wanted(self, session: Session, place: SparcPlace, wanted: object) -> Update:
+    def _on_wanted(self, session: Session, place: SparcPlace, wanted: OpenRun) -> Update:
         """A logged run, drawn from the log alone."""
-        match wanted:
-            case (str(run_id), str()):
-                run = self.runs.view(run_id, session.owner)
-                return self._drawn(session, SparcPlace(run_id, seen=place.seen), run)
-        return {}
+        run = self.runs.view(wanted.run_id, session.owner)
+        return self._drawn(session, SparcPlace(wanted.run_id, seen=place.seen), run)
 
     def _on_click(self, session: Session, place: SparcPlace, event: gr.EventData) -> Update:
         """Clicks in any of the trees; arguments come from a browser: out of bounds, nothing happens."""
@@ -257,7 +254,7 @@ class SparcTab(SparcLayout):
             case "page":
                 return self._looked(session, replace(place, anchor=chunk_id), run)
             case "explore" if self.asking.has_open(session, run.workspace):
-                return {self.to_explore: ("chunk", chunk_id, new_run_id())}
+                return {self.to_explore: OpenChunk(chunk_id)}
         return {}
 
     def _on_share(self, session: Session, place: SparcPlace, event: gr.EventData) -> Iterator[Update]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 
-from app.pages.sparc.actions import SparcRun
 from app.pages.widgets.asking import settings_toggle
 from app.pages.widgets.notices import notice
 from app.pages.widgets.sharing import page_button
+from app.services.sparc_runs import SparcRun
 from core.methods.sparc.events import SparcConfig
 from core.methods.sparc.naming import STRATEGY_NAMES
 from core.views.draw.nodes import Node, act, h, sends, tip

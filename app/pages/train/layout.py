@@ -12,7 +12,7 @@ import gradio as gr
 
 from app.components.tree import tree
 from app.pages.train import view
-from app.pages.train.actions import MAX_NAME, available_data, example_questions, recipe_config
+from app.services.trainings import MAX_NAME, available_data, example_questions, recipe_config
 from core.base.batches import batches
 from core.base.config import help_of, words
 from core.encode.packaged import MINILM

@@ -15,7 +15,12 @@ import plotly.graph_objects as go
 
 from app.components.tree import clicked, packs
 from app.pages.train import view
-from app.pages.train.actions import (
+from app.pages.train.layout import FROM_BASE, TrainLayout, config_values
+from app.pages.widgets.figures import drawn
+from app.pages.widgets.notices import notice_in
+from app.pages.widgets.work import QUIET, Update, in_line
+from app.services.shared import Services
+from app.services.trainings import (
     Order,
     ShownTraining,
     Trainings,
@@ -24,11 +29,6 @@ from app.pages.train.actions import (
     shipped_seconds_an_update,
     startable_agents,
 )
-from app.pages.train.layout import FROM_BASE, TrainLayout, config_values
-from app.pages.widgets.figures import drawn
-from app.pages.widgets.notices import notice_in
-from app.pages.widgets.work import QUIET, Update, in_line
-from app.services import Services
 from core.base.errors import BadRequest, UserError
 from core.lab.train.config import TrainConfig
 from core.views.figures import step_figure, update_figure, validation_figure

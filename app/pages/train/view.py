@@ -1,6 +1,6 @@
 """Trainings as trees of plain data for the page.
 
-Pure functions, one per panel (see components.tree). Decides wording and what a number's tooltip says.
+Pure functions, one per panel (see components.tree).
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from app.pages.train.actions import ShownTraining, State
 from app.pages.widgets.notices import notice
+from app.services.trainings import ShownTraining, State
 from core.views.draw.nodes import Node, act, h, link_to, tip
 from core.views.draw.tables import on_page, pager, table, table_row
 from core.views.draw.words import counted, duration

@@ -14,11 +14,11 @@ from typing import Any
 import gradio as gr
 
 from app.components.tree import clicked, packs, tree
-from app.in_view import Labelled, OpenDocuments
 from app.pages.widgets.notices import preparing
 from app.pages.widgets.work import QUIET, Work, cancel_button, in_line
-from app.recent import Recent
-from app.session import Session
+from app.services.in_view import Labelled, OpenDocuments
+from app.services.recent import Recent
+from app.services.session import Session
 from core.base.types import Workspace
 from core.views.draw.nodes import Node, h, sends
 from core.views.draw.words import counted

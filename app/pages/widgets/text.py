@@ -6,7 +6,7 @@ from pathlib import Path
 
 import gradio as gr
 
-from app.in_view import OpenDocuments
+from app.services.in_view import OpenDocuments
 from core.views.draw.nodes import Node, h
 from core.views.draw.words import counted
 

@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 import gradio as gr
 
 from app.components.tree import packs
-from app.jobs import Finished, stream
 from app.pages.widgets.notices import passing
+from app.services.jobs import Finished, stream
 from core.base.errors import UserError
 
 R = TypeVar("R")

@@ -1,7 +1,7 @@
 """The headings by which chunks are told apart in a map.
 
-Decides that those of the first level count at which a document, or a list of them, has several; that the
-MOST_NAMED with most chunks have a name; and that parts of one name are one group.
+Those of the first level count at which a document, or a list of them, has several; the MOST_NAMED with most
+chunks have a name; parts of one name are one group.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Layouts of documents, made once and kept.
 
-Made in a child process (`core.corpus.layout.worker`), found again by the vectors they are of. Decides the
-bounds of one layout.
+Made in a child process (`core.corpus.layout.worker`), found again by the vectors they are of.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Where each chunk's vector lies in a plane.
 
-t-SNE of the vectors' directions. Decides that equal vectors, as far as half precision tells them apart, are
-laid out once and their copies stand in a small spiral around the first; that of more than MOST_FITTED
-different ones a sample is laid out, even over the document, and the others stand amid those of the sample
-that are nearest to them; that few of them are shown as their two principal components; and that either axis
-is bent to fill the map. The same vectors get the same places.
+t-SNE of the vectors' directions. Equal vectors, as far as half precision tells them apart, are laid out once
+and their copies stand in a small spiral around the first; of more than MOST_FITTED different ones a sample is
+laid out, even over the document, and the others stand amid those of the sample that are nearest to them; few
+of them are shown as their two principal components; either axis is bent to fill the map. The same vectors get
+the same places.
 """
 
 from __future__ import annotations

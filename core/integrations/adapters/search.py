@@ -1,7 +1,7 @@
 """Documents opened for one method, and what it finds for a question.
 
-What the adapters have in common. Decides that a passage is a chunk that was kept, in order of choice, under
-an id that holds as long as its document and its cut do.
+What the adapters have in common. A passage is a chunk that was kept, in order of choice, under an id that
+holds as long as its document and its cut do.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from core.base.events import fold
 from core.base.types import Document
 from core.corpus.index import Corpus
 from core.corpus.opening import Progress, open_corpus
-from core.lab.evaluate.document_evaluation import Encoders
+from core.methods.choice import Encoders
 from core.methods.protocol import Retriever
 from core.methods.registry import build_retriever, facts_of, vectors_of
 

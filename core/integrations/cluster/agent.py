@@ -14,10 +14,11 @@ import numpy as np
 
 from core.base.events import StepScores
 from core.encode.encoder import DualEncoder
+from core.encode.forward import StateTokens
 from core.integrations.cluster.sharded import ShardedIndex
-from core.methods.qrag.agent import Agent, Episode
+from core.methods.qrag.agent import Agent
+from core.methods.qrag.episode import Episode, Look
 from core.methods.qrag.positions import chunk_positions
-from core.methods.qrag.reranked import Reranked
 
 FEWEST = 4
 """Chunks that a look is asked for: the fourth tells how far the first is ahead
@@ -32,12 +33,13 @@ class ShardedAgent(Agent):
         super().__init__(encoder)
         self._last: tuple[object, np.ndarray | None, list[Any] | None] = (None, None, None)
 
-    def _seen(
-        self, episode: Episode, chosen: Sequence[int], state_vector: np.ndarray
-    ) -> tuple[np.ndarray | None, Reranked | None, StepScores, np.ndarray]:
+    def seen(
+        self, episode: Episode, chosen: Sequence[int], tokens: StateTokens, state_vector: np.ndarray
+    ) -> Look:
+        """A look with Q of the best chunks, where the others are not needed."""
         corpus, config, index = episode.corpus, episode.config, episode.corpus.index
         if not isinstance(index, ShardedIndex) or config.temperature or config.forced or config.searched:
-            return super()._seen(episode, chosen, state_vector)
+            return super().seen(episode, chosen, tokens, state_vector)
         positions = chunk_positions(self.spec, corpus.borders, chosen, use_positions=config.use_positions)
         words = self._words_part(episode)
         sent = self._last[2]
@@ -55,7 +57,8 @@ class ShardedAgent(Agent):
         )
         q_values = _spread(index.best(look, max(FEWEST, config.beam_width)), len(corpus))
         turned = self.spec.position_kind != "none" and config.use_positions
-        return words, reranked, StepScores(q_values, positions if turned else None), np.isfinite(q_values)
+        scores = StepScores(q_values, positions if turned else None)
+        return Look(tokens, state_vector, words, reranked, scores, np.isfinite(q_values))
 
     def _words_part(self, episode: Episode) -> np.ndarray | None:
         key = (episode.corpus, episode.query)

@@ -113,9 +113,7 @@ def _parquet(path: Path) -> parquet.ParquetFile:
     try:
         from pyarrow import ArrowException, parquet
     except ModuleNotFoundError as error:
-        raise BadRequest(
-            "Parquet files need the package pyarrow; install requirements-cluster.txt"
-        ) from error
+        raise BadRequest("Parquet files need the package pyarrow; run pip install -e '.[cluster]'") from error
     try:
         table = parquet.ParquetFile(path)
     except (OSError, ArrowException) as error:

@@ -50,7 +50,7 @@ def joined_cluster(address: str | None) -> Iterator[None]:
         from ray._private import worker
     except ModuleNotFoundError as error:
         raise BadRequest(
-            "--cluster needs the package ray; install requirements-cluster.txt, or leave the flag out"
+            "--cluster needs the package ray; run pip install -e '.[cluster]', or leave the flag out"
         ) from error
     worker._worker_logs_enabled = False  # else notices, as of a lost machine, go to stdout between results
     if ray.is_initialized():

@@ -1,8 +1,8 @@
 """An agent's defaults from validation rows.
 
-Stop and review threshold, step budget, range of Q, and the temperature at which probabilities are shown. Rows
-must come from examples the agent was not trained on, and not from those it is tested on. Decides that every
-task counts once, however many examples it has. Pure functions of rows.
+Stop and review threshold, step budget, range of Q, and the temperature at which probabilities are shown. The
+rows must come from examples that the agent was neither trained nor is tested on. Every task counts once,
+however many examples it has.
 """
 
 from __future__ import annotations
@@ -153,6 +153,8 @@ def calibrate_review(by_pair: Iterable[tuple[Thresholds, Sequence[EpisodeRow]]])
     n = 0
     for pair, rows in by_pair:
         f1[pair], em[pair], n = _mean(rows, fact_f1), _mean(rows, fact_em), len(rows)
+    # A review may not cost much Fact EM. Among the pairs of thresholds that keep it, those near the best F1
+    # are equally good, and the middle ones are farthest from where F1 falls.
     cheap = {
         (stop, review): value
         for (stop, review), value in f1.items()

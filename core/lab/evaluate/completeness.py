@@ -1,11 +1,10 @@
-"""How likely the evidence of one search holds all a question needs.
+"""How likely one search has found all that a question needs.
 
-Read off Q without a label. The lead is Q of the best chunk at the first look minus Q of the fourth. Where one
-chunk stands out, its passage is mostly the one that is needed; where four are worth about the same, none of
-them mostly is. Which share of evidence is complete at a lead is measured on questions whose passages are
-known, by number of chunks, and kept with the agent. Only for agents whose Q no choice changes: theirs is one
-search. Decides which runs are such a search, and how curves are judged: each document by a curve
-of the others.
+It is read off Q without a label. The lead is Q of the best chunk at the first look minus Q of the fourth.
+Where one chunk stands out, its passage is mostly the one that is needed; where four are worth about the same,
+mostly none is. The share of complete evidence at each lead is measured on questions whose passages are known,
+by number of chunks, and kept with the agent. This holds only for agents whose Q no choice changes. A curve is
+judged by cross-validation over documents.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ PLACE = 4
 SIZES = (4, 8, 12)
 """Numbers of chunks that a curve is made for, where the rows tell."""
 LOW = 0.5
-"""Below this, evidence is more likely incomplete than not, and the page says so (docs/training.md)."""
+"""Below this, evidence is more likely incomplete than not, and the page says so (docs/q-rag.md)."""
 _FOLDS = 5
 _FEWEST_ROWS = 5 * FEWEST_IN_BLOCK
 
@@ -161,11 +160,11 @@ def with_curves(
     spec: CheckpointSpec, curves: Mapping[int, JudgedQuestions], how: Mapping[str, Any]
 ) -> CheckpointSpec:
     """The spec with these curves; `scores.completeness` says what they rest on, `how` included."""
-    record = {**how, "by_chunks": {str(size): one.to_json() for size, one in curves.items()}}
+    record = {**how, "by_chunks": {str(size): calibrated.to_json() for size, calibrated in curves.items()}}
     return with_defaults(
         spec,
         {
-            "lead_curves": {size: one.curve for size, one in curves.items()},
+            "lead_curves": {size: calibrated.curve for size, calibrated in curves.items()},
             "scores": {**(spec.scores or {}), "completeness": record},
         },
     )

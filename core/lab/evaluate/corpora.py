@@ -1,9 +1,8 @@
 """Examples made searchable.
 
-Every distinct text is embedded once, however many questions and places it serves. A chunk's vector doesn't
-depend on where it stands, so all questions over one noise share one matrix, each with its own order of rows;
-no vector is copied for a question, and what was embedded once stays in the cache on disk. Decides which texts
-share a matrix: the noise that any question reads, and the own texts of as many questions as fit in memory.
+Every distinct text is embedded once, however many questions use it: a chunk's vector does not depend on where
+it stands. One matrix holds the noise that any question reads and the own texts of as many questions as fit in
+memory; each question has its own order of rows. Vectors stay in the cache on disk.
 """
 
 from __future__ import annotations

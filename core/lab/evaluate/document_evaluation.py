@@ -1,11 +1,11 @@
 """Questions about whole documents through several methods.
 
-A row a question and method. A document is read, cut and embedded once for all its questions and methods, and
-leaves memory before the next. All methods search the chunks of the checkpoint that the app would open the
-document under; `gold` retrieves nothing. Decides whose stop counts (an agent's alone) and that the evidence
-of every method is read by the reader that ships; that a question for which a language model writes no set has
-no row of that method; that quotes of all documents are looked for before anything is embedded; and that a
-question with a quote that isn't there, or stands twice, is left out and told about.
+The result is one row per question and method. A document is read, cut and embedded once for all its questions
+and methods, and leaves memory before the next. All methods search the chunks of the checkpoint that the app
+would open it under; `gold` takes the chunks that hold the quotes. Only agents may stop by themselves, and the
+reader that ships answers for every method. Quotes of all documents are looked for before anything is
+embedded: a question whose quote is missing or stands twice is left out and reported. A question for which a
+language model writes no set has no row of that method.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from core.answer.evidence import EvidenceAnswer, answer_evidence, found_order
@@ -26,18 +25,17 @@ from core.base.metrics import is_covered
 from core.base.types import Document, Workspace
 from core.corpus.index import Corpus
 from core.corpus.opening import Progress, chunk_documents, index_workspace
-from core.encode.checkpoint import find_checkpoint, read_spec, shipped_checkpoints
-from core.encode.encoder import DualEncoder, load_encoder
+from core.encode.encoder import DualEncoder
 from core.lab.evaluate.completeness import completeness
 from core.lab.evaluate.documents import DocumentRow
-from core.lab.reader.natural import holding_chunks
 from core.lab.tasks.documents import DocumentQuestion, Documents, TextPlace, by_document, placed
+from core.lab.tasks.natural import holding_chunks
 from core.llm.protocol import Llm
 from core.methods.bm25 import BM25
-from core.methods.choice import Choice, choose, method_of
+from core.methods.choice import Choice, Encoders
 from core.methods.hybrid import HYBRID
-from core.methods.qrag.agent import Episode
-from core.methods.registry import METHODS, notice_of, retrieve_all, vectors_of
+from core.methods.qrag.episode import Episode
+from core.methods.registry import METHODS, notice_of, retrieve_all
 from core.methods.resrag.llm.policy import LlmEvidenceSet
 from core.methods.topk import TOPK
 from core.runs.whatif.comparison import Contestant, contestant
@@ -67,34 +65,6 @@ class DocumentSetting:
             raise BadRequest(f"method {unknown[0]!r} does not exist; choose among {', '.join(METHOD_NAMES)}")
         if self.k is not None and self.k < 1:
             raise BadRequest(f"k={self.k} must be at least 1; choose how many chunks every method may take")
-
-
-class Encoders:
-    """The checkpoints that documents may be opened under, loaded when one is."""
-
-    def __init__(self, checkpoint: str | None, device: str | None) -> None:
-        """`checkpoint`: of every document, a name or folder; None: each has its own. Raises BadCheckpoint."""
-        self._device = device
-        self._named = None if checkpoint is None else find_checkpoint(checkpoint)
-        self._folders = {name: find_checkpoint(name) for name in shipped_checkpoints()}
-        self._loaded: dict[Path, DualEncoder] = {}
-
-    def choice(self, document: Document) -> tuple[Choice, DualEncoder]:
-        """What answers questions about a document, and the checkpoint of that."""
-        if self._named is not None:
-            spec = read_spec(self._named)
-            return Choice(spec.name, method_of(spec)), self._load(self._named)
-        chosen = choose(document, {name: read_spec(folder) for name, folder in self._folders.items()})
-        return chosen, self._load(self._folders[chosen.checkpoint])
-
-    def beside(self, method: str, agent: DualEncoder) -> DualEncoder:
-        """The one whose vectors a method without an agent searches, see `vectors_of`."""
-        return self._load(self._folders[vectors_of(method, agent.spec.name)])
-
-    def _load(self, folder: Path) -> DualEncoder:
-        if folder not in self._loaded:
-            self._loaded[folder] = load_encoder(str(folder), self._device)
-        return self._loaded[folder]
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,7 +191,7 @@ class _Evaluation:
         }
         rows: list[DocumentRow] = []
         for part in batches(questions, BATCH):
-            done = {one.name: self._run(one, part, reader) for one in contestants}
+            done = {contestant.name: self._run(contestant, part, reader) for contestant in contestants}
             gold = self._gold_rows(part, places, relevant, reader) if GOLD in ran else []
             for i, question in enumerate(part):
                 spans = places[question.id]
@@ -240,18 +210,18 @@ class _Evaluation:
         return Contestant(name, LlmEvidenceSet(self._llm, plain), plain, own)
 
     def _run(
-        self, one: Contestant, questions: Sequence[DocumentQuestion], reader: Reader
+        self, contestant: Contestant, questions: Sequence[DocumentQuestion], reader: Reader
     ) -> list[tuple[Trace, EvidenceAnswer] | None]:
         """None for a question that a language model wrote no set for."""
-        corpus = self._corpus(one.encoder)
-        episodes = [Episode(question.question, corpus, one.config) for question in questions]
-        if isinstance(one.retriever, LlmEvidenceSet):
+        corpus = self._corpus(contestant.encoder)
+        episodes = [Episode(question.question, corpus, contestant.config) for question in questions]
+        if isinstance(contestant.retriever, LlmEvidenceSet):
             traces = [
-                self._written(one.retriever, question.id, episode)
+                self._written(contestant.retriever, question.id, episode)
                 for question, episode in zip(questions, episodes, strict=True)
             ]
         else:
-            traces = [*retrieve_all(one.retriever, episodes)]
+            traces = [*retrieve_all(contestant.retriever, episodes)]
         ran = [
             (question, trace) for question, trace in zip(questions, traces, strict=True) if trace is not None
         ]

@@ -1,8 +1,7 @@
-"""Questions about whole documents.
+"""Questions about whole documents: rows, and metrics over rows.
 
-A row a question and method, and what the rows come to by kind of question. A quote counts as found when the
-evidence holds 60 % of it (`core.base.metrics.COVERED`), however the document is cut. Passage recall and
-completeness are over questions that have quotes; what was not measured is None. Pure functions of rows.
+A quote counts as found when the evidence holds 60 % of it (`core.base.metrics.COVERED`), however the document
+is cut. Passage recall and completeness are over questions that have quotes; what was not measured is None.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""What evidence costs and what it brings.
+"""What evidence of every size costs and brings.
 
-A row a question and method, over all sizes of evidence that the method was given. A row holds scores by
-setting, not texts. Pure functions of rows.
+A row holds one question and method with a score for each size, and no texts.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from pathlib import Path
 from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 
-from core.base.rows import read_lines
+from core.base.rows import grouped, read_lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=ConfigDict(extra="forbid", allow_inf_nan=False))
@@ -48,7 +47,4 @@ def read_frontier(path: Path) -> list[FrontierRow]:
 
 def group_frontier(rows: Sequence[FrontierRow]) -> list[tuple[FrontierRow, ...]]:
     """Rows of one task, method and policy, in order of their first rows."""
-    groups: dict[tuple[str, ...], list[FrontierRow]] = {}
-    for row in rows:
-        groups.setdefault((row.task, row.method, row.policy, row.reader), []).append(row)
-    return [tuple(members) for members in groups.values()]
+    return grouped(rows, lambda row: (row.task, row.method, row.policy, row.reader))

@@ -1,9 +1,8 @@
-"""What one row says.
+"""What one row says about stopping and failing.
 
-Where a threshold, a smaller budget or an oracle would have stopped, and what kind of failure it was. Pure
-functions of a row. The stop rule is that of the agent: before acting, stop when the best available Q is below
-the threshold (Q-RAG appendix B); early, late and perfect stops are the paper's, with one class more for
-episodes that never hold all support.
+The stop rule is the agent's: before acting, stop when the best available Q is below the threshold (Q-RAG
+appendix B). Early, late and perfect stops are the paper's, with one class more for episodes that never hold
+all support.
 """
 
 from __future__ import annotations

@@ -20,7 +20,8 @@ from core.encode.cache import embed_chunks
 from core.lab.evaluate.corpora import ExampleCorpus
 from core.lab.evaluate.outcomes import own_steps
 from core.lab.tasks.example import Example
-from core.methods.qrag.agent import Agent, Episode
+from core.methods.qrag.agent import Agent
+from core.methods.qrag.episode import Episode
 
 _BATCH = 64
 """Rows whose states are embedded together."""

@@ -1,7 +1,7 @@
-"""Rows of an evaluation with what the reader answers from their evidence.
+"""Rows of an evaluation with the reader's answers.
 
-Decides that the evidence of a row is what its method would hand on, stop and review included, and that a
-question without a known answer stays unmeasured.
+The reader gets what the method would hand on, after stop and review. A question without a known answer is not
+scored.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Examples through one method.
+"""Examples through one method, an `EpisodeRow` each.
 
-An `EpisodeRow` each, the states of a batch embedded together. The agent runs without its stop threshold, and
-looks once more than its budget, so that a row answers for every threshold (see `rows`). Decides that a budget
-shrinks to a short context, and that the time of an episode is that of its steps, chunk vectors being there.
+The states of a batch are embedded together. The agent runs without its stop threshold, and looks once more
+than its budget, so that a row answers for every threshold (see `rows`). In a short context the budget is the
+number of chunks. The time of an episode is that of its steps; embedding chunks is not counted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from core.lab.evaluate.corpora import ExampleCorpus, index_examples
 from core.lab.evaluate.review import reviewed
 from core.lab.tasks.example import Example
 from core.methods.protocol import Retriever
-from core.methods.qrag.agent import Agent, Episode
+from core.methods.qrag.agent import Agent
+from core.methods.qrag.episode import Episode
 from core.methods.qrag.policy import greedy
 from core.methods.qrag.retriever import AgentRetriever
 

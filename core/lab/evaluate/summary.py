@@ -1,9 +1,7 @@
 """Rows into means with intervals, and two agents' rows into paired tests.
 
-What `evaluate --json` prints. Decides which metrics there are. Fact F1 comes four times: under the agent's
-own threshold (Q-RAG tables 4 and 5), of what its review left of that (none for an agent that doesn't review),
-cut by an oracle when all support is in (table 3), and without any stop (table 2, where T is fixed). Pure
-functions of rows.
+Fact F1 comes four times: under the agent's own threshold (Q-RAG tables 4 and 5), after its review, cut by an
+oracle when all support is in (table 3), and without any stop (table 2, where T is fixed).
 """
 
 from __future__ import annotations

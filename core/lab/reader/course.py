@@ -5,8 +5,8 @@ an accepted answer in the supporting passages counts as right. A question is ask
 over its support among passages that distract, or over distracting passages only, whose answer is "none": no
 passage with an accepted answer is ever among those. Stories and needles come from the project's generators,
 without end; test stories of bAbI are left out. Of the data sets only training parts are read. Validation
-holds out every question about one passage in twelve, so that it asks about passages that were no training
-question's support. Decides the shares.
+holds out every question about one passage in twelve, so it asks about passages that supported no training
+question.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from typing import Any, Protocol
 from core.base.errors import BadRequest
 from core.encode.tokens import FastTokenizer
 from core.lab.reader.lesson import YES_OR_NO, Lesson, has_answer
-from core.lab.reader.natural import QuestionInChunks, questions_in_chunks, training_questions
 from core.lab.reader.statements import SOURCE as STATEMENTS
 from core.lab.reader.statements import statement_lesson
 from core.lab.tasks.babi import BabiQuestion, read_babi
 from core.lab.tasks.babi_world import TASKS, Task, story_key, story_keys, tell_babi
 from core.lab.tasks.data import babi_folder
 from core.lab.tasks.example import Example
+from core.lab.tasks.natural import QuestionInChunks, questions_in_chunks, training_questions
 from core.lab.tasks.noise import compose_noise, read_noise
 from core.lab.tasks.qa_sets import read_qa
 from core.lab.tasks.ruler import RANDOM_IDS, VARIANTS, needle_example, needle_hay
@@ -125,13 +125,21 @@ class ReadingCourse:
             self._shares[path.name] = MORE_SHARE
         examples = {name: _answerable(*named, data) for name, named in SETS.items()}
         examples |= {path.name: _answerable(path, "train", data) for path in more}
-        held = {_plain(one.question) for several in examples.values() for one in several if _is_held_out(one)}
+        held = {
+            _plain(example.question)
+            for several in examples.values()
+            for example in several
+            if _is_held_out(example)
+        }
         self._train = {
-            name: [one for one in several if _plain(one.question) not in held]
+            name: [example for example in several if _plain(example.question) not in held]
             for name, several in examples.items()
         }
         self._held_out = [
-            one for several in examples.values() for one in several if _plain(one.question) in held
+            example
+            for several in examples.values()
+            for example in several
+            if _plain(example.question) in held
         ]
         Random("order of the reader's validation").shuffle(self._held_out)
         self._noise = [
@@ -142,9 +150,9 @@ class ReadingCourse:
         for task in TASKS:
             self._test_keys |= story_keys(read_babi(babi_folder(data), task, "test"))
         natural = list(questions_in_chunks(*training_questions(data), tokenizer))
-        learnable = [one for one in natural if one.spans or not one.support or _yes_or_no(one)]
-        self._natural = [one for one in learnable if not _is_held_out_document(one)]
-        self._natural_held = [one for one in natural if _is_held_out_document(one)]
+        learnable = [asked for asked in natural if asked.spans or not asked.support or _yes_or_no(asked)]
+        self._natural = [asked for asked in learnable if not _is_held_out_document(asked)]
+        self._natural_held = [asked for asked in natural if _is_held_out_document(asked)]
         Random("order of the reader's documents").shuffle(self._natural_held)
         self._tellers: dict[str, Callable[[Random], Lesson]] = {
             "babi": self._babi,
@@ -161,21 +169,21 @@ class ReadingCourse:
         rng = Random("validation of the reader")
         n_made = round(_VALIDATION_GENERATED * n)
         n_natural = min(len(self._natural_held), round(_VALIDATION_NATURAL * n))
-        asked = self._held_out[: n - n_made - n_natural]
+        examples = self._held_out[: n - n_made - n_natural]
         names = list(self._tellers)
         natural = [
-            _over_nearest(one) if i % 2 else _lesson_of_document(one, rng)
-            for i, one in enumerate(self._natural_held[:n_natural])
+            _over_nearest(asked) if i % 2 else _lesson_of_document(asked, rng)
+            for i, asked in enumerate(self._natural_held[:n_natural])
         ]
         return (
             natural
-            + [_lesson_of_example(one, rng) for one in asked]
+            + [_lesson_of_example(example, rng) for example in examples]
             + [self._tellers[names[i % len(names)]](rng) for i in range(n_made)]
         )
 
     def held_out_pairs(self) -> list[tuple[Lesson, list[str]]]:
         """Each held-out question over its support, and its distracting passages, to measure support on."""
-        return [(_over_support(one), _distractors(one)) for one in self._held_out]
+        return [(_over_support(example), _distractors(example)) for example in self._held_out]
 
     def describe(self) -> dict[str, Any]:
         questions = {name: len(several) for name, several in self._train.items()} | {
@@ -270,7 +278,7 @@ class ReadingCourse:
 
 def _answerable(name: str | Path, part: str, data: Path | None) -> list[Example]:
     """The questions whose answer stands in their support. Raises BadRequest where none does."""
-    examples = [one for one in read_qa(name, part, data) if has_answer(_over_support(one))]
+    examples = [example for example in read_qa(name, part, data) if has_answer(_over_support(example))]
     if not examples:
         raise BadRequest(
             f"no answer of {name} ({part}) stands in the passages that support it; fetch the set again"
@@ -295,54 +303,54 @@ def _lesson_of_example(example: Example, rng: Random) -> Lesson:
     )
 
 
-def _lesson_of_document(one: QuestionInChunks, rng: Random) -> Lesson:
+def _lesson_of_document(asked: QuestionInChunks, rng: Random) -> Lesson:
     """A question over the chunks with its quotes, their surroundings, chunks like them, or others only."""
-    wanted = [_plain(answer) for answer in one.question.answers if _plain(answer) not in YES_OR_NO]
+    wanted = [_plain(answer) for answer in asked.question.answers if _plain(answer) not in YES_OR_NO]
     others = [
         row
-        for row in one.nearest
-        if row not in one.support and not any(answer in _plain(one.texts[row]) for answer in wanted)
+        for row in asked.nearest
+        if row not in asked.support and not any(answer in _plain(asked.texts[row]) for answer in wanted)
     ]
     drawn = rng.sample(others, min(len(others), rng.randint(1, MOST_DISTRACTORS)))
     kind = rng.random()
-    if not one.support or (kind >= ALONE + AMONG and drawn):
-        return Lesson(NATURAL, one.question.question, tuple(one.texts[row] for row in sorted(drawn)), ())
+    if not asked.support or (kind >= ALONE + AMONG and drawn):
+        return Lesson(NATURAL, asked.question.question, tuple(asked.texts[row] for row in sorted(drawn)), ())
     narrow = rng.random() < NARROW
-    rows = sorted({*one.support, *(drawn if kind >= ALONE and not narrow else ())})
-    cuts = {row: _surroundings(one, row, rng) if narrow else (0, len(one.texts[row])) for row in rows}
-    passages = tuple(one.texts[row][cuts[row][0] : cuts[row][1]] for row in rows)
+    rows = sorted({*asked.support, *(drawn if kind >= ALONE and not narrow else ())})
+    cuts = {row: _surroundings(asked, row, rng) if narrow else (0, len(asked.texts[row])) for row in rows}
+    passages = tuple(asked.texts[row][cuts[row][0] : cuts[row][1]] for row in rows)
     spans = tuple(
-        (rows.index(row), start - cuts[row][0], end - cuts[row][0]) for row, start, end in one.spans
+        (rows.index(row), start - cuts[row][0], end - cuts[row][0]) for row, start, end in asked.spans
     )
     answers = (
-        ("yes" if _yes_or_no(one) == "yes" else "no",)
-        if not spans and _yes_or_no(one)
-        else one.question.answers
+        ("yes" if _yes_or_no(asked) == "yes" else "no",)
+        if not spans and _yes_or_no(asked)
+        else asked.question.answers
     )
     return Lesson(
         NATURAL,
-        one.question.question,
+        asked.question.question,
         passages,
         answers,
-        tuple(rows.index(row) for row in one.support),
+        tuple(rows.index(row) for row in asked.support),
         spans,
     )
 
 
-def _over_nearest(one: QuestionInChunks) -> Lesson:
+def _over_nearest(asked: QuestionInChunks) -> Lesson:
     """A question over BM25's first chunks; no answer where neither support nor its words are there."""
-    rows = sorted(one.nearest[:RETRIEVED_CHUNKS])
-    texts = tuple(one.texts[row] for row in rows)
-    answers = [_plain(answer) for answer in one.question.answers if _plain(answer) not in YES_OR_NO]
-    is_there = bool(one.support) and (
-        set(one.support) <= set(rows) or any(answer in _plain(text) for answer in answers for text in texts)
+    rows = sorted(asked.nearest[:RETRIEVED_CHUNKS])
+    texts = tuple(asked.texts[row] for row in rows)
+    answers = [_plain(answer) for answer in asked.question.answers if _plain(answer) not in YES_OR_NO]
+    is_there = bool(asked.support) and (
+        set(asked.support) <= set(rows) or any(answer in _plain(text) for answer in answers for text in texts)
     )
-    return Lesson(NATURAL, one.question.question, texts, one.question.answers if is_there else ())
+    return Lesson(NATURAL, asked.question.question, texts, asked.question.answers if is_there else ())
 
 
-def _surroundings(one: QuestionInChunks, row: int, rng: Random) -> tuple[int, int]:
+def _surroundings(asked: QuestionInChunks, row: int, rng: Random) -> tuple[int, int]:
     """Start and end of the quotes in a chunk with some text around them, between words."""
-    text, quotes = one.texts[row], [(start, end) for place, start, end in one.quotes if place == row]
+    text, quotes = asked.texts[row], [(start, end) for place, start, end in asked.quotes if place == row]
     first = max(0, min(start for start, _ in quotes) - rng.randrange(_MARGIN))
     last = max(end for _, end in quotes) + rng.randrange(_MARGIN)
     while first > 0 and not text[first - 1].isspace():
@@ -352,15 +360,15 @@ def _surroundings(one: QuestionInChunks, row: int, rng: Random) -> tuple[int, in
     return first, min(last, len(text))
 
 
-def _yes_or_no(one: QuestionInChunks) -> str:
+def _yes_or_no(asked: QuestionInChunks) -> str:
     """The accepted answer that is yes or no; empty without one."""
     return next(
-        (word for answer in one.question.answers if (word := _plain(answer).rstrip(".")) in YES_OR_NO), ""
+        (word for answer in asked.question.answers if (word := _plain(answer).rstrip(".")) in YES_OR_NO), ""
     )
 
 
-def _is_held_out_document(one: QuestionInChunks) -> bool:
-    return hashlib.sha256(one.question.document.encode()).digest()[0] % HELD_OUT == 0
+def _is_held_out_document(asked: QuestionInChunks) -> bool:
+    return hashlib.sha256(asked.question.document.encode()).digest()[0] % HELD_OUT == 0
 
 
 def _over_support(example: Example) -> Lesson:

@@ -1,8 +1,4 @@
-"""Questions with known answers through a reader.
-
-An `AnswerRow` each, over evidence that is given. Decides that a question without a known answer is left out,
-and that evidence is read in document order.
-"""
+"""Questions with known answers through a reader."""
 
 from __future__ import annotations
 

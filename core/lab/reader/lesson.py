@@ -1,7 +1,6 @@
-"""One thing to learn.
+"""A question, passages and what is right.
 
-A question, passages, and what is right; and which answers of a window that makes right. Decides that an
-accepted answer counts wherever it stands as whole words, whatever its case.
+An accepted answer counts wherever it stands as whole words, whatever its case.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 
-from core.base.rows import read_lines
+from core.base.rows import grouped, read_lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=ConfigDict(extra="forbid", allow_inf_nan=False))
@@ -48,9 +48,6 @@ def read_answers(path: Path) -> list[AnswerRow]:
 
 def group_answers(rows: Sequence[AnswerRow]) -> list[tuple[AnswerRow, ...]]:
     """Rows that differ in nothing but the question, in order of their first rows."""
-    groups: dict[tuple[object, ...], list[AnswerRow]] = {}
-    for row in rows:
-        groups.setdefault(
-            (row.task, row.split, row.length, row.seed, row.fingerprint, row.evidence), []
-        ).append(row)
-    return [tuple(members) for members in groups.values()]
+    return grouped(
+        rows, lambda row: (row.task, row.split, row.length, row.seed, row.fingerprint, row.evidence)
+    )

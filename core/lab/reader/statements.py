@@ -1,9 +1,8 @@
 """Statements that a passage supports, contradicts or doesn't speak of.
 
-Made from questions with answers and from sentences of passages. They ask the reader whether something is so:
-"yes", "no", or "none" where the passages don't say. The data sets have few such questions. Decides how a
-question becomes a statement, clumsily, and that a wrong statement names another thing of the same look in
-place of the right one.
+They ask the reader whether something is so: "yes", "no", or "none" where the passages don't say. Data sets
+have few such questions, so they are made from questions with answers, clumsily, and from sentences of
+passages. A wrong statement names another thing of the same look in place of the right one.
 """
 
 from __future__ import annotations
@@ -113,4 +112,8 @@ def lookalikes(right: str, text: str, others: Sequence[str]) -> list[str]:
         candidates = [number for number in _NUMBER.findall(text) if len(number) == len(right)]
     else:
         candidates = [match[0] for match in _NAME.finditer(text)]
-    return [one for one in dict.fromkeys(candidates) if plain_answer(one) and plain_answer(one) not in taken]
+    return [
+        thing
+        for thing in dict.fromkeys(candidates)
+        if plain_answer(thing) and plain_answer(thing) not in taken
+    ]

@@ -1,10 +1,9 @@
-"""Training of the reader.
+"""Training of the reader: LoRA on the base encoder and two heads.
 
-LoRA on the base encoder and two heads, by the marginal likelihood of every right answer of a window. A
-lesson's passages are cut into windows as in serving; of a question with an answer the first window that holds
-it is learned, of one without an answer one at random. A validation saves the reader as it would be served and
-lets that read held-out lessons: F1 of its answers decides which is kept, and confidence is calibrated on
-them.
+The loss is the marginal likelihood of every right answer of a window. A lesson's passages are cut into
+windows as in serving. If it has an answer, the first window that holds it is learned, else a random one. A
+validation saves the reader as it would be served and lets that read held-out lessons: F1 of its answers
+chooses which is kept, and confidence is calibrated on them.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from random import Random
 
 import numpy as np
 import torch
+from torch import nn
 
 from core.answer.checkpoint import (
     ADAPTER_FOLDER,
@@ -41,8 +41,14 @@ from core.encode.tokens import FastTokenizer
 from core.lab.reader.course import Course
 from core.lab.reader.lesson import Lesson, gold_answers
 from core.lab.reader.tuning import Tuning, tune
-from core.lab.train.descent import LEAST, HeadedDescent, LowRankConfig, low_rank_encoder
-from core.lab.train.sitting import Sitting, TrainEvent
+from core.lab.train.descent import (
+    LEAST,
+    LowRankConfig,
+    low_rank_descent,
+    low_rank_encoder,
+    low_rank_state,
+)
+from core.lab.train.sitting import Sitting, TrainEvent, Validation
 from core.lab.train.towers import low_rank_changes
 
 _BATCH_TOKENS = {"cpu": 2_048, "cuda": 8_192}
@@ -73,7 +79,9 @@ class ReaderConfig(LowRankConfig):
 
 
 class ReaderTrainer:
-    """One training run, a `Learner`; closing `run`, a generator of its events, stops between two updates."""
+    """One training, a `Learner`."""
+
+    kind, last_file = "reader", SPEC_FILE
 
     def __init__(
         self,
@@ -101,29 +109,23 @@ class ReaderTrainer:
         self.network = self._new_network()
         if config.start_from is not None:
             self._start_from(Path(config.start_from))
-        self.descent = HeadedDescent(self.network.encoder, self.network.heads, config)
+        self._heads = nn.ModuleDict(self.network.heads)
+        self.descent = low_rank_descent(self.network.encoder, self._heads, config)
         wanted = {"config": asdict(config), "reader": self.spec.model_dump(mode="json"), "data": course.name}
-        self.sitting = Sitting(folder, wanted)
-        self.sitting.resume(self.descent.load_state_dict)
+        self.sitting = Sitting(folder, wanted, self)
 
     def run(self) -> Generator[TrainEvent]:
-        """Trains to the end, or until closed; yields each event after it was written."""
-        self._validation = self.course.validation(self.config.n_validation)
-        started = {
-            "config": asdict(self.config),
-            "data": self.course.describe(),
-            "n_parameters": self.descent.n_parameters,
-            "device": str(self.device),
-        }
-        return self.sitting.run(self, self.config.updates, self.config.validate_every, **started)
+        """See `Sitting.run`."""
+        return self.sitting.run()
 
-    def step(self, update: int) -> TrainEvent:
-        rng = Random(f"reader {self.config.seed} {update}")
-        learned = [
-            one
-            for lesson in self.course.draw(rng, self.config.lessons)
-            if (one := self._window(lesson, rng)) is not None
-        ]
+    def begin(self) -> TrainEvent:
+        self._validation = self.course.validation(self.config.n_validation)
+        return {"data": self.course.describe(), "device": str(self.device)}
+
+    def step(self, update: int, rng: Random) -> TrainEvent:
+        lessons = self.course.draw(rng, self.config.lessons)
+        windows = [self._window(lesson, rng) for lesson in lessons]
+        learned = [window for window in windows if window is not None]
 
         def loss_of(part: Sequence[int]) -> torch.Tensor:
             return self._loss([learned[i] for i in part]) * (len(part) / len(learned))
@@ -138,30 +140,19 @@ class ReaderTrainer:
             "n": len(learned),
         }
 
-    def validate(self, *, is_last: bool) -> TrainEvent:
-        candidate = self.sitting.new_candidate()
+    def validate(self, candidate: Path, record: TrainEvent) -> Validation:
         self._save(candidate, self.spec)
-        reader = ExtractiveReader(candidate, str(self.device))
-        tuning = tune(reader, self._validation)
-        record = {
-            "data": self.course.name,
-            **self.sitting.record,
-            "config": asdict(self.config),
-        }
-        write_reader_spec(
-            candidate,
-            tuned(self.spec, tuning).model_copy(
-                update={"training": record | {"lessons": self.course.describe()}}
-            ),
-        )
+        tuning = tune(ExtractiveReader(candidate, str(self.device)), self._validation)
+        training = {"data": self.course.name, **record, "config": asdict(self.config)}
+        training["lessons"] = self.course.describe()
+        spec = tuned(self.spec, tuning).model_copy(update={"training": training})
+        write_reader_spec(candidate, spec)
         f1 = tuning.scores["f1"]
-        scores = {"score": round(f1, 5), "scores": tuning.scores, "sources": tuning.by_source}
-        return scores | self.sitting.offer(
-            candidate, f1, tuning.standard_error, is_last=is_last, last_file=SPEC_FILE
-        )
+        told = {"score": round(f1, 5), "scores": tuning.scores, "sources": tuning.by_source}
+        return Validation(told, f1, tuning.standard_error)
 
-    def tensors(self) -> dict[str, torch.Tensor]:
-        return self.descent.state_dict()
+    def state(self) -> dict[str, torch.Tensor]:
+        return low_rank_state(self.network.encoder, self._heads)
 
     def _window(self, lesson: Lesson, rng: Random) -> tuple[Window, np.ndarray] | None:
         """A window to learn and what is right in it; None where no window holds the whole answer."""

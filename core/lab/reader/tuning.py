@@ -69,24 +69,25 @@ def tune(
         for bias in (BIASES if bias is None else [bias])
     }
     bias = max(
-        scored, key=lambda bias: (round(float(np.mean([one.f1 for one in scored[bias]])), 6), -abs(bias))
+        scored,
+        key=lambda bias: (round(float(np.mean([outcome.f1 for outcome in scored[bias]])), 6), -abs(bias)),
     )
     outcomes = scored[bias]
-    values = [one.f1 for one in outcomes]
+    values = [outcome.f1 for outcome in outcomes]
     by_source: dict[str, dict[str, float]] = {}
     for source in sorted({lesson.source for lesson in lessons}):
         own = [
-            one
-            for one, lesson in zip(outcomes, lessons, strict=True)
+            outcome
+            for outcome, lesson in zip(outcomes, lessons, strict=True)
             if lesson.source == source and lesson.answers
         ]
         if own:
             by_source[source] = {
                 "n": len(own),
-                "em": _mean([one.em for one in own]),
-                "f1": _mean([one.f1 for one in own]),
+                "em": _mean([outcome.em for outcome in own]),
+                "f1": _mean([outcome.f1 for outcome in own]),
             }
-    unanswerable = [one for one, lesson in zip(outcomes, lessons, strict=True) if not lesson.answers]
+    unanswerable = [outcome for outcome, lesson in zip(outcomes, lessons, strict=True) if not lesson.answers]
     kinds = _by_kind(outcomes)
     known = [
         _outcome(reading, bias, lesson)
@@ -96,18 +97,20 @@ def tune(
     scores = {
         "n": len(outcomes),
         "f1": _mean(values),
-        "em": _mean([one.em for one in outcomes]),
-        "no_answer_right": _mean([one.f1 for one in unanswerable]) if unanswerable else None,
+        "em": _mean([outcome.em for outcome in outcomes]),
+        "no_answer_right": _mean([outcome.f1 for outcome in unanswerable]) if unanswerable else None,
         "ece": _cross_fitted_error(kinds),
-        "ece_uncalibrated": _error([one.probability for one in outcomes], [one.right for one in outcomes]),
+        "ece_uncalibrated": _error(
+            [outcome.probability for outcome in outcomes], [outcome.right for outcome in outcomes]
+        ),
     }
     lines = _fit(answered), _fit(empty)
     sure = [
-        confidence(one.probability, knots)
+        confidence(outcome.probability, knots)
         for kind, knots in zip((answered, empty), lines, strict=True)
-        for one in kind
+        for outcome in kind
     ]
-    least = least_confidence(sure, [one.right for one in (*answered, *empty)])
+    least = least_confidence(sure, [outcome.right for outcome in (*answered, *empty)])
     error = float(np.std(values, ddof=1)) / len(values) ** 0.5 if len(values) > 1 else 0.0
     return Tuning(bias, *lines, least, scores, by_source, error)
 
@@ -142,7 +145,9 @@ def _readings(reader: ExtractiveReader, lessons: Sequence[Lesson]) -> list[Readi
 
 def _by_kind(outcomes: Sequence[_Outcome]) -> tuple[list[_Outcome], list[_Outcome]]:
     """Those with an answer and those without, which have a line each."""
-    return [one for one in outcomes if one.answered], [one for one in outcomes if not one.answered]
+    return [outcome for outcome in outcomes if outcome.answered], [
+        outcome for outcome in outcomes if not outcome.answered
+    ]
 
 
 def _outcome(reading: Reading, bias: float, lesson: Lesson) -> _Outcome:
@@ -156,7 +161,9 @@ def _outcome(reading: Reading, bias: float, lesson: Lesson) -> _Outcome:
 
 
 def _fit(outcomes: Sequence[_Outcome]) -> Knots:
-    return fit_confidence([one.probability for one in outcomes], [one.right for one in outcomes])
+    return fit_confidence(
+        [outcome.probability for outcome in outcomes], [outcome.right for outcome in outcomes]
+    )
 
 
 def _cross_fitted_error(kinds: Sequence[Sequence[_Outcome]]) -> float | None:
@@ -165,8 +172,8 @@ def _cross_fitted_error(kinds: Sequence[Sequence[_Outcome]]) -> float | None:
     for outcomes in kinds:
         for judged, fitted in ((outcomes[::2], outcomes[1::2]), (outcomes[1::2], outcomes[::2])):
             knots = _fit(fitted)
-            confidences += [confidence(one.probability, knots) for one in judged]
-            right += [one.right for one in judged]
+            confidences += [confidence(outcome.probability, knots) for outcome in judged]
+            right += [outcome.right for outcome in judged]
     return _error(confidences, right)
 
 

@@ -128,6 +128,20 @@ class _Bench:
         reading, cost = self.agents.generator.answer(self.question, note, turn or self.turn)
         return reading, replace(cost, milliseconds=1000 * (time.perf_counter() - began))
 
+    def attempt(
+        self, strategy: Strategy, query: str, turn: Turn | None = None
+    ) -> tuple[list[int], SupportedAnswer, BaselineStep]:
+        """(chunks, answer, step) of one search and an answer from what it finds."""
+        hits, spent = self.search(strategy, query)
+        ids = [hit.chunk_id for hit in hits]
+        reading, cost = self.answer(ids, turn)
+        cost += Cost(milliseconds=spent)
+        return (
+            ids,
+            reading,
+            BaselineStep(query, strategy, tuple(ids), reading.answer, reading.confidence, cost),
+        )
+
     def trace(
         self, method: str, reading: SupportedAnswer, evidence: Sequence[int], steps: Sequence[BaselineStep]
     ) -> BaselineTrace:
@@ -175,35 +189,15 @@ def run_baseline(
 
 
 def _vanilla(bench: _Bench) -> BaselineTrace:
-    hits, spent = bench.search(bench.orders[0], bench.question)
-    ids = [one.chunk_id for one in hits]
-    reading, cost = bench.answer(ids)
-    step = BaselineStep(
-        bench.question,
-        bench.orders[0],
-        tuple(ids),
-        reading.answer,
-        reading.confidence,
-        cost + Cost(milliseconds=spent),
-    )
+    ids, reading, step = bench.attempt(bench.orders[0], bench.question)
     return bench.trace("vanilla", reading, ids, [step])
 
 
 def _attempt(bench: _Bench, number: int) -> tuple[list[int], SupportedAnswer, BaselineStep]:
     """The number-th answer, from 0: a model's next sample, or the reader's over another strategy's chunks."""
     strategy = bench.orders[0] if bench.llm else bench.orders[number % len(bench.orders)]
-    hits, spent = bench.search(strategy, bench.question)
-    ids = [one.chunk_id for one in hits]
-    reading, cost = bench.answer(ids, replace(bench.turn, temperature=SAMPLED, seed=bench.turn.seed + number))
-    step = BaselineStep(
-        bench.question,
-        strategy,
-        tuple(ids),
-        reading.answer,
-        reading.confidence,
-        cost + Cost(milliseconds=spent),
-    )
-    return ids, reading, step
+    turn = replace(bench.turn, temperature=SAMPLED, seed=bench.turn.seed + number)
+    return bench.attempt(strategy, bench.question, turn)
 
 
 def _parallel(bench: _Bench) -> BaselineTrace:
@@ -231,7 +225,7 @@ def _sequential(bench: _Bench) -> BaselineTrace:
         tried.append((confidence, ids, replace(reading, confidence=confidence)))
         if confidence >= CONFIDENT:
             break
-    _, ids, reading = max(tried, key=lambda one: one[0])
+    _, ids, reading = max(tried, key=lambda attempt: attempt[0])
     return bench.trace("sequential", reading, ids, steps)
 
 
@@ -258,27 +252,15 @@ def _ircot(bench: _Bench) -> BaselineTrace:
             if bench.llm is None
             else _thought(bench, bench.llm, ids, thoughts)
         )
-        steps.append(
-            BaselineStep(
-                query,
-                lexical,
-                tuple(one.chunk_id for one in hits),
-                thought.thought,
-                None,
-                cost + Cost(milliseconds=spent),
-            )
-        )
+        found, cost = tuple(hit.chunk_id for hit in hits), cost + Cost(milliseconds=spent)
+        steps.append(BaselineStep(query, lexical, found, thought.thought, None, cost))
         if not thought.thought or thought.finished:
             break
         thoughts.append(thought.thought)
         query = thought.thought
     reading, cost = bench.answer(ids)
-    return bench.trace(
-        "ircot",
-        reading,
-        ids,
-        [*steps, BaselineStep(bench.question, None, (), reading.answer, reading.confidence, cost)],
-    )
+    last = BaselineStep(bench.question, None, (), reading.answer, reading.confidence, cost)
+    return bench.trace("ircot", reading, ids, [*steps, last])
 
 
 def _thought(bench: _Bench, llm: Llm, ids: Sequence[int], thoughts: Sequence[str]) -> tuple[Thought, Cost]:
@@ -304,24 +286,10 @@ def _rule_thought(bench: _Bench, ids: Sequence[int], thoughts: Sequence[str]) ->
 
 
 def _iter_retgen(bench: _Bench) -> BaselineTrace:
-    steps = list[BaselineStep]()
-    query = bench.question
-    reading = SupportedAnswer("", None, ())
-    ids = list[int]()
+    query, steps = bench.question, list[BaselineStep]()
     for _ in range(ITERATIONS):
-        hits, spent = bench.search(bench.orders[0], query)
-        ids = [one.chunk_id for one in hits]
-        reading, cost = bench.answer(ids)
-        steps.append(
-            BaselineStep(
-                query,
-                bench.orders[0],
-                tuple(ids),
-                reading.answer,
-                reading.confidence,
-                cost + Cost(milliseconds=spent),
-            )
-        )
+        ids, reading, step = bench.attempt(bench.orders[0], query)
+        steps.append(step)
         following = f"{bench.question} {reading.answer}".strip()
         if following == query:
             break
@@ -330,7 +298,7 @@ def _iter_retgen(bench: _Bench) -> BaselineTrace:
 
 
 def _piled(ids: Sequence[int], hits: Sequence[Hit]) -> list[int]:
-    return list(dict.fromkeys([*ids, *(one.chunk_id for one in hits)]))[:MAX_PARAGRAPHS]
+    return list(dict.fromkeys([*ids, *(hit.chunk_id for hit in hits)]))[:MAX_PARAGRAPHS]
 
 
 BASELINES: dict[str, Callable[[_Bench], BaselineTrace]] = {

@@ -1,7 +1,6 @@
 """Questions over a pooled corpus through SPARC and its baselines.
 
-Each is a `SparcRow`. Decides that every method's evidence counts up to k chunks, the first ones, so that all
-are compared at the same size.
+Of every method's evidence the first k chunks count, so that all are compared at the same size.
 """
 
 from __future__ import annotations
@@ -102,7 +101,7 @@ def _sparc_rows(example: Example, variation: SparcVariation, ground: Ground) -> 
             confidence=cut.confidence,
             rounds=len(cut.rounds),
             stop_reason=cut.stopped.reason,
-            overlap=mean(one.merged.overlap for one in cut.rounds if one.merged),
+            overlap=mean(played.merged.overlap for played in cut.rounds if played.merged),
             second_round=_second_round(cut),
             cost=cut.cost,
             seconds=seconds[depth - 1] if depth <= len(seconds) else whole,
@@ -114,10 +113,10 @@ def _second_round(trace: SparcTrace) -> tuple[int, ...] | None:
         return None
     return tuple(
         dict.fromkeys(
-            one.chunk_id
+            chunk.chunk_id
             for branch in trace.rounds[1].branches
             if branch.retrieved
-            for one in branch.retrieved.found
+            for chunk in branch.retrieved.found
         )
     )
 

@@ -35,12 +35,12 @@ def pool(examples: Sequence[Example], name: str, part: str) -> Pool:
     texts = tuple(rows)
     pooled = [
         replace(
-            one,
+            example,
             task=f"{name}-pooled",
             chunks=texts,
-            support=tuple(sorted({rows[one.chunks[row]] for row in one.support})),
+            support=tuple(sorted({rows[example.chunks[row]] for row in example.support})),
         )
-        for one in examples
+        for example in examples
     ]
     return Pool(name, part, texts, tuple(pooled))
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 
-from core.base.rows import read_lines
+from core.base.rows import grouped, read_lines
 from core.methods.sparc.events import EndReason, Strategy
 
 
@@ -72,16 +72,9 @@ class SparcRow:
     @property
     def setting(self) -> tuple[object, ...]:
         """All that rows of one evaluation share."""
-        about = (
-            self.task,
-            self.split,
-            self.seed,
-            self.method,
-            self.agents,
-            self.checkpoint,
-            self.fingerprint,
-        )
-        return (*about, self.strategies, self.width, self.depth, self.first_round, self.k)
+        about = (self.task, self.split, self.seed, self.method, self.agents, self.checkpoint)
+        how = (self.fingerprint, self.strategies, self.width, self.depth, self.first_round, self.k)
+        return about + how
 
 
 def read_sparc_rows(path: Path) -> list[SparcRow]:
@@ -91,7 +84,4 @@ def read_sparc_rows(path: Path) -> list[SparcRow]:
 
 def group_sparc(rows: Sequence[SparcRow]) -> list[tuple[SparcRow, ...]]:
     """Rows that differ in nothing but the question, in order of their first rows."""
-    groups: dict[tuple[object, ...], list[SparcRow]] = {}
-    for row in rows:
-        groups.setdefault(row.setting, []).append(row)
-    return [tuple(group) for group in groups.values()]
+    return grouped(rows, lambda row: row.setting)

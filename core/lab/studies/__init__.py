@@ -1,6 +1,6 @@
 """Studies: result rows in, tables and charts out.
 
-What the docs show comes from here, by one command each from rows that are kept. `report` is what a study
-yields, `stopping`, `sweeps` and `trainings` make them, `registry` names them and says which evaluations they
-need.
+Every table of the docs is made here from rows that are kept, by one command each. `registry` has the studies
+by name, with the evaluations that make their rows; `tables` has what they share. `frontier_rows` makes the
+rows of one.
 """

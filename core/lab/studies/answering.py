@@ -1,8 +1,7 @@
-"""The answering model exchanged.
+"""The answering model exchanged (RES-RAG section 4.4).
 
-The same sets of evidence, read by several readers or language models, and how far RES-RAG is ahead under each
-(RES-RAG section 4.4). SPARC is left out, whose evidence depends on its reader. Pure functions of the rows of
-`study frontier`, several files of them one behind the other.
+Several readers or language models answer from the same sets of evidence. SPARC is left out, for its evidence
+depends on who reads.
 """
 
 from __future__ import annotations
@@ -31,23 +30,16 @@ def answering(rows: Sequence[FrontierRow]) -> Report:
             [
                 row
                 for row in rows
-                if row.reader == one and (row.task, row.id) in common and row.method != SPARC
+                if row.reader == reader and (row.task, row.id) in common and row.method != SPARC
             ]
         )
-        for one in readers
+        for reader in readers
     ]
+    sized, leads = zip(*(report.tables for report in reports), strict=True)
     tables = (
+        _beside(sized, readers, ("questions", "method", "setting", "tokens"), "answer F1"),
         _beside(
-            [report.tables[0] for report in reports],
-            readers,
-            ("questions", "method", "setting", "tokens"),
-            "answer F1",
-        ),
-        _beside(
-            [report.tables[1] for report in reports],
-            readers,
-            ("questions", "policy", "budget", "against"),
-            "answer F1, RES-RAG's minus its",
+            leads, readers, ("questions", "policy", "budget", "against"), "answer F1, RES-RAG's minus its"
         ),
     )
     return Report("answering", tables, notes=tuple(note for report in reports for note in report.notes))

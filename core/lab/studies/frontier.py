@@ -1,47 +1,28 @@
-"""The quality-cost frontier.
+"""The quality-cost frontier (RES-RAG table 3, figure 4).
 
-What answers and support come to at every size of evidence, and methods against RES-RAG at equal tokens. Table
-3 and figure 4 of the RES-RAG paper, as far as rows can tell. At equal tokens: a question's score of another
-method is the mixture of its two settings whose mean tokens lie around those of RES-RAG, mixed so that the
-means are equal; the same mixture for all questions. Pure functions of rows.
+At equal tokens, RES-RAG is compared with a mixture of two settings of another method, whose mean tokens lie
+around those of RES-RAG. A question's score is mixed from its scores under the two, with the same shares for
+all questions, so that the means of the tokens are equal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from core.base.config import RESRAG
-from core.base.errors import BadRequest
-from core.base.statistics import mean, paired_test
+from core.base.statistics import PairedTest, mean, paired_test
 from core.lab.evaluate.frontier import FrontierRow, group_frontier
-from core.views.charts import Cell, Chart, Line, Report, Table, mean_with_interval
+from core.lab.studies.tables import check_any, filled, lines_of
+from core.views.charts import Cell, Chart, Report, Table, mean_with_interval
 
 Group = tuple[FrontierRow, ...]
-_SIZED = (
-    "questions",
-    "method",
-    "setting",
-    "chunks",
-    "most chunks",
-    "tokens",
-    "most tokens",
-    "answer F1",
-    "EM",
-    "support recall",
-    "support F1",
-)
+Place = tuple[Group, int]
+"""A method's rows, and which of its settings."""
 _AGAINST = (
-    "questions",
-    "policy",
-    "budget",
-    "tokens",
-    "against",
-    "its setting",
-    "answer F1, RES-RAG's minus its",
-    "p",
-    "support recall, RES-RAG's minus its",
+    *("questions", "policy", "budget", "tokens", "against", "its setting"),
+    *("answer F1, RES-RAG's minus its", "p", "support recall, RES-RAG's minus its"),
 )
 
 
@@ -72,8 +53,8 @@ def curves(rows: Sequence[FrontierRow]) -> list[Curve]:
             len(group),
             group[0].settings,
             *(
-                tuple(_mean(group, what, place) for place in range(len(group[0].settings)))
-                for what in ("tokens", "f1", "recall")
+                tuple(_mean(group, place, column) for place in range(len(group[0].settings)))
+                for column in ("tokens", "f1", "recall")
             ),
         )
         for group in group_frontier(rows)
@@ -83,26 +64,39 @@ def curves(rows: Sequence[FrontierRow]) -> list[Curve]:
 def frontier(rows: Sequence[FrontierRow]) -> Report:
     """All tables and charts. Raises BadRequest for no rows."""
     groups = group_frontier(rows)
-    if not groups:
-        raise BadRequest("there are no rows to study; evaluate at least one question")
-    sized = [_sized(group, place) for group in groups for place in range(len(group[0].settings))]
+    check_any(groups, "evaluate at least one question")
+    places = [(group, place) for group in groups for place in range(len(group[0].settings))]
+    columns: dict[str, Callable[[Place], Cell]] = {
+        "questions": lambda at: at[0][0].task,
+        "method": lambda at: _name(at[0][0]),
+        "setting": lambda at: f"{at[0][0].settings[at[1]]:g}",
+        "chunks": lambda at: f"{_mean(*at, column='chunks'):.1f}",
+        "most chunks": lambda at: max(row.chunks[at[1]] for row in at[0]),
+        "tokens": lambda at: f"{_mean(*at, column='tokens'):.0f}",
+        "most tokens": lambda at: max(row.tokens[at[1]] for row in at[0]),
+        "answer F1": lambda at: mean_with_interval([row.f1[at[1]] for row in at[0]]),
+        "EM": lambda at: _mean(*at, column="em"),
+        "support recall": lambda at: _mean(*at, column="recall"),
+        "support F1": lambda at: _mean(*at, column="support_f1"),
+    }
     tests = [
         line
         for group in groups
         if group[0].method == RESRAG
-        for other in _others(group, groups)
+        for other in groups
+        if other[0].task == group[0].task and other[0].method != RESRAG
         for line in _against(group, other)
     ]
     tables = (
-        Table("Evidence and what it brings", _SIZED, tuple(sized)),
+        filled("Evidence and what it brings", columns, places),
         Table("At equal evidence tokens", _AGAINST, tuple(tests)),
     )
     return Report("frontier", tables, tuple(_charts(rows)), tuple(dict.fromkeys(map(_conditions, groups))))
 
 
-def _name(one: FrontierRow | Curve) -> str:
+def _name(of: FrontierRow | Curve) -> str:
     """A method, with its policy, agent or width."""
-    return f"{'RES-RAG' if one.method == RESRAG else one.method} {one.policy}".strip()
+    return f"{'RES-RAG' if of.method == RESRAG else of.method} {of.policy}".strip()
 
 
 def _conditions(group: Group) -> str:
@@ -114,31 +108,8 @@ def _conditions(group: Group) -> str:
     )
 
 
-def _mean(group: Group, what: str, place: int) -> float:
-    return mean(float(getattr(row, what)[place]) for row in group) or 0.0
-
-
-def _sized(group: Group, place: int) -> tuple[Cell, ...]:
-    scores = [[getattr(row, what)[place] for row in group] for what in ("f1", "em", "recall", "support_f1")]
-    return (
-        group[0].task,
-        _name(group[0]),
-        _setting(group[0].settings[place]),
-        f"{_mean(group, 'chunks', place):.1f}",
-        max(row.chunks[place] for row in group),
-        f"{_mean(group, 'tokens', place):.0f}",
-        max(row.tokens[place] for row in group),
-        mean_with_interval(scores[0]),
-        *(mean(values) for values in scores[1:]),
-    )
-
-
-def _setting(value: float) -> str:
-    return f"{value:g}"
-
-
-def _others(group: Group, groups: Sequence[Group]) -> list[Group]:
-    return [other for other in groups if other[0].task == group[0].task and other[0].method != RESRAG]
+def _mean(group: Group, place: int, column: str) -> float:
+    return mean(float(getattr(row, column)[place]) for row in group) or 0.0
 
 
 def _against(group: Group, other: Group) -> list[tuple[Cell, ...]]:
@@ -147,43 +118,42 @@ def _against(group: Group, other: Group) -> list[tuple[Cell, ...]]:
     common = [row for row in group if row.id in theirs]
     lines: list[tuple[Cell, ...]] = []
     spent = 0.0
+    costs = [_mean(other, place, "tokens") for place in range(len(other[0].settings))]
     for place, budget in enumerate(group[0].settings):
-        tokens = _mean(group, "tokens", place)
-        mix = mixture([_mean(other, "tokens", at) for at in range(len(other[0].settings))], tokens)
+        tokens = _mean(group, place, "tokens")
+        mix = mixture(costs, tokens)
         if mix is None or tokens <= spent:
             continue
         spent = tokens
         low, high, share = mix
         tests = []
-        for what in ("f1", "recall"):
-            mixed = [
-                (1 - share) * getattr(theirs[row.id], what)[low] + share * getattr(theirs[row.id], what)[high]
-                for row in common
-            ]
-            tests.append(paired_test([getattr(row, what)[place] for row in common], mixed))
-        answer, recall = (
-            None if test is None else f"{test.difference:+.3f}{_ends(test.interval)}" for test in tests
-        )
-        between = " to ".join(dict.fromkeys(_setting(other[0].settings[at]) for at in (low, high)))
-        p = None if tests[0] is None else f"{tests[0].p_value:.2g}"
+        for column in ("f1", "recall"):
+            values = [getattr(theirs[row.id], column) for row in common]
+            mixed = [(1 - share) * value[low] + share * value[high] for value in values]
+            tests.append(paired_test([getattr(row, column)[place] for row in common], mixed))
+        answer, recall = tests
+        between = " to ".join(dict.fromkeys(f"{other[0].settings[at]:g}" for at in (low, high)))
         lines.append(
             (
                 group[0].task,
                 group[0].policy,
-                _setting(budget),
+                f"{budget:g}",
                 f"{tokens:.0f}",
                 _name(other[0]),
                 between,
-                answer,
-                p,
-                recall,
+                _difference(answer),
+                None if answer is None else f"{answer.p_value:.2g}",
+                _difference(recall),
             )
         )
     return lines
 
 
-def _ends(ends: tuple[float, float] | None) -> str:
-    return "" if ends is None else f" [{ends[0]:+.3f}, {ends[1]:+.3f}]"
+def _difference(test: PairedTest | None) -> str | None:
+    if test is None:
+        return None
+    ends = "" if test.interval is None else f" [{test.interval[0]:+.3f}, {test.interval[1]:+.3f}]"
+    return f"{test.difference:+.3f}{ends}"
 
 
 def mixture(costs: Sequence[float], wanted: float) -> tuple[int, int, float] | None:
@@ -204,11 +174,12 @@ def _charts(rows: Sequence[FrontierRow]) -> list[Chart]:
     drawn = curves(rows)
     charts = []
     for task in dict.fromkeys(curve.task for curve in drawn):
-        for title, what in (("answer F1", "f1"), ("support recall", "recall")):
-            lines = []
-            for curve in drawn:
-                if curve.task == task:
-                    points = sorted(zip(curve.tokens, getattr(curve, what), strict=True))
-                    lines.append(Line(_name(curve), tuple(x for x, _ in points), tuple(y for _, y in points)))
-            charts.append(Chart(f"{task}: {title}", "evidence tokens", title, tuple(lines), log_x=True))
+        for title, column in (("answer F1", "f1"), ("support recall", "recall")):
+            points = (
+                (_name(curve), x, y)
+                for curve in drawn
+                if curve.task == task
+                for x, y in sorted(zip(curve.tokens, getattr(curve, column), strict=True))
+            )
+            charts.append(Chart(f"{task}: {title}", "evidence tokens", title, lines_of(points), log_x=True))
     return charts

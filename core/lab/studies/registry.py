@@ -69,7 +69,7 @@ class TrainingStudy:
     summary: str
     report: Callable[[Sequence[Sequence[dict[str, Any]]]], Report]
     told: str = "config"
-    """What the first event of such a training says."""
+    """Key that its first event must have: other trainings are refused."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,19 +1,16 @@
-"""Evaluations side by side, a line each.
-
-The scores under every stop rule, and paired tests between methods on the same questions. Pure functions of
-rows.
-"""
+"""Evaluations side by side, a line each."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
-from core.base.errors import BadRequest
 from core.base.rows import EpisodeRow, group_rows
-from core.lab.evaluate.summary import compare, summarise
-from core.lab.studies.subjects import agent_name, conditions, subject_name, task_name
+from core.lab.evaluate.summary import METRICS
+from core.lab.studies.subjects import Group, agent_name, notes, score, task_name
+from core.lab.studies.tables import check_any, filled, paired
 from core.methods.registry import facts_of
-from core.views.charts import Cell, Report, Table, mean_with_interval, with_interval, with_p
+from core.views.charts import Cell, Report, Table, mean_with_interval, with_p
 
 COLUMNS = {
     "Fact F1, no stop": "fact_f1_no_stop",
@@ -27,52 +24,41 @@ COLUMNS = {
     "exactly the support": "exact",
     "exactly the support, reviewed": "exact_reviewed",
 }
-"""Titles of metrics, with intervals; "complete": all support was found within T."""
+"""Titles of metrics, with intervals; those that end in "stop" need no threshold."""
 
 
 def scores(rows: Sequence[EpisodeRow]) -> Report:
     """A line an evaluation; under no threshold of its own no values. Raises BadRequest for no rows."""
     groups = group_rows(rows)
-    if not groups:
-        raise BadRequest("there are no rows to study; evaluate at least one example")
-    lines: list[tuple[Cell, ...]] = []
-    for group in groups:
-        row, summary = group[0], summarise(group)
-        complete = [float(set(one.support) <= set(one.chosen)) for one in group]
-        shown = {
-            title: None
-            if row.stop_threshold is None and not title.endswith("stop")
-            else with_interval(summary.metrics[name], summary.intervals[name])
-            for title, name in COLUMNS.items()
-        }
-        lines.append(
-            (
-                task_name(row),
-                agent_name(row),
-                len(group),
-                mean_with_interval(complete),
-                *shown.values(),
-                _against(group, groups),
-            )
-        )
-    columns = (
-        "task",
-        "method",
-        "n",
-        "complete within T",
-        *COLUMNS,
-        "F1 without stop, agent's minus this one's",
-    )
-    kept = [i for i in range(len(columns)) if any(line[i] is not None for line in lines)]
-    table = Table(
-        "Scores", tuple(columns[i] for i in kept), tuple(tuple(line[i] for i in kept) for line in lines)
-    )
+    check_any(groups)
+    columns: dict[str, Callable[[Group], Cell]] = {
+        "task": lambda group: task_name(group[0]),
+        "method": lambda group: agent_name(group[0]),
+        "n": len,
+        "complete within T": lambda group: mean_with_interval(
+            [float(set(row.support) <= set(row.chosen)) for row in group]
+        ),
+    }
+    for title, metric in COLUMNS.items():
+        columns[title] = partial(_score, needs_threshold=not title.endswith("stop"), metric=metric)
+    columns["F1 without stop, agent's minus this one's"] = partial(_against_agent, groups=groups)
+    table = filled("Scores", columns, groups)
+    kept = [
+        i for i, cells in enumerate(zip(*table.rows, strict=True)) if any(cell is not None for cell in cells)
+    ]
+    lines = tuple(tuple(line[i] for i in kept) for line in table.rows)
     return Report(
-        "scores", (table,), notes=tuple(f"{subject_name(group)}: {conditions(group)}" for group in groups)
+        "scores", (Table("Scores", tuple(table.columns[i] for i in kept), lines),), notes=notes(groups)
     )
 
 
-def _against(group: Sequence[EpisodeRow], groups: Sequence[Sequence[EpisodeRow]]) -> str | None:
+def _score(group: Group, *, needs_threshold: bool, metric: str) -> str | None:
+    if needs_threshold and group[0].stop_threshold is None:
+        return None
+    return score(group, metric)
+
+
+def _against_agent(group: Group, groups: Sequence[Group]) -> str | None:
     """A baseline, or a later agent of the rows, against their first agent on the same questions."""
     agents = [
         other
@@ -81,5 +67,4 @@ def _against(group: Sequence[EpisodeRow], groups: Sequence[Sequence[EpisodeRow]]
     ]
     if not agents or agents[0] is group:
         return None
-    test = compare(agents[0], group).tests["fact_f1_no_stop"]
-    return with_p(test)
+    return with_p(paired(agents[0], group, lambda row: row.key, METRICS["fact_f1_no_stop"]))

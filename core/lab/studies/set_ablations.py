@@ -1,8 +1,7 @@
 """Rewards of RES-RAG left out or changed, over seeds.
 
-Policies that were trained under different rewards, on the same questions (RES-RAG table 2, section 4.3). What
-tells them apart stands in their names: VARIANT-SEED. A question's score is its mean over the seeds, and every
-variant is tested against the whole reward, question by question. Pure functions of rows.
+RES-RAG table 2, section 4.3. Policies are named VARIANT-SEED. A question's score is its mean over the seeds;
+every variant is tested against the whole reward, question by question.
 """
 
 from __future__ import annotations
@@ -18,17 +17,8 @@ from core.views.charts import Cell, Report, Table, with_p
 WHOLE = "joint"
 """The variant that the others are compared with."""
 _COLUMNS = (
-    "questions",
-    "variant",
-    "budget",
-    "chunks",
-    "tokens",
-    "answer F1",
-    "of each seed",
-    "EM",
-    "support recall",
-    "support F1",
-    "answer F1, minus the whole reward's",
+    *("questions", "variant", "budget", "chunks", "tokens", "answer F1", "of each seed", "EM"),
+    *("support recall", "support F1", "answer F1, minus the whole reward's"),
 )
 
 
@@ -58,8 +48,7 @@ def set_ablations(rows: Sequence[FrontierRow]) -> Report:
             whole = _scores(own[WHOLE], ids, "f1", place)
             for variant, seeds in own.items():
                 test = None if variant == WHOLE else paired_test(_scores(seeds, ids, "f1", place), whole)
-                measured = _measured(seeds, ids, place)
-                lines.append((task, variant, f"{budget:g}", *measured, with_p(test)))
+                lines.append((task, variant, f"{budget:g}", *_means(seeds, ids, place), with_p(test)))
         notes.append(f"{task}: n = {len(ids)} questions, {len(own[WHOLE])} seeds of the whole reward.")
     return Report("set-ablations", (Table("Rewards", _COLUMNS, tuple(lines)),), notes=tuple(notes))
 
@@ -77,16 +66,16 @@ def _variant(policy: str) -> str:
     return name
 
 
-def _scores(seeds: Sequence[Rows], ids: Sequence[str], what: str, place: int) -> list[float]:
+def _scores(seeds: Sequence[Rows], ids: Sequence[str], column: str, place: int) -> list[float]:
     """(questions,) means over the seeds."""
-    return [mean(float(getattr(seed[key], what)[place]) for seed in seeds) or 0.0 for key in ids]
+    return [mean(float(getattr(seed[key], column)[place]) for seed in seeds) or 0.0 for key in ids]
 
 
-def _measured(seeds: Sequence[Rows], ids: Sequence[str], place: int) -> tuple[Cell, ...]:
+def _means(seeds: Sequence[Rows], ids: Sequence[str], place: int) -> tuple[Cell, ...]:
     """The columns from chunks to support F1."""
     chunks, tokens, f1, em, recall, support_f1 = (
-        mean(_scores(seeds, ids, what, place))
-        for what in ("chunks", "tokens", "f1", "em", "recall", "support_f1")
+        mean(_scores(seeds, ids, column, place))
+        for column in ("chunks", "tokens", "f1", "em", "recall", "support_f1")
     )
     by_seed = ", ".join(f"{mean(_scores([seed], ids, 'f1', place)):.3f}" for seed in seeds)
     return (f"{chunks:.2f}", f"{tokens:.0f}", f1, by_seed, em, recall, support_f1)

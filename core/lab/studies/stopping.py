@@ -1,8 +1,8 @@
 """When the agent stops (Q-RAG appendix B).
 
-And whether Q says how much is left to gain. The paper counts early, late and perfect stops over the episodes
-that ever hold all support, and F1, EM, TPR and FPR over all; here stops are given over both. TPR is the mean
-share of an episode's support that was taken, FPR the mean share of its other chunks. Pure functions of rows.
+The paper counts early, late and perfect stops over the episodes that ever hold all support, and F1, EM, TPR
+and FPR over all; here stops are given over both. TPR is the mean share of an episode's support that was
+taken, FPR the mean share of its other chunks.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from core.base.metrics import fact_em, fact_f1, fact_recall, false_positive_rate
 from core.base.rows import EpisodeRow, group_rows
 from core.base.statistics import mean
 from core.lab.evaluate.outcomes import completed_at, discounted_gains, oracle_steps, steps_taken, stop_class
-from core.lab.studies.subjects import check_greedy, conditions, subject_name
+from core.lab.studies.subjects import Group, check_greedy, conditions, subject_name
 from core.views.charts import Chart, Line, Report, Table
 
 THRESHOLDS = tuple(round(-0.1 + 0.1 * i, 1) for i in range(13))
@@ -26,112 +26,69 @@ BINS = 10
 """Of the reliability diagram."""
 
 
-def early_stopping(rows: Sequence[EpisodeRow], thresholds: Sequence[float] = THRESHOLDS) -> Report:
+def early_stopping(rows: Sequence[EpisodeRow]) -> Report:
     """Tables 4 and 5, figures 4 and 5. Raises BadRequest for rows that no threshold can be read off."""
     check_greedy(rows)
-    tables, charts, notes = [], [], []
+    tables, charts, said = [], [], []
     for group in group_rows(rows):
-        name, points = subject_name(group), [_at(group, threshold) for threshold in thresholds]
-        tables.append(_table(name, group, thresholds, points))
-        charts += _charts(name, group, thresholds, points)
-        notes.append(f"{name}: {_roc_note(group, points)} {conditions(group)}")
-    return Report("early-stopping", tuple(tables), tuple(charts), tuple(notes))
+        name, points = subject_name(group), [_at(group, threshold) for threshold in THRESHOLDS]
+        tables.append(_table(name, group, points))
+        charts += _charts(name, group, points)
+        said.append(f"{name}: {_roc_note(group, points)} {conditions(group)}")
+    return Report("early-stopping", tuple(tables), tuple(charts), tuple(said))
 
 
-_COLUMNS = (
-    "early",
-    "late",
-    "perfect",
-    "never complete",
-    "early*",
-    "late*",
-    "perfect*",
-    "TPR",
-    "FPR",
-    "length",
-    "Fact EM",
-    "Fact F1",
-)
-
-
-def _at(group: Sequence[EpisodeRow], threshold: float | None) -> dict[str, float | None]:
+def _at(group: Group, threshold: float | None) -> dict[str, float | None]:
     """Every column at one threshold; None for the oracle, which stops when all support is in."""
     n_steps = [oracle_steps(row) if threshold is None else steps_taken(row, threshold) for row in group]
-    chosen = [row.chosen[:n] for row, n in zip(group, n_steps, strict=True)]
+    chosen = list(zip([row.chosen[:n] for row, n in zip(group, n_steps, strict=True)], group, strict=True))
     if threshold is None:
-        stops = Counter("never" if completed_at(row) is None else "perfect" for row in group)
+        stops = Counter[str]("never" if completed_at(row) is None else "perfect" for row in group)
     else:
-        stops = Counter(stop_class(row, threshold) for row in group)
+        stops = Counter[str](stop_class(row, threshold) for row in group)
     n_complete = len(group) - stops["never"]
-    over_all = {
-        "early": stops["early"],
-        "late": stops["late"],
-        "perfect": stops["perfect"],
-        "never complete": stops["never"],
-    }
+    ends = ("early", "late", "perfect")
     return {
-        **{name: count / len(group) for name, count in over_all.items()},
-        **{
-            f"{name}*": over_all[name] / n_complete if n_complete else None
-            for name in ("early", "late", "perfect")
-        },
-        "TPR": mean(fact_recall(ids, row.support) for ids, row in zip(chosen, group, strict=True)),
-        "FPR": mean(
-            false_positive_rate(ids, row.support, row.n_chunks)
-            for ids, row in zip(chosen, group, strict=True)
-        ),
+        **{name: stops[name] / len(group) for name in ends},
+        "never complete": stops["never"] / len(group),
+        **{f"{name}*": stops[name] / n_complete if n_complete else None for name in ends},
+        "TPR": mean(fact_recall(ids, row.support) for ids, row in chosen),
+        "FPR": mean(false_positive_rate(ids, row.support, row.n_chunks) for ids, row in chosen),
         "length": mean(map(float, n_steps)),
-        "Fact EM": mean(fact_em(ids, row.support) for ids, row in zip(chosen, group, strict=True)),
-        "Fact F1": mean(fact_f1(ids, row.support) for ids, row in zip(chosen, group, strict=True)),
+        "Fact EM": mean(fact_em(ids, row.support) for ids, row in chosen),
+        "Fact F1": mean(fact_f1(ids, row.support) for ids, row in chosen),
     }
 
 
-def _table(
-    name: str,
-    group: Sequence[EpisodeRow],
-    thresholds: Sequence[float],
-    points: Sequence[dict[str, float | None]],
-) -> Table:
-    oracle = _at(group, None)
+def _table(name: str, group: Group, points: Sequence[dict[str, float | None]]) -> Table:
+    own, oracle = group[0].stop_threshold, _at(group, None)
     lines = [
-        (f"{threshold:.2f}", *(point[column] for column in _COLUMNS))
-        for threshold, point in zip(thresholds, points, strict=True)
+        (f"{threshold:.2f}", *point.values()) for threshold, point in zip(THRESHOLDS, points, strict=True)
     ]
-    own = group[0].stop_threshold
     if own is not None:
-        point = _at(group, own)
-        lines.append((f"own, {own:g}", *(point[column] for column in _COLUMNS)))
-    lines.append(("oracle", *(oracle[column] for column in _COLUMNS)))
+        lines.append((f"own, {own:g}", *_at(group, own).values()))
+    lines.append(("oracle", *oracle.values()))
     return Table(
         f"Early stopping, {name} (* over the episodes that ever hold all support, as in the paper)",
-        ("threshold", *_COLUMNS),
+        ("threshold", *oracle),
         tuple(lines),
     )
 
 
-def _charts(
-    name: str,
-    group: Sequence[EpisodeRow],
-    thresholds: Sequence[float],
-    points: Sequence[dict[str, float | None]],
-) -> list[Chart]:
-    x, oracle = tuple(thresholds), _at(group, None)
+def _charts(name: str, group: Group, points: Sequence[dict[str, float | None]]) -> list[Chart]:
+    oracle, roc = _at(group, None), sorted(_roc(points))
 
-    def lines(*columns: str) -> tuple[Line, ...]:
-        return tuple(
-            Line(column.rstrip("*"), x, tuple(point[column] for point in points)) for column in columns
+    def chart(title: str, y_title: str, *columns: str) -> Chart:
+        lines = (
+            Line(column.rstrip("*"), THRESHOLDS, tuple(point[column] for point in points))
+            for column in columns
         )
+        return Chart(f"{title}, {name}", "stop threshold", y_title, tuple(lines))
 
-    roc = sorted(_roc(points))
     return [
-        Chart(
-            f"Early and late stops, {name}",
-            "stop threshold",
-            "share of completed episodes",
-            lines("early*", "late*"),
-        ),
-        Chart(f"Perfect stops, {name}", "stop threshold", "share of completed episodes", lines("perfect*")),
-        Chart(f"Episode length, {name}", "stop threshold", "chunks chosen", lines("length")),
+        chart("Early and late stops", "share of completed episodes", "early*", "late*"),
+        chart("Perfect stops", "share of completed episodes", "perfect*"),
+        chart("Episode length", "chunks chosen", "length"),
         Chart(
             f"ROC of stopping, {name}",
             "FPR",
@@ -165,7 +122,7 @@ def areas(points: Sequence[tuple[float, float]]) -> tuple[float | None, float]:
     return (within / float(x[-1]) if x[-1] > 0 else None), within + float(rest)
 
 
-def _roc_note(group: Sequence[EpisodeRow], points: Sequence[dict[str, float | None]]) -> str:
+def _roc_note(group: Group, points: Sequence[dict[str, float | None]]) -> str:
     oracle, (reached, joined) = _at(group, None), areas(_roc(points))
     first = "not defined, for no other chunk is ever taken" if reached is None else f"{reached:.3f}"
     return (
@@ -183,39 +140,27 @@ def reliability(rows: Sequence[EpisodeRow], n_bins: int = BINS) -> Report:
     `outcomes.discounted_gains`).
     """
     check_greedy(rows)
-    tables, charts, notes = [], [], []
+    tables, charts, said = [], [], []
     for group in group_rows(rows):
+        name = subject_name(group)
         q_values = np.array([q for row in group for q in row.q_values])
         gains = np.array([gain for row in group for gain in discounted_gains(row)])
         if not len(q_values):
             raise BadRequest("the rows hold no choice; evaluate with a step budget of at least 1")
         edges = np.linspace(min(0.0, float(q_values.min())), max(1.0, float(q_values.max())), n_bins + 1)
         bins = np.clip(np.digitize(q_values, edges) - 1, 0, n_bins - 1)
-        filled = [b for b in range(n_bins) if (bins == b).any()]
-        means = [
-            (float(q_values[bins == b].mean()), float(gains[bins == b].mean()), int((bins == b).sum()))
-            for b in filled
-        ]
-        error = sum(n * abs(q - gain) for q, gain, n in means) / len(q_values)
-        name = subject_name(group)
-        lines = [
-            (f"{edges[b]:.2f} to {edges[b + 1]:.2f}", n, q, gain, float(gains[bins == b].std()))
-            for b, (q, gain, n) in zip(filled, means, strict=True)
-        ]
-        tables.append(
-            Table(
-                f"Calibration of Q, {name}",
-                ("Q", "choices", "mean Q", "mean gain", "sd of gain"),
-                tuple(lines),
-            )
-        )
-        measured = Line("measured", tuple(q for q, _, _ in means), tuple(gain for _, gain, _ in means))
-        ideal = Line(
-            "Q = gain", (float(edges[0]), float(edges[-1])), (float(edges[0]), float(edges[-1])), dashed=True
-        )
+        lines, error = [], 0.0
+        for b in np.unique(bins):
+            q, gain = q_values[bins == b], gains[bins == b]
+            ends = f"{edges[b]:.2f} to {edges[b + 1]:.2f}"
+            lines.append((ends, len(q), float(q.mean()), float(gain.mean()), float(gain.std())))
+            error += len(q) * abs(float(q.mean()) - float(gain.mean())) / len(q_values)
+        columns = ("Q", "choices", "mean Q", "mean gain", "sd of gain")
+        tables.append(Table(f"Calibration of Q, {name}", columns, tuple(lines)))
+        measured = Line("measured", tuple(line[2] for line in lines), tuple(line[3] for line in lines))
+        whole = (float(edges[0]), float(edges[-1]))
+        ideal = Line("Q = gain", whole, whole, dashed=True)
         charts.append(Chart(f"Reliability, {name}", "Q of the choice", "discounted gain", (measured, ideal)))
-        notes.append(
-            f"{name}: expected calibration error {error:.3f} over {len(q_values):,} choices."
-            f" {conditions(group)}"
-        )
-    return Report("calibration", tuple(tables), tuple(charts), tuple(notes))
+        choices = f"expected calibration error {error:.3f} over {len(q_values):,} choices"
+        said.append(f"{name}: {choices}. {conditions(group)}")
+    return Report("calibration", tuple(tables), tuple(charts), tuple(said))

@@ -1,9 +1,7 @@
-"""Trainings side by side.
+"""Trainings side by side: learning curves, ablations, and sweeps of one setting.
 
-Learning curves, ablations, and sweeps of one setting, from the events that each training tells. A training is
-the list of its events (`progress.jsonl`, see `core.lab.train.sitting`). What tells trainings apart is read
-off their configurations: a setting that differs from what most of them have, the seed aside, makes a variant.
-Pure functions of events.
+A training is the list of its events (see `core.lab.train.sitting`). A setting that differs from what most
+trainings have, the seed aside, makes a variant.
 """
 
 from __future__ import annotations
@@ -13,6 +11,7 @@ import json
 import zlib
 from collections import Counter
 from collections.abc import Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ import numpy as np
 
 from core.base.batches import batches
 from core.base.errors import BadRequest
+from core.base.rows import grouped
 from core.views.charts import Cell, Chart, Line, Report, Table
 
 Events = Sequence[dict[str, Any]]
@@ -69,75 +69,59 @@ def read_training(path: Path, told: str = "config") -> list[dict[str, Any]]:
 def curves(trainings: Sequence[Events]) -> Report:
     """Learning curves (Q-RAG figure 6): return by time, validation by update, Q and target, exploration."""
     lines: list[tuple[Cell, ...]] = []
-    return_lines, score_lines, q_lines, entropy_lines = [], [], [], []
+    returns, scores, q_lines, entropies = [], [], [], []
     for name, events in zip(_names(trainings), trainings, strict=True):
         updates, validated = _of(events, "update"), _of(events, "validated")
         if not updates:
             raise BadRequest(f"the training of {name} has made no update yet; wait for the first")
+
+        def means(key: str, updates: Sequence[dict[str, Any]] = updates) -> tuple[float, ...]:
+            return _smoothed([float(np.mean(event[key])) for event in updates])
+
         minutes = _smoothed([event["seconds"] / 60 for event in updates])
-        return_lines.append(Line(name, minutes, _smoothed([sum(event["reward"]) for event in updates])))
-        score_lines.append(
-            Line(
-                name,
-                tuple(float(event["update"]) for event in validated),
-                tuple(event["score"] for event in validated),
-            )
-        )
-        at = _smoothed([float(event["update"]) for event in updates])
-        q_lines += [
-            Line(f"{name}: Q", at, _smoothed([float(np.mean(event["q"])) for event in updates])),
-            Line(
-                f"{name}: target",
-                at,
-                _smoothed([float(np.mean(event["returns"])) for event in updates]),
-                dashed=True,
-            ),
-        ]
-        entropy_lines.append(
-            Line(name, at, _smoothed([float(np.mean(event["entropy"])) for event in updates]))
-        )
+        returns.append(Line(name, minutes, _smoothed([sum(event["reward"]) for event in updates])))
+        own = [event["score"] for event in validated]
+        scores.append(Line(name, tuple(float(event["update"]) for event in validated), tuple(own)))
+        at = means("update")
+        q_lines.append(Line(f"{name}: Q", at, means("q")))
+        q_lines.append(Line(f"{name}: target", at, means("returns"), dashed=True))
+        entropies.append(Line(name, at, means("entropy")))
         last = updates[-1]
         success = float(np.mean([event["success"] for event in updates[-SMOOTHING:]]))
-        scores = [event["score"] for event in validated] or [None]
-        best = max((event["score"] for event in validated), default=None)
-        lines.append(
-            (name, last["update"], f"{last['seconds'] / 60:.0f}", success, scores[0], best, scores[-1])
-        )
+        first, best, latest = (own[0], max(own), own[-1]) if own else (None, None, None)
+        lines.append((name, last["update"], f"{last['seconds'] / 60:.0f}", success, first, best, latest))
     columns = ("training", "updates", "minutes", "success while exploring", "score before", "best", "last")
+    note = (
+        f"Means of {SMOOTHING} updates. Score: Fact F1 with an oracle stop, mean of the validation examples."
+    )
     return Report(
         "curves",
         (Table("Trainings", columns, tuple(lines)),),
         (
-            Chart("Return of an episode while exploring", "minutes", "return", tuple(return_lines)),
-            Chart("Validation score", "update", "score", tuple(score_lines)),
+            Chart("Return of an episode while exploring", "minutes", "return", tuple(returns)),
+            Chart("Validation score", "update", "score", tuple(scores)),
             Chart("Q of the choices and their targets", "update", "Q", tuple(q_lines)),
-            Chart("Entropy of the policy", "update", "nats", tuple(entropy_lines)),
+            Chart("Entropy of the policy", "update", "nats", tuple(entropies)),
         ),
-        (
-            (
-                f"Means of {SMOOTHING} updates. Score: Fact F1 with an oracle stop, mean of the validation"
-                " examples."
-            ),
-        ),
+        (note,),
     )
 
 
 def ablations(trainings: Sequence[Events]) -> Report:
     """What each part brings (table 3), on validation examples: mean and standard deviation over seeds."""
-    by_variant: dict[str, list[Events]] = {}
-    for name, events in zip(_variants(trainings), trainings, strict=True):
-        by_variant.setdefault(name, []).append(events)
-    lines: list[tuple[Cell, ...]] = []
-    for name, group in by_variant.items():
-        scores = [[event["score"] for event in _validated(events)] for events in group]
-        lines.append(
-            (
-                name,
-                len(group),
-                _spread([max(seed) for seed in scores]),
-                _spread([seed[-1] for seed in scores]),
-            )
+    named = [
+        (name, [event["score"] for event in _validated(events)])
+        for name, events in zip(_variants(trainings), trainings, strict=True)
+    ]
+    lines: list[tuple[Cell, ...]] = [
+        (
+            group[0][0],
+            len(group),
+            _spread([max(scores) for _, scores in group]),
+            _spread([scores[-1] for _, scores in group]),
         )
+        for group in grouped(named, itemgetter(0))
+    ]
     untrained = [
         _validated(events)[0]["score"] for events in trainings if _validated(events)[0]["update"] == 0
     ]
@@ -147,28 +131,29 @@ def ablations(trainings: Sequence[Events]) -> Report:
         "Score: Fact F1 with an oracle stop, mean of the validation examples; mean and standard deviation"
         " over seeds."
     )
-    return Report(
-        "ablations",
-        (Table("Ablations", ("variant", "seeds", "best validation", "last validation"), tuple(lines)),),
-        notes=(note,),
-    )
+    columns = ("variant", "seeds", "best validation", "last validation")
+    return Report("ablations", (Table("Ablations", columns, tuple(lines)),), notes=(note,))
 
 
 def sweep(trainings: Sequence[Events], setting: str, symbol: str) -> Report:
     """Validation score by one setting (figure 3 a, b): mean and deviation over the rest, such as seeds."""
-    by_value: dict[float, list[float]] = {}
-    for events in trainings:
-        by_value.setdefault(float(events[0]["config"][setting]), []).append(
-            max(event["score"] for event in _validated(events))
-        )
-    ordered = sorted(by_value.items())
-    means = tuple(float(np.mean(scores)) for _, scores in ordered)
-    line = Line("best validation", tuple(value for value, _ in ordered), means)
-    rows = tuple((f"{value:g}", len(scores), _spread(scores)) for value, scores in ordered)
-    table = Table(f"Validation score by {symbol}", (symbol, "trainings", "best validation"), rows)
-    return Report(
-        symbol, (table,), (Chart(f"Validation score by {symbol}", symbol, "Fact F1 (oracle stop)", (line,)),)
+    pairs = [
+        (float(events[0]["config"][setting]), max(event["score"] for event in _validated(events)))
+        for events in trainings
+    ]
+    by_value = [
+        (group[0][0], [score for _, score in group])
+        for group in grouped(sorted(pairs, key=itemgetter(0)), itemgetter(0))
+    ]
+    line = Line(
+        "best validation",
+        tuple(value for value, _ in by_value),
+        tuple(float(np.mean(scores)) for _, scores in by_value),
     )
+    title = f"Validation score by {symbol}"
+    rows = tuple((f"{value:g}", len(scores), _spread(scores)) for value, scores in by_value)
+    table = Table(title, (symbol, "trainings", "best validation"), rows)
+    return Report(symbol, (table,), (Chart(title, symbol, "Fact F1 (oracle stop)", (line,)),))
 
 
 def alpha(trainings: Sequence[Events]) -> Report:

@@ -364,7 +364,9 @@ class _Teller:
             case "qa1":
                 return world.answer(f"Where is {rng.choice(self._recent(world.moves))}?")
             case "qa2":
-                subjects = [[one] for thing in self._recent(world.touched) if (one := world.where_is(thing))]
+                subjects = [
+                    [place] for thing in self._recent(world.touched) if (place := world.where_is(thing))
+                ]
             case "qa3":
                 subjects = [
                     answer for thing in self._recent(world.touched) if (answer := world.all_where_was(thing))

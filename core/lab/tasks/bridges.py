@@ -1,10 +1,10 @@
 """Two-hop questions made from paragraphs alone.
 
-One paragraph names another one's title, and the question hides that name. Of "Shirley Temple: ... was named
-ambassador to Ghana" and "Ghana: a country in West Africa ..." comes a question that tells the sentence of the
-first without "Ghana", and half the words of a sentence of the second. The second can hardly be found by its
-words, but by the name that stands in the first. Such questions are clumsy; they teach where to go on from a
-chosen paragraph, of which labelled sets have few examples. Decides how a question is made.
+One paragraph names another one's title, and the question hides that name. From "Shirley Temple: ... was named
+ambassador to Ghana" and "Ghana: a country in West Africa ..." comes a question with the sentence of the first
+without "Ghana", and half the words of a sentence of the second. The second can hardly be found by its words,
+but by the name in the first. Such questions are clumsy; they teach where to go on from a chosen paragraph, of
+which labelled sets have few examples.
 """
 
 from __future__ import annotations

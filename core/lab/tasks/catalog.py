@@ -8,9 +8,10 @@ Where its examples come from, its defaults, and a sentence that describes what w
     hotpotqa, musique, 2wiki, nq, squad, clapnq        questions over their own paragraphs
     hotpotqa-long, ...               the same over all paragraphs of the set and books, up to a length
     a path                           a file or BEIR folder that `qa_sets` reads
-Decides that short haystacks are cut from a part of the books, so that loading takes a second and hundreds of
-questions share vectors. Training and test parts never mix: the noise of a test part is books/eval or essays,
-that of a training part books/train.
+
+Short haystacks are cut from a part of the books, so that loading takes a second and hundreds of questions
+share vectors. Training and test parts never mix: the noise of a test part is books/eval or essays, that of a
+training part books/train.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ def load_task(
     if n is not None and n < 1:
         raise BadRequest(f"n={n} must be at least 1")
     token_budget = 0 if task.length is None else parse_length(task.length if length is None else length)
-    examples, left_out, what = task.load(
+    examples, left_out, described = task.load(
         Request(name, part, token_budget, n or task.n, seed, data, tokenizer)
     )
     if not examples:
@@ -121,7 +122,7 @@ def load_task(
         name,
         tuple(examples),
         left_out,
-        f"{len(examples):,} questions of {what}, seed {seed}",
+        f"{len(examples):,} questions of {described}, seed {seed}",
         task.step_budget,
     )
 
@@ -139,11 +140,11 @@ def _babi(request: Request) -> tuple[Sequence[Example], int, str]:
         tokenizer=request.tokenizer,
         folder=babi_folder(request.data),
     )
-    what = (
+    described = (
         f"bAbI {request.name} ({request.part}), each over {name_length(request.token_budget)} tokens of"
         f" sentences from {source}"
     )
-    return composed.examples, composed.left_out, what
+    return composed.examples, composed.left_out, described
 
 
 def _needles(request: Request) -> tuple[Sequence[Example], int, str]:
@@ -185,11 +186,11 @@ def _long_qa(request: Request) -> tuple[Sequence[Example], int, str]:
         request.tokenizer,
         request.name,
     )
-    what = (
+    described = (
         f"{name} ({part}), each over {name_length(request.token_budget)} tokens of the set's paragraphs and"
         f" {source}"
     )
-    return _some(examples, request), left_out, what
+    return _some(examples, request), left_out, described
 
 
 def _books(part: Part) -> Source:

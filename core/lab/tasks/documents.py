@@ -1,8 +1,8 @@
 """Questions about whole documents, with word-for-word quotes as proof.
 
-Each has the passages that prove its answer. A quote is looked for by its letters and digits alone, case
-ignored: line breaks, markup and blanks differ between converters. Labels are places in the document's text,
-so any way of cutting it and any method can be scored. Decides where a document named by a question lies.
+A quote is looked for by its letters and digits alone, case ignored: line breaks, markup and blanks differ
+between converters. Labels are places in the document's text, so any way of cutting it and any method can be
+scored.
 """
 
 from __future__ import annotations

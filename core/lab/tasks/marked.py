@@ -1,8 +1,8 @@
-"""Marked questions out of the log and into it.
+"""Questions that a reader marked, out of the log and into it.
 
-As labelled questions with quotes, as lines of a file, as examples to train on. A document of theirs is one
-that is open, or that a run of their reader's searched. Decides that a marked passage is a quote that stands
-once, made longer where it doesn't.
+They become labelled questions with quotes, lines of a file, and training examples. Their documents are those
+that are open, or that a run of the reader's searched. A marked passage becomes a quote that stands once in
+its document; it is made longer where it does not.
 """
 
 from __future__ import annotations
@@ -53,17 +53,17 @@ class SupportedQuestions:
         return "".join(
             json.dumps(
                 {
-                    "id": one.id,
-                    "document": one.document,
-                    "kind": one.kind,
-                    "question": one.question,
-                    "answer": list(one.answers),
-                    "support": list(one.quotes),
+                    "id": question.id,
+                    "document": question.document,
+                    "kind": question.kind,
+                    "question": question.question,
+                    "answer": list(question.answers),
+                    "support": list(question.quotes),
                 },
                 ensure_ascii=False,
             )
             + "\n"
-            for one in self.questions
+            for question in self.questions
         )
 
     def training_lines(self, cut: Callable[[Document], Workspace]) -> str:
@@ -71,16 +71,16 @@ class SupportedQuestions:
         cuts = {name: cut(document) for name, document in self.documents.items()}
         finders = {name: QuoteFinder(document.text, name) for name, document in self.documents.items()}
         lines = []
-        for one in self.questions:
-            workspace = cuts[one.document]
-            places = places_of(one, finders[one.document])
+        for question in self.questions:
+            workspace = cuts[question.document]
+            places = places_of(question, finders[question.document])
             support = sorted({i for start, end in places for i in workspace.overlapping(0, start, end)})
             record = {
-                "id": one.id,
-                "question": one.question,
+                "id": question.id,
+                "question": question.question,
                 "chunks": workspace.texts(),
                 "support": support,
-                "answer": list(one.answers),
+                "answer": list(question.answers),
             }
             lines.append(json.dumps(record, ensure_ascii=False) + "\n")
         return "".join(lines)
@@ -126,7 +126,7 @@ def take_in_questions(
     others are left out. Those of the same document and words are replaced. Raises BadRequest.
     """
     by_name = {document.title: document for document in opened}
-    by_words = {(one.sha256, one.question): one for one in list_questions(log, owner)}
+    by_words = {(marked.sha256, marked.question): marked for marked in list_questions(log, owner)}
     finders: dict[str, QuoteFinder] = {}
     kept, left_out = [], []
     for read in read_document_questions(path):

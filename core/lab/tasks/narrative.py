@@ -3,7 +3,7 @@
 Facts of a simulated world, each a plain sentence, among noise prose. The facts are spread evenly over the
 whole length and the questions ask about the end, in the manner of bAbI stories hidden in long texts
 (BabiLong). Facts stand at the beginning or the end of a paragraph, where no "he" of the noise can be read as
-theirs. Decides how many facts a length gets; `story` decides what happens, `prose` what the noise says.
+theirs. What happens comes from `story`, what the noise says from `prose`.
 Deterministic: the same seed, length and number of questions give the same text on every machine.
 
 usage: python -m core.lab.tasks.narrative --tokens N --seed S --out FILE (writes FILE and, beside it, FILE's

@@ -1,10 +1,9 @@
 """Chunks of prose that decide nothing.
 
 Novels and essays from the data sets, or the project's own composed prose. Novels are hard-wrapped, so lines
-are joined before sentences are found. Decides that a chunk without a letter is left out. Cutting and counting
-are those of `core.ingest`, so noise looks as a document does in the app. People of novels can be given other
-names, so that prose speaks of those whom a question asks about; who counts as one is guessed from the words
-around.
+are joined before sentences are found. A chunk without a letter is left out. Cutting and counting are those of
+`core.ingest`, so noise looks as a document does in the app. People of novels can be given other names, so
+that prose speaks of those whom a question asks about; who counts as one is guessed from the words around.
 """
 
 from __future__ import annotations

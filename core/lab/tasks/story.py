@@ -1,12 +1,11 @@
 """A small world in which people carry objects between places.
 
-Told as one plain sentence a fact, with questions about its end. Three kinds of question, answered by the
-state when the story ends: where a person is (one fact), where an object is (two), and where an object was
-before the place it is at now (three). Support is what bAbI calls support: the fewest facts that decide the
-answer, the object's last fact among them; facts they imply (who took what she later puts down) are left out.
-Decides that no sentence is told twice, so that a quote names its place in the text, and that people and
-objects come to rest one after another, so that the support of different questions lies in different parts of
-the story. Draws from `random.Random.random` only, whose sequence Python promises to keep.
+Each fact is one plain sentence; questions are about the end of the story. There are three kinds: where a
+person is (one fact), where an object is (two), and where an object was before the place it is at now (three).
+Support is what bAbI calls support: the fewest facts that decide the answer, the object's last fact among
+them; facts that they imply are left out. No sentence is told twice, so that a quote names its place in the
+text. People and objects come to rest one after another, so that the support of different questions lies in
+different parts of the story. Draws from `random.Random.random` only, whose sequence Python promises to keep.
 """
 
 from __future__ import annotations
@@ -154,23 +153,23 @@ class _World:
 
     def questions(self) -> tuple[list[StoryQuestion], list[StoryQuestion], list[StoryQuestion]]:
         """Everything that can be asked now, by number of hops."""
-        one = [
+        one_hop = [
             StoryQuestion(f"Where is {actor}?", self.facts[rows[-1]].target, (rows[-1],))
             for actor, rows in self.moves.items()
         ]
-        two, three = [], []
+        two_hops, three_hops = [], []
         for thing, last in self.last_fact.items():
             here = self.facts[self.arrival[thing]].target
-            two.append(StoryQuestion(f"Where is the {thing}?", here, (last, self.arrival[thing])))
+            two_hops.append(StoryQuestion(f"Where is the {thing}?", here, (last, self.arrival[thing])))
             # After a second fact at the same place (put down, then taken by another) the last one no longer
             # tells who carried it there.
             if thing in self.journey and self.facts_since[thing] <= 1:
                 into, before = self.journey[thing]
                 answer = self.facts[before].target
-                three.append(
+                three_hops.append(
                     StoryQuestion(f"Where was the {thing} before the {here}?", answer, (last, into, before))
                 )
-        return one, two, three
+        return one_hop, two_hops, three_hops
 
 
 def tell_story(rng: Random, n_facts: int, n_questions: int) -> GeneratedStory:

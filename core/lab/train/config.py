@@ -1,8 +1,7 @@
-"""What a training run is told.
+"""Settings of an agent's training.
 
-One frozen object that feeds flags, the Train tab, the run's folder and the checkpoint's record. Defaults are
-those of *narrative*, where its recipe names no others; how the shipped agents were trained stands on their
-cards.
+They feed flags, the Train tab, the training's folder and the checkpoint's record. Defaults are those of
+*narrative*, where its recipe names no others; how the shipped agents were trained stands on their cards.
 """
 
 from __future__ import annotations
@@ -149,14 +148,20 @@ class TrainConfig:
             raise BadRequest(f"setting {min(unknown)!r} is unknown to this version; train anew")
         return cls(**values)
 
-    def share(self, update: int) -> float:
-        """Share of the initial rate and temperature at a 0-based update, without warm-up."""
-        return max(self.final_share, 1.0 - update / self.updates)
-
     def rate(self, update: int) -> float:
         """Learning rate of a 0-based update."""
-        return self.learning_rate * self.share(update) * min(1.0, (update + 1) / max(1, self.warmup))
+        return scheduled(self.learning_rate, update, self.updates, self.warmup, self.final_share)
 
     def temperature(self, update: int) -> float:
         """alpha of a 0-based update: annealed with the learning rate (Q-RAG section 3.2)."""
-        return self.alpha * self.share(update)
+        return scheduled(self.alpha, update, self.updates, final_share=self.final_share)
+
+
+def scheduled(highest: float, update: int, updates: int, warmup: int = 0, final_share: float = 0.0) -> float:
+    """A value of a 0-based update, which rises linearly over the warm-up and falls linearly to a share of the
+    highest.
+
+    >>> [scheduled(1.0, update, 10, warmup=2, final_share=0.5) for update in (0, 1, 9)]
+    [0.5, 0.9, 0.5]
+    """
+    return highest * max(final_share, 1.0 - update / updates) * min(1.0, (update + 1) / max(1, warmup))

@@ -1,13 +1,11 @@
-"""Gradient steps by AdamW.
-
-The optimizer of every training of encoders, and how an encoder with LoRA and heads on it takes a step: in
-parts that fit into memory, each changed weight formed once. What the next step depends on is flat tensors.
-"""
+"""Steps of the optimizer, and trainings by LoRA."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,6 +13,7 @@ import torch
 from torch import nn
 
 from core.encode.encoder import fast_dtype
+from core.lab.train.config import scheduled
 from core.lab.train.towers import base_encoder, changes_of, formed, trainable_tower
 
 if TYPE_CHECKING:
@@ -48,33 +47,49 @@ class LowRankConfig:
 
     def rate(self, update: int) -> float:
         """Learning rate of a 0-based update."""
-        return self.learning_rate * min(1.0, (update + 1) / max(1, self.warmup)) * (1 - update / self.updates)
+        return scheduled(self.learning_rate, update, self.updates, self.warmup)
 
 
 class Descent:
     """AdamW over those of some parameters that learn."""
 
-    def __init__(self, parameters: Iterable[nn.Parameter], rate: float, weight_decay: float) -> None:
+    def __init__(
+        self,
+        parameters: Iterable[nn.Parameter],
+        weight_decay: float = 0.0,
+        forming: Callable[[], AbstractContextManager[None]] = nullcontext,
+        betas: tuple[float, float] = (0.9, 0.98),
+        eps: float = 1e-6,
+    ) -> None:
+        """`forming`: within it changed weights are formed once (see `towers.formed`)."""
         self._parameters = [parameter for parameter in parameters if parameter.requires_grad]
-        self._optimizer = torch.optim.AdamW(
-            self._parameters, lr=rate, betas=(0.9, 0.98), eps=1e-6, weight_decay=weight_decay
-        )
+        self._forming = forming
+        self._optimizer = torch.optim.AdamW(self._parameters, betas=betas, eps=eps, weight_decay=weight_decay)
 
     @property
     def n_parameters(self) -> int:
         return sum(parameter.numel() for parameter in self._parameters)
 
-    def begin(self, rate: float) -> None:
-        """Before the gradients of a step."""
+    def step(
+        self, rate: float, clip: float, parts: Sequence[Part], loss_of: Callable[[Part], torch.Tensor]
+    ) -> tuple[float, float]:
+        """One step by the summed gradients of the parts' losses; their sum, and the length of its gradient
+        before that was cut to `clip`.
+        """
+        total = 0.0
         for group in self._optimizer.param_groups:
             group["lr"] = rate
         self._optimizer.zero_grad()
-
-    def end(self, clip: float) -> float:
-        """The step, its gradient at most `clip` long; the length before."""
+        with self._forming():
+            for i, part in enumerate(parts, start=1):
+                loss = loss_of(part)
+                # the next part needs the graph of the formed weights, too
+                loss.backward(retain_graph=i < len(parts))  # type: ignore[no-untyped-call]
+                total += float(loss.detach())
+                del loss  # its graph must be gone before the next part's is built
         norm = nn.utils.clip_grad_norm_(self._parameters, clip)
         self._optimizer.step()
-        return float(norm)
+        return total, float(norm)
 
     def state_dict(self) -> dict[str, torch.Tensor]:
         """The moments as flat tensors, for safetensors."""
@@ -94,43 +109,15 @@ class Descent:
         self._optimizer.load_state_dict({"state": state, "param_groups": groups})
 
 
-class HeadedDescent(Descent):
-    """AdamW over the LoRA of an encoder and over the heads on it."""
+def low_rank_descent(encoder: PreTrainedModel, heads: nn.Module, config: LowRankConfig) -> Descent:
+    """Steps of an encoder's LoRA and of the heads on it."""
+    parameters = [*encoder.parameters(), *heads.parameters()]
+    return Descent(parameters, config.weight_decay, partial(formed, [encoder]))
 
-    def __init__(
-        self, encoder: PreTrainedModel, heads: Mapping[str, nn.Module], config: LowRankConfig
-    ) -> None:
-        self._encoder, self._heads = encoder, nn.ModuleDict(heads)
-        parameters = [*encoder.parameters(), *self._heads.parameters()]
-        super().__init__(parameters, config.learning_rate, config.weight_decay)
 
-    def step(
-        self, rate: float, clip: float, parts: Sequence[Part], loss_of: Callable[[Part], torch.Tensor]
-    ) -> tuple[float, float]:
-        """(sum of the parts' losses, length of its gradient before it was cut)."""
-        total = 0.0
-        self.begin(rate)
-        with formed([self._encoder]):
-            for i, part in enumerate(parts, start=1):
-                loss = loss_of(part)
-                loss.backward(retain_graph=i < len(parts))  # type: ignore[no-untyped-call]
-                total += float(loss.detach())
-        return total, self.end(clip)
-
-    def state_dict(self) -> dict[str, torch.Tensor]:
-        """Everything that the next step depends on."""
-        return self._learned() | super().state_dict()
-
-    @torch.no_grad()
-    def load_state_dict(self, saved: Mapping[str, torch.Tensor]) -> None:
-        """Inverse of `state_dict`."""
-        for name, value in self._learned().items():
-            value.copy_(saved[name])
-        super().load_state_dict(saved)
-
-    def _learned(self) -> dict[str, torch.Tensor]:
-        changes = {name: value.detach() for name, value in changes_of(self._encoder)}
-        return changes | self._heads.state_dict()
+def low_rank_state(encoder: PreTrainedModel, heads: nn.Module) -> dict[str, torch.Tensor]:
+    """What such a training changes."""
+    return {name: value.detach() for name, value in changes_of(encoder)} | heads.state_dict()
 
 
 def low_rank_encoder(base: Path, config: LowRankConfig, device: torch.device) -> PreTrainedModel:

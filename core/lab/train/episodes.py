@@ -1,8 +1,8 @@
-"""Playing training episodes and their loss.
+"""Episodes of one part of a batch, and their loss.
 
-One part of a batch, from examples to a scalar (Q-RAG algorithm 1, lines 16 to 29). What keeps it cheap: every
-distinct text of the batch is embedded once a tower, noise never carries a gradient as a candidate, and the
-states' graphs of the rollout serve the loss, so no state is embedded twice.
+Q-RAG algorithm 1, lines 16 to 29. What keeps it cheap: every distinct text of the batch is embedded once per
+tower, noise never carries a gradient as a candidate, and the graphs of the states from the rollout serve the
+loss, so no state is embedded twice.
 """
 
 from __future__ import annotations
@@ -140,29 +140,29 @@ def play(
         config,
         pay or paid_by_support(penalize_extra_steps=config.penalize_extra_steps),
     )
-    way = collect(part, alpha, generator)
-    values, returns = targets(part, way, alpha)
-    q_values, td_loss = _td_loss(part, way, returns)
-    ranking_loss = _ranking(part, way)
+    rollout = collect(part, alpha, generator)
+    values, returns = targets(part, rollout, alpha)
+    q_values, td_loss = _td_loss(part, rollout, returns)
+    ranking_loss = _ranking(part, rollout)
     return Played(
         loss=ranking_loss if part.supervised else td_loss + config.ranking_weight * ranking_loss,
         td_loss=float(td_loss.detach()),
         ranking_loss=float(ranking_loss.detach()),
         q_values=q_values.detach(),
         values=values[1:],
-        rewards=way.rewards,
+        rewards=rollout.rewards,
         returns=returns,
-        entropy=way.entropy * way.taken,
-        taken=way.taken,
+        entropy=rollout.entropy * rollout.taken,
+        taken=rollout.taken,
         completed=[
-            set(example.support) <= set(ids) for example, ids in zip(examples, way.chosen, strict=True)
+            set(example.support) <= set(ids) for example, ids in zip(examples, rollout.chosen, strict=True)
         ],
-        n_tokens=way.n_tokens,
+        n_tokens=rollout.n_tokens,
     )
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Look:
+class _Observation:
     """What all episodes of a part see before one choice."""
 
     texts: list[tuple[str, list[str]]]
@@ -174,10 +174,10 @@ class _Look:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Way:
-    """Episodes as they were played: T steps, and a look beyond the last."""
+class _Rollout:
+    """Episodes as they were played: T steps, and what is seen after the last."""
 
-    looks: list[_Look]
+    observed: list[_Observation]
     """T + 1."""
     states: list[torch.Tensor]
     """(B, D) each, with their graphs."""
@@ -212,21 +212,21 @@ class _Part:
         self.chunks, self.with_gradient = _embed_candidates(towers, self.table, with_gradient=self.ranks)
         self.words = towers.spec.word_weight * self.table.word_shares
 
-    def look(self, chosen: Sequence[Sequence[int]], free: torch.Tensor) -> _Look:
+    def observe(self, chosen: Sequence[Sequence[int]], free: torch.Tensor) -> _Observation:
         """The states after these choices."""
         texts = [
             (example.question, _state_texts(self.towers.spec, example, ids))
             for example, ids in zip(self.examples, chosen, strict=True)
         ]
-        return _Look(texts, self.scorer.positions(self.examples, chosen, free.shape[1]), free.clone())
+        return _Observation(texts, self.scorer.positions(self.examples, chosen, free.shape[1]), free.clone())
 
-    def scores(self, states: torch.Tensor, candidates: torch.Tensor, look: _Look) -> torch.Tensor:
+    def scores(self, states: torch.Tensor, candidates: torch.Tensor, seen: _Observation) -> torch.Tensor:
         """(B, N) Q; states (B, D), candidates (B, N, D)."""
-        phases = self.scorer.phases(look.positions)
-        return (self.scorer.scores(states, candidates, phases) + self.words).masked_fill(~look.free, _MASKED)
+        phases = self.scorer.phases(seen.positions)
+        return (self.scorer.scores(states, candidates, phases) + self.words).masked_fill(~seen.free, _MASKED)
 
 
-def collect(part: _Part, alpha: float, generator: torch.Generator) -> _Way:
+def collect(part: _Part, alpha: float, generator: torch.Generator) -> _Rollout:
     """Plays episodes in lockstep by the exploring policy, or along their support where that is learned."""
     towers, config, table = part.towers, part.config, part.table
     candidates = functional.embedding(table.rows, part.chunks)
@@ -243,18 +243,18 @@ def collect(part: _Part, alpha: float, generator: torch.Generator) -> _Way:
     free = table.free.clone()
     for i, ids in enumerate(chosen):
         free[i, ids] = False
-    looks = [part.look(chosen, free)]
+    observed = [part.observe(chosen, free)]
     states: list[torch.Tensor] = []
     scores: list[torch.Tensor] = []
     actions: list[torch.Tensor] = []
     entropy = torch.zeros((n_steps, len(part.examples)), device=towers.device)
     n_tokens = towers.count_tokens(table.texts)
     for t in range(n_steps):
-        look = looks[t]
+        seen = observed[t]
         # A state that reads no choices is the question, embedded once.
-        states.append(towers.embed_states(look.texts) if t == 0 or towers.spec.reads_choices else states[0])
-        scores.append(part.scores(states[t], candidates, look))
-        n_tokens += towers.count_tokens(text for query, parts in look.texts for text in (query, *parts))
+        states.append(towers.embed_states(seen.texts) if t == 0 or towers.spec.reads_choices else states[0])
+        scores.append(part.scores(states[t], candidates, seen))
+        n_tokens += towers.count_tokens(text for query, parts in seen.texts for text in (query, *parts))
         with torch.no_grad():
             if part.supervised:
                 # Any support that is left, else anything free: past an episode's end, where nothing counts.
@@ -267,45 +267,52 @@ def collect(part: _Part, alpha: float, generator: torch.Generator) -> _Way:
             if t < ends[i]:
                 chosen[i].append(chunk_id)
                 free[i, chunk_id] = False
-        looks.append(part.look(chosen, free))
+        observed.append(part.observe(chosen, free))
     reward = torch.zeros_like(entropy)
     for i, paid in enumerate(part.pay(part.examples, chosen)):
         reward[: len(paid) - n_given[i], i] = torch.tensor(paid[n_given[i] :])
     taken = torch.arange(n_steps, device=towers.device)[:, None] < ends
-    return _Way(looks, states, scores, actions, chosen, ends, reward, entropy, taken, n_tokens)
+    return _Rollout(observed, states, scores, actions, chosen, ends, reward, entropy, taken, n_tokens)
 
 
 @torch.no_grad()
-def targets(part: _Part, way: _Way, alpha: float) -> tuple[torch.Tensor, torch.Tensor]:
-    """((T + 1, B) state values by the target towers, the first left out, (T, B) returns); zeros if unused."""
-    towers, config, n_steps = part.towers, part.config, len(way.states)
+def targets(part: _Part, rollout: _Rollout, alpha: float) -> tuple[torch.Tensor, torch.Tensor]:
+    """((T + 1, B) values of the states, (T, B) returns that Q is pulled towards); zeros where unused.
+
+    Row t of the values is V(s_t), of the state before choice t; the last is that after the last choice.
+    """
+    towers, config, n_steps = part.towers, part.config, len(rollout.states)
     values = torch.zeros((n_steps + 1, len(part.examples)), device=towers.device)
     if part.supervised:
-        return values, torch.zeros_like(way.rewards)
-    # Targets are constants: from the target towers, else from the online ones without their gradient.
+        return values, torch.zeros_like(rollout.rewards)
+    # No gradient may flow into targets, or the loss could fall by moving them: so they come from the slow
+    # copies of the towers, or from the online vectors cut off from their graph.
     chunks = (
         towers.embed_chunks(part.table.texts, target=True) if config.target_towers else part.chunks.detach()
     )
     candidates = functional.embedding(part.table.rows, chunks)
-    # V(s_0) enters no return, and V(s_T) only one that goes on beyond the cap.
+    # The return of choice t uses V(s_t+1), so V(s_0) is never needed. After the last choice nothing follows,
+    # unless the episode is thought to go on beyond the step cap: then V(s_T) stands for what it would gain.
     for t in range(1, n_steps + 1 if config.bootstrap_at_cap else n_steps):
-        look = way.looks[t]
-        fresh = config.target_towers or t == n_steps  # beyond the cap no online vector was made
-        state = towers.embed_states(look.texts, target=True) if fresh else way.states[t].detach()
-        values[t] = _state_values(part.scores(state, candidates, look), alpha, config)
-    # Backwards through each episode; what lies behind its end is cut off there.
+        seen = rollout.observed[t]
+        # Without target towers the rollout's vectors serve again; it made none of the state after the last
+        # choice, since nothing was chosen there.
+        fresh = config.target_towers or t == n_steps
+        state = towers.embed_states(seen.texts, target=True) if fresh else rollout.states[t].detach()
+        values[t] = _state_values(part.scores(state, candidates, seen), alpha, config)
+    # Episodes end at different steps: `ends` cuts each off at its own.
     returns = lambda_returns(
-        way.rewards,
+        rollout.rewards,
         values,
         gamma=config.gamma,
         trace_lambda=config.trace_lambda,
-        ends=way.ends,
+        ends=rollout.ends,
         bootstrap_at_cap=config.bootstrap_at_cap,
     )
     return values, returns
 
 
-def _td_loss(part: _Part, way: _Way, returns: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def _td_loss(part: _Part, rollout: _Rollout, returns: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """((T, B) Q of what was chosen, mean squared distance of them from their returns)."""
     if part.supervised:
         return torch.zeros_like(returns), torch.zeros((), device=returns.device)
@@ -313,27 +320,27 @@ def _td_loss(part: _Part, way: _Way, returns: torch.Tensor) -> tuple[torch.Tenso
     def of_chosen(table: torch.Tensor, action: torch.Tensor) -> torch.Tensor:
         return table.gather(1, action[:, None])[:, 0]
 
-    rows = torch.stack([of_chosen(part.table.rows, action) for action in way.actions])
-    acted = zip(way.looks, way.actions, strict=False)
-    positions = torch.stack([of_chosen(look.positions, action) for look, action in acted])
+    rows = torch.stack([of_chosen(part.table.rows, action) for action in rollout.actions])
+    acted = zip(rollout.observed, rollout.actions, strict=False)
+    positions = torch.stack([of_chosen(seen.positions, action) for seen, action in acted])
     vectors = _with_gradient(part.towers, part.table, part.chunks, part.with_gradient, rows)
     chosen = functional.embedding(rows, vectors)
     turned = part.scorer.turn(chosen, part.scorer.phases(positions))
-    content = (torch.stack(way.states) * turned).sum(-1)
-    words = torch.stack([of_chosen(part.words, action) for action in way.actions])
-    q_values = (content + words) * way.taken
+    content = (torch.stack(rollout.states) * turned).sum(-1)
+    words = torch.stack([of_chosen(part.words, action) for action in rollout.actions])
+    q_values = (content + words) * rollout.taken
     squares = (q_values - returns) ** 2
-    return q_values, squares.sum() / way.taken.sum()
+    return q_values, squares.sum() / rollout.taken.sum()
 
 
-def _ranking(part: _Part, way: _Way) -> torch.Tensor:
+def _ranking(part: _Part, rollout: _Rollout) -> torch.Tensor:
     """Mean ranking loss of the steps that were taken; 0 where nothing is learned from support."""
-    loss = torch.zeros((), device=way.taken.device)
+    loss = torch.zeros((), device=rollout.taken.device)
     if part.ranks:
-        for look, scores, running in zip(way.looks, way.scores, way.taken, strict=False):
-            support = part.table.support & look.free
-            loss = loss + _ranking_loss(scores, support, look.free, running, part.config.ranking_temperature)
-    return loss / way.taken.sum()
+        for seen, scores, running in zip(rollout.observed, rollout.scores, rollout.taken, strict=False):
+            support = part.table.support & seen.free
+            loss = loss + _ranking_loss(scores, support, seen.free, running, part.config.ranking_temperature)
+    return loss / rollout.taken.sum()
 
 
 def _start(example: Example, config: TrainConfig, generator: torch.Generator) -> list[int]:

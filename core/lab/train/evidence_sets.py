@@ -1,16 +1,15 @@
 """Training of the light RES-RAG policy.
 
 Warm-up on labels, then GRPO on the joint reward (RES-RAG section 3.4). The encoder is frozen, so what the
-policy sees of a question is computed once; after that an update is a small network and the reader, whose F1
-of every distinct set is kept. The policy takes chunks independently; a sampled set larger than the question's
-budget is cut to its likeliest chunks before anybody reads it, as a set is served. A budget is drawn for each
-question. Decides which labels the consistency compares with: the support where the data knows it.
+policy sees of a question is computed once; an update is then a small network and the reader, whose F1 of
+every distinct set is kept. The policy takes chunks independently; a sampled set larger than the question's
+budget, which is drawn anew each time, is cut to its likeliest chunks, as it would be served.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from random import Random
@@ -18,7 +17,6 @@ from typing import Literal, get_args
 
 import numpy as np
 import torch
-from torch import nn
 from torch.nn import functional
 
 from core.answer.protocol import Reader
@@ -27,8 +25,9 @@ from core.base.errors import BadRequest
 from core.base.metrics import answer_f1, fact_recall
 from core.base.statistics import mean
 from core.encode.encoder import DualEncoder
+from core.lab.train.descent import Descent
 from core.lab.train.set_questions import SetQuestion, indexed
-from core.lab.train.sitting import Sitting, TrainEvent
+from core.lab.train.sitting import Sitting, TrainEvent, Validation
 from core.methods.resrag.action import Action, action_of, chunk_ids_of
 from core.methods.resrag.card import CARD_FILE, PolicyCard
 from core.methods.resrag.features import QuestionFeatures, look
@@ -50,63 +49,73 @@ BUDGETS = (1, 2, 3, 4, 6, 8)
 VALIDATION_BUDGET = 8
 Labels = Literal["support", "similarity"]
 """What the warm-up imitates and eq. 13 compares with: known support, or the chunks of eq. 16."""
-_LEAST = {
-    "updates": 1,
-    "warmup_updates": 0,
-    "questions": 1,
-    "group": 2,
-    "passes": 1,
-    "hidden": 1,
-    "validate_every": 1,
-}
 
 
 @dataclass(frozen=True, kw_only=True)
-class SetTrainConfig:
-    """One training of a policy. Table 4's values where they apply to a policy that is no language model."""
+class SetLearning:
+    """What trainings on evidence sets have in common: a warm-up on labels, then GRPO (RES-RAG table 4)."""
 
-    updates: int = 340
+    updates: int
     """Gradient steps, the warm-up's included."""
-    warmup_updates: int = 300
+    warmup_updates: int
     """Of these, the first that imitate the labels."""
-    questions: int = 12
+    questions: int
     """Questions of one update."""
     group: int = 4
     """W, sets drawn for each question."""
     passes: int = 2
     """Gradient steps on the same sets, whose ratio is clipped."""
-    hidden: int = 48
-    """Width of the policy's layers."""
-    learning_rate: float = 2e-3
-    """Of Adam; the paper's 1e-5 is a language model's."""
     beta: float = 0.05
-    """Weight of the divergence from the policy after the warm-up."""
+    """Weight of the divergence from the model after the warm-up."""
     clip_range: float = CLIP_RANGE
     """Of the ratio (eq. 20)."""
-    stabiliser: float = STABILISER
-    """Of the advantages (eq. 18)."""
     threshold: float = 0.41
     """Cosine above which a chunk has a similarity label; the paper's 0.4 in this encoder's scale."""
     labels: Labels = "support"
     """What the warm-up imitates and the consistency compares with."""
     reward: RewardConfig = field(default_factory=RewardConfig)
-    validate_every: int = 340
-    """Updates between validations."""
     seed: int = 0
     """Of everything random."""
 
+    def check(self, **least: int) -> None:
+        """Raises BadRequest on a value out of range; `least`: smallest value of further whole numbers."""
+        check_numbers(
+            self, {"updates": 1, "warmup_updates": 0, "questions": 1, "group": 2, "passes": 1} | least
+        )
+        if self.warmup_updates > self.updates:
+            raise BadRequest(
+                f"warmup updates {self.warmup_updates} are more than all {self.updates} updates; choose fewer"
+            )
+        if self.labels not in get_args(Labels):
+            raise BadRequest(f"labels {self.labels!r} are unknown; choose {' or '.join(get_args(Labels))}")
+
+    def labelled(self, question: SetQuestion, cosines: Callable[[], np.ndarray]) -> Action:
+        """The action that the labels ask for. `cosines`: of the question and each chunk."""
+        borders = question.workspace.borders
+        if self.labels == "support":
+            return action_of(question.support, borders)
+        return similarity_labels(cosines(), borders, self.threshold)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetTrainConfig(SetLearning):
+    """One training of a policy."""
+
+    updates: int = 340
+    warmup_updates: int = 300
+    questions: int = 12
+    hidden: int = 48
+    """Width of the policy's layers."""
+    learning_rate: float = 2e-3
+    """Of Adam; the paper's 1e-5 is a language model's."""
+    stabiliser: float = STABILISER
+    """Of the advantages (eq. 18)."""
+    validate_every: int = 340
+    """Updates between validations."""
+
     def __post_init__(self) -> None:
         """Raises BadRequest on a value out of range."""
-        check_numbers(self, _LEAST)
-        check_phases(self.updates, self.warmup_updates, self.labels)
-
-
-def check_phases(updates: int, warmup_updates: int, labels: str) -> None:
-    """What holds of any training on evidence sets, by warm-up and GRPO. Raises BadRequest."""
-    if warmup_updates > updates:
-        raise BadRequest(f"warmup updates {warmup_updates} are more than all {updates} updates; choose fewer")
-    if labels not in get_args(Labels):
-        raise BadRequest(f"labels {labels!r} are unknown; choose {' or '.join(get_args(Labels))}")
+        self.check(hidden=1, validate_every=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,10 +125,9 @@ class SeenQuestion:
     asked: SetQuestion
     look: QuestionFeatures
 
-    @property
-    def sizes(self) -> list[int]:
-        """(M,) chunks of each document."""
-        return [len(table) for table in self.asked.workspace.tables]
+
+Drawn = tuple[SeenQuestion, int]
+"""A question with its budget."""
 
 
 def see(questions: Sequence[SetQuestion], encoder: DualEncoder) -> list[SeenQuestion]:
@@ -163,9 +171,27 @@ class AnswerScores:
             self._f1_of[key] = answer_f1(answer.text, question.answers) if answer.text else None
         return [self._f1_of[key] for key in keys]
 
+    def rewards(
+        self, sets: Sequence[tuple[SetQuestion, Action, Sequence[int]]], config: RewardConfig
+    ) -> list[Reward]:
+        """Joint rewards (eq. 14) of (question, labels, chunks)."""
+        f1 = self.of([(question, ids) for question, _, ids in sets])
+        return [
+            joint_reward(
+                action_of(ids, question.workspace.borders),
+                labels,
+                [len(table) for table in question.workspace.tables],
+                value,
+                config,
+            )
+            for (question, labels, ids), value in zip(sets, f1, strict=True)
+        ]
+
 
 class SetTrainer:
-    """One training; `run` generates its events, and closing it stops between two updates. A `Learner`."""
+    """One training, a `Learner`."""
+
+    kind, last_file = "evidence sets", CARD_FILE
 
     def __init__(
         self,
@@ -196,18 +222,17 @@ class SetTrainer:
         self.policy.mean.copy_(torch.from_numpy(rows.mean(axis=0)))
         self.policy.spread.copy_(torch.from_numpy(rows.std(axis=0) + 1e-3))
         self.reference.load_state_dict(self.policy.state_dict())
-        self.optimizer = torch.optim.Adam(self.policy.parameters(), lr=config.learning_rate)
-        self.sitting = Sitting(folder, {"config": asdict(config), **asdict(about)})
-        self.sitting.resume(self._restore)
+        self.descent = Descent(self.policy.parameters(), betas=(0.9, 0.999), eps=1e-8)
+        self.sitting = Sitting(folder, {"config": asdict(config), **asdict(about)}, self)
 
     def run(self) -> Generator[TrainEvent]:
-        """Trains to the end, or until closed; yields each event after it was written."""
-        n_parameters = sum(parameter.numel() for parameter in self.policy.parameters())
-        started = {"config": asdict(self.config), **asdict(self.about), "n_parameters": n_parameters}
-        return self.sitting.run(self, self.config.updates, self.config.validate_every, **started)
+        """See `Sitting.run`."""
+        return self.sitting.run()
 
-    def step(self, update: int) -> TrainEvent:
-        rng = Random(f"evidence sets {self.config.seed} {update}")
+    def begin(self) -> TrainEvent:
+        return asdict(self.about)
+
+    def step(self, update: int, rng: Random) -> TrainEvent:
         drawn = [
             (question, rng.choice(BUDGETS))
             for question in rng.sample(self.questions, min(self.config.questions, len(self.questions)))
@@ -218,24 +243,21 @@ class SetTrainer:
             self.reference.load_state_dict(self.policy.state_dict())
         return {"phase": "grpo"} | self._reinforce(drawn, rng)
 
-    def _imitate(self, drawn: Sequence[tuple[SeenQuestion, int]]) -> dict[str, float]:
+    def _imitate(self, drawn: Sequence[Drawn]) -> dict[str, float]:
         """The likelihood of the labelled sets."""
-        losses = []
-        for question, budget in drawn:
-            labelled = _flags(
-                chunk_ids_of(self._labels(question), question.asked.workspace.borders),
-                len(question.look.cosines),
-            )
-            losses.append(
-                functional.binary_cross_entropy_with_logits(
-                    self._log_odds(question, budget), labelled, reduction="sum"
-                )
-            )
-        loss = torch.stack(losses).mean()
-        self._descend(loss)
-        return {"loss": round(float(loss.detach()), 4)}
 
-    def _reinforce(self, drawn: Sequence[tuple[SeenQuestion, int]], rng: Random) -> dict[str, float]:
+        def loss_of(drawn: Sequence[Drawn]) -> torch.Tensor:
+            losses = []
+            for question, budget in drawn:
+                odds = self._log_odds(question, budget)
+                labelled = torch.zeros_like(odds)
+                labelled[chunk_ids_of(self._labels(question), question.asked.workspace.borders)] = 1.0
+                losses.append(functional.binary_cross_entropy_with_logits(odds, labelled, reduction="sum"))
+            return torch.stack(losses).mean()
+
+        return {"loss": round(self._descend(drawn, loss_of), 4)}
+
+    def _reinforce(self, drawn: Sequence[Drawn], rng: Random) -> dict[str, float]:
         """Eq. 17 to 21 on one draw of sets."""
         generator = torch.Generator().manual_seed(rng.getrandbits(62))
         with torch.no_grad():
@@ -259,8 +281,9 @@ class SetTrainer:
         )
         totals = np.array([reward.total for reward in rewards]).reshape(len(drawn), self.config.group)
         advantages = torch.from_numpy(group_advantages(totals, self.config.stabiliser)).float()
-        divergences = []
-        for _ in range(self.config.passes):
+        divergences: list[float] = []
+
+        def loss_of(drawn: Sequence[Drawn]) -> torch.Tensor:
             terms = []
             for i, (question, budget) in enumerate(drawn):
                 odds = self._log_odds(question, budget)
@@ -270,7 +293,10 @@ class SetTrainer:
                 apart = divergence(odds, reference[i])
                 divergences.append(float(apart.detach()))
                 terms.append(gained - self.config.beta * apart)
-            self._descend(-torch.stack(terms).mean())
+            return -torch.stack(terms).mean()
+
+        for _ in range(self.config.passes):
+            self._descend(drawn, loss_of)
         measured = {
             "reward": totals.mean(),
             "spread": totals.std(axis=1).mean(),
@@ -283,8 +309,8 @@ class SetTrainer:
         measured["chunks"] = np.mean([len(chosen) for group in served for chosen in group])
         return {name: round(float(value), 4) for name, value in measured.items()}
 
-    def validate(self, *, is_last: bool) -> TrainEvent:
-        """See `Learner`. The score is the mean reward of the most probable sets."""
+    def validate(self, candidate: Path, record: TrainEvent) -> Validation:
+        """The score is the mean reward of the most probable sets."""
         chosen = [
             most_probable_set(
                 self.policy.chances(seen.look.with_budget(VALIDATION_BUDGET)), VALIDATION_BUDGET
@@ -307,56 +333,27 @@ class SetTrainer:
             ),
             "chunks": round(float(np.mean(list(map(len, chosen)))), 3),
         }
-        candidate = self.sitting.new_candidate()
+        training = record | {"questions": self.about.questions, "config": asdict(self.config)}
         card = PolicyCard(
             name=self.about.name,
             hidden=self.config.hidden,
             encoder=self.about.encoder,
-            training={
-                **self.sitting.record,
-                "questions": self.about.questions,
-                "config": asdict(self.config),
-            },
+            training=training,
             scores={"validation": scores | {"n": len(self.held_out), "budget": VALIDATION_BUDGET}},
         )
         save_policy(candidate, self.policy, card)
-        warm = self.sitting.update <= self.config.warmup_updates < self.config.updates
-        error = float(np.std(totals) / math.sqrt(len(totals)))
-        best = -math.inf if warm else scores["reward"]
-        return {"score": scores["reward"], "scores": scores} | self.sitting.offer(
-            candidate, best, error, is_last=is_last, last_file=CARD_FILE
-        )
+        only_warm = record["updates"] <= self.config.warmup_updates < self.config.updates
+        best = -math.inf if only_warm else scores["reward"]
+        told = {"score": scores["reward"], "scores": scores}
+        return Validation(told, best, float(np.std(totals) / math.sqrt(len(totals))))
 
-    def tensors(self) -> dict[str, torch.Tensor]:
-        adam = {f"adam.{name}.{key}": value for name, key, value in self._adam()}
+    def state(self) -> dict[str, torch.Tensor]:
         policies = {"policy": self.policy, "reference": self.reference}
-        return adam | {
+        return {
             f"{kind}.{name}": value
             for kind, policy in policies.items()
             for name, value in policy.state_dict().items()
         }
-
-    def _adam(self) -> list[tuple[str, str, torch.Tensor]]:
-        parameters = self.policy.named_parameters()
-        return [
-            (name, key, value)
-            for name, parameter in parameters
-            for key, value in self.optimizer.state[parameter].items()
-        ]
-
-    def _restore(self, saved: dict[str, torch.Tensor]) -> None:
-        for kind, policy in (("policy", self.policy), ("reference", self.reference)):
-            policy.load_state_dict(
-                {
-                    name.removeprefix(f"{kind}."): value
-                    for name, value in saved.items()
-                    if name.startswith(f"{kind}.")
-                }
-            )
-        for name, parameter in self.policy.named_parameters():
-            self.optimizer.state[parameter] = {
-                key: saved[f"adam.{name}.{key}"] for key in ("step", "exp_avg", "exp_avg_sq")
-            }
 
     def _log_odds(
         self, question: SeenQuestion, budget: int, policy: EvidencePolicy | None = None
@@ -364,31 +361,16 @@ class SetTrainer:
         odds: torch.Tensor = (policy or self.policy)(torch.from_numpy(question.look.with_budget(budget)))
         return odds
 
-    def _descend(self, loss: torch.Tensor) -> None:
-        self.optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(self.policy.parameters(), 1.0)
-        self.optimizer.step()
+    def _descend(self, drawn: Sequence[Drawn], loss_of: Callable[[Sequence[Drawn]], torch.Tensor]) -> float:
+        loss, _ = self.descent.step(self.config.learning_rate, 1.0, [drawn], loss_of)
+        return loss
 
     def _labels(self, seen: SeenQuestion) -> Action:
-        borders = seen.asked.workspace.borders
-        if self.config.labels == "support":
-            return action_of(seen.asked.support, borders)
-        return similarity_labels(seen.look.cosines, borders, self.config.threshold)
+        return self.config.labelled(seen.asked, lambda: seen.look.cosines)
 
     def _rewards(self, chosen: Sequence[tuple[SeenQuestion, Sequence[int]]]) -> list[Reward]:
-        f1 = self.scores.of([(seen.asked, ids) for seen, ids in chosen])
-        return [self._reward(seen, ids, value) for (seen, ids), value in zip(chosen, f1, strict=True)]
-
-    def _reward(self, seen: SeenQuestion, ids: Sequence[int], f1: float | None) -> Reward:
-        action = action_of(ids, seen.asked.workspace.borders)
-        return joint_reward(action, self._labels(seen), seen.sizes, f1, self.config.reward)
-
-
-def _flags(ids: Sequence[int], n: int) -> torch.Tensor:
-    flags = torch.zeros(n)
-    flags[list(ids)] = 1.0
-    return flags
+        sets = [(seen.asked, self._labels(seen), ids) for seen, ids in chosen]
+        return self.scores.rewards(sets, self.config.reward)
 
 
 def _cut(taken: np.ndarray, odds: np.ndarray, budget: int) -> list[int]:

@@ -1,9 +1,9 @@
-"""Questions for a reranker of first looks.
+"""Questions for a reranker from first looks at whole documents.
 
-Questions about whole documents (`core.lab.reader.natural.training_questions`); the agent's first look at each
-gives its candidates, which are computed once and kept in the folder of the training. A chunk that holds a
-quote competes with some of the best others. A validation reranks the candidates of held-back documents with
-each of some weights: the share of quotes among the first four.
+The agent's first look at each question (`core.lab.tasks.natural.training_questions`) gives its candidates,
+which are computed once and kept in the folder of the training. A chunk that holds a quote competes with some
+of the best others. A validation reranks the candidates of held-out documents with each of some weights: the
+share of quotes among the first four.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from core.corpus.bm25 import WordIndex, words_of
 from core.encode.checkpoint import CheckpointSpec
 from core.encode.encoder import DualEncoder, fast_dtype, find_device
 from core.encode.reranker import Reranker
-from core.lab.reader.natural import holding_chunks, training_questions
 from core.lab.tasks.data import data_folder
 from core.lab.tasks.documents import DocumentFolder, DocumentQuestion, each_document, read_document_questions
+from core.lab.tasks.natural import holding_chunks, training_questions
 from core.lab.train.contests import COMPETE, Contest
 from core.methods.qrag.reranked import rerank_parts
 
@@ -87,12 +87,12 @@ def recall_by_weight(
 ) -> np.ndarray:
     """(WEIGHTS, questions): share of the quotes of each question whose chunks are all among the first K."""
     recall = np.zeros((len(WEIGHTS), len(candidates)))
-    for column, (one, odds) in enumerate(zip(candidates, log_odds, strict=True)):
+    for column, (asked, odds) in enumerate(zip(candidates, log_odds, strict=True)):
         for row, weight in enumerate(WEIGHTS):
-            q_values = np.array(one.q_values)
+            q_values = np.array(asked.q_values)
             q_values[:pool] += rerank_parts(odds, weight)
             first = set(np.argsort(-q_values, kind="stable")[:K].tolist())
-            recall[row, column] = np.mean([first.issuperset(quote) for quote in one.quotes])
+            recall[row, column] = np.mean([first.issuperset(quote) for quote in asked.quotes])
     return recall
 
 
@@ -105,9 +105,9 @@ class FirstLooks:
         """`encoder`: the agent's. `folder`: keeps the candidates. Raises BadRequest without a question."""
         self._encoder, self._folder, self._data, self._others = encoder, folder, data, others
         self._train = [
-            one
-            for one in self._candidates("train")
-            if one.support and len(one.texts) - len(one.support) >= others
+            asked
+            for asked in self._candidates("train")
+            if asked.support and len(asked.texts) - len(asked.support) >= others
         ]
         self._validation = self._candidates("validation")
         Random("order of validation").shuffle(self._validation)
@@ -120,21 +120,21 @@ class FirstLooks:
 
     def draw(self, rng: Random, n: int) -> list[Contest]:
         """See `Contests`."""
-        return [self._contest(one, rng) for one in rng.sample(self._train, min(n, len(self._train)))]
+        return [self._contest(asked, rng) for asked in rng.sample(self._train, min(n, len(self._train)))]
 
     def scores(self, agent: Path, spec: CheckpointSpec, device: str) -> Mapping[float, np.ndarray]:
         """See `Contests`: passage recall among K."""
         on = find_device(device)
         reranker = Reranker(agent, spec, self._encoder.tokenizer, on, fast_dtype(on))
         pool = spec.rerank_pool
-        log_odds = [reranker.log_odds(one.question, one.texts[:pool]) for one in self._validation]
+        log_odds = [reranker.log_odds(asked.question, asked.texts[:pool]) for asked in self._validation]
         return dict(zip(WEIGHTS, recall_by_weight(self._validation, log_odds, pool), strict=True))
 
-    def _contest(self, one: Candidates, rng: Random) -> Contest:
-        support = set(one.support)
-        others = [i for i in range(len(one.texts)) if i not in support][:COMPETE]
-        competing = [rng.choice(one.support), *rng.sample(others, self._others)]
-        return Contest(one.question, tuple(one.texts[i] for i in competing))
+    def _contest(self, asked: Candidates, rng: Random) -> Contest:
+        support = set(asked.support)
+        others = [i for i in range(len(asked.texts)) if i not in support][:COMPETE]
+        competing = [rng.choice(asked.support), *rng.sample(others, self._others)]
+        return Contest(asked.question, tuple(asked.texts[i] for i in competing))
 
     def _candidates(self, part: str) -> list[Candidates]:
         """Those of the folder, or made and kept there: embedding the documents takes many minutes."""
@@ -148,8 +148,8 @@ class FirstLooks:
             temporary = path.with_suffix(".tmp")
             with gzip.open(temporary, "wt", encoding="utf-8") as file:
                 file.writelines(
-                    json.dumps(asdict(one)) + "\n"
-                    for one in candidates_of(self._encoder, questions, documents)
+                    json.dumps(asdict(asked)) + "\n"
+                    for asked in candidates_of(self._encoder, questions, documents)
                 )
             temporary.replace(path)
         with gzip.open(path, "rt", encoding="utf-8") as file:

@@ -1,10 +1,9 @@
-"""The mixture behind *general*.
+"""The mixture behind *general*: questions over whole real documents.
 
-Questions over whole real documents, each among the passages of its document that look most like the answer. A
-question's support are the chunks that hold its quotes. Its distractors are the chunks of the same document
+A question's support are the chunks that hold its quotes. Its distractors are the chunks of the same document
 that the untrained encoder and BM25 in one sum rank highest, a few of them drawn anew each time; the chunks of
 the other questions of an update join in, for they are embedded anyway. Documents that validate are never
-trained on. Decides nothing about how the agent is served.
+trained on.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from core.base.errors import BadRequest
-from core.base.home import ASSETS
 from core.corpus.bm25 import WordIndex, words_of
 from core.corpus.opening import vector_store
 from core.encode.cache import embed_chunks
@@ -27,6 +25,7 @@ from core.encode.tokens import FastTokenizer
 from core.lab.tasks.data import data_folder
 from core.lab.tasks.documents import DocumentFolder, DocumentQuestion, each_document, read_document_questions
 from core.lab.tasks.example import Example
+from core.lab.tasks.natural import OWN_QUESTIONS
 
 TASK = "natural"
 DISTRACTORS = 2
@@ -35,8 +34,6 @@ WORD_WEIGHT = 0.3
 """Of BM25 beside the cosine, where distractors are ranked: what an untrained encoder finds most with."""
 HARDEST = 24
 """Chunks of its document that distractors are drawn from, and all of those in validation."""
-OWN_QUESTIONS = ASSETS / "questions"
-"""Questions written for this project, over documents that the data set trains on."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -79,21 +76,21 @@ class GeneralMixture:
     def draw(self, rng: Random, n: int) -> list[Example]:
         drawn = rng.sample(self._train, n)
         own = [
-            [*one.support, *rng.sample(one.distractors, min(DISTRACTORS, len(one.distractors)))]
-            for one in drawn
+            [*asked.support, *rng.sample(asked.distractors, min(DISTRACTORS, len(asked.distractors)))]
+            for asked in drawn
         ]
         everything = dict.fromkeys(text for texts in own for text in texts)
         return [
-            _example(one, [*texts, *(text for text in everything if text not in one.support)], rng)
-            for one, texts in zip(drawn, own, strict=True)
+            _example(asked, [*texts, *(text for text in everything if text not in asked.support)], rng)
+            for asked, texts in zip(drawn, own, strict=True)
         ]
 
     def validation(self, n: int) -> list[Example]:
         rng = Random("places of validation")
-        return [_example(one, [*one.support, *one.distractors], rng) for one in self._held[:n]]
+        return [_example(asked, [*asked.support, *asked.distractors], rng) for asked in self._held[:n]]
 
     def describe(self) -> dict[str, Any]:
-        documents = {one.question.document for one in self._train}
+        documents = {asked.question.document for asked in self._train}
         return {
             "questions": len(self._train),
             "documents": len(documents),
@@ -102,13 +99,13 @@ class GeneralMixture:
         }
 
 
-def _example(one: _QuestionTexts, texts: Iterable[str], rng: Random) -> Example:
+def _example(asked: _QuestionTexts, texts: Iterable[str], rng: Random) -> Example:
     """The question over some texts, each once, in random order: what is trained reads no positions."""
     chunks = list(dict.fromkeys(texts))
     rng.shuffle(chunks)
-    support = tuple(sorted(chunks.index(text) for text in dict.fromkeys(one.support)))
-    question = one.question
-    shares = tuple(one.word_shares.get(text, 0.0) for text in chunks)
+    support = tuple(sorted(chunks.index(text) for text in dict.fromkeys(asked.support)))
+    question = asked.question
+    shares = tuple(asked.word_shares.get(text, 0.0) for text in chunks)
     return Example(
         question.id, TASK, question.question, tuple(chunks), support, question.answers, question.kind, shares
     )

@@ -1,12 +1,10 @@
 """The mixture behind *multi-hop*.
 
-Questions over Wikipedia paragraphs, of two to four hops, and single-hop ones as short episodes. The training
-parts are small, so each question is asked among more than its own distractors: paragraphs of the other
-questions of the same update join in. They are embedded anyway, and teach what a paragraph looks like that
-answers something else. Sets whose distractors are easy to tell apart borrow the lexically closest paragraphs
-of all sets besides. Questions made from links between the paragraphs (`core.lab.tasks.bridges`) join the
+Questions over Wikipedia paragraphs, of one to four hops. The training parts are small, so each question is
+asked among more than its own distractors: the paragraphs of the other questions of an update join in, for
+they are embedded anyway. Sets whose distractors are easy to tell apart also borrow the lexically closest
+paragraphs of all sets. Questions made from links between paragraphs (`core.lab.tasks.bridges`) join the
 labelled ones; they begin and end in no paragraph that supports an evaluated or a validation question.
-Decides the shares of the sets and which records validate.
 """
 
 from __future__ import annotations

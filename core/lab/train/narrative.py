@@ -1,9 +1,8 @@
 """The mixture behind *narrative*.
 
-bAbI-like stories, the project's own stories and needles, among prose from novels. Stories come from the
-generators, without end and of all lengths; those that stand in bAbI's test files are left out, and counted
-for the record. Noise is drawn from the training novels; one window of it serves a whole update, so that it is
-embedded once. Decides the shares of the tasks and the sizes of the haystacks.
+bAbI-like stories, own stories and needles among prose from novels. Stories come from the generators, without
+end and of all lengths; those that stand in bAbI's test files are left out, and counted for the record. Noise
+is drawn from the training novels; one window of it serves a whole update, so that it is embedded once.
 """
 
 from __future__ import annotations

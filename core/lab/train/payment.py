@@ -1,9 +1,9 @@
-"""What a training pays for the choices of an episode.
+"""The reward of each choice of an episode.
 
-By labelled support (Q-RAG section 3.1), or by answers alone, without any label of support. By answers each
-choice is paid what it adds to the F1 of the reader's answer, less what its tokens cost. So an episode's
+It is paid by labelled support (Q-RAG section 3.1), or by answers alone. By answers, a choice is paid what it
+adds to the F1 of the reader's answer, less what its tokens cost; reading nothing is worth 0. So an episode's
 rewards sum to the F1 of its last state less the cost of its evidence, and Q of a chunk that adds nothing is
-below 0, where an agent can stop. Decides that nothing read is worth 0.
+below 0, where an agent can stop.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Training of an agent's reranker.
+"""Training of an agent's reranker, which reads question and chunk together.
 
-Question and chunk read together, a chunk of the evidence against some that are none, in one softmax. They
-come from first looks of an agent of one search at whole documents, or from episodes of a mixture. LoRA on the
-agent's base encoder or on a larger one: the agent's own reranker goes on, else training begins with a reader
-on the same base, which has learned to find answers, where one ships. A validation decides which reranker and
-which weight are kept.
+A chunk of the evidence competes with some that are none in one softmax (see `Contests` for where they come
+from). LoRA on the agent's base encoder or on a larger one: the agent's own reranker goes on; else training
+begins with a reader on the same base, which has learned to find answers, where one ships. A validation
+chooses the reranker and its weight in Q.
 """
 
 from __future__ import annotations
@@ -50,11 +49,17 @@ from core.encode.reranker import (
 )
 from core.encode.tokens import FastTokenizer
 from core.lab.train.contests import Contest, Contests
-from core.lab.train.descent import LEAST, HeadedDescent, LowRankConfig, low_rank_encoder
+from core.lab.train.descent import (
+    LEAST,
+    LowRankConfig,
+    low_rank_descent,
+    low_rank_encoder,
+    low_rank_state,
+)
 from core.lab.train.first_looks import FirstLooks
 from core.lab.train.mixtures import Mixture
 from core.lab.train.rereading import EpisodeQuestions
-from core.lab.train.sitting import CONFIG_FILE, Sitting, TrainEvent
+from core.lab.train.sitting import CONFIG_FILE, Sitting, TrainEvent, Validation
 from core.lab.train.towers import low_rank_changes
 
 _TOGETHER = 2
@@ -80,7 +85,9 @@ class RerankConfig(LowRankConfig):
 
 
 class RerankTrainer:
-    """One training; `run` generates its events, and closing it stops between two updates. A `Learner`."""
+    """One training, a `Learner`."""
+
+    kind, last_file = "reranker", SPEC_FILE
 
     def __init__(
         self,
@@ -120,7 +127,8 @@ class RerankTrainer:
             self.spec = self.spec.model_copy(update=weights)
         self.network = self._new_network()
         self._most = max_positions_of(self.network.encoder)
-        self.descent = HeadedDescent(self.network.encoder, {"head": self.network.head}, config)
+        self._heads = nn.ModuleDict({"head": self.network.head})
+        self.descent = low_rank_descent(self.network.encoder, self._heads, config)
         about = {
             "config": asdict(config),
             "agent": self.spec.model_dump(mode="json", exclude={"scores"}),
@@ -128,23 +136,18 @@ class RerankTrainer:
         }
         if mixture is not None:
             about["mixture"] = {"name": mixture.name} | mixture.describe()
-        self.sitting = Sitting(folder, about)
-        self.sitting.resume(self.descent.load_state_dict)
+        self.sitting = Sitting(folder, about, self)
 
     def run(self) -> Generator[TrainEvent]:
-        """Trains to the end, or until closed; yields each event after it was written."""
+        """See `Sitting.run`."""
+        return self.sitting.run()
+
+    def begin(self) -> TrainEvent:
         self.tokenizer = FastTokenizer(self._base)
         self._contests = self._make_contests()
-        started = {
-            "config": asdict(self.config),
-            "questions": self._contests.n_questions,
-            "n_parameters": self.descent.n_parameters,
-            "device": str(self.device),
-        }
-        yield from self.sitting.run(self, self.config.updates, self.config.validate_every, **started)
+        return {"questions": self._contests.n_questions, "device": str(self.device)}
 
-    def step(self, update: int) -> TrainEvent:
-        rng = Random(f"reranker {self.config.seed} {update}")
+    def step(self, update: int, rng: Random) -> TrainEvent:
         drawn = self._contests.draw(rng, self.config.questions)
         together = _TOGETHER if self.device.type == "cpu" else len(drawn)
         parts = [drawn[i : i + together] for i in range(0, len(drawn), together)]
@@ -167,8 +170,7 @@ class RerankTrainer:
             "right": round(n_right / len(drawn), 3),
         }
 
-    def validate(self, *, is_last: bool) -> TrainEvent:
-        candidate = self.sitting.new_candidate()
+    def validate(self, candidate: Path, record: TrainEvent) -> Validation:
         shutil.copytree(
             self.agent,
             candidate,
@@ -180,20 +182,18 @@ class RerankTrainer:
         save_adapter(candidate / RERANKER_FOLDER, low_rank_changes(self.network.encoder), base)
         save_head(self.network, candidate / RERANKER_FOLDER)
         by_weight = self._contests.scores(candidate, self.spec, str(self.device))
-        weight = max([weight for weight in by_weight if weight], key=lambda one: by_weight[one].mean())
-        settings = {"config": asdict(self.config), "questions": self._contests.n_questions}
-        record = self.sitting.record | settings
-        served = {"rerank_weight": weight, "reranked": RerankedDefaults(training=record)}
+        weight = max((weight for weight in by_weight if weight), key=lambda tried: by_weight[tried].mean())
+        training = record | {"config": asdict(self.config), "questions": self._contests.n_questions}
+        served = {"rerank_weight": weight, "reranked": RerankedDefaults(training=training)}
         write_spec(candidate, self.spec.model_copy(update=served))
         gain = by_weight[weight] - by_weight[0.0]
-        error = float(gain.std() / np.sqrt(len(gain)))
         score = float(gain.mean())
-        means = {str(one): round(float(values.mean()), 5) for one, values in by_weight.items()}
-        scores = {"score": round(score, 5), "weight": weight, "by_weight": means}
-        return scores | self.sitting.offer(candidate, score, error, is_last=is_last, last_file=SPEC_FILE)
+        means = {str(tried): round(float(values.mean()), 5) for tried, values in by_weight.items()}
+        told = {"score": round(score, 5), "weight": weight, "by_weight": means}
+        return Validation(told, score, float(gain.std() / np.sqrt(len(gain))))
 
-    def tensors(self) -> dict[str, torch.Tensor]:
-        return self.descent.state_dict()
+    def state(self) -> dict[str, torch.Tensor]:
+        return low_rank_state(self.network.encoder, self._heads)
 
     def _make_contests(self) -> Contests:
         counts = {"others": self.config.others, "n_validation": self.config.n_validation}
@@ -205,15 +205,15 @@ class RerankTrainer:
 
     def _logits(self, part: Sequence[Contest]) -> torch.Tensor:
         tokenizer, encoder, pairs = self.tokenizer, self.network.encoder, []
-        for one in part:
-            question, *parts = tokenizer.ids([one.question, *one.chosen, *one.texts])
-            chosen, texts = parts[: len(one.chosen)], parts[len(one.chosen) :]
+        for contest in part:
+            question, *parts = tokenizer.ids([contest.question, *contest.chosen, *contest.texts])
+            chosen, texts = parts[: len(contest.chosen)], parts[len(contest.chosen) :]
             window = window_of(chosen, self._most)
             pairs += [pair(tokenizer, question, text, window, chosen) for text in texts]
         longest = max(len(tokens) for tokens, _ in pairs)
         width = padded_width(longest, encoder, SERVED_WIDTH_STEP)
         inputs = padded_pairs(pairs, width, tokenizer.pad_id, segments=reads_segments(encoder))
-        on_device = [torch.from_numpy(one).to(self.device) for one in inputs]
+        on_device = [torch.from_numpy(array).to(self.device) for array in inputs]
         logits: torch.Tensor = self.network(*on_device)
         return logits
 
@@ -222,9 +222,9 @@ class RerankTrainer:
         network = RerankerNetwork(encoder)
         base = self.spec.rerank_base or self.spec.base
         if self._goes_on:
-            own, what = self.agent / RERANKER_FOLDER, f"the reranker of {self.spec.name}"
-            load_adapter(own, low_rank_changes(encoder), what)
-            load_head(network.head, own / HEAD_FILE, what)
+            own, name = self.agent / RERANKER_FOLDER, f"the reranker of {self.spec.name}"
+            load_adapter(own, low_rank_changes(encoder), name)
+            load_head(network.head, own / HEAD_FILE, name)
             return network.to(self.device)
         for folder in (SMALL, LARGE):
             reader = read_reader_spec(folder)

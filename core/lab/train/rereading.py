@@ -1,8 +1,8 @@
 """Questions for a reranker from the mixtures that agents are trained on.
 
-Of an agent that reads its choices it is asked in the middle of an episode: some of the support was chosen
-already, now and then a chunk that is none. What is left of the support competes with the chunks that share
-most words with the question. A validation lets the agent search with each of some weights, as people get it.
+An agent that reads its choices is asked in the middle of an episode: some of the support was chosen already,
+now and then a wrong chunk. One chunk of the remaining support competes with the chunks that share most words
+with the question. A validation lets the agent search with each of some weights, as people get it.
 """
 
 from __future__ import annotations
@@ -15,18 +15,13 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from core.base.errors import BadRequest
-from core.base.metrics import fact_f1
 from core.corpus.bm25 import WordIndex, words_of
-from core.encode.cache import VectorStore
 from core.encode.checkpoint import CheckpointSpec, write_spec
 from core.encode.encoder import DualEncoder
-from core.lab.evaluate.outcomes import oracle_steps
-from core.lab.evaluate.run import Setting, evaluate
 from core.lab.tasks.example import Example
 from core.lab.train.contests import COMPETE, Contest
 from core.lab.train.mixtures import Mixture
-from core.methods.qrag.agent import Agent
-from core.methods.qrag.retriever import AgentRetriever
+from core.lab.train.validation import oracle_f1, validation_rows
 
 WEIGHTS = (0.0, 0.1, 0.2, 0.5)
 """Of the reranker's log-odds in Q, tried by each validation; every one reads all of it anew."""
@@ -65,14 +60,8 @@ class EpisodeQuestions:
             for weight in WEIGHTS:
                 write_spec(agent, spec.model_copy(update={"rerank_weight": weight}))
                 encoder = DualEncoder(agent, device)
-                store = VectorStore(Path(scratch) / "vectors", encoder.dim, np.dtype(spec.vectors))
-                searched = AgentRetriever(Agent(encoder))
-                rows = evaluate(
-                    self._validation, Setting(split="validation"), searched, encoder, config, store=store
-                )
-                by_weight[weight] = np.array(
-                    [fact_f1(row.chosen[: oracle_steps(row)], row.support) for row in rows]
-                )
+                rows = validation_rows(self._validation, encoder, config, Path(scratch))
+                by_weight[weight] = np.array(oracle_f1(rows))
         return by_weight
 
     def _is_usable(self, example: Example) -> bool:

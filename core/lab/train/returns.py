@@ -1,8 +1,4 @@
-"""Targets of training.
-
-Rewards for chosen chunks, and lambda-returns over them (Q-RAG section 3.2, algorithm 1). Pure functions of
-ids and tensors.
-"""
+"""Rewards of choices, and lambda-returns over them (Q-RAG section 3.2, algorithm 1)."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 A few hundred of many kinds rather than many of one: a policy of features learns from little, and each
 distinct text has to be embedded once. Validation holds out one question in nine of the training parts; no
 test part is read. An agent's vectors know the answers to what it was trained on, so HotpotQA gives questions
-that no agent saw, and 2WikiMultiHopQA and MuSiQue are left out. Decides the counts.
+that no agent saw, and 2WikiMultiHopQA and MuSiQue are left out.
 """
 
 from __future__ import annotations
@@ -50,7 +50,10 @@ def course_questions(
         path, [pages[::2], pages[1::2], essays[::2], *([name] for name in LONG_DOCUMENTS)], tokenizer, data
     )
     questions += sorted(natural, key=_digest)[:NATURAL_COUNT]
-    return [one for one in questions if not is_held_out(one)], [one for one in questions if is_held_out(one)]
+    learned, held_out = (
+        [question for question in questions if is_held_out(question) is out] for out in (False, True)
+    )
+    return learned, held_out
 
 
 def _is_page(name: str) -> bool:

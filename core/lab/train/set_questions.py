@@ -1,10 +1,10 @@
 """Questions over several documents whose chunks are sentences.
 
-What an evidence set is trained and measured on. Paragraphs of the question-answering sets are documents and
-their sentences chunks: with a chunk a document the penalty of RES-RAG could never act. Sets that are cut into
-sentences already keep their chunks, and those under one title are a document; so are the rows of a table.
-Decides which sentences inherit the support of a paragraph, see `sentence_support`. Questions about whole
-documents are asked over several of these at once, cut as they are served.
+Evidence sets are trained and measured on them. Paragraphs of the question-answering sets are documents and
+their sentences chunks: with one chunk per document the penalty of RES-RAG could never act. Which sentences
+inherit the support of a paragraph is guessed, see `sentence_support`. Sets that are cut into sentences
+already keep their chunks, and those under one title are a document; so are the rows of a table. Questions
+about whole documents are asked over several of these at once, cut as they are served.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from core.encode.cache import embed_chunks
 from core.encode.encoder import DualEncoder
 from core.ingest.sentences import split_sentences
 from core.ingest.tokenizer import Tokenizer
-from core.lab.reader.natural import holding_chunks
 from core.lab.tasks.data import data_folder
 from core.lab.tasks.documents import DocumentFolder, by_document, cut_whole, placed, read_document_questions
 from core.lab.tasks.example import Example
+from core.lab.tasks.natural import holding_chunks
 from core.lab.tasks.qa_sets import read_qa
 
 
@@ -76,8 +76,8 @@ def set_questions(
 ) -> list[SetQuestion]:
     """At most n answered questions of a named set, random but the same each call. Raises BadRequest."""
     files = {
-        one: file
-        for one, source in SETS.items()
+        known: file
+        for known, source in SETS.items()
         if (file := source.train if part == "train" else source.test) is not None
     }
     if name not in files:
@@ -139,9 +139,9 @@ def sentence_support(
     """
     plain_answers = [_plain(answer) for answer in answers if _plain(answer) not in ("", "yes", "no")]
     plain_answers += [name for title in bridges if (name := _plain(title.partition(" (")[0]))]
-    whole_words = [re.compile(rf"(?<!\w){re.escape(one)}(?!\w)") for one in plain_answers]
+    whole_words = [re.compile(rf"(?<!\w){re.escape(answer)}(?!\w)") for answer in plain_answers]
     plain = list(map(_plain, sentences))
-    holding = [row for row, text in enumerate(plain) if any(one.search(text) for one in whole_words)]
+    holding = [row for row, text in enumerate(plain) if any(pattern.search(text) for pattern in whole_words)]
     if holding:
         return holding
     question_words = set(words_of(question))
@@ -167,17 +167,21 @@ def document_questions(
     `groups`: names of documents that are searched together. A question whose quotes do not stand exactly once
     in its document is left out. Raises BadRequest and BadDocument.
     """
-    answered = [one for one in read_document_questions(path) if one.quotes and one.answers]
+    answered = [
+        question for question in read_document_questions(path) if question.quotes and question.answers
+    ]
     asked, folder = by_document(answered), DocumentFolder(data_folder(data), path)
     questions: list[SetQuestion] = []
     for names in groups:
         workspace = cut_whole([folder.read(name) for name in names], tokenizer)
         for place, name in enumerate(names):
             first = int(workspace.borders[place])
-            for one, places in placed(asked.get(name, ()), workspace.documents[place].text, name):
+            for question, places in placed(asked.get(name, ()), workspace.documents[place].text, name):
                 support = tuple(first + row for row in holding_chunks(workspace.tables[place], places))
                 questions.append(
-                    SetQuestion(one.id, "natural", one.question, workspace, support, one.answers)
+                    SetQuestion(
+                        question.id, "natural", question.question, workspace, support, question.answers
+                    )
                 )
     return questions
 

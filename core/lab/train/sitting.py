@@ -1,12 +1,10 @@
-"""A training in a folder.
+"""The loop of every training.
 
-Its loop, its events, the best result so far, and going on after a kill with the same curve. The folder is at
-every moment a result that can be served (once the first validation is done) with three files more:
-`train.json`, what was asked for; `progress.jsonl`, an event a line, which a watcher may read while it grows;
-`resume.safetensors`, what the learner needs to go on from the last save. A learner draws the randomness of
-update u from (seed, u) alone, so nothing about it has to be saved. The best by validation is kept. The last
-one, whose learning rate has fallen, takes its place unless the best lies more than a standard error above:
-among equals by so few examples it measured better.
+What is learned is a `Learner`; what all trainings have in common is here. At every moment after the first
+validation, the folder of a training is a result that can be served, with three files more: `train.json`, what
+was asked for; `progress.jsonl`, an event a line, which a watcher may read while it grows;
+`resume.safetensors`, what the next update depends on. The random numbers of update u come from (seed, u)
+alone, so a training that was killed goes on with the same curve.
 """
 
 from __future__ import annotations
@@ -16,18 +14,23 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Any, Protocol
 
 from safetensors import SafetensorError, safe_open
 
 from core.base.errors import BadRequest
+from core.runs.log.atomic import write_whole
 from core.runs.log.measurements import Training
 
 if TYPE_CHECKING:
     import torch
+
+    from core.lab.train.descent import Descent
 
 SAVE_EVERY = 50
 """Updates between saves, beside those after each validation; a killed run repeats at most these."""
@@ -37,163 +40,219 @@ TrainEvent = dict[str, Any]
 """One line of `progress.jsonl`: `{"event": "started" | "update" | "validated" | "finished", ...}`."""
 
 
+class LoopSettings(Protocol):
+    """What the loop reads of a configuration."""
+
+    @property
+    def updates(self) -> int: ...
+    @property
+    def validate_every(self) -> int: ...
+    @property
+    def seed(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What a validation measured."""
+
+    told: TrainEvent
+    score: float
+    """Decides which result is kept."""
+    error: float
+    """Standard error of the score."""
+
+
 class Learner(Protocol):
     """What is trained."""
 
-    def step(self, update: int) -> TrainEvent:
+    kind: str
+    """Begins the seed of its random numbers."""
+    last_file: str
+    """Of a result: what a reader of the folder looks for, so it comes last."""
+    descent: Descent
+
+    @property
+    def config(self) -> LoopSettings: ...
+
+    def begin(self) -> TrainEvent:
+        """Makes ready for updates; what the first event says beside the configuration."""
+        ...
+
+    def step(self, update: int, rng: Random) -> TrainEvent:
         """One 0-based update; its figures."""
         ...
 
-    def validate(self, *, is_last: bool) -> TrainEvent:
-        """Scores of what there is now, with `score`; offers it to the folder (see `Sitting.offer`)."""
+    def validate(self, candidate: Path, record: TrainEvent) -> Validation:
+        """Writes what there is now into a folder, as it would be served, and measures it. `record`: what its
+        card says of the training so far.
+        """
         ...
 
-    def tensors(self) -> dict[str, torch.Tensor]:
-        """Everything that the next update depends on."""
+    def state(self) -> dict[str, torch.Tensor]:
+        """Everything that the next update depends on, the optimizer aside. Going on writes into these."""
         ...
 
 
-class Sitting:
-    """One training in its folder. `run` generates events; closing it stops between two updates."""
+class TrainingFolder:
+    """What was asked for and what has happened, in files."""
+
+    noun, config_file, counter = "training", CONFIG_FILE, "update"
+    """How sentences call it, and the key under which an event says how far it was."""
+    differing = "with other settings"
 
     def __init__(self, folder: Path, wanted: dict[str, Any]) -> None:
-        """`wanted`: plain JSON values. Raises BadRequest when the folder holds anything but this training."""
-        self.folder = folder
-        self.update = 0
-        """The next update, 0-based."""
-        self.best: float | None = None
-        self.seconds = 0.0
-        """Spent training, over all sittings, validation included."""
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder / CONFIG_FILE
-        if not path.exists():
-            if any(folder.iterdir()):
-                raise BadRequest(f"{folder} is not empty and holds no training; name a new folder")
-            identity = {"training_id": secrets.token_hex(16), "created_at": datetime.now(UTC).isoformat()}
-            path.write_text(json.dumps(identity | wanted, indent=2) + "\n", encoding="utf-8")
-        elif not wanted.items() <= read_training_file(folder).items():
-            raise BadRequest(
-                f"{folder} holds a training with other settings; name a new folder, or give the settings in"
-                f" its {CONFIG_FILE}"
-            )
-
-    def resume(self, restore: Callable[[dict[str, torch.Tensor]], None]) -> None:
-        """Goes on from the last save, if there is one, whose tensors `restore` takes over; events told after
-        it are taken back.
-
-        Raises BadRequest when it can't be read.
-        """
-        from safetensors.torch import load_file  # with torch; who only reads of trainings does without
-
-        path = self.folder / RESUME_FILE
-        if path.exists():
-            try:
-                with safe_open(path, "pt") as file:
-                    metadata = file.metadata()
-                restore(load_file(path))
-                self.update, self.seconds = int(metadata["update"]), float(metadata["seconds"])
-                self.best = float(metadata["best"]) if metadata["best"] else None
-            except (OSError, SafetensorError, LookupError, TypeError, ValueError, RuntimeError) as error:
-                remedy = "delete that file to begin again, or name a new folder"
+        """`wanted`: plain JSON values. Writes nothing. Raises BadRequest when the folder holds others."""
+        self.folder, self.wanted = folder, wanted
+        if (folder / self.config_file).exists():
+            if not wanted.items() <= read_training_file(folder, self.config_file).items():
                 raise BadRequest(
-                    f"{path} can't be read, so the training can't go on from it; {remedy}"
-                ) from error
-        events = [
+                    f"{folder} holds a {self.noun} {self.differing}; name a new folder, or give the settings"
+                    f" in its {self.config_file}"
+                )
+        elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise BadRequest(f"{folder} is not empty and holds no {self.noun}; name a new folder")
+
+    def claim(self) -> None:
+        """Writes down what was asked for, unless it stands there."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / self.config_file
+        if not path.exists():
+            identity = {"training_id": secrets.token_hex(16), "created_at": datetime.now(UTC).isoformat()}
+            write_whole(path, [json.dumps(identity | self.wanted, indent=2) + "\n"])
+
+    def events(self) -> list[TrainEvent]:
+        """What was told so far."""
+        return read_progress(self.folder)
+
+    def forget_after(self, n: int) -> None:
+        """Takes back what was told after update n, since it will be told again; -1: everything."""
+        kept = [
             event
-            for event in read_progress(self.folder)
-            if self.update and event.get("update", 0) <= self.update and event["event"] != "finished"
+            for event in self.events()
+            if event.get(self.counter, 0) <= n and event["event"] != "finished"
         ]
-        (self.folder / PROGRESS_FILE).write_text(
-            "".join(json.dumps(event) + "\n" for event in events), encoding="utf-8"
-        )
+        write_whole(self.folder / PROGRESS_FILE, [json.dumps(event) + "\n" for event in kept])
 
-    def run(
-        self, learner: Learner, updates: int, validate_every: int, **started: Any
-    ) -> Generator[TrainEvent]:
-        """Trains to the end or until closed; each event comes once written. `started`: the first event's."""
-        if self.update == 0:
-            yield self._tell("started", **started)
-            yield self._tell("validated", update=0, **learner.validate(is_last=False))
-        while self.update < updates:
-            began = time.perf_counter()
-            measured = learner.step(self.update)
-            self.update += 1
-            self.seconds += time.perf_counter() - began
-            left = self.seconds / self.update * (updates - self.update)
-            yield self._tell(
-                "update",
-                update=self.update,
-                seconds=round(self.seconds, 1),
-                seconds_left=round(left, 1),
-                **measured,
-            )
-            validated = self.update % validate_every == 0 or self.update == updates
-            if validated:
-                began = time.perf_counter()
-                scores = learner.validate(is_last=self.update == updates)
-                self.seconds += time.perf_counter() - began
-                yield self._tell("validated", update=self.update, **scores)
-            if validated or self.update % SAVE_EVERY == 0:
-                self._save(learner.tensors())
-        yield self._tell("finished", update=self.update, seconds=round(self.seconds, 1), best=self.best)
-
-    @property
-    def record(self) -> TrainEvent:
-        """What a result's card says of its training."""
-        return {"updates": self.update, "seconds": round(self.seconds)}
-
-    def offer(
-        self, candidate: Path, score: float, error: float, *, is_last: bool, last_file: str
-    ) -> TrainEvent:
-        """Takes a candidate's files into the folder, `last_file` last, unless it holds a better one; what the
-        event says of it. The candidate is gone.
-        """
-        kept = is_kept(score, error, self.best, is_last=is_last)
-        if kept:
-            self.best = score
-            for path in sorted(candidate.rglob("*"), key=lambda path: path.name == last_file):
-                if path.is_file():
-                    target = self.folder / path.relative_to(candidate)
-                    target.parent.mkdir(exist_ok=True)
-                    os.replace(path, target)
-        shutil.rmtree(candidate, ignore_errors=True)
-        return {"kept": True} if kept else {}
-
-    def new_candidate(self) -> Path:
-        """An empty folder within this one."""
-        candidate = self.folder / "candidate"
-        shutil.rmtree(candidate, ignore_errors=True)
-        candidate.mkdir()
-        return candidate
-
-    def _save(self, tensors: dict[str, torch.Tensor]) -> None:
-        """Writes the resume file; a killed save leaves the one before."""
-        from safetensors.torch import save_file
-
-        metadata = {
-            "update": str(self.update),
-            "best": "" if self.best is None else repr(self.best),
-            "seconds": repr(self.seconds),
-        }
-        partial = self.folder / (RESUME_FILE + ".part")
-        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, partial, metadata)
-        os.replace(partial, self.folder / RESUME_FILE)
-
-    def _tell(self, event: str, **values: Any) -> TrainEvent:
+    def tell(self, event: str, **values: Any) -> TrainEvent:
+        """One event, once it is written."""
         line: TrainEvent = {"event": event, **values}
         with (self.folder / PROGRESS_FILE).open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
         return line
 
 
-def read_training_file(folder: Path) -> dict[str, Any]:
-    """training_id, created_at, config, spec, data. Raises BadRequest when the folder holds no training."""
+class Sitting(TrainingFolder):
+    """The loop. `run` generates events; closing it stops between two updates."""
+
+    def __init__(self, folder: Path, wanted: dict[str, Any], learner: Learner) -> None:
+        """Goes on from the last save, if there is one. `wanted`: "config", and what else makes the training.
+
+        Raises BadRequest when the folder holds anything but this training, or a save that can't be read.
+        """
+        super().__init__(folder, wanted)
+        self.claim()
+        self.learner = learner
+        self.update = 0
+        """The next update, 0-based."""
+        self.best: float | None = None
+        self.seconds = 0.0
+        """Spent training over all sessions, validation included."""
+        if (folder / RESUME_FILE).exists():
+            self._restore(folder / RESUME_FILE)
+        self.forget_after(self.update or -1)
+
+    def run(self) -> Generator[TrainEvent]:
+        """Trains to the end or until closed; each event comes once it is written."""
+        learner, config = self.learner, self.learner.config
+        about = learner.begin()
+        if self.update == 0:
+            n_parameters = learner.descent.n_parameters
+            yield self.tell("started", config=self.wanted["config"], **about, n_parameters=n_parameters)
+            yield self._validate()
+        while self.update < config.updates:
+            began = time.perf_counter()
+            measured = learner.step(self.update, Random(f"{learner.kind} {config.seed} {self.update}"))
+            self.update += 1
+            self.seconds += time.perf_counter() - began
+            left = self.seconds / self.update * (config.updates - self.update)
+            yield self.tell(
+                "update",
+                update=self.update,
+                seconds=round(self.seconds, 1),
+                seconds_left=round(left, 1),
+                **measured,
+            )
+            is_validated = self.update % config.validate_every == 0 or self.update == config.updates
+            if is_validated:
+                began = time.perf_counter()
+                validated = self._validate()
+                self.seconds += time.perf_counter() - began
+                yield validated
+            if is_validated or self.update % SAVE_EVERY == 0:
+                self._save()
+        yield self.tell("finished", update=self.update, seconds=round(self.seconds, 1), best=self.best)
+
+    def _validate(self) -> TrainEvent:
+        """Takes what there is now into the folder, its last file last, unless a better result is there."""
+        candidate = self.folder / "candidate"
+        shutil.rmtree(candidate, ignore_errors=True)
+        candidate.mkdir()
+        record = {"updates": self.update, "seconds": round(self.seconds)}
+        validation = self.learner.validate(candidate, record)
+        is_last = self.update == self.learner.config.updates
+        kept = is_kept(validation.score, validation.error, self.best, is_last=is_last)
+        if kept:
+            self.best = validation.score
+            for path in sorted(candidate.rglob("*"), key=lambda path: path.name == self.learner.last_file):
+                if path.is_file():
+                    target = self.folder / path.relative_to(candidate)
+                    target.parent.mkdir(exist_ok=True)
+                    os.replace(path, target)
+        shutil.rmtree(candidate, ignore_errors=True)
+        mark = {"kept": True} if kept else {}
+        return self.tell("validated", update=self.update, **validation.told, **mark)
+
+    def _save(self) -> None:
+        """Writes the resume file; a killed save leaves the one before."""
+        from safetensors.torch import save_file  # with torch; who only reads of trainings does without
+
+        metadata = {
+            "update": str(self.update),
+            "best": "" if self.best is None else repr(self.best),
+            "seconds": repr(self.seconds),
+        }
+        tensors = self.learner.state() | self.learner.descent.state_dict()
+        partial = self.folder / (RESUME_FILE + ".part")
+        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, partial, metadata)
+        os.replace(partial, self.folder / RESUME_FILE)
+
+    def _restore(self, path: Path) -> None:
+        from safetensors.torch import load_file
+
+        try:
+            with safe_open(path, "pt") as file:
+                metadata = file.metadata()
+            saved = load_file(path)
+            for name, tensor in self.learner.state().items():
+                tensor.detach().copy_(saved[name])
+            self.learner.descent.load_state_dict(saved)
+            self.update, self.seconds = int(metadata["update"]), float(metadata["seconds"])
+            self.best = float(metadata["best"]) if metadata["best"] else None
+        except (OSError, SafetensorError, LookupError, TypeError, ValueError, RuntimeError) as error:
+            remedy = "delete that file to begin again, or name a new folder"
+            raise BadRequest(
+                f"{path} can't be read, so the training can't go on from it; {remedy}"
+            ) from error
+
+
+def read_training_file(folder: Path, name: str = CONFIG_FILE) -> dict[str, Any]:
+    """training_id, created_at, and what was asked for. Raises BadRequest when there is no training."""
     try:
-        values: dict[str, Any] = json.loads((folder / CONFIG_FILE).read_text(encoding="utf-8"))
+        values = json.loads((folder / name).read_text(encoding="utf-8"))
+        if not isinstance(values, dict):
+            raise ValueError("no object")
     except (OSError, ValueError) as error:
-        raise BadRequest(
-            f"{folder} holds no readable {CONFIG_FILE}; name the folder of a training"
-        ) from error
+        raise BadRequest(f"{folder} holds no readable {name}; name the folder of a training") from error
     return values
 
 
@@ -207,8 +266,9 @@ def read_progress(folder: Path) -> list[TrainEvent]:
 
 
 def is_kept(score: float, error: float, best: float | None, *, is_last: bool) -> bool:
-    """Whether a result takes the place of the one kept so far, which scored `best`; `error`: standard error
-    of the score.
+    """Whether a result takes the place of the best so far, which scored `best`; `error`: standard error of
+    the score. The last one, whose learning rate has fallen, may be that much worse: on so few examples both
+    measure alike.
 
     >>> is_kept(0.97, 0.01, 0.975, is_last=False), is_kept(0.97, 0.01, 0.975, is_last=True), is_kept(
     ...     0.9, 0.02, 0.975, is_last=True)

@@ -141,19 +141,13 @@ class TrainableTowers:
                     slow.lerp_(fast, share)
 
     def state_dict(self) -> dict[str, torch.Tensor]:
-        """Everything that training changes, online and target, by name."""
+        """Everything that training changes, online and target: the tensors themselves, by name."""
         out: dict[str, torch.Tensor] = {}
         sides = {"online": self.online} | ({} if self.targets is self.online else {"target": self.targets})
         for side, towers in sides.items():
             for name, tower in towers.items():
                 out |= {f"{side}.{name}.{key}": value.detach() for key, value in changes_of(tower)}
         return out
-
-    @torch.no_grad()
-    def load_state_dict(self, state: dict[str, torch.Tensor]) -> None:
-        """Inverse of `state_dict`."""
-        for key, value in self.state_dict().items():
-            value.copy_(state[key])
 
     def start_from(self, folder: Path, origin: str) -> None:
         """Takes over the adapters of a checkpoint, targets too. Raises BadCheckpoint where they don't fit."""

@@ -1,9 +1,4 @@
-"""The training of an agent.
-
-Updates by Q-RAG algorithm 1, and validation of the towers as a checkpoint, as it would be served. Its folder,
-its loop and what is kept are those of `core.lab.train.sitting`. Randomness of update u derives from (seed, u)
-alone.
-"""
+"""Training of an agent by Q-RAG algorithm 1."""
 
 from __future__ import annotations
 
@@ -11,6 +6,7 @@ import hashlib
 import shutil
 import tempfile
 from collections.abc import Generator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -21,9 +17,7 @@ from core.answer.protocol import Reader
 from core.answer.reader import load_reader
 from core.base.batches import batches
 from core.base.errors import BadCheckpoint
-from core.base.metrics import fact_f1
 from core.base.rows import EpisodeRow
-from core.encode.cache import VectorStore
 from core.encode.checkpoint import (
     SPEC_FILE,
     CheckpointSpec,
@@ -35,8 +29,6 @@ from core.encode.checkpoint import (
 from core.encode.encoder import DualEncoder, find_device
 from core.encode.familiarity import Familiarity
 from core.encode.tokens import FastTokenizer
-from core.lab.evaluate.outcomes import oracle_steps
-from core.lab.evaluate.run import Setting, evaluate
 from core.lab.evaluate.summary import summarise
 from core.lab.tasks.example import Example
 from core.lab.train.descent import Descent
@@ -44,17 +36,18 @@ from core.lab.train.episodes import Played, play
 from core.lab.train.mixtures import Mixture
 from core.lab.train.payment import PaidByAnswers
 from core.lab.train.recipes import Plan
-from core.lab.train.sitting import Sitting, TrainEvent
+from core.lab.train.sitting import Sitting, TrainEvent, Validation
 from core.lab.train.towers import TrainableTowers
-from core.methods.qrag.agent import Agent
-from core.methods.qrag.retriever import AgentRetriever
+from core.lab.train.validation import oracle_f1, validation_rows
 
 WORD_SAMPLE = 120
 """Draws of the mixture, of 16 examples each, whose words are counted."""
 
 
 class Trainer:
-    """One training run. `run` is a generator of its events; closing it stops between two updates."""
+    """One training, a `Learner`."""
+
+    kind, last_file = "training", SPEC_FILE
 
     def __init__(
         self, plan: Plan, folder: Path, device: str | None = None, reader: Reader | None = None
@@ -88,104 +81,65 @@ class Trainer:
             if config.objective == "answers"
             else None
         )
-        self.sitting = Sitting(
-            folder,
-            {
-                "config": config.to_json(),
-                "spec": self.spec.model_dump(mode="json"),
-                "data": self.mixture.name,
-            },
-        )
-        self.descent = Descent(self.towers.parameters, config.learning_rate, config.weight_decay)
-        self.sitting.resume(self._restore)
+        self.descent = Descent(self.towers.parameters, config.weight_decay, self.towers.formed)
+        wanted = {"config": config.to_json(), "spec": self.spec.model_dump(mode="json")}
+        self.sitting = Sitting(folder, wanted | {"data": self.mixture.name}, self)
 
     def run(self) -> Generator[TrainEvent]:
-        """Trains to the end, or until closed; yields each event after it was written."""
+        """See `Sitting.run`."""
+        return self.sitting.run()
+
+    def begin(self) -> TrainEvent:
         self._validation = self.mixture.validation(self.config.n_validation)
         self._familiarity = familiarity_with(self.mixture, self._validation, self.towers.tokenizer)
-        started = {
-            "config": self.config.to_json(),
-            "data": self.mixture.describe(),
-            "n_parameters": self.descent.n_parameters,
-            "device": str(self.device),
-        }
-        return self.sitting.run(self, self.config.updates, self.config.validate_every, **started)
+        return {"data": self.mixture.describe(), "device": str(self.device)}
 
-    def step(self, update: int) -> TrainEvent:
-        """See `Learner`: one update (algorithm 1, lines 15 to 31)."""
-        config, towers = self.config, self.towers
-        alpha = config.temperature(update)
+    def step(self, update: int, rng: Random) -> TrainEvent:
+        """Algorithm 1, lines 15 to 31."""
+        config, alpha = self.config, self.config.temperature(update)
         seed = int.from_bytes(hashlib.sha256(f"{config.seed} {update}".encode()).digest()[:7], "big")
         generator = torch.Generator(self.device).manual_seed(seed)
         torch.manual_seed(seed + 1)  # what dropout draws from
-        examples = self.mixture.draw(Random(f"training {config.seed} {update}"), config.episodes)
-        self.descent.begin(config.rate(update))
-        parts = []
-        for part in _split(examples, config.accumulate):
-            with towers.formed():
-                played = play(towers, part, config, alpha, generator, self._pay)
-                (played.loss * len(part) / len(examples)).backward()  # type: ignore[no-untyped-call]
-            parts.append(played)
-        norm = self.descent.end(config.clip)
-        if config.target_towers:
-            towers.follow(config.ema)
-        return {
-            "rate": config.rate(update),
-            "alpha": alpha,
-            "gradient_norm": round(norm, 4),
-            **_measure(parts),
-        }
+        examples = self.mixture.draw(rng, config.episodes)
+        episodes: list[Played] = []
 
-    def validate(self, *, is_last: bool) -> TrainEvent:
-        """See `Learner`: scores of the towers as they would be served."""
-        candidate = self.sitting.new_candidate()
+        def loss_of(part: Sequence[Example]) -> torch.Tensor:
+            played = play(self.towers, part, config, alpha, generator, self._pay)
+            episodes.append(replace(played, loss=played.loss.detach()))  # so that its graph is let go
+            return played.loss * len(part) / len(examples)
+
+        parts = list(batches(examples, -(-len(examples) // config.accumulate)))  # of nearly equal size
+        _, norm = self.descent.step(config.rate(update), config.clip, parts, loss_of)
+        if config.target_towers:
+            self.towers.follow(config.ema)
+        figures = {"rate": config.rate(update), "alpha": alpha, "gradient_norm": round(norm, 4)}
+        return figures | _measure(episodes)
+
+    def validate(self, candidate: Path, record: TrainEvent) -> Validation:
         if self.spec.base == ".":
             shutil.copytree(self._base, candidate / "base")
         self.towers.save(candidate)
-        record = {
-            "data": self.mixture.name,
-            **self.sitting.record,
-            "config": self.config.to_json(),
-        }
-        spec = self.spec.model_copy(update={"training": record | {"examples": self.mixture.describe()}})
+        training = {"data": self.mixture.name, **record, "config": self.config.to_json()}
+        training["examples"] = self.mixture.describe()
+        spec = self.spec.model_copy(update={"training": training})
         write_spec(candidate, spec)
         self._familiarity.save(candidate)
         encoder = DualEncoder(candidate, str(self.device))
         config = spec.episode_config(step_budget=self.config.steps, stop_threshold=None, temperature=0.0)
         with tempfile.TemporaryDirectory() as scratch:
-            store = VectorStore(
-                Path(scratch) / "vectors",
-                encoder.dim,
-                torch.tensor([], dtype=getattr(torch, spec.vectors)).numpy().dtype,
-            )
-            rows = list(
-                evaluate(
-                    self._validation,
-                    Setting(split="validation"),
-                    AgentRetriever(Agent(encoder)),
-                    encoder,
-                    config,
-                    store=store,
-                )
-            )
-        values = [fact_f1(row.chosen[: oracle_steps(row)], row.support) for row in rows]
-        scores = _validation_scores(rows, values)
+            rows = validation_rows(self._validation, encoder, config, Path(scratch))
+        values = oracle_f1(rows)
+        scores = _scores_by_task(rows) | {"score": round(float(np.mean(values)), 5)}
+        best = scores["score"]
         if self._pay is not None:  # labels must not decide what is kept either
-            values = self._pay.f1(
-                [(one, row.chosen) for one, row in zip(self._validation, rows, strict=True)]
-            )
-            scores["answer_f1"] = round(float(np.mean(values)), 5)
+            chosen = [row.chosen for row in rows]
+            values = self._pay.f1(list(zip(self._validation, chosen, strict=True)))
+            best = scores["answer_f1"] = round(float(np.mean(values)), 5)
         error = float(np.std(values, ddof=1)) / len(values) ** 0.5 if len(values) > 1 else 0.0
-        best: float = scores["score" if self._pay is None else "answer_f1"]
-        return scores | self.sitting.offer(candidate, best, error, is_last=is_last, last_file=SPEC_FILE)
+        return Validation(scores, best, error)
 
-    def tensors(self) -> dict[str, torch.Tensor]:
-        """See `Learner`."""
-        return self.towers.state_dict() | self.descent.state_dict()
-
-    def _restore(self, saved: dict[str, torch.Tensor]) -> None:
-        self.towers.load_state_dict(saved)
-        self.descent.load_state_dict(saved)
+    def state(self) -> dict[str, torch.Tensor]:
+        return self.towers.state_dict()
 
 
 def _adapters_of(agent: str, spec: CheckpointSpec) -> Path:
@@ -209,11 +163,6 @@ def familiarity_with(
         text for _ in range(WORD_SAMPLE) for example in mixture.draw(rng, 16) for text in example.chunks
     )
     return Familiarity.of(list(texts), [text for example in validation for text in example.chunks], tokenizer)
-
-
-def _split(examples: Sequence[Example], n_parts: int) -> list[Sequence[Example]]:
-    """Parts of nearly equal size, in order."""
-    return list(batches(examples, -(-len(examples) // n_parts)))
 
 
 def _measure(parts: Sequence[Played]) -> TrainEvent:
@@ -245,8 +194,7 @@ def _measure(parts: Sequence[Played]) -> TrainEvent:
     }
 
 
-def _validation_scores(rows: Sequence[EpisodeRow], values: Sequence[float]) -> TrainEvent:
-    """`score`, which picks the best unless answers do: mean Fact F1 of `values`, oracle stop; and by task."""
+def _scores_by_task(rows: Sequence[EpisodeRow]) -> TrainEvent:
     by_task: dict[str, list[EpisodeRow]] = {}
     for row in rows:
         by_task.setdefault(row.task, []).append(row)
@@ -255,4 +203,4 @@ def _validation_scores(rows: Sequence[EpisodeRow], values: Sequence[float]) -> T
         task: {"n": len(group)} | {name: summarise(group).metrics[name] for name in names}
         for task, group in sorted(by_task.items())
     }
-    return {"score": round(float(np.mean(values)), 5), "tasks": tasks}
+    return {"tasks": tasks}

@@ -1,7 +1,4 @@
-"""The card of a tuned model.
-
-What it was made of and what was measured, in Markdown. A pure function of what was asked and told.
-"""
+"""The card of a tuned model, in Markdown."""
 
 from __future__ import annotations
 

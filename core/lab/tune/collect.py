@@ -1,15 +1,13 @@
-"""Preference pairs from the SPARC runs of a log.
+"""Preference pairs from the SPARC runs of a log (SPARC-RAG section 3.4).
 
-Rewrites by the support that they found, stop decisions by whether the answer was right. SPARC-RAG section
-3.4. A prompt is, message for message, what the agent sends: the agent's own prompt for the state that the
-trace holds and, where the model was told its schema in words, those words. Only decisions that a language
-model took count, in runs whose question has a label.
+Rewrites are compared by the support that they found, stop decisions by whether the answer was right. A prompt
+is exactly what the agent sent: its own prompt for the state in the trace and, where the model got its schema
+in words, those words. Only decisions of a language model count, in runs whose question has a label.
 
-Decides two things that the paper leaves open. Every judged answer gives one pair, whether the verdict was
-wrong or right, since right ones keep the tuned model from going on always (or stopping always). The verdict
-that no run gave in that state gets a stock reason: verdicts are taken at temperature 0, so that the other one
-never comes by itself. Traces may come from anywhere: damaged ones are counted and left out, and all sizes are
-bounded.
+The paper leaves two things open. Here every judged answer gives one pair, right verdicts too, or the tuned
+model would learn to go on (or stop) always. And a verdict that no run gave in some state gets a stock reason,
+because verdicts are taken at temperature 0 and the other one never comes by itself. Traces may come from
+anywhere: damaged ones are counted and left out, and all sizes are bounded.
 """
 
 from __future__ import annotations
@@ -18,7 +16,8 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from itertools import combinations
+from typing import Any, get_args
 
 from core.base.errors import BadRequest, LogError
 from core.base.metrics import answer_accuracy, answer_em, fact_recall, plain_answer
@@ -89,15 +88,15 @@ class Label:
         value = value if isinstance(value, dict) else {}
         support = value.get("support")
         chunk_ids = (
-            [one for one in support if type(one) is int and 0 <= one < n_chunks]
+            [chunk_id for chunk_id in support if type(chunk_id) is int and 0 <= chunk_id < n_chunks]
             if isinstance(support, list)
             else []
         )
         named = value.get("answers", value.get("answer"))
         answers = [
-            one
-            for one in (named if isinstance(named, list) else [named])
-            if isinstance(one, str) and one.strip()
+            answer
+            for answer in (named if isinstance(named, list) else [named])
+            if isinstance(answer, str) and answer.strip()
         ]
         return cls(frozenset(chunk_ids), tuple(answers))
 
@@ -148,14 +147,9 @@ class Collector:
             for pair in pairs
             if len(next(pair_lines([pair])).encode("utf-8", "replace")) <= MAX_LINE_BYTES
         ][:MAX_PAIRS]
-        kinds: Counter[str] = Counter(pair.kind for pair in kept)
-        return kept, CollectReport(
-            self._runs,
-            _sorted(self._skipped),
-            _sorted(self._decisions),
-            _sorted(kinds),
-            len(pairs) - len(kept),
-        )
+        counts = (self._skipped, self._decisions, Counter[str](pair.kind for pair in kept))
+        skipped, decisions, kinds = (dict(sorted(counted.items())) for counted in counts)
+        return kept, CollectReport(self._runs, skipped, decisions, kinds, len(pairs) - len(kept))
 
     def _add_trace(self, run: LoggedRun, label: Label) -> None:
         try:
@@ -167,30 +161,33 @@ class Collector:
             self._skipped[NO_TRACE] += 1
             return
         corpus = (run.record.document_hashes, trace.started.config.k)
-        for one in trace.rounds:
+        for played in trace.rounds:
             if label.support:
-                self._add_rewrites(trace, one, label.support, corpus)
+                self._add_rewrites(trace, played, label.support, corpus)
             if label.answers:
-                self._add_verdicts(trace, one, label.answers)
+                self._add_verdicts(trace, played, label.answers)
 
     def _add_rewrites(
-        self, trace: SparcTrace, one: SparcRound, support: Collection[int], corpus: tuple[Any, ...]
+        self, trace: SparcTrace, played: SparcRound, support: Collection[int], corpus: tuple[Any, ...]
     ) -> None:
-        task = trace.rewriter_task(one.number)
+        task = trace.rewriter_task(played.number)
         if (
             task is None
-            or not one.started.cost.calls
-            or any(branch.retrieved is None for branch in one.branches)
+            or not played.started.cost.calls
+            or any(branch.retrieved is None for branch in played.branches)
         ):
             return
-        prompt = _as_sent(rewriter_prompt(task), queries_schema(task), one.started.cost)
+        prompt = _as_sent(rewriter_prompt(task), queries_schema(task), played.started.cost)
         queries = [
             WantedQuery(query=query.query, strategy=query.strategy, reason=query.reason)
-            for query in one.started.queries
+            for query in played.started.queries
         ]
         reply = json.dumps(WantedQueries(queries=queries).model_dump(exclude_unset=True), ensure_ascii=False)
         rewrites = {
-            chunk.chunk_id for branch in one.branches if branch.retrieved for chunk in branch.retrieved.found
+            chunk.chunk_id
+            for branch in played.branches
+            if branch.retrieved
+            for chunk in branch.retrieved.found
         }
         state = self._rewrites.setdefault((prompt, *corpus), _Rewrites(task.question))
         if len(state.recalls) < MAX_REWRITES_OF_A_STATE:
@@ -198,9 +195,9 @@ class Collector:
         self._decisions["rewrites"] += 1
         self._characters += _length(prompt) + len(reply)
 
-    def _add_verdicts(self, trace: SparcTrace, one: SparcRound, answers: Collection[str]) -> None:
+    def _add_verdicts(self, trace: SparcTrace, played: SparcRound, answers: Collection[str]) -> None:
         question = trace.started.question
-        for branch in one.branches:
+        for branch in played.branches:
             if (
                 branch.noted is None
                 or branch.answered is None
@@ -224,36 +221,24 @@ class Collector:
 
     def _stop_pairs(self) -> Iterator[Preference]:
         for prompt, state in self._verdicts.items():
-            replies = {
-                verdict: _verdict_reply(verdict, state.reasons.get(verdict, stock))
-                for verdict, stock in STOCK_REASONS.items()
-            }
+            stop, go_on = (
+                _verdict_reply(verdict, state.reasons.get(verdict, STOCK_REASONS[verdict]))
+                for verdict in get_args(Verdict)
+            )
             if state.right:
-                yield Preference(
-                    "stop_over_continue", state.question, prompt, replies["stop"], replies["continue"]
-                )
+                yield Preference("stop_over_continue", state.question, prompt, stop, go_on)
             else:
-                yield Preference(
-                    "continue_over_stop",
-                    state.question,
-                    prompt,
-                    replies["continue"],
-                    replies["stop"],
-                    EARLY_STOP_WEIGHT,
-                )
+                yield Preference("continue_over_stop", state.question, prompt, go_on, stop, EARLY_STOP_WEIGHT)
 
     def _rewrite_pairs(self) -> Iterator[Preference]:
         for (prompt, *_), state in self._rewrites.items():
             replies = sorted(state.recalls.items(), key=lambda item: (-item[1], item[0]))
-            better = [
-                (high - low, a, b)
-                for i, (a, high) in enumerate(replies)
-                for b, low in replies[i + 1 :]
+            better = sorted(
+                (low - high, chosen, rejected)
+                for (chosen, high), (rejected, low) in combinations(replies, 2)
                 if high > low
-            ]
-            for _, chosen, rejected in sorted(better, key=lambda one: (-one[0], *one[1:]))[
-                :MAX_PAIRS_OF_A_STATE
-            ]:
+            )
+            for _, chosen, rejected in better[:MAX_PAIRS_OF_A_STATE]:
                 yield Preference("rewrite", state.question, prompt, chosen, rejected)
 
 
@@ -277,7 +262,7 @@ def is_right(answer: str, accepted: Collection[str]) -> bool:
     >>> is_right("It was Paris.", ["Paris"]), is_right("no idea", ["no"]), is_right("No.", ["no"])
     (True, False, True)
     """
-    words = [one for one in accepted if plain_answer(one) not in ("yes", "no")]
+    words = [answer for answer in accepted if plain_answer(answer) not in ("yes", "no")]
     return bool(answer_em(answer, accepted) or (words and answer_accuracy(answer, words)))
 
 
@@ -302,10 +287,6 @@ def _verdict_reply(verdict: Verdict, reason: str) -> str:
 
 def _length(prompt: Iterable[Message]) -> int:
     return sum(len(message.content) for message in prompt)
-
-
-def _sorted(counts: Counter[str]) -> dict[str, int]:
-    return dict(sorted(counts.items()))
 
 
 def _none_because(report: CollectReport) -> str:

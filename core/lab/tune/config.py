@@ -1,8 +1,7 @@
-"""What a tuning is told.
+"""Settings of a tuning on preferences.
 
-One frozen object that feeds flags, the folder's record and its card. Defaults are those of SPARC-RAG appendix
-A.4, with one exception: its effective batch of 16 pairs, four on each of four GPUs, is accumulated on one
-device.
+They feed flags, the folder's record and its card. Defaults are those of SPARC-RAG appendix A.4, with one
+exception: its effective batch of 16 pairs, four on each of four GPUs, is accumulated on one device.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """trl's DPO trainer with a weight for each pair.
 
-And without a reference model where that is asked for (SPARC-RAG section 3.4). Departs from trl in three
-places. The loss of a pair is multiplied by its weight: a batch is one pair, as in the paper, so that this is
-exact, and steps are made of several batches. Without a reference, its log-probabilities are zeros that trl
-takes for computed in advance. And no telemetry is sent. Loading this module takes seconds.
+It can do without a reference model (SPARC-RAG section 3.4), and departs from trl in three places. The loss of
+a pair is multiplied by its weight; a batch is one pair, as in the paper, so this is exact, and steps are made
+of several batches. Without a reference, its log-probabilities are zeros that trl takes for computed in
+advance. No telemetry is sent. Loading this module takes seconds.
 """
 
 from __future__ import annotations

@@ -1,21 +1,18 @@
-"""What every tuning shares.
+"""What all tunings of language models share.
 
-Its folder, what it tells while at work, and how the model and its adapters are opened. The folder holds
-`tune.json`, what was asked for; `progress.jsonl`, an event a line, which a watcher may read while it grows;
-`checkpoints/` while it is at work; and at the end adapters (safetensors only), the tokenizer with the chat
-template it was tuned with, and `README.md`, a card. Loading this module takes seconds.
+The folder holds `tune.json`, what was asked for; `progress.jsonl`, an event a line; `checkpoints/` while it
+is at work; and at the end adapters (safetensors only), the tokenizer with the chat template it was tuned
+with, and `README.md`, a card. Loading this module takes seconds.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import shutil
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +24,7 @@ from transformers import PrinterCallback, TrainerCallback
 from core.base.errors import BadCheckpoint, BadRequest, Cancelled, quoted
 from core.encode.encoder import find_device
 from core.encode.hub import fetch
-from core.lab.train.sitting import PROGRESS_FILE, TrainEvent, read_progress
+from core.lab.train.sitting import TrainEvent, TrainingFolder
 from core.llm.local import MODEL_FILES, load_causal, without_system
 from core.llm.protocol import Message
 from core.runs.log.atomic import write_whole
@@ -47,31 +44,16 @@ TuneEvent = TrainEvent
 """One line of `progress.jsonl`: `{"event": "started" | "step" | "held_out" | "finished", "step": N, ...}`."""
 
 
-class TuneFolder:
+class TuneFolder(TrainingFolder):
     """The files of one tuning."""
+
+    noun, config_file, counter = "tuning", CONFIG_FILE, "step"
 
     def __init__(self, folder: Path, wanted: dict[str, Any], learned: str) -> None:
         """learned: from what, in the plural. Raises BadRequest for another's folder; writes nothing."""
-        self.folder, self._wanted = folder, wanted
+        self.differing = f"of another model, on other {learned} or with other settings"
+        super().__init__(folder, wanted)
         self.checkpoints = folder / CHECKPOINTS
-        config = folder / CONFIG_FILE
-        if config.is_file():
-            if not wanted.items() <= _json_object(config).items():
-                raise BadRequest(
-                    f"{folder} holds a tuning of another model, on other {learned} or with other settings"
-                    f" (see its {CONFIG_FILE}); name a new folder"
-                )
-        elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise BadRequest(f"{folder} is not empty and holds no tuning; name a new folder")
-
-    def begin(self) -> None:
-        """Claims the folder."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        if not (self.folder / CONFIG_FILE).exists():
-            write_whole(
-                self.folder / CONFIG_FILE,
-                [json.dumps({"created_at": datetime.now(UTC).isoformat(), **self._wanted}, indent=2) + "\n"],
-            )
 
     def end(self, network: Any, tokenizer: Any, model: str, card: str) -> None:
         """Leaves what was learned from `model`, and forgets the saves."""
@@ -85,25 +67,11 @@ class TuneFolder:
         whole = [path.parent for path in (self.checkpoints / phase).glob("checkpoint-*/trainer_state.json")]
         return max(whole, key=step_of, default=None)
 
-    def keep(self, step: int) -> None:
-        """Forgets what was told after a step, since it will be told again; -1 forgets all."""
-        kept = [event for event in self.events() if event["step"] <= step]
-        write_whole(self.folder / PROGRESS_FILE, [json.dumps(event) + "\n" for event in kept])
-
     @property
     def finished(self) -> TuneEvent | None:
         """The last event of a tuning that came to its end."""
         events = self.events()
         return events[-1] if events and events[-1]["event"] == "finished" else None
-
-    def events(self) -> list[TuneEvent]:
-        """What was told so far."""
-        return read_progress(self.folder)
-
-    def add(self, event: TuneEvent) -> None:
-        """Writes an event down."""
-        with (self.folder / PROGRESS_FILE).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(event) + "\n")
 
 
 class TuneProgress(TrainerCallback):  # type: ignore[misc]
@@ -131,13 +99,12 @@ class TuneProgress(TrainerCallback):  # type: ignore[misc]
 
     def begun(self, network: Any, place: torch.device, **counts: Any) -> None:
         """The first event."""
-        n_trained = sum(one.numel() for one in network.parameters() if one.requires_grad)
+        n_trained = sum(each.numel() for each in network.parameters() if each.requires_grad)
         self.say("started", 0, **counts, n_parameters=n_trained, device=str(place))
 
     def say(self, event: str, step: int, **values: Any) -> TuneEvent:
         """One event."""
-        line: TuneEvent = {"event": event, "step": step, **values}
-        self._work.add(line)
+        line = self._work.tell(event, step=step, **values)
         self._tell(line)
         return line
 
@@ -283,13 +250,3 @@ def digest(texts: Iterable[str]) -> str:
 def step_of(save: Path) -> int:
     """The step after which a save was made."""
     return int(save.name.rpartition("-")[2])
-
-
-def _json_object(path: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise BadRequest(
-            f"{path} can't be read, so it is not known what was tuned there; name a new folder"
-        ) from error
-    return value if isinstance(value, dict) else {}

@@ -1,9 +1,8 @@
-"""One preference.
+"""Preference pairs and files of them.
 
-A prompt, the reply that is preferred to another, what kind of pair it is and what it weighs; and files of
-them. A file is JSON lines in the conversational form that preference trainers take: `prompt`, `chosen` and
-`rejected` are lists of messages, beside them `weight`, `kind` and `question`. Decides their bounds, since a
-file may come from anywhere.
+A file is JSON lines in the conversational form that preference trainers take: `prompt`, `chosen` and
+`rejected` are lists of messages, beside them `weight`, `kind` and `question`. It may come from anywhere, so
+its sizes are bounded.
 """
 
 from __future__ import annotations

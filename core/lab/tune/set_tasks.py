@@ -1,58 +1,48 @@
 """What a language model learns evidence sets from.
 
-Tasks, and what a reply is worth. A task is a question as the policy `resrag-llm` puts it to a local model,
-with the action that the labels ask for. Decides that a reply counts only where it is the action and nothing
-else; one that isn't gets the lowest reward there is. A set larger than the budget is cut as it would be
-served.
+A task is a question as the policy `resrag-llm` puts it to a local model, with the action that the labels ask
+for. A reply that is anything but an action gets the lowest reward. A set larger than the budget is cut as it
+would be served.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from core.answer.protocol import Reader
-from core.base.config import EpisodeConfig, check_numbers
+from core.base.config import EpisodeConfig
 from core.base.errors import BadRequest
 from core.base.metrics import fact_f1, fact_recall
 from core.base.statistics import mean
 from core.corpus.index import Corpus
 from core.encode.encoder import DualEncoder
-from core.lab.train.evidence_sets import AnswerScores, Labels, check_phases
+from core.lab.train.evidence_sets import AnswerScores, SetLearning
 from core.lab.train.set_questions import SetQuestion
 from core.llm.client import with_words
 from core.llm.protocol import Message
 from core.methods.protocol import query_cosines
 from core.methods.resrag.action import Action, action_of, document_key
-from core.methods.resrag.labels import similarity_labels
 from core.methods.resrag.llm.policy import first_of, set_prompt, taken_by
-from core.methods.resrag.objective import CLIP_RANGE
-from core.methods.resrag.reward import Reward, RewardConfig, joint_reward
+from core.methods.resrag.reward import Reward
 from core.methods.resrag.sets import token_counts
-
-_LEAST = {"updates": 1, "warmup_updates": 0, "questions": 1, "group": 2, "passes": 1, "budget": 1, "rank": 1}
 
 
 @dataclass(frozen=True, kw_only=True)
-class SetTuneConfig:
+class SetTuneConfig(SetLearning):
     """One tuning of a language model on evidence sets. Table 4's values, but for the context, which a CPU
-    could not bear, and for what the paper doesn't name.
+    could not bear, and for what the paper doesn't name. The warm-up learns as many labelled actions as GRPO
+    draws sets.
     """
 
     updates: int = 200
-    """The warm-up's included."""
     warmup_updates: int = 100
-    """Of these, the first that imitate the labels."""
     questions: int = 1
-    """Questions of one update."""
-    group: int = 4
-    """W, sets drawn for each question; the warm-up learns as many labelled actions."""
-    passes: int = 2
-    """Gradient steps on the same sets, whose ratio is clipped."""
     budget: int = 8
     """Most chunks of a set."""
     context_tokens: int = 2048
@@ -61,10 +51,6 @@ class SetTuneConfig:
     """At the first update of the warm-up; falls linearly to 0."""
     learning_rate: float = 1e-5
     """At the first update of GRPO; falls linearly to 0."""
-    beta: float = 0.05
-    """Weight of the divergence from the model after the warm-up."""
-    clip_range: float = CLIP_RANGE
-    """Of the ratio (eq. 20), which is taken token by token."""
     temperature: float = 1.0
     """At which sets are drawn."""
     nucleus: float = 0.8
@@ -73,18 +59,10 @@ class SetTuneConfig:
     """Of the LoRA changes."""
     lora_alpha: float = 32.0
     """The changes are scaled by lora_alpha / rank."""
-    threshold: float = 0.41
-    """Cosine above which a chunk has a similarity label."""
-    labels: Labels = "support"
-    """What the warm-up imitates and the consistency compares with."""
-    reward: RewardConfig = field(default_factory=RewardConfig)
-    seed: int = 0
-    """Of everything random."""
 
     def __post_init__(self) -> None:
         """Raises BadRequest on a value out of range."""
-        check_numbers(self, _LEAST)
-        check_phases(self.updates, self.warmup_updates, self.labels)
+        self.check(budget=1, rank=1)
         if not (0 < self.nucleus <= 1 and self.temperature > 0):
             raise BadRequest(
                 f"nucleus {self.nucleus} and temperature {self.temperature} must be above 0, and nucleus 1 at"
@@ -117,15 +95,9 @@ def set_tasks(
     for question, corpus in questions:
         put = set_prompt(question.question, corpus, episode, encoder, config.context_tokens)
         borders = question.workspace.borders
-        labels = (
-            action_of(question.support, borders)
-            if config.labels == "support"
-            else similarity_labels(
-                query_cosines(encoder, question.question, corpus), borders, config.threshold
-            )
-        )
+        labels = config.labelled(question, partial(query_cosines, encoder, question.question, corpus))
         labelled = first_of(labels, borders, config.budget)
-        action = action_of([one for one in labelled if one in put.read], borders)
+        action = action_of([chunk_id for chunk_id in labelled if chunk_id in put.read], borders)
         target = {
             document_key(document): list(action[document])
             for document, shown in enumerate(action_of(put.read, borders))
@@ -145,17 +117,13 @@ class SetJudge:
     def rewards(self, tasks: Sequence[SetTask], replies: Sequence[str]) -> list[Reward | None]:
         """The joint reward (eq. 14) of each reply; None for one that is no action."""
         sets = [self.chosen(task, reply) for task, reply in zip(tasks, replies, strict=True)]
-        valid = [(task, ids) for task, ids in zip(tasks, sets, strict=True) if ids is not None]
-        f1 = iter(self._scores.of([(task.question, ids) for task, ids in valid]))
-        rewards: list[Reward | None] = []
-        for task, ids in zip(tasks, sets, strict=True):
-            if ids is None:
-                rewards.append(None)
-                continue
-            action = action_of(ids, task.question.workspace.borders)
-            sizes = [len(table) for table in task.question.workspace.tables]
-            rewards.append(joint_reward(action, task.labels, sizes, next(f1), self._config.reward))
-        return rewards
+        valid = [
+            (task.question, task.labels, ids)
+            for task, ids in zip(tasks, sets, strict=True)
+            if ids is not None
+        ]
+        rewards = iter(self._scores.rewards(valid, self._config.reward))
+        return [None if ids is None else next(rewards) for ids in sets]
 
     def measured(self, tasks: Sequence[SetTask], replies: Sequence[str]) -> dict[str, Any]:
         """Means over all tasks, a reply that is no action counting as nothing found; chunks and tokens over

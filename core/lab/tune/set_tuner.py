@@ -104,11 +104,15 @@ def tune_sets(
             f"{len(tasks)} questions to train on and {len(held_out)} to validate with fit the model; give"
             " more of them, or a smaller --context-tokens"
         )
-    work.begin()
+    work.claim()
     warm, judge = out / WARM_UP, SetJudge(reader, config)
-    saved = work.saved(GRPO if warm.is_dir() else WARM_UP)
-    n_done = 0 if saved is None else step_of(saved)
-    work.keep(config.warmup_updates + n_done // config.passes if warm.is_dir() else n_done if saved else -1)
+    is_warm = warm.is_dir()
+    saved = work.saved(GRPO if is_warm else WARM_UP)
+    n_steps = 0 if saved is None else step_of(saved)
+    if is_warm:
+        work.forget_after(config.warmup_updates + n_steps // config.passes)
+    else:
+        work.forget_after(n_steps or -1)
     progress = _SetProgress(work, tell, cancelled, config)
 
     def measure(step: int) -> None:
@@ -125,7 +129,7 @@ def tune_sets(
         }
 
     with without_noise():
-        if not warm.is_dir():
+        if not is_warm:
             set_seed(config.seed)
             network = get_peft_model(network, new_adapters(network, config.rank, config.lora_alpha))
             if saved is None:
@@ -158,9 +162,15 @@ class _SetProgress(TuneProgress):
 
     phase = WARM_UP
 
-    def __init__(self, *args: Any) -> None:
-        *given, self._config = args
-        super().__init__(*given)
+    def __init__(
+        self,
+        work: TuneFolder,
+        tell: Callable[[TuneEvent], None],
+        cancelled: Callable[[], bool],
+        config: SetTuneConfig,
+    ) -> None:
+        super().__init__(work, tell, cancelled)
+        self._config = config
 
     def on_log(self, _args: Any, state: Any, _control: Any, logs: dict[str, float], **_: Any) -> None:
         """Figures of an update."""
@@ -185,8 +195,8 @@ def _warm_up(
     drawn = _drawn(len(tasks), config.warmup_updates * config.questions * config.group, config.seed)
     rows = datasets.Dataset.from_dict(
         {
-            "prompt": [turns(tasks[one].prompt) for one in drawn],
-            "completion": [[{"role": "assistant", "content": tasks[one].target}] for one in drawn],
+            "prompt": [turns(tasks[row].prompt) for row in drawn],
+            "completion": [[{"role": "assistant", "content": tasks[row].target}] for row in drawn],
         }
     )
     arguments = SFTConfig(
@@ -209,13 +219,13 @@ def _grpo(
 ) -> GRPOTrainer:
     """The reference is trl's copy of the adapters as they are now."""
     drawn = _drawn(len(tasks), (config.updates - config.warmup_updates) * config.questions, config.seed)
-    rows = datasets.Dataset.from_dict({"prompt": [turns(tasks[one].prompt) for one in drawn], "task": drawn})
+    rows = datasets.Dataset.from_dict({"prompt": [turns(tasks[row].prompt) for row in drawn], "task": drawn})
 
     def joint(
         completions: list[Any], task: list[int], log_metric: Callable[[str, float], None], **_: Any
     ) -> list[float]:
         replies = [turns[0]["content"] for turns in completions]
-        rewards = judge.rewards([tasks[one] for one in task], replies)
+        rewards = judge.rewards([tasks[row] for row in task], replies)
         for reward in rewards:
             log_metric("valid", float(reward is not None))
             for term in ("answer", "consistency", "penalty") * (reward is not None):

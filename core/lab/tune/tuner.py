@@ -1,7 +1,7 @@
-"""Tuning on preferences in a folder.
+"""Tuning on preference pairs: pairs in, LoRA adapters out.
 
-Pairs in, LoRA adapters out, going on after a kill or a cancel where it was last saved; see `TuneFolder`. A
-tenth of the questions is held out, whole: the margin on their pairs is what the card tells.
+A tuning that was killed or cancelled goes on from its last save. A tenth of the questions is held out, whole:
+the card tells the margin on their pairs.
 """
 
 from __future__ import annotations
@@ -75,9 +75,9 @@ def tune(
     tokenizer, network = open_causal(model_folder(model), dtype)
     fitting = _fitting(pairs, tokenizer, config.max_tokens)
     training, held_out = split_by_question(fitting)
-    work.begin()
+    work.claim()
     saved = work.saved()
-    work.keep(-1 if saved is None else step_of(saved))
+    work.forget_after(-1 if saved is None else step_of(saved))
     progress = _PairProgress(work, tell, cancelled)
     settings = trainer_settings(place, work.checkpoints, config.seed, config.accumulate) | {
         "activation_checkpointing": place.type == "cuda",

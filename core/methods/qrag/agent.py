@@ -28,38 +28,11 @@ from core.corpus.index import Searchable
 from core.corpus.tiles import best_chunks
 from core.encode.encoder import DualEncoder
 from core.encode.forward import StateTokens
+from core.methods.qrag.episode import Episode, Look, Reranked
 from core.methods.qrag.policy import ChosenAction, choose
 from core.methods.qrag.positions import chunk_positions
-from core.methods.qrag.reranked import Reranked, Reranks, read_best
+from core.methods.qrag.reranked import Reranks, read_best
 from core.methods.qrag.stop import stop_of
-
-
-@dataclass(frozen=True, eq=False)
-class Episode:
-    """One query over one corpus. `id` only separates the random streams of a batch."""
-
-    query: str
-    corpus: Searchable
-    config: EpisodeConfig
-    id: str = ""
-    prefix: tuple[int, ...] = ()
-    """Chunks already chosen, in order of choice."""
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Look:
-    """What the agent sees before an action: Q of all chunks, which are available, and what it cost."""
-
-    state_vector: np.ndarray
-    """(D,) float32."""
-    words: np.ndarray | None
-    """(N,) float32, the words' part of Q; None for an agent that counts none."""
-    reranked: Reranked | None
-    """The reranker's part of Q; None for an agent without one."""
-    scores: StepScores
-    available: np.ndarray
-    tokens: StateTokens
-    milliseconds: float
 
 
 @dataclass
@@ -74,29 +47,31 @@ class _Review:
     """Which choices of a stopped episode the others make superfluous."""
 
     episode: Episode
-    remaining: list[int]
+    chosen: tuple[int, ...]
     taken_back: list[int] = field(default_factory=list)
     worth: dict[int, float] = field(default_factory=dict)
     """Q of each choice beside the others that were still held."""
-    goes_on: bool = True
+    settled: bool = False
 
-    def __post_init__(self) -> None:
-        self.chosen = tuple(self.remaining)
-        self.goes_on = self.episode.config.review_threshold is not None and len(self.remaining) > 1
+    @property
+    def remaining(self) -> list[int]:
+        return [chunk_id for chunk_id in self.chosen if chunk_id not in self.taken_back]
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether each remaining choice is asked again; the last one left stays."""
+        has_threshold = self.episode.config.review_threshold is not None
+        return has_threshold and not self.settled and len(self.remaining) > 1
 
     def take_back(self) -> None:
-        """Lets go of the choice worth least if that is too little; the last one left stays."""
-        threshold, least = (
-            self.episode.config.review_threshold,
-            min(self.remaining, key=self.worth.__getitem__),
-        )
+        """Lets go of the choice worth least if that is too little."""
+        threshold = self.episode.config.review_threshold
         assert threshold is not None
+        least = min(self.remaining, key=self.worth.__getitem__)
         if self.worth[least] >= threshold:
-            self.goes_on = False
-            return
-        self.remaining.remove(least)
-        self.taken_back.append(least)
-        self.goes_on = len(self.remaining) > 1
+            self.settled = True
+        else:
+            self.taken_back.append(least)
 
     def end(self, stopped: Stopped, milliseconds: float) -> Stopped:
         """The event, which says what the review brought."""
@@ -181,19 +156,15 @@ class Agent:
         looks = []
         for (episode, chosen), state_tokens, vector in zip(states, tokens, vectors, strict=True):
             started = time.perf_counter()
-            words, reranked, scores, available = self._seen(episode, chosen, vector)
-            looks.append(
-                Look(
-                    vector,
-                    words,
-                    reranked,
-                    scores,
-                    available,
-                    state_tokens,
-                    1000 * (shared + time.perf_counter() - started),
-                )
-            )
+            look = self.seen(episode, chosen, state_tokens, vector)
+            looks.append(replace(look, milliseconds=1000 * (shared + time.perf_counter() - started)))
         return looks
+
+    def seen(
+        self, episode: Episode, chosen: Sequence[int], tokens: StateTokens, state_vector: np.ndarray
+    ) -> Look:
+        """A look from an embedded state. Over shards it has Q of the best chunks alone."""
+        return self._all_seen(episode, chosen, tokens, state_vector)
 
     def reads_again(self, episode: Episode) -> bool:
         """Whether a look would wait for the reranker. Raises BadRequest where the run can't be made."""
@@ -201,10 +172,10 @@ class Agent:
         read = self._read(episode.prefix)
         return bool(self.spec.rerank_weight) and self._reranks.get(episode, read) is None
 
-    def _seen(
-        self, episode: Episode, chosen: Sequence[int], state_vector: np.ndarray
-    ) -> tuple[np.ndarray | None, Reranked | None, StepScores, np.ndarray]:
-        """(words, reranked, scores, available) of a look."""
+    def _all_seen(
+        self, episode: Episode, chosen: Sequence[int], tokens: StateTokens, state_vector: np.ndarray
+    ) -> Look:
+        """A look with Q of all chunks."""
         corpus, config = episode.corpus, episode.config
         positions = chunk_positions(self.spec, corpus.borders, chosen, use_positions=config.use_positions)
         q_values, words = corpus.index.q_values(state_vector, positions), self._words_part(episode)
@@ -220,12 +191,12 @@ class Agent:
         available[list(config.forbidden)] = False
         turned = self.spec.position_kind != "none" and config.use_positions
         scores = StepScores(q_values, positions if turned else None)
-        return words, reranked, scores, available
+        return Look(tokens, state_vector, words, reranked, scores, available)
 
     def review(self, ends: Sequence[tuple[Episode, Sequence[int], Stopped]]) -> list[Stopped]:
         """Ends of (episode, chosen ids, end), with what the review says of the choices."""
         started = time.perf_counter()
-        reviews = [_Review(episode, list(chosen)) for episode, chosen, _ in ends]
+        reviews = [_Review(episode, tuple(chosen)) for episode, chosen, _ in ends]
         while asked := [
             (review, chunk_id) for review in reviews if review.goes_on for chunk_id in review.remaining
         ]:
@@ -233,11 +204,12 @@ class Agent:
                 (review.episode, [other for other in review.remaining if other != chunk_id])
                 for review, chunk_id in asked
             ]
-            vectors = self.encoder.encode_states(
-                [self.encoder.state_tokens(*self._state_parts(*state)) for state in states]
-            )
-            for (review, chunk_id), (episode, others), vector in zip(asked, states, vectors, strict=True):
-                review.worth[chunk_id] = self._q_value(episode, others, vector, chunk_id)
+            tokens = [self.encoder.state_tokens(*self._state_parts(*state)) for state in states]
+            vectors = self.encoder.encode_states(tokens)
+            for (review, chunk_id), state, of_state, vector in zip(
+                asked, states, tokens, vectors, strict=True
+            ):
+                review.worth[chunk_id] = self._q_value(*state, of_state, vector, chunk_id)
             for review in {id(review): review for review, _ in asked}.values():
                 review.take_back()
         n_reviewed = max(1, sum(bool(review.worth) for review in reviews))
@@ -247,15 +219,20 @@ class Agent:
         ]
 
     def _q_value(
-        self, episode: Episode, chosen: Sequence[int], state_vector: np.ndarray, chunk_id: int
+        self,
+        episode: Episode,
+        chosen: Sequence[int],
+        tokens: StateTokens,
+        state_vector: np.ndarray,
+        chunk_id: int,
     ) -> float:
-        """Q of one chunk, without those of all the others."""
+        """Q of one chunk; without those of all the others where it doesn't hang on them."""
+        if self.spec.rerank_weight and self.spec.reads_choices:  # a part of Q only among others
+            look = self._all_seen(episode, chosen, tokens, state_vector)
+            return float(look.scores.q_values[chunk_id])
         positions = chunk_positions(
             self.spec, episode.corpus.borders, chosen, use_positions=episode.config.use_positions
         )
-        if self.spec.rerank_weight and self.spec.reads_choices:  # a part of Q only among others
-            _, _, scores, _ = Agent._seen(self, episode, chosen, state_vector)  # shards tell the best alone
-            return float(scores.q_values[chunk_id])
         words = self._words_part(episode)
         q_value = episode.corpus.index.q_value(state_vector, chunk_id, float(positions[chunk_id]))
         reranked = self._reranks.get(episode, ())

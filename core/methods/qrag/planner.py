@@ -20,7 +20,8 @@ import numpy as np
 from core.base.config import EpisodeConfig
 from core.base.events import Event, RunStarted, StepTaken, Stopped
 from core.corpus.index import Searchable
-from core.methods.qrag.agent import Agent, Episode, Look, step_event
+from core.methods.qrag.agent import Agent, step_event
+from core.methods.qrag.episode import Episode, Look
 from core.methods.qrag.policy import ChosenAction, candidates, greedy
 from core.methods.qrag.stop import stop_of
 

@@ -11,37 +11,19 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from core.corpus.index import Searchable
 from core.corpus.tiles import best_chunks
-
-if TYPE_CHECKING:
-    from core.encode.checkpoint import CheckpointSpec
-    from core.methods.qrag.agent import Episode
+from core.encode.checkpoint import CheckpointSpec
+from core.methods.qrag.episode import Episode, Reranked
 
 FURTHER = 4
 """Chunks that are read at a time after the first."""
 _MOST_KEPT = 256
 """States of a corpus whose parts are kept: some hundred bytes each."""
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Reranked:
-    """A part of Q that only some chunks have."""
-
-    chunk_ids: np.ndarray
-    """(n,) the chunks that were read, best first by the rest of Q."""
-    parts: np.ndarray
-    """(n,) float32, what is added to Q of each."""
-
-    def part_of(self, chunk_id: int) -> float:
-        """What is added to Q of a chunk; 0 for one that was not read."""
-        return float(self.parts[self.chunk_ids == chunk_id].sum())
 
 
 def read_best(

@@ -5,13 +5,9 @@ Nothing is left to choose, or the best Q lies below the threshold. The step budg
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from core.base.events import Stopped
+from core.methods.qrag.episode import Look
 from core.methods.qrag.policy import greedy
-
-if TYPE_CHECKING:
-    from core.methods.qrag.agent import Look
 
 
 def stop_of(look: Look, n_chosen: int, threshold: float | None) -> Stopped | None:

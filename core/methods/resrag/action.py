@@ -1,8 +1,8 @@
 """The structured action of RES-RAG (eq. 2, 5, appendix B).
 
 Chunk numbers by document, most relevant first, as a JSON object and as chunk ids. Numbers are 1-based within
-their document, chunk ids 0-based over the workspace. A document may have none. Decides that a number may not
-stand twice: a set holds a chunk once.
+their document, chunk ids 0-based over the workspace. A document may have none. A number may not stand twice:
+a set holds a chunk once.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 Likeness to the question, words, neighbours, its document, a second look, and the budget. All of it are
 numbers about ranks, gaps and likeness, so a policy serves sentences and passages, one page and a million
-tokens alike; the cost is a few passes over the vectors and two sorts. Decides what is looked at twice: the
-question together with the chunk that cosine and words rank first, since the second hop is often found by the
-words of the first.
+tokens alike; the cost is a few passes over the vectors and two sorts. The second look is with the question
+together with the chunk that cosine and words rank first, since the second hop is often found by the words of
+the first.
 """
 
 from __future__ import annotations

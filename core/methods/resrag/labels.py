@@ -1,7 +1,7 @@
 """Labels without anybody's labelling (RES-RAG section 3.4.1).
 
-Every chunk whose similarity with the question exceeds a threshold. Decides that no document has fewer or more
-for it: K_m is how many exceed it.
+Every chunk whose similarity with the question exceeds a threshold. No document has fewer or more for it: K_m
+is how many exceed it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The policy's training objective (RES-RAG eq. 17 to 21).
 
-For a policy that takes every chunk by an independent chance. Decides the range of the ratio's clip and the
-stabiliser, for which the paper has no value.
+For a policy that takes every chunk by an independent chance. The range of the ratio's clip and the stabiliser
+are ours: the paper has no value for them.
 """
 
 from __future__ import annotations

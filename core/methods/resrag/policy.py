@@ -1,8 +1,8 @@
 """The light policy of RES-RAG.
 
 A small network that gives every chunk a chance of being taken, and the set that follows from the chances.
-Decides what the set is: the chunks above the policy's least chance, the likeliest first, at most as many as
-the budget. It may be smaller than the budget. Ships as a folder of a card and safetensors.
+They are the chunks above the policy's least chance, the likeliest first, at most as many as the budget. It
+may be smaller than the budget. Ships as a folder of a card and safetensors.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The joint reward of RES-RAG (eq. 8 to 14).
 
-Pure functions of counts, labels and the F1 of an answer. Decides what the paper leaves open: the reward of an
-unusable answer, and what stands in the segmented penalty's place where that is left out.
+Pure functions of counts, labels and the F1 of an answer. Two choices are ours, since the paper leaves them
+open: the reward of an unusable answer, and what stands in the segmented penalty's place where that is left
+out.
 """
 
 from __future__ import annotations

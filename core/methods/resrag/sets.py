@@ -1,8 +1,8 @@
 """A set of evidence beside what else could have been taken.
 
 What lies in which document, what it costs, and what the reward makes of it. Pure functions of chances,
-cosines and counts. Decides what a set is compared with: as many chunks by top-k as hold the same support, or
-as many chunks where no support is known; every chunk above the cosine threshold; everything.
+cosines and counts. A set is compared with as many chunks by top-k as hold the same support, or as many chunks
+where no support is known; with every chunk above the cosine threshold; and with everything.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 What each is given, what it gives back, and what it may use meanwhile (SPARC-RAG section 3.2). A role is a
 protocol of one or a few functions; a set of agents fills all four. The retriever is no agent: see
-`core.methods.sparc.retrievals`. Decides that agents keep no state of a run, so that branches may share them.
+`core.methods.sparc.retrievals`. Agents keep no state of a run, so that branches may share them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """What a run may still spend on language models.
 
-Shared by branches that run at once. Decides that a call is only begun while both budgets have something left,
-and that its reply may be no longer than what is left of the tokens. So calls exceed their bound by no more
-than what one call asks again (connections that failed, a reply that didn't fit), tokens by no more than the
-prompts and replies that were on their way at the same time. What a call that failed had taken counts, too.
+Shared by branches that run at once. A call is only begun while both budgets have something left, and its
+reply may be no longer than what is left of the tokens. So calls exceed their bound by no more than what one
+call asks again (connections that failed, a reply that didn't fit), tokens by no more than the prompts and
+replies that were on their way at the same time. What a call that failed had taken counts, too.
 """
 
 from __future__ import annotations

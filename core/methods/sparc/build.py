@@ -1,7 +1,7 @@
 """A set of agents from what is there.
 
-A language model, or rules and the reader. Decides that a language model, where there is one, fills every
-role, and that rules ask a trained agent even where nothing is searched with it.
+A language model, or rules and the reader. A language model, where there is one, fills every role, and rules
+ask a trained agent even where nothing is searched with it.
 """
 
 from __future__ import annotations

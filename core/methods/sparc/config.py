@@ -1,6 +1,6 @@
 """Bounds of a SPARC run, checked once at the door.
 
-Decides the largest width and depth (the paper's grid ends at W = 4, its depth at 8).
+The paper's grid ends at W = 4, its depth at 8.
 """
 
 from __future__ import annotations

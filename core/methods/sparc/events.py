@@ -1,7 +1,6 @@
 """What a SPARC run says while it goes.
 
 Frozen events, small and JSON-serialisable, and the trace they fold into. Rounds and branches are 1-based.
-Decides nothing.
 """
 
 from __future__ import annotations

@@ -2,12 +2,12 @@
 
 Prompts and structured replies (SPARC-RAG section 3.2, with the inputs and outputs of appendix D). The prompts
 are the project's own, one file each in `prompts/`, read anew by each process: edit them there. Everything
-that documents or earlier replies brought is quoted between marks. Decides what happens to a reply that keeps
-the schema and still doesn't fit: missing queries, and those that say the same twice, are filled up with the
-question itself, a branch that doesn't exist is taken for the first, numbers of passages that don't exist are
-dropped. Schemas name the strategies, passages and branches that there are: a model that is kept to them names
-no others and lists none without end. Nothing that a reply says can do more than that: strategies, verdicts
-and branches are picked from lists.
+that documents or earlier replies brought is quoted between marks. In a reply that keeps the schema and still
+doesn't fit, missing queries, and those that say the same twice, are filled up with the question itself, a
+branch that doesn't exist is taken for the first, numbers of passages that don't exist are dropped. Schemas
+name the strategies, passages and branches that there are: a model that is kept to them names no others and
+lists none without end. Nothing that a reply says can do more than that: strategies, verdicts and branches are
+picked from lists.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Text of others put before a language model as data.
 
 Between marks that it can't close. Everything that a document, a person or an earlier reply brought stands in
-such marks; what looks like a mark inside is written as text. Decides the marks; which text is quoted under
-which, the prompts say.
+such marks; what looks like a mark inside is written as text.
 """
 
 from __future__ import annotations

@@ -3,8 +3,7 @@
 One corpus, three strategies, and what the agents may look up about its chunks (SPARC-RAG section 3.2,
 appendix A.3). bm25 leaves wh-words out of the query. dense is top-k of the untrained encoder. qrag, beyond
 the paper, is the trained agent: it starts from the best chunks of the memory, takes a few steps, and is
-topped up to k by the Q of its last look, which finds as much as k steps in half the time. Decides how much of
-a chunk agents read.
+topped up to k by the Q of its last look, which finds as much as k steps in half the time.
 """
 
 from __future__ import annotations
@@ -21,7 +20,8 @@ from core.base.events import StepTaken, Stopped
 from core.corpus.index import Searchable
 from core.encode.encoder import DualEncoder
 from core.methods.bm25 import Bm25
-from core.methods.qrag.agent import Agent, Episode
+from core.methods.qrag.agent import Agent
+from core.methods.qrag.episode import Episode
 from core.methods.qrag.policy import candidates, greedy
 from core.methods.sparc.agents import Remaining
 from core.methods.sparc.config import STRATEGIES

@@ -1,9 +1,9 @@
 """SPARC as one retrieval method among others.
 
-A whole run, then its evidence as the steps of an episode. Decides that its evidence is at most as large as
-that of the other methods: branches retrieve, and rules remember, `step_budget` chunks each, and of the final
-evidence the first so many count. Steps stand in the order in which branches first retrieved them, with the
-scores of that retrieval. It has no scores of all chunks.
+A whole run, then its evidence as the steps of an episode. Its evidence is at most as large as that of the
+other methods: branches retrieve, and rules remember, `step_budget` chunks each, and of the final evidence the
+first so many count. Steps stand in the order in which branches first retrieved them, with the scores of that
+retrieval. It has no scores of all chunks.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@
     AnswerEvaluator  stops when the agent would add nothing and the reader is sure enough
 
 What a chunk is worth is a weighted sum of what can be measured of it, whichever strategy brought it; the
-weights are round numbers near those of logistic regressions on validation questions (docs/sparc.md). A memory
-holds as many chunks as one retrieval of a branch, so that the two can be compared.
+weights are round numbers near those of logistic regressions on validation questions (docs/sparc-rag.md). A
+memory holds as many chunks as one retrieval of a branch, so that the two can be compared.
 """
 
 from __future__ import annotations

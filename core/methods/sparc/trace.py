@@ -2,9 +2,8 @@
 
 Its events, folded into rounds and branches, as JSON and back. The JSON form keeps the events in the order in
 which they happened, so a run is redrawn and replayed from a log without asking any model again, and what each
-agent was given can be rebuilt (`rewriter_task`, `judged`), which is what preference pairs are made of.
-Decides that a run cut at a smaller depth is what that depth would have brought: rounds don't know how many
-may follow.
+agent was given can be rebuilt (`rewriter_task`, `judged`), which is what preference pairs are made of. A run
+cut at a smaller depth is what that depth would have brought: rounds don't know how many may follow.
 """
 
 from __future__ import annotations

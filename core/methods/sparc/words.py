@@ -1,7 +1,6 @@
 """Words, names and sentences of English text, by rules.
 
-What the agents without a language model read of questions and chunks. Decides which words say nothing about
-what is asked, and that a name is a run of capitalised words.
+What the agents without a language model read of questions and chunks.
 """
 
 from __future__ import annotations

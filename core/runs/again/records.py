@@ -1,8 +1,7 @@
 """Records of finished runs, and the logging of them.
 
 A SPARC run lies in the log as its final evidence, a step a chunk in the order in which branches first
-retrieved it, with its whole trace beside it as detail "sparc" and its outcome as detail "answer". Decides
-what a record says about the encoder.
+retrieved it, with its whole trace beside it as detail "sparc" and its outcome as detail "answer".
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """How a logged run is made again.
 
-A command line and a Python program, as text to copy. `app.calls.operations` has the HTTP call. Decides that a
-run's documents and their cuts come out of the log, since nobody knows where their files lie or whether they
-are still the same; from the log where it is, or, for whoever has only the run's JSON export, from that file.
-Pure:.
+A command line and a Python program, as text to copy. `app.services.http_call` has the HTTP call. A run's
+documents and their cuts come out of the log, since nobody knows where their files lie or whether they are
+still the same; from the log where it is, or, for whoever has only the run's JSON export, from that file.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Several runs of one question as a page that stands alone.
 
 What the Compare tab shows of them, by the same views (core.views.draw.comparison), with a strip that shows
-the steps of any one column, and chunks to be read in their place. Decides what gives way where room is
-scarce: the later steps of the strip, of all columns alike.
+the steps of any one column, and chunks to be read in their place. Above a size the later steps of all columns
+are left out of the strip.
 """
 
 from __future__ import annotations

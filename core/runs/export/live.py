@@ -1,8 +1,8 @@
 """What makes the page of a run live.
 
 Its numbers and texts packed as data, the app's own scripts and styles, and a policy that lets nothing else
-run or load. Decides what has room: Q of every chunk at every look first, exact up to a size and then in fewer
-digits, then texts, those nearest to what was chosen first. Data stays data: a block of JSON that no parser
+run or load. Room is given first to Q of every chunk at every look, exact up to a size and then in fewer
+digits, then to texts, those nearest to what was chosen first. Data stays data: a block of JSON that no parser
 takes for markup.
 """
 

@@ -1,7 +1,6 @@
 """A logged run with what a page draws it from.
 
-Decides which texts are shown, and whether an agent that ships is the one that ran: its ruler and its colours
-are drawn only where its positions are those that the log has.
+Its ruler and its colours are drawn only where its positions are those that the log has.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 An HTML file for any browser, also one without a network, drawn from the log. Its story, steps, evidence and
 SPARC's rounds are those of the app's pages (core.views.draw), and so are the strip and what draws it
-(core.runs.export.live). Decides that it loads nothing and runs one script, its own; that whatever came from
-documents, questions and labels stays text; and that text of documents is in it only when asked for: without,
-chunks are numbers. Without scripts it reads as well, with the run map as a picture.
+(core.runs.export.live). It loads nothing and runs one script, its own; whatever came from documents,
+questions and labels stays text; text of documents is in it only when asked for: without, chunks are numbers.
+Without scripts it reads as well, with the run map as a picture.
 """
 
 from __future__ import annotations

@@ -38,10 +38,6 @@ class InboxLog:
         self._runs: dict[str, FinishedRun] = {}
         self._lock = threading.Lock()
 
-    @property
-    def whole(self) -> None:
-        """Another process has it."""
-
     def start(
         self, record: RunRecord, documents: Sequence[Document], tables: Sequence[ChunkTable] | None = None
     ) -> None:

@@ -6,23 +6,16 @@ The log itself, or its inbox when another process owns the log.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from core.base.events import Event
 from core.base.types import ChunkTable, Document
 from core.runs.log.measurements import Evaluation, Training
 from core.runs.log.records import DetailName, FinalStatus, RunRecord
 
-if TYPE_CHECKING:
-    from core.runs.log.store import ExperimentLog
-
 
 class RunLog(Protocol):
     """What both can do. Every method may be called from any thread."""
-
-    @property
-    def whole(self) -> ExperimentLog | None:
-        """The log itself, with what is in it; None where another process owns it."""
 
     def start(
         self, record: RunRecord, documents: Sequence[Document], tables: Sequence[ChunkTable] | None = None

@@ -108,11 +108,6 @@ class ExperimentLog(RunReader):
             unlock(self._lock)
             self._lock = -1
 
-    @property
-    def whole(self) -> ExperimentLog:
-        """This is it."""
-        return self
-
     def __enter__(self) -> ExperimentLog:
         return self
 

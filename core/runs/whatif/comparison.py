@@ -1,9 +1,8 @@
 """One question through several methods at equal size of evidence.
 
-The loop, and what the answers have in common. Decides whose stop threshold counts (it is in units of an
-agent's Q, so it is that agent's alone), that building an index is no part of a method's time, and that a
-method which can't answer doesn't keep the others from it. Chunk ids of all methods are those of one
-workspace.
+The loop, and what the answers have in common. A stop threshold is in units of an agent's Q, so it holds for
+that agent alone. Building an index is no part of a method's time, and a method that can't answer doesn't keep
+the others from it. Chunk ids of all methods are those of one workspace.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Chunk ids of two cuts have nothing in common, so what was found is compared as text, by its characters. Each
 cut is opened through the caches like any document, one after the other; what one embedded the next time
-finds. Decides which cuts are tried.
+finds.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Why a run failed, and what would have helped.
 
-For a question whose support is known; each remedy was tried here, none is guessed. Decides which remedies are
-tried: more steps, keeping what the review took back, taking a neighbour of a choice, and BM25. What another
-agent would find, or the same one in chunks of another size, is for its caller to add, because that embeds the
-document.
+For a question whose support is known; each remedy was tried here, none is guessed. Remedies are more steps,
+keeping what the review took back, taking a neighbour of a choice, and BM25. What another agent would find, or
+the same one in chunks of another size, is for its caller to add, because that embeds the document.
 """
 
 from __future__ import annotations

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 from core.base.config import EpisodeConfig
 from core.corpus.index import Searchable
-from core.methods.qrag.agent import Agent, Episode
+from core.methods.qrag.agent import Agent
+from core.methods.qrag.episode import Episode
 
 Influence = tuple[tuple[float, ...], ...]
 """Row s - 1 has, for each step i < s, Q of the chunk chosen at s in the state without the choice of i."""

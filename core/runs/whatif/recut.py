@@ -1,8 +1,8 @@
 """What the same agent would have found in chunks of another size.
 
-Of a run that lacks support because a passage is cut over several chunks, or lies right beside a chosen one.
-Decides that a size is tried only where one chunk of it holds what lies on several now: each that is tried
-embeds the documents.
+Of a run that lacks support because a passage is cut over several chunks, or lies right beside a chosen one. A
+size is tried only where one chunk of it holds what lies on several now: each that is tried embeds the
+documents.
 """
 
 from __future__ import annotations

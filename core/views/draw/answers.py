@@ -1,6 +1,6 @@
 """The answer that a run ends in, as trees of plain data.
 
-Pure functions. All text stays text (see components.tree). Decides what is said of confidence in words.
+Pure functions. All text stays text (see core.views.draw.nodes).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Comparisons as trees of plain data, for pages here and exported.
 
-Pure functions, one per panel. Decides that a chunk which several methods found has one colour everywhere,
-while one that a single method found is hollow. All text stays text (see core.views.draw.nodes).
+Pure functions, one per panel. A chunk which several methods found has one colour everywhere, while one that a
+single method found is hollow. All text stays text (see core.views.draw.nodes).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Markup as plain data.
 
-Built by a browser with text nodes (tree.js) or written as HTML. Decides which elements and attributes there
-are: none that loads or runs anything. Text stays text in both.
+Built by a browser with text nodes (tree.js) or written as HTML. No element and no attribute loads or runs
+anything. Text stays text in both.
 """
 
 from __future__ import annotations

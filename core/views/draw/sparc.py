@@ -1,8 +1,8 @@
 """SPARC runs as trees of plain data, for pages here and exported.
 
-Pure functions, one per panel. Decides that a round's branches stand side by side and rounds go down, with
-lines to the one that leads and from it into the next; that a branch keeps its colour through all rounds.
-Whatever documents, questions and language models wrote stays text.
+Pure functions, one per panel. A round's branches stand side by side and rounds go down, with lines to the one
+that leads and from it into the next; a branch keeps its colour through all rounds. Whatever documents,
+questions and language models wrote stays text.
 """
 
 from __future__ import annotations

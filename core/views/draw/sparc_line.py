@@ -1,7 +1,6 @@
 """A SPARC run's story line as a tree of plain data.
 
-Pure functions; all text stays text. Decides how a part is drawn, and that merges stand
-between up to three rounds only. What it says is in core.views.sparc_story.
+Pure functions; all text stays text. What it says is in core.views.sparc_story.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The story line as a tree of plain data: pure functions.
 
-All text stays text (see core.views.draw.nodes). Decides how a part is drawn. What it says is in
-core.views.story.
+All text stays text (see core.views.draw.nodes). What it says is in core.views.story.
 """
 
 from __future__ import annotations

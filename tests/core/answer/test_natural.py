@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from core.base.types import ChunkTable
-from core.lab.reader.natural import holding_chunks, shared_spans
+from core.lab.tasks.natural import holding_chunks, shared_spans
 
 
 @pytest.mark.parametrize(

@@ -12,19 +12,19 @@ import gradio as gr
 
 from app.components.tree import clicked, packs, tree
 from app.pages.evaluate.documents import view
-from app.pages.evaluate.documents.actions import (
+from app.pages.widgets.notices import notice, notice_in
+from app.pages.widgets.requests import AskDocument
+from app.pages.widgets.work import QUIET, Update, Work, cancel_button, in_line
+from app.services.document_evaluations import (
     METHODS,
     DocumentOrder,
     DocumentsProgress,
     evaluate_files,
     evaluate_marked,
 )
-from app.pages.widgets.notices import notice, notice_in
-from app.pages.widgets.work import QUIET, Update, Work, cancel_button, in_line
-from app.services import Services
-from app.session import Session
+from app.services.session import Session
+from app.services.shared import Services
 from core.base.config import help_of
-from core.runs.log import new_run_id
 
 _WORDS = """### Whole documents
 Questions whose evidence is quoted word for word, through any methods. Drop the documents and one `.jsonl` file, a question a line:
@@ -80,7 +80,7 @@ class WholeDocuments:
         self.wanted: gr.State = gr.State(None)
         """(owner, token of their open documents, number) when their marked questions are to be asked."""
         self.to_explore: gr.State = gr.State(None)
-        """("asked", path of a document, question, number) when a question is to be asked in Explore."""
+        """An AskDocument when a question is to be asked in Explore."""
         shown = [
             self.measured,
             self.progress,
@@ -164,7 +164,7 @@ class WholeDocuments:
             return {}
         place = int(argument)
         if action == "ask" and (path := state.source(place)) is not None:
-            return {self.to_explore: ("asked", path, state.questions[place].question, new_run_id())}
+            return {self.to_explore: AskDocument(path, state.questions[place].question)}
         return {self.questions: view.questions(state, place)} if action == "questions-page" else {}
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.pages.evaluate.documents.actions import DocumentsProgress
 from app.pages.evaluate.view import figures, heading, number
 from app.pages.widgets.notices import notice, progress
+from app.services.document_evaluations import DocumentsProgress
 from core.base.rows import row_line
 from core.base.statistics import mean
 from core.lab.evaluate.documents import DOCUMENT_METRICS, DocumentRow

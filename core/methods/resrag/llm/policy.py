@@ -1,9 +1,9 @@
 """The policy of RES-RAG as in the paper.
 
-A language model reads question and chunks, and writes the action. Decides what it reads where not all chunks
-fit its context: those that cosine and words rank first, in document order, and it is told so. The reply is
-constrained to the action's own JSON schema where the model serves that, and checked in any case. An action
-larger than the budget loses the chunks that stand furthest down in their lists.
+A language model reads question and chunks, and writes the action. Where not all chunks fit its context, it
+reads those that cosine and words rank first, in document order, and is told so. The reply is constrained to
+the action's own JSON schema where the model serves that, and checked in any case. An action larger than the
+budget loses the chunks that stand furthest down in their lists.
 """
 
 from __future__ import annotations

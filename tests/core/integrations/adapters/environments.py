@@ -15,9 +15,9 @@ OPTIONS = ("-p", "no:cacheprovider", "-o", "asyncio_mode=auto")
 
 
 def example(heading: str) -> str:
-    """The one example of docs/adapters.md under a heading."""
-    page = (ROOT / "docs" / "adapters.md").read_text(encoding="utf-8")
-    [section] = re.findall(rf"^##? {re.escape(heading)}\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE)
+    """The one example of docs/interfaces.md under a heading."""
+    page = (ROOT / "docs" / "interfaces.md").read_text(encoding="utf-8")
+    [section] = re.findall(rf"^##+ {re.escape(heading)}\n(.*?)(?=^##|\Z)", page, re.DOTALL | re.MULTILINE)
     [code] = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
     return code
 

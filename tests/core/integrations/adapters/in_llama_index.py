@@ -38,7 +38,7 @@ def test_the_example_of_the_page(
     (tmp_path / "sample_docs" / "river-chronicle.txt").write_text(whole[:1_500], encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
-    exec(example("In other people's code"), names)
+    exec(example("LangChain, LlamaIndex, Haystack"), names)
     exec(example("LlamaIndex"), names)
     assert capsys.readouterr().out == "".join(
         f"{passage.metadata['step']} {passage.score} {passage.text}\n"

@@ -1,10 +1,9 @@
-"""The adapters against the real frameworks: what they give is what the method kept, in its order; and every
-example of docs/adapters.md.
+"""The adapters against the real frameworks: what they give is what the method kept, in its order; and their
+examples in docs/interfaces.md.
 """
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +103,7 @@ def test_the_examples_of_the_page(
     (tmp_path / "sample_docs" / "river-chronicle.txt").write_text(whole[:1_500], encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
-    exec(example("In other people's code"), names)
+    exec(example("LangChain, LlamaIndex, Haystack"), names)
     expected = [
         f"{passage.metadata['step']} {passage.score} {passage.text}\n"
         for passage in names["search"].passages(names["question"], 4)
@@ -113,11 +112,9 @@ def test_the_examples_of_the_page(
     for heading in ("LangChain", "Haystack"):
         exec(example(heading), names)
         assert capsys.readouterr().out == "".join(expected), heading
-    page = (ROOT / "docs" / "adapters.md").read_text(encoding="utf-8")
-    assert re.findall(r"^```(\w+)", page, re.MULTILINE) == ["python"] * 4
 
 
-if CAMPAIGN:  # each in an environment of its own, see docs/adapters.md
+if CAMPAIGN:  # each takes minutes to install
 
     @pytest.mark.parametrize(
         ("package", "file"),

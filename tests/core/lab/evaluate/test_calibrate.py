@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.core.base.rows import make_row
 
 from core.base.errors import BadRequest
 from core.base.metrics import fact_f1
@@ -21,6 +20,7 @@ from core.lab.evaluate.calibrate import (
 )
 from core.lab.evaluate.outcomes import steps_taken
 from core.lab.evaluate.review import Thresholds
+from tests.core.lab.evaluate.rows import make_row
 
 
 def random_rows(seed: int, n: int, task: str) -> list[EpisodeRow]:

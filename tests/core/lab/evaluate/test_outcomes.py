@@ -9,7 +9,6 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.core.base.rows import make_row
 
 from core.base.rows import EpisodeRow
 from core.lab.evaluate.outcomes import (
@@ -23,6 +22,7 @@ from core.lab.evaluate.outcomes import (
     steps_taken,
     stop_class,
 )
+from tests.core.lab.evaluate.rows import make_row
 
 
 @st.composite

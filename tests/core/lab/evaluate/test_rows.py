@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.core.base.rows import make_row
 
 from core.base.errors import BadRequest
 from core.base.rows import group_rows, read_rows, row_line
+from tests.core.lab.evaluate.rows import make_row
 
 
 def test_round_trip(tmp_path: Path) -> None:

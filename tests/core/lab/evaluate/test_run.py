@@ -22,7 +22,8 @@ from core.lab.evaluate.outcomes import own_evidence, steps_taken
 from core.lab.evaluate.review import choices_of, reviewed_under
 from core.lab.evaluate.run import EvaluationProgress, Setting, evaluate
 from core.lab.tasks.example import Example
-from core.methods.qrag.agent import Agent, Episode
+from core.methods.qrag.agent import Agent
+from core.methods.qrag.episode import Episode
 from core.methods.registry import METHODS, build_retriever
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.core.base.rows import make_row
 
 from core.base.errors import BadRequest
 from core.lab.evaluate.summary import COMPARED, METRICS, compare, summarise
+from tests.core.lab.evaluate.rows import make_row
 
 PERFECT = make_row((4, 9, 2), (0.9, 0.8, 0.1, 0.0), id="perfect")
 LATE = make_row((4, 9, 2), (0.9, 0.8, 0.6, 0.0), id="late")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.core.base.rows import make_row
 
 from core.base.errors import BadRequest
 from core.lab.studies.scores import scores
+from tests.core.lab.evaluate.rows import make_row
 
 GOOD = make_row((4, 9, 2), (0.9, 0.8, 0.1, 0.0), id="good", stop_threshold=0.5)
 SLOW = make_row((4, 2, 9), (0.9, 0.8, 0.7, 0.0), id="slow", stop_threshold=0.5)

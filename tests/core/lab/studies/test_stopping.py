@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.core.base.rows import make_row
 
 from core.base.errors import BadRequest
 from core.lab.evaluate.outcomes import GAMMA
 from core.lab.studies.stopping import THRESHOLDS, areas, early_stopping, reliability
 from core.views.charts import Report
+from tests.core.lab.evaluate.rows import make_row
 
 ROWS = [
     make_row((4, 9, 2), (0.9, 0.8, 0.15, 0.0), id="sure"),

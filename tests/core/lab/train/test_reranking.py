@@ -22,7 +22,7 @@ from core.cli import main
 from core.encode.checkpoint import read_spec, write_spec
 from core.encode.encoder import DualEncoder
 from core.encode.reranker import HEAD_FILE, RERANKER_FOLDER
-from core.lab.reader import natural
+from core.lab.tasks import natural
 from core.lab.train import first_looks
 from core.lab.train.first_looks import WEIGHTS, Candidates, K, candidates_of, recall_by_weight
 from core.lab.train.own import OwnMixture

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from core.base.errors import BadRequest
-from core.lab.evaluate.sweep import frontier_questions
+from core.lab.studies.frontier_rows import frontier_questions
 from core.lab.tasks.example import Example
 from core.lab.train.set_course import COUNTS, course_questions
 from core.lab.train.set_questions import (

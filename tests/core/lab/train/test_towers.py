@@ -20,7 +20,8 @@ from core.lab.tasks.example import Example
 from core.lab.train.descent import Descent
 from core.lab.train.episodes import Scorer
 from core.lab.train.towers import TOWERS, TrainableTowers
-from core.methods.qrag.agent import Agent, Episode
+from core.methods.qrag.agent import Agent
+from core.methods.qrag.episode import Episode
 from tests.core.conftest import CorpusOf
 
 TEXTS = [
@@ -179,17 +180,13 @@ def test_only_the_towers_under_training_drop_activations(
 
 @pytest.mark.parametrize(("rank", "with_targets"), [(4, True), (4, False), (0, True)])
 def test_towers_and_moments_survive_a_file(towers_of: TowersOf, rank: int, with_targets: bool) -> None:
-    towers, other = (
-        towers_of(rank, with_targets=with_targets),
-        towers_of(rank, with_targets=with_targets, seed=1),
-    )
-    descent, fresh = (Descent(each.parameters, 0.01, 0.01) for each in (towers, other))
+    towers, other = (towers_of(rank, with_targets=with_targets, seed=seed) for seed in (0, 1))
+    descent, fresh = (Descent(each.parameters, 0.01, each.formed) for each in (towers, other))
     for _ in range(2):
-        descent.begin(0.01)
-        towers.embed_chunks(TEXTS).sum().backward()  # type: ignore[no-untyped-call]
-        descent.end(1.0)
+        descent.step(0.01, 1.0, [TEXTS], lambda part: towers.embed_chunks(part).sum())
         towers.follow(0.5)
-    other.load_state_dict(towers.state_dict())
+    for name, tensor in other.state_dict().items():
+        tensor.copy_(towers.state_dict()[name])
     fresh.load_state_dict(descent.state_dict())
     assert {key: value.tolist() for key, value in other.state_dict().items()} == {
         key: value.tolist() for key, value in towers.state_dict().items()

@@ -21,7 +21,8 @@ from core.base.events import Event, StepTaken, Stopped, Trace, event_from_json, 
 from core.corpus.bm25 import words_of
 from core.corpus.index import Corpus
 from core.encode.encoder import DualEncoder
-from core.methods.qrag.agent import Agent, Episode
+from core.methods.qrag.agent import Agent
+from core.methods.qrag.episode import Episode
 from tests.core.conftest import timeless
 
 CHUNKS = [

@@ -12,7 +12,8 @@ from core.base.errors import BadRequest
 from core.base.events import Trace, fold
 from core.corpus.index import Corpus
 from core.encode.encoder import DualEncoder
-from core.methods.qrag.agent import Agent, Episode
+from core.methods.qrag.agent import Agent
+from core.methods.qrag.episode import Episode
 from core.methods.qrag.planner import plan
 
 CHUNKS = [

@@ -13,7 +13,8 @@ from core.base.events import StepTaken
 from core.base.types import workspace_of_chunks
 from core.corpus.index import ChunkIndex, Corpus
 from core.encode.rope import on_grid, turn
-from core.methods.qrag.agent import Agent, Episode
+from core.methods.qrag.agent import Agent
+from core.methods.qrag.episode import Episode
 from core.methods.qrag.policy import candidates, state_value
 from core.methods.qrag.positions import chunk_positions
 

@@ -35,7 +35,8 @@ from core.encode.reranker import (
     Reranker,
     pair,
 )
-from core.methods.qrag.agent import Agent, Episode
+from core.methods.qrag.agent import Agent
+from core.methods.qrag.episode import Episode
 from core.methods.qrag.reranked import FURTHER, parts_beside, read_best, rerank_parts
 from core.views.figures import parts_figure
 from tests.core.conftest import CorpusOf

@@ -11,7 +11,8 @@ from core.base.config import EpisodeConfig
 from core.base.errors import BadRequest
 from core.base.events import fold
 from core.corpus.index import Corpus
-from core.methods.qrag.agent import Agent, Episode
+from core.methods.qrag.agent import Agent
+from core.methods.qrag.episode import Episode
 from core.methods.sparc.retrievals import START, STEPS, Retrievals
 from tests.core.conftest import CorpusOf
 from tests.core.methods.sparc.conftest import FIRST_HOP, QUESTION, STORY

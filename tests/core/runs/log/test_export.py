@@ -8,7 +8,7 @@ import csv
 import json
 import pickle
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -242,23 +242,40 @@ HOSTILE_EDITS: dict[str, Callable[[list[dict[str, Any]]], object]] = {
 }
 
 
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """The files of two runs."""
+    folder = tmp_path_factory.mktemp("exported")
+    with ExperimentLog.open(folder / "log.duckdb") as log:
+        ids = [log_run(log, make_record()).run_id for _ in range(2)]
+        first, second = (export_runs(log, [run_id], "json", folder / f"{run_id}.jsonl") for run_id in ids)
+    return first.read_text(), second.read_text()
+
+
+@pytest.fixture(scope="module")
+def never_filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ExperimentLog]:
+    """A log that has taken nothing in, so far."""
+    with ExperimentLog.open(tmp_path_factory.mktemp("never-filled") / "log.duckdb") as log:
+        yield log
+
+
 @pytest.mark.parametrize("change", HOSTILE_EDITS.values(), ids=HOSTILE_EDITS.keys())
 def test_hostile_files_are_refused_whole(
-    log: ExperimentLog, other: ExperimentLog, tmp_path: Path, change: Callable[[list[dict[str, Any]]], object]
+    exported: tuple[str, str],
+    never_filled: ExperimentLog,
+    tmp_path: Path,
+    change: Callable[[list[dict[str, Any]]], object],
 ) -> None:
-    good, bad = log_run(log, make_record()), log_run(log, make_record())
-    file = export_runs(log, [good.run_id], "json", tmp_path / "good.jsonl")
-    lines = [
-        json.loads(line)
-        for line in export_runs(log, [bad.run_id], "json", tmp_path / "bad.jsonl").read_text().splitlines()
-    ]
+    good, bad = exported
+    lines = [json.loads(line) for line in bad.splitlines()]
     change(lines)
-    file.write_text(file.read_text() + "".join(json.dumps(line) + "\n" for line in lines))
+    file = tmp_path / "good.jsonl"
+    file.write_text(good + "".join(json.dumps(line) + "\n" for line in lines))
     with pytest.raises(MalformedRuns, match=r"good\.jsonl, line \d+") as caught:
-        import_runs(other, file)
+        import_runs(never_filled, file)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 600
-    assert other.search(owner=None).total == 0
+    assert never_filled.search(owner=None).total == 0
 
 
 def test_a_review_comes_along(log: ExperimentLog, other: ExperimentLog, tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""What pages, HTTP and MCP call: all that the app does, without Gradio."""

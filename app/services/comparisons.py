@@ -1,0 +1,628 @@
+"""Comparisons for the page.
+
+The methods on offer, running them over the documents that Explore has open, finding what they found again.
+Every column, and the run of every way of cutting, is a run of the log like any other, so that it can be
+opened, replayed and exported as such; a try-out with a changed chunk is none, because no document holds what
+it searched; all methods search the same chunks, those of the open documents; what Explore never chooses is
+left out for agents alone, since the other methods are there to show what they find without a person's help;
+agents stop by themselves only when asked to.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+from typing import Generic, Literal, TypeVar
+
+from app.services.agents import PLAIN as PLAIN
+from app.services.in_view import Labelled, OpenDocuments, RunInView
+from app.services.recent import Recent
+from app.services.shared import Services
+from app.services.sparc_runs import SparcRuns
+from core.answer.evidence import EvidenceAnswer
+from core.base.config import RESRAG_LLM, EpisodeConfig, check_query
+from core.base.errors import BadRequest, Cancelled, LogError
+from core.base.events import Event, RunStarted, StepTaken, Stopped
+from core.base.types import Workspace
+from core.corpus.index import Corpus
+from core.corpus.opening import Opened, OpenProgress, Progress
+from core.encode.checkpoint import CheckpointSpec
+from core.llm.protocol import Llm
+from core.methods.bm25 import BM25
+from core.methods.hybrid import HYBRID
+from core.methods.qrag.agent import Agent
+from core.methods.qrag.retriever import MULTISTEP, AgentRetriever
+from core.methods.registry import ALL_METHODS, build_retriever, vectors_of
+from core.methods.resrag.llm.policy import LlmEvidenceSet
+from core.methods.sparc.retriever import SPARC, SparcRetriever
+from core.methods.sparc.trace import SparcTrace
+from core.methods.topk import TOPK
+from core.runs.again.records import sparc_answer, sparc_detail
+from core.runs.export.comparison_page import MAX_COLUMNS, comparison_page
+from core.runs.whatif.comparison import Column, Contestant, compare
+from core.runs.whatif.cuts import Cut, TextSpan, across_cuts, check_size, chunks_of, share_found, spans_of
+from core.runs.whatif.influence import Influence, leave_one_out
+from core.runs.whatif.variant import Change, TryOut, try_out
+
+AGENT = "qrag:"
+"""Begins the key of an agent's method; the checkpoint's name follows."""
+OFFERED = {name: method for name, method in ALL_METHODS.items() if not method.trained}
+"""Methods besides the trained agents."""
+MAX_K = 12
+"""Right end of the slider: as many as Explore offers."""
+AS_OPEN = "as it is open"
+"""The way of cutting that Explore shows."""
+
+MAX_INFLUENCES = 1_000
+"""Runs whose leave-one-out stays in memory: some numbers each."""
+
+C = TypeVar("C", bound="ColumnRef | CutRow")
+
+
+@dataclass(frozen=True)
+class FromExplore:
+    """A run of Explore that is to be compared."""
+
+    corpus: str
+    """Token of its documents, under its agent."""
+    query: str
+    config: EpisodeConfig | None
+    """Its settings; None once the person went back to the agent's own."""
+    number: str
+    """Tells requests apart."""
+
+
+@dataclass(frozen=True)
+class ComparisonOrder:
+    """What a person asks for."""
+
+    query: str = ""
+    methods: tuple[str, ...] = ()
+    """A column each, over the same chunks. Keys: see `AGENT` and `OFFERED`."""
+    k: int = 4
+    """Chunks of every method; at most, where agents stop."""
+    own_stop: bool = False
+    """Whether agents stop by their own threshold; the others then take as many as the first. At k at the
+    latest."""
+    settings: EpisodeConfig | None = None
+    """How the open documents' agent runs, budget and forbidden chunks aside; None: by its defaults."""
+    forbidden: tuple[int, ...] = ()
+    """Chunks that agents must not choose."""
+
+
+@dataclass(frozen=True)
+class ColumnRef:
+    """Where a column's numbers are: small, for a session."""
+
+    name: str
+    run: str = ""
+    """Token of its run; empty where the method refused."""
+    milliseconds: float = 0.0
+    refused: str = ""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A visitor's place in the tab."""
+
+    corpus: str = ""
+    """Token of the documents that were searched."""
+    order: ComparisonOrder = ComparisonOrder()
+    columns: tuple[ColumnRef, ...] = ()
+    chunk_id: int | None = None
+    """Chunk that is open in the reading pane."""
+    anchor: int | None = None
+    """Chunk around which the pane's page lies, where that is not the open one."""
+    explained: tuple[int, ...] = ()
+    """Positions of the columns whose choices show what they owe to those before."""
+    seen: tuple[str, str] = ("", "")
+    """(token of documents, question) last taken over from Explore."""
+    taken: FromExplore | None = None
+    """The run that was last opened here from Explore."""
+    lifted: tuple[int, ...] = ()
+    """Chunks that are forbidden in Explore and may be chosen here all the same."""
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """Of the documents and runs that must stay in memory for it."""
+        return (self.corpus, *(column.run for column in self.columns))
+
+
+@dataclass(frozen=True)
+class CutRow:
+    """What the agent found with one way of cutting: small, for a session."""
+
+    name: str
+    run_id: str = ""
+    """Of the log; empty where the agent refused."""
+    n_chunks: int = 0
+    n_embedded: int = 0
+    n_tokens: int = 0
+    """Of what was chosen."""
+    q_values: tuple[float, ...] = ()
+    support: float | None = None
+    """Share of the support's characters that was found; None where no support is known."""
+    shared: float | None = None
+    """Share of the characters found with the cut that is open; None where that found nothing."""
+    milliseconds: float = 0.0
+    refused: str = ""
+
+
+@dataclass(frozen=True)
+class Comparing(Generic[C]):
+    """How far a comparison is. Characters while cutting, chunks while embedding, steps while retrieving."""
+
+    columns: tuple[C, ...]
+    """Those that are there."""
+    name: str
+    stage: Literal["cutting", "embedding", "retrieving", "branching"]
+    done: int
+    total: int
+    seconds_left: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ShownColumn:
+    """A column with its run."""
+
+    name: str
+    run: RunInView | None
+    milliseconds: float
+    refused: str
+
+    @property
+    def column(self) -> Column:
+        """As `core.runs.whatif.comparison` exports it."""
+        trace, answer = (None, None) if self.run is None else (self.run.trace, self.run.answer)
+        return Column(
+            self.name, trace, self.milliseconds, BadRequest(self.refused) if self.refused else None, answer
+        )
+
+
+class Comparisons:
+    """One per process."""
+
+    def __init__(self, services: Services, sparc: SparcRuns | None = None) -> None:
+        """sparc: what SPARC's column is made with; one of its own by default."""
+        self.services, self._sparc = services, sparc or SparcRuns(services)
+        self._influences: Recent[Influence] = Recent(MAX_INFLUENCES, lambda _: 1)
+        self._idle = {"comparing": threading.Event(), "cutting": threading.Event()}
+        for idle in self._idle.values():
+            idle.set()
+
+    def wait_idle(self, work: Literal["comparing", "cutting"], seconds: float) -> bool:
+        """Whether the comparison of methods, or of ways of cutting, that was running has ended by then."""
+        return self._idle[work].wait(seconds)
+
+    def methods(self) -> list[str]:
+        """Keys of the methods on offer, agents first."""
+        return [*(AGENT + name for name in self.services.agents.checkpoints if name != PLAIN), *OFFERED]
+
+    def usual(self, agent: str) -> list[str]:
+        """Keys of the methods that are chosen to begin with, for documents that are open under an agent."""
+        agents = [key for key in self.methods() if key.startswith(AGENT)]
+        own = AGENT + agent
+        return [*([own] if own in agents else agents[:1]), HYBRID.name, TOPK.name, BM25.name]
+
+    def usual_k(self, documents: OpenDocuments) -> int:
+        """Chunks of every column to begin with."""
+        return min(documents.agent.spec.step_budget, len(documents.corpus), MAX_K)
+
+    def run(
+        self,
+        documents: OpenDocuments,
+        order: ComparisonOrder,
+        report: Callable[[Comparing[ColumnRef]], None],
+        llm: Llm | None = None,
+    ) -> tuple[ColumnRef, ...]:
+        """A column a method, agents first, that of the open documents leading. `llm`: decides in SPARC's,
+        where rules do without one, and chooses in RES-RAG's. Raises BadRequest, BadCheckpoint.
+
+        `report` may raise Cancelled: columns that are there stay, the run in progress is logged as cancelled.
+        """
+        query = check_query(order.query)
+        contestants = self._contestants(documents, order, llm)
+        self._idle["comparing"].clear()
+        try:
+            return _Comparison(self.services, documents, query, report).columns(contestants)
+        finally:
+            self._idle["comparing"].set()
+
+    def across_cuts(
+        self, documents: OpenDocuments, order: ComparisonOrder, report: Callable[[Comparing[CutRow]], None]
+    ) -> tuple[CutRow, ...]:
+        """The agent of the open documents over them, as they are open and cut in every other way. Raises
+        BadRequest.
+
+        Chunks that Explore never chooses are chunks of the open cut alone, so all may be chosen. `report` may
+        raise Cancelled: the runs that are done stay in the log.
+        """
+        query = check_query(order.query)
+        check_size(documents.workspace.n_tokens)
+        config = self._config(documents.agent.spec, order, own=True, stops=order.own_stop).with_(forbidden=())
+        self._idle["cutting"].clear()
+        try:
+            return _Cutting(self.services, documents, query, report).rows(config)
+        finally:
+            self._idle["cutting"].set()
+
+    def try_out(self, compared: Compared, change: Change) -> list[tuple[ShownColumn, TryOut]]:
+        """Every column that chooses step by step, with one chunk changed, unlogged. Raises BadRequest."""
+        columns = [
+            column
+            for column in self.shown_columns(compared)
+            if column.run is not None and column.run.method.looks_again
+        ]
+        if not columns:
+            raise BadRequest("no column chose step by step; add an agent to the methods and compare again")
+        runs = [(column, column.run) for column in columns if column.run is not None]
+        return [
+            (column, try_out(run.documents.agent.encoder, run.trace, run.documents.corpus, change))
+            for column, run in runs
+        ]
+
+    def shown_columns(self, compared: Compared) -> list[ShownColumn]:
+        """The columns with their runs. Raises BadRequest when one is not in memory any more."""
+        columns = []
+        for ref in compared.columns:
+            run = self.services.library.runs.get(ref.run)
+            if run is None and not ref.refused:
+                raise BadRequest(
+                    "this comparison is not in memory any more; compare again, the vectors are kept"
+                )
+            columns.append(ShownColumn(ref.name, run, ref.milliseconds, ref.refused))
+        return columns
+
+    def page(self, compared: Compared, folder: Path) -> Path:
+        """The columns as one page that stands alone, written into an empty folder; those that
+        refused say why behind the others. Raises BadRequest, LogError.
+        """
+        columns = self.shown_columns(compared)
+        runs = [column.run for column in columns if column.run is not None]
+        if not runs:
+            raise BadRequest("every method refused, so there is nothing for a page; compare other methods")
+        if len(runs) > MAX_COLUMNS:
+            raise BadRequest(
+                f"a page has {MAX_COLUMNS} columns at most, and {len(runs)} answered; compare fewer"
+            )
+        self.services.log.flush()
+        log, owner, first = self.services.own_log, runs[0].owner, runs[0].run_id
+        logged = [log.get(run.run_id, owner) for run in runs]
+        refused = [(column.name, column.refused) for column in columns if column.run is None]
+        page = comparison_page(logged, log.documents(first, owner), with_text=True, refused=refused)
+        target = folder / f"comparison-{first[:8]}.html"
+        target.write_text(page, encoding="utf-8")
+        return target
+
+    def influence(self, run: RunInView) -> Influence:
+        """What an agent's choices owe to those before; asked of the agent once a run."""
+        influence = self._influences.get(run.token)
+        if influence is None:
+            influence = leave_one_out(
+                run.documents.agent,
+                run.trace.started.query,
+                run.documents.corpus,
+                run.config,
+                run.trace.chosen,
+            )
+            self._influences.put(run.token, influence)
+        return influence
+
+    def workspace(self, compared: Compared) -> Workspace:
+        """What was searched. Raises BadRequest when it is not open any more."""
+        documents = self.services.library.corpora.get(compared.corpus)
+        if documents is None:
+            raise BadRequest(
+                "the documents of this comparison are not open any more; open them in Explore and compare"
+                " again"
+            )
+        return documents.workspace
+
+    def _contestants(
+        self, documents: OpenDocuments, order: ComparisonOrder, llm: Llm | None
+    ) -> list[tuple[Contestant, Agent]]:
+        """Each with the agent under whose vectors the documents have to be open."""
+        names = self.methods()
+        outside = [key for key in order.methods if key not in names]
+        if outside:
+            raise BadRequest(
+                f"method {outside[0].removeprefix(AGENT)[:80]!r} is not on offer; choose among"
+                f" {', '.join(names)}"
+            )
+        if not order.methods:
+            raise BadRequest("no method is chosen; choose two or more to compare")
+        n = len(documents.corpus)
+        if not 1 <= order.k <= min(n, MAX_K):
+            raise BadRequest(
+                f"{order.k} chunks each must be between 1 and {min(n, MAX_K)}: {n:,} chunks are open, and a"
+                " state holds few"
+            )
+        if order.own_stop and not any(key.startswith(AGENT) for key in order.methods):
+            raise BadRequest(
+                "no agent is chosen whose stop the others could follow; choose one, or the same number"
+                " for all"
+            )
+        name = documents.agent.spec.name
+        keys = sorted(dict.fromkeys(order.methods), key=lambda key: (key != AGENT + name, names.index(key)))
+        return [
+            (
+                self._branches(documents, order, llm)
+                if key == SPARC
+                else self._llm_set(order, llm)
+                if key == RESRAG_LLM
+                else self._contestant(key, order, name)
+            )
+            for key in keys
+        ]
+
+    def _branches(
+        self, documents: OpenDocuments, order: ComparisonOrder, llm: Llm | None
+    ) -> tuple[Contestant, Agent]:
+        """SPARC's column: it searches with the agent of the open documents, too."""
+        retriever, agent = self._sparc.retriever(documents, llm), documents.agent
+        return (
+            Contestant(
+                OFFERED[SPARC].label,
+                retriever,
+                agent.encoder,
+                EpisodeConfig(step_budget=order.k),
+                follows=order.own_stop,
+            ),
+            agent,
+        )
+
+    def _llm_set(self, order: ComparisonOrder, llm: Llm | None) -> tuple[Contestant, Agent]:
+        """The column of the language model that writes an evidence set; refused where none is connected."""
+        plain, label = self.services.agents.load(PLAIN), OFFERED[RESRAG_LLM].label
+        chooser, config = LlmEvidenceSet(llm, plain.encoder), EpisodeConfig(step_budget=order.k)
+        return Contestant(label, chooser, plain.encoder, config, follows=order.own_stop), plain
+
+    def _contestant(self, key: str, order: ComparisonOrder, name: str) -> tuple[Contestant, Agent]:
+        """name: the agent that the documents are open under."""
+        own = key == own_key(name)
+        if key.startswith(AGENT):
+            agent = self.services.agents.load(key.removeprefix(AGENT))
+            config = self._config(agent.spec, order, own=own, stops=order.own_stop)
+            return Contestant(f"Q-RAG {agent.spec.name}", AgentRetriever(agent), agent.encoder, config), agent
+        plain = self.services.agents.load(vectors_of(key, name))
+        retriever, _ = build_retriever(key, plain.encoder, plain.encoder)
+        config = (
+            self._config(plain.spec, order, own=True, stops=False)
+            if own
+            else EpisodeConfig(step_budget=order.k)
+        )
+        return Contestant(OFFERED[key].label, retriever, plain.encoder, config, follows=order.own_stop), plain
+
+    def _config(
+        self, spec: CheckpointSpec, order: ComparisonOrder, *, own: bool, stops: bool
+    ) -> EpisodeConfig:
+        """How an agent runs: by its defaults, or as in Explore where it is the agent there."""
+        threshold = self.services.agents.served(spec).stop_threshold
+        config = spec.episode_config()
+        if own and order.settings is not None:
+            config = order.settings.with_(forced=())
+            threshold = threshold if config.stop_threshold is None else config.stop_threshold
+        review = config.review_threshold if stops else None  # at equal size of evidence nothing is taken back
+        return config.with_(
+            step_budget=order.k,
+            stop_threshold=threshold if stops else None,
+            review_threshold=review,
+            forbidden=order.forbidden,
+        )
+
+
+def own_key(agent: str) -> str:
+    """Key of the method that an agent is."""
+    return MULTISTEP.name if agent == PLAIN else AGENT + agent
+
+
+class _Comparison:
+    """One comparison while it runs: logs events as they come, and tells how far it is."""
+
+    def __init__(
+        self,
+        services: Services,
+        documents: OpenDocuments,
+        query: str,
+        report: Callable[[Comparing[ColumnRef]], None],
+    ) -> None:
+        self.services, self.documents, self.query, self.report = services, documents, query, report
+        self.results: tuple[ColumnRef, ...] = ()
+        self.run: RunInView | None = None
+        self.sparc: SparcRetriever | None = None
+        """The method at work, where it is SPARC."""
+
+    def columns(self, contestants: list[tuple[Contestant, Agent]]) -> tuple[ColumnRef, ...]:
+        agents = {one.name: agent for one, agent in contestants}
+        opened: dict[str, OpenDocuments] = {}
+
+        def corpus_of(one: Contestant) -> Corpus:
+            opened[one.name] = self._open(one.name, agents[one.name])
+            self.sparc = one.retriever if isinstance(one.retriever, SparcRetriever) else None
+            if self.sparc is not None:
+                self._prepare(one.name, self.sparc)
+            return opened[one.name].corpus
+
+        def hear(one: Contestant, event: Event) -> None:
+            if isinstance(event, RunStarted):
+                self.run = self.services.begin_run(event, opened[one.name])
+            elif self.run is not None:
+                if isinstance(event, Stopped):
+                    self._keep_branches()
+                self.run = self.services.add_event(self.run, event)
+            n_steps = 0 if self.run is None else len(self.run.trace.steps)
+            self.report(Comparing(self.results, one.name, "retrieving", n_steps, one.config.step_budget))
+
+        try:
+            for column in compare(self.query, (one for one, _ in contestants), corpus_of, hear):
+                if column.error is not None:
+                    self._give_up("failed", str(column.error))
+                    self.results = (*self.results, ColumnRef(column.name, refused=str(column.error)))
+                elif self.run is not None:
+                    self.run = self._answered(self.run)
+                    self.results = (
+                        *self.results,
+                        ColumnRef(column.name, self.run.token, column.milliseconds),
+                    )
+        except Cancelled:
+            self._give_up("cancelled", None)
+            raise
+        except Exception as error:
+            self._give_up("failed", str(error))
+            raise
+        return self.results
+
+    def _answered(self, run: RunInView) -> RunInView:
+        """With SPARC's own answer, or with one from what was chosen."""
+        if self.sparc is None or self.sparc.trace is None:
+            return self.services.answer(run)
+        trace = self.sparc.trace
+        run = replace(
+            run, answer=EvidenceAnswer.from_json(sparc_answer(trace), dict.fromkeys(trace.pool, ""))
+        )
+        self.services.library.runs.put(run.token, run)
+        return run
+
+    def _prepare(self, name: str, sparc: SparcRetriever) -> None:
+        """Opens what dense retrieval searches, and builds the indexes."""
+
+        def branching(trace: SparcTrace) -> None:
+            self.report(
+                Comparing(self.results, name, "branching", len(trace.rounds), trace.started.config.depth)
+            )
+
+        self._open(name, self.services.agents.load(PLAIN))
+        sparc.hear = branching
+        sparc.prepare()
+
+    def _keep_branches(self) -> None:
+        """Puts what SPARC's branches did beside its run, as long as that goes on."""
+        if self.sparc is None or self.sparc.trace is None or self.run is None:
+            return
+        try:
+            self.services.log.attach(
+                self.run.run_id, "sparc", sparc_detail(self.sparc.trace), self.documents.owner
+            )
+            if self.sparc.trace.stopped is not None:
+                self.services.log.attach(
+                    self.run.run_id, "answer", sparc_answer(self.sparc.trace), self.documents.owner
+                )
+        except LogError as error:
+            logging.getLogger(__name__).warning(
+                "the branches of run %s are not in the log: %s", self.run.run_id, error
+            )
+
+    def _give_up(self, status: Literal["cancelled", "failed"], message: str | None) -> None:
+        if self.run is not None and not self.run.ended:
+            self._keep_branches()
+            self.services.end_run(self.run, status, message)
+
+    def _open(self, name: str, agent: Agent) -> OpenDocuments:
+        """The same chunks under an agent's vectors; what this visitor has open is not opened twice."""
+
+        def embedding(progress: OpenProgress) -> None:
+            self.report(
+                Comparing(
+                    self.results, name, "embedding", progress.done, progress.total, progress.seconds_left
+                )
+            )
+
+        return self.services.library.under(self.documents, agent, embedding)
+
+
+class _Cutting:
+    """One question through all ways of cutting while it runs: logs what is done, and tells how far it is."""
+
+    def __init__(
+        self,
+        services: Services,
+        documents: OpenDocuments,
+        query: str,
+        report: Callable[[Comparing[CutRow]], None],
+    ) -> None:
+        self.services, self.documents, self.query, self.report = services, documents, query, report
+        self.support = support_spans(documents.workspace, services.label_of(documents, query))
+        self.open_spans: Sequence[TextSpan] = ()
+        self.results: tuple[CutRow, ...] = ()
+        self._meters: dict[str, Progress | None] = {}
+
+    def rows(self, config: EpisodeConfig) -> tuple[CutRow, ...]:
+        agent, documents = self.documents.agent, self.documents.workspace.documents
+        retriever = AgentRetriever(agent)
+        now = (Contestant(AS_OPEN, retriever, agent.encoder, config),)
+        opened = Opened(self.documents.corpus)
+        as_open = (
+            Cut(column.name, column, opened)
+            for column in compare(self.query, now, lambda _: opened.corpus, self._hear)
+        )
+        part = self.services.library.cache_part(
+            (document.sha256 for document in documents), self.documents.owner
+        )
+        for cut in chain(
+            as_open,
+            across_cuts(
+                self.query, documents, retriever, agent.encoder, config, self._opening, self._hear, part
+            ),
+        ):
+            self.results = (*self.results, self._row(cut))
+        return self.results
+
+    def _row(self, cut: Cut) -> CutRow:
+        trace = cut.column.trace
+        if trace is None or cut.opened is None:
+            return CutRow(cut.name, refused=str(cut.column.error))
+        workspace = cut.opened.corpus.workspace
+        if cut.name == AS_OPEN:
+            self.open_spans = spans_of(workspace, trace.chosen)
+        gold = chunks_of(workspace, self.support)
+        return CutRow(
+            name=cut.name,
+            run_id=self.services.keep_run(trace, workspace, self.documents.agent, gold, self.documents.owner),
+            n_chunks=len(workspace),
+            n_embedded=cut.opened.n_embedded,
+            n_tokens=sum(workspace[chunk_id].n_tokens for chunk_id in trace.chosen),
+            q_values=tuple(step.q_value for step in trace.steps),
+            support=share_found(workspace, trace.chosen, self.support),
+            shared=share_found(workspace, trace.chosen, self.open_spans),
+            milliseconds=cut.column.milliseconds,
+        )
+
+    def _hear(self, one: Contestant, event: Event) -> None:
+        n_steps = (
+            0
+            if isinstance(event, RunStarted)
+            else event.step
+            if isinstance(event, StepTaken)
+            else event.n_steps
+        )
+        self.report(Comparing(self.results, one.name, "retrieving", n_steps, one.config.step_budget))
+
+    def _opening(self, name: str, progress: OpenProgress) -> None:
+        """Tells how far opening a cut is, and counts what a visitor has to have embedded."""
+
+        def tell(progress: OpenProgress) -> None:
+            if progress.stage in ("chunking", "embedding"):
+                stage: Literal["cutting", "embedding"] = (
+                    "cutting" if progress.stage == "chunking" else "embedding"
+                )
+                self.report(
+                    Comparing(self.results, name, stage, progress.done, progress.total, progress.seconds_left)
+                )
+
+        if name not in self._meters:
+            n_characters = sum(len(document.text) for document in self.documents.workspace.documents)
+            self._meters[name] = self.services.library.allowance.metered(
+                self.documents.owner, n_characters, tell
+            )
+        meter = self._meters[name]
+        if meter is not None:
+            meter(progress)
+
+
+def support_spans(workspace: Workspace, label: Labelled | None) -> tuple[TextSpan, ...]:
+    """Characters that support a known question: those that are labelled, else all of its support chunks."""
+    return () if label is None else label.spans or tuple(spans_of(workspace, label.support))

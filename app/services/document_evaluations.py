@@ -1,0 +1,225 @@
+"""Questions about whole documents, for the page.
+
+Files as a person has them at hand, through several methods. The one file of JSON lines among them holds the
+questions. What was measured before a cancel is kept.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from app.services.opener import MAX_FILES
+from app.services.shared import Services
+from core.base.config import RESRAG_LLM
+from core.base.errors import BadRequest
+from core.base.types import Document
+from core.corpus.opening import OpenProgress, Progress
+from core.ingest import read_document
+from core.lab.evaluate.document_evaluation import AUTO, DocumentSetting, evaluate_documents
+from core.lab.evaluate.documents import DocumentRow
+from core.lab.tasks.documents import (
+    DocumentFolder,
+    DocumentQuestion,
+    Documents,
+    QuoteFinder,
+    read_document_questions,
+    standing_once,
+)
+from core.lab.tasks.marked import ask_marked
+from core.lab.tasks.samples import find_quote, list_samples
+from core.llm.protocol import Llm
+from core.methods import registry as retrievers
+from core.methods.choice import Encoders
+
+METHODS = (AUTO, *(name for name, method in retrievers.METHODS.items() if not method.trained), RESRAG_LLM)
+"""On offer, what the app would choose first."""
+QUESTION_FILES = (".jsonl", ".jsonl.gz")
+MAX_QUESTIONS = 1_000
+"""Of one evaluation."""
+
+
+@dataclass(frozen=True)
+class DocumentOrder:
+    """What a person asks for."""
+
+    files: tuple[Path, ...]
+    """Documents, and one file of questions; none: the documents that ship with the app."""
+    methods: tuple[str, ...] = METHODS[:4]
+    k: int | None = None
+    """None: what suits each document. Else the most chunks of every method."""
+    stops: bool = True
+    """Agents stop by themselves."""
+
+
+@dataclass(frozen=True)
+class DocumentsProgress:
+    """How far an evaluation is, and what it has found."""
+
+    n_documents: int = 0
+    document: str = ""
+    """Under way."""
+    n_done: int = 0
+    """Documents whose rows are there."""
+    now: OpenProgress | None = None
+    """Of the document under way."""
+    questions: tuple[DocumentQuestion, ...] = ()
+    """That have rows."""
+    rows: tuple[DocumentRow, ...] = ()
+    left_out: tuple[str, ...] = ()
+    """Why, a sentence a question; and what methods could not do or left out."""
+    ended: bool = False
+    sources: tuple[Path, ...] = ()
+    """Files that questions can be asked of in Explore: the documents, by the names that questions give."""
+
+    def source(self, place: int) -> Path | None:
+        """The file that a question is about; None for one whose document is no file, or that isn't there."""
+        name = self.questions[place].document if place < len(self.questions) else ""
+        return next((path for path in self.sources if path.name == name), None)
+
+
+def evaluate_files(
+    services: Services,
+    order: DocumentOrder,
+    report: Callable[[DocumentsProgress], None],
+    llm: Llm | None = None,
+) -> DocumentsProgress:
+    """All rows. `report` hears of each step, and may raise Cancelled. `llm`: the visitor's language model.
+    Raises BadRequest and BadDocument.
+    """
+    _check(order)
+    with tempfile.TemporaryDirectory() as folder:
+        asked, documents = _sorted(order.files) if order.files else _samples(Path(folder))
+        questions = read_document_questions(asked)
+        if len(questions) > MAX_QUESTIONS:
+            raise BadRequest(
+                f"{asked.name} has {len(questions):,} questions, more than {MAX_QUESTIONS:,}; use the command"
+                " evaluate-documents, or fewer"
+            )
+        for path in documents:
+            (Path(folder) / path.name).symlink_to(path)
+        state = DocumentsProgress(sources=tuple(documents))
+        return _evaluate(services, state, questions, DocumentFolder(Path(folder), asked), order, report, llm)
+
+
+def evaluate_marked(
+    services: Services,
+    order: DocumentOrder,
+    owner: str | None,
+    opened: Sequence[Document],
+    report: Callable[[DocumentsProgress], None],
+    llm: Llm | None = None,
+) -> DocumentsProgress:
+    """All rows of a visitor's marked questions, over documents that are `opened` or that their runs searched;
+    see `evaluate_files`.
+    """
+    _check(order)
+    asked = ask_marked(services.own_log, owner, opened)
+    if not asked.questions:
+        raise BadRequest(
+            asked.left_out[0]
+            if asked.left_out
+            else "no question has a passage that belongs to its answer; mark one in Explore"
+        )
+    state = DocumentsProgress(left_out=tuple(asked.left_out))
+    return _evaluate(services, state, asked.questions, asked, order, report, llm)
+
+
+def _check(order: DocumentOrder) -> None:
+    if not order.methods:
+        raise BadRequest("no method is chosen; choose one or more")
+
+
+def _evaluate(
+    services: Services,
+    state: DocumentsProgress,
+    questions: Sequence[DocumentQuestion],
+    documents: Documents,
+    order: DocumentOrder,
+    report: Callable[[DocumentsProgress], None],
+    llm: Llm | None,
+) -> DocumentsProgress:
+    setting = DocumentSetting(methods=order.methods, k=order.k, stops=order.stops)
+    by_id = {question.id: question for question in questions}
+    state = replace(state, n_documents=len({question.document for question in questions}))
+
+    def following(name: str) -> Progress:
+        def on_progress(now: OpenProgress) -> None:
+            report(replace(state, document=name, now=now))
+
+        return on_progress
+
+    faults = [*state.left_out]
+    report(state)
+    for judged in evaluate_documents(
+        questions,
+        documents,
+        setting,
+        Encoders(None, None),
+        services.reader,
+        lambda fault: faults.append(str(fault)),
+        following,
+        llm,
+    ):
+        ids = dict.fromkeys(row.id for row in judged.rows)
+        faults.extend(judged.notices)
+        state = replace(
+            state,
+            n_done=state.n_done + 1,
+            questions=state.questions + tuple(by_id[name] for name in ids),
+            rows=state.rows + judged.rows,
+            left_out=tuple(faults),
+        )
+        report(state)
+    return replace(state, left_out=tuple(faults), ended=True)
+
+
+def _samples(folder: Path) -> tuple[Path, list[Path]]:
+    """(questions, documents) of the samples; the questions are written down in the folder."""
+    records: list[dict[str, Any]] = []
+    for sample in list_samples():
+        text = read_document(sample.path.read_bytes(), sample.key).text
+        finder = QuoteFinder(text, sample.key)
+        for labelled in sample.questions:
+            places = [find_quote(text, quote) for quote in labelled.support]
+            quotes = [standing_once(text, place.start, place.end, finder) for place in places]
+            record = {
+                "id": f"{sample.key} {labelled.id}",
+                "document": sample.key,
+                "kind": "single" if len(quotes) == 1 else "bridge",
+            }
+            records.append(
+                record | {"question": labelled.question, "answer": labelled.answer, "support": quotes}
+            )
+    asked = folder / "questions.jsonl"
+    asked.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    return asked, [sample.path for sample in list_samples()]
+
+
+def _sorted(files: Sequence[Path]) -> tuple[Path, list[Path]]:
+    """(questions, documents). Raises BadRequest."""
+    asked = [path for path in files if path.name.lower().endswith(QUESTION_FILES)]
+    documents = [path for path in files if path not in asked]
+    if len(asked) != 1:
+        raise BadRequest(
+            f"{len(asked)} files end in .jsonl; drop one, with the questions, beside the documents that they"
+            " are about"
+        )
+    if not documents:
+        raise BadRequest(
+            "no document is chosen; drop the files that the questions are about, under the names that stand"
+            " there"
+        )
+    if len(documents) > MAX_FILES:
+        raise BadRequest(
+            f"{len(documents)} documents are more than {MAX_FILES}; use the command evaluate-documents, or"
+            " fewer"
+        )
+    names = [path.name for path in documents]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise BadRequest(f"two files are called {twice}; rename one of them, in the questions too")
+    return asked[0], documents

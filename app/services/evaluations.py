@@ -1,0 +1,533 @@
+"""Evaluations for the page.
+
+Making them, reading them from the log, and finding the example behind a row again. An evaluation runs in this
+process, since its vectors and Explore's are the same, and what was measured before a cancel is kept; a
+threshold is looked at on rows, without the agent. A row names its question by id only, so the task is loaded
+again for its texts; the last one stays in memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from app.services.explorer import Explorer
+from app.services.in_view import Labelled
+from app.services.recent import Recent
+from app.services.session import Session
+from app.services.settings import Settings
+from app.services.shared import Services
+from app.services.visitors import check_known, check_steps
+from core.base.config import EpisodeConfig
+from core.base.errors import BadCheckpoint, BadRequest, Cancelled
+from core.base.home import home
+from core.base.metrics import fact_em, fact_f1
+from core.base.rows import EpisodeRow
+from core.base.statistics import mean
+from core.base.types import workspace_of_chunks
+from core.corpus.opening import OpenProgress, Progress
+from core.encode.checkpoint import read_spec, with_defaults, write_spec
+from core.encode.tokens import FastTokenizer
+from core.lab.evaluate.calibrate import best_threshold
+from core.lab.evaluate.joining import join_chunks
+from core.lab.evaluate.outcomes import FAILURES, STOPS, Failure, Stop, failure_class, steps_taken, stop_class
+from core.lab.evaluate.run import EvaluationProgress, Setting, evaluate, training_set
+from core.lab.evaluate.summary import METRICS, Comparison, Summary, compare, summarise
+from core.lab.studies.stopping import reliability
+from core.lab.studies.subjects import check_greedy
+from core.lab.tasks.babi import Part
+from core.lab.tasks.babilong import parse_length
+from core.lab.tasks.catalog import TASKS, TaskSet, load_task
+from core.lab.tasks.data import data_folder
+from core.lab.tasks.example import Example
+from core.methods.qrag.agent import Agent
+from core.methods.qrag.retriever import AgentRetriever
+from core.methods.registry import facts_of
+from core.runs.log import Evaluation, EvaluationEntry, list_evaluations, new_evaluation, read_evaluation
+from core.views.charts import Report
+
+OWN = "own questions"
+"""Stands for a file among the tasks."""
+MAX_N = 100_000
+USUAL_CONTEXT = 2_000
+"""Tokens of a question's own paragraphs, about, for what a visitor may read a day."""
+LONG = 200_000
+"""Tokens of a haystack above which opening one is announced with what it costs."""
+MAX_KEPT_ROWS = 50_000
+"""Rows of evaluations that stay in memory."""
+CURVE_POINTS = 61
+"""Thresholds of a stop curve."""
+FOUND_METRICS = ("fact_f1", "fact_em", "stopped_perfectly", "steps")
+"""Shown while an evaluation runs."""
+
+
+@dataclass(frozen=True)
+class EvaluationOrder:
+    """What a person asks for."""
+
+    task: str
+    agents: tuple[str, ...]
+    """One, or two to compare."""
+    part: Part = "test"
+    """Thresholds: use train. They are judged on what they were not chosen on."""
+    length: str | None = None
+    """Tokens of each haystack. None: the task's own."""
+    n: int | None = None
+    """None: all of them."""
+    step_budget: int | None = None
+    """None: the task's own."""
+    seed: int = 0
+    """Of the sample."""
+    questions: Path | None = None
+    """For OWN."""
+    owner: str | None = None
+    """Hash of the visitor's key; None in local mode."""
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """How far an evaluation is."""
+
+    agent: str
+    stage: Literal["loading", "embedding", "retrieving"]
+    done: int = 0
+    total: int = 0
+    seconds_left: float | None = None
+    means: tuple[tuple[str, float | None], ...] = ()
+    """Of the metrics, so far."""
+
+
+@dataclass(frozen=True)
+class Stops:
+    """What a threshold would do: shares of all episodes, means over them."""
+
+    threshold: float
+    shares: dict[Stop, float]
+    fact_f1: float
+    fact_em: float
+    steps: float
+
+
+@dataclass(frozen=True)
+class StopCurve:
+    """Stops at evenly spaced thresholds, and the one with the best Fact F1."""
+
+    points: tuple[Stops, ...]
+    best: float
+    plateau: tuple[float, float]
+    """Thresholds with nearly the same Fact F1 (see `core.lab.evaluate.calibrate`)."""
+
+
+@dataclass(frozen=True)
+class ShownEpisode:
+    """The example behind a row, and what made the row."""
+
+    title: str
+    example: Example
+    agent: str
+    config: EpisodeConfig
+
+
+class Evaluations:
+    """One per process."""
+
+    def __init__(self, services: Services) -> None:
+        self.services = services
+        self._recent: Recent[Evaluation] = Recent(MAX_KEPT_ROWS, lambda evaluation: len(evaluation.rows))
+        self._summaries: dict[str, Summary] = {}
+        self._curves: dict[str, StopCurve] = {}
+        self._loading = threading.Lock()
+        self._task: tuple[Any, TaskSet] | None = None
+        self._idle = threading.Event()
+        self._idle.set()
+
+    def wait_idle(self, seconds: float) -> bool:
+        """Whether the evaluation that was running has ended by then."""
+        return self._idle.wait(seconds)
+
+    def run(self, order: EvaluationOrder, report: Callable[[Measuring], None]) -> list[str]:
+        """Ids of the logged evaluations, one an agent. Raises BadRequest; if cancelled, rows so far stay."""
+        _check(order, self.services.settings)
+        self._idle.clear()
+        try:
+            report(Measuring(order.agents[0], "loading"))
+            agents = [self.services.agents.load(name) for name in order.agents]
+            questions = None if order.questions is None else _keep_questions(order.questions)
+            name = str(questions) if questions is not None else order.task
+            length = None
+            if _has_length(order.task):
+                length = parse_length(order.length or str(TASKS[order.task].length))
+            asked = (order.n or TASKS[order.task].n) if length else None
+            if (
+                length and asked
+            ):  # first: composing thirty haystacks of a million tokens takes most of a minute, refused or not
+                self.services.library.allowance.read(order.owner, len(agents) * asked * length)
+            task = self._load(name, order.part, length, order.n, order.seed, agents[0].encoder.tokenizer)
+            if not asked:
+                self.services.library.allowance.read(
+                    order.owner, len(agents) * len(task.examples) * (length or USUAL_CONTEXT)
+                )
+            return [self._measure(agent, order, task, length, questions, report) for agent in agents]
+        finally:
+            self._idle.set()
+
+    def _measure(
+        self,
+        agent: Agent,
+        order: EvaluationOrder,
+        task: TaskSet,
+        length: int | None,
+        questions: Path | None,
+        report: Callable[[Measuring], None],
+    ) -> str:
+        spec = self.services.agents.served(agent.spec)
+        config = EpisodeConfig(
+            step_budget=order.step_budget or task.step_budget,
+            temperature=spec.temperature,
+            stop_threshold=spec.stop_threshold,
+            review_threshold=spec.review_threshold,
+            seed=order.seed,
+        )
+        rows: list[EpisodeRow] = []
+        began = time.perf_counter()
+
+        def progress(now: EvaluationProgress) -> None:
+            means: tuple[tuple[str, float | None], ...] = ()
+            if rows:
+                means = tuple((name, mean(METRICS[name](row) for row in rows)) for name in FOUND_METRICS)
+            report(Measuring(spec.name, now.stage, now.done, now.total, now.seconds_left, means))
+
+        def keep(*, cancelled: bool) -> str:
+            about: dict[str, Any] = {
+                "method": agent.name,
+                "split": order.part,
+                "length": length,
+                "left_out": task.left_out,
+                "description": task.description,
+            }
+            about |= {
+                "fingerprint": agent.encoder.fingerprint,
+                "trained_on": training_set(agent.encoder),
+                "n_asked": order.n,
+            }
+            about |= {"seconds": round(time.perf_counter() - began, 3), "cancelled": cancelled}
+            about |= {} if questions is None else {"questions": str(questions)}
+            evaluation = new_evaluation(rows, config.to_json() | about, order.owner)
+            self._recent.put(evaluation.evaluation_id, evaluation)
+            self.services.keep_evaluation(evaluation)
+            return evaluation.evaluation_id
+
+        try:
+            for row in evaluate(
+                task.examples,
+                Setting(split=order.part, length=length),
+                AgentRetriever(agent),
+                agent.encoder,
+                config,
+                progress,
+            ):
+                rows.append(row)
+        except Cancelled:
+            if rows:
+                keep(cancelled=True)
+            raise
+        return keep(cancelled=False)
+
+    def all(self, owner: str | None = None) -> list[EvaluationEntry]:
+        """A visitor's evaluations in the log, newest first; those of this process where another
+        owns the log. Raises LogError.
+        """
+        if not self.services.log_notice:
+            return list_evaluations(self.services.own_log, owner)
+        return [
+            _entry(evaluation) for evaluation in reversed(self._recent.all()) if evaluation.owner == owner
+        ]
+
+    def get(self, evaluation_id: str, owner: str | None = None) -> Evaluation:
+        """One evaluation of a visitor with its rows. Raises RunNotFound, LogError."""
+        shown = self._recent.get(evaluation_id)
+        if shown is None or shown.owner != owner:
+            if self.services.log_notice:
+                raise BadRequest(
+                    f"evaluation {evaluation_id[:8]} is not in memory any more, and"
+                    f" {self.services.log_notice}"
+                )
+            shown = read_evaluation(self.services.own_log, evaluation_id, owner)
+            self._recent.put(evaluation_id, shown)
+        return shown
+
+    def summary(self, evaluation_id: str, owner: str | None = None) -> Summary:
+        """Means and intervals; the intervals of 500 rows take a second, so they are made once."""
+        rows = self.get(evaluation_id, owner).rows
+        if evaluation_id not in self._summaries:
+            self._summaries[evaluation_id] = summarise(rows)
+        return self._summaries[evaluation_id]
+
+    def comparison(self, first: str, second: str, owner: str | None = None) -> Comparison:
+        """Paired tests. Raises BadRequest when they have no question in common."""
+        return compare(self.get(first, owner).rows, self.get(second, owner).rows)
+
+    def stop_curve(self, evaluation_id: str, owner: str | None = None) -> StopCurve:
+        """What every threshold would do. Raises BadRequest for rows that no threshold can be read off."""
+        rows = self.get(evaluation_id, owner).rows
+        if evaluation_id not in self._curves:
+            self._curves[evaluation_id] = stop_curve(rows)
+        return self._curves[evaluation_id]
+
+    def reliability(self, evaluation_id: str, owner: str | None = None) -> Report:
+        """Q against what was really still gained. Raises BadRequest as `stop_curve`."""
+        return reliability(self.get(evaluation_id, owner).rows)
+
+    def make_default(self, evaluation_id: str, threshold: float) -> str:
+        """Writes the threshold into the agent's qrag.json; what was done, in a sentence. Raises
+        BadRequest unless the agent was trained here in local mode.
+        """
+        self.services.agents.check_local_defaults()
+        row = self.get(evaluation_id).rows[0]
+        if not self.services.agents.is_own(row.checkpoint):
+            raise BadRequest(
+                f"{row.checkpoint} was not trained here, so its defaults stay as they are; use the threshold"
+                " until the app is closed instead"
+            )
+        folder = self.services.agents.checkpoints[row.checkpoint]
+        spec = read_spec(folder)
+        record: dict[str, Any] = {
+            "evaluation_id": evaluation_id,
+            "task": row.task,
+            "split": row.split,
+            "length": row.length,
+            "n": len(self.get(evaluation_id).rows),
+        }
+        scores = {**(spec.scores or {}), "stop_threshold": {"value": threshold, **record}}
+        fresh = with_defaults(spec, {"stop_threshold": threshold, "scores": scores})
+        try:
+            write_spec(folder, fresh)
+        except OSError as error:
+            raise BadCheckpoint(
+                f"{folder / 'qrag.json'} can't be written ({error.strerror}); make it writable"
+            ) from error
+        self.services.agents.use_threshold(row.checkpoint, None)
+        return f"{row.checkpoint} now stops below Q = {threshold:.3f}, here and on the command line."
+
+    def use_for_now(self, evaluation_id: str, threshold: float) -> str:
+        """The threshold of Explore and of evaluations until the app is closed; what was done, in a
+        sentence. Raises BadRequest in public mode.
+        """
+        self.services.agents.check_local_defaults()
+        name = self.get(evaluation_id).rows[0].checkpoint
+        self.services.agents.use_threshold(name, threshold)
+        return (
+            f"{name} stops below Q = {threshold:.3f} until the app is closed: documents opened from now on"
+            " begin with it."
+        )
+
+    def example(self, evaluation_id: str, position: int, owner: str | None = None) -> Example:
+        """The example of a row, loaded again. Raises BadRequest when it is gone, or another one by now."""
+        row = self.get(evaluation_id, owner).rows[position]
+        task = self._task_of(evaluation_id, row, owner)
+        example = next((example for example in task.examples if example.id == row.id), None)
+        if example is not None and row.chunk_tokens is not None:
+            example = join_chunks(example, self._agent_of(row).encoder.tokenizer, row.chunk_tokens)
+        if example is None or len(example.chunks) != row.n_chunks or tuple(example.support) != row.support:
+            raise BadRequest(
+                f"question {row.id} of {row.task} is not found as it was evaluated; data or reader have"
+                " changed since, so evaluate it again"
+            )
+        return example
+
+    def questions(self, evaluation_id: str, owner: str | None = None) -> dict[str, str]:
+        """What was asked, by the rows' ids. Raises BadRequest when the task can't be loaded again."""
+        row = self.get(evaluation_id, owner).rows[0]
+        return {example.id: example.question for example in self._task_of(evaluation_id, row, owner).examples}
+
+    def _task_of(self, evaluation_id: str, row: EpisodeRow, owner: str | None) -> TaskSet:
+        """The task that a row is of, loaded again."""
+        evaluation = self.get(evaluation_id, owner)
+        config = evaluation.config
+        if row.task not in TASKS and "questions" not in config:
+            raise BadRequest(
+                f"the questions of {row.task} came from a file that the log doesn't name; evaluate that file"
+                " here to see them"
+            )
+        tokenizer = self._agent_of(row).encoder.tokenizer
+        name = str(config.get("questions", row.task))
+        n = config["n_asked"] if "n_asked" in config else len(evaluation.rows)
+        return self._load(name, _part(row.split), row.length, n, row.seed, tokenizer)
+
+    def episode(self, evaluation_id: str, position: int, owner: str | None = None) -> ShownEpisode:
+        """What Explore needs to make a row's run again, with the agent's own threshold. Raises BadRequest."""
+        row = self.get(evaluation_id, owner).rows[position]
+        if not facts_of(row.method).trained:
+            raise BadRequest(
+                f"this row was made by {row.method}, and Explore shows agents; choose an evaluation of an"
+                " agent"
+            )
+        example = self.example(evaluation_id, position, owner)
+        config = EpisodeConfig(
+            step_budget=row.step_budget,
+            temperature=row.temperature,
+            stop_threshold=row.stop_threshold,
+            review_threshold=None if row.kept is None else self._agent_of(row).spec.review_threshold,
+            seed=row.seed,
+            beam_width=row.beam_width,
+            top_k_actions=row.top_k_actions,
+        )
+        return ShownEpisode(f"{row.task}, {row.id}", example, row.checkpoint, config)
+
+    def _agent_of(self, row: EpisodeRow) -> Agent:
+        name = row.checkpoint if row.checkpoint in self.services.agents.checkpoints else None
+        if name is None and facts_of(row.method).trained:
+            raise BadRequest(
+                f"the agent {row.checkpoint!r} of this evaluation is not on offer here; put its folder beside"
+                " the others"
+            )
+        return self.services.agents.load(name or self.services.agents.default_checkpoint)
+
+    def _load(
+        self, name: str, part: Part, length: int | None, n: int | None, seed: int, tokenizer: FastTokenizer
+    ) -> TaskSet:
+        """A task's examples; the last one loaded is kept."""
+        key = (name, part, length, n, seed, tokenizer.sha256)
+        with self._loading:
+            if self._task is None or self._task[0] != key:
+                self._task = None  # two of ten million tokens need not lie in memory together
+                self._task = (
+                    key,
+                    load_task(name, part=part, length=length, n=n, seed=seed, tokenizer=tokenizer),
+                )
+            return self._task[1]
+
+
+def open_episode(explorer: Explorer, session: Session, episode: ShownEpisode, report: Progress) -> Session:
+    """The chunks of an example as they are, opened under its agent, with its question known."""
+    report(OpenProgress("reading", 0, 1))
+    agent = explorer.services.agents.load(episode.agent)
+    texts = episode.example.chunks[:]
+    workspace = workspace_of_chunks(texts, agent.encoder.tokenizer.count(texts), episode.title)
+    label = Labelled(
+        episode.example.question, next(iter(episode.example.answers), ""), 0, episode.example.support
+    )
+    opened = explorer.services.library.reopen(workspace, agent, report, (label,), session.owner)
+    explorer.leave(session)
+    return Session(
+        corpus=opened.token, agent_chosen=session.agent_chosen, owner=session.owner, llm=session.llm
+    )
+
+
+def available_tasks(settings: Settings) -> list[str]:
+    """Tasks whose data are here; the project's stories always are, a person's questions in local mode."""
+    own = [] if settings.public else [OWN]
+    try:
+        data_folder()
+    except BadRequest:
+        return ["generated", *own]
+    return [*TASKS, *own]
+
+
+def at_threshold(rows: Sequence[EpisodeRow], threshold: float) -> Stops:
+    """What a stop threshold would do to the episodes of an evaluation, read off its rows."""
+    classes = [stop_class(row, threshold) for row in rows]
+    taken = [steps_taken(row, threshold) for row in rows]
+    chosen = [row.chosen[:n] for row, n in zip(rows, taken, strict=True)]
+    return Stops(
+        threshold=threshold,
+        shares={name: classes.count(name) / len(rows) for name in STOPS},
+        fact_f1=float(np.mean([fact_f1(ids, row.support) for ids, row in zip(chosen, rows, strict=True)])),
+        fact_em=float(np.mean([fact_em(ids, row.support) for ids, row in zip(chosen, rows, strict=True)])),
+        steps=float(np.mean(taken)),
+    )
+
+
+def stop_curve(rows: Sequence[EpisodeRow]) -> StopCurve:
+    """`at_threshold` over the rows' best Q, its ends rounded outwards to 0.05. Raises BadRequest."""
+    check_greedy(rows)
+    pooled = [q for row in rows for q in row.best_q]
+    lo, hi = np.floor(min(pooled) / 0.05) * 0.05, np.ceil(max(pooled) / 0.05) * 0.05
+    thresholds = np.linspace(lo, max(hi, lo + 0.05), CURVE_POINTS).round(4)
+    best, plateau = best_threshold([rows])
+    return StopCurve(tuple(at_threshold(rows, float(threshold)) for threshold in thresholds), best, plateau)
+
+
+def failures(rows: Sequence[EpisodeRow]) -> dict[Failure, list[int]]:
+    """Positions of the rows of each class, every class named."""
+    positions: dict[Failure, list[int]] = {name: [] for name in FAILURES}
+    for position, row in enumerate(rows):
+        positions[failure_class(row)].append(position)
+    return positions
+
+
+def _check(order: EvaluationOrder, settings: Settings) -> None:
+    """Raises BadRequest."""
+    check_known(order.owner)
+    check_steps(order.owner, order.step_budget or 1)
+    if not 1 <= len(order.agents) <= 2 or not all(order.agents):
+        raise BadRequest("no agent is chosen; choose one, or two to compare")
+    if len(set(order.agents)) < len(order.agents):
+        raise BadRequest(
+            f"{order.agents[0]} against itself shows nothing; choose another second agent, or none"
+        )
+    if order.task == OWN and settings.public:
+        raise BadRequest(
+            "your own questions are kept as a file, which a public server doesn't do for visitors; start the"
+            " app on your machine for that"
+        )
+    if order.task == OWN and order.questions is None:
+        raise BadRequest("no file of questions is chosen; drop one first")
+    if order.task not in (*TASKS, OWN):
+        raise BadRequest(f"task {order.task!r} does not exist; choose one of the list")
+    if order.n is not None and not 1 <= order.n <= MAX_N:
+        raise BadRequest(f"{order.n} questions must be between 1 and {MAX_N:,}; give 0 for all")
+    if order.step_budget is not None and order.step_budget < 1:
+        raise BadRequest(f"step budget {order.step_budget} must be at least 1; give 0 for the task's own")
+
+
+def _has_length(task: str) -> bool:
+    return task in TASKS and TASKS[task].length is not None
+
+
+def _keep_questions(file: Path) -> Path:
+    """A copy that outlasts the upload, named by its content's hash. Raises BadRequest without room for it."""
+    try:
+        with file.open("rb") as opened:
+            digest = hashlib.file_digest(opened, "sha256").hexdigest()[:16]
+        kept = home() / "questions" / digest / file.name
+        if not kept.exists():
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, kept)
+    except OSError as error:
+        raise BadRequest(
+            f"{file.name} can't be kept ({error.strerror}); make room, or set QRAG_HOME to another folder"
+        ) from error
+    return kept
+
+
+def _part(split: str) -> Part:
+    if split not in get_args(Part):
+        raise BadRequest(
+            f"the {split} part of a training can't be loaded here; choose an evaluation of the test or the"
+            " training part"
+        )
+    part: Part = split  # type: ignore[assignment]
+    return part
+
+
+def _entry(evaluation: Evaluation) -> EvaluationEntry:
+    row = evaluation.rows[0]
+    return EvaluationEntry(
+        evaluation.evaluation_id,
+        evaluation.created_at,
+        row.task,
+        row.length,
+        row.method,
+        row.checkpoint,
+        len(evaluation.rows),
+        evaluation.config,
+    )

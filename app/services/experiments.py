@@ -1,0 +1,220 @@
+"""The log for the page.
+
+Finding runs, what is drawn of several, making one again, sharing, deleting, exports, imports, and a person's
+own SQL. Whose runs are whose is decided in `core.runs.log`: every call passes the visitor.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from app.services.agents import PLAIN
+from app.services.http_call import http_of
+from app.services.shared import Services
+from app.services.visitors import CHARACTERS_PER_TOKEN, check_known, n_values
+from core.base.errors import BadRequest
+from core.corpus.opening import Progress
+from core.encode.checkpoint import shipped_checkpoints
+from core.methods.registry import facts_of
+from core.methods.sparc.naming import decided_by_rules
+from core.methods.sparc.retriever import SPARC
+from core.runs.again.replay import Replay, replay_run, replay_sparc
+from core.runs.again.snippets import Source, command_of, of_export, python_of
+from core.runs.export.runs import FILES, LINES, ExportFormat, export_runs, is_comparison
+from core.runs.log import LoggedDocument, LoggedRun, MalformedRuns, RunPage, RunRow, import_runs
+from core.runs.log.branches import sparc_trace_of
+from core.runs.log.records import MAX_PAGE, RunCurve, RunFacets
+from core.runs.log.sql import SqlResult, query_log
+
+MAX_SELECTED = 50
+"""Runs that may be selected."""
+MAX_EXPORTED = 2_000
+"""Runs of one export."""
+MAX_CURVES = 12
+"""Runs that one chart tells apart."""
+MAX_IMPORT_BYTES = 64 * 2**20
+"""Length of an imported file."""
+
+
+@dataclass(frozen=True)
+class RunFilters:
+    """Which runs are looked for; what is empty or None does not matter."""
+
+    text: str = ""
+    document: str = ""
+    method: str = ""
+    checkpoint: str = ""
+    status: str = ""
+    hit: bool | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def values(self) -> dict[str, str | bool | datetime]:
+        """Those that matter, as `RunReader.search` takes them."""
+        return {name: value for name, value in asdict(self).items() if value is not None and value != ""}
+
+
+@dataclass(frozen=True)
+class Charted:
+    """What is drawn of several runs."""
+
+    curves: tuple[tuple[RunRow, RunCurve], ...]
+    """Of the first MAX_CURVES."""
+    counts: dict[str, dict[str, int]]
+    """By "method agent": how many hits, misses, and runs without a label."""
+
+
+@dataclass(frozen=True)
+class Snippet:
+    """A way to make a run again, to copy."""
+
+    title: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Experiments:
+    """The log, over shared services."""
+
+    services: Services
+
+    def page(self, filters: RunFilters, page: int, size: int, owner: str | None) -> RunPage:
+        """A page of runs, the newest first."""
+        return self.services.own_log.search(owner=owner, **filters.values(), limit=size, offset=page * size)  # type: ignore[arg-type]
+
+    def facets(self, owner: str | None) -> RunFacets:
+        """What runs can be filtered by."""
+        return self.services.own_log.facets(owner)
+
+    def all_ids(self, filters: RunFilters, owner: str | None) -> list[str]:
+        """Every run that has ended and fits. Raises BadRequest when there is none, or too many."""
+        ids: dict[str, None] = {}
+        for offset in range(0, MAX_EXPORTED + 1, MAX_PAGE):
+            page: dict[str, Any] = {**filters.values(), "limit": MAX_PAGE, "offset": offset}
+            rows = self.services.own_log.search(owner=owner, **page).rows
+            ids |= {row.run_id: None for row in rows if row.status != "running"}
+            if len(rows) < MAX_PAGE:
+                break
+        if len(ids) > MAX_EXPORTED:
+            raise BadRequest(
+                f"more than {MAX_EXPORTED:,} runs match; narrow the filters, or use: python -m core runs"
+                " export"
+            )
+        if not ids:
+            raise BadRequest("no run that has ended matches; change the filters")
+        return list(ids)
+
+    def run(self, run_id: str, owner: str | None) -> LoggedRun:
+        """One run. Raises RunNotFound unless it is the visitor's own or shared."""
+        return self.services.own_log.get(run_id, owner)
+
+    def documents(self, run_id: str, owner: str | None) -> tuple[LoggedDocument, ...]:
+        """What a run read."""
+        return self.services.own_log.documents(run_id, owner)
+
+    def charted(self, run_ids: Sequence[str], owner: str | None) -> Charted:
+        """What can be drawn of the visitor's own runs, in the order given; others are left out."""
+        rows = {
+            row.run_id: row
+            for row in self.services.own_log.search(owner=owner, run_ids=run_ids, limit=MAX_PAGE).rows
+        }
+        chosen = [rows[run_id] for run_id in run_ids if run_id in rows]
+        curves = self.services.own_log.curves([row.run_id for row in chosen[:MAX_CURVES]], owner)
+        counted: dict[str, Counter[str]] = {}
+        for row in chosen:
+            outcome = "not labelled" if row.hit is None else "hit" if row.hit else "miss"
+            counted.setdefault(f"{facts_of(row.method).label} {row.checkpoint}", Counter())[outcome] += 1
+        drawn = tuple((row, curves[row.run_id]) for row in chosen[:MAX_CURVES] if row.run_id in curves)
+        return Charted(drawn, {name: dict(counts) for name, counts in counted.items()})
+
+    def replay(self, run_id: str, owner: str | None, report: Progress) -> Replay:
+        """A run made again. Raises RunNotFound, LogError (no texts kept), BadRequest (agent not on offer)."""
+        check_known(owner)
+        run = self.run(run_id, owner)
+        encoder = self.services.agents.load(run.record.checkpoint).encoder
+        documents = self.documents(run_id, owner)
+        metered = self.services.library.allowance.metered(
+            owner, sum(len(document.text or "") for document in documents), report
+        )
+        part = self.services.library.cache_part(run.record.document_hashes, owner)
+        if run.record.method != SPARC:
+            return replay_run(run, documents, encoder, metered, part)
+        plain = self.services.agents.load(PLAIN).encoder
+        return replay_sparc(run, documents, encoder, plain, self.services.reader_named, metered, part)
+
+    def share(self, run_id: str, owner: str | None) -> None:
+        """Lets whoever has its address open a run of the visitor's. Raises RunNotFound."""
+        check_known(owner)
+        self.services.own_log.share(run_id, owner)
+
+    def delete(self, run_id: str, owner: str | None) -> None:
+        """Removes a run of the visitor's for good. Raises RunNotFound; BadRequest while it goes on."""
+        if self.run(run_id, owner).status == "running":
+            raise BadRequest("this run is still going on in Explore; finish it or reset it there first")
+        self.services.delete_run(run_id, owner)
+
+    def export(
+        self, run_ids: Sequence[str], form: ExportFormat, with_text: bool, owner: str | None, folder: Path
+    ) -> Path:
+        """The download in an empty folder; pages of one comparison are one. Raises LogError, RunNotFound."""
+        log = self.services.own_log
+        together = form == "html" and is_comparison(log, run_ids, owner)
+        name = f"run-{run_ids[0][:8]}" if len(run_ids) == 1 else f"runs-{len(run_ids)}"
+        name = f"comparison-{run_ids[0][:8]}" if together else name
+        one_file = together or form in LINES or (form in FILES and len(run_ids) == 1)
+        target = folder / (f"{name}{(LINES | FILES)[form]}" if one_file else name)
+        files = export_runs(log, run_ids, form, target, include_text=with_text, owner=owner)
+        return files if one_file else Path(shutil.make_archive(f"{target}-{form}", "zip", files))
+
+    def take_in(self, path: Path, owner: str | None) -> int:
+        """How many new runs a file brought. Raises MalformedRuns, BadRequest (too long, a day's bound)."""
+        size = path.stat().st_size
+        if size > MAX_IMPORT_BYTES:
+            raise BadRequest(
+                f"{path.name} has {size:,} bytes, more than {MAX_IMPORT_BYTES:,}; export fewer runs at once,"
+                " or without texts"
+            )
+        self.services.library.allowance.read(owner, size // CHARACTERS_PER_TOKEN)
+        try:
+            return import_runs(
+                self.services.own_log,
+                path,
+                owner=owner,
+                admit=lambda run: self.services.library.allowance.log(owner, n_values(run.events)),
+            )
+        except MalformedRuns as error:
+            raise MalformedRuns(str(error).replace(str(path), path.name)) from error
+
+    def query(self, sql: str) -> SqlResult:
+        """The answer to a person's own SQL. Raises BadRequest, also in public mode."""
+        if self.services.settings.public:
+            raise BadRequest("SQL sees everybody's runs, so it is for an app of one's own; use the filters")
+        return query_log(self.services.own_log, sql)
+
+    def reproduce(self, run: LoggedRun, url: str) -> list[Snippet]:
+        """How a run is made again: here, or where somebody has its export; `url`: of this app, for HTTP."""
+        name = run.record.checkpoint
+        public = self.services.settings.public
+        if run.record.method == SPARC:
+            branches = sparc_trace_of(run)
+            again = branches is not None and decided_by_rules(branches)
+            return [Snippet("HTTP", http_of(run, url, public=public))] if again else []
+        if public:
+            source = of_export(run.record.run_id)
+        else:
+            folder = None if name in shipped_checkpoints() else self.services.agents.checkpoints.get(name)
+            source = Source(
+                log=self.services.log_path.absolute() if self.services.settings.log else None,
+                checkpoint=str(folder) if folder else None,
+            )
+        return [
+            Snippet("Command line", command_of(run, source)),
+            Snippet("Python", python_of(run, source)),
+            Snippet("HTTP", http_of(run, url, public=public)),
+        ]

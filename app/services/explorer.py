@@ -1,0 +1,371 @@
+"""What the buttons of Explore do.
+
+Functions from one session to the next; a run yields a session per event.
+
+Decides when pressing Run or Step continues a run, forks a child or begins anew (a logged run never changes):
+- a run in progress on the same question goes on; steps that Back took away come back as they were, as long as
+  nothing has changed;
+- with other settings it goes on from the cursor as a child run;
+- anything else begins a new run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from app.services.in_view import Labelled, OpenDocuments, RunInView
+from app.services.kept_open import kept_documents
+from app.services.partial import Opening
+from app.services.session import Session
+from app.services.shared import Services
+from core.base.config import ChunkConfig, EpisodeConfig, check_query
+from core.base.errors import BadRequest
+from core.base.events import RunStarted, Stopped
+from core.base.types import Document, Workspace
+from core.corpus.opening import Progress
+from core.methods.qrag.agent import Agent
+from core.methods.qrag.episode import Episode
+from core.methods.qrag.planner import plan
+from core.runs.whatif.influence import without_each
+
+RUNS_AT_ONCE = 3
+"""Runs that go on at once: one is scored, another's page is drawn, a third waits for the log."""
+
+
+def open_in_explore(services: Services, session: Session) -> OpenDocuments:
+    """The documents that other tabs work on. Raises BadRequest."""
+    if session.opening:
+        raise BadRequest("a document is being opened in Explore; wait until it is there, or cancel it")
+    documents = services.library.corpora.get(session.corpus)
+    if documents is None or documents.owner != session.owner:
+        raise BadRequest("no document is open; open one in Explore")
+    if documents.searched:
+        raise BadRequest("a document is being embedded in Explore; wait until all of it is there")
+    return documents
+
+
+@dataclass(frozen=True)
+class Explorer:
+    """The actions, over shared services."""
+
+    services: Services
+
+    def documents(self, session: Session) -> OpenDocuments:
+        """What this visitor has open. Raises BadRequest."""
+        documents = self.services.library.corpora.get(session.corpus)
+        if documents is None or documents.owner != session.owner:
+            raise BadRequest("the document is not open any more; open it again, its vectors are kept")
+        return documents
+
+    def usual_config(self, documents: OpenDocuments) -> EpisodeConfig:
+        """How a run over documents begins: the agent's defaults, its budget at most their chunks."""
+        spec = self.services.agents.served(documents.agent.spec)
+        return spec.episode_config(step_budget=min(spec.step_budget, documents.n_searched))
+
+    def run_of(self, session: Session) -> RunInView | None:
+        """The run that this visitor has in view."""
+        run = self.services.library.runs.get(session.run)
+        return run if run is not None and run.owner == session.owner else None
+
+    def without_each(self, run: RunInView, step: int) -> tuple[float, ...]:
+        """Q of the choice at a 1-based step without each choice before it: why it was chosen."""
+        return without_each(
+            run.documents.agent,
+            run.trace.started.query,
+            run.documents.corpus,
+            run.config,
+            run.trace.chosen[:step],
+        )
+
+    def open(
+        self,
+        session: Session,
+        documents: Sequence[Document],
+        agent_name: str,
+        configs: Sequence[ChunkConfig] | None = None,
+        label: Callable[[Workspace], tuple[Labelled, ...]] = lambda _: (),
+        on_progress: Progress | None = None,
+        spent: Mapping[str, float] = MappingProxyType({}),
+    ) -> Session:
+        """A fresh session over other documents. `spent`: milliseconds of the stages before."""
+        agent, session = self.services.agents.load(agent_name), replace(session, forbidden=())
+        on_part = self._tells(session, on_progress)
+        opened = self.services.library.open(
+            documents, agent, configs, on_progress, label, session.owner, spent, on_part
+        )
+        return self._fresh(session, opened)
+
+    def open_again(self, session: Session, name: str, on_progress: Progress | None = None) -> Session:
+        """A fresh session over documents that this visitor has or had open, by `Library.name_of`. Raises
+        BadRequest.
+        """
+        library = self.services.library
+        for documents in library.corpora.all():
+            if documents.owner == session.owner and library.name_of(documents) == name:
+                return self._fresh(session, documents)
+        if kept := kept_documents(name, session.owner):
+            agent, on_part = self.services.agents.load(kept.checkpoint), self._tells(session, on_progress)
+            how = (kept.questions, session.owner, on_part, kept.token)
+            return self._fresh(session, library.reopen(kept.workspace, agent, on_progress, *how))
+        raise BadRequest(
+            "the document that was open here is closed by now; open it again, its vectors are kept"
+        )
+
+    def change_agent(self, session: Session, agent_name: str, on_progress: Progress | None = None) -> Session:
+        """The same chunks under another agent; the run in view belongs to the old one and leaves."""
+        return self._reopened(
+            replace(session, agent_chosen=True), self.services.agents.load(agent_name), on_progress
+        )
+
+    def embed_the_rest(self, session: Session, on_progress: Progress | None = None) -> Session:
+        """The same chunks under the same agent, all of them."""
+        return self._reopened(session, self.documents(session).agent, on_progress)
+
+    def _reopened(self, session: Session, agent: Agent, on_progress: Progress | None) -> Session:
+        now, on_part = self.documents(session), self._tells(session, on_progress)
+        opened = self.services.library.reopen(
+            now.workspace, agent, on_progress, now.questions, session.owner, on_part
+        )
+        return self._fresh(session, opened)
+
+    def _fresh(self, session: Session, opened: OpenDocuments) -> Session:
+        """A session over documents without a run; the one in view leaves."""
+        self.leave(session)
+        if not opened.searched:
+            self.services.library.keep(opened)
+        return Session(
+            corpus=opened.token,
+            forbidden=session.forbidden,
+            agent_chosen=session.agent_chosen,
+            owner=session.owner,
+            llm=session.llm,
+        )
+
+    def _tells(
+        self, session: Session, on_progress: Progress | None
+    ) -> Callable[[OpenDocuments], None] | None:
+        """Tells an opening that can be asked of each part."""
+        if not isinstance(on_progress, Opening):
+            return None
+        return lambda part: on_progress.can_ask(self._fresh(session, part))
+
+    def attach(self, run_id: str, on_progress: Progress | None = None, owner: str | None = None) -> Session:
+        """A visitor's session at the end of a logged run. Raises RunNotFound unless it's theirs or shared."""
+        run = self.services.attach(run_id, on_progress, owner)
+        steps = len(run.trace.steps)
+        return Session(
+            corpus=run.documents.token,
+            run=run.token,
+            cursor=steps,
+            look=max(1, steps),
+            chunk_id=run.trace.chosen[-1] if steps else None,
+            reads="evidence" if steps else "text",
+            forbidden=run.config.forbidden,
+            owner=owner,
+        )
+
+    def advance(
+        self, session: Session, query: str, config: EpisodeConfig, steps: int | None
+    ) -> Generator[Session]:
+        """Takes `steps` more steps (None: to the end), a session an event. Closing it cancels the run."""
+        query = check_query(query)
+        documents, run, config = self._advanced(session, query, config)
+        config.check_against(len(documents.corpus))
+        if run is not None and same_settings(run.config, config):
+            while session.cursor < len(run.trace.steps):  # what Back took away
+                session = self._at(session, run, session.cursor + 1)
+                yield session
+                if steps == 1:
+                    return
+            if run.trace.stopped is not None:
+                return
+            if not run.ended:
+                yield from self._drive(session, run, config, steps)
+                return
+        ended = self._in_progress(session, query, finished_too=True)
+        if run is None and ended is not None and steps == 1:
+            if same_settings(ended.config, config):
+                raise BadRequest(
+                    "this run has stopped; change a setting or go Back to go on from it, or press Run for a"
+                    " new one"
+                )
+            run = ended  # with other settings, a larger budget say, there may be more to take
+        n_kept = 0 if run is None or config.beam_width > 1 else min(session.cursor, config.step_budget)
+        yield from self._begin(session, query, config, run if n_kept else None, n_kept, steps)
+
+    def reads_again(self, session: Session, query: str, config: EpisodeConfig) -> bool:
+        """Whether the next look waits for a reranker. Raises BadRequest as that look would."""
+        query = query.strip()
+        documents, run, config = self._advanced(session, query, config)
+        if run is not None and run.trace.stopped is not None and same_settings(run.config, config):
+            return False  # what Back took away comes back as it was
+        return documents.agent.reads_again(Episode(query, documents.corpus, config))
+
+    def _advanced(
+        self, session: Session, query: str, config: EpisodeConfig
+    ) -> tuple[OpenDocuments, RunInView | None, EpisodeConfig]:
+        """What is searched, the run that goes on, and what holds of its next look."""
+        documents, run = self.documents(session), self._in_progress(session, query)
+        searched = documents.searched if run is None else run.config.searched
+        return documents, run, config.with_(forbidden=session.forbidden, searched=searched)
+
+    def force(self, session: Session, query: str, config: EpisodeConfig, chunk_id: int) -> Generator[Session]:
+        """The person chooses the next chunk."""
+        query = check_query(query)
+        run = self._in_progress(session, query, finished_too=True)
+        n_kept = 0 if run is None else session.cursor
+        if n_kept >= config.step_budget:
+            raise BadRequest(
+                f"the budget of {config.step_budget} steps is used up; go Back a step or raise the budget"
+            )
+        if run is not None and chunk_id in run.trace.chosen[:n_kept]:
+            raise BadRequest(f"chunk {chunk_id} is already chosen; choose another one")
+        forbidden = tuple(other for other in session.forbidden if other != chunk_id)
+        session = replace(session, forbidden=forbidden)
+        config = config.with_(
+            forced=((n_kept + 1, chunk_id),), forbidden=forbidden, temperature=config.temperature
+        )
+        config.check_against(len(self.documents(session).corpus))
+        yield from self._begin(session, query, config, run if n_kept else None, n_kept, 1)
+
+    def take(self, session: Session, query: str, config: EpisodeConfig, chunk_id: int) -> Generator[Session]:
+        """The person chooses the next chunk, and the agent goes on from there until it stops."""
+        latest = session
+        for latest in self.force(session, query, config, chunk_id):
+            yield latest
+        run, session = self.run_of(latest), latest
+        if run is not None and run.trace.stopped is None:
+            yield from self.advance(session, query, config, None)
+
+    def forbid(
+        self, session: Session, query: str, config: EpisodeConfig, chunk_id: int
+    ) -> Generator[Session]:
+        """Forbids a chunk; a run that chose it forks before that and shows what comes instead."""
+        if not 0 <= chunk_id < len(self.documents(session).corpus):
+            raise BadRequest(f"chunk {chunk_id} does not exist; choose one of the document's chunks")
+        session = replace(session, forbidden=tuple(sorted({*session.forbidden, chunk_id})))
+        run = self._in_progress(session, query.strip(), finished_too=True)
+        if run is None or chunk_id not in run.trace.chosen[: session.cursor]:
+            yield session
+            return
+        n_kept = 0 if config.beam_width > 1 else run.trace.chosen.index(chunk_id)  # a plan begins anew
+        steps = None if run.trace.stopped is not None else 1
+        yield from self._begin(
+            replace(session, cursor=n_kept),
+            query.strip(),
+            config.with_(forbidden=session.forbidden),
+            run if n_kept else None,
+            n_kept,
+            steps,
+        )
+
+    def allow(self, session: Session, chunk_id: int) -> Session:
+        """Takes a forbidding back."""
+        return replace(session, forbidden=tuple(other for other in session.forbidden if other != chunk_id))
+
+    def back(self, session: Session) -> Session:
+        """One step fewer; the run itself stays as it was logged."""
+        run = self.run_of(session)
+        return session if run is None or session.cursor == 0 else self._at(session, run, session.cursor - 1)
+
+    def reset(self, session: Session) -> Session:
+        """No run in view; documents and forbidden chunks stay."""
+        self.leave(session)
+        return replace(session, run="", cursor=0, look=1, anchor=None)
+
+    def _in_progress(self, session: Session, query: str, *, finished_too: bool = False) -> RunInView | None:
+        """The run in view, if it is about this question and documents and its cursor is not at its end."""
+        run = self.run_of(session)
+        if run is None or run.trace.started.query != query or run.documents.token != session.corpus:
+            return None
+        at_end = run.trace.stopped is not None and session.cursor == len(run.trace.steps)
+        return run if finished_too or not at_end else None
+
+    def _begin(
+        self,
+        session: Session,
+        query: str,
+        config: EpisodeConfig,
+        parent: RunInView | None,
+        n_kept: int,
+        steps: int | None,
+    ) -> Generator[Session]:
+        documents = self.documents(session)
+        if documents.searched:
+            documents = self.services.library.with_likeliest(documents, query)
+        config = config.with_(searched=documents.searched)
+        config.check_against(len(documents.corpus))
+        self.leave(session)
+        started = RunStarted(
+            query, documents.agent.name, documents.agent.spec.name, len(documents.corpus), config
+        )
+        run = self.services.begin_run(
+            started,
+            documents,
+            parent,
+            n_kept if parent else None,
+        )
+        yield from self._drive(
+            replace(session, run=run.token, cursor=n_kept, look=n_kept + 1), run, config, steps
+        )
+
+    def _drive(
+        self, session: Session, run: RunInView, config: EpisodeConfig, steps: int | None
+    ) -> Generator[Session]:
+        """Takes events from the agent into the run, `steps` or all; left early, it is closed as cancelled."""
+        documents = run.documents
+        prefix = run.trace.chosen
+        if config.beam_width > 1:
+            events, steps = plan(documents.agent, run.trace.started.query, documents.corpus, config), None
+        else:
+            events = documents.agent.run(run.trace.started.query, documents.corpus, run.config, prefix)
+        n_steps = 0
+        with self.services.driving(run), closing(events):
+            try:
+                for event in events:
+                    if isinstance(event, RunStarted):
+                        continue
+                    run = self.services.add_event(run, event)
+                    n_steps += not isinstance(event, Stopped)
+                    session = self._at(session, run, len(run.trace.steps))
+                    yield session
+                    if (
+                        steps is not None
+                        and n_steps >= steps
+                        and len(run.trace.steps) < run.config.step_budget
+                    ):
+                        return
+            except GeneratorExit:
+                if not run.ended:
+                    self.services.end_run(run, "cancelled")
+                raise
+            except Exception as error:
+                self.services.end_run(run, "failed", str(error))
+                raise
+
+    def _at(self, session: Session, run: RunInView, cursor: int) -> Session:
+        """The session with the first `cursor` steps kept, showing the look that chose the last of them."""
+        chunk_id = run.trace.chosen[cursor - 1] if cursor else None
+        return replace(
+            session,
+            run=run.token,
+            cursor=cursor,
+            look=max(1, cursor),
+            chunk_id=chunk_id,
+            anchor=None,
+            reads="evidence",
+        )
+
+    def leave(self, session: Session) -> None:
+        """Nobody will go on with the run in view."""
+        run = self.run_of(session)
+        if run is not None:
+            self.services.leave_run(run.token)
+
+
+def same_settings(a: EpisodeConfig, b: EpisodeConfig) -> bool:
+    """Whether two runs would go alike, a person's choices aside."""
+    return a.with_(forced=()) == b.with_(forced=())

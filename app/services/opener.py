@@ -1,0 +1,263 @@
+"""Where documents come from in the app.
+
+Samples, uploads, pasted text, generated stories; and finding one's way in them. Everything here may be
+hostile: files are read from the folder Gradio put them in, under the name the visitor gave for display only.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from app.services.explorer import Explorer
+from app.services.in_view import Labelled, OpenDocuments
+from app.services.session import Session
+from core.base.config import CHUNKERS
+from core.base.errors import BadDocument, BadRequest
+from core.base.types import Document, Workspace
+from core.corpus.opening import OpenProgress, Progress
+from core.ingest import MAX_FILE_BYTES, Converter, default_chunker, read_document, read_documents, read_pasted
+from core.lab.tasks.narrative import NarrativeQuestion, TextRange, generate_narrative
+from core.lab.tasks.samples import SampleQuestion, find_quote, list_samples, span_chunks
+from core.runs.whatif.cuts import chunks_of
+
+GENERATED_LENGTHS = (10_000, 100_000, 1_000_000, 10_000_000)
+_STORY = "story-"
+"""Before the length of a generated story, in an address."""
+_PIECE = 1_000_000
+"""Characters that are searched without a pause."""
+MAX_FILES = 50
+"""Files opened together."""
+_ONE_SAMPLE = threading.Lock()
+"""Who comes while the start opens the first sample finds it embedded, instead of embedding it beside it."""
+
+
+@dataclass(frozen=True)
+class Opener:
+    """What every way of opening documents needs to know; each returns the session that has them open."""
+
+    explorer: Explorer
+    session: Session
+    agent: str
+    report: Progress
+    chunker: str = ""
+    """Empty: as each document's kind wants."""
+    max_tokens: float | None = None
+    """Of a chunk; None: as the agent was trained."""
+    beside: OpenDocuments | None = None
+    """What new documents lie behind, and whose known questions stay; None where they replace what is open."""
+
+    def sample(self, key: str) -> Session:
+        """One of the documents that ship with the app. Raises BadRequest for another key."""
+        began = time.perf_counter()
+        sample = next((sample for sample in list_samples() if sample.key == key), None)
+        if sample is None:
+            raise BadRequest(
+                f"sample {key[:80]!r} does not exist; choose one of"
+                f" {', '.join(sample.key for sample in list_samples())}"
+            )
+
+        def label(workspace: Workspace) -> tuple[Labelled, ...]:
+            text = workspace.documents[0].text
+            return tuple(
+                _labelled(q, workspace, [find_quote(text, quote) for quote in q.support])
+                for q in sample.questions
+            )
+
+        document = self.explorer.services.library.ours(
+            replace(read_document(sample.path.read_bytes(), sample.path.name), title=sample.title), key
+        )
+        with _ONE_SAMPLE:
+            return self._open([document], began, label)
+
+    def files(self, paths: Sequence[Path | str] | None) -> Session:
+        """Uploaded files, as one list of documents. Raises BadDocument."""
+        began = time.perf_counter()
+        if not paths:
+            raise BadDocument("no file is chosen; drop one or more files first")
+        if len(paths) > MAX_FILES:
+            raise BadDocument(f"{len(paths)} files are more than {MAX_FILES}; open fewer at once")
+        documents: list[Document] = []
+        with self._converter() as converter:
+            for done, path in enumerate(map(Path, paths)):
+                self._on_read(done, len(paths))
+                size = path.stat().st_size
+                if size > MAX_FILE_BYTES:
+                    raise BadDocument(
+                        f"{path.name} has {size:,} bytes, more than {MAX_FILE_BYTES:,}; split it"
+                    )
+
+                def on_part(part: int, parts: int, done: int = done) -> None:
+                    """Files where there are several, else what a single one consists of."""
+                    self._on_read(*((part, parts) if len(paths) == 1 else (done, len(paths))))
+
+                documents.extend(read_documents(path.read_bytes(), path.name, converter, on_part).values())
+        return self._open(documents, began)
+
+    def content(self, data: bytes, name: str) -> Session:
+        """The bytes of one file; `name` is shown, and tells the kind where they don't. Raises BadDocument."""
+        began = time.perf_counter()
+        with self._converter() as converter:
+            documents = [*read_documents(data, name, converter, self._on_read).values()]
+        return self._open(documents, began)
+
+    def pasted(self, text: str) -> Session:
+        """Raises BadDocument when it is blank."""
+        began = time.perf_counter()
+        with self._converter() as converter:
+            document = read_pasted(text or "", converter=converter, on_part=self._on_read)
+        return self._open([document], began)
+
+    def generated(self, length: int) -> Session:
+        """A generated story of about `length` tokens, with questions of one to three hops."""
+        if length not in GENERATED_LENGTHS:
+            raise BadRequest(
+                f"length={length} is not on offer; choose one of"
+                f" {', '.join(f'{n:,}' for n in GENERATED_LENGTHS)}"
+            )
+        self._on_read(0, 1)
+        began = time.perf_counter()
+        narrative = generate_narrative(length)
+
+        def label(workspace: Workspace) -> tuple[Labelled, ...]:
+            return tuple(_labelled(q, workspace, q.support) for q in narrative.questions)
+
+        document = self.explorer.services.library.ours(
+            Document(f"Generated story, {length:,} tokens", narrative.text, "text"), f"{_STORY}{length}"
+        )
+        return self._open([document], began, label)
+
+    def named(self, name: str) -> Session:
+        """What a page's address names: documents that are or were open, or what the project makes. Raises
+        BadRequest.
+        """
+        try:
+            return self.explorer.open_again(self.session, name, self.report)
+        except BadRequest:
+            origin = name.rpartition(".")[0]
+            length = origin.removeprefix(_STORY)
+            if origin in (sample.key for sample in list_samples()):
+                return self.sample(origin)
+            if length != origin and length in map(str, GENERATED_LENGTHS):
+                return self.generated(int(length))
+            raise
+
+    def _on_read(self, done: int, total: int) -> None:
+        self.report(OpenProgress("reading", done, total))
+
+    def _converter(self) -> Converter:
+        """For the files of one opening; the time that it takes counts against the visitor's day."""
+        allowance = self.explorer.services.library.allowance
+        return Converter(partial(allowance.take_time, self.session.owner))
+
+    def _open(
+        self,
+        documents: Sequence[Document],
+        began: float,
+        label: Callable[[Workspace], tuple[Labelled, ...]] = lambda _: (),
+    ) -> Session:
+        """Documents that were read since `began`, by the performance counter."""
+        if self.beside is not None:
+            before = self.beside.workspace.documents
+            hashes = {document.sha256 for document in before}
+            new = [document for document in documents if document.sha256 not in hashes]
+            if not new:
+                raise BadDocument("all of that is open already; choose something else to add")
+            documents, label = [*before, *new], partial(_cut_anew, self.beside.questions)
+        reading = 1000 * (time.perf_counter() - began)
+        agents, agent = self.explorer.services.agents, self.agent
+        if not self.session.agent_chosen:
+            agent = agents.choice_for(documents).checkpoint
+        spec = agents.load(agent).spec
+        max_tokens = int(self.max_tokens) if self.max_tokens else None
+        chunker = next((name for name in CHUNKERS if name == self.chunker), None)
+        configs = [
+            spec.chunk_config(chunker or default_chunker(document.kind), max_tokens) for document in documents
+        ]
+        return self.explorer.open(
+            self.session, documents, agent, configs, label, self.report, {"reading": reading}
+        )
+
+
+def _labelled(
+    question: SampleQuestion | NarrativeQuestion, workspace: Workspace, support: Sequence[TextRange]
+) -> Labelled:
+    """A question about the first document."""
+    spans = tuple((0, span.start, span.end) for span in support)
+    return Labelled(
+        question.question, question.answer, question.hops, span_chunks(workspace, 0, support), spans
+    )
+
+
+def open_recut(explorer: Explorer, session: Session, max_tokens: int, report: Progress) -> Session:
+    """What is open in chunks of another size, under the same agent."""
+    now = explorer.documents(session)
+    spec, workspace = now.agent.spec, now.workspace
+    chunkers = [
+        config.chunker if config else default_chunker(document.kind)
+        for config, document in zip(workspace.configs, workspace.documents, strict=True)
+    ]
+    configs = [spec.chunk_config(chunker, max_tokens) for chunker in chunkers]
+    label = partial(_cut_anew, now.questions)
+    return explorer.open(session, workspace.documents, spec.name, configs, label, report)
+
+
+def _cut_anew(questions: Sequence[Labelled], workspace: Workspace) -> tuple[Labelled, ...]:
+    """Known questions with the chunks that hold their support now."""
+    return tuple(replace(one, support=chunks_of(workspace, one.spans)) for one in questions if one.spans)
+
+
+def find_chunk(workspace: Workspace, wanted: str, after: int | None) -> tuple[int, str]:
+    """(chunk id, what was found in words) of the next place of a text behind chunk `after`, from the top
+    again at the end; "#12" is chunk 12.
+
+    Raises BadRequest when there is none.
+    """
+    wanted = wanted.strip()
+    if re.fullmatch(r"#[\d,. ]+", wanted):
+        chunk_id = int(re.sub(r"\D", "", wanted) or 0)
+        if chunk_id >= len(workspace):
+            raise BadRequest(
+                f"chunk {chunk_id:,} does not exist; choose between 0 and {len(workspace) - 1:,}"
+            )
+        return chunk_id, ""
+    if not wanted:
+        raise BadRequest("type the text to find, or # and the number of a chunk")
+    sought = _folded(wanted[:200])
+    document, row = workspace.locate(after) if after is not None else (0, -1)
+    count = len(workspace.documents)
+    for turn in range(count + 1):  # the document that was begun in comes again last, from its top
+        index = (document + turn) % count
+        text = workspace.documents[index].text
+        start = int(workspace.tables[index].end[row]) if turn == 0 and row >= 0 else 0
+        start_of_match = _find(text, sought, start)
+        if start_of_match >= 0:
+            chunks = workspace.overlapping(index, start_of_match, start_of_match + len(sought))
+            if chunks:
+                again = " from the top again" if turn == count else ""
+                return chunks[0], f"Found in chunk {chunks[0]:,}{again}." if again else ""
+    raise BadRequest(f"{wanted[:60]!r} does not occur in what is open; try fewer words")
+
+
+def _find(text: str, sought: str, start: int) -> int:
+    """Where a folded text occurs next, whatever its case, or -1. Piece by piece, so that a long
+    text is not copied whole and others get their turn.
+    """
+    for begin in range(start, len(text), _PIECE):
+        at = _folded(text[begin : begin + _PIECE + len(sought) - 1]).find(sought)
+        if at >= 0:
+            return begin + at
+    return -1
+
+
+def _folded(text: str) -> str:
+    """In lower case, of the same length; a final sigma is any sigma, since a piece may end inside a word."""
+    lower = text.lower()
+    if len(lower) != len(text):
+        lower = "".join(character.lower()[0] for character in text)
+    return lower.replace("ς", "σ")

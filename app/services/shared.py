@@ -1,0 +1,522 @@
+"""What all visitors share.
+
+Agents, open documents, language models, and runs on their way into the log.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from app import freed
+from app.services.agents import Agents
+from app.services.export_upkeep import ExportUpkeep, copy_named
+from app.services.in_view import Labelled, OpenDocuments, RunInView
+from app.services.language_models import LanguageModels
+from app.services.library import Library
+from app.services.settings import Settings
+from app.services.visitors import RETENTION, RUNS_IN_FLIGHT, check_known, check_steps, n_values
+from core.answer.cited import CitedAnswer, cited_answer
+from core.answer.evidence import EvidenceAnswer, answer_evidence, found_order
+from core.answer.metadata import metadata_json, metadata_lines
+from core.answer.protocol import Reader
+from core.base.config import SETS
+from core.base.errors import BadRequest, Cancelled, LogError, UserError
+from core.base.events import RunStarted, StepScores, StepTaken, Stopped, Trace
+from core.base.home import cache_bytes, trim_caches
+from core.base.types import Workspace
+from core.corpus.opening import Progress
+from core.llm.protocol import Llm
+from core.methods.qrag.agent import Agent
+from core.methods.sparc.retriever import SPARC
+from core.runs.again.records import log_trace, run_record, set_detail
+from core.runs.again.replay import workspace_of_run
+from core.runs.log import Evaluation, ExperimentLog, InboxLog, RunLog, default_log_path, expire, open_log
+from core.runs.log.marks import MarkedQuestion, list_questions, relabel_run
+from core.runs.log.records import FinalStatus, known_answer_of, label_of, now, support_of, was_marked
+from core.runs.whatif.cuts import chunks_of
+from core.runs.whatif.diagnosis import Diagnosis, Remedy, diagnose, n_found_by
+from core.runs.whatif.recut import cut_that_helps
+
+_logger = logging.getLogger(__name__)
+
+MAX_LEFT_RUNS = 50
+"""Runs in memory that no page goes on with; older ones are read from the log."""
+MAX_TRIED_TOKENS = 50_000
+"""Of documents that are embedded to see whether a trained agent would have found more."""
+_SNAPSHOT_PAUSE = 5.0
+"""Seconds between looks into the inbox."""
+_EXPIRY_PAUSE = 600.0
+"""Seconds between looks for what visitors left behind, and at the size of the caches."""
+
+
+class Services:
+    """One per process."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.agents = Agents(settings)
+        self.library = Library(self.agents)
+        self.language_models = LanguageModels(settings)
+        copy = None if settings.export_repository is None else copy_named(settings.export_repository)
+        self._cache_bytes = cache_bytes()
+        self.log_path = Path(settings.log or default_log_path())
+        self.log_notice = ""
+        """Why runs only reach the log's inbox, in a sentence; empty when this process owns the log."""
+        try:
+            self.log: RunLog = open_log(self.log_path)
+            if not self.owns_log:
+                self.log_notice = (
+                    "another program owns the log, so runs wait in its inbox and can't be opened here; close"
+                    " it, or start with another --log"
+                )
+        except LogError as error:  # damaged, say: it is left as it is, and the app goes on
+            self.log = InboxLog(self.log_path)
+            self.log_notice = f"{error}; until then runs wait in its inbox"
+        self._left: set[str] = set()
+        self._driven: set[str] = set()
+        self._leaving = threading.Lock()
+        self.forgets: list[Callable[[Collection[str]], None]] = []
+        """Told the ids of runs that were deleted, by whoever keeps runs in memory of their own."""
+        self._closing = threading.Event()
+        self._unread = threading.Event()
+        self._unread.set()  # the first snapshot serves readers from the start
+        self._server = threading.Thread(target=self._serve_readers, daemon=True)
+        self._export: ExportUpkeep | None = None
+        if self.owns_log:
+            self._server.start()
+            if copy is not None:
+                self._export = ExportUpkeep.begin(self.own_log, copy)
+
+    def keep_evaluation(self, evaluation: Evaluation) -> None:
+        """Logs it, and lets readers of the log know. Raises LogError."""
+        check_known(evaluation.owner)
+        self.log.keep(evaluation)
+        self._unread.set()
+
+    def keep_run(
+        self, trace: Trace, workspace: Workspace, agent: Agent, gold: tuple[int, ...], owner: str | None
+    ) -> str:
+        """Logs a finished run that nobody has in view; returns its id. Raises LogError, BadRequest."""
+        self.library.allowance.log(owner, n_values([*trace.steps, trace.stopped]))
+        run_id = log_trace(self.log, trace, workspace, agent.encoder, label=label_of(gold, ""), owner=owner)
+        self._unread.set()
+        return run_id
+
+    def tell_readers(self) -> None:
+        """There is something new in the log that its snapshot is to have."""
+        self._unread.set()
+
+    def begin_run(
+        self,
+        started: RunStarted,
+        documents: OpenDocuments,
+        parent: RunInView | None = None,
+        fork_step: int | None = None,
+    ) -> RunInView:
+        """Logs a run's start and puts it in view; a child keeps `fork_step` steps. Raises BadRequest."""
+        check_steps(documents.owner, started.config.step_budget)
+        self._make_room(documents.owner)
+        parent_run_id = None if parent is None else parent.run_id
+        label = self.label_of(documents, started.query)
+        fork = {"parent_run_id": parent_run_id, "fork_step": fork_step if parent else None}
+        record = run_record(
+            started,
+            documents.workspace,
+            documents.agent.encoder,
+            label=logged_label(label),
+            owner=documents.owner,
+            **fork,
+        )
+        self.log.start(record, documents.workspace.documents, documents.workspace.tables)
+        steps = parent.trace.steps[:fork_step] if parent is not None else ()
+        if not self.owns_log:  # the log itself copies them from the parent
+            for step in steps:
+                self.log.record(record.run_id, step)
+        run = RunInView(
+            secrets.token_hex(16),
+            record.run_id,
+            documents,
+            Trace(started, steps),
+            label,
+            parent_run_id,
+            len(steps),
+        )
+        self.library.runs.put(run.token, run)
+        return run
+
+    def label_of(self, documents: OpenDocuments, question: str) -> Labelled | None:
+        """What is known of a question: what came with the documents, else what their visitor marked."""
+        label = documents.label_of(question)
+        if label is not None:
+            return label
+        try:
+            marked = self.marked(documents, question)
+        except UserError:  # the log is another's, or damaged: that is said where something is marked
+            return None
+        place = {document.sha256: i for i, document in enumerate(documents.workspace.documents)}
+        spans = tuple((place[one.sha256], mark.start, mark.end) for one in marked for mark in one.support)
+        if not spans:
+            return None
+        answer = next((one.answer for one in marked if one.answer), "")
+        return Labelled(question, answer, 0, chunks_of(documents.workspace, spans), spans, marked=True)
+
+    def marked(self, documents: OpenDocuments, question: str) -> list[MarkedQuestion]:
+        """A question of their visitor's over open documents, once a document. Raises LogError."""
+        hashes = {document.sha256 for document in documents.workspace.documents}
+        return [
+            one
+            for one in list_questions(self.own_log, documents.owner)
+            if one.question == question and one.sha256 in hashes
+        ]
+
+    def relabel(self, run: RunInView) -> RunInView:
+        """A run of one's own as its question is marked by now, here and in the log."""
+        label = self.label_of(run.documents, run.trace.started.query)
+        if run.others or label == run.label:
+            return run
+        relabel_run(self.own_log, run.run_id, logged_label(label), run.owner)
+        self._unread.set()
+        run = replace(self.library.runs.get(run.token) or run, label=label, diagnosis=None)
+        self.library.runs.put(run.token, run)
+        return run
+
+    def _make_room(self, owner: str | None) -> None:
+        """Closes a visitor's runs that were left longest, so that one more fits; going on makes children."""
+        check_known(owner)
+        unfinished = [
+            run
+            for run in self.library.runs.all()
+            if run.owner == owner and not run.ended and run.token not in self._driven
+        ]
+        if owner is not None:
+            for run in unfinished[: max(0, len(unfinished) - RUNS_IN_FLIGHT + 1)]:
+                self.end_run(run, "cancelled")
+
+    def add_event(self, run: RunInView, event: StepTaken | Stopped) -> RunInView:
+        """Logs one event and takes it into view. Raises BadRequest past the visitor's bound of a day."""
+        self.library.allowance.log(run.documents.owner, n_values([event]))
+        self.log.record(run.run_id, event)
+        if (
+            event.scores is not None
+        ):  # positions follow from the choices, see RunInView.positions; two thirds of a run's memory
+            event = replace(event, scores=StepScores(event.scores.q_values, None))
+        run = replace(run, trace=run.trace.with_event(event))
+        self.library.runs.put(run.token, run)
+        self._unread.set()
+        if not isinstance(event, Stopped):
+            return run
+        if run.trace.started.method in SETS:
+            detail = set_detail(run.trace, run.documents.workspace)
+            self.log.attach(run.run_id, "set", detail, run.owner)
+        return self.end_run(run, "complete")
+
+    def end_run(self, run: RunInView, status: FinalStatus, message: str | None = None) -> RunInView:
+        """Closes a run in the log: it never changes again, going on from it makes a child run."""
+        self.log.finish(run.run_id, status, message)
+        run = replace(run, ended=True)
+        self.library.runs.put(run.token, run)
+        return run
+
+    @cached_property
+    def reader(self) -> Reader:
+        """Who answers from evidence. Raises BadCheckpoint."""
+        from core.answer.reader import load_reader  # with torch, see core.later
+
+        return load_reader()
+
+    def reader_named(self, name: str) -> Reader:
+        """Who answered when a run was made. Raises BadCheckpoint."""
+        from core.answer.reader import reader_named  # with torch, see core.later
+
+        return self.reader if self.reader.name == name else reader_named(name)
+
+    def answer(self, run: RunInView) -> RunInView:
+        """The run with an answer from its evidence, which the log keeps beside it; as it is where
+        it has none to read. Raises LogError, BadCheckpoint.
+        """
+        if (
+            run.trace.stopped is None
+            or run.answer is not None
+            or run.others
+            or run.trace.started.method == SPARC
+        ):  # SPARC answers by itself
+            return run
+        reading = self.read(run, run.trace.evidence)
+        run = replace(run, answer=reading)
+        self.library.runs.put(run.token, run)
+        if self.owns_log:  # a finished run has left for the inbox and takes nothing any more
+            self.log.attach(run.run_id, "answer", reading.to_json(), run.owner)
+            self._unread.set()
+        return run
+
+    def read(self, run: RunInView, chunk_ids: Collection[int]) -> EvidenceAnswer:
+        """What the reader says from some chunks; for RES-RAG also from JSON-LD. Raises BadCheckpoint."""
+        workspace, started = run.documents.workspace, run.trace.started
+        texts = {chunk_id: workspace[chunk_id].text for chunk_id in chunk_ids}
+        metadata = []
+        if started.method in SETS:
+            metadata.append(metadata_lines(workspace.documents))
+        order = found_order(run.trace)
+        [answer] = answer_evidence(self.reader, [started.query], [texts], [order], metadata)
+        return answer
+
+    def diagnose(self, run: RunInView) -> RunInView:
+        """The run with why it lacks support that is known, where it does."""
+        documents, trace = run.documents, run.trace
+        if run.diagnosis is not None or not run.gold or trace.started.method != documents.agent.name:
+            return run
+        spans = () if run.label is None else run.label.spans
+        return self._diagnosed(run, diagnose(documents.agent, documents.corpus, trace, run.gold, spans))
+
+    def try_embedding(self, run: RunInView) -> RunInView:
+        """The run, its diagnosis with what a trained agent finds, and what its own in chunks of another size,
+        where that is more: tried on short documents of the one at home, since it embeds them.
+
+        Raises BadCheckpoint.
+        """
+        documents, diagnosis = run.documents, run.diagnosis
+        if (
+            diagnosis is None
+            or documents.owner is not None
+            or documents.workspace.n_tokens > MAX_TRIED_TOKENS
+        ):
+            return run
+        remedies = {remedy.way: remedy for remedy in diagnosis.remedies}
+        if name := documents.trained:
+            other = self.library.under(documents, self.agents.load(name))
+            n_found = n_found_by(other.agent, other.corpus, run.trace, run.gold)
+            if n_found > diagnosis.n_found:
+                remedies["agent"] = Remedy("agent", name, n_found)
+        if run.label is not None:
+            about = run.trace, run.gold, run.label.spans
+            cut = cut_that_helps(diagnosis, documents.agent, documents.corpus, *about)
+            if cut is not None:
+                remedies["cut"] = cut
+        if len(remedies) == len(diagnosis.remedies):
+            return run
+        most_first = sorted(remedies.values(), key=lambda remedy: -remedy.n_found)
+        return self._diagnosed(run, replace(diagnosis, remedies=tuple(most_first)))
+
+    def _diagnosed(self, run: RunInView, diagnosis: Diagnosis | None) -> RunInView:
+        if diagnosis is None:
+            return run
+        run = replace(self.library.runs.get(run.token) or run, diagnosis=diagnosis)
+        self.library.runs.put(run.token, run)
+        return run
+
+    def cite(self, run: RunInView, llm: Llm, report: Callable[[str], None]) -> RunInView:
+        """The run with a language model's answer from its evidence, which the log keeps beside it.
+
+        `report` hears all the while what was written so far; once it raises Cancelled, nobody waits for the
+        model any more. Raises LlmError, LlmCancelled, LogError, BadCheckpoint.
+        """
+        pieces: list[str] = []
+
+        def is_over() -> bool:
+            try:
+                report("".join(pieces))
+            except Cancelled:
+                return True
+            return False
+
+        chunks = sorted(run.evidence_texts().items())
+        cited = cited_answer(
+            run.trace.started.query,
+            chunks,
+            llm,
+            self.reader,
+            metadata=metadata_json(run.documents.workspace.documents),
+            on_text=pieces.append,
+            cancelled=is_over,
+        )
+        run = replace(self.library.runs.get(run.token) or run, cited=cited)
+        self.library.runs.put(run.token, run)
+        if self.owns_log and not run.others:
+            self.log.attach(run.run_id, "cited", cited.to_json(), run.owner)
+            self._unread.set()
+        return run
+
+    @contextmanager
+    def driving(self, run: RunInView) -> Iterator[None]:
+        """Nobody else goes on with a run until the block ends. Raises BadRequest when someone does or has."""
+        with self._leaving:
+            current = self.library.runs.get(run.token)
+            if run.token in self._driven or (current is not None and current is not run):
+                raise BadRequest(
+                    "this run goes on elsewhere, on another page or by a call; wait for it, then load this"
+                    " page again"
+                )
+            self._driven.add(run.token)
+        try:
+            yield
+        finally:
+            self._driven.discard(run.token)
+
+    def leave_run(self, token: str) -> None:
+        """Nobody goes on with a run: it ends, and leaves memory once enough others were left after
+        it. One that is driven is its driver's to leave.
+        """
+        run = self.library.runs.get(token)
+        if run is None or token in self._driven:
+            return
+        if not run.ended:
+            self.end_run(run, "cancelled")
+        with self._leaving:
+            self._left.add(token)
+            left = [other.token for other in self.library.runs.all() if other.token in self._left]
+            for used_long_ago in left[: max(0, len(left) - MAX_LEFT_RUNS)]:
+                self.library.runs.drop(used_long_ago)
+            self._left = set(left[-MAX_LEFT_RUNS:])
+
+    def release(self, tokens: Collection[str], in_use: Collection[str]) -> None:
+        """Forgets documents, runs and language models whose page is closed, but for those that
+        others have `in_use`; the log and the caches have them.
+        """
+        self.language_models.release(set(tokens) - set(in_use))
+        documents = {self.library.corpora.get(token) for token in tokens}
+        for run in [
+            run for run in self.library.runs.all() if run.token in tokens and run.token not in in_use
+        ]:
+            if not run.ended:
+                self.end_run(run, "cancelled")
+            self.library.runs.drop(run.token)
+            documents.add(run.documents)
+        needed = {run.documents.token for run in self.library.runs.all() if run.token in in_use}
+        for closed in documents:
+            if closed is not None and closed.token not in in_use and closed.token not in needed:
+                self.library.close(closed)
+
+    def attach(self, run_id: str, on_progress: Progress | None = None, owner: str | None = None) -> RunInView:
+        """A run as it stands: the visitor's own that is in view, else out of the log, with its documents open
+        again, as another of that visitor's.
+
+        Raises RunNotFound unless it is the visitor's own or shared, LogError, BadCheckpoint.
+        """
+        check_known(owner)
+        live = next(
+            (
+                run
+                for run in self.library.runs.all()
+                if run.run_id == run_id and run.owner == owner and not run.others
+            ),
+            None,
+        )
+        if live is not None and self.library.corpora.get(live.documents.token) is not None:
+            with self._leaving:
+                self._left.discard(live.token)
+            return live
+        logged = self.own_log.get(run_id, owner)
+        workspace = workspace_of_run(logged, self.own_log.documents(run_id, owner))
+        gold, others = support_of(logged), logged.record.owner != owner
+        is_known = gold and (
+            others or not was_marked(logged)
+        )  # what is marked may be marked otherwise by now
+        questions = (Labelled(logged.record.query, known_answer_of(logged), 0, gold),) if is_known else ()
+        documents = self.library.reopen(
+            workspace, self.agents.load(logged.record.checkpoint), on_progress, questions, owner
+        )
+        run = RunInView(
+            token=secrets.token_hex(16),
+            run_id=run_id,
+            documents=documents,
+            trace=logged.trace,
+            label=self.label_of(documents, logged.record.query),
+            parent_run_id=logged.record.parent_run_id,
+            fork_step=logged.record.fork_step or 0,
+            ended=True,
+            others=others,
+        )
+        texts = run.evidence_texts()
+        cited = CitedAnswer.from_json(logged.details.get("cited", {}), texts)
+        run = replace(
+            run, answer=EvidenceAnswer.from_json(logged.details.get("answer", {}), texts), cited=cited
+        )
+        self.library.runs.put(run.token, run)
+        return run
+
+    @property
+    def owns_log(self) -> bool:
+        """Whether runs go to the log itself, and not to the inbox of another process's."""
+        return isinstance(self.log, ExperimentLog)
+
+    @property
+    def own_log(self) -> ExperimentLog:
+        """The log itself. Raises LogError when another process owns it."""
+        if not isinstance(self.log, ExperimentLog):
+            raise LogError(self.log_notice)
+        return self.log
+
+    def method_of(self, run_id: str, owner: str | None) -> str:
+        """The method of a logged run. Raises LogError, RunNotFound unless it is theirs or shared."""
+        return self.own_log.get(run_id, owner).record.method
+
+    def delete_run(self, run_id: str, owner: str | None) -> None:
+        """Removes a run from log and memory. Raises RunNotFound unless it is `owner`'s, LogError."""
+        self.own_log.delete(run_id, owner)
+        self._forget_runs({run_id})
+
+    def _forget_runs(self, run_ids: Collection[str]) -> None:
+        for forget in self.forgets:
+            forget(run_ids)
+        for run in self.library.runs.all():
+            if run.run_id in run_ids:
+                self.library.runs.drop(run.token)
+
+    def _serve_readers(self) -> None:
+        """Takes in runs that command lines left in the inbox, deletes what visitors left behind, keeps the
+        caches within bounds, and when something is new, refreshes the snapshot and gives freed memory back.
+        """
+        log = self.own_log
+        pause, expired_at = _SNAPSHOT_PAUSE, -_EXPIRY_PAUSE
+        while not self._closing.wait(pause):
+            began = time.monotonic()
+            if began - expired_at > _EXPIRY_PAUSE:
+                expired_at = began
+                with _survived("deleting what visitors left behind"):
+                    self._forget_runs(expire(log, now() - RETENTION))
+                with _survived("trimming the caches"):
+                    trim_caches(self._cache_bytes, time.time() - RETENTION.total_seconds())
+            with _survived("copying the log for other programs"):
+                if log.import_inbox() or self._unread.is_set():
+                    self._unread.clear()
+                    log.snapshot()
+                    freed.give_back()
+            # a large log must not be copied all the time
+            pause = max(_SNAPSHOT_PAUSE, 20 * (time.monotonic() - began))
+
+    def close(self) -> None:
+        """Ends what is still running, commits what is queued and gives the log up."""
+        self._closing.set()
+        if self._server.is_alive():
+            self._server.join(timeout=30)
+        for run in self.library.runs.all():
+            if not run.ended:
+                self.end_run(run, "cancelled")
+        if self._export is not None:
+            self._export.close()
+        self.log.close()
+
+
+@contextmanager
+def _survived(doing: str) -> Iterator[None]:
+    """Whatever fails inside is told in the app's log, and the thread goes on."""
+    try:
+        yield
+    except LogError as error:
+        _logger.warning("%s failed: %s", doing, error)
+    except Exception:
+        _logger.exception("%s failed", doing)
+
+
+def logged_label(label: Labelled | None) -> dict[str, Any] | None:
+    """What the log keeps of it."""
+    return None if label is None else label_of(label.support, label.answer, marked=label.marked)

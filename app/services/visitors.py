@@ -1,0 +1,223 @@
+"""Who a visitor is, and every bound of public mode.
+
+A visitor is the hash of a secret which only their browser holds, or of the name they signed in with; local
+mode has one person, whom nothing is counted for; what a day's bound counts is what has to be embedded, so
+documents that a visitor had open before cost nothing. Counts live in memory. They keep visitors from crowding
+each other out; whoever makes one key after another escapes them, and only signing in stops that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable
+from datetime import UTC, date, datetime, timedelta
+from typing import Literal
+
+from app.services.settings import Settings
+from core.base.errors import BadRequest
+from core.base.events import StepTaken, Stopped
+from core.corpus.opening import OpenProgress, Progress
+from core.llm.protocol import LlmError
+
+TOKENS_PER_DAY = 20_000_000
+"""Embedded for one visitor between two midnights (UTC): two documents of ten million."""
+DOCUMENTS_OPEN = 12
+"""Of one visitor, in memory; opening one more closes the one not used for longest."""
+RUNS_IN_FLIGHT = 8
+"""Unfinished runs of one visitor; one more closes the one left for longest, to be forked from."""
+MOST_STEPS = 32
+"""Most steps of a visitor's run or evaluation: the page offers 12, and a review asks of each anew."""
+READING_SECONDS_PER_DAY = 1_200
+"""Computing time a day for one visitor's files: a dozen books of 500 pages as PDF."""
+LOGGED_BYTES_PER_DAY = 4_000_000_000
+"""Q-values logged for one visitor a day: 200 runs of ten steps over 400,000 chunks."""
+ACTIONS_WAITING = 16
+"""Clicks and calls of one visitor that may wait their turn."""
+LLM_TOKENS_PER_HOUR = 300_000
+"""Read and written for one visitor an hour by the operator's language model: a handful of SPARC runs."""
+RETENTION = timedelta(hours=24)
+"""A visitor's runs go this long after they ended, their part of the caches after it was used."""
+
+CHARACTERS_PER_TOKEN = 4
+"""What is read is counted before it is cut, so by its length."""
+NOBODY = ""
+"""Owner of a session whose page has not said who it is: nothing is opened, logged or found for it."""
+
+
+def owner_of(settings: Settings, key: str) -> str | None:
+    """The visitor's name in the log by `key`, 32 hex digits; None in local mode. Raises BadRequest."""
+    if not settings.public:
+        return None
+    if not re.fullmatch(r"[0-9a-f]{32}", key):
+        raise BadRequest(
+            f"the visitor key has {len(key)} characters but must be 32 hex digits in lower case; make 128"
+            " random bits and keep them"
+        )
+    return hashlib.sha256(bytes.fromhex(key)).hexdigest()
+
+
+def owner_of_user(settings: Settings, name: str) -> str | None:
+    """What the log calls somebody who signed in, whichever browser they use; None in local mode. No key
+    hashes to it: keys are 16 bytes, this is more.
+    """
+    return hashlib.sha256(b"signed in as: " + name.encode()).hexdigest() if settings.public else None
+
+
+def newcomer(settings: Settings) -> str | None:
+    """The owner of a session that has just begun."""
+    return NOBODY if settings.public else None
+
+
+def check_known(owner: str | None) -> None:
+    """Raises BadRequest for a session whose page has not said who it is."""
+    if owner == NOBODY:
+        raise BadRequest("this page was away for too long, or came without its visitor key; reload it")
+
+
+def check_steps(owner: str | None, step_budget: int) -> None:
+    """Raises BadRequest for a visitor's run that is longer than they may make one."""
+    if owner is not None and step_budget > MOST_STEPS:
+        raise BadRequest(
+            f"step budget {step_budget} is above {MOST_STEPS}, the most that a visitor's run may have;"
+            " lower it"
+        )
+
+
+def n_values(events: Iterable[StepTaken | Stopped | None]) -> int:
+    """How many Q-values the log keeps of some events."""
+    return sum(
+        len(event.scores.q_values) for event in events if event is not None and event.scores is not None
+    )
+
+
+class Allowance:
+    """What visitors read and logged today, and how long reading took. One per process, for any thread."""
+
+    def __init__(self, today: Callable[[], date] = lambda: datetime.now(UTC).date()) -> None:
+        self._today = today
+        self._day = today()
+        self._used: dict[str, Counter[str]] = {"read": Counter(), "logged": Counter()}
+        self._seconds: dict[str, float] = {}
+        self._lock = threading.Lock()
+
+    def read(self, owner: str | None, n_tokens: int) -> None:
+        """Counts tokens about to be embedded. Raises BadRequest, counting nothing, when the day has fewer."""
+        self._spend(
+            "read",
+            owner,
+            n_tokens,
+            TOKENS_PER_DAY,
+            f"this takes about {n_tokens:,} tokens to read, and {{left:,}} of the {TOKENS_PER_DAY:,} that a"
+            " visitor has for a day are left; choose something shorter, or come back after midnight UTC",
+        )
+
+    def read_today(self, owner: str | None) -> int:
+        """Tokens counted for a visitor since midnight; 0 in local mode."""
+        with self._lock:
+            return 0 if owner is None or self._today() != self._day else self._used["read"][owner]
+
+    def log(self, owner: str | None, n_values: int) -> None:
+        """Counts Q-values that are about to be logged, four bytes each. Raises BadRequest, and counts
+        nothing, when they are more than the day has left.
+        """
+        self._spend(
+            "logged",
+            owner,
+            4 * n_values,
+            LOGGED_BYTES_PER_DAY,
+            f"your runs of today fill the {LOGGED_BYTES_PER_DAY:,} bytes of Q-values that a visitor may log "
+            "in a day; search a shorter document, or come back after midnight UTC",
+        )
+
+    def take_time(self, owner: str | None, seconds: float) -> None:
+        """Counts time spent on a visitor's files or map. Raises BadRequest beyond the day's."""
+        check_known(owner)
+        if owner is None:
+            return
+        with self._lock:
+            self._begin_day()
+            self._seconds[owner] = self._seconds.get(owner, 0.0) + seconds
+            if self._seconds[owner] >= READING_SECONDS_PER_DAY:
+                raise BadRequest(
+                    f"reading your files and making maps of them took the {READING_SECONDS_PER_DAY:,} s that"
+                    " a visitor has for it in a day; open plain text or Markdown, or come back after midnight"
+                    " UTC"
+                )
+
+    def _begin_day(self) -> None:
+        """Forgets what was used before today."""
+        if self._today() != self._day:
+            self._day, self._used, self._seconds = self._today(), {"read": Counter(), "logged": Counter()}, {}
+
+    def _spend(
+        self, what: Literal["read", "logged"], owner: str | None, n: int, most: int, refusal: str
+    ) -> None:
+        """Counts n of a visitor's day. Raises BadRequest with `refusal`, which may name what is {left}."""
+        check_known(owner)
+        if owner is None:
+            return
+        with self._lock:
+            self._begin_day()
+            left = most - self._used[what][owner]
+            if n > left:
+                raise BadRequest(refusal.format(left=left))
+            self._used[what][owner] += n
+
+    def metered(self, owner: str | None, n_characters: int, report: Progress | None) -> Progress | None:
+        """`report`, which first counts what must be embedded. Raises BadRequest when it is too much."""
+        check_known(owner)
+        if owner is None:
+            return report
+        counted = False
+
+        def metering(progress: OpenProgress) -> None:
+            nonlocal counted
+            if progress.stage == "embedding" and not counted:
+                counted = True
+                missing = 1 - progress.n_cached / max(progress.total, 1)
+                self.read(owner, int(missing * n_characters / CHARACTERS_PER_TOKEN))
+            if report is not None:
+                report(progress)
+
+        return metering
+
+
+class LlmAllowance:
+    """What the app's own language model read and wrote for visitors this hour. One a process, thread-safe."""
+
+    def __init__(self, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._now = now
+        self._hour = self._this_hour()
+        self._used: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    def _this_hour(self) -> datetime:
+        return self._now().replace(minute=0, second=0, microsecond=0)
+
+    def reserve(self, owner: str | None, n_tokens: int) -> datetime:
+        """Counts what a call that is about to be made may take; returns the hour it counts for. Raises
+        LlmError, and counts nothing, where less is left.
+        """
+        check_known(owner)
+        with self._lock:
+            if self._this_hour() != self._hour:
+                self._hour, self._used = self._this_hour(), Counter()
+            if owner is not None:
+                left = max(0, LLM_TOKENS_PER_HOUR - self._used[owner])
+                if n_tokens > left:
+                    raise LlmError(
+                        f"this call of the server's language model may take {n_tokens:,} tokens, and {left:,}"
+                        f" of the {LLM_TOKENS_PER_HOUR:,} that a visitor has for an hour are left; come back"
+                        f" after {self._hour + timedelta(hours=1):%H:%M} UTC"
+                    )
+                self._used[owner] += n_tokens
+            return self._hour
+
+    def settle(self, owner: str | None, hour: datetime, reserved: int, spent: int) -> None:
+        """What a call has really taken, in the place of what was reserved for it."""
+        with self._lock:
+            if owner is not None and hour == self._hour:
+                self._used[owner] += spent - reserved

@@ -1,0 +1,1 @@
+"""What every room uses: settings, types, events, errors, files, statistics."""

@@ -1,0 +1,1 @@
+"""Open documents: from files to chunks, vectors, word index and map."""

@@ -1,0 +1,1 @@
+"""The library elsewhere: in other frameworks, and on a cluster."""

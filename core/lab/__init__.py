@@ -1,0 +1,1 @@
+"""Tasks, evaluations, trainings, tunings and studies."""

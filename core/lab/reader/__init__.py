@@ -1,0 +1,1 @@
+"""The reader's questions, training and evaluation."""

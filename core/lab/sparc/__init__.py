@@ -1,0 +1,1 @@
+"""SPARC-RAG and its baselines, measured over a pooled corpus."""

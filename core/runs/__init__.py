@@ -1,0 +1,1 @@
+"""Runs that were made: log, replay, what-if, exports, the hub."""

@@ -1,0 +1,1 @@
+"""Runs and measurements to be shown: charts, stories, trees of text."""
