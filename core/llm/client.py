@@ -40,8 +40,9 @@ class Ask:
 
     def told(self, structure: Structure | None = "text") -> Sequence[Message]:
         """The conversation; the schema in words, too, unless a server puts it before its model."""
-        by_server = self.schema is None or structure == "json_schema"
-        return self.messages if by_server else with_words(self.messages, self.schema)
+        if self.schema is None or structure == "json_schema":
+            return self.messages
+        return with_words(self.messages, self.schema)
 
 
 class Client(ABC):

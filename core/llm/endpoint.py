@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import closing, suppress
 from dataclasses import replace
-from math import inf
 from typing import Any
 
 import httpx2
@@ -35,7 +34,7 @@ from core.llm.client import (
     without_thoughts,
 )
 from core.llm.protocol import Cost, LlmError, Reply, Structure
-from core.llm.wire import CheckedTransport, Failed, Patience, from_thread
+from core.llm.wire import CheckedTransport, Failed, Patience, from_thread, pause
 
 _STRUCTURES: tuple[Structure, ...] = ("json_schema", "json_object", "text")
 _REFUSES_STRUCTURE = frozenset({400, 404, 415, 422, 501})
@@ -118,7 +117,7 @@ class EndpointLlm(Client):
             else:
                 self._refused |= refused
                 return replace(reply, n_attempts=n_requests)
-            list(from_thread(lambda _, seconds=wait: time.sleep(seconds), ask.cancelled, inf))
+            pause(wait, ask.cancelled)
 
     def _complained_of(self, failure: Failed) -> str | None:
         """A field that the endpoint refuses and can be spared."""

@@ -2,8 +2,8 @@
 
 One reply is generated at a time, since they would share the processor. Code that comes with a model is never
 run, and weights are safetensors only. The loop over tokens is written out here because it has to end between
-any two of them, with randomness of its own. Where llguidance is installed (extra `constrained`), it
-keeps structured replies to their schema. They are told it in words, too: tuned models learned from those.
+any two of them, with randomness of its own. Where llguidance is installed (the extra `constrained`), it keeps
+structured replies to their schema. They are told it in words, too: tuned models learned from those.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from math import inf
 from typing import Any
 
 import httpx2
@@ -174,3 +175,8 @@ def from_thread(
                 raise error
             yield item
     raise TimeoutError
+
+
+def pause(seconds: float, cancelled: Callable[[], bool]) -> None:
+    """Waits. Raises LlmCancelled."""
+    list(from_thread(lambda _: time.sleep(seconds), cancelled, inf))
