@@ -47,9 +47,10 @@ def _right_where_sure(group: Group) -> str | None:
     return f"{mean(_are_right(sure)):.3f} of {len(sure)}" if sure else None
 
 
-_NAMED: dict[str, Callable[[Group], Cell]] = {"task": _task, "evidence": lambda group: group[0].evidence}
-_SCORED = _NAMED | {
-    "n": len,
+Columns = dict[str, Callable[[Group], Cell]]
+_NAMED: Columns = {"task": _task, "evidence": lambda group: group[0].evidence}
+_SCORED: Columns = _NAMED | {
+    "n": lambda group: len(group),
     "passages": lambda group: shown_mean((row.n_passages for row in group), 1),
     "support found": lambda group: mean(row.support_found for row in group),
     "EM": lambda group: mean_with_interval([row.em for row in group]),
@@ -57,7 +58,7 @@ _SCORED = _NAMED | {
     "accuracy": lambda group: mean_with_interval([row.accuracy for row in group]),
     "no answer": lambda group: mean(row.empty for row in group),
 }
-_TRUSTED = _NAMED | {
+_TRUSTED: Columns = _NAMED | {
     "answered": lambda group: len(_answered(group)),
     "mean confidence": lambda group: mean(row.confidence for row in _answered(group)),
     "right": lambda group: mean(_are_right(_answered(group))),

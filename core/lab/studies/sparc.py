@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from core.base.metrics import fact_recall
 from core.base.rows import grouped
@@ -88,7 +89,7 @@ def _scores(groups: Sequence[Group]) -> Table:
         "n": len,
     }
     for title, score in SCORES.items():
-        columns[title] = lambda group, score=score: mean_with_interval([score(row) for row in group])
+        columns[title] = partial(_mean_score, score)
     columns |= {
         "recall against the first line": against_first,
         "chunks": lambda group: shown_mean((float(len(row.evidence)) for row in group), 1),
@@ -98,6 +99,10 @@ def _scores(groups: Sequence[Group]) -> Table:
         "Jaccard": lambda group: shown_mean((row.overlap for row in group), 2),
     }
     return filled("Methods at equal evidence", columns, groups)
+
+
+def _mean_score(score: Callable[[SparcRow], float | None], group: Group) -> str | None:
+    return mean_with_interval([score(row) for row in group])
 
 
 def _second_round(group: Group) -> list[float]:

@@ -112,7 +112,7 @@ def length(rows: Sequence[EpisodeRow]) -> Report:
     columns: dict[str, Callable[[Lengths], Cell]] = {
         "task": lambda of: of[0],
         **_HAYSTACK,
-        **{title: lambda of, cell=cell: cell(of[1]) for title, cell in SCORES.items()},
+        **{title: partial(_of_length, cell) for title, cell in SCORES.items()},
         "points lost": lambda of: f"{100 * (f1(of[2]) - f1(of[1])):+.1f}",
     }
     points = ((name, float(group[0].length or 0), f1(group)) for name, group, _ in lengths)
@@ -121,6 +121,10 @@ def length(rows: Sequence[EpisodeRow]) -> Report:
     return Report(
         "length", (filled("Length of the haystack", columns, lengths),), (chart,), notes(_groups(rows))
     )
+
+
+def _of_length(cell: Callable[[Group], Cell], of: Lengths) -> Cell:
+    return cell(of[1])
 
 
 def timing(rows: Sequence[EpisodeRow]) -> Report:
