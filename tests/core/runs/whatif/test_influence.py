@@ -9,12 +9,8 @@ from core.base.events import fold
 from core.methods.qrag.agent import Agent
 from core.runs.whatif.influence import leave_one_out
 from tests.core.conftest import CorpusOf
+from tests.core.runs.whatif.test_variant import CHUNKS
 
-CHUNKS = [
-    f"{name} went to the {place} ."
-    for name in ("mary", "john", "sandra")
-    for place in ("garden", "office", "kitchen")
-]
 QUERY = "where is john ?"
 
 
