@@ -46,7 +46,7 @@ def web_app(blocks: gr.Blocks, settings: Settings, **options: Any) -> FastAPI:
     )
     blocks.state_session_capacity = MAX_SESSIONS
     take_turns(blocks, settings, QUEUE_SIZE)
-    return gr.mount_gradio_app(
+    mounted: FastAPI = gr.mount_gradio_app(
         app,
         blocks,
         "/",
@@ -59,6 +59,7 @@ def web_app(blocks: gr.Blocks, settings: Settings, **options: Any) -> FastAPI:
         enable_monitoring=False,
         **options,
     )
+    return mounted
 
 
 def listen(host: str, port: int | None) -> socket.socket:

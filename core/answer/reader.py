@@ -103,7 +103,7 @@ class ExtractiveReader:
         network, self.tokenizer = load_network(folder, self.spec)
         self._network = network.to(self.device)
         self._network.encoder.to(fast_dtype(self.device))
-        network.hidden_states = traced(network.hidden_states)
+        network.hidden_states = traced(network.plain)
 
     def read(self, question: str, passages: Sequence[str]) -> Answer:
         return self.read_many([question], [passages])[0]

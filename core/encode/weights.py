@@ -72,7 +72,8 @@ def _tabulate_distances(mpnet: PreTrainedModel) -> None:
     buckets = mpnet.encoder.relative_position_bucket(torch.arange(-most, most + 1))
 
     def looked_up(distances: torch.Tensor, **_: object) -> torch.Tensor:
-        return buckets.to(distances.device)[distances + most]
+        found: torch.Tensor = buckets.to(distances.device)[distances + most]
+        return found
 
     mpnet.encoder.relative_position_bucket = looked_up
 
