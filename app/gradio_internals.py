@@ -1,4 +1,6 @@
-"""Where the app reaches into Gradio beyond what it documents, a reason each. Leans on Gradio 6.31.
+"""Where the app reaches into Gradio's private code.
+
+Written for Gradio 6.31; a reason each:
 
 - `TurnQueue`: Gradio's queue knows neither visitors nor pages. One visitor's clicks would keep all others
   waiting, and where a line works on several events at once, a step would begin before the last one ended.

@@ -106,9 +106,9 @@ def test_a_run_s_method_is_compared_with_a_method_not_with_words() -> None:
                 assert not words & ALL_METHODS.keys(), f"{path.relative_to(ROOT)}:{node.lineno}"
 
 
-def test_every_page_has_the_same_four_files() -> None:
+def test_every_page_has_the_same_files() -> None:
     pages = {path.parent for path in (ROOT / "app" / "pages").glob("*/*.py")}
     assert len(pages) > 7, "the widgets are none"
     for page in sorted(pages - {ROOT / "app" / "pages" / "widgets"}):
-        missing = {"tab.py", "layout.py", "actions.py", "view.py"} - {path.name for path in page.iterdir()}
+        missing = {"tab.py", "layout.py", "view.py"} - {path.name for path in page.iterdir()}
         assert not missing, f"{page.name} lacks {sorted(missing)}"

@@ -1,4 +1,4 @@
-"""What the page shows while documents are embedded and can be asked already.
+"""What a page shows while documents are embedded, and asked already.
 
 Documents that are embedded in part
 lie under the token that the whole of them will have, so that a page only has to be told once.

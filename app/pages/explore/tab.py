@@ -38,7 +38,7 @@ from app.pages.widgets.requests import (
     OpenEpisode,
     OpenRun,
     OpenSample,
-    Request,
+    PageRequest,
     TakeChunk,
     UseAgent,
 )
@@ -64,7 +64,7 @@ from core.runs.log import new_run_id
 from core.views.draw.nodes import Node
 
 Update = dict[Any, Any]
-ACTIONS: dict[str, Callable[[int], Request]] = {
+ACTIONS: dict[str, Callable[[int], PageRequest]] = {
     "forbid": ForbidChunk,
     "take": TakeChunk,
     "longer": AllowSteps,
@@ -335,7 +335,7 @@ class ExploreTab(ExploreLayout):
                 update[self.controls.query] = query
             yield update
 
-    def _on_wanted(self, session: Session, wanted: Request, *controls: Any) -> Iterator[Update]:
+    def _on_wanted(self, session: Session, wanted: PageRequest, *controls: Any) -> Iterator[Update]:
         match wanted:
             case UseAgent(name):
                 yield from self._change_agent(session, name, *controls)

@@ -9,7 +9,7 @@ from core.runs.log import new_run_id
 
 
 @dataclass(frozen=True)
-class Request:
+class PageRequest:
     """Something to show or do, asked by a click."""
 
     number: str = field(default_factory=new_run_id, kw_only=True)
@@ -17,7 +17,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class OpenRun(Request):
+class OpenRun(PageRequest):
     """A logged run."""
 
     run_id: str
@@ -26,7 +26,7 @@ class OpenRun(Request):
 
 
 @dataclass(frozen=True)
-class OpenEpisode(Request):
+class OpenEpisode(PageRequest):
     """The example of an evaluation's row, run as it was."""
 
     evaluation_id: str
@@ -34,21 +34,21 @@ class OpenEpisode(Request):
 
 
 @dataclass(frozen=True)
-class OpenChunk(Request):
+class OpenChunk(PageRequest):
     """A chunk of the documents that are open."""
 
     chunk_id: int
 
 
 @dataclass(frozen=True)
-class OpenSample(Request):
+class OpenSample(PageRequest):
     """A document that ships with the app."""
 
     key: str
 
 
 @dataclass(frozen=True)
-class AskDocument(Request):
+class AskDocument(PageRequest):
     """A question to a document that is opened for it."""
 
     path: Path
@@ -56,40 +56,40 @@ class AskDocument(Request):
 
 
 @dataclass(frozen=True)
-class UseAgent(Request):
+class UseAgent(PageRequest):
     """Another agent for the documents that are open."""
 
     name: str
 
 
 @dataclass(frozen=True)
-class ForbidChunk(Request):
+class ForbidChunk(PageRequest):
     """The run in view without a chunk."""
 
     chunk_id: int
 
 
 @dataclass(frozen=True)
-class TakeChunk(Request):
+class TakeChunk(PageRequest):
     """The run in view with this chunk next."""
 
     chunk_id: int
 
 
 @dataclass(frozen=True)
-class AllowSteps(Request):
+class AllowSteps(PageRequest):
     """The question again with so many steps, none of them saved by a stop."""
 
     steps: int
 
 
 @dataclass(frozen=True)
-class CutAt(Request):
+class CutAt(PageRequest):
     """The documents again in chunks of so many tokens, and the question again."""
 
     max_tokens: int
 
 
 @dataclass(frozen=True)
-class KeepAll(Request):
+class KeepAll(PageRequest):
     """The question again without the review of what was chosen."""

@@ -10,18 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import TypeAdapter
 
 from core.base.errors import BadRequest, LogError
 from core.runs.log.database import Connection, storable
-from core.runs.log.queries import MINE, RunReader
+from core.runs.log.queries import MINE, RunReader, WritableLog
 from core.runs.log.records import LoggedDocument, new_run_id, now
 from core.runs.log.statements import json_text
-
-if TYPE_CHECKING:
-    from core.runs.log.store import ExperimentLog
 
 MAX_QUESTIONS = 500
 """Of one reader."""
@@ -90,12 +87,12 @@ def list_questions(log: RunReader, owner: str | None) -> list[MarkedQuestion]:
     return [_QUESTION.validate_json(row["value"]) for row in rows]
 
 
-def keep_questions(log: ExperimentLog, questions: Sequence[MarkedQuestion], owner: str | None) -> None:
+def keep_questions(log: WritableLog, questions: Sequence[MarkedQuestion], owner: str | None) -> None:
     """Keep questions as `owner`'s, each instead of an earlier form of it. Raises LogError for too many."""
     log.write(lambda con: _keep(con, questions, owner))
 
 
-def delete_question(log: ExperimentLog, question_id: str, owner: str | None) -> None:
+def delete_question(log: WritableLog, question_id: str, owner: str | None) -> None:
     """Forget a question; nothing happens where `owner` has none of that id."""
     log.write(
         lambda con: con.execute(
@@ -105,7 +102,7 @@ def delete_question(log: ExperimentLog, question_id: str, owner: str | None) -> 
     )
 
 
-def relabel_run(log: ExperimentLog, run_id: str, label: dict[str, Any] | None, owner: str | None) -> None:
+def relabel_run(log: WritableLog, run_id: str, label: dict[str, Any] | None, owner: str | None) -> None:
     """Count a run of `owner`'s by another label: its question was marked after it began."""
     log.write(
         lambda con: con.execute(

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from pydantic import AwareDatetime, ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as checked_dataclass
@@ -21,13 +21,10 @@ from core.base.errors import LogError, RunNotFound
 from core.base.rows import EpisodeRow
 from core.runs.log.bounds import check_bounds
 from core.runs.log.database import Connection, storable
-from core.runs.log.queries import MINE, RunReader
+from core.runs.log.queries import MINE, RunReader, WritableLog
 from core.runs.log.records import new_run_id, now
 from core.runs.log.statements import json_text
 from core.runs.log.wire import MalformedRuns
-
-if TYPE_CHECKING:
-    from core.runs.log.store import ExperimentLog
 
 PATTERNS = ("*.evaluation", "*.training")
 """Names of inbox files of this kind."""
@@ -130,7 +127,7 @@ def read_evaluation(log: RunReader, evaluation_id: str, owner: str | None = None
     return Evaluation(evaluation_id=evaluation_id, **_readable(heads[0]), rows=evaluated)
 
 
-def take_in(log: ExperimentLog, path: Path) -> bool:
+def take_in(log: WritableLog, path: Path) -> bool:
     """Enter an inbox file; False when it brought nothing new. Raises MalformedRuns."""
     try:
         measurement = _MEASUREMENT.validate_json(path.read_bytes())

@@ -142,6 +142,18 @@ class RunReader(ABC):
         return {row["run_id"]: RunCurve(tuple(row["chosen"] or ()), row["refused"]) for row in rows}
 
 
+class WritableLog(RunReader):
+    """A log that runs, questions and measurements can be written into."""
+
+    @abstractmethod
+    def write(self, work: Callable[[Connection], T]) -> T:
+        """`work` in a transaction; its result, or what it raised. Raises LogError."""
+
+    @abstractmethod
+    def insert_finished(self, run: LoggedRun) -> bool:
+        """Takes a whole run in, unless its id is there."""
+
+
 def _parameter(value: Parameter) -> Parameter:
     """A value as the log compares it: times there are UTC without saying so."""
     if isinstance(value, list):

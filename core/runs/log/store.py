@@ -27,7 +27,7 @@ from core.runs.log.measurements import PATTERNS, Evaluation, Training, insert, t
 from core.runs.log.migrations import migrate
 from core.runs.log.otlp import Receiver, Sender
 from core.runs.log.protocol import RunLog
-from core.runs.log.queries import RunReader
+from core.runs.log.queries import WritableLog
 from core.runs.log.records import (
     DetailName,
     FinalStatus,
@@ -69,7 +69,7 @@ def default_log_path() -> Path:
     return home() / "log.duckdb"
 
 
-class ExperimentLog(RunReader):
+class ExperimentLog(WritableLog):
     """The log file, owned. Every method may be called from any thread."""
 
     def __init__(self, path: Path, database: Database, lock: int) -> None:

@@ -12,18 +12,15 @@ import io
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from core.base.errors import LogError, RunNotFound
 from core.runs.log.atomic import write_whole
 from core.runs.log.database import Connection, literal, storable
 from core.runs.log.otlp import Receiver
-from core.runs.log.queries import MINE, VISIBLE, RunReader
+from core.runs.log.queries import MINE, VISIBLE, RunReader, WritableLog
 from core.runs.log.records import LoggedRun, now
 from core.runs.log.wire import read_runs
-
-if TYPE_CHECKING:
-    from core.runs.log.store import ExperimentLog
 
 TABLES = {
     "runs": (
@@ -49,7 +46,7 @@ TABLES = {
 
 
 def import_runs(
-    log: ExperimentLog,
+    log: WritableLog,
     path: Path,
     *,
     owner: str | None = None,
