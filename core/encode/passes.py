@@ -1,6 +1,6 @@
 """Passes through an encoder: tokens in, vectors out.
 
-In serving a pass is traced, and so becomes one call of C++ instead of hundreds out of Python.
+In serving a pass is traced, and so becomes one call of C++ instead of some four hundred calls out of Python.
 Each of those takes the interpreter's lock anew; beside a thread that is busy in Python, which draws a page or
 reads a document, each waits 5 ms for it, so that a pass takes fifty times as long (`python -m benchmarks
 busy`). A traced pass takes the lock once. It is made of the same kernels, and a trace whose values are not
