@@ -1,7 +1,7 @@
 """Brings the app up.
 
 Its pages first, then the first agent, which opens the sample while a browser loads them. torch is imported
-with the agent and not before.
+with the agent and not before, see `core.base.later`.
 """
 
 from __future__ import annotations

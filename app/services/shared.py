@@ -228,13 +228,13 @@ class Services:
     @cached_property
     def reader(self) -> Reader:
         """Who answers from evidence. Raises BadCheckpoint."""
-        from core.answer.reader import load_reader  # with torch
+        from core.answer.reader import load_reader  # with torch, see core.later
 
         return load_reader()
 
     def reader_named(self, name: str) -> Reader:
         """Who answered when a run was made. Raises BadCheckpoint."""
-        from core.answer.reader import reader_named  # with torch
+        from core.answer.reader import reader_named  # with torch, see core.later
 
         return self.reader if self.reader.name == name else reader_named(name)
 

@@ -22,10 +22,17 @@ from core.answer.network import ReaderNetwork
 from core.base.errors import BadCheckpoint, BadRequest
 from core.base.home import ASSETS
 from core.encode.adapter import adapter_file
-from core.encode.checkpoint import BaseName, read_settings, sha256_of, write_settings
+from core.encode.checkpoint import (
+    BaseName,
+    adapted_encoder,
+    load_head,
+    max_positions_of,
+    read_settings,
+    sha256_of,
+    write_settings,
+)
 from core.encode.packaged import MINILM, READER_VARIABLE, uses_mpnet
 from core.encode.tokens import FastTokenizer
-from core.encode.weights import adapted_encoder, load_head, max_positions_of
 
 SPEC_FILE, HEADS_FILE, ADAPTER_FOLDER = "reader.json", "heads.safetensors", "adapter"
 SMALL, LARGE = ASSETS / "reader", ASSETS / "reader-large"

@@ -11,13 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
-from transformers import PreTrainedModel
 
 from core.answer.windows import Window
-from core.encode.passes import SERVED_WIDTH_STEP, Pass, last_states, padded_width, reads_segments
+from core.encode.forward import SERVED_WIDTH_STEP, last_states, padded_width, reads_segments
+from core.encode.traced import Pass
+
+if TYPE_CHECKING:
+    from core.encode.mpnet import Encoder
 
 CLASSES = ("none", "yes", "no")
 """Answers that are no span; "none": the window holds no answer."""
@@ -41,7 +46,7 @@ class Logits:
 class ReaderNetwork(nn.Module):
     """See the module."""
 
-    def __init__(self, encoder: PreTrainedModel, longest_answer: int, pad_id: int) -> None:
+    def __init__(self, encoder: Encoder, longest_answer: int, pad_id: int) -> None:
         super().__init__()
         self.encoder = encoder
         self.longest_answer, self._pad_id = longest_answer, pad_id
@@ -50,9 +55,7 @@ class ReaderNetwork(nn.Module):
         self.classes = nn.Linear(dim, len(CLASSES))
         self.reads_segments = reads_segments(encoder)
         """Whether the encoder is told what is question and what passage."""
-        self.plain = Pass(encoder, last_states, 2 + self.reads_segments)
-        self.hidden_states: nn.Module = self.plain
-        """The same pass, or a quicker one."""
+        self.hidden_states: Pass = partial(last_states, encoder)
 
     @property
     def heads(self) -> dict[str, nn.Linear]:

@@ -25,10 +25,10 @@ from core.answer.network import CLASSES, NONE, Logits
 from core.answer.protocol import Answer, Span
 from core.answer.windows import NOWHERE, Window, read_windows, without_halves
 from core.base.metrics import plain_answer, word_f1
-from core.encode.device import fast_dtype, find_device
+from core.encode.encoder import fast_dtype, find_device
 from core.encode.forward import batches_by_length
 from core.encode.in_use import InUse
-from core.encode.passes import traced
+from core.encode.traced import traced
 from core.encode.turns import urgent
 
 _BATCH_TOKENS = {"cpu": 4_096, "cuda": 65_536}
@@ -103,7 +103,9 @@ class ExtractiveReader:
         network, self.tokenizer = load_network(folder, self.spec)
         self._network = network.to(self.device)
         self._network.encoder.to(fast_dtype(self.device))
-        network.hidden_states = traced(network.plain)
+        network.hidden_states = traced(
+            network.hidden_states, network.encoder, 3 if network.reads_segments else 2
+        )
 
     def read(self, question: str, passages: Sequence[str]) -> Answer:
         return self.read_many([question], [passages])[0]

@@ -14,16 +14,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
+from core.base.later import torch
 from core.base.types import Workspace
 from core.corpus.bm25 import WordIndex, word_index
 from core.encode.rope import on_grid, turn
-
-if TYPE_CHECKING:
-    import torch
 
 _TURN_BLOCK = 8_192
 """Distinct positions whose turned states are held at once."""
@@ -45,8 +43,6 @@ class ChunkIndex:
         rows: np.ndarray | None = None,
     ) -> None:
         """`vectors`: (R, D) float16 or float32. `rows`: (N,) integers, each chunk's row; default: its own."""
-        import torch
-
         tensor = (
             vectors if isinstance(vectors, torch.Tensor) else torch.from_numpy(np.ascontiguousarray(vectors))
         )
@@ -76,21 +72,15 @@ class ChunkIndex:
     @cached_property
     def norms(self) -> np.ndarray:
         """(N,) float32 L2 norms of the vectors."""
-        import torch
-
         lengths: np.ndarray = torch.linalg.vector_norm(self.vectors, dim=1).cpu().numpy()
         return lengths if self.rows is None else lengths[self.rows]
 
     def q_values(self, state_vector: np.ndarray, positions: np.ndarray) -> np.ndarray:
         """<s, R_p c> for every chunk: state (D,), positions (N,) before rounding -> (N,) float32."""
-        import torch
-
         with torch.inference_mode():
             return self._q_values(state_vector, positions)
 
     def _q_values(self, state_vector: np.ndarray, positions: np.ndarray) -> np.ndarray:
-        import torch
-
         # <s, R_p c> = <R_-p s, c>: chunks in a row at one position share a state that is turned once.
         grid = on_grid(positions, self.resolution)
         breaks = grid[1:] != grid[:-1]
@@ -135,7 +125,11 @@ class ChunkIndex:
 
     def _vectors_of(self, first: int, last: int) -> torch.Tensor:
         """(last - first, D) vectors of neighbouring chunks."""
-        return self.vectors[slice(first, last) if self.rows is None else self.rows[first:last]]
+        return (
+            self.vectors[first:last]
+            if self.rows is None
+            else self.vectors[torch.from_numpy(self.rows[first:last]).to(self.vectors.device)]
+        )
 
     def prepare_top_k(self) -> None:
         """Builds what `top_k` searches, once; without it the first search does."""

@@ -1,8 +1,9 @@
 """LoRA on a tower.
 
-Low-rank changes of every linear layer of the encoder's blocks, in the files of peft, which merges them on
-loading. The change of a layer is B A * alpha / rank. In training it is a parametrization of the weight, so
-that the product is formed once per update, where peft forms it once per token.
+Low-rank changes of its linear layers, in the file format of peft, merged into the weights. The change of a
+layer is B A * alpha / rank. In training it is a parametrization of the weight, so that the product is formed
+once per update, not once per token; on loading it is added and gone. Decides which layers are adapted: every
+linear layer of the encoder's blocks.
 """
 
 from __future__ import annotations
@@ -11,36 +12,22 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
-from peft import LoraConfig, LoraModel, set_peft_model_state_dict
-from pydantic import BaseModel, ConfigDict, Field
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import nn
-from transformers import PreTrainedModel
 
-from core.base.errors import BadCheckpoint, quoted
-from core.encode.checkpoint import read_settings
+from core.base.errors import BadCheckpoint
+
+if TYPE_CHECKING:
+    from core.encode.mpnet import Encoder
 
 ALPHA_PER_RANK = 2
 """alpha / rank, the factor on every change."""
 _WEIGHTS_FILE, _CONFIG_FILE = "adapter_model.safetensors", "adapter_config.json"
 _PREFIX = "base_model.model."
-
-
-class _Scaling(BaseModel):
-    """What is read of adapter_config.json; the rest could ask peft for other methods and other code."""
-
-    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
-
-    r: int = Field(ge=1, le=1024)
-    lora_alpha: float = Field(gt=0, le=1e6)
-
-    @property
-    def factor(self) -> float:
-        """On every change."""
-        return self.lora_alpha / self.r
 
 
 class LowRankChange(nn.Module):
@@ -56,7 +43,7 @@ class LowRankChange(nn.Module):
         return weight + ALPHA_PER_RANK * (self.b @ self.a)
 
 
-def adaptable_layers(model: PreTrainedModel) -> dict[str, nn.Linear]:
+def adaptable_layers(model: Encoder) -> dict[str, nn.Linear]:
     """Linear layers of the encoder's blocks, by module name."""
     return {
         name: module
@@ -95,7 +82,7 @@ def adapter_file(folder: Path) -> Path:
 @torch.no_grad()
 def load_adapter(folder: Path, changes: Mapping[str, LowRankChange], origin: str) -> None:
     """Inverse of `save_adapter`. Raises BadCheckpoint on an adapter of another rank, factor or encoder."""
-    weights, scaling = _read(folder, origin)
+    weights, factor = _read(folder, origin)
     for name, change in changes.items():
         a = weights.pop(f"{_PREFIX}{name}.lora_A.weight", None)
         b = weights.pop(f"{_PREFIX}{name}.lora_B.weight", None)
@@ -104,7 +91,7 @@ def load_adapter(folder: Path, changes: Mapping[str, LowRankChange], origin: str
             or b is None
             or a.shape != change.a.shape
             or b.shape != change.b.shape
-            or scaling.factor != ALPHA_PER_RANK
+            or factor != ALPHA_PER_RANK
         ):
             raise BadCheckpoint(
                 f"the adapter {origin} has no change of rank {len(change.a)} for {name}; start from another"
@@ -114,24 +101,25 @@ def load_adapter(folder: Path, changes: Mapping[str, LowRankChange], origin: str
         change.b.copy_(b)
 
 
-def merge_adapter(model: PreTrainedModel, folder: Path, origin: str) -> None:
+@torch.no_grad()
+def merge_adapter(model: Encoder, folder: Path, origin: str) -> None:
     """Adds an adapter to a float32 tower in place. Raises BadCheckpoint on anything that does not fit."""
-    weights, scaling = _read(folder, origin)
-    layers = sorted({key.removeprefix(_PREFIX).rpartition(".lora_")[0] for key in weights})
-    config = LoraConfig(r=scaling.r, lora_alpha=scaling.lora_alpha, target_modules=layers)
-    try:
-        if weights.keys() != {f"{_PREFIX}{layer}.lora_{side}.weight" for layer in layers for side in "AB"}:
-            raise ValueError("it holds weights that are no LoRA pairs")
-        adapted = LoraModel(model, config, "default")
-        unknown = set_peft_model_state_dict(model, weights).unexpected_keys
-        if unknown:
-            raise ValueError(f"there is no {unknown[0]}")
-    except (RuntimeError, ValueError) as error:
+    weights, factor = _read(folder, origin)
+    layers = adaptable_layers(model)
+    for name in sorted({key.removeprefix(_PREFIX).rpartition(".lora_")[0] for key in weights}):
+        a = weights.pop(f"{_PREFIX}{name}.lora_A.weight", None)
+        b = weights.pop(f"{_PREFIX}{name}.lora_B.weight", None)
+        if name not in layers or a is None or b is None or not _fits(a, b, layers[name].weight):
+            raise BadCheckpoint(
+                f"the adapter {origin} does not fit its base encoder at {name or 'an unnamed layer'}; name"
+                " the right base or train it again"
+            )
+        layers[name].weight += factor * b.float() @ a.float()
+    if weights:
         raise BadCheckpoint(
-            f"the adapter {origin} does not fit its base encoder{quoted(str(error))}; name the right base or"
-            " train it again"
-        ) from error
-    adapted.merge_and_unload()
+            f"the adapter {origin} holds {len(weights)} weights that are no LoRA pairs; train or download it"
+            " again"
+        )
 
 
 @torch.no_grad()
@@ -143,11 +131,11 @@ def blend_adapters(folder: Path, adapters: Sequence[Path], shares: Sequence[floa
     BadCheckpoint where they don't belong together.
     """
     parts = [_read(adapter, origin) for adapter in adapters]
-    last, last_scaling = parts[-1]
+    last, last_factor = parts[-1]
     blended = {}
     for name in sorted({key.rpartition(".lora_")[0] for key in last}):
         key_a, key_b = f"{name}.lora_A.weight", f"{name}.lora_B.weight"
-        pairs = [(scaling.factor, weights.get(key_b), weights.get(key_a)) for weights, scaling in parts]
+        pairs = [(factor, weights.get(key_b), weights.get(key_a)) for weights, factor in parts]
         changes = [
             factor * b.float() @ a.float()
             for factor, b, a in pairs
@@ -164,7 +152,7 @@ def blend_adapters(folder: Path, adapters: Sequence[Path], shares: Sequence[floa
                 " one base encoder"
             )
         total = sum(share * change for share, change in zip(shares, changes, strict=True))
-        left, values, right = torch.linalg.svd(total / last_scaling.factor, full_matrices=False)
+        left, values, right = torch.linalg.svd(total / last_factor, full_matrices=False)
         rank = len(last[key_a])
         roots = values[:rank].sqrt()
         blended[key_a] = (roots[:, None] * right[:rank]).to(torch.bfloat16).contiguous()
@@ -172,10 +160,32 @@ def blend_adapters(folder: Path, adapters: Sequence[Path], shares: Sequence[floa
     save_file(blended, adapter_file(folder))
 
 
-def _read(folder: Path, origin: str) -> tuple[dict[str, torch.Tensor], _Scaling]:
-    """Weights by their names in the file, and what they are scaled by."""
-    scaling = read_settings(_Scaling, folder / _CONFIG_FILE, "adapter")
+def _read(folder: Path, origin: str) -> tuple[dict[str, torch.Tensor], float]:
+    """Weights by their names in the file, and alpha / rank."""
     try:
-        return load_file(adapter_file(folder)), scaling
+        factor = _factor(folder)
+        return load_file(adapter_file(folder)), factor
     except (OSError, SafetensorError) as error:
         raise BadCheckpoint(f"the adapter {origin} is not readable; train or download it again") from error
+
+
+def _fits(a: torch.Tensor, b: torch.Tensor, weight: torch.Tensor) -> bool:
+    return a.ndim == b.ndim == 2 and a.shape[0] == b.shape[1] and (b.shape[0], a.shape[1]) == weight.shape
+
+
+def _factor(folder: Path) -> float:
+    """alpha / rank as the adapter's own file says."""
+    try:
+        config = json.loads((folder / _CONFIG_FILE).read_text(encoding="utf-8"))
+        factor = float(config["lora_alpha"]) / float(config["r"])
+    except (ValueError, TypeError, KeyError, ArithmeticError, RecursionError) as error:
+        raise BadCheckpoint(
+            f"{_CONFIG_FILE} of the adapter in {folder.name} names no usable r and lora_alpha; train or"
+            " download it again"
+        ) from error
+    if not math.isfinite(factor):
+        raise BadCheckpoint(
+            f"{_CONFIG_FILE} of the adapter in {folder.name} gives the factor {factor}; train or download it"
+            " again"
+        )
+    return factor

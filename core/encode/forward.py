@@ -1,18 +1,27 @@
-"""What goes into a tower.
+"""What goes into a tower and what comes out.
 
-Token rows of states and chunks, cut to the encoder's window, and batches of them by length. Serving and
-training share these functions, so that an agent is served as it was trained.
+Token rows of states and chunks, batches by length, pooled vectors. Serving and training share these
+functions, so that an agent is served as it was trained. Decides how a state that outgrows the encoder's
+window is cut.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from core.encode.checkpoint import CheckpointSpec
+from core.base.later import torch
+from core.encode.checkpoint import CheckpointSpec, max_positions_of
 from core.encode.tokens import FastTokenizer
+
+if TYPE_CHECKING:
+    from core.encode.mpnet import Encoder
+
+SERVED_WIDTH_STEP = 16
+"""Widths of half-precision batches are multiples: every other one compiles kernels that stay in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +57,20 @@ def chunk_row(
     return [tokenizer.cls_id, *part[: min(spec.max_chunk_tokens, max_positions) - 2], tokenizer.sep_id]
 
 
+def reads_segments(encoder: Encoder) -> bool:
+    """Whether an encoder of two texts is told which of them a token belongs to."""
+    return int(getattr(encoder.config, "type_vocab_size", 0)) > 1
+
+
+def last_states(
+    encoder: Encoder, ids: torch.Tensor, mask: torch.Tensor, *segments: torch.Tensor
+) -> torch.Tensor:
+    """(B, T, D) hidden states of (B, T) integers; segments for an encoder that reads them."""
+    more = {"token_type_ids": segments[0]} if segments else {}
+    states: torch.Tensor = encoder(input_ids=ids, attention_mask=mask, **more).last_hidden_state
+    return states
+
+
 def batches_by_length(lengths: Sequence[int], token_budget: int) -> Iterator[list[int]]:
     """Rows, longest first, in batches of `token_budget` padded tokens; a longer row stands alone."""
     order = sorted(range(len(lengths)), key=lambda i: lengths[i], reverse=True)
@@ -56,6 +79,15 @@ def batches_by_length(lengths: Sequence[int], token_budget: int) -> Iterator[lis
         hi = lo + max(1, token_budget // lengths[order[lo]])
         yield order[lo:hi]
         lo = hi
+
+
+def padded_width(n_tokens: int, tower: Encoder, step: int) -> int:
+    """Tokens of a row after padding, a multiple of `step`. Float32 rows, whose vectors must equal the
+    reference's, are as wide as the longest of them.
+    """
+    if tower.dtype == torch.float32:
+        return n_tokens
+    return rounded_width(n_tokens, step, max_positions_of(tower))
 
 
 def rounded_width(n_tokens: int, step: int, most: int) -> int:
@@ -75,6 +107,24 @@ def padded(rows: Sequence[list[int]], width: int, pad_id: int) -> tuple[np.ndarr
         tokens[i, : len(row)] = row
         mask[i, : len(row)] = 1
     return tokens, mask
+
+
+def padded_rows(
+    rows: Sequence[list[int]], tower: Encoder, pad_id: int, width_step: int = SERVED_WIDTH_STEP
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Token ids and attention mask (B, T) on the tower's device."""
+    tokens, mask = padded(rows, padded_width(max(map(len, rows)), tower, width_step), pad_id)
+    return torch.from_numpy(tokens).to(tower.device), torch.from_numpy(mask).to(tower.device)
+
+
+def pooled_vectors(
+    tower: Encoder, spec: CheckpointSpec, tokens: torch.Tensor, mask: torch.Tensor
+) -> torch.Tensor:
+    """(B, D) float32: masked mean of last hidden states, special tokens too, scaled, perhaps normalised."""
+    hidden = tower(input_ids=tokens, attention_mask=mask).last_hidden_state
+    weights = mask.unsqueeze(-1).to(torch.float32)
+    pooled: torch.Tensor = (hidden.to(torch.float32) * weights).sum(1) / weights.sum(1) * spec.scale
+    return torch.nn.functional.normalize(pooled, dim=-1) if spec.normalize else pooled
 
 
 def _common_cap(lengths: np.ndarray, room: int) -> int:

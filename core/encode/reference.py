@@ -22,10 +22,17 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 
 from core.base.errors import BadCheckpoint
-from core.encode.checkpoint import SPEC_FILE, WEIGHTS, CheckpointSpec, find_base, write_spec
+from core.encode.checkpoint import (
+    SPEC_FILE,
+    WEIGHTS,
+    CheckpointSpec,
+    find_base,
+    load_weights,
+    served_architecture,
+    write_spec,
+)
 from core.encode.hub import fetch
 from core.encode.tokens import FastTokenizer
-from core.encode.weights import architecture, load_weights
 
 _PREFIXES = {"state": "state_embed.model.", "action": "action_embed.model.model."}
 _BASE_FILES = (
@@ -62,7 +69,7 @@ def import_checkpoint(source: str, destination: Path, base: str | None = None) -
             if name.startswith(prefix)
         }
         towers[tower] = {name: tensor for name, tensor in weights.items() if not name.startswith("pooler.")}
-        load_weights(architecture(base_folder), towers[tower], f"the {tower} tower of {source}")
+        load_weights(served_architecture(base_folder), towers[tower], f"the {tower} tower of {source}")
     FastTokenizer(base_folder)
     try:
         _write(destination, spec, towers, base_folder)

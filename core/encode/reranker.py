@@ -10,23 +10,26 @@ first token, in the agent's folder under `reranker/`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from safetensors.torch import save_file
 from torch import nn
-from transformers import PreTrainedModel
 
 from core.base.errors import BadCheckpoint
 from core.encode.adapter import adapter_file
-from core.encode.checkpoint import CheckpointSpec, sha256_of
+from core.encode.checkpoint import CheckpointSpec, adapted_encoder, load_head, max_positions_of, sha256_of
 from core.encode.engine import Batch, Engine, TorchEngine, openvino_engine
-from core.encode.forward import batches_by_length, padded
-from core.encode.passes import Pass, last_states, reads_segments
+from core.encode.forward import batches_by_length, last_states, padded, reads_segments
 from core.encode.tokens import FastTokenizer
 from core.encode.turns import urgent
-from core.encode.weights import adapted_encoder, load_head, max_positions_of
+
+if TYPE_CHECKING:
+    from core.encode.mpnet import Encoder
+    from core.encode.traced import Pass
 
 RERANKER_FOLDER, HEAD_FILE = "reranker", "head.safetensors"
 WINDOW = 320
@@ -79,7 +82,7 @@ def padded_pairs(pairs: Sequence[Pair], width: int, pad_id: int, *, segments: bo
 class RerankerNetwork(nn.Module):
     """What `padded_pairs` makes -> (B,) float32: log-odds that the chunk belongs to the evidence."""
 
-    def __init__(self, encoder: PreTrainedModel) -> None:
+    def __init__(self, encoder: Encoder) -> None:
         super().__init__()
         self.encoder = encoder
         self.head = nn.Linear(int(encoder.config.hidden_size), 1)
@@ -91,7 +94,7 @@ class RerankerNetwork(nn.Module):
         return logits
 
 
-def first_states(encoder: PreTrainedModel, *inputs: torch.Tensor) -> torch.Tensor:
+def first_states(encoder: Encoder, *inputs: torch.Tensor) -> torch.Tensor:
     """(B, D) float32: the last hidden state of each first token."""
     return last_states(encoder, *inputs)[:, 0].float()
 
@@ -117,12 +120,12 @@ class Reranker:
         self._head, self._segments = network.head, reads_segments(encoder)
         self._most = max_positions_of(encoder)
         self._tokenizer = tokenizer if spec.rerank_base is None else FastTokenizer(base)
-        plain, openvino = Pass(encoder, first_states, 2 + self._segments), None
+        openvino, n_inputs = None, 2 + self._segments
         if device.type == "cpu":
             openvino = openvino_engine(
-                plain, dtype, least_cosine=LEAST_COSINE, exact=spec.vectors == "float32"
+                encoder, _pass_of, dtype, n_inputs, least_cosine=LEAST_COSINE, exact=spec.vectors == "float32"
             )
-        self._engine: Engine = openvino or TorchEngine(plain.to(device, dtype))
+        self._engine: Engine = openvino or TorchEngine(encoder.to(device, dtype), _pass_of, n_inputs)
 
     def log_odds(self, query: str, texts: Sequence[str], chosen: Sequence[str] = ()) -> np.ndarray:
         """(n,) float32 between -8 and 8: how surely each text belongs to the evidence beside `chosen`."""
@@ -149,6 +152,10 @@ class Reranker:
                     [pairs[i] for i in batch], width, self._tokenizer.pad_id, segments=self._segments
                 ),
             )
+
+
+def _pass_of(encoder: Encoder) -> Pass:
+    return partial(first_states, encoder)
 
 
 def save_head(network: RerankerNetwork, folder: Path) -> None:

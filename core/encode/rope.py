@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from core.base.later import torch
+
 
 def frequencies(dim: int, halves: int, theta: float) -> np.ndarray:
     """(dim / halves / 2,) float64 angles per unit of position. Raises ValueError for parts that are odd."""
@@ -27,8 +29,6 @@ def turn(vectors: np.ndarray, positions: np.ndarray, *, halves: int, theta: floa
     >>> turn(np.array([1.0, 0.0]), np.array(np.pi / 2), halves=1, theta=1.0).round(6).tolist()
     [0.0, 1.0]
     """
-    import torch
-
     dim = vectors.shape[-1]
     # (..., part / 2)
     angles = np.asarray(positions, dtype=np.float64)[..., None] * frequencies(dim, halves, theta)

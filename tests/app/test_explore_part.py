@@ -11,13 +11,12 @@ import pytest
 
 from app.pages.explore import part, tab
 from app.pages.explore import view as present
-from app.services.partial import part_standing, percent
 from app.pages.explore.strip_source import RunStrip
 from app.services.evaluations import Evaluations
 from app.services.explorer import Explorer, open_in_explore
 from app.services.in_view import OpenDocuments, RunInView
 from app.services.opener import Opener
-from app.services.partial import Opening, Underway
+from app.services.partial import Opening, Underway, part_standing, percent
 from app.services.session import Session
 from app.services.shared import Services
 from core.base.config import EpisodeConfig

@@ -33,12 +33,11 @@ from core.answer.windows import Window, read_windows
 from core.base.config import check_numbers
 from core.base.errors import BadCheckpoint, BadRequest
 from core.encode.adapter import load_adapter, save_adapter
-from core.encode.checkpoint import find_base, sha256_of
-from core.encode.device import find_device
+from core.encode.checkpoint import find_base, max_positions_of, sha256_of
+from core.encode.encoder import find_device
 from core.encode.forward import batches_by_length
 from core.encode.packaged import MINILM
 from core.encode.tokens import FastTokenizer
-from core.encode.weights import max_positions_of
 from core.lab.reader.course import Course
 from core.lab.reader.lesson import Lesson, gold_answers
 from core.lab.reader.tuning import Tuning, tune

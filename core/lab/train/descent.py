@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 from torch import nn
 
-from core.encode.device import fast_dtype
+from core.encode.encoder import fast_dtype
 from core.lab.train.config import scheduled
 from core.lab.train.towers import base_encoder, changes_of, formed, trainable_tower
 

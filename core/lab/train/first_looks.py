@@ -21,8 +21,7 @@ import numpy as np
 from core.base.errors import BadRequest
 from core.corpus.bm25 import WordIndex, words_of
 from core.encode.checkpoint import CheckpointSpec
-from core.encode.device import fast_dtype, find_device
-from core.encode.encoder import DualEncoder
+from core.encode.encoder import DualEncoder, fast_dtype, find_device
 from core.encode.reranker import Reranker
 from core.lab.tasks.data import data_folder
 from core.lab.tasks.documents import DocumentFolder, DocumentQuestion, each_document, read_document_questions

@@ -29,13 +29,14 @@ from core.encode.checkpoint import (
     CheckpointSpec,
     RerankedDefaults,
     find_base,
+    load_head,
+    max_positions_of,
     read_spec,
     sha256_of,
     write_spec,
 )
-from core.encode.device import find_device
-from core.encode.encoder import DualEncoder
-from core.encode.passes import SERVED_WIDTH_STEP, padded_width, reads_segments
+from core.encode.encoder import DualEncoder, find_device
+from core.encode.forward import SERVED_WIDTH_STEP, padded_width, reads_segments
 from core.encode.reranker import (
     HEAD_FILE,
     RERANKER_FOLDER,
@@ -47,7 +48,6 @@ from core.encode.reranker import (
     window_of,
 )
 from core.encode.tokens import FastTokenizer
-from core.encode.weights import load_head, max_positions_of
 from core.lab.train.contests import Contest, Contests
 from core.lab.train.descent import (
     LEAST,

@@ -11,21 +11,23 @@ import copy
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
-from safetensors.torch import save_file
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 from torch import nn
 from torch.nn.utils import parametrize
-from transformers import PreTrainedModel
 
 from core.base.errors import BadCheckpoint
 from core.encode.adapter import LowRankChange, adaptable_layers, load_adapter, save_adapter
-from core.encode.checkpoint import WEIGHTS, CheckpointSpec
-from core.encode.device import compute_dtype
-from core.encode.forward import batches_by_length, chunk_row, join_state
-from core.encode.passes import padded_rows, pooled_vectors
+from core.encode.checkpoint import WEIGHTS, CheckpointSpec, architecture, load_weights, max_positions_of
+from core.encode.encoder import compute_dtype
+from core.encode.forward import batches_by_length, chunk_row, join_state, padded_rows, pooled_vectors
 from core.encode.tokens import FastTokenizer
-from core.encode.weights import load_encoder_weights, max_positions_of
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 _BATCH_TOKENS = {"cpu": 1_024, "cuda": 65_536}
 """Padded tokens a batch: few on a CPU, where rows of one length cost more than calls."""
@@ -186,7 +188,7 @@ class TrainableTowers:
         vectors, order = [], []
         for batch in batches_by_length([len(row) for row in rows], _BATCH_TOKENS[self.device.type]):
             padded = padded_rows([rows[i] for i in batch], tower, self.tokenizer.pad_id, _WIDTH_STEP)
-            vectors.append(pooled_vectors(tower, *padded, spec=self.spec))
+            vectors.append(pooled_vectors(tower, self.spec, *padded))
             order += batch
         if not vectors:
             return torch.zeros(0, self.dim, device=self.device)
@@ -207,7 +209,15 @@ def formed(encoders: Iterable[PreTrainedModel]) -> Iterator[None]:
 
 def base_encoder(base: Path) -> PreTrainedModel:
     """A base encoder from its folder. Raises BadCheckpoint."""
-    return load_encoder_weights(base, base / "model.safetensors", f"the base encoder {base.name}")
+    encoder = architecture(base)
+    try:
+        load_weights(encoder, load_file(base / "model.safetensors"), base.name)
+        return encoder
+    except (OSError, SafetensorError) as error:
+        raise BadCheckpoint(
+            f"the base encoder {base.name} has no readable model.safetensors; fetch it again, or choose"
+            " another one"
+        ) from error
 
 
 def trainable_tower(tower: PreTrainedModel, rank: int, dtype: torch.dtype) -> PreTrainedModel:

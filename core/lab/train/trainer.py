@@ -26,8 +26,7 @@ from core.encode.checkpoint import (
     sha256_of,
     write_spec,
 )
-from core.encode.device import find_device
-from core.encode.encoder import DualEncoder
+from core.encode.encoder import DualEncoder, find_device
 from core.encode.familiarity import Familiarity
 from core.encode.tokens import FastTokenizer
 from core.lab.evaluate.summary import summarise

@@ -22,7 +22,7 @@ from peft import LoraConfig
 from transformers import PrinterCallback, TrainerCallback
 
 from core.base.errors import BadCheckpoint, BadRequest, Cancelled, quoted
-from core.encode.device import find_device
+from core.encode.encoder import find_device
 from core.encode.hub import fetch
 from core.lab.train.sitting import TrainEvent, TrainingFolder
 from core.llm.local import MODEL_FILES, load_causal, without_system

@@ -16,8 +16,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from core.base.batches import batches
-from core.encode.checkpoint import write_settings
-from core.encode.weights import load_head
+from core.encode.checkpoint import load_head, write_settings
 from core.methods.resrag.card import CARD_FILE, WEIGHTS_FILE, PolicyCard, read_card
 from core.methods.resrag.features import NAMES
 from core.methods.resrag.sets import LEAST_CHANCE

@@ -19,6 +19,7 @@ import numpy as np
 from core.base.config import EpisodeConfig
 from core.base.errors import BadRequest
 from core.base.events import StepTaken, Trace, fold
+from core.base.later import torch
 from core.corpus.bm25 import WordIndex, word_index
 from core.corpus.index import ChunkIndex, Corpus
 from core.encode.cache import embed_chunks
@@ -121,8 +122,6 @@ class Variant:
 
 def vary(corpus: Corpus, encoder: DualEncoder, change: Change) -> Variant:
     """The corpus with one chunk changed; `encoder` made its vectors. Raises BadRequest."""
-    import torch
-
     change.check_against(corpus)
     index = corpus.index
     rows = np.arange(len(index)) if index.rows is None else index.rows

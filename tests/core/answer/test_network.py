@@ -10,9 +10,9 @@ import torch
 
 from core.answer.network import CLASSES, Logits, ReaderNetwork, marginal_loss
 from core.answer.windows import NOWHERE, read_windows
-from core.encode.passes import SERVED_WIDTH_STEP
+from core.encode.checkpoint import architecture
+from core.encode.forward import SERVED_WIDTH_STEP
 from core.encode.tokens import FastTokenizer
-from core.encode.weights import architecture
 
 LONGEST = 3
 

@@ -15,8 +15,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from core.base.errors import BadRequest
 from core.encode.checkpoint import CheckpointSpec, find_base, write_spec
-from core.encode.device import compute_dtype
-from core.encode.encoder import DualEncoder
+from core.encode.encoder import DualEncoder, compute_dtype
 from core.encode.packaged import MINILM
 from core.methods.qrag.agent import Agent
 

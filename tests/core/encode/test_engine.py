@@ -4,9 +4,7 @@ where it is not needed.
 
 from __future__ import annotations
 
-import copy
 import gc
-import json
 import os
 import shutil
 import subprocess
@@ -15,15 +13,22 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 import torch
 
 from core.base.errors import BadRequest
-from core.encode.checkpoint import find_checkpoint, read_spec, write_spec
-from core.encode.device import compute_dtype
-from core.encode.encoder import DualEncoder
+from core.encode.checkpoint import (
+    find_checkpoint,
+    load_towers,
+    load_weights,
+    max_positions_of,
+    read_spec,
+    write_spec,
+)
+from core.encode.encoder import DualEncoder, compute_dtype
 from core.encode.engine import (
     ENGINE_VARIABLE,
     MEASURED_FILE,
@@ -33,10 +38,13 @@ from core.encode.engine import (
     TorchEngine,
     known_measurements,
 )
-from core.encode.forward import padded
-from core.encode.passes import Pass, pooled_vectors, traced
+from core.encode.forward import padded, pooled_vectors
+from core.encode.mpnet import MPNet, MPNetSettings
 from core.encode.reranker import first_states
-from core.encode.weights import architecture, load_towers, max_positions_of
+from core.encode.traced import Pass
+
+if TYPE_CHECKING:
+    from core.encode.mpnet import Encoder
 
 TEXTS = [
     " ".join(["mary", "went", "to", "the", "garden", "."][: 1 + i % 6] * (1 + i % 11)) for i in range(300)
@@ -63,8 +71,12 @@ def engines(folder: Path, dtype: torch.dtype) -> tuple[TorchEngine, OpenVinoEngi
     """Both, over towers of their own."""
     spec = read_spec(folder)
     ours, theirs = (load_towers(folder, spec).action for _ in range(2))
-    pooled = partial(pooled_vectors, spec=spec)
-    return TorchEngine(Pass(ours.to(dtype), pooled)), OpenVinoEngine(Pass(theirs, pooled), dtype)
+    ours = ours.to(dtype)
+
+    def pass_of(tower: Encoder) -> Pass:
+        return partial(pooled_vectors, tower, spec)
+
+    return TorchEngine(ours, pass_of), OpenVinoEngine(theirs, pass_of, dtype)
 
 
 Rows = tuple[list[int], list[list[int]]]
@@ -113,23 +125,38 @@ def test_both_engines_give_the_same_vectors_in_the_same_order(
     assert theirs.vectors_name == ("float32" if dtype == torch.float32 else "openvino-bfloat16")
 
 
-def test_distances_are_heard_as_exactly_as_torch_hears_them(tmp_path: Path) -> None:
-    """MPNet puts the distance of two tokens into a bucket: in bfloat16, its logarithm would name another. So
-    none is taken, which also holds where a processor has no bfloat16 to try.
-    """
-    sizes = {"vocab_size": 60, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
-    config = sizes | {"model_type": "mpnet", "intermediate_size": 48, "max_position_embeddings": 302}
-    (tmp_path / "config.json").write_text(json.dumps(config))
-    tower = architecture(tmp_path).eval().requires_grad_(False)
-    generator = torch.Generator().manual_seed(0)
-    for name, value in tower.named_parameters():
-        value.normal_(0, 2 if "relative" in name else 0.2, generator=generator)
-    exact, ours = (
-        TorchEngine(Pass(copy.deepcopy(tower).to(dtype), first_states))
-        for dtype in (torch.float32, torch.bfloat16)
+@pytest.mark.campaign
+def test_distances_are_heard_as_exactly_as_torch_hears_them() -> None:
+    """MPNet puts the distance of two tokens into a bucket: in bfloat16, its logarithm would name another."""
+    settings = MPNetSettings(
+        model_type="mpnet",
+        hidden_act="gelu",
+        vocab_size=60,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=48,
+        max_position_embeddings=302,
+        pad_token_id=1,
+        relative_attention_num_buckets=32,
+        layer_norm_eps=1e-5,
     )
-    theirs = OpenVinoEngine(Pass(tower, first_states), torch.bfloat16)
-    assert "aten::log" not in str(traced(Pass(tower, first_states)).inlined_graph)
+    generator = torch.Generator().manual_seed(0)
+    weights = {
+        name: torch.randn(value.shape, generator=generator) * (2 if "relative" in name else 0.2)
+        for name, value in MPNet(settings).state_dict().items()
+    }
+    towers = []
+    for dtype in (torch.float32, torch.bfloat16, torch.float32):
+        tower = MPNet(settings)
+        load_weights(tower, weights, "made")
+        towers.append(tower.eval().requires_grad_(False).to(dtype))
+
+    def pass_of(tower: Encoder) -> Pass:
+        return partial(first_states, tower)
+
+    exact, ours = (TorchEngine(tower, pass_of) for tower in towers[:2])
+    theirs = OpenVinoEngine(towers[2], pass_of, torch.bfloat16)
     long = [(places, [row * 10 for row in batch]) for places, batch in rows(8, 30)]
     expected, *others = (
         np.concatenate([states for _, states in engine.run(batches_for(engine, long))])

@@ -11,8 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.encode.checkpoint import CheckpointSpec
-from core.encode.forward import batches_by_length, chunk_row, join_state
-from core.encode.passes import padded_rows, padded_width, pooled_vectors
+from core.encode.forward import (
+    batches_by_length,
+    chunk_row,
+    join_state,
+    padded_rows,
+    padded_width,
+    pooled_vectors,
+)
 from core.encode.tokens import FastTokenizer
 
 Parts = list[list[int]]
@@ -98,7 +104,5 @@ def test_half_precision_comes_in_few_widths_and_padding_says_nothing() -> None:
     tower = tower.to(torch.bfloat16)
     assert [padded_width(n, tower, 16) for n in (1, 16, 17, 33, 40)] == [16, 16, 32, 40, 40]
     rows = [[2, 7, 9, 3], [2, 8, 3]]
-    padded, tight = (
-        pooled_vectors(tower, *padded_rows(rows, tower, 0, step), spec=spec_of()) for step in (16, 1)
-    )
+    padded, tight = (pooled_vectors(tower, spec_of(), *padded_rows(rows, tower, 0, step)) for step in (16, 1))
     assert torch.allclose(padded, tight, atol=0.02)

@@ -265,8 +265,8 @@ def test_a_base_with_damaged_weights(towers_of: TowersOf, base: Path, tmp_path: 
     with pytest.raises(
         BadCheckpoint,
         match=(
-            r"^model\.safetensors of the base encoder spoiled is no readable safetensors file; import or"
-            r" download it again$"
+            r"^the base encoder spoiled has no readable model\.safetensors; fetch it again, or choose another"
+            r" one$"
         ),
     ):
         TrainableTowers(towers_of().spec, spoiled, rank=4, with_targets=False, device=CPU, seed=0)

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import torch
 
-from core.encode.checkpoint import CheckpointSpec
-from core.encode.passes import Pass, last_states, pooled_vectors, traced
-from core.encode.weights import max_positions_of
+from core.encode.checkpoint import CheckpointSpec, max_positions_of
+from core.encode.forward import pooled_vectors
+from core.encode.traced import Pass, traced
 
 SIZES = {
     "vocab_size": 60,
@@ -52,14 +52,7 @@ def batches(pad_id: int) -> list[tuple[torch.Tensor, ...]]:
     return made
 
 
-def pooled(encoder: Any) -> Pass:
-    spec = CheckpointSpec(name="made", trained=False, scale=0.5)
-    return Pass(encoder, partial(pooled_vectors, spec=spec))
-
-
-def values(
-    of: torch.nn.Module, asked: list[tuple[torch.Tensor, ...]], n_inputs: int = 2
-) -> list[torch.Tensor]:
+def values(of: Pass, asked: list[tuple[torch.Tensor, ...]], n_inputs: int = 2) -> list[torch.Tensor]:
     with torch.inference_mode():
         return [of(*batch[:n_inputs]) for batch in asked]
 
@@ -80,10 +73,10 @@ def equal(ours: list[torch.Tensor], theirs: list[torch.Tensor]) -> bool:
 )
 def test_a_traced_pass_gives_the_same_vectors(kind: str, config: dict[str, int], dtype: torch.dtype) -> None:
     encoder = made(kind, **config).to(dtype)
-    plain = pooled(encoder)
+    plain = partial(pooled_vectors, encoder, CheckpointSpec(name="made", trained=False, scale=0.5))
     asked = batches(encoder.config.pad_token_id)
     before = values(plain, asked)
-    quick = traced(plain)
+    quick = traced(plain, encoder)
     assert quick is not plain
     for _ in range(3):  # the first passes are still being optimised
         assert equal(values(quick, asked), before)
@@ -103,7 +96,7 @@ def test_an_encoder_reads_what_it_says_and_no_more(kind: str, first_position: in
 def test_the_weights_go_with_their_encoder() -> None:
     encoder = made("bert", **SIZES)
     weight = weakref.ref(encoder.embeddings.word_embeddings.weight)
-    quick = traced(pooled(encoder))
+    quick = traced(partial(pooled_vectors, encoder, CheckpointSpec(name="made", trained=False)), encoder)
     values(quick, batches(0))
     del encoder, quick
     gc.collect()
@@ -112,8 +105,14 @@ def test_the_weights_go_with_their_encoder() -> None:
 
 def test_segments_are_heard() -> None:
     encoder = made("bert", **SIZES)
-    plain = Pass(encoder, last_states, 3)
-    quick = traced(plain)
+
+    def plain(ids: torch.Tensor, mask: torch.Tensor, segments: torch.Tensor) -> torch.Tensor:
+        states: torch.Tensor = encoder(
+            input_ids=ids, attention_mask=mask, token_type_ids=segments
+        ).last_hidden_state
+        return states
+
+    quick = traced(plain, encoder, 3)
     asked = batches(0)
     assert quick is not plain
     assert equal(values(quick, asked, 3), values(plain, asked, 3))
@@ -135,13 +134,14 @@ def test_what_a_trace_can_not_hold_is_left_as_it_was() -> None:
         return told
 
     encoder.forward = moody
-    plain = pooled(encoder)
-    assert traced(plain) is plain
+    plain = partial(pooled_vectors, encoder, CheckpointSpec(name="made", trained=False))
+    assert traced(plain, encoder) is plain
 
 
 def test_what_can_not_be_traced_is_left_as_it_was() -> None:
-    def refused(*inputs: torch.Tensor) -> torch.Tensor:
+    encoder = made("bert", **SIZES)
+
+    def plain(ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         raise NotImplementedError("no trace of this")
 
-    plain = Pass(made("bert", **SIZES), refused)
-    assert traced(plain) is plain
+    assert traced(plain, encoder) is plain

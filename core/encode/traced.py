@@ -1,0 +1,105 @@
+"""A pass through an encoder as one call of C++.
+
+Instead of some two hundred calls out of Python. Each of those takes the interpreter's lock anew. Beside a
+thread that is busy in Python, which draws a page or reads a document, each waits 5 ms for it, so that a pass
+takes fifty times as long. A traced pass takes the lock once. It is made of the
+same kernels, and before it is used its values are checked to be the same bit for bit; a pass of which that is
+not true is left as it is. torch keeps the graphs of traced functions, with all weights, until the process
+ends; the weights of a traced module go with its encoder. Decides that only passes on a CPU are traced: on a
+GPU tracing also fuses kernels, which changes values.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import torch
+from torch import nn
+
+from core.encode.bert import PlainEncoder
+from core.encode.checkpoint import max_positions_of
+
+if TYPE_CHECKING:
+    from core.encode.mpnet import Encoder
+
+Pass = Callable[..., torch.Tensor]
+"""What an encoder makes of (B, T) integers: token ids, attention mask and perhaps segments."""
+
+_tracing = threading.Lock()
+"""torch names the modules of what it traces in one table for all threads."""
+_TRACED = (2, 32, 5)
+"""Rows, tokens and padding of the batch that is traced."""
+_COMPARED = ((1, 16, 0), _TRACED, (3, 48, 7))
+
+
+class _Module(nn.Module):
+    """A pass with the weights that it needs."""
+
+    def __init__(self, plain: Pass, encoder: Encoder) -> None:
+        super().__init__()
+        self.encoder, self._plain = encoder, plain
+
+    def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
+        return self._plain(*inputs)
+
+
+def traced(plain: Pass, encoder: Encoder, n_inputs: int = 2) -> Pass:
+    """The same pass of `n_inputs` tensors, quicker where it can be; `encoder` then stays on its device."""
+    if encoder.device.type != "cpu":
+        return plain
+    try:
+        quick, _ = trace(plain, encoder, n_inputs)
+        with torch.no_grad():
+            same = all(
+                torch.equal(plain(*batch), quick(*batch))
+                for batch in (_batch(encoder, shape)[:n_inputs] for shape in _COMPARED)
+            )
+    except Exception:
+        logging.getLogger(__name__).info("an encoder can't be traced", exc_info=True)
+        return plain
+    return quick if same else plain
+
+
+def trace(plain: Pass, encoder: Encoder, n_inputs: int = 2) -> tuple[Pass, tuple[torch.Tensor, ...]]:
+    """A pass of `n_inputs` tensors as a script module, not compared with anything yet, and the batch that it
+    was traced with. Raises what tracing raises.
+    """
+    example = _batch(encoder, _TRACED)[:n_inputs]
+    with _tracing, torch.no_grad(), warnings.catch_warnings(), _quiet(encoder):
+        # of constants, which a comparison finds out, and of newer ways, which come back to Python
+        warnings.simplefilter("ignore")
+        jit: Callable[..., Pass] = torch.jit.trace
+        return jit(_Module(plain, encoder), example, check_trace=False), example
+
+
+@contextmanager
+def _quiet(encoder: Encoder) -> Iterator[None]:
+    """Tracing asks a model for everything that it has; transformers logs that a loss is missing."""
+    if isinstance(encoder, PlainEncoder):
+        yield
+        return
+    # loaded already: the encoder is of transformers
+    from transformers.utils import logging as transformers_logging
+
+    said = transformers_logging.get_verbosity()
+    transformers_logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        transformers_logging.set_verbosity(said)
+
+
+def _batch(encoder: Encoder, shape: tuple[int, int, int]) -> tuple[torch.Tensor, ...]:
+    """ids, mask and segments of some tokens, the last row with padding."""
+    n_rows, n_tokens, padding = shape
+    n_tokens = min(n_tokens, max_positions_of(encoder))
+    ids = (torch.arange(n_rows * n_tokens) % encoder.config.vocab_size).reshape(n_rows, n_tokens)
+    mask, segments = torch.ones_like(ids), torch.zeros_like(ids)
+    mask[-1, n_tokens - min(padding, n_tokens // 2) :] = 0
+    segments[:, n_tokens // 2 :] = 1
+    return ids, mask, segments
