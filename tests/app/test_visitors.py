@@ -10,7 +10,6 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from tests.core.base.rows import make_row
 
 from app import visitors
 from app.agents import PLAIN
@@ -44,6 +43,7 @@ from core.ingest import read_pasted
 from core.lab.tasks.samples import list_samples
 from core.runs.export.runs import export_runs
 from core.runs.log import new_evaluation, new_run_id
+from tests.core.lab.evaluate.rows import make_row
 
 PUBLIC, LOCAL = Settings(public=True), Settings()
 KEY_A, KEY_B, KEY_C = "0a" * 16, "0b" * 16, "0c" * 16
