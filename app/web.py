@@ -52,7 +52,7 @@ def web_app(
     )
     blocks.state_session_capacity = MAX_SESSIONS
     take_turns(blocks, settings, QUEUE_SIZE)
-    return gr.mount_gradio_app(
+    gr.mount_gradio_app(
         app,
         blocks,
         "/",
@@ -65,6 +65,7 @@ def web_app(
         enable_monitoring=False,
         **options,
     )
+    return app
 
 
 def listen(host: str, port: int | None) -> socket.socket:
