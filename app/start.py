@@ -47,13 +47,13 @@ def start(settings: Settings) -> None:
         print(f"The app is at {serving.url}", flush=True)
         agent = beside.submit(services.agents.load, services.agents.default_checkpoint)
         beside.submit(_open_sample, services)
-        encoder = agent.result().encoder  # a checkpoint that can't be used ends the start
-        print(f"Chunks are embedded by {encoder.engine}.", flush=True)
-        # the first state waits a second for its pass to be traced
-        beside.submit(encoder.encode_states, [encoder.state_tokens("", [])])
-        beside.submit(getattr, services, "reader")  # the first answer would wait for it
-        beside.submit(_freeze)
         with suppress(KeyboardInterrupt):
+            encoder = agent.result().encoder  # a checkpoint that can't be used ends the start
+            print(f"Chunks are embedded by {encoder.engine}.", flush=True)
+            # the first state waits a second for its pass to be traced
+            beside.submit(encoder.encode_states, [encoder.state_tokens("", [])])
+            beside.submit(getattr, services, "reader")  # the first answer would wait for it
+            beside.submit(_freeze)
             serving.wait()
         serving.close()
     finally:

@@ -9,14 +9,15 @@ import gradio as gr
 import numpy as np
 import pytest
 
-from app.pages.explore import part, tab
+from app.pages.explore import tab
 from app.pages.explore import view as present
+from app.pages.explore.part import part_standing, percent
 from app.pages.explore.strip_source import RunStrip
 from app.services.evaluations import Evaluations
 from app.services.explorer import Explorer, open_in_explore
 from app.services.in_view import OpenDocuments, RunInView
 from app.services.opener import Opener
-from app.services.partial import Opening, Underway, part_standing, percent
+from app.services.partial import Opening, Underway
 from app.services.session import Session
 from app.services.shared import Services
 from core.base.config import EpisodeConfig
@@ -31,7 +32,9 @@ PLACES = ("garden", "office")
 
 @pytest.fixture
 def explorer(services: Services, monkeypatch: pytest.MonkeyPatch) -> Explorer:
-    monkeypatch.setattr(part, "LEAST_WAIT", 0.0)  # a tiny encoder is done before a page would change
+    monkeypatch.setattr(
+        "app.services.partial.LEAST_WAIT", 0.0
+    )  # a tiny encoder is done before a page would change
     return Explorer(services)
 
 

@@ -147,20 +147,6 @@ def test_a_page_at_rest_asks_for_no_frames(ran: Page) -> None:
     assert any(frames_asked_for(ran) <= 2 for _ in range(20)), "the strip glides for a while"
 
 
-def test_events_and_their_targets_are_the_server_s_and_no_plain_arrays(shared: Page) -> None:
-    plain, kept, served = shared.evaluate(
-        """async () => {
-          const plain = (one) => Object.getPrototypeOf(one) === Array.prototype;
-          const targets = (config) => config.dependencies.map((event) => event.targets).filter((one) => one.length);
-          const left = targets(gradio_config).filter((one) => !plain(one));
-          return [plain(gradio_config.dependencies), left, targets(await (await fetch("config")).json())];
-        }"""
-    )
-    assert not plain
-    assert kept == served
-    assert len(kept) > 100
-
-
 def test_a_run_ends_on_its_last_choice_and_each_part_is_a_way_to_its_step(ran: Page) -> None:
     what = ran.locator("#qx-strip [data-part=what]")
     expect(what).to_contain_text("step 4")

@@ -11,10 +11,11 @@ from tests.app.conftest import ROOT
 
 
 def test_gradio_is_the_version_whose_private_parts_are_known() -> None:
-    for name in ("requirements.txt", "requirements-cpu.txt"):
-        (gradio,) = (
-            Requirement(line) for line in (ROOT / name).read_text().splitlines() if line.startswith("gradio")
-        )
-        assert (str(gradio.specifier), gradio.extras) == ("==6.31.*", {"mcp"})
-        assert gradio.specifier.contains(version("gradio"))
+    (gradio,) = (
+        Requirement(line)
+        for line in (ROOT / "requirements.txt").read_text().splitlines()
+        if line.startswith("gradio")
+    )
+    assert (str(gradio.specifier), gradio.extras) == ("==6.31.*", {"mcp"})
+    assert gradio.specifier.contains(version("gradio"))
     assert "Gradio 6.31" in (gradio_internals.__doc__ or "")

@@ -10,11 +10,11 @@ import pytest
 
 from app import gradio_internals
 from app.build import build_app
-from app.services import MAX_LEFT_RUNS, Services
 from app.services.explorer import Explorer
 from app.services.opener import Opener
 from app.services.session import Session
 from app.services.settings import Settings
+from app.services.shared import MAX_LEFT_RUNS, Services
 from core.base.config import EpisodeConfig
 from tests.app.raw_page import RawPage
 from tests.app.served import served

