@@ -46,11 +46,7 @@ def web_app(blocks: gr.Blocks, settings: Settings, **options: Any) -> FastAPI:
     )
     blocks.state_session_capacity = MAX_SESSIONS
     take_turns(blocks, settings, QUEUE_SIZE)
-<<<<<<< HEAD
-    mounted: FastAPI = gr.mount_gradio_app(
-=======
     gr.mount_gradio_app(
->>>>>>> 2ba0d0d7c13f6c4d1cce7a62cbc0781c1bda7976
         app,
         blocks,
         "/",
@@ -63,11 +59,7 @@ def web_app(blocks: gr.Blocks, settings: Settings, **options: Any) -> FastAPI:
         enable_monitoring=False,
         **options,
     )
-<<<<<<< HEAD
-    return mounted
-=======
     return app
->>>>>>> 2ba0d0d7c13f6c4d1cce7a62cbc0781c1bda7976
 
 
 def listen(host: str, port: int | None) -> socket.socket:
