@@ -37,8 +37,10 @@ from app.services.shared import Services
 from app.services.visitors import ACTIONS_WAITING, Turns, owner_of
 from core.base.errors import BadRequest
 
-LOOK_PAUSE = 0.01
-"""Seconds between two looks for events. Gradio looks a thousand times a second, a twentieth of a core."""
+LOOK_PAUSE = 0.02
+"""Seconds between two looks for work; Gradio's thousand a second take a twentieth of a core."""
+PROGRESS_PAUSE = 0.1
+"""Seconds between two looks for progress to tell; Gradio looks a hundred times a second."""
 CLOSED_SECONDS = 60.0
 """A page that is loaded again within this time finds its documents and its run as they were."""
 
@@ -48,7 +50,7 @@ class TurnQueue(Queue):
 
     def __init__(self, settings: Settings, **options: Any) -> None:
         super().__init__(**options)
-        self.sleep_when_free = self.progress_update_sleep_when_free = LOOK_PAUSE
+        self.sleep_when_free, self.progress_update_sleep_when_free = LOOK_PAUSE, PROGRESS_PAUSE
         self._settings, self._turns = settings, Turns()
 
     def get_events(self) -> tuple[list[Event], bool, str] | None:

@@ -1,1 +1,1 @@
-"""What pages, HTTP and MCP call: all that the app does, without Gradio."""
+"""All that the app does, without Gradio: for pages, HTTP, MCP."""
