@@ -70,7 +70,7 @@ def served_app(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gradio_internals, "CLOSED_SECONDS", 0.2)
-        with served(build_app(services), services.settings, services) as url:
+        with served(build_app(services), services.settings) as url:
             yield url, services
     services.close()
 
