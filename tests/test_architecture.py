@@ -145,11 +145,12 @@ def test_no_files_import_each_other() -> None:
     assert circle({names[path]: {names[file] for file in imported_files(path)} for path in names}) == []
 
 
-def test_no_folders_of_core_import_each_other() -> None:
+@pytest.mark.parametrize("top", ["core", "app"])
+def test_no_folders_import_each_other(top: str) -> None:
     """Nor does a folder and a file beside it."""
-    folders = {parent for path in sources("core") for parent in path.parents}
-    for folder in (folder for folder in folders if folder.is_relative_to(ROOT / "core")):
-        inside = [path for path in sources("core") if path.is_relative_to(folder)]
+    folders = {parent for path in sources(top) for parent in path.parents}
+    for folder in (folder for folder in folders if folder.is_relative_to(ROOT / top)):
+        inside = [path for path in sources(top) if path.is_relative_to(folder)]
         imports: dict[str, set[str]] = defaultdict(set)
         for path in inside:
             child = path.relative_to(folder).parts[0]
