@@ -1,4 +1,4 @@
-"""How an opening says that its documents can be asked while they are embedded."""
+"""How an opening says that its documents can be asked already."""
 
 from __future__ import annotations
 
