@@ -1,4 +1,4 @@
-"""The pages as a web app behind the app's own doors, and the server that runs it."""
+"""The pages as a web app behind the app's own doors."""
 
 from __future__ import annotations
 

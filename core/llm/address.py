@@ -1,4 +1,4 @@
-"""Where language models may be asked: addresses, a public server's list, what a host name leads to.
+"""Where language models may be asked.
 
 Where strangers give addresses, only listed hosts count, and every address that such a host resolves to must
 lie in the open internet, addresses wrapped in other addresses included. The caller connects to what

@@ -1,4 +1,4 @@
-"""What all clients share: how a structured reply is asked for, found, checked and asked for again.
+"""What clients share: how a structured reply is asked for and checked.
 
 Where nothing constrains it to its JSON schema, the schema is told in words and the object looked for among
 the words of the reply. A reply that doesn't fit is answered once with what is wrong with it. Replies are as

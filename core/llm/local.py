@@ -1,4 +1,4 @@
-"""A causal language model on this machine, by transformers: a folder, or an id of the hub.
+"""A causal language model on this machine, by transformers.
 
 One reply is generated at a time, since they would share the processor. Code that comes with a model is never
 run, and weights are safetensors only. The loop over tokens is written out here because it has to end between

@@ -1,4 +1,4 @@
-"""Whether a language model answers, how fast, and which structure it serves, by one tiny call."""
+"""Whether a language model answers, how fast, with which structure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every client of a language model offers, as frozen data and one protocol."""
+"""What every client of a language model offers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stand-in that says what its script tells it, for tests and for demonstrations without a model."""
+"""A stand-in that says what its script tells it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a request to a language model travels: a transport for the openai client, and the thread that asks.
+"""How a request to a language model travels.
 
 A host's name is looked up once a request, and the connection goes to the address that was checked, while TLS
 is verified against the name. Of what the client would send, only path, body and time limits are taken: no
