@@ -4,9 +4,9 @@ The paper does not say what a path is worth. Q is a return to go, and the one re
 in, so each Q on a path estimates the same return: a path is worth their mean. Their sum, which counts that
 return once a step, made longer paths worth more. Of six rankings none was better than the greedy agent on
 validation questions beyond chance, and the last step's Q, the least and the largest were worse
-(docs/results.md). A path that has stopped keeps its worth and competes with those that go on. Where the state
-text is in document order, paths that hold the same set of chunks are one state, and the better one is kept. A
-beam of one is the greedy agent.
+(docs/log/2026-11-23-beam-search.md). A path that has stopped keeps its worth and competes with those that go
+on. Where the state text is in document order, paths that hold the same set of chunks are one state, and the
+better one is kept. A beam of one is the greedy agent.
 """
 
 from __future__ import annotations
