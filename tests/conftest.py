@@ -76,7 +76,7 @@ COUNTS = (
     )
     if CAMPAIGN
     else Counts(
-        examples=15,
+        examples=10,
         hostile_files=100,
         kills=2,
         tunings=1,
@@ -86,6 +86,12 @@ COUNTS = (
         streams=2,
     )
 )
+
+
+def few(cases: Iterable[Any], n: int = 2) -> list[Any]:
+    """Cases that try one promise in several ways: all of them in the campaign, the first ones in `make test`."""
+    return list(cases)[: None if CAMPAIGN else n]
+
 
 settings.register_profile("qrag", max_examples=COUNTS.examples, deadline=None)  # a busy machine is no failure
 settings.load_profile("qrag")
@@ -104,7 +110,8 @@ LONG = (
 them wait.
 """
 
-CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM_NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+"""The first has no window to paint and takes a quarter less for a page."""
 NOT_WANTED = (
     # suggestions of the address bar: two pages of Chromium's own in each window, a quarter of what a load
     # takes
@@ -298,6 +305,23 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line("\n".join(lines))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def models_stay_in_use() -> Iterator[None]:
+    """Commands and apps in this process load each model once: what a test loaded stays in use for the next."""
+    from core.encode.in_use import InUse  # needs the environment as it is set above
+
+    kept, get = set(), InUse.get
+
+    def get_and_keep(self: InUse[Any], folder: Path, device: Any) -> Any:
+        model = get(self, folder, device)
+        kept.add(model)
+        return model
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(InUse, "get", get_and_keep)
+        yield
+
+
 @pytest.fixture(scope="session")
 def chromium_path() -> str:
     """Path of a Chromium: $CHROMIUM, else PATH, else the one playwright has or can install."""
@@ -314,7 +338,7 @@ def chromium_path() -> str:
         subprocess.run([sys.executable, "-m", "playwright", "install", "chromium"], check=False, timeout=600)
     if not Path(bundled).exists():
         pytest.fail(
-            "no Chromium for the browser tests: install one (apt-get install chromium) or point CHROMIUM"
+            "no Chromium for the browser tests: install one (apt-get install chromium-headless-shell) or point CHROMIUM"
             " to it",
             pytrace=False,
         )
@@ -388,28 +412,6 @@ def tiny() -> Path:
             )
             write_spec(folder, read_spec(folder).model_copy(update={"name": "tiny"}))
     return folder
-
-
-@pytest.fixture(scope="session")
-def visited_home(tmp_path_factory: pytest.TempPathFactory, tiny: Path) -> Path:
-    """A home folder where the sample of a first visit was open, with the tiny agent and the one that ships, and
-    methods without an agent were compared with them. Embedding it takes 8 seconds of a core, for the base
-    encoder as many. Made by one worker for all; to be copied.
-    """
-    from core.lab.tasks.samples import list_samples  # needs the environment as it is set above
-
-    own = tmp_path_factory.getbasetemp()
-    home = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "visited-home"
-    home.mkdir(exist_ok=True)
-    with home.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not any(home.iterdir()):
-            visit = ("--document", str(list_samples()[0].path), "--query", "Where was the blanket?", "--json")
-            for methods in (("qrag,topk", "--checkpoint", str(tiny)), ("qrag",)):
-                flags = ("--step-budget", "1", "--methods", *methods)
-                made = core_command({"QRAG_HOME": str(home)}, "compare", *visit, *flags)
-                assert made.returncode == 0, made.stderr
-    return home
 
 
 @pytest.fixture(scope="session")

@@ -46,7 +46,7 @@ def settle(page: Page, seconds: float = 30) -> None:
     deadline = time.monotonic() + seconds
     moved = time.monotonic()
     while True:
-        page.wait_for_timeout(50)  # in which Playwright hears of requests
+        page.wait_for_timeout(100)  # in which Playwright hears of requests
         moving = page.evaluate(_MOVING)
         urls = [request.url for request in _asked[page.context] if "/heartbeat/" not in request.url]
         streams = [url for url in urls if "/queue/data" in url]

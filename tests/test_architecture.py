@@ -17,6 +17,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from core.methods.registry import ALL_METHODS
+
 ROOT = Path(__file__).resolve().parents[1]
 
 ROOMS = (
@@ -47,8 +49,13 @@ SHARED_CLASSES = {"QragRetriever"}
 
 @cache
 def parsed(path: Path) -> ast.Module:
-    """Ten tests look at the same files."""
     return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """All of a file; ten tests look at them."""
+    return tuple(ast.walk(parsed(path)))
 
 
 cached_distributions = cache(packages_distributions)
@@ -62,7 +69,7 @@ def sources(*folders: str) -> list[Path]:
 def imported_modules(path: Path) -> Iterator[str]:
     """Dotted names that a file imports anywhere, relative imports made absolute."""
     package = path.relative_to(ROOT).with_suffix("").parts[:-1]
-    for node in ast.walk(parsed(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -106,11 +113,16 @@ def circle(imports: dict[str, set[str]]) -> list[str]:
     return []
 
 
+def dotted(node: ast.expr) -> str:
+    """A plain or dotted name, empty for other expressions."""
+    if isinstance(node, ast.Attribute):
+        return f"{dotted(node.value)}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else ""
+
+
 def calls(path: Path) -> Iterator[tuple[str, ast.Call]]:
-    """(dotted name, call) for every call of a plain or dotted name."""
-    for node in ast.walk(parsed(path)):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
-            yield ast.unparse(node.func), node
+    """(dotted name, call) for every call."""
+    return ((dotted(node.func), node) for node in nodes(path) if isinstance(node, ast.Call))
 
 
 def keyword(call: ast.Call, name: str) -> object:
@@ -159,10 +171,27 @@ def test_no_folders_import_each_other(top: str) -> None:
         assert circle(imports) == [], folder
 
 
+def test_a_view_takes_nothing_from_another_page_s_view() -> None:
+    pages = ROOT / "app" / "pages"
+    for path in (path for path in sources("app/pages") if path.name not in ("tab.py", "layout.py")):
+        own = ("widgets", path.relative_to(pages).parts[0])
+        for name in (name for name in imported_modules(path) if name.startswith("app.pages.")):
+            _, _, page, *parts = name.split(".")
+            assert page in own or not {"view", "tab", "layout"} & set(parts), f"{path} takes {name}"
+
+
+def test_a_run_s_method_is_compared_with_a_method_not_with_words() -> None:
+    for path in sources("core", "app"):
+        for node in nodes(path):
+            if isinstance(node, ast.Compare) and dotted(node.left).endswith(("method", "kind", "key")):
+                words = {part.value for part in ast.walk(node) if isinstance(part, ast.Constant)}
+                assert not words & ALL_METHODS.keys(), f"{path}:{node.lineno}"
+
+
 def test_no_class_name_stands_twice() -> None:
     homes = defaultdict(list)
     for path in sources("core", "app"):
-        for node in ast.walk(parsed(path)):
+        for node in nodes(path):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes[node.name].append(path.relative_to(ROOT).as_posix())
     shared = {name: paths for name, paths in homes.items() if len(paths) > 1}

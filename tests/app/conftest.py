@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
-from tests.conftest import ROOT, SERVERS, core_command
+from tests.conftest import CAMPAIGN, ROOT, SERVERS, core_command
+from tests.settled import new_context
 
 if TYPE_CHECKING:
     from app.services.shared import Services
@@ -151,6 +152,24 @@ def served(home: Path, *flags: str) -> Iterator[RunningApp]:
 
 
 @pytest.fixture(scope="session")
+def visited_home() -> Path:
+    """A home folder where the sample of a first visit was open, with the agent that ships, and a method without
+    an agent was compared with it. Made by one worker for all; to be copied.
+    """
+    from core.lab.tasks.samples import list_samples  # needs the environment as it is set for tests
+
+    home = Path(os.environ[SERVERS]) / "visited-home"
+    with home.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not home.exists():
+            visit = ("--document", str(list_samples()[0].path), "--query", "Where was the blanket?", "--json")
+            flags = ("--step-budget", "1", "--methods", "qrag,topk")
+            made = core_command({"QRAG_HOME": str(home)}, "compare", *visit, *flags)
+            assert made.returncode == 0, made.stderr
+    return home
+
+
+@pytest.fixture(scope="session")
 def running_app(visited_home: Path) -> RunningApp:
     """One app as it starts without flags, for all tests that neither restart it nor count what its log holds.
 
@@ -160,11 +179,24 @@ def running_app(visited_home: Path) -> RunningApp:
 
 
 @pytest.fixture(scope="session")
-def tiny_app(visited_home: Path, tiny: Path) -> RunningApp:
+def tiny_app(tiny: Path) -> RunningApp:
     """As `running_app`, for tests that take nothing from the agents that ship: this one runs in milliseconds
-    and never stops early. Methods beside it ask the base encoder, which does not.
+    and never stops early. Methods beside it ask the base encoder, which embeds the sample when first asked.
     """
-    return shared_app("tiny", "--checkpoint", str(tiny), visited=visited_home)
+    return shared_app("tiny", "--checkpoint", str(tiny))
+
+
+@pytest.fixture(scope=lambda **_: "module" if CAMPAIGN else "session")
+def tiny_page(browser: Browser, tiny_app: RunningApp) -> Iterator[Page]:
+    """One page of `tiny_app` for all files of a worker, since a load costs as much as all tests of a file;
+    `at_first` of `tests.app.explore_page` brings it back.
+    """
+    context = new_context(browser)
+    page = context.new_page()
+    page.goto(tiny_app.url, timeout=120_000)  # all depends on it, however busy the machine is
+    wait_ready(page, 120)
+    yield page
+    context.close()
 
 
 @pytest.fixture(scope="session")

@@ -8,17 +8,14 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from core.answer import reader
 from core.base.events import Event, RunStarted
 from core.base.types import workspace_of_chunks
 from core.corpus.index import Corpus
 from core.corpus.opening import index_of
-from core.encode import encoder
 from core.encode.cache import VectorStore
 from core.encode.encoder import DualEncoder, load_encoder
 from core.encode.reference import import_checkpoint
@@ -29,27 +26,6 @@ from tests.core.lab.train.set_data import write_sets
 
 REFERENCE = Path(__file__).resolve().parents[1] / "data" / "reference"
 CorpusOf = Callable[[DualEncoder, Sequence[str]], Corpus]
-
-
-@pytest.fixture(scope="session", autouse=True)
-def models_stay_in_use() -> Iterator[None]:
-    """Commands called in this process load each model once: what one of them loaded stays in use for the
-    next.
-    """
-    kept: set[Any] = set()
-
-    def keeping(get: Callable[..., Any]) -> Callable[..., Any]:
-        def get_and_keep(folder: Path, device: Any) -> Any:
-            model = get(folder, device)
-            kept.add(model)
-            return model
-
-        return get_and_keep
-
-    with pytest.MonkeyPatch.context() as patch:
-        for models in (encoder.encoders_in_use, reader.readers_in_use):
-            patch.setattr(models, "get", keeping(models.get))
-        yield
 
 
 @pytest.fixture(scope="session")

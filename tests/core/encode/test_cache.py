@@ -22,6 +22,7 @@ from core.base.errors import Cancelled, UserError
 from core.encode.cache import EmbedProgress, VectorStore, embed_chunks, text_keys
 from core.encode.encoder import DualEncoder
 from core.methods.qrag.agent import Agent
+from tests.conftest import few
 from tests.core.encode.embedding import DIM, store_at, vectors_of
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -118,7 +119,7 @@ def test_two_processes_append_at_once(path: Path) -> None:
     assert path.stat().st_size == sum(SIZES) + 120 * (20 + 20 * (16 + 2 * DIM))
 
 
-@pytest.mark.parametrize("bit", [0, 7])
+@pytest.mark.parametrize("bit", few([0, 7], 1))
 def test_any_damaged_byte_costs_its_own_block_only(path: Path, bit: int) -> None:
     """Every byte of the file in turn: header, keys and vectors. What a fresh store then misses is appended
     and found again.
@@ -174,7 +175,7 @@ def test_a_removed_or_shortened_file_is_noticed(path: Path) -> None:
     assert found_in(store, EVERYTHING) == {"one"}
 
 
-@pytest.mark.parametrize("room", [0, 5, 20, 300, 9000])
+@pytest.mark.parametrize("room", few([20, 0, 5, 300, 9000], 1))
 def test_a_full_disk_says_so_and_keeps_what_is_there(path: Path, room: int) -> None:
     before = path.stat().st_size
     command = [sys.executable, "-m", "tests.core.encode.embedding", "full", str(path), str(before + room)]

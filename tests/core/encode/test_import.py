@@ -20,6 +20,7 @@ from core.base.errors import BadCheckpoint
 from core.encode.checkpoint import read_spec
 from core.encode.encoder import DualEncoder
 from core.encode.reference import import_checkpoint
+from tests.conftest import few
 
 
 @pytest.fixture
@@ -105,7 +106,7 @@ class Payload:
         return os.mkdir, (str(self.marker),)
 
 
-@pytest.mark.parametrize("form", ["plain pickle", "torch file", "beside the weights"])
+@pytest.mark.parametrize("form", few(["beside the weights", "plain pickle", "torch file"]))
 def test_code_in_a_pickle_never_runs(source: Path, base: str, tmp_path: Path, form: str) -> None:
     marker, path = tmp_path / "it-ran", source / "model_best.pt"
     if form == "plain pickle":

@@ -26,6 +26,12 @@ def folder(tiny_checkpoints: dict[str, Path], tmp_path: Path) -> Path:
     return Path(shutil.copytree(tiny_checkpoints["none"], tmp_path / "agent"))
 
 
+class Alone(InUse[DualEncoder]):
+    """Of this test; those of the project stay in use while tests run."""
+
+    get = InUse.__dict__["get"]
+
+
 @pytest.fixture
 def encoders() -> InUse[DualEncoder]:
     """None in use yet."""

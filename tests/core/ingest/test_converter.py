@@ -16,7 +16,7 @@ from core.base.errors import BadDocument, Cancelled
 from core.ingest import Converter, converter, read_document
 from core.ingest.html import read_html
 from core.ingest.limits import MAX_CONVERSION_SECONDS, MAX_OWN_CHARACTERS, MAX_OWN_TAGS
-from tests.conftest import ROOT
+from tests.conftest import ROOT, few
 from tests.core.ingest.made import make_docx, make_pdf, make_pdf_bomb, paragraph
 
 
@@ -98,11 +98,13 @@ def test_a_conversion_that_takes_too_much_memory_is_ended():
 
 @pytest.mark.parametrize(
     ("sent", "sentence"),
-    [
-        (signal.SIGXCPU, "takes longer to convert than [0-9]+ s; open a part"),
-        (signal.SIGKILL, "needs more than 1,073,741,824 bytes of memory"),
-        (signal.SIGSEGV, "could not be converted \\(the converter ended with status -11\\)"),
-    ],
+    few(
+        [
+            (signal.SIGXCPU, "takes longer to convert than [0-9]+ s; open a part"),
+            (signal.SIGKILL, "needs more than 1,073,741,824 bytes of memory"),
+            (signal.SIGSEGV, "could not be converted \\(the converter ended with status -11\\)"),
+        ]
+    ),
 )
 def test_a_child_that_dies_is_told_about_and_replaced(sent, sentence):
     with Converter() as shared:

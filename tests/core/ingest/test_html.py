@@ -3,6 +3,7 @@
 import pytest
 
 from core.ingest import read_document
+from tests.conftest import few
 
 
 def text_of(html):
@@ -112,7 +113,7 @@ def test_a_fence_in_the_text_swallows_nothing():
     assert "## Next" in text
 
 
-@pytest.mark.parametrize("tag", ["div", "ul><li", "table><tr><td", "blockquote", "b><i", "h1"])
+@pytest.mark.parametrize("tag", few(["div", "table><tr><td", "ul><li", "blockquote", "b><i", "h1"]))
 def test_five_thousand_levels_become_flat_text_with_a_notice(tag, record_attack):
     document = read_document(f"<{tag}>".encode() * 5_000 + b"CORE", "deep.html")
     assert "CORE" in document.text
@@ -120,11 +121,11 @@ def test_five_thousand_levels_become_flat_text_with_a_notice(tag, record_attack)
     record_attack("pages whose elements are nested 5,000 deep", 1, "flat text and a notice")
 
 
-HOSTILE = ["<!--", "<![", "<img alt=x>", "</div>", "<td colspan=1000>", "<", "<math alttext=x>", "<a href='"]
+HOSTILE = ["<!--", "<td colspan=1000>", "<a href='", "<", "<![", "<img alt=x>", "</div>", "<math alttext=x>"]
 HOSTILE += ["<a b=c ", "<textarea "]
 
 
-@pytest.mark.parametrize("piece", HOSTILE)
+@pytest.mark.parametrize("piece", few(HOSTILE, 4))
 def test_hostile_repetition_stays_linear(piece, record_attack):
     page = f"<p>{'BEGIN ' * 9}</p>" + piece * 3_000  # quadratic reading would need minutes
     assert text_of(page).startswith("BEGIN BEGIN")

@@ -4,7 +4,6 @@ what they measured, far above untrained.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -56,11 +55,10 @@ second and third passages, which share no word with the question, and *general* 
 
 
 @pytest.fixture(scope="module", autouse=True)
-def home_of_a_visitor(visited_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """The sample of a first visit is embedded already."""
-    home = shutil.copytree(visited_home, tmp_path_factory.mktemp("home"), dirs_exist_ok=True)
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Each sample is embedded once."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("QRAG_HOME", str(home))
+        patch.setenv("QRAG_HOME", str(tmp_path_factory.mktemp("home")))
         yield
 
 

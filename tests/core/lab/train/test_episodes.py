@@ -18,6 +18,7 @@ from core.lab.tasks.example import Example, Noise, Woven
 from core.lab.train.config import TrainConfig
 from core.lab.train.episodes import Played, Scorer, play
 from core.lab.train.towers import TrainableTowers
+from tests.conftest import few
 
 CPU = torch.device("cpu")
 NOISE = Noise(
@@ -99,12 +100,8 @@ def gradients(towers: TrainableTowers) -> torch.Tensor:
     )
 
 
-@pytest.mark.parametrize("example", [WOVEN, LISTED], ids=["woven", "listed"])
-@pytest.mark.parametrize(
-    "settings",
-    [{}, {"ranking_weight": 0.1}, {"objective": "supervised"}],
-    ids=["pqn", "ranking", "supervised"],
-)
+@pytest.mark.parametrize("example", few([WOVEN, LISTED], 1), ids=lambda example: example.id)
+@pytest.mark.parametrize("settings", few([{"ranking_weight": 0.1}, {"objective": "supervised"}, {}]), ids=str)
 def test_both_towers_learn_and_nothing_else_does(
     towers_of: TowersOf, example: Example, settings: dict[str, Any]
 ) -> None:

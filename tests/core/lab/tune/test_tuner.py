@@ -19,7 +19,7 @@ from core.base.errors import BadCheckpoint, BadRequest, Cancelled
 from core.lab.tune.config import TuneConfig
 from core.lab.tune.pairs import Preference
 from core.llm.protocol import Message, Sampling
-from tests.conftest import COUNTS
+from tests.conftest import COUNTS, few
 from tests.core.lab.tune.conftest import LEVELS, TOY, Stopping, margins, stop_pairs, stopping_runs
 from tests.tiny_causal import NO_SYSTEM
 
@@ -69,7 +69,7 @@ def stops(at: Sequence[float], runs: Sequence[Stopping]) -> tuple[int, int]:
     return ended.count(False), ended.count(True)
 
 
-@pytest.mark.parametrize("reference", [True, False])
+@pytest.mark.parametrize("reference", few([True, False], 1))
 def test_the_preferred_reply_gains(tiny_model: Path, tmp_path: Path, reference: bool) -> None:
     from core.lab.tune.folder import PLAIN_TEMPLATE
     from core.llm.local import load_causal

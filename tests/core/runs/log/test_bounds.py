@@ -28,19 +28,20 @@ from core.runs.log.bounds import BEFORE, EARLIEST, MAX_MILLISECONDS
 from core.runs.log.inbox import inbox_of
 from core.runs.log.otlp import json_line
 from core.runs.log.transfer import finished_run
-from core.runs.log.wire import MAX_EVENTS
-from tests.conftest import CAMPAIGN
+from core.runs.log.wire import MAX_EVENTS, read_runs
+from tests.conftest import few
 from tests.core.lab.evaluate.rows import make_row
 from tests.core.runs.log.recording import log_run, make_record
 
 Lines = list[dict[str, Any]]
-EXTREMES = (2**63 - 1, 1e308, float("nan"), *((-1, 2**31, 10**400) if CAMPAIGN else ()))
+EXTREMES = few([2**63 - 1, float("nan"), 1e308, -1, 2**31, 10**400])
 DATES = (
     "9999-12-31T23:59:59.999999-14:00",
     "0001-01-01T00:00:00+14:00",
     "2262-01-01T00:00:00Z",
     "1969-12-31T23:59:59Z",
-    *(("9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z") if CAMPAIGN else ()),
+    "9999-12-31T23:59:59Z",
+    "0001-01-01T00:00:00Z",
 )
 
 
@@ -100,11 +101,11 @@ def test_any_number_of_a_run_is_refused_or_leaves_again(
 @pytest.mark.parametrize("date", DATES)
 @pytest.mark.parametrize(("which", "name"), [(0, "created_at"), (-1, "finished_at")])
 def test_a_date_that_nothing_is_made_at_is_refused(
-    log: ExperimentLog, lines: Lines, tmp_path: Path, which: int, name: str, date: str
+    lines: Lines, tmp_path: Path, which: int, name: str, date: str
 ) -> None:
     lines[which][name] = date
     with pytest.raises(MalformedRuns, match=f"line .*{name}.* must be in the years 1970 to 2261"):
-        import_runs(log, write(tmp_path / "run.jsonl", lines))
+        list(read_runs(write(tmp_path / "run.jsonl", lines)))
 
 
 def test_the_most_there_may_be_goes_through(log: ExperimentLog, lines: Lines, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from core.base.errors import LogError
 from core.runs.log import ExperimentLog, open_log, open_reader
 from core.runs.log.database import CHECKPOINT_BYTES
+from tests.conftest import few
 from tests.core.runs.log.disk_full import N_CHUNKS
 from tests.core.runs.log.recording import DOCUMENT, log_run, make_record, q_values, step_taken
 
@@ -64,7 +65,7 @@ def test_damage_inside_the_file_costs_its_neighbourhood_and_not_the_log(path: Pa
         assert log.get(new.run_id).n_steps == 3
 
 
-@pytest.mark.parametrize("n_blocks", [1, 2, 4, 8, 13], ids="{} blocks missing".format)
+@pytest.mark.parametrize("n_blocks", few([1, 13, 2, 4, 8]), ids="{} blocks missing".format)
 @pytest.mark.parametrize("n_waiting", [0, 3], ids="{} runs not folded yet".format)
 def test_a_file_cut_short_is_told_on_opening_and_left_alone(
     path: Path, logs: dict[int, tuple[bytes, bytes]], n_blocks: int, n_waiting: int
@@ -82,10 +83,11 @@ def test_a_file_cut_short_is_told_on_opening_and_left_alone(
         assert "\n" not in str(caught.value)
         assert path.read_bytes() == whole[: -n_blocks * BLOCK_BYTES]
         assert not beside or waiting.read_bytes() == beside
-    path.write_bytes(whole)
-    with ExperimentLog.open(path) as log:
-        assert log.search(owner=None).total == N_FOLDED + n_waiting
-        assert all(log.get(row.run_id).n_steps == 3 for row in log.search(owner=None, limit=100).rows)
+    if n_blocks == 1:
+        path.write_bytes(whole)
+        with ExperimentLog.open(path) as log:
+            assert log.search(owner=None).total == N_FOLDED + n_waiting
+            assert all(log.get(row.run_id).n_steps == 3 for row in log.search(owner=None, limit=100).rows)
 
 
 @pytest.fixture(scope="module")

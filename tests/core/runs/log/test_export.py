@@ -8,7 +8,7 @@ import csv
 import json
 import pickle
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from core.base.types import ChunkTable, Document
 from core.runs.export.runs import export_runs
 from core.runs.log import ExperimentLog, MalformedRuns, import_runs
 from core.runs.log.blobs import encode_table
+from core.runs.log.wire import read_runs
 from tests.core.runs.log.recording import DOCUMENT, chunk_table, log_run, make_record, q_values, step_taken
 
 
@@ -251,30 +252,29 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     return first.read_text(), second.read_text()
 
 
-@pytest.fixture(scope="module")
-def never_filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ExperimentLog]:
-    """A log that has taken nothing in, so far."""
-    with ExperimentLog.open(tmp_path_factory.mktemp("never-filled") / "log.duckdb") as log:
-        yield log
-
-
 @pytest.mark.parametrize("change", HOSTILE_EDITS.values(), ids=HOSTILE_EDITS.keys())
-def test_hostile_files_are_refused_whole(
-    exported: tuple[str, str],
-    never_filled: ExperimentLog,
-    tmp_path: Path,
-    change: Callable[[list[dict[str, Any]]], object],
+def test_hostile_lines_are_refused_in_one_sentence(
+    exported: tuple[str, str], tmp_path: Path, change: Callable[[list[dict[str, Any]]], object]
 ) -> None:
-    good, bad = exported
-    lines = [json.loads(line) for line in bad.splitlines()]
+    lines = [json.loads(line) for line in exported[1].splitlines()]
     change(lines)
-    file = tmp_path / "good.jsonl"
-    file.write_text(good + "".join(json.dumps(line) + "\n" for line in lines))
-    with pytest.raises(MalformedRuns, match=r"good\.jsonl, line \d+") as caught:
-        import_runs(never_filled, file)
+    file = tmp_path / "bad.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with pytest.raises(MalformedRuns, match=r"bad\.jsonl, line \d+") as caught:
+        list(read_runs(file))
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 600
-    assert never_filled.search(owner=None).total == 0
+
+
+def test_a_file_with_one_bad_run_is_refused_whole(
+    exported: tuple[str, str], log: ExperimentLog, tmp_path: Path
+) -> None:
+    good, bad = exported
+    file = tmp_path / "good.jsonl"
+    file.write_text(good + bad.replace("step_taken", "run_code"))
+    with pytest.raises(MalformedRuns, match=r"good\.jsonl, line \d+"):
+        import_runs(log, file)
+    assert log.search(owner=None).total == 0
 
 
 def test_a_review_comes_along(log: ExperimentLog, other: ExperimentLog, tmp_path: Path) -> None:
