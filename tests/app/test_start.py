@@ -45,7 +45,7 @@ told()
 from app.services.shared import Services
 from app.services.settings import Settings
 
-services = Services(Settings())
+services = Services(Settings(checkpoint=sys.argv[1]))
 app.build.build_app(services)
 services.agents.load(services.agents.default_checkpoint)
 told()
@@ -53,9 +53,11 @@ os._exit(0)
 """
 
 
-def test_pages_are_up_before_torch_is_imported_and_some_libraries_never_are(tmp_path: Path) -> None:
+def test_pages_are_up_before_torch_is_imported_and_some_libraries_never_are(
+    tmp_path: Path, tiny: Path
+) -> None:
     ended = subprocess.run(
-        [sys.executable, "-c", ALL_BUT_SERVE],
+        [sys.executable, "-c", ALL_BUT_SERVE, str(tiny)],
         cwd=ROOT,
         env={**os.environ, "QRAG_HOME": str(tmp_path)},
         check=True,

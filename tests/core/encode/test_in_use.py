@@ -35,7 +35,7 @@ class Alone(InUse[DualEncoder]):
 @pytest.fixture
 def encoders() -> InUse[DualEncoder]:
     """None in use yet."""
-    return InUse(lambda folder, device: DualEncoder(folder, str(device)))
+    return Alone(lambda folder, device: DualEncoder(folder, str(device)))
 
 
 def test_who_asks_while_it_is_in_use_gets_the_same(
