@@ -11,9 +11,9 @@ GRAVE = {"serious", "critical"}
 """Impacts that keep somebody from using a thing. What is left below them are hints."""
 
 
-def grave_faults(page: Page) -> list[tuple[str, object, str]]:
-    """(rule, where, what to do) of each; empty on a page that everybody can use."""
-    found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
+def grave_faults(page: Page, within: str | None = None) -> list[tuple[str, object, str]]:
+    """(rule, where, what to do) of each, on the whole page or in a part; empty where everybody can use it."""
+    found = Axe().run(page, within, options={"resultTypes": ["violations"]}).response["violations"]
     return [
         (rule["id"], node["target"], node["failureSummary"])
         for rule in found

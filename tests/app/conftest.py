@@ -19,10 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from tests.conftest import CAMPAIGN, ROOT, SERVERS, core_command
-from tests.settled import new_context
+from tests.conftest import ROOT, SERVERS, core_command
 
 if TYPE_CHECKING:
     from app.services.shared import Services
@@ -184,19 +183,6 @@ def tiny_app(tiny: Path) -> RunningApp:
     and never stops early. Methods beside it ask the base encoder, which embeds the sample when first asked.
     """
     return shared_app("tiny", "--checkpoint", str(tiny))
-
-
-@pytest.fixture(scope=lambda **_: "module" if CAMPAIGN else "session")
-def tiny_page(browser: Browser, tiny_app: RunningApp) -> Iterator[Page]:
-    """One page of `tiny_app` for all files of a worker, since a load costs as much as all tests of a file;
-    `at_first` of `tests.app.explore_page` brings it back.
-    """
-    context = new_context(browser)
-    page = context.new_page()
-    page.goto(tiny_app.url, timeout=120_000)  # all depends on it, however busy the machine is
-    wait_ready(page, 120)
-    yield page
-    context.close()
 
 
 @pytest.fixture(scope="session")

@@ -391,6 +391,7 @@ def test_the_map_is_reached_and_walked_by_keyboard(page: Page) -> None:
     expect(canvas).to_have_attribute("aria-label", re.compile(rf"^Map of 1,348 chunks.*step 1 chunk {first}"))
 
 
+@pytest.mark.campaign
 def test_keys_enlarge_around_the_cursor_and_pins_stay_where_they_lie(page: Page) -> None:
     canvas = part(page, "chunkmap-canvas")
     part(page, "looks").get_by_role("button", name="Step 2").click()

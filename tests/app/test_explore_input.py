@@ -154,6 +154,7 @@ def test_an_unknown_run_in_the_address_opens_a_sample(page: Page) -> None:
     expect(page.locator("#qx-notice")).to_contain_text("there is no run", timeout=20_000)
 
 
+@pytest.mark.campaign
 def test_bad_questions_and_settings_are_told_beside_the_buttons(page: Page) -> None:
     page.locator("#qx-question textarea").fill("x" * 100_000)
     page.locator("#qx-run").click()
@@ -225,6 +226,7 @@ def test_pasted_text_is_asked_and_more_is_added_and_found(page: Page) -> None:
     expect(page.locator("#qx-reading")).not_to_contain_text("**")
 
 
+@pytest.mark.campaign
 def test_an_archive_of_office_files_opens_as_a_list_of_documents(page: Page, tmp_path: Path) -> None:
     letter = make_docx(
         paragraph("The key", "Heading1")

@@ -61,7 +61,7 @@ def test_a_mark_is_the_support_of_the_run_in_view_and_of_the_next(page: Page) ->
     page.locator("#qx-own-list").get_by_role("button", name="Ask").first.click()
     expect(page.locator("#qx-run")).to_be_focused(timeout=20_000)
     expect(page.locator("#qx-run")).to_be_in_viewport()
-    assert grave_faults(page) == []
+    assert grave_faults(page, "#qx-own-list") == []
 
 
 def test_what_lies_beside_a_choice_is_found_by_a_larger_chunk_with_a_click(page: Page) -> None:
