@@ -154,19 +154,6 @@ def test_an_unknown_run_in_the_address_opens_a_sample(page: Page) -> None:
     expect(page.locator("#qx-notice")).to_contain_text("there is no run", timeout=20_000)
 
 
-@pytest.mark.campaign
-def test_bad_questions_and_settings_are_told_beside_the_buttons(page: Page) -> None:
-    page.locator("#qx-question textarea").fill("x" * 100_000)
-    page.locator("#qx-run").click()
-    _expect_sentence(page, "100,000 characters")
-    page.locator("#qx-question textarea").fill("   ")
-    page.locator("#qx-step").click()
-    _expect_sentence(page, "question is empty")
-    page.locator("#qx-question textarea").fill("Where was the blanket before the chapel?")
-    run(page)
-    expect(page.locator("#qx-notice .qx-error")).to_have_count(0)
-
-
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [

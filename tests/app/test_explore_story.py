@@ -13,7 +13,7 @@ from playwright.sync_api import Locator, Page, Request, Route, expect
 from tests.app.axe import grave_faults, grave_faults_in_both
 from tests.app.conftest import RunningApp, wait_ready
 from tests.app.explore_page import CARDS, chosen, run, run_id, set_number, show_settings
-from tests.conftest import OpenPage
+from tests.conftest import OpenPage, few
 from tests.settled import frames_asked_for, release, settle
 
 WIDE, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
@@ -292,15 +292,6 @@ def test_a_person_s_choice_and_a_forbidden_chunk_fork_the_run(ran: Page) -> None
     expect(ran.locator(ANSWER)).to_be_visible(timeout=60_000)
 
 
-@pytest.mark.campaign
-def test_a_key_of_the_strip_opens_the_chunk_it_points_at(ran: Page) -> None:
-    ran.locator("#qx-strip canvas[tabindex='0']").first.focus()
-    for key in ("Home", "ArrowRight", "Enter"):
-        ran.keyboard.press(key)
-    expect(ran.locator("#qx-reading .qx-crumb")).to_contain_text("chunk 1 of", timeout=10_000)
-    ran.get_by_role("button", name="Evidence in place").click()
-
-
 def test_a_run_is_shared_beside_its_buttons_and_comes_back(page: Page) -> None:
     run(page)
     expect(page.locator(ANSWER)).to_be_visible(timeout=60_000)
@@ -317,7 +308,7 @@ def test_a_run_is_shared_beside_its_buttons_and_comes_back(page: Page) -> None:
     page.keyboard.press("Escape")
     expect(notice).to_have_count(0, timeout=20_000)
     expect(share).to_be_focused()
-    for closes in ("#qx-title", "#qx-status [data-act=share]", "#qx-sharing .qx-close", "#qx-back"):
+    for closes in few(["#qx-title", "#qx-status [data-act=share]", "#qx-sharing .qx-close", "#qx-back"]):
         share.click()
         expect(notice).to_be_visible(timeout=20_000)
         page.locator(closes).click()

@@ -64,7 +64,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def encoders() -> dict[str, DualEncoder]:
-    return {name: load_encoder(name, "cpu") for name in {*AGENT_OF.values(), "base"}}
+    names = {"base", *(AGENT_OF[sample.path.suffix] for sample in SAMPLES)}
+    return {name: load_encoder(name, "cpu") for name in names}
 
 
 def supporting(corpus: Corpus, question: SampleQuestion) -> set[int]:
