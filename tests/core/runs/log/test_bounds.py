@@ -45,18 +45,23 @@ DATES = (
 )
 
 
-@pytest.fixture
-def lines(tmp_path: Path) -> Lines:
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A run that has forked, with a label and a detail."""
-    with ExperimentLog.open(tmp_path / "first.duckdb") as first:
-        parent = log_run(first, make_record())
+    folder = tmp_path_factory.mktemp("exported")
+    with ExperimentLog.open(folder / "log.duckdb") as log:
+        parent = log_run(log, make_record())
         record = make_record(
             parent_run_id=parent.run_id, fork_step=1, label={"support": [3], "confidence": 0.5}
         )
-        log_run(first, record, first_step=2, n_steps=2)
-        first.attach(record.run_id, "answer", {"text": "x", "cost": {"calls": 1, "milliseconds": 2.5}}, None)
-        file = export_runs(first, [record.run_id], "json", tmp_path / "first.jsonl")
-    return [json.loads(line) for line in file.read_text().splitlines()]
+        log_run(log, record, first_step=2, n_steps=2)
+        log.attach(record.run_id, "answer", {"text": "x", "cost": {"calls": 1, "milliseconds": 2.5}}, None)
+        return export_runs(log, [record.run_id], "json", folder / "run.jsonl").read_text()
+
+
+@pytest.fixture
+def lines(exported: str) -> Lines:
+    return [json.loads(line) for line in exported.splitlines()]
 
 
 def write(path: Path, lines: Lines) -> Path:
