@@ -7,7 +7,7 @@ Where its examples come from, its defaults, and a sentence that describes what w
     generated                        the project's own documents
     hotpotqa, musique, 2wiki, nq, squad, clapnq        questions over their own paragraphs
     hotpotqa-long, ...               the same over all paragraphs of the set and books, up to a length
-    a path                           a file or BEIR folder that `qa_sets` reads
+    a path                           a file that `qa_sets` reads
 
 Short haystacks are cut from a part of the books, so that loading takes a second and hundreds of questions
 share vectors. Training and test parts never mix: the noise of a test part is books/eval or essays, that of a
@@ -23,9 +23,8 @@ from random import Random
 
 from core.base.errors import BadRequest
 from core.ingest.tokenizer import Tokenizer
-from core.lab.tasks.babi import Part
 from core.lab.tasks.babi_world import TASKS as BABI_TASKS
-from core.lab.tasks.babilong import babilong_examples, name_length, parse_length
+from core.lab.tasks.babilong import Part, babilong_examples, name_length, parse_length
 from core.lab.tasks.data import babi_folder
 from core.lab.tasks.example import Example
 from core.lab.tasks.generated import generated_examples

@@ -4,9 +4,7 @@
                 "paragraphs"})
     *.json      one list in HotpotQA's format, which 2WikiMultiHopQA shares ({"question", "context",
                 "supporting_facts"})
-    a folder    BEIR: corpus.jsonl, queries.jsonl and qrels/<part>.tsv (or TREC's four columns)
-
-All but the last may be gzipped. A chunk is "title: text", since a paragraph often leaves its subject's name
+All may be gzipped. A chunk is "title: text", since a paragraph often leaves its subject's name
 to its title; without a title it is the text alone. A paragraph that stands twice in a record is kept once.
 The files are other people's: whatever is wrong with one becomes a sentence that names file and line.
 """
@@ -15,7 +13,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -43,19 +40,13 @@ FOLDERS = {
 """Sets by the name of their task, and their folders among the data sets."""
 
 MAX_FILE_BYTES = 2 * 1024**3
-"""Largest file, unpacked: HotpotQA's training file and a million passages of BEIR have 0.6 GB."""
+"""Largest file, unpacked: HotpotQA's training file has 0.6 GB."""
 MAX_LINE_BYTES = 16 * 1024 * 1024
 """Longest record of a JSONL file."""
-MAX_CORPUS = 500_000
-"""Most passages of a BEIR corpus: ten million tokens have fewer."""
-
-_WORD = re.compile(r"\w+")
 
 
 def read_qa(source: str | Path, part: str = "eval", data: Path | None = None) -> list[Example]:
-    """A set by name (`hotpotqa`, ...; file `<part>.jsonl.gz` of its folder), or a file or BEIR folder by
-    path.
-
+    """A set by name (`hotpotqa`, ...; file `<part>.jsonl.gz` of its folder), or a file by path.
     Raises BadRequest when there is no such set or file, or it isn't in one of the formats.
     """
     if str(source) in FOLDERS:
@@ -63,11 +54,11 @@ def read_qa(source: str | Path, part: str = "eval", data: Path | None = None) ->
     else:
         path = Path(source)
         task = path.name.partition(".")[0]
-    if not path.exists():
+    if not path.is_file():
         raise BadRequest(
             f"{source} ({part}) is neither a file nor one of {', '.join(FOLDERS)}; there is no {path}"
         )
-    examples = read_beir(path, part) if path.is_dir() else list(_file(path, task))
+    examples = list(_file(path, task))
     if not examples:
         raise BadRequest(f"{path.name} holds no question; choose another file")
     return examples
@@ -80,9 +71,7 @@ def _file(path: Path, task: str) -> Iterator[Example]:
         case "jsonl":
             return _json_lines(path, task)
         case suffix:
-            raise BadRequest(
-                f"{path.name} ends in .{suffix}; question sets are read from .json, .jsonl or a BEIR folder"
-            )
+            raise BadRequest(f"{path.name} ends in .{suffix}; question sets are read from .json or .jsonl")
 
 
 def chunk_text(title: str, text: str) -> str:
@@ -181,70 +170,6 @@ def _hotpotqa(path: Path, task: str) -> Iterator[Example]:
             _answers(record.get("answer")),
             record.get("type", ""),
         )
-
-
-def read_beir(folder: Path, part: str = "test") -> list[Example]:
-    """The judged queries of a BEIR folder over its whole corpus, which all examples share; support are the
-    passages judged above 0.
-
-    Judgements may also be TREC's: four columns without a header. Raises BadRequest naming file and line.
-    """
-    rows: dict[str, int] = {}
-    chunks: list[str] = []
-    for where, record in _lines_of(folder, "corpus.jsonl"):
-        if len(chunks) == MAX_CORPUS:
-            raise BadRequest(
-                f"the corpus of {folder.name} has more than {MAX_CORPUS:,} passages; take a part of it"
-            )
-        rows[_text(record, "_id", where)] = len(chunks)
-        chunks.append(chunk_text(_text(record, "title", where, default=""), _text(record, "text", where)))
-    queries = {
-        _text(record, "_id", where): _question(record, "text", where)
-        for where, record in _lines_of(folder, "queries.jsonl")
-    }
-    path = next(
-        (path for name in (f"{part}.tsv", f"{part}.txt") if (path := folder / "qrels" / name).is_file()), None
-    )
-    if path is None:
-        raise BadRequest(f"{folder} has no qrels/{part}.tsv; choose another part")
-    judged: dict[str, set[int]] = {}
-    for where, query, passage in _qrels(path):
-        if query not in queries or passage not in rows:
-            raise BadRequest(
-                f"{where} judges query {query!r} and passage {passage!r}, of which one is missing; fetch the"
-                " set again"
-            )
-        judged.setdefault(query, set()).add(rows[passage])
-    shared = tuple(chunks)
-    return [
-        Example(query, folder.name, queries[query], shared, tuple(sorted(support)))
-        for query, support in judged.items()
-    ]
-
-
-def _lines_of(folder: Path, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    path = folder / name
-    return json_lines(
-        path if path.exists() else folder / f"{name}.gz",
-        max_bytes=MAX_FILE_BYTES,
-        max_line_bytes=MAX_LINE_BYTES,
-    )
-
-
-def _qrels(path: Path) -> Iterator[tuple[str, str, str]]:
-    """(where, query, passage) of each judgement above 0."""
-    with path.open(encoding="utf-8", errors="replace") as file:
-        for number, line in enumerate(file, start=1):
-            fields = line.split()
-            if not fields or fields[-1] == "score":
-                continue
-            if len(fields) not in (3, 4) or not fields[-1].lstrip("-").isdigit():
-                raise BadRequest(
-                    f"{path.name} line {number} must have three columns (query, passage, score) or TREC's"
-                    " four; put it right"
-                )
-            if int(fields[-1]) > 0:
-                yield f"{path.name} line {number}", fields[0], fields[-2]
 
 
 def _example(

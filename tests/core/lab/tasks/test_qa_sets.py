@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from core.base.errors import BadRequest
 from core.lab.tasks.example import Example
-from core.lab.tasks.qa_sets import FOLDERS, DistractorPool, read_qa
+from core.lab.tasks.qa_sets import DistractorPool, read_qa
 
 COMMON = {
     "id": "a",
@@ -84,55 +84,6 @@ def test_hotpotqa(tmp_path: Path, packed: bool):
     assert (example.support, example.kind, example.id) == ((1, 2), "comparison", "h1")
 
 
-def beir(folder: Path, qrels: str, name: str = "test.tsv") -> Path:
-    (folder / "qrels").mkdir()
-    write_lines(
-        folder / "corpus.jsonl",
-        *({"_id": f"d{row}", "title": f"T{row}", "text": f"text {row}"} for row in range(4)),
-    )
-    write_lines(
-        folder / "queries.jsonl",
-        {"_id": "q1", "text": "First?"},
-        {"_id": "q2", "text": "Second?"},
-        {"_id": "q3", "text": "Not judged?"},
-    )
-    (folder / "qrels" / name).write_text(qrels, encoding="utf-8")
-    return folder
-
-
-@pytest.mark.parametrize(
-    ("name", "qrels"),
-    [
-        ("test.tsv", "query-id\tcorpus-id\tscore\nq1\td2\t1\nq1\td0\t2\nq2\td3\t1\nq2\td1\t0\n"),
-        ("test.txt", "q1 0 d2 1\nq1 0 d0 2\nq2 0 d3 1\nq2 0 d1 0\n"),
-    ],
-)
-def test_beir_and_trec(tmp_path: Path, name: str, qrels: str):
-    first, second = read_qa(beir(tmp_path, qrels, name), "test")
-    assert (first.question, first.support, second.question, second.support) == (
-        "First?",
-        (0, 2),
-        "Second?",
-        (3,),
-    )
-    assert first.chunks is second.chunks
-    assert first.chunks[0] == "T0: text 0"
-
-
-@pytest.mark.parametrize(
-    ("qrels", "message"),
-    [
-        ("q1\td9\t1\n", r"test\.tsv line 1 judges .* missing"),
-        ("q1\td0\n", r"test\.tsv line 1 must have three columns"),
-        ("q1\td0\t0\n", "holds no question"),
-        ("query-id\tcorpus-id\tscore\nq1 d0 x\n", "line 2 must have three columns"),
-    ],
-)
-def test_broken_judgements_are_named(tmp_path: Path, qrels: str, message: str):
-    with pytest.raises(BadRequest, match=message):
-        read_qa(beir(tmp_path, qrels), "test")
-
-
 def test_repeated_paragraphs_are_kept_once_and_support_follows(tmp_path: Path):
     twice = {
         **COMMON,
@@ -197,13 +148,6 @@ def test_what_is_no_set(tmp_path: Path):
         read_qa(tmp_path / "a.csv")
 
 
-def test_sets_by_name(data: Path):
-    for name in FOLDERS:
-        train, test = read_qa(name, "train", data), read_qa(name, "eval", data)
-        assert len(train) == len(test) == 8
-        assert {example.task for example in train} == {name}
-
-
 def example_of(number: int, n: int = 5) -> Example:
     chunks = tuple(
         f"Title {number}-{row}: The river of paper {number} reached town {row}." for row in range(n)
@@ -244,17 +188,3 @@ def test_borrowed_paragraphs_never_support(number: int, n: int, seed: int):
     assert not {f"Title {number}-1: Another text on it.", f"Elsewhere: It says Answer {number} there."} & set(
         extended.chunks
     )
-
-
-def test_borrowing_is_seeded_and_prefers_what_looks_alike():
-    odd = Example(
-        "o", "t", "?", tuple(f"Odd {row}: nothing in common, number {row}" for row in range(200)), (0,)
-    )
-    pool = DistractorPool([*POOL, odd])
-    extended = pool.extend(POOL[0], 10, Random(1))
-    assert (
-        extended.chunks
-        == pool.extend(POOL[0], 10, Random(1)).chunks
-        != pool.extend(POOL[0], 10, Random(2)).chunks
-    )
-    assert sum("river" in text for text in set(extended.chunks) - set(POOL[0].chunks)) >= 5
