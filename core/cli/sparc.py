@@ -34,7 +34,7 @@ from core.corpus.index import Corpus
 from core.corpus.opening import index_of, vector_store
 from core.encode.cache import embed_chunks
 from core.encode.encoder import DualEncoder, load_encoder
-from core.lab.evaluate.run import EvaluationProgress
+from core.lab.evaluate.run import EvaluationProgress, Progress
 from core.lab.sparc.evaluation import Ground, SparcRow, SparcVariation, evaluate_sparc, read_pool
 from core.llm.protocol import Llm
 from core.methods.sparc.build import build_agents, build_retrievals
@@ -220,10 +220,9 @@ def sparc_rows(variations: Sequence[SparcVariation], args: argparse.Namespace) -
             about=about | {"checkpoint": agent.spec.name, "fingerprint": agent.fingerprint},
         )
         examples = [pooled.examples[row] for row in sorted(order[: args.n or 100])]
-        report = progress_printer(pooled.name)
-        yield from evaluate_sparc(
-            examples,
-            variations,
-            ground,
-            lambda done, total, report=report: report(EvaluationProgress("retrieving", done, total, None)),
-        )
+        told = partial(_tell, progress_printer(pooled.name))
+        yield from evaluate_sparc(examples, variations, ground, told)
+
+
+def _tell(report: Progress, done: int, total: int) -> None:
+    report(EvaluationProgress("retrieving", done, total, None))

@@ -72,7 +72,7 @@ def tune(
         by_source[source] = {"n": len(own), "em": _mean(own.em), "f1": _mean(own.f1)}
     known = np.concatenate([read, _outcomes(_readings(reader, found), bias, found)]).view(np.recarray)
     kinds = [known[known.answered], known[~known.answered]]
-    lines = [_fit(kind) for kind in kinds]
+    lines = _fit(kinds[0]), _fit(kinds[1])
     scores = {
         "n": len(read),
         "f1": _mean(read.f1),
