@@ -37,14 +37,13 @@ from core.corpus.opening import OpenProgress, Progress
 from core.encode.checkpoint import read_spec, with_defaults, write_spec
 from core.encode.tokens import FastTokenizer
 from core.lab.evaluate.calibrate import best_threshold
-from core.lab.evaluate.joining import join_chunks
+from core.lab.evaluate.corpora import join_chunks
 from core.lab.evaluate.outcomes import FAILURES, STOPS, Failure, Stop, failure_class, steps_taken, stop_class
 from core.lab.evaluate.run import EvaluationProgress, Setting, evaluate, training_set
 from core.lab.evaluate.summary import METRICS, Comparison, Summary, compare, summarise
 from core.lab.studies.stopping import reliability
-from core.lab.studies.subjects import check_greedy
-from core.lab.tasks.babi import Part
-from core.lab.tasks.babilong import parse_length
+from core.lab.studies.tables import check_greedy
+from core.lab.tasks.babilong import Part, parse_length
 from core.lab.tasks.catalog import TASKS, TaskSet, load_task
 from core.lab.tasks.data import data_folder
 from core.lab.tasks.example import Example

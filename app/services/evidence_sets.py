@@ -30,8 +30,7 @@ from core.base.home import ROOT
 from core.base.metrics import answer_f1
 from core.corpus.opening import OpenProgress
 from core.ingest.json_ld import json_ld_types
-from core.lab.evaluate.frontier import FrontierRow, read_frontier
-from core.lab.studies.frontier import Curve, curves
+from core.lab.studies.frontier import Curve, FrontierRow, curves, read_frontier
 from core.llm.protocol import Llm
 from core.methods.protocol import query_cosines
 from core.methods.registry import vectors_of

@@ -35,7 +35,7 @@ from core.encode.checkpoint import DEFAULT_NAMES, SPEC_FILE, find_checkpoint, re
 from core.encode.packaged import MINILM
 from core.lab.tasks.data import data_folder
 from core.lab.train.config import TrainConfig
-from core.lab.train.own import OwnMixture
+from core.lab.train.mixtures import OwnMixture
 from core.lab.train.recipes import RECIPES
 from core.lab.train.sitting import (
     CONFIG_FILE,

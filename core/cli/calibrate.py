@@ -35,7 +35,7 @@ from core.lab.evaluate.documents import read_document_rows
 from core.lab.evaluate.review import Thresholds, choices_of, reviewed_under
 from core.lab.evaluate.run import Setting, evaluate, training_set
 from core.lab.tasks.example import Example
-from core.lab.train.own import OwnMixture
+from core.lab.train.mixtures import OwnMixture
 from core.lab.train.recipes import RECIPES
 from core.methods.qrag.agent import Agent
 from core.methods.qrag.retriever import QRAG

@@ -12,7 +12,7 @@ import argparse
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -38,9 +38,17 @@ from core.cli.trec import found_lines, line_file, relevant_lines, run_path
 from core.encode.checkpoint import find_checkpoint, read_spec
 from core.encode.encoder import DualEncoder, load_encoder
 from core.integrations.cluster.workers import check_vectors, in_order, joined_cluster, task_results
+from core.lab.evaluate.corpora import join_chunks
 from core.lab.evaluate.outcomes import own_evidence
-from core.lab.evaluate.row_answers import with_answers
-from core.lab.evaluate.run import BATCH, EvaluationProgress, Progress, Setting, evaluate, training_set
+from core.lab.evaluate.run import (
+    BATCH,
+    EvaluationProgress,
+    Progress,
+    Setting,
+    evaluate,
+    training_set,
+    with_answers,
+)
 from core.lab.evaluate.summary import Comparison, compare, summarise
 from core.lab.tasks.babilong import parse_length
 from core.lab.tasks.catalog import PARTS, TASKS, TaskSet, load_task
@@ -78,6 +86,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         metavar="NAME_OR_FILE",
         help="a checkpoint, or a file of rows: paired test on the same examples",
     )
+    add("--chunk-tokens", **COUNT, help="join neighbouring chunks up to so many tokens (default: none)")
+    add("--one-by-one", action="store_true", help="run one question at a time, for the clock")
     add("--rows", **JSON_LINES, help="write a line an example to this file")
     add("--run", **FILE, help="write the evidence as a TREC run; with several tasks FILE-TASK each")
     add("--qrels", **FILE, help="write the support as TREC qrels; with several tasks FILE-TASK each")
@@ -126,6 +136,14 @@ def run_evaluate(args: argparse.Namespace) -> int:
         for name in args.tasks:
             began = time.perf_counter()
             task = load_task_examples(name, args, subject.encoder)
+            if args.chunk_tokens is not None:
+                # refuses what the encoder can't read
+                subject.encoder.spec.chunk_config("sentences", args.chunk_tokens)
+                joined = (
+                    join_chunks(example, subject.encoder.tokenizer, args.chunk_tokens)
+                    for example in task.examples
+                )
+                task = replace(task, examples=tuple(joined))
             config = episode_config(args, subject, task)
             rows = []
             with (
@@ -246,8 +264,10 @@ class BatchEvaluator:
 
 def how_of(task: TaskSet, args: argparse.Namespace, config: EpisodeConfig) -> EpisodeEvaluation:
     """As the flags say."""
-    setting = Setting(split=args.split, length=task_length(task.name, args.length))
-    return EpisodeEvaluation(setting=setting, config=config)
+    setting = Setting(
+        split=args.split, length=task_length(task.name, args.length), chunk_tokens=args.chunk_tokens
+    )
+    return EpisodeEvaluation(setting=setting, config=config, batch=1 if args.one_by_one else BATCH)
 
 
 def episode_config(args: argparse.Namespace, subject: Subject, task: TaskSet) -> EpisodeConfig:

@@ -7,11 +7,10 @@ searches the untrained encoder's vectors and Q-RAG the checkpoint's, and rounds 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -35,10 +34,8 @@ from core.corpus.index import Corpus
 from core.corpus.opening import index_of, vector_store
 from core.encode.cache import embed_chunks
 from core.encode.encoder import DualEncoder, load_encoder
-from core.lab.evaluate.run import EvaluationProgress
-from core.lab.sparc.evaluation import Ground, SparcVariation, evaluate_sparc
-from core.lab.sparc.pooled import Pool, read_pool
-from core.lab.sparc.rows import SparcRow
+from core.lab.evaluate.run import EvaluationProgress, Progress
+from core.lab.sparc.evaluation import Ground, SparcRow, SparcVariation, evaluate_sparc, read_pool
 from core.llm.protocol import Llm
 from core.methods.sparc.build import build_agents, build_retrievals
 from core.methods.sparc.config import MAX_K, STRATEGIES, check_sparc_config
@@ -59,9 +56,6 @@ from core.methods.sparc.run import run_sparc
 from core.methods.sparc.trace import SparcTrace, extended
 from core.runs.again.records import log_sparc
 from core.runs.whatif.comparison import Contestant
-
-if TYPE_CHECKING:
-    from core.lab.studies.registry import SparcStudy
 
 PAGES = "multi-hop"
 """The agent that was trained on paragraphs of an encyclopedia, which the pooled corpora consist of."""
@@ -201,52 +195,34 @@ def _line(event: SparcEvent) -> str:
             return ""
 
 
-def sparc_rows(study: SparcStudy, args: argparse.Namespace) -> Iterator[SparcRow]:
-    """The evaluations that a study needs, set by set. Raises BadRequest, BadCheckpoint."""
+def sparc_rows(variations: Sequence[SparcVariation], args: argparse.Namespace) -> Iterator[SparcRow]:
+    """Questions of pooled corpora through the variations, set by set. Raises BadRequest, BadCheckpoint."""
     llm = llm_of(args)
     agent, plain = load_encoder(args.checkpoint or PAGES, args.device), load_encoder("base", args.device)
     reader = load_reader(args.reader, args.device)
-    for name in args.tasks or study.tasks:
+    for name in args.tasks or ("hotpotqa", "musique"):
         pooled = read_pool(name, "eval" if args.split == "test" else args.split, args.data)
-        yield from _study_rows(study, pooled, args, agent, plain, reader, llm)
+        workspace = workspace_of_chunks(pooled.texts, np.zeros(len(pooled.texts), np.int32), pooled.name)
+        corpus, plain_corpus = (
+            Corpus(workspace, index_of(tower, embed_chunks(tower, pooled.texts, vector_store(tower))))
+            for tower in (agent, plain)
+        )
+        # so that fewer questions are the first of more
+        rows = range(len(pooled.examples))
+        order = Random(f"{pooled.name} {args.seed}").sample(rows, len(rows))
+        about = {"split": args.split, "seed": args.seed}
+        ground = Ground(
+            retrievals=Retrievals(corpus, agent=agent, plain=plain, plain_corpus=plain_corpus),
+            corpus=corpus,
+            agents=lambda config: build_agents(llm, reader, config),
+            llm=llm,
+            count=lambda texts: plain.tokenizer.count(texts).tolist(),
+            about=about | {"checkpoint": agent.spec.name, "fingerprint": agent.fingerprint},
+        )
+        examples = [pooled.examples[row] for row in sorted(order[: args.n or 100])]
+        told = partial(_tell, progress_printer(pooled.name))
+        yield from evaluate_sparc(examples, variations, ground, told)
 
 
-def _study_rows(
-    study: SparcStudy,
-    pooled: Pool,
-    args: argparse.Namespace,
-    agent: DualEncoder,
-    plain: DualEncoder,
-    reader: Reader,
-    llm: Llm | None,
-) -> Iterator[SparcRow]:
-    workspace = workspace_of_chunks(pooled.texts, np.zeros(len(pooled.texts), np.int32), pooled.name)
-    corpus, plain_corpus = (
-        Corpus(workspace, index_of(one, embed_chunks(one, pooled.texts, vector_store(one))))
-        for one in (agent, plain)
-    )
-    n = args.n or study.n
-    # so that fewer questions are the first of more
-    order = Random(f"{pooled.name} {args.seed}").sample(range(len(pooled.examples)), len(pooled.examples))
-    examples = [pooled.examples[row] for row in sorted(order[:n])]
-    ground = Ground(
-        retrievals=Retrievals(corpus, agent=agent, plain=plain, plain_corpus=plain_corpus),
-        corpus=corpus,
-        agents=lambda config: build_agents(llm, reader, config),
-        llm=llm,
-        count=lambda texts: plain.tokenizer.count(texts).tolist(),
-        about={
-            "split": args.split,
-            "seed": args.seed,
-            "checkpoint": agent.spec.name,
-            "fingerprint": agent.fingerprint,
-        },
-    )
-    report = progress_printer(pooled.name)
-    variations: tuple[SparcVariation, ...] = study.variations
-    return evaluate_sparc(
-        examples,
-        variations,
-        ground,
-        lambda done, total: report(EvaluationProgress("retrieving", done, total, None)),
-    )
+def _tell(report: Progress, done: int, total: int) -> None:
+    report(EvaluationProgress("retrieving", done, total, None))

@@ -99,7 +99,6 @@ def _line(event: TrainEvent) -> str:
             )
             return (
                 f"validation after {event['update']} updates: {event['score']:.4f} ({parts})"
-                f"{', answer F1 {:.4f}'.format(event['answer_f1']) if 'answer_f1' in event else ''}"
                 f"{kept_mark(event)}"
             )
         case _:

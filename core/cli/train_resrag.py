@@ -23,7 +23,7 @@ from core.cli.training import (
 )
 from core.encode.encoder import load_encoder
 from core.lab.train.evidence_sets import SetsRecord, SetTrainConfig, SetTrainer, see
-from core.lab.train.set_course import counts_of, course_questions
+from core.lab.train.set_questions import counts_of, course_questions
 from core.lab.train.sitting import TrainEvent
 from core.methods.resrag.reward import RewardConfig
 

@@ -18,8 +18,7 @@ from core.base.errors import BadRequest, Cancelled
 from core.cli.common import say
 from core.cli.flags import DEVICE, FOLDER, JSON_LINES, RESULT_AS_JSON, add_settings
 from core.cli.training import settings_of
-from core.lab.tune.config import TuneConfig
-from core.lab.tune.pairs import read_pairs
+from core.lab.tune.pairs import TuneConfig, read_pairs
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:

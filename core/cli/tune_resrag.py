@@ -55,8 +55,7 @@ def run_tune_resrag(args: argparse.Namespace) -> int:
     from core.answer.checkpoint import SMALL  # these take seconds: what can't be used is refused before
     from core.answer.reader import load_reader
     from core.encode.encoder import load_encoder
-    from core.lab.train.set_course import is_held_out
-    from core.lab.train.set_questions import indexed, set_questions
+    from core.lab.train.set_questions import indexed, is_held_out, set_questions
     from core.lab.tune.set_tasks import set_tasks
     from core.lab.tune.set_tuner import tune_sets
 

@@ -16,7 +16,7 @@ from core.base.rows import EpisodeRow
 from core.base.statistics import PairedTest, mean
 from core.lab.evaluate.outcomes import Failure, Stop, completed_at, failure_class, own_evidence, own_steps
 from core.lab.evaluate.summary import METRICS, Comparison, Summary
-from core.lab.studies.subjects import agent_name, conditions, task_name
+from core.lab.studies.tables import agent_name, conditions, task_name
 from core.lab.tasks.example import Example
 from core.methods.registry import facts_of
 from core.runs.log import EvaluationEntry

@@ -29,7 +29,7 @@ from core.base.errors import BadRequest, UserError
 from core.base.types import Document
 from core.corpus.opening import chunk_documents
 from core.lab.tasks.marked import ask_marked, take_in_questions
-from core.lab.train.own import FEWEST
+from core.lab.train.mixtures import FEWEST
 from core.runs.log import new_run_id
 from core.runs.log.marks import (
     Mark,

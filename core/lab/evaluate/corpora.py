@@ -1,14 +1,14 @@
 """Examples made searchable.
 
 Every distinct text is embedded once, however many questions use it: a chunk's vector does not depend on where
-it stands. One matrix holds the noise that any question reads and the own texts of as many questions as fit in
-memory; each question has its own order of rows. Vectors stay in the cache on disk.
+it stands. One matrix holds the noise that any question reads and the own texts of as many as fit in memory;
+each question has its own order of rows. Vectors stay in the cache on disk.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from core.corpus.index import ChunkIndex
 from core.corpus.opening import index_of, vector_store
 from core.encode.cache import EmbedProgress, VectorStore, embed_chunks
 from core.encode.encoder import DualEncoder
+from core.ingest.tokenizer import Tokenizer
 from core.lab.tasks.example import Example, Noise, Woven
 
 MOST_OWN_TEXTS = 100_000
@@ -62,53 +63,73 @@ def index_examples(
     """A corpus for each example, in order. `on_progress` may raise `Cancelled`; what is embedded by then is
     kept in `store` (default: the cache on disk).
     """
-    store = store or vector_store(encoder)
-    noise = _NoiseRows(examples)
-    shared = embed_chunks(encoder, noise.texts, store, on_progress)
-    for group, own_rows in _groups(examples):
-        own = embed_chunks(encoder, list(own_rows), store, on_progress)
-        index = index_of(encoder, np.concatenate([shared, own]))
-        for example in group:
-            yield ExampleCorpus(example, index.arranged(noise.rows(example, own_rows)))
-
-
-class _NoiseRows:
-    """Where the noise texts that some example reads stand in the matrix: from row 0 on, in their order."""
-
-    def __init__(self, examples: Sequence[Example]) -> None:
-        used: dict[Noise, np.ndarray] = {}
-        for example in examples:
-            if isinstance(example.chunks, Woven):
-                noise, rows = example.chunks.noise, example.chunks.noise_rows
-                used.setdefault(noise, np.zeros(len(noise.texts), dtype=bool))[rows[rows >= 0]] = True
-        self.texts: list[str] = []
-        self._places: dict[Noise, np.ndarray] = {}
-        for noise, rows in used.items():
-            # neighbours stay neighbours, so that runs can be scored in one go
-            self._places[noise] = len(self.texts) + np.cumsum(rows) - 1
-            self.texts += [noise.texts[row] for row in np.flatnonzero(rows).tolist()]
-
-    def rows(self, example: Example, own_rows: dict[str, int]) -> np.ndarray:
-        """(N,) int64 row of each chunk; own texts stand behind the noise."""
-        own = np.array([own_rows[text] + len(self.texts) for text in example.own_texts], dtype=np.int64)
-        if not isinstance(example.chunks, Woven):
-            return own
-        noise_rows = example.chunks.noise_rows
-        out: np.ndarray = self._places[example.chunks.noise][noise_rows]
-        out[list(example.chunks.places)] = own
-        return out
-
-
-def _groups(examples: Sequence[Example]) -> Iterator[tuple[list[Example], dict[str, int]]]:
-    """Neighbouring examples, and the row of each distinct text of their own."""
     group: list[Example] = []
-    rows: dict[str, int] = {}
+    own: set[str] = set()
     for example in examples:
         group.append(example)
-        for text in example.own_texts:
-            rows.setdefault(text, len(rows))
-        if len(rows) >= MOST_OWN_TEXTS:
-            yield group, rows
-            group, rows = [], {}
-    if group:
-        yield group, rows
+        own.update(example.own_texts)
+        if len(own) >= MOST_OWN_TEXTS or example is examples[-1]:
+            yield from _over_one_matrix(group, encoder, on_progress, store or vector_store(encoder))
+            group, own = [], set()
+
+
+def _over_one_matrix(
+    examples: Sequence[Example],
+    encoder: DualEncoder,
+    on_progress: Callable[[EmbedProgress], None] | None,
+    store: VectorStore,
+) -> Iterator[ExampleCorpus]:
+    read: dict[Noise, np.ndarray] = {}  # of each noise the rows that some example reads
+    for example in examples:
+        if isinstance(example.chunks, Woven):
+            noise, rows = example.chunks.noise, example.chunks.noise_rows
+            read.setdefault(noise, np.zeros(len(noise.texts), dtype=bool))[rows[rows >= 0]] = True
+    texts: list[str] = []
+    places: dict[Noise, np.ndarray] = {}
+    for noise, is_read in read.items():
+        # neighbours stay neighbours, so that runs can be scored in one go
+        places[noise] = len(texts) + np.cumsum(is_read) - 1
+        texts += [noise.texts[row] for row in np.flatnonzero(is_read).tolist()]
+    distinct = dict.fromkeys(text for example in examples for text in example.own_texts)
+    own_rows = {text: row for row, text in enumerate(distinct, start=len(texts))}
+    index = index_of(encoder, embed_chunks(encoder, [*texts, *own_rows], store, on_progress))
+    for example in examples:
+        rows = np.array([own_rows[text] for text in example.own_texts], dtype=np.int64)
+        if isinstance(example.chunks, Woven):
+            own, rows = rows, places[example.chunks.noise][example.chunks.noise_rows]
+            rows[list(example.chunks.places)] = own
+        yield ExampleCorpus(example, index.arranged(rows))
+
+
+def join_chunks(example: Example, tokenizer: Tokenizer, max_tokens: int) -> Example:
+    """The example with neighbouring chunks joined, greedily from the first, while they have at most
+    `max_tokens` tokens together.
+
+    A chunk that alone has more stays as it is. A joined chunk is support when it holds a support chunk.
+    """
+    texts = example.chunks[:]
+    owners = _owners(tokenizer.count(texts).tolist(), max_tokens)
+    joined: dict[int, list[str]] = {}
+    for text, owner in zip(texts, owners, strict=True):
+        joined.setdefault(owner, []).append(text)
+    chunks = tuple(" ".join(parts) for parts in joined.values())
+    support = sorted({owners[chunk_id] for chunk_id in example.support})
+    return replace(example, chunks=chunks, support=tuple(support))
+
+
+def _owners(n_tokens: Sequence[int], max_tokens: int) -> list[int]:
+    """The joined chunk that each chunk goes into.
+
+    >>> _owners([3, 3, 5, 9, 1], 8)
+    [0, 0, 1, 2, 3]
+    """
+    owners: list[int] = []
+    room = -1
+    for n in n_tokens:
+        if n > room:
+            owners.append(owners[-1] + 1 if owners else 0)
+            room = max_tokens
+        else:
+            owners.append(owners[-1])
+        room -= n
+    return owners

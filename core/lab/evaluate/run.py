@@ -2,25 +2,30 @@
 
 The states of a batch are embedded together. The agent runs without its stop threshold, and looks once more
 than its budget, so that a row answers for every threshold (see `rows`). In a short context the budget is the
-number of chunks. The time of an episode is that of its steps; embedding chunks is not counted.
+number of chunks. The time of an episode is that of its steps; embedding chunks is not counted. A reader
+answers from what the method would hand on, after stop and review.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Literal
 
 import numpy as np
 
-from core.base.config import EpisodeConfig
+from core.answer.evidence import answer_evidence
+from core.answer.protocol import Reader
+from core.base.config import SETS, EpisodeConfig
 from core.base.events import StepTaken, fold
+from core.base.metrics import answer_em, answer_f1
 from core.base.rows import EpisodeRow
 from core.encode.cache import EmbedProgress, VectorStore
 from core.encode.encoder import DualEncoder
 from core.lab.evaluate.corpora import ExampleCorpus, index_examples
+from core.lab.evaluate.outcomes import own_evidence
 from core.lab.evaluate.review import reviewed
 from core.lab.tasks.example import Example
 from core.methods.protocol import Retriever
@@ -232,3 +237,27 @@ def _path(retriever: Retriever, corpus: ExampleCorpus, config: EpisodeConfig) ->
 def _rounded(values: Sequence[float]) -> tuple[float, ...]:
     """Seven decimals: below what float32 tells apart."""
     return tuple(round(value, 7) for value in values)
+
+
+def with_answers(
+    rows: Iterable[EpisodeRow], examples: Iterable[Example], reader: Reader
+) -> Iterator[EpisodeRow]:
+    """The rows in order, with answer EM and F1 where the answer is known. `examples`: each row's own."""
+    pairs = zip(rows, examples, strict=True)
+    while batch := list(islice(pairs, BATCH)):
+        answerable = [(row, example) for row, example in batch if example.answers]
+        evidence = [
+            {chunk_id: example.chunks[chunk_id] for chunk_id in own_evidence(row)}
+            for row, example in answerable
+        ]
+        found = [() if row.method in SETS else own_evidence(row) for row, _ in answerable]
+        questions = [example.question for _, example in answerable]
+        answers = iter(answer_evidence(reader, questions, evidence, found))
+        for row, example in batch:
+            if not example.answers:
+                yield row
+                continue
+            text = next(answers).text
+            yield replace(
+                row, answer_em=answer_em(text, example.answers), answer_f1=answer_f1(text, example.answers)
+            )

@@ -21,10 +21,8 @@ from typing import Any, Protocol
 from core.base.errors import BadRequest
 from core.encode.tokens import FastTokenizer
 from core.lab.reader.lesson import YES_OR_NO, Lesson, has_answer
-from core.lab.reader.statements import SOURCE as STATEMENTS
-from core.lab.reader.statements import statement_lesson
-from core.lab.tasks.babi import BabiQuestion, read_babi
 from core.lab.tasks.babi_world import TASKS, Task, story_key, story_keys, tell_babi
+from core.lab.tasks.babilong import BabiQuestion, read_babi
 from core.lab.tasks.data import babi_folder
 from core.lab.tasks.example import Example
 from core.lab.tasks.natural import QuestionInChunks, questions_in_chunks, training_questions
@@ -60,7 +58,6 @@ SHARES: dict[str, float] = {
     "babi": 3,
     "stories": 1.5,
     "needles": 0.5,
-    STATEMENTS: 1,
 }
 """How often each source is drawn, as weights."""
 MORE_SHARE = 5.0
@@ -181,10 +178,6 @@ class ReadingCourse:
             + [self._tellers[names[i % len(names)]](rng) for i in range(n_made)]
         )
 
-    def held_out_pairs(self) -> list[tuple[Lesson, list[str]]]:
-        """Each held-out question over its support, and its distracting passages, to measure support on."""
-        return [(_over_support(example), _distractors(example)) for example in self._held_out]
-
     def describe(self) -> dict[str, Any]:
         questions = {name: len(several) for name, several in self._train.items()} | {
             NATURAL: len(self._natural)
@@ -202,17 +195,7 @@ class ReadingCourse:
             return self._tellers[name](rng)
         if name == NATURAL:
             return _lesson_of_document(rng.choice(self._natural), rng)
-        if name != STATEMENTS:
-            return _lesson_of_example(rng.choice(self._train[name]), rng)
-        while True:
-            example = rng.choice(self._train[rng.choice(list(self._train))])
-            lesson = _over_support(example)
-            if lesson.label is None and (
-                made := statement_lesson(
-                    lesson, rng.sample(_distractors(example), min(2, len(_distractors(example)))), rng
-                )
-            ):
-                return made
+        return _lesson_of_example(rng.choice(self._train[name]), rng)
 
     def _babi(self, rng: Random) -> Lesson:
         task: Task = rng.choice(TASKS)

@@ -39,18 +39,16 @@ class Tuning:
     """Of the mean F1."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Outcome:
-    """One lesson read."""
+_OUTCOME = np.dtype(
+    [
+        *(("source", "U200"), ("answerable", bool), ("answered", bool), ("probability", float)),
+        *(("em", float), ("f1", float), ("right", bool)),
+    ]
+)
 
-    answered: bool
-    probability: float
-    em: float
-    f1: float
 
-    @property
-    def right(self) -> bool:
-        return self.f1 >= RIGHT_FROM
+_Outcomes = Any
+"""Lessons read: a record array of `_OUTCOME`."""
 
 
 def tune(
@@ -64,54 +62,32 @@ def tune(
     Confidence is fitted on the lessons and on those that were `found`, which choose and score nothing else.
     """
     readings = _readings(reader, lessons)
-    scored = {
-        bias: [_outcome(reading, bias, lesson) for reading, lesson in zip(readings, lessons, strict=True)]
-        for bias in (BIASES if bias is None else [bias])
-    }
-    bias = max(
-        scored,
-        key=lambda bias: (round(float(np.mean([outcome.f1 for outcome in scored[bias]])), 6), -abs(bias)),
-    )
-    outcomes = scored[bias]
-    values = [outcome.f1 for outcome in outcomes]
-    by_source: dict[str, dict[str, float]] = {}
-    for source in sorted({lesson.source for lesson in lessons}):
-        own = [
-            outcome
-            for outcome, lesson in zip(outcomes, lessons, strict=True)
-            if lesson.source == source and lesson.answers
-        ]
-        if own:
-            by_source[source] = {
-                "n": len(own),
-                "em": _mean([outcome.em for outcome in own]),
-                "f1": _mean([outcome.f1 for outcome in own]),
-            }
-    unanswerable = [outcome for outcome, lesson in zip(outcomes, lessons, strict=True) if not lesson.answers]
-    kinds = _by_kind(outcomes)
-    known = [
-        _outcome(reading, bias, lesson)
-        for reading, lesson in zip(_readings(reader, found), found, strict=True)
-    ]
-    answered, empty = _by_kind([*outcomes, *known])
+    scored = {tried: _outcomes(readings, tried, lessons) for tried in (BIASES if bias is None else [bias])}
+    bias = max(scored, key=lambda tried: (round(scored[tried].f1.mean(), 6), -abs(tried)))
+    read = scored[bias]
+    answerable, silent = read[read.answerable], read[~read.answerable]
+    by_source = {}
+    for source in np.unique(answerable.source).tolist():
+        own = answerable[answerable.source == source]
+        by_source[source] = {"n": len(own), "em": _mean(own.em), "f1": _mean(own.f1)}
+    known = np.concatenate([read, _outcomes(_readings(reader, found), bias, found)]).view(np.recarray)
+    kinds = [known[known.answered], known[~known.answered]]
+    lines = _fit(kinds[0]), _fit(kinds[1])
     scores = {
-        "n": len(outcomes),
-        "f1": _mean(values),
-        "em": _mean([outcome.em for outcome in outcomes]),
-        "no_answer_right": _mean([outcome.f1 for outcome in unanswerable]) if unanswerable else None,
-        "ece": _cross_fitted_error(kinds),
-        "ece_uncalibrated": _error(
-            [outcome.probability for outcome in outcomes], [outcome.right for outcome in outcomes]
-        ),
+        "n": len(read),
+        "f1": _mean(read.f1),
+        "em": _mean(read.em),
+        "no_answer_right": _mean(silent.f1) if len(silent) else None,
+        "ece": _cross_fitted_error([read[read.answered], read[~read.answered]]),
+        "ece_uncalibrated": _error(read.probability.tolist(), read.right.tolist()),
     }
-    lines = _fit(answered), _fit(empty)
     sure = [
-        confidence(outcome.probability, knots)
-        for kind, knots in zip((answered, empty), lines, strict=True)
-        for outcome in kind
+        confidence(probability, line)
+        for kind, line in zip(kinds, lines, strict=True)
+        for probability in kind.probability
     ]
-    least = least_confidence(sure, [outcome.right for outcome in (*answered, *empty)])
-    error = float(np.std(values, ddof=1)) / len(values) ** 0.5 if len(values) > 1 else 0.0
+    least = least_confidence(sure, [bool(right) for kind in kinds for right in kind.right])
+    error = float(read.f1.std(ddof=1)) / len(read) ** 0.5 if len(read) > 1 else 0.0
     return Tuning(bias, *lines, least, scores, by_source, error)
 
 
@@ -143,37 +119,34 @@ def _readings(reader: ExtractiveReader, lessons: Sequence[Lesson]) -> list[Readi
     )
 
 
-def _by_kind(outcomes: Sequence[_Outcome]) -> tuple[list[_Outcome], list[_Outcome]]:
-    """Those with an answer and those without, which have a line each."""
-    return [outcome for outcome in outcomes if outcome.answered], [
-        outcome for outcome in outcomes if not outcome.answered
-    ]
+def _outcomes(readings: Sequence[Reading], bias: float, lessons: Sequence[Lesson]) -> _Outcomes:
+    """A row a lesson read: whether it was answered, with what probability, and how well."""
+    rows = []
+    for reading, lesson in zip(readings, lessons, strict=True):
+        best, probability = reading.best(bias)
+        text = "" if best is None else best.text
+        if lesson.answers:
+            em, f1 = answer_em(text, lesson.answers), answer_f1(text, lesson.answers)
+        else:
+            em = f1 = float(best is None)
+        rows.append(
+            (lesson.source, bool(lesson.answers), best is not None, probability, em, f1, f1 >= RIGHT_FROM)
+        )
+    return np.array(rows, dtype=_OUTCOME).view(np.recarray)
 
 
-def _outcome(reading: Reading, bias: float, lesson: Lesson) -> _Outcome:
-    best, probability = reading.best(bias)
-    text = "" if best is None else best.text
-    if not lesson.answers:
-        return _Outcome(best is not None, probability, float(best is None), float(best is None))
-    return _Outcome(
-        best is not None, probability, answer_em(text, lesson.answers), answer_f1(text, lesson.answers)
-    )
+def _fit(outcomes: _Outcomes) -> Knots:
+    return fit_confidence(outcomes.probability.tolist(), outcomes.right.tolist())
 
 
-def _fit(outcomes: Sequence[_Outcome]) -> Knots:
-    return fit_confidence(
-        [outcome.probability for outcome in outcomes], [outcome.right for outcome in outcomes]
-    )
-
-
-def _cross_fitted_error(kinds: Sequence[Sequence[_Outcome]]) -> float | None:
+def _cross_fitted_error(kinds: Sequence[_Outcomes]) -> float | None:
     """Calibration error, each half judged by the line fitted on the other; `kinds` that share a line."""
     confidences, right = [], []
-    for outcomes in kinds:
-        for judged, fitted in ((outcomes[::2], outcomes[1::2]), (outcomes[1::2], outcomes[::2])):
-            knots = _fit(fitted)
-            confidences += [confidence(outcome.probability, knots) for outcome in judged]
-            right += [outcome.right for outcome in judged]
+    for kind in kinds:
+        for judged, fitted in ((kind[::2], kind[1::2]), (kind[1::2], kind[::2])):
+            line = _fit(fitted)
+            confidences += [confidence(probability, line) for probability in judged.probability]
+            right += judged.right.tolist()
     return _error(confidences, right)
 
 
@@ -182,5 +155,5 @@ def _error(confidences: Sequence[float], right: Sequence[bool]) -> float | None:
     return None if error is None else round(error, 4)
 
 
-def _mean(values: Sequence[float]) -> float:
-    return round(float(np.mean(values)), 4)
+def _mean(values: np.ndarray) -> float:
+    return round(float(values.mean()), 4)

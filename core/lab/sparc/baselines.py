@@ -20,8 +20,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from pydantic import BaseModel, Field
 
@@ -86,10 +85,6 @@ class BaselineTrace:
         for step in self.steps:
             spent += step.cost
         return spent
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        return asdict(self)
 
 
 class Thought(BaseModel):

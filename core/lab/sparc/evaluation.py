@@ -1,6 +1,8 @@
 """Questions over a pooled corpus through SPARC and its baselines.
 
-Of every method's evidence the first k chunks count, so that all are compared at the same size.
+As in the papers, one corpus has all paragraphs of a set's questions; those that stand under several are kept
+once. Of every method's evidence the first k chunks count, so that all are compared at the same size. A row
+holds ids, counts and scores, no texts; a run of some depth gives a row for each smaller one as well.
 """
 
 from __future__ import annotations
@@ -8,21 +10,135 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
+from pydantic import ConfigDict
+from pydantic.dataclasses import dataclass as checked_dataclass
+
 from core.base.metrics import answer_accuracy, answer_em, answer_f1
+from core.base.rows import grouped, read_lines
 from core.base.statistics import mean
 from core.corpus.index import Searchable
 from core.lab.sparc.baselines import run_baseline
-from core.lab.sparc.rows import SparcRow
 from core.lab.tasks.example import Example
+from core.lab.tasks.qa_sets import read_qa
 from core.llm.protocol import Cost, Llm
 from core.methods.sparc.agents import SparcAgents
-from core.methods.sparc.events import Merged, SparcConfig
+from core.methods.sparc.events import EndReason, Merged, SparcConfig, Strategy
 from core.methods.sparc.retrievals import Retrievals
 from core.methods.sparc.retriever import SPARC
 from core.methods.sparc.run import run_sparc
 from core.methods.sparc.trace import SparcTrace, extended
+
+
+@checked_dataclass(
+    frozen=True, slots=True, kw_only=True, config=ConfigDict(extra="forbid", allow_inf_nan=False)
+)
+class SparcRow:
+    """One question through one method."""
+
+    id: str
+    task: str
+    split: str
+    seed: int
+    n_chunks: int
+    support: tuple[int, ...]
+    method: str
+    """"sparc", or a baseline."""
+    agents: str
+    """Who decided and answered."""
+    checkpoint: str
+    """Agent behind the strategy qrag."""
+    fingerprint: str
+    """Of that agent."""
+    strategies: tuple[Strategy, ...]
+    """What could be searched with; of a baseline with a single search, the one."""
+    width: int
+    depth: int
+    first_round: str
+    k: int
+    evidence: tuple[int, ...]
+    """Final evidence, at most k chunks; IRCoT's is not cut."""
+    second_round: tuple[int, ...] | None = None
+    """Chunks that the branches of round 2 retrieved; None where there was none."""
+    rounds: int
+    """Rounds, or steps of a baseline."""
+    stop_reason: EndReason | None
+    """None for baselines that nothing ended early."""
+    overlap: float | None
+    """Mean over rounds of the branches' mean pairwise Jaccard index; None below two branches."""
+    calls: int
+    llm_tokens: int
+    """In and out."""
+    evidence_tokens: int
+    seconds: float
+    """Wall clock, branches at the same time, indexes being there."""
+    empty: bool
+    """No answer was given."""
+    confidence: float | None
+    em: float
+    f1: float
+    accuracy: float
+    """The answer contains an accepted one."""
+
+    @property
+    def question(self) -> tuple[str, str, int, str]:
+        """What two methods' rows must have in common to be compared."""
+        return self.task, self.split, self.seed, self.id
+
+    @property
+    def setting(self) -> tuple[object, ...]:
+        """All that rows of one evaluation share."""
+        about = (self.task, self.split, self.seed, self.method, self.agents, self.checkpoint)
+        how = (self.fingerprint, self.strategies, self.width, self.depth, self.first_round, self.k)
+        return about + how
+
+
+def read_sparc_rows(path: Path) -> list[SparcRow]:
+    """The rows of a file, gzipped if its name ends in .gz. Raises BadRequest, naming the wrong line."""
+    return read_lines(path, SparcRow, "SPARC row", "study sparc --rows")
+
+
+def group_sparc(rows: Sequence[SparcRow]) -> list[tuple[SparcRow, ...]]:
+    """Rows that differ in nothing but the question, in order of their first rows."""
+    return grouped(rows, lambda row: row.setting)
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """Questions over one list of paragraphs."""
+
+    name: str
+    part: str
+    texts: tuple[str, ...]
+    """In order of first appearance."""
+    examples: tuple[Example, ...]
+    """All over the same `texts`; `chunks` is the whole pool."""
+
+
+def pool(examples: Sequence[Example], name: str, part: str) -> Pool:
+    """The pool of some questions."""
+    rows = {
+        text: row
+        for row, text in enumerate(dict.fromkeys(text for example in examples for text in example.chunks))
+    }
+    texts = tuple(rows)
+    pooled = [
+        replace(
+            example,
+            task=f"{name}-pooled",
+            chunks=texts,
+            support=tuple(sorted({rows[example.chunks[row]] for row in example.support})),
+        )
+        for example in examples
+    ]
+    return Pool(name, part, texts, tuple(pooled))
+
+
+def read_pool(name: str, part: str = "eval", data: Path | None = None) -> Pool:
+    """The pool of a set's part. Raises BadRequest as `read_qa` does."""
+    return pool(read_qa(name, part, data), name, part)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +149,35 @@ class SparcVariation:
     config: SparcConfig
     depths: tuple[int, ...] = ()
     """Rows for these depths, read off one run of the largest; of SPARC only."""
+
+
+def _baseline(method: str, *strategies: Strategy) -> SparcVariation:
+    return SparcVariation(method=method, config=SparcConfig(strategies=strategies, width=3))
+
+
+STUDIED: dict[str, tuple[SparcVariation, ...]] = {
+    "sparc": (
+        *(_baseline("vanilla", strategy) for strategy in ("dense", "bm25", "qrag")),
+        *(SparcVariation(config=SparcConfig(width=width), depths=(1, 2, 4)) for width in (1, 2, 4)),
+    ),
+    "sparc-baselines": (
+        _baseline("vanilla", "dense"),
+        *(_baseline(method, "dense", "bm25", "qrag") for method in ("parallel", "sequential")),
+        _baseline("ircot", "bm25"),
+        _baseline("iter-retgen", "dense"),
+        SparcVariation(config=SparcConfig()),
+    ),
+    "sparc-strategies": (
+        SparcVariation(config=SparcConfig()),
+        SparcVariation(config=SparcConfig(strategies=("bm25", "dense"))),
+        *(SparcVariation(config=SparcConfig(strategies=(name,))) for name in ("dense", "bm25", "qrag")),
+    ),
+    "sparc-first-round": tuple(
+        SparcVariation(config=SparcConfig(width=2, first_round=first), depths=(1, 2, 4))
+        for first in ("question", "rewrite")
+    ),
+}
+"""What the rows of each study are made of."""
 
 
 @dataclass(frozen=True, eq=False)

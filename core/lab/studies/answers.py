@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from core.answer.confidence import expected_calibration_error
 from core.base.metrics import RIGHT_FROM
 from core.base.statistics import mean
-from core.lab.reader.rows import AnswerRow, group_answers
+from core.lab.reader.evaluation import AnswerRow, group_answers
 from core.lab.studies.tables import filled, shown_mean
 from core.lab.tasks.babilong import name_length
 from core.views.charts import Cell, Report, mean_with_interval

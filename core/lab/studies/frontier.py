@@ -1,8 +1,11 @@
-"""The quality-cost frontier (RES-RAG table 3, figure 4).
+"""What evidence of every size costs and brings.
 
 At equal tokens, RES-RAG is compared with a mixture of two settings of another method, whose mean tokens lie
 around those of RES-RAG. A question's score is mixed from its scores under the two, with the same shares for
-all questions, so that the means of the tokens are equal.
+all questions, so that the means of the tokens are equal. The same rows tell of several readers or language
+models that answer from the same sets (section 4.4), and of rewards left out or changed (table 2, section
+4.3): policies are then named VARIANT-SEED, a question's score is its mean over the seeds, and every variant
+is tested against the whole reward, question by question.
 """
 
 from __future__ import annotations
@@ -10,12 +13,57 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
+
+from pydantic import ConfigDict
+from pydantic.dataclasses import dataclass as checked_dataclass
 
 from core.base.config import RESRAG
+from core.base.errors import BadRequest
+from core.base.rows import grouped, read_lines
 from core.base.statistics import PairedTest, mean, paired_test
-from core.lab.evaluate.frontier import FrontierRow, group_frontier
 from core.lab.studies.tables import check_any, filled, lines_of
-from core.views.charts import Cell, Chart, Report, Table, mean_with_interval
+from core.methods.sparc.retriever import SPARC
+from core.views.charts import Cell, Chart, Report, Table, mean_with_interval, with_p
+
+
+@checked_dataclass(
+    frozen=True, slots=True, kw_only=True, config=ConfigDict(extra="forbid", allow_inf_nan=False)
+)
+class FrontierRow:
+    """One question through one method at every setting; tuples after `settings` have a value for each."""
+
+    task: str
+    id: str
+    method: str
+    policy: str
+    """Name of the RES-RAG policy or Q-RAG agent, width of SPARC; empty for other methods."""
+    reader: str
+    """Or the language model that answered."""
+    n_documents: int
+    n_chunks: int
+    settings: tuple[float, ...]
+    """Largest number of chunks; least cosine or Q of a threshold; depth of SPARC."""
+    tokens: tuple[int, ...]
+    """Of the evidence, counted by the encoder's tokenizer."""
+    chunks: tuple[int, ...]
+    f1: tuple[float, ...]
+    """Of the answer read from it; an empty one has 0."""
+    em: tuple[float, ...]
+    recall: tuple[float, ...]
+    """Share of the support among the evidence."""
+    support_f1: tuple[float, ...]
+
+
+def read_frontier(path: Path) -> list[FrontierRow]:
+    """The rows of a file, gzipped if its name ends in .gz. Raises BadRequest, naming the wrong line."""
+    return read_lines(path, FrontierRow, "row of a frontier", "study frontier --rows")
+
+
+def group_frontier(rows: Sequence[FrontierRow]) -> list[tuple[FrontierRow, ...]]:
+    """Rows of one task, method and policy, in order of their first rows."""
+    return grouped(rows, lambda row: (row.task, row.method, row.policy, row.reader))
+
 
 Group = tuple[FrontierRow, ...]
 Place = tuple[Group, int]
@@ -183,3 +231,111 @@ def _charts(rows: Sequence[FrontierRow]) -> list[Chart]:
             )
             charts.append(Chart(f"{task}: {title}", "evidence tokens", title, lines_of(points), log_x=True))
     return charts
+
+
+def answering(rows: Sequence[FrontierRow]) -> Report:
+    """Over the questions that all have answered. Raises BadRequest for one reader, or no common question."""
+    readers = list(dict.fromkeys(row.reader for row in rows))
+    asked = [{(row.task, row.id) for row in rows if row.reader == reader} for reader in readers]
+    common = set.intersection(*asked) if asked else set()
+    if len(readers) < 2 or not common:
+        raise BadRequest(
+            f"the rows have {len(readers)} answering and {len(common)} questions in common; join those of two"
+            " or more runs of study frontier over the same questions"
+        )
+    reports = [
+        frontier(
+            [
+                row
+                for row in rows
+                if row.reader == reader and (row.task, row.id) in common and row.method != SPARC
+            ]
+        )
+        for reader in readers
+    ]
+    sized, leads = zip(*(report.tables for report in reports), strict=True)
+    tables = (
+        _beside(sized, readers, ("questions", "method", "setting", "tokens"), "answer F1"),
+        _beside(
+            leads, readers, ("questions", "policy", "budget", "against"), "answer F1, RES-RAG's minus its"
+        ),
+    )
+    return Report("answering", tables, notes=tuple(note for report in reports for note in report.notes))
+
+
+def _beside(tables: Sequence[Table], readers: Sequence[str], keys: Sequence[str], value: str) -> Table:
+    """One column of several tables, side by side under who answers."""
+    lines: dict[tuple[Cell, ...], dict[str, Cell]] = {}
+    for reader, table in zip(readers, tables, strict=True):
+        places = [table.columns.index(key) for key in keys]
+        for row in table.rows:
+            lines.setdefault(tuple(row[at] for at in places), {})[reader] = row[table.columns.index(value)]
+    rows = tuple((*key, *map(cells.get, readers)) for key, cells in lines.items())
+    return Table(f"{tables[0].title}: {value}", (*keys, *readers), rows)
+
+
+WHOLE = "joint"
+"""The variant that the others are compared with."""
+_COLUMNS = (
+    *("questions", "variant", "budget", "chunks", "tokens", "answer F1", "of each seed", "EM"),
+    *("support recall", "support F1", "answer F1, minus the whole reward's"),
+)
+
+
+Rows = dict[str, FrontierRow]
+"""By question."""
+
+
+def set_ablations(rows: Sequence[FrontierRow]) -> Report:
+    """One table, a line a variant and budget, over the questions that all policies have. Raises BadRequest
+    where a policy is named otherwise, or none has the whole reward.
+    """
+    variants: dict[str, dict[str, list[Rows]]] = {}
+    for group in group_frontier(rows):
+        if group[0].method == RESRAG:
+            of_task = variants.setdefault(group[0].task, {})
+            of_task.setdefault(_variant(group[0].policy), []).append({row.id: row for row in group})
+    if not variants:
+        raise BadRequest("there are no rows of RES-RAG; name its policies with --policy")
+    lines, notes = [], []
+    for task, own in variants.items():
+        if WHOLE not in own:
+            raise BadRequest(f"no policy over {task} is named {WHOLE}-SEED; name those, too")
+        ids = [key for key in own[WHOLE][0] if all(key in seed for seeds in own.values() for seed in seeds)]
+        if not ids:
+            raise BadRequest(f"no question of {task} has rows of all policies; make the rows anew")
+        for place, budget in enumerate(own[WHOLE][0][ids[0]].settings):
+            whole = _scores(own[WHOLE], ids, "f1", place)
+            for variant, seeds in own.items():
+                test = None if variant == WHOLE else paired_test(_scores(seeds, ids, "f1", place), whole)
+                lines.append((task, variant, f"{budget:g}", *_means(seeds, ids, place), with_p(test)))
+        notes.append(f"{task}: n = {len(ids)} questions, {len(own[WHOLE])} seeds of the whole reward.")
+    return Report("set-ablations", (Table("Rewards", _COLUMNS, tuple(lines)),), notes=tuple(notes))
+
+
+def check_policies(names: Sequence[str]) -> None:
+    """Raises BadRequest for policies that could not be told apart, or without one of the whole reward."""
+    if WHOLE not in {*map(_variant, names)}:
+        raise BadRequest(f"no policy is named {WHOLE}-SEED; name policies with --policy, those among them")
+
+
+def _variant(policy: str) -> str:
+    name, _, seed = policy.rpartition("-")
+    if not name or not seed.isdecimal():
+        raise BadRequest(f"policy {policy!r} is not named VARIANT-SEED; train it again with --name {WHOLE}-0")
+    return name
+
+
+def _scores(seeds: Sequence[Rows], ids: Sequence[str], column: str, place: int) -> list[float]:
+    """(questions,) means over the seeds."""
+    return [mean(float(getattr(seed[key], column)[place]) for seed in seeds) or 0.0 for key in ids]
+
+
+def _means(seeds: Sequence[Rows], ids: Sequence[str], place: int) -> tuple[Cell, ...]:
+    """The columns from chunks to support F1."""
+    chunks, tokens, f1, em, recall, support_f1 = (
+        mean(_scores(seeds, ids, column, place))
+        for column in ("chunks", "tokens", "f1", "em", "recall", "support_f1")
+    )
+    by_seed = ", ".join(f"{mean(_scores([seed], ids, 'f1', place)):.3f}" for seed in seeds)
+    return (f"{chunks:.2f}", f"{tokens:.0f}", f1, by_seed, em, recall, support_f1)

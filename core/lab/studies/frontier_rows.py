@@ -27,8 +27,8 @@ from core.base.metrics import answer_em, answer_f1, fact_f1, fact_recall
 from core.corpus.index import Corpus
 from core.encode.encoder import DualEncoder, load_encoder
 from core.ingest.tokenizer import Tokenizer
-from core.lab.evaluate.frontier import FrontierRow
 from core.lab.studies.documents import MANUALS, PAGES, kind_of
+from core.lab.studies.frontier import FrontierRow
 from core.lab.tasks.data import data_folder
 from core.lab.tasks.documents import read_document_questions
 from core.lab.train.set_questions import SetQuestion, document_questions, indexed, set_questions

@@ -14,7 +14,7 @@ from core.base.metrics import fact_recall
 from core.base.rows import grouped
 from core.base.statistics import mean
 from core.lab.sparc.baselines import MAX_PARAGRAPHS
-from core.lab.sparc.rows import SparcRow, group_sparc
+from core.lab.sparc.evaluation import SparcRow, group_sparc
 from core.lab.studies.tables import check_any, filled, lines_of, paired, shown_mean
 from core.methods.sparc.retriever import SPARC
 from core.views.charts import Cell, Chart, Report, Table, mean_with_interval, with_p

@@ -17,7 +17,7 @@ from core.base.metrics import fact_em, fact_f1, fact_recall, false_positive_rate
 from core.base.rows import EpisodeRow, group_rows
 from core.base.statistics import mean
 from core.lab.evaluate.outcomes import completed_at, discounted_gains, oracle_steps, steps_taken, stop_class
-from core.lab.studies.subjects import Group, check_greedy, conditions, subject_name
+from core.lab.studies.tables import Group, check_greedy, conditions, subject_name
 from core.views.charts import Chart, Line, Report, Table
 
 THRESHOLDS = tuple(round(-0.1 + 0.1 * i, 1) for i in range(13))

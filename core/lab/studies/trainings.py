@@ -1,4 +1,4 @@
-"""Trainings side by side: learning curves, ablations, and sweeps of one setting.
+"""Trainings side by side: learning curves, ablations, sweeps of one setting, tunings.
 
 A training is the list of its events (see `core.lab.train.sitting`). A setting that differs from what most
 trainings have, the seed aside, makes a variant.
@@ -10,7 +10,7 @@ import gzip
 import json
 import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ import numpy as np
 from core.base.batches import batches
 from core.base.errors import BadRequest
 from core.base.rows import grouped
+from core.lab.studies.tables import filled, lines_of
 from core.views.charts import Cell, Chart, Line, Report, Table
 
 Events = Sequence[dict[str, Any]]
@@ -156,16 +157,6 @@ def sweep(trainings: Sequence[Events], setting: str, symbol: str) -> Report:
     return Report(symbol, (table,), (Chart(title, symbol, "Fact F1 (oracle stop)", (line,)),))
 
 
-def alpha(trainings: Sequence[Events]) -> Report:
-    """Figure 3 a."""
-    return sweep(trainings, "alpha", "alpha")
-
-
-def trace_lambda(trainings: Sequence[Events]) -> Report:
-    """Figure 3 b."""
-    return sweep(trainings, "trace_lambda", "lambda")
-
-
 def _of(events: Events, kind: str) -> list[dict[str, Any]]:
     return [event for event in events if event["event"] == kind]
 
@@ -240,3 +231,46 @@ def _smoothed(values: Sequence[float]) -> tuple[float, ...]:
 def _spread(scores: Sequence[float]) -> str:
     """Mean and, of several, standard deviation."""
     return f"{np.mean(scores):.3f}" + (f" ± {np.std(scores, ddof=1):.3f}" if len(scores) > 1 else "")
+
+
+Event = dict[str, Any]
+Measured = tuple[int, Event, Event]
+"""Number of a tuning, its first event, and one on held-out questions."""
+
+_COLUMNS: dict[str, Callable[[Measured], Cell]] = {
+    "tuning": lambda of: of[0],
+    "when": lambda of: f"after {of[2]['step']} updates" if of[2]["step"] else "before",
+    "n": lambda of: of[1]["n_held_out"],
+    "valid": lambda of: of[2]["valid"],
+    "reward": lambda of: of[2]["reward"],
+    "answer F1": lambda of: of[2]["answer_f1"],
+    "support F1": lambda of: of[2]["support_f1"],
+    "support recall": lambda of: of[2]["support_recall"],
+    "chunks": lambda of: of[2]["chunks"],
+    "tokens": lambda of: of[2]["tokens"],
+}
+_TOLD = {"reward": "Reward of the sets drawn", "valid": "Share of them that are valid actions"}
+
+
+def tunings(all_events: Sequence[Sequence[Event]]) -> Report:
+    """A table, and the curves of GRPO. Raises BadRequest for a tuning that measured nothing yet."""
+    measured: list[Measured] = []
+    charts = []
+    for number, events in enumerate(all_events, start=1):
+        held_out = [event for event in events if event["event"] == "held_out"]
+        if not held_out:
+            raise BadRequest(
+                f"tuning {number} has measured nothing yet; wait for its first held-out questions"
+            )
+        measured += [(number, events[0], event) for event in held_out]
+    for name, title in _TOLD.items():
+        lines = lines_of(
+            (f"tuning {number}", float(event["step"]), event[name])
+            for number, events in enumerate(all_events, start=1)
+            for event in events
+            if event["event"] == "step" and name in event
+        )
+        if lines:
+            charts.append(Chart(title, "update", name, lines))
+    note = "Held-out questions at temperature 0; a reply that is no action has found nothing and costs most."
+    return Report("tunings", (filled("Evidence sets written", _COLUMNS, measured),), tuple(charts), (note,))

@@ -27,7 +27,7 @@ from functools import lru_cache
 from random import Random
 from typing import Literal, NamedTuple
 
-from core.lab.tasks.babi import BabiQuestion
+from core.lab.tasks.babilong import BabiQuestion
 
 Task = Literal["qa1", "qa2", "qa3", "qa4", "qa5"]
 FactKind = Literal["move", "take", "drop", "give"]

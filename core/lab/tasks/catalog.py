@@ -23,9 +23,8 @@ from random import Random
 
 from core.base.errors import BadRequest
 from core.ingest.tokenizer import Tokenizer
-from core.lab.tasks.babi import Part
 from core.lab.tasks.babi_world import TASKS as BABI_TASKS
-from core.lab.tasks.babilong import babilong_examples, name_length, parse_length
+from core.lab.tasks.babilong import Part, babilong_examples, name_length, parse_length
 from core.lab.tasks.data import babi_folder
 from core.lab.tasks.example import Example
 from core.lab.tasks.generated import generated_examples

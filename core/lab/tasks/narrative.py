@@ -6,18 +6,12 @@ whole length and the questions ask about the end, in the manner of bAbI stories 
 theirs. What happens comes from `story`, what the noise says from `prose`.
 Deterministic: the same seed, length and number of questions give the same text on every machine.
 
-usage: python -m core.lab.tasks.narrative --tokens N --seed S --out FILE (writes FILE and, beside it, FILE's
-.questions.json)
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -162,39 +156,3 @@ def questions_json(narrative: Narrative, title: str, description: str) -> dict[s
             for i, question in enumerate(narrative.questions, start=1)
         ],
     }
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m core.lab.tasks.narrative", description="Write a generated document and its questions."
-    )
-    parser.add_argument(
-        "--tokens", type=int, required=True, help=f"length in tokens, {MIN_TOKENS:,} to {MAX_TOKENS:,}"
-    )
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--questions", type=int, default=12, help=f"1 to {MAX_QUESTIONS}")
-    parser.add_argument("--title", default="A generated narrative")
-    parser.add_argument(
-        "--out", type=Path, required=True, help="text file to write; the questions go beside it"
-    )
-    options = parser.parse_args(arguments)
-    try:
-        narrative = generate_narrative(options.tokens, options.seed, options.questions)
-        options.out.write_text(narrative.text, encoding="utf-8", newline="\n")
-        description = (
-            f"People carry objects between places, one plain sentence a fact, hidden in chapters of noise. "
-            f"Generated: {options.tokens:,} tokens, seed {options.seed}, {options.questions} questions."
-        )
-        sidecar = json.dumps(
-            questions_json(narrative, options.title, description), ensure_ascii=False, indent=2
-        )
-        options.out.with_suffix(".questions.json").write_text(sidecar + "\n", encoding="utf-8", newline="\n")
-    except (BadRequest, OSError) as error:
-        print(error, file=sys.stderr)
-        return 2
-    return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -6,16 +6,14 @@ They feed flags, the Train tab, the training's folder and the checkpoint's recor
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from core.base.config import check_numbers, words
 from core.base.errors import BadRequest
 
-Objective = Literal["pqn", "supervised", "answers"]
-OBJECTIVES: tuple[Objective, ...] = ("pqn", "supervised", "answers")
-NEED_LABELS = ("ranking_weight", "exploring_starts")
-"""Settings that read labelled support, and must be 0 where answers alone are learned from."""
+Objective = Literal["pqn", "supervised"]
+OBJECTIVES: tuple[Objective, ...] = ("pqn", "supervised")
 PositionKind = Literal["none", "relative"]
 POSITION_KINDS: tuple[PositionKind, ...] = ("relative", "none")
 
@@ -44,9 +42,8 @@ class TrainConfig:
     start_from: str | None = None
     """Agent (name or folder) whose adapters are trained further; None begins with the base encoder."""
     objective: Objective = "pqn"
-    """pqn: Q-RAG algorithm 1; supervised: cross-entropy on the support; answers: no labelled support.
-    Trajectories of `supervised` take only support, in random order (the paper's SFT). For `answers` algorithm
-    1 pays a choice what it adds to the F1 of the reader's answer, less `token_cost`.
+    """pqn: Q-RAG algorithm 1; supervised: cross-entropy on the support. Trajectories of the latter take only
+    support, in random order (the paper's SFT).
     """
     updates: int = 720
     """Gradient steps."""
@@ -95,8 +92,6 @@ class TrainConfig:
     """True: the return at the step cap goes on with the next value (algorithm 1); False: it ends there."""
     penalize_extra_steps: bool = True
     """False: reward 1, however many chunks it took. Else 0.5 + 0.5 * |support| / |chosen| on completion."""
-    token_cost: float = 0.02
-    """Of 100 tokens of evidence, in units of the answer's F1. For the objective `answers`."""
     ranking_weight: float = 0.1
     """Of the ranking loss beside the TD loss; 0: none. It is cross-entropy on support not yet taken."""
     ranking_temperature: float = 0.05
@@ -120,12 +115,6 @@ class TrainConfig:
             raise BadRequest(
                 f"objective {self.objective!r} is unknown; choose one of {', '.join(OBJECTIVES)}"
             )
-        for name in NEED_LABELS:
-            if self.objective == "answers" and getattr(self, name):
-                raise BadRequest(
-                    f"{words(name)} {getattr(self, name)} needs labelled support, which the objective answers"
-                    " does without; set it to 0"
-                )
         if self.position_kind not in POSITION_KINDS:
             raise BadRequest(
                 f"position kind {self.position_kind!r} can't be trained; choose one of"
@@ -139,14 +128,6 @@ class TrainConfig:
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""
         return asdict(self)
-
-    @classmethod
-    def from_json(cls, values: dict[str, Any]) -> TrainConfig:
-        """Inverse of `to_json`. Raises BadRequest on unknown names."""
-        unknown = set(values) - {field.name for field in fields(cls)}
-        if unknown:
-            raise BadRequest(f"setting {min(unknown)!r} is unknown to this version; train anew")
-        return cls(**values)
 
     def rate(self, update: int) -> float:
         """Learning rate of a 0-based update."""

@@ -18,8 +18,7 @@ from core.encode.checkpoint import CheckpointSpec
 from core.encode.rope import frequencies, on_grid
 from core.lab.tasks.example import Example
 from core.lab.train.config import TrainConfig
-from core.lab.train.payment import Payment, paid_by_support
-from core.lab.train.returns import lambda_returns
+from core.lab.train.returns import lambda_returns, rewards
 from core.lab.train.towers import TrainableTowers
 from core.methods.qrag.positions import chunk_positions
 
@@ -128,18 +127,9 @@ def play(
     config: TrainConfig,
     alpha: float,
     generator: torch.Generator,
-    pay: Payment | None = None,
 ) -> Played:
-    """Plays one episode an example with the online towers, and forms the loss. Within `towers.formed()`.
-
-    pay: what choices are paid; None: by the support.
-    """
-    part = _Part(
-        towers,
-        examples,
-        config,
-        pay or paid_by_support(penalize_extra_steps=config.penalize_extra_steps),
-    )
+    """Plays one episode an example with the online towers, and forms the loss. Within `towers.formed()`."""
+    part = _Part(towers, examples, config)
     rollout = collect(part, alpha, generator)
     values, returns = targets(part, rollout, alpha)
     q_values, td_loss = _td_loss(part, rollout, returns)
@@ -201,10 +191,8 @@ class _Rollout:
 class _Part:
     """A part of a batch with the vectors of its chunks."""
 
-    def __init__(
-        self, towers: TrainableTowers, examples: Sequence[Example], config: TrainConfig, pay: Payment
-    ) -> None:
-        self.towers, self.examples, self.config, self.pay = towers, examples, config, pay
+    def __init__(self, towers: TrainableTowers, examples: Sequence[Example], config: TrainConfig) -> None:
+        self.towers, self.examples, self.config = towers, examples, config
         self.table = _Table(examples, towers.device)
         self.scorer = Scorer(towers.spec, towers.dim, towers.device)
         self.supervised = config.objective == "supervised"
@@ -269,7 +257,8 @@ def collect(part: _Part, alpha: float, generator: torch.Generator) -> _Rollout:
                 free[i, chunk_id] = False
         observed.append(part.observe(chosen, free))
     reward = torch.zeros_like(entropy)
-    for i, paid in enumerate(part.pay(part.examples, chosen)):
+    for i, (example, ids) in enumerate(zip(part.examples, chosen, strict=True)):
+        paid = rewards(ids, example.support, penalize_extra_steps=config.penalize_extra_steps)
         reward[: len(paid) - n_given[i], i] = torch.tensor(paid[n_given[i] :])
     taken = torch.arange(n_steps, device=towers.device)[:, None] < ends
     return _Rollout(observed, states, scores, actions, chosen, ends, reward, entropy, taken, n_tokens)

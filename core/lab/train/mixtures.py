@@ -1,14 +1,17 @@
-"""What an agent is trained on.
+"""What an agent is trained on, and a person's own questions.
 
-Where each update's examples come from, and the fixed ones that validate it.
+A mixture says where each update's examples come from, and the fixed ones that validate it.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
 from typing import Any, Protocol
 
+from core.base.errors import BadRequest
 from core.lab.tasks.example import Example
+from core.lab.tasks.own_questions import read_own_questions
 
 
 class Mixture(Protocol):
@@ -28,3 +31,35 @@ class Mixture(Protocol):
     def describe(self) -> dict[str, Any]:
         """What the mixture consists of, for the checkpoint's record: plain JSON values."""
         ...
+
+
+VALIDATION_SHARE = 0.15
+FEWEST = 8
+"""Questions needed: some train, at least two validate."""
+
+
+class OwnMixture:
+    """See the module; a `Mixture`."""
+
+    name = "own"
+
+    def __init__(self, file: Path | None) -> None:
+        """Raises BadRequest when the file can't be used."""
+        if file is None:
+            raise BadRequest("training on your own questions needs their file; name it with --questions")
+        self._file = file.name
+        examples = read_own_questions(file)
+        if len(examples) < FEWEST:
+            raise BadRequest(f"{file.name} has {len(examples)} questions, below {FEWEST}; add more")
+        Random("split of own questions").shuffle(examples)
+        n_held_out = max(2, round(VALIDATION_SHARE * len(examples)))
+        self._validation, self._train = examples[:n_held_out], examples[n_held_out:]
+
+    def draw(self, rng: Random, n: int) -> list[Example]:
+        return [rng.choice(self._train) for _ in range(n)]
+
+    def validation(self, n: int) -> list[Example]:
+        return self._validation[:n]
+
+    def describe(self) -> dict[str, Any]:
+        return {"file": self._file, "questions": len(self._train), "validation": len(self._validation)}

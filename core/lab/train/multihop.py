@@ -3,20 +3,17 @@
 Questions over Wikipedia paragraphs, of one to four hops. The training parts are small, so each question is
 asked among more than its own distractors: the paragraphs of the other questions of an update join in, for
 they are embedded anyway. Sets whose distractors are easy to tell apart also borrow the lexically closest
-paragraphs of all sets. Questions made from links between paragraphs (`core.lab.tasks.bridges`) join the
-labelled ones; they begin and end in no paragraph that supports an evaluated or a validation question.
+paragraphs of all sets.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from core.lab.tasks.bridges import TASK as BRIDGES
-from core.lab.tasks.bridges import ask, find_links
 from core.lab.tasks.example import Example
 from core.lab.tasks.qa_sets import DistractorPool, read_qa
 
@@ -29,13 +26,11 @@ SHARES: dict[str, float] = {
     "squad": 0.5,
 }
 """How often each set is drawn, as weights."""
-BRIDGE_SHARE = 2.0
-"""The same for questions made from links, of which each is drawn anew."""
 VALIDATED = ("hotpotqa", "2wiki", "musique")
 VALIDATION_SHARE = 0.08
 """Records of these sets kept for validation."""
-HARDENED = {"musique": 6, BRIDGES: 12}
-"""Paragraphs that look like a question's own, for sets whose distractors were made or are missing."""
+HARDENED = {"musique": 6}
+"""Paragraphs that look like a question's own, for sets whose distractors were made."""
 FOREIGN = 24
 """Paragraphs of other questions that join each question, at most."""
 
@@ -57,39 +52,20 @@ class MultiHopMixture:
             self._train[name] = examples[n_held_out:]
         self._pool = DistractorPool(example for examples in self._train.values() for example in examples)
         rng = Random("order of validation")
-        closed = _support_titles(self._validation) | {
-            title for name in VALIDATED for title in _support_titles(read_qa(name, "eval", data))
-        }
-        self._links = find_links(self._pool.texts, closed)
         own = DistractorPool(self._validation)
         self._validation = [_hardened(example, own, rng) for example in self._validation]
         rng.shuffle(self._validation)
 
     def draw(self, rng: Random, n: int) -> list[Example]:
-        names = rng.choices(
-            [*self._shares, BRIDGES], [*self._shares.values(), BRIDGE_SHARE if self._links else 0.0], k=n
-        )
-        return mixed_up([_hardened(self._ask(name, rng), self._pool, rng) for name in names], rng)
+        names = rng.choices(list(self._shares), list(self._shares.values()), k=n)
+        return mixed_up([_hardened(rng.choice(self._train[name]), self._pool, rng) for name in names], rng)
 
     def validation(self, n: int) -> list[Example]:
         return self._validation[:n]
 
     def describe(self) -> dict[str, Any]:
-        questions = {name: len(examples) for name, examples in self._train.items()} | {
-            BRIDGES: len(self._links)
-        }
-        return {
-            "shares": self._shares | {BRIDGES: BRIDGE_SHARE},
-            "questions": questions,
-            "validation": len(self._validation),
-        }
-
-    def _ask(self, name: str, rng: Random) -> Example:
-        return (
-            ask(rng.choice(self._links), self._pool.texts, rng)
-            if name == BRIDGES
-            else rng.choice(self._train[name])
-        )
+        questions = {name: len(examples) for name, examples in self._train.items()}
+        return {"shares": self._shares, "questions": questions, "validation": len(self._validation)}
 
 
 def _train_part(name: str, data: Path | None) -> list[Example]:
@@ -106,10 +82,6 @@ def _hardened(example: Example, pool: DistractorPool, rng: Random) -> Example:
         if example.task in HARDENED
         else example
     )
-
-
-def _support_titles(examples: Iterable[Example]) -> set[str]:
-    return {example.chunks[row].partition(": ")[0] for example in examples for row in example.support}
 
 
 def mixed_up(examples: Sequence[Example], rng: Random) -> list[Example]:

@@ -15,9 +15,8 @@ from types import MappingProxyType
 from typing import Any
 
 from core.encode.tokens import FastTokenizer
-from core.lab.tasks.babi import BabiQuestion, read_babi
 from core.lab.tasks.babi_world import ACTORS, GIVERS, TASKS, Task, story_key, story_keys, tell_babi
-from core.lab.tasks.babilong import compose_chunks
+from core.lab.tasks.babilong import BabiQuestion, compose_chunks, read_babi
 from core.lab.tasks.data import babi_folder
 from core.lab.tasks.example import Example, Noise
 from core.lab.tasks.generated import story_example, training_rng

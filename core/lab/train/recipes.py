@@ -14,12 +14,11 @@ from core.base.errors import BadRequest
 from core.encode.checkpoint import CheckpointSpec, find_base
 from core.encode.packaged import MINILM
 from core.encode.tokens import FastTokenizer
-from core.lab.train.config import NEED_LABELS, TrainConfig
+from core.lab.train.config import TrainConfig
 from core.lab.train.general import GeneralMixture
-from core.lab.train.mixtures import Mixture
+from core.lab.train.mixtures import Mixture, OwnMixture
 from core.lab.train.multihop import MultiHopMixture
 from core.lab.train.narrative import CHAINS, NarrativeMixture
-from core.lab.train.own import OwnMixture
 
 
 @dataclass(frozen=True)
@@ -129,8 +128,7 @@ def plan_training(
         )
     folder = find_base(base)
     recipe = RECIPES[name]
-    unlabelled = dict.fromkeys(NEED_LABELS, 0.0) if settings.get("objective") == "answers" else {}
-    config = TrainConfig(**{"data": name} | recipe.settings | unlabelled | settings)
+    config = TrainConfig(**{"data": name} | recipe.settings | settings)
     served = recipe.served | {
         "position_kind": config.position_kind,
         "position_resolution": 1 / 64 if config.position_kind == "relative" else None,

@@ -104,7 +104,7 @@ class TrainingFolder:
         """`wanted`: plain JSON values. Writes nothing. Raises BadRequest when the folder holds others."""
         self.folder, self.wanted = folder, wanted
         if (folder / self.config_file).exists():
-            if not wanted.items() <= read_training_file(folder, self.config_file).items():
+            if not _asks_for(wanted, read_training_file(folder, self.config_file)):
                 raise BadRequest(
                     f"{folder} holds a {self.noun} {self.differing}; name a new folder, or give the settings"
                     f" in its {self.config_file}"
@@ -243,6 +243,21 @@ class Sitting(TrainingFolder):
             raise BadRequest(
                 f"{path} can't be read, so the training can't go on from it; {remedy}"
             ) from error
+
+
+def _asks_for(wanted: dict[str, Any], held: dict[str, Any]) -> bool:
+    """Whether a folder's training is the wanted one. A setting that only an older version knew is no
+    difference, so that what it left unfinished goes on.
+    """
+    return all(
+        value == held.get(name)
+        or (
+            isinstance(value, dict)
+            and isinstance(held.get(name), dict)
+            and value.items() <= held[name].items()
+        )
+        for name, value in wanted.items()
+    )
 
 
 def read_training_file(folder: Path, name: str = CONFIG_FILE) -> dict[str, Any]:

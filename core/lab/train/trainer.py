@@ -13,8 +13,6 @@ from random import Random
 import numpy as np
 import torch
 
-from core.answer.protocol import Reader
-from core.answer.reader import load_reader
 from core.base.batches import batches
 from core.base.errors import BadCheckpoint
 from core.base.rows import EpisodeRow
@@ -31,14 +29,13 @@ from core.encode.familiarity import Familiarity
 from core.encode.tokens import FastTokenizer
 from core.lab.evaluate.summary import summarise
 from core.lab.tasks.example import Example
+from core.lab.train.contests import oracle_f1, validation_rows
 from core.lab.train.descent import Descent
 from core.lab.train.episodes import Played, play
 from core.lab.train.mixtures import Mixture
-from core.lab.train.payment import PaidByAnswers
 from core.lab.train.recipes import Plan
 from core.lab.train.sitting import Sitting, TrainEvent, Validation
 from core.lab.train.towers import TrainableTowers
-from core.lab.train.validation import oracle_f1, validation_rows
 
 WORD_SAMPLE = 120
 """Draws of the mixture, of 16 examples each, whose words are counted."""
@@ -49,12 +46,8 @@ class Trainer:
 
     kind, last_file = "training", SPEC_FILE
 
-    def __init__(
-        self, plan: Plan, folder: Path, device: str | None = None, reader: Reader | None = None
-    ) -> None:
-        """reader: whose answers pay for choices where the objective is `answers`; the one that
-        ships by default. Raises BadCheckpoint, and BadRequest when `folder` holds another training.
-        """
+    def __init__(self, plan: Plan, folder: Path, device: str | None = None) -> None:
+        """Raises BadCheckpoint, and BadRequest when `folder` holds another training."""
         self.config, self.mixture, self.folder = plan.config, plan.mixture, folder
         self.device = find_device(device)
         weights = plan.base / "model.safetensors"
@@ -76,11 +69,6 @@ class Trainer:
         )
         if config.start_from is not None:
             self.towers.start_from(_adapters_of(config.start_from, self.spec), config.start_from)
-        self._pay = (
-            PaidByAnswers(reader or load_reader(device=device), self.towers.count_tokens, config.token_cost)
-            if config.objective == "answers"
-            else None
-        )
         self.descent = Descent(self.towers.parameters, config.weight_decay, self.towers.formed)
         wanted = {"config": config.to_json(), "spec": self.spec.model_dump(mode="json")}
         self.sitting = Sitting(folder, wanted | {"data": self.mixture.name}, self)
@@ -104,7 +92,7 @@ class Trainer:
         episodes: list[Played] = []
 
         def loss_of(part: Sequence[Example]) -> torch.Tensor:
-            played = play(self.towers, part, config, alpha, generator, self._pay)
+            played = play(self.towers, part, config, alpha, generator)
             episodes.append(replace(played, loss=played.loss.detach()))  # so that its graph is let go
             return played.loss * len(part) / len(examples)
 
@@ -130,13 +118,8 @@ class Trainer:
             rows = validation_rows(self._validation, encoder, config, Path(scratch))
         values = oracle_f1(rows)
         scores = _scores_by_task(rows) | {"score": round(float(np.mean(values)), 5)}
-        best = scores["score"]
-        if self._pay is not None:  # labels must not decide what is kept either
-            chosen = [row.chosen for row in rows]
-            values = self._pay.f1(list(zip(self._validation, chosen, strict=True)))
-            best = scores["answer_f1"] = round(float(np.mean(values)), 5)
         error = float(np.std(values, ddof=1)) / len(values) ** 0.5 if len(values) > 1 else 0.0
-        return Validation(scores, best, error)
+        return Validation(scores, scores["score"], error)
 
     def state(self) -> dict[str, torch.Tensor]:
         return self.towers.state_dict()

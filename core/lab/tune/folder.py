@@ -55,9 +55,12 @@ class TuneFolder(TrainingFolder):
         super().__init__(folder, wanted)
         self.checkpoints = folder / CHECKPOINTS
 
-    def end(self, network: Any, tokenizer: Any, model: str, card: str) -> None:
-        """Leaves what was learned from `model`, and forgets the saves."""
+    def end(self, network: Any, tokenizer: Any, model: str, purpose: str, lines: Iterable[str]) -> None:
+        """Leaves what was learned from `model` with a card, and forgets the saves."""
         save_adapters(network, tokenizer, model, self.folder)
+        name = "".join(letter if letter.isalnum() or letter in " ./-_" else " " for letter in model)[:200]
+        ending = "The folder is read as a local model; the model it was tuned from must be where it was.\n"
+        card = "\n\n".join([f"# {name}, tuned {purpose}", *lines, ending])
         write_whole(self.folder / "README.md", [card])
         shutil.rmtree(self.checkpoints, ignore_errors=True)
 
@@ -72,6 +75,16 @@ class TuneFolder(TrainingFolder):
         """The last event of a tuning that came to its end."""
         events = self.events()
         return events[-1] if events and events[-1]["event"] == "finished" else None
+
+
+class Quiet:
+    """What trl's trainers also do and is not wanted here."""
+
+    def _send_telemetry(self) -> None:
+        pass
+
+    def create_model_card(self, *_: Any, **__: Any) -> None:
+        """None of trl's: the folder gets one of ours."""
 
 
 class TuneProgress(TrainerCallback):  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""Preference pairs and files of them.
+"""Preference pairs, their files, and settings of a tuning.
 
 A file is JSON lines in the conversational form that preference trainers take: `prompt`, `chosen` and
 `rejected` are lists of messages, beside them `weight`, `kind` and `question`. It may come from anywhere, so
@@ -8,12 +8,14 @@ its sizes are bounded.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from pydantic import BaseModel, Field, ValidationError
+
+from core.base.config import MAX_SEED, check_numbers
 from core.base.errors import BadRequest
 from core.llm.client import mended
 from core.llm.protocol import Message, Role
@@ -26,8 +28,6 @@ MAX_PAIRS = 100_000
 """Most pairs of one file."""
 MAX_LINE_BYTES = 1_000_000
 """Longest line of a file."""
-_MAX_WEIGHT = 1000.0
-_ROLES = get_args(Role)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,47 +84,77 @@ def read_pairs(path: Path) -> list[Preference]:
     return pairs
 
 
+class _Turn(BaseModel, strict=True):
+    role: Role
+    content: str
+
+    @property
+    def message(self) -> Message:
+        return Message(self.role, mended(self.content))
+
+
+class _Line(BaseModel, strict=True):
+    prompt: list[_Turn] = Field(min_length=1)
+    chosen: list[_Turn] = Field(min_length=1, max_length=1)
+    rejected: list[_Turn] = Field(min_length=1, max_length=1)
+    weight: float = Field(1.0, gt=0, le=1000)
+    kind: Kind
+    question: str = ""
+
+
 def _pair(line: bytes, where: str) -> Preference:
     try:
-        values = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise BadRequest(
-            f"{where}: it is no JSON; write an object with prompt, chosen, rejected, weight and kind a line"
-        ) from error
-    if not isinstance(values, dict):
-        raise BadRequest(
-            f"{where}: it is no JSON object; write one with prompt, chosen, rejected, weight and kind"
-        )
-    prompt = _messages(values.get("prompt"), "prompt", where)
+        read = _Line.model_validate_json(line)
+    except ValidationError as error:
+        problem = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, problem["loc"])) or "the line"
+        raise BadRequest(f"{where}: {place}: {problem['msg']}; write it as `preferences` does") from error
+    prompt = tuple(turn.message for turn in read.prompt)
+    (chosen,), (rejected,) = ([turn.message for turn in reply] for reply in (read.chosen, read.rejected))
     if prompt[-1].role != "user":
         raise BadRequest(f"{where}: the last message of prompt must be the user's")
-    replies = [_messages(values.get(name), name, where) for name in ("chosen", "rejected")]
-    if any(len(reply) != 1 or reply[0].role != "assistant" for reply in replies):
+    if (chosen.role, rejected.role) != ("assistant", "assistant"):
         raise BadRequest(f"{where}: chosen and rejected must each be one message of the assistant")
-    chosen, rejected = (reply[0].content for reply in replies)
-    if chosen == rejected:
+    if chosen.content == rejected.content:
         raise BadRequest(f"{where}: chosen and rejected are the same; leave the line out")
-    weight, kind, question = values.get("weight", 1.0), values.get("kind"), values.get("question", "")
-    if kind not in KINDS:
-        raise BadRequest(f"{where}: its kind is none of {', '.join(KINDS)}")
-    if type(weight) not in (int, float) or not (math.isfinite(weight) and 0 < weight <= _MAX_WEIGHT):
-        raise BadRequest(f"{where}: its weight must be a number above 0, of {_MAX_WEIGHT:g} at most")
-    if not isinstance(question, str):
-        raise BadRequest(f"{where}: its question is no text")
-    return Preference(kind, mended(question), prompt, chosen, rejected, float(weight))
+    return Preference(read.kind, mended(read.question), prompt, chosen.content, rejected.content, read.weight)
 
 
-def _messages(value: Any, name: str, where: str) -> tuple[Message, ...]:
-    if not isinstance(value, list) or not value:
-        raise BadRequest(f"{where}: {name} must be a list of messages")
-    for message in value:
-        fits = (
-            isinstance(message, dict)
-            and message.get("role") in _ROLES
-            and isinstance(message.get("content"), str)
-        )
-        if not fits:
-            raise BadRequest(
-                f"{where}: each message of {name} needs a role ({', '.join(_ROLES)}) and a text as content"
-            )
-    return tuple(Message(message["role"], mended(message["content"])) for message in value)
+_LEAST = {"epochs": 1, "accumulate": 1, "rank": 1, "max_tokens": 16, "seed": 0}
+"""Smallest value of each whole number."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuneConfig:
+    """One tuning by DPO."""
+
+    weight_lambda: float = 2.0
+    """lambda: weight of pairs in which going on is preferred to stopping; others weigh as their file says."""
+    beta: float = 0.1
+    """Scale of the difference of log-probabilities within the loss."""
+    reference: bool = True
+    """Log-probabilities count relative to the untuned model; False as SPARC-RAG section 3.4 displays it."""
+    epochs: int = 3
+    """Times that all pairs are gone through."""
+    learning_rate: float = 5e-5
+    """At the first step; falls linearly to 0."""
+    accumulate: int = 16
+    """Pairs of one step of the optimizer."""
+    rank: int = 16
+    """Of the LoRA changes."""
+    lora_alpha: float = 32.0
+    """The changes are scaled by lora_alpha / rank."""
+    max_tokens: int = 8192
+    """Of prompt and reply together; longer pairs are left out."""
+    seed: int = 42
+    """Of everything random."""
+
+    def __post_init__(self) -> None:
+        """Raises BadRequest on a value out of range."""
+        check_numbers(self, _LEAST, ("beta", "learning_rate", "lora_alpha", "weight_lambda"))
+        if self.seed > MAX_SEED:
+            raise BadRequest(f"seed {self.seed} is above {MAX_SEED}; choose a smaller one")
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return asdict(self)

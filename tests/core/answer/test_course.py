@@ -27,7 +27,7 @@ def course(course_data: Path, tokenizer: FastTokenizer) -> ReadingCourse:  # noq
 def test_every_source_is_drawn_and_every_lesson_is_true(course: ReadingCourse) -> None:
     drawn = course.draw(Random(0), 600)
     sources = Counter(lesson.source for lesson in drawn)
-    generated = {"babi", "stories", "needles", "statements", NATURAL}
+    generated = {"babi", "stories", "needles", NATURAL}
     assert sources.keys() >= {"squad", "nq", "hotpotqa", "2wiki", "musique", "hybridqa"} | generated
     assert sum(not lesson.answers for lesson in drawn) > 60
     for lesson in (one for one in drawn if one.source != NATURAL):

@@ -8,8 +8,7 @@ import pytest
 
 from core.base.errors import BadRequest
 from core.base.rows import row_line
-from core.lab.reader.evaluation import evaluate_answers, gold_evidence
-from core.lab.reader.rows import group_answers, read_answers
+from core.lab.reader.evaluation import evaluate_answers, group_answers, read_answers
 from core.lab.tasks.example import Example
 from tests.core.answer.conftest import NOISE, TrainedReader
 
@@ -26,13 +25,16 @@ ABOUT = {"split": "test", "length": None, "seed": 0}
 def test_a_row_an_answer(trained: TrainedReader, tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
     report = lambda done, total: told.append((done, total))  # noqa: E731
-    gold = list(evaluate_answers(trained.reader, EXAMPLES, gold_evidence, report, evidence="gold", **ABOUT))
+    support = {example.id: example.support for example in EXAMPLES}
+    gold = list(evaluate_answers(trained.reader, EXAMPLES, support, report, evidence="gold", **ABOUT))
     assert [(row.id, row.evidence, row.support_found, row.n_passages) for row in gold] == [
         ("a", "gold", 1, 1),
         ("b", "gold", 1, 1),
     ]
     wrong = list(
-        evaluate_answers(trained.reader, EXAMPLES, lambda _: (2, 1), report, evidence="wrong", **ABOUT)
+        evaluate_answers(
+            trained.reader, EXAMPLES, dict.fromkeys("abc", (2, 1)), report, evidence="wrong", **ABOUT
+        )
     )
     assert [(row.support_found, row.n_passages, row.em) for row in wrong] == [(0, 2, 0)] * 2
     assert told == [(2, 2), (2, 2)]

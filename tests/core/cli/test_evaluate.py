@@ -158,6 +158,19 @@ def test_the_same_seed_gives_the_same_numbers(core: Output, agent: Path, data: P
     assert first == again != other
 
 
+def test_neighbouring_chunks_are_joined_and_questions_run_one_by_one(
+    core: Output, agent: Path, data: Path, tmp_path: Path
+) -> None:
+    n_chunks = []
+    for size in ((), ("--chunk-tokens", 64, "--one-by-one")):
+        named = {"data": data, "n": 1, "checkpoint": agent, "rows": tmp_path / "rows.jsonl", "json": True}
+        core("evaluate", "qa2", *size, **named)
+        (row,) = read_rows(tmp_path / "rows.jsonl")
+        n_chunks.append(row.n_chunks)
+    assert row.chunk_tokens == 64
+    assert n_chunks[0] > n_chunks[1]
+
+
 def test_against_an_agent_and_against_its_rows(
     core: Output, agent: Path, tiny_checkpoints: dict[str, Path], data: Path, tmp_path: Path
 ) -> None:

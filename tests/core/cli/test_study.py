@@ -2,55 +2,32 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
 import pytest
 
-from core.base.rows import read_rows
-from core.lab.studies.registry import STUDIES, RowStudy
+from core.base.rows import read_rows, row_line
+from core.lab.studies.registry import STUDIES
 from tests.core.cli.conftest import Output
-from tests.core.lab.studies.test_trainings import make_training
-from tests.core.lab.studies.test_tunings import make_tuning
+from tests.core.lab.evaluate.rows import make_row
+from tests.core.lab.studies.test_trainings import make_training, make_tuning
+
+ROWS = [
+    make_row((4, 9, 2), (0.9, 0.8, 0.1, 0.0), id="a"),
+    make_row((4, 2, 9), (0.9, 0.8, 0.7, 0.0), id="b"),
+]
 
 
-@pytest.fixture
-def agent(tiny_checkpoints: dict[str, Path]) -> Path:
-    return tiny_checkpoints["relative10"]
-
-
-ROW_STUDIES = {
-    "scores": ("qa1", "qa2"),
-    "methods": ("hotpotqa",),
-    "early-stopping": ("qa2",),
-    "calibration": ("qa2",),
-    "budget": ("hotpotqa",),
-    "planning": ("hotpotqa",),
-    "length": ("qa1", "--lengths", "1K,4K"),
-    "time": ("qa1", "--lengths", "1K"),
-    "chunk-size": ("qa2",),
-}
-
-
-def test_every_study_of_rows_is_tried_here() -> None:
-    assert set(ROW_STUDIES) == {name for name, study in STUDIES.items() if isinstance(study, RowStudy)}
-
-
-@pytest.mark.parametrize("name", ROW_STUDIES)
-def test_rows_are_made_once_and_then_read(
-    core: Output, agent: Path, data: Path, tmp_path: Path, name: str
-) -> None:
-    rows, figure = tmp_path / "results" / "rows.jsonl.gz", tmp_path / "figure.svg"
-    printed = core("study", name, *ROW_STUDIES[name], data=data, n=2, checkpoint=agent, rows=rows)
-    assert printed.startswith("**")
-    assert "qrag" in {row.method for row in read_rows(rows)}
-    if name == "chunk-size":
-        n_chunks = {row.chunk_tokens: row.n_chunks for row in read_rows(rows)}
-        assert n_chunks[None] > n_chunks[32] > n_chunks[64] > n_chunks[96]
+@pytest.mark.parametrize("name", [name for name, study in STUDIES.items() if study.read is read_rows])
+def test_rows_become_tables_and_a_figure(core: Output, tmp_path: Path, name: str) -> None:
+    rows, figure = tmp_path / "rows.jsonl.gz", tmp_path / "figure.svg"
+    rows.write_bytes(gzip.compress("".join(map(row_line, ROWS)).encode()))
     drawn = name not in ("planning", "scores", "methods")
-    options = ("--figure", figure) if drawn else ()
-    again = core("study", name, "--rows", rows, "--data", tmp_path, "--checkpoint", "nobody", *options)
-    assert again == printed
+    printed = core("study", name, "--rows", rows, *(("--figure", figure) if drawn else ()))
+    assert printed.startswith("**")
+    assert "qa2 at 1K" in printed or "qa2, agent" in printed
     assert not drawn or figure.read_text(encoding="utf-8").startswith("<svg")
 
 
@@ -82,10 +59,8 @@ def test_refusals_are_one_sentence(refused: Output, tmp_path: Path) -> None:
     (tmp_path / "progress.jsonl").write_text('{"event": "started", "n_held_out": 1}\n', encoding="utf-8")
     assert "holds no training" in refused("study", "curves", "--trainings", tmp_path)
     assert "holds no training" in refused("study", "tunings", "--trainings", tmp_path)
-    assert "only reads rows" in refused("study", "answering", "--n", "2")
+    assert "reads rows, and there are none" in refused("study", "answering", "--n", "2")
     assert "no .svg file" in refused("study", "budget", "--figure", tmp_path / "figure.png")
-    assert "names none of the study's lengths" in refused("study", "length", "--lengths", "2K")
     assert "invalid choice" in refused("study", "everything")
-    assert "the study answers runs in this process" in refused("study", "answers", "--cluster", "local")
     (tmp_path / "rows.jsonl").write_text("{}\n", encoding="utf-8")
     assert "no evaluation row" in refused("study", "budget", "--rows", tmp_path / "rows.jsonl")

@@ -11,7 +11,7 @@ import pytest
 from core.answer.checkpoint import read_reader_spec
 from core.base.rows import row_line
 from core.cli import main
-from core.lab.reader.rows import read_answers
+from core.lab.reader.evaluation import read_answers
 from tests.core.answer.conftest import SHORT, TrainedReader, base, course_data, trained  # noqa: F401
 from tests.core.answer.test_found import found_row
 from tests.core.cli.conftest import Output, argv

@@ -619,15 +619,6 @@ def test_workers_evaluate_a_task_the_same_though_one_is_killed(
     assert_same_rows(rows, expected)
 
 
-@pytest.mark.campaign
-@pytest.mark.usefixtures("cluster")
-def test_workers_make_the_rows_of_a_study(tmp_path: Path, tiny: str) -> None:
-    command = ["study", "planning", task_file(tmp_path, 2)]
-    expected = episode_rows(tmp_path / "inline.jsonl", tiny, *command)
-    assert {row.beam_width for row in expected} > {1}
-    assert_same_rows(episode_rows(tmp_path / "spread.jsonl", tiny, *command, "--cluster", LOCAL), expected)
-
-
 def task_file(folder: Path, n: int) -> str:
     """Path of questions over eight chunks each."""
     chunks = [f"Ada hid key {number} in the shed ." for number in range(8)]

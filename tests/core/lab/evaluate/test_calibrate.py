@@ -77,11 +77,6 @@ def test_the_middle_of_a_plateau() -> None:
     assert best_threshold([rows]) == (0.5, (0.3, 0.7))
 
 
-def test_an_agent_that_should_never_stop_gets_its_lowest_q() -> None:
-    rows = [make_row((4, 9), (0.9, 0.4, 0.1))]
-    assert best_threshold([rows]) == (0.4, (0.4, 0.4))
-
-
 def test_all_defaults_at_once() -> None:
     rows = [
         make_row((4, 9, 2, 1), (0.93, 0.8, 0.04, 0.02, 0.01), id="a"),

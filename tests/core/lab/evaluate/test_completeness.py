@@ -16,7 +16,6 @@ from core.encode import checkpoint
 from core.encode.checkpoint import CheckpointSpec, RerankedDefaults, as_served, read_spec, write_spec
 from core.encode.packaged import MPNET
 from core.lab.evaluate.completeness import (
-    JudgedQuestions,
     completeness,
     completeness_by_size,
     lead,
@@ -111,15 +110,6 @@ def test_curves_are_shares_of_complete_evidence_by_lead() -> None:
     assert curves[4].estimates.min() > 0.2
 
 
-def test_curves_lie_over_leads_of_any_scale() -> None:
-    """Ten times the leads are not cut; a document alone has no others to be judged by."""
-    large = [replace(one, scores=tuple(10 * q for q in one.scores)) for one in ROWS]
-    own, wanted = questions_by_size(large, "finder")[4].curve, questions_by_size(ROWS, "finder")[4].curve
-    assert own == tuple((pytest.approx(10 * at, abs=1e-3), share) for at, share in wanted)
-    alone = questions_by_size([replace(one, document="one") for one in ROWS], "finder")[4]
-    assert set(alone.estimates.tolist()) == {0.5}
-
-
 def test_what_says_nothing_of_a_size_is_left_out() -> None:
     others = [
         *(replace(one, checkpoint="other") for one in ROWS),
@@ -133,14 +123,6 @@ def test_what_says_nothing_of_a_size_is_left_out() -> None:
     older = [replace(one, k=4, found_at=()) for one in ROWS]
     assert list(questions_by_size(older, "finder")) == [4]
     assert questions_by_size(older, "finder")[4].complete.sum() == sum(all(one.covered) for one in ROWS)
-
-
-def test_how_good_curves_are_by_hand() -> None:
-    complete = np.array([False, False, True, True])
-    one = JudgedQuestions(np.zeros(4), complete, np.array([0.25, 0.75, 0.75, 0.95]))
-    assert one.auc == pytest.approx((2 + 0.5 + 1) / 4)
-    assert one.ece == pytest.approx((0.25 + 2 * 0.25 + 0.05) / 4)
-    assert JudgedQuestions(np.zeros(2), np.ones(2, bool), np.ones(2)).auc is None
 
 
 def test_an_agent_keeps_its_curves(tmp_path: Path) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from core.corpus.index import ChunkIndex
 from core.encode.cache import EmbedProgress, VectorStore
 from core.lab.evaluate import corpora
-from core.lab.evaluate.corpora import index_examples
+from core.lab.evaluate.corpora import index_examples, join_chunks
 from core.lab.tasks.example import Example
 from core.methods.qrag.agent import Agent
 
@@ -47,9 +51,9 @@ def test_only_noise_that_is_read_is_embedded(
     seen: list[EmbedProgress] = []
     (corpus,) = index_examples([examples[3]], agents["relative10"].encoder, seen.append, store=store)
     assert len(corpus.index.vectors) == 4  # two rows of noise, the last and the first, and two facts
-    assert max(progress.done for progress in seen) == 2
+    assert max(progress.done for progress in seen) == 4
     (again,) = index_examples([examples[3]], agents["relative10"].encoder, seen.append, store=store)
-    assert seen[-1].n_cached == seen[-1].total == 2
+    assert seen[-1].n_cached == seen[-1].total == 4
     np.testing.assert_array_equal(again.index.vectors, corpus.index.vectors)
 
 
@@ -63,3 +67,26 @@ def test_many_own_texts_are_worked_off_in_parts(
     assert len({corpus.index.vectors.data_ptr() for corpus in parts}) > 1
     for a, b in zip(whole, parts, strict=True):
         np.testing.assert_array_equal(a.index.vectors[a.index.rows], b.index.vectors[b.index.rows])
+
+
+class Words:
+    """A tokenizer that counts words."""
+
+    def count(self, texts: list[str]) -> np.ndarray:
+        return np.array([len(text.split()) for text in texts], dtype=np.int32)
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=30), st.integers(1, 20), st.data())
+def test_joining(sizes: list[int], max_tokens: int, data: st.DataObject) -> None:
+    chunks = tuple(" ".join(f"w{i}.{j}" for j in range(size)) for i, size in enumerate(sizes))
+    support = tuple(sorted(data.draw(st.sets(st.integers(0, len(chunks) - 1), min_size=1, max_size=3))))
+    joined = join_chunks(Example("e", "t", "q ?", chunks, support), Words(), max_tokens)
+    assert " ".join(joined.chunks) == " ".join(chunks)
+    assert all(len(text.split()) <= max_tokens or text in chunks for text in joined.chunks)
+    first_words = {chunks[i].split()[0] for i in support}
+    assert set(joined.support) == {
+        i for i, text in enumerate(joined.chunks) if first_words & set(text.split())
+    }
+    for before, after in pairwise(joined.chunks):
+        following = next(chunk for chunk in chunks if chunk.split()[0] == after.split()[0])
+        assert len(before.split()) + len(following.split()) > max_tokens, "the next chunk would have fitted"

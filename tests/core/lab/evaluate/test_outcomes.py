@@ -72,20 +72,6 @@ def test_the_four_stops_and_the_oracle(row: EpisodeRow) -> None:
         )
 
 
-def test_a_smaller_budget_can_make_completion_impossible() -> None:
-    row = make_row((4, 2, 9), (0.9, 0.9, 0.9, 0.1), (4, 9))
-    assert stop_class(row, 0.5) == "perfect"
-    assert stop_class(row, 0.5, step_budget=2) == "never"
-
-
-@given(rows())
-def test_every_row_has_one_failure_class_and_it_fits(row: EpisodeRow) -> None:
-    retrieved, support = row.chosen[: own_steps(row)], set(row.support)
-    name = failure_class(row)
-    assert (name in ("perfect", "wrong twin", "complete and stopped late")) == (support <= set(retrieved))
-    assert (name == "perfect") == (set(retrieved) == support)
-
-
 @pytest.mark.parametrize(
     ("chosen", "best_q", "threshold", "expected"),
     [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.lab.reader.rows import AnswerRow
+from core.lab.reader.evaluation import AnswerRow
 from core.lab.studies.answers import answers
 from core.views.charts import markdown
 

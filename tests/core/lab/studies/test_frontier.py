@@ -4,25 +4,31 @@ hand.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from core.base.errors import BadRequest
-from core.lab.evaluate.frontier import FrontierRow
-from core.lab.studies.frontier import curves, frontier, mixture
+from core.lab.studies.frontier import FrontierRow, answering, frontier, mixture, set_ablations
 from core.views.charts import markdown
 
 
 def row(
-    method: str, number: int, tokens: tuple[int, ...], f1: tuple[float, ...], task: str = "made"
+    method: str,
+    number: int,
+    tokens: tuple[int, ...],
+    f1: tuple[float, ...],
+    task: str = "made",
+    policy: str = "small",
 ) -> FrontierRow:
     n = len(tokens)
     return FrontierRow(
         task=task,
         id=f"{number}",
         method=method,
-        policy="small" if method == "resrag" else "",
+        policy=policy if method == "resrag" else "",
         reader="reader",
         n_documents=3,
         n_chunks=12,
@@ -57,11 +63,10 @@ def test_at_equal_tokens() -> None:
         ),
     )
     assert "n = 4 questions over 3 documents and 12 chunks each" in markdown(frontier(rows))
-
-
-def test_sizes_that_the_other_method_never_has_are_not_compared() -> None:
-    rows = [row("topk", 0, (10, 30), (0.0, 1.0)), row("resrag", 0, (5, 40), (1.0, 1.0))]
-    assert frontier(rows).tables[1].rows == ()
+    other = [row("topk", 0, (10, 30), (0.0, 1.0)), row("resrag", 0, (5, 40), (1.0, 1.0))]
+    assert frontier(other).tables[1].rows == (), "sizes that the other method never has are not compared"
+    with pytest.raises(BadRequest, match="no rows"):
+        frontier([])
 
 
 def test_charts_of_every_task() -> None:
@@ -79,11 +84,6 @@ def test_charts_of_every_task() -> None:
     assert charts[0].lines[0].x == (10.0, 30.0)
 
 
-def test_no_rows() -> None:
-    with pytest.raises(BadRequest, match="no rows"):
-        frontier([])
-
-
 @given(st.lists(st.floats(0, 1e4), min_size=1, max_size=8), st.floats(0, 1e4))
 def test_a_mixture_costs_what_is_wanted(costs: list[float], wanted: float) -> None:
     found = mixture(costs, wanted)
@@ -98,10 +98,58 @@ def test_a_mixture_costs_what_is_wanted(costs: list[float], wanted: float) -> No
         assert (1 - share) * costs[low] + share * costs[high] == pytest.approx(wanted, rel=1e-6, abs=1e-6)
 
 
-def test_curves_are_means_by_setting() -> None:
-    rows = [row("topk", 0, (10, 30), (0.0, 1.0)), row("topk", 1, (20, 50), (0.5, 0.5))]
-    (curve,) = curves(rows)
-    assert (curve.task, curve.method, curve.policy, curve.n) == ("made", "topk", "", 2)
-    assert (curve.settings, curve.tokens) == ((1.0, 2.0), (15.0, 40.0))
-    assert (curve.f1, curve.recall) == ((0.25, 0.75), (0.25, 0.75))
-    assert curves([]) == []
+def read_by(reader: str, n: int, f1: tuple[float, ...]) -> list[FrontierRow]:
+    made = [row(method, i, (10, 30), f1) for method in ("topk", "sparc") for i in range(n)]
+    made += [row("resrag", i, (20, 20), (1.0, 1.0)) for i in range(n)]
+    return [replace(read, reader=reader) for read in made]
+
+
+def test_readers_stand_beside_one_another() -> None:
+    """Over the two questions that both have; SPARC's evidence is not the same under either."""
+    report = answering([*read_by("small", 3, (0.0, 1.0)), *read_by("large", 2, (1.0, 1.0))])
+    sized, leads = report.tables
+    assert sized.columns[-2:] == ("small", "large")
+    assert [line[1:4] for line in sized.rows] == [
+        *(("topk", "1", "10"), ("topk", "2", "30")),
+        *(("RES-RAG small", "1", "20"), ("RES-RAG small", "2", "20")),
+    ]
+    assert [str(cell)[:5] for cell in sized.rows[0][-2:]] == ["0.000", "1.000"]
+    (lead,) = leads.rows
+    assert lead[:4] == ("made", "small", "1", "topk")
+    assert [str(cell)[:6] for cell in lead[4:]] == ["+0.500", "+0.000"]
+    for alone in ([], read_by("small", 2, (0.0, 1.0))):
+        with pytest.raises(BadRequest, match=r"have \d answering"):
+            answering(alone)
+
+
+def ablated(policy: str, number: int, f1: float, method: str = "resrag") -> FrontierRow:
+    return row(method, number, (10, 20), (f1, 1.0), policy=policy)
+
+
+def test_mean_of_seeds_against_the_whole_reward() -> None:
+    """Two seeds of 0 and 1 come to a half; one of 1 is a half above them. Plain methods have no line."""
+    rows = [ablated("", i, 0.5, "topk") for i in range(4)]
+    rows += [ablated(f"joint-{seed}", i, float(seed)) for seed in (0, 1) for i in range(4)]
+    rows += [ablated("no-consistency-0", i, 1.0) for i in range(4)]
+    report = set_ablations(rows)
+    lines = report.tables[0].rows
+    assert [line[1:3] for line in lines] == [
+        *(("joint", "1"), ("no-consistency", "1"), ("joint", "2"), ("no-consistency", "2")),
+    ]
+    assert lines[0][3:] == ("1.00", "10", 0.5, "0.000, 1.000", 0.5, 0.5, 0.5, None)
+    assert (lines[1][5:7], lines[1][-1]) == ((1.0, "1.000"), "+0.500 (p = 0.12)")
+    assert report.notes == ("made: n = 4 questions, 2 seeds of the whole reward.",)
+
+
+@pytest.mark.parametrize(
+    ("rows", "sentence"),
+    [
+        ([], "there are no rows of RES-RAG; name its policies with --policy"),
+        ([ablated("general", 0, 1.0)], "policy 'general' is not named VARIANT-SEED"),
+        ([ablated("linear-0", 0, 1.0)], "no policy over made is named joint-SEED"),
+        ([ablated("joint-0", 0, 1.0), ablated("linear-0", 1, 1.0)], "no question of made has rows of all"),
+    ],
+)
+def test_what_cannot_be_compared(rows: list[FrontierRow], sentence: str) -> None:
+    with pytest.raises(BadRequest, match=sentence):
+        set_ablations(rows)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from core.base.errors import BadRequest
-from core.lab.tasks.babi import BabiQuestion, read_babi
+from core.lab.tasks.babilong import BabiQuestion, read_babi
 
 STORY = """\
 1 Mary moved to the office.

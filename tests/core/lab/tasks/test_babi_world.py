@@ -10,110 +10,68 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.lab.tasks.babi import BabiQuestion
 from core.lab.tasks.babi_world import TASKS, Task, find_support, story_key, tell_babi
+from core.lab.tasks.babilong import BabiQuestion
 
 told_stories = st.builds(
     lambda task, seed: (task, tell_babi(task, Random(seed))), st.sampled_from(TASKS), st.integers(0, 100_000)
 )
 
 
-@pytest.mark.parametrize(
-    ("question", "answer", "support", "story"),
-    [
-        (
-            "Where is Mary?",
-            "garden",
-            (1,),
-            "Mary went to the office. Mary moved to the garden. John went to the hallway.",
-        ),
-        (
-            "Where is the milk?",
-            "garden",
-            (1, 2),
-            "Mary went to the office. Mary got the milk there. Mary moved to the garden.",
-        ),
-        (
-            "Where is the milk?",
-            "office",
-            (3, 2),
-            (
-                "Mary got the milk there. Mary went to the garden. Mary went to the office. Mary left the"
-                " milk. Mary moved to the garden."
-            ),
-        ),
-        (
-            "Where was the milk before the office?",
-            "garden",
-            (3, 2, 1),
-            (
-                "Mary got the milk. Mary went to the garden. Mary went to the office. Mary left the milk."
-                " Mary moved to the garden."
-            ),
-        ),
-        (
-            "Where was the milk before the garden?",
-            "kitchen",
-            (4, 2, 1),
-            (
-                "Mary got the milk. Mary went to the kitchen. Mary went to the garden. Mary went to the"
-                " office. Mary left the milk."
-            ),
-        ),
-        (
-            "Where was the milk before the garden?",
-            "kitchen",
-            (0, 2, 1),
-            "Mary got the milk. Mary went to the kitchen. Mary went to the garden. John went to the office.",
-        ),
-        (
-            "What is north of the office?",
-            "garden",
-            (1,),
-            "The office is north of the kitchen. The garden is north of the office.",
-        ),
-        (
-            "What is the office north of?",
-            "kitchen",
-            (1,),
-            "The garden is north of the office. The kitchen is south of the office.",
-        ),
-        (
-            "What did Bill give to Fred?",
-            "milk",
-            (1,),
-            "Bill gave the apple to Jeff. Bill passed the milk to Fred.",
-        ),
-        (
-            "Who gave the milk to Fred?",
-            "Jeff",
-            (1,),
-            "Bill gave the milk to Jeff. Jeff passed the milk to Fred. Fred handed the milk to Mary.",
-        ),
-        (
-            "Who gave the milk?",
-            "Jeff",
-            (1,),
-            "Bill gave the milk to Jeff. Jeff passed the milk to Fred. Fred gave the apple to Mary.",
-        ),
-        (
-            "Who received the milk?",
-            "Fred",
-            (1,),
-            "Bill gave the milk to Jeff. Jeff passed the milk to Fred. Fred dropped the milk there.",
-        ),
-        (
-            "Who did Bill give the milk to?",
-            "Jeff",
-            (0,),
-            "Bill gave the milk to Jeff. Jeff passed the milk to Fred.",
-        ),
-    ],
-)
-def test_rules(question: str, answer: str, support: tuple[int, ...], story: str):
-    found = find_support([f"{fact}." for fact in story.rstrip(".").split(". ")], question)
+RULES = """
+Where is Mary? garden 1
+Mary went to the office. Mary moved to the garden. John went to the hallway.
+
+Where is the milk? garden 1 2
+Mary went to the office. Mary got the milk there. Mary moved to the garden.
+
+Where is the milk? office 3 2
+Mary got the milk there. Mary went to the garden. Mary went to the office. Mary left the milk. Mary moved to
+the garden.
+
+Where was the milk before the office? garden 3 2 1
+Mary got the milk. Mary went to the garden. Mary went to the office. Mary left the milk. Mary moved to the
+garden.
+
+Where was the milk before the garden? kitchen 4 2 1
+Mary got the milk. Mary went to the kitchen. Mary went to the garden. Mary went to the office. Mary left the
+milk.
+
+Where was the milk before the garden? kitchen 0 2 1
+Mary got the milk. Mary went to the kitchen. Mary went to the garden. John went to the office.
+
+What is north of the office? garden 1
+The office is north of the kitchen. The garden is north of the office.
+
+What is the office north of? kitchen 1
+The garden is north of the office. The kitchen is south of the office.
+
+What did Bill give to Fred? milk 1
+Bill gave the apple to Jeff. Bill passed the milk to Fred.
+
+Who gave the milk to Fred? Jeff 1
+Bill gave the milk to Jeff. Jeff passed the milk to Fred. Fred handed the milk to Mary.
+
+Who gave the milk? Jeff 1
+Bill gave the milk to Jeff. Jeff passed the milk to Fred. Fred gave the apple to Mary.
+
+Who received the milk? Fred 1
+Bill gave the milk to Jeff. Jeff passed the milk to Fred. Fred dropped the milk there.
+
+Who did Bill give the milk to? Jeff 0
+Bill gave the milk to Jeff. Jeff passed the milk to Fred.
+"""
+"""A question, its answer and the rows that decide it; below it the story."""
+
+
+@pytest.mark.parametrize("told", RULES.strip().split("\n\n"))
+def test_rules(told: str):
+    asked, *story = told.split("\n")
+    question, mark, decided = asked.partition("?")
+    answer, *rows = decided.split()
+    found = find_support([f"{fact}." for fact in " ".join(story).rstrip(".").split(". ")], question + mark)
     assert found is not None
-    assert (found.question, found.answer, found.support) == (question, answer, support)
+    assert (found.answer, found.support) == (answer, tuple(map(int, rows)))
 
 
 @pytest.mark.parametrize(
@@ -156,14 +114,6 @@ def test_told_support_is_what_the_rules_derive(told: tuple[Task, BabiQuestion]):
     assert (found.answer, tuple(sorted(found.support))) == (question.answer, question.support)
 
 
-@given(told_stories)
-def test_facts_come_in_beats_and_support_is_as_long_as_the_task_says(told: tuple[Task, BabiQuestion]):
-    task, question = told
-    assert len(question.support) == {"qa1": 1, "qa2": 2, "qa3": 3, "qa4": 1, "qa5": 1}[task]
-    assert len(question.facts) % 2 == 0
-    assert len(question.facts) <= {"qa1": 10, "qa4": 2}.get(task, 800)
-
-
 @pytest.mark.campaign
 def test_lengths_are_those_of_the_real_files():
     for task, mean, tolerance in (
@@ -175,10 +125,6 @@ def test_lengths_are_those_of_the_real_files():
         rng = Random(4)
         lengths = [len(tell_babi(task, rng).facts) for _ in range(600)]
         assert abs(sum(lengths) / len(lengths) - mean) < tolerance, task
-
-
-def test_the_same_seed_tells_the_same_story():
-    assert [tell_babi(task, Random(7)) for task in TASKS] == [tell_babi(task, Random(7)) for task in TASKS]
 
 
 def test_keys_forget_case_and_blanks_but_not_words():

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from core.base.errors import BadRequest
 from core.encode.tokens import FastTokenizer
-from core.lab.tasks.babi import BabiQuestion
 from core.lab.tasks.babi_world import TASKS, tell_babi
 from core.lab.tasks.babilong import (
+    BabiQuestion,
     babilong_examples,
     compose,
     compose_all,
@@ -74,14 +74,6 @@ def test_facts_in_order_and_the_rest_noise(
     total = int(tokenizer.count(list(example.chunks)).sum())
     assert budget - 64 < total <= budget
     assert (example.question, example.answers, example.task) == (question.question, (question.answer,), task)
-
-
-def test_noise_is_repeated_where_it_does_not_reach(prose: Noise, tokenizer: FastTokenizer):
-    example = compose(
-        "qa1", tell_babi("qa1", Random(0)), prose, 4 * int(prose.n_tokens.sum()), Random(0), tokenizer, "x"
-    )
-    assert example is not None
-    assert woven(example).n_noise > 3 * len(prose.texts)
 
 
 def longer(question: BabiQuestion, rng: Random, n_facts: int) -> BabiQuestion:

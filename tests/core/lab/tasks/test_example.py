@@ -56,10 +56,3 @@ def test_texts_longer_than_the_budget_are_refused_and_the_rest_is_filled():
     assert woven is not None
     total = 4 + sum(int(noise.n_tokens[row]) for row in woven.noise_rows if row >= 0)
     assert 30 - 5 < total <= 30
-
-
-def test_places_are_uniform():
-    noise = Noise("n", ("a",), np.array([1], dtype=np.int32))
-    rng = Random(1)
-    places = [weave(["x"], noise, 9, rng).places[0] for _ in range(2000)]
-    assert np.abs(np.bincount(places, minlength=10) / 2000 - 0.1).max() < 0.03

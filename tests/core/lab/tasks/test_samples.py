@@ -11,7 +11,7 @@ from core.base.errors import BadRequest
 from core.base.types import Workspace, workspace_of_chunks
 from core.ingest import read_document
 from core.lab.tasks.narrative import TextRange, generate_narrative, questions_json
-from core.lab.tasks.samples import SAMPLE_FOLDER, Sample, find_quote, list_samples, read_sample, span_chunks
+from core.lab.tasks.samples import SAMPLE_FOLDER, Sample, find_quote, list_samples, span_chunks
 
 SAMPLES = {sample.key: sample for sample in list_samples()}
 
@@ -90,12 +90,6 @@ def test_the_page_loses_its_clutter_and_keeps_its_words(texts: dict[str, str]):
     assert [item["@type"] for item in document.json_ld] == ["Article", "FAQPage"]
 
 
-def test_a_missing_sidecar_is_an_error_that_names_it(tmp_path):
-    (tmp_path / "a.md").write_text("# A\n")
-    with pytest.raises(FileNotFoundError, match=r"a\.questions\.json"):
-        read_sample(tmp_path / "a.md")
-
-
 def test_chunks_of_quotes_and_spans(workspace: Workspace):
     assert quoted_chunks(workspace, 0, ["d"]) == (1,)
     assert quoted_chunks(workspace, 0, ["f", "a"]) == (0, 2)
@@ -104,8 +98,3 @@ def test_chunks_of_quotes_and_spans(workspace: Workspace):
     assert span_chunks(workspace, 0, [TextRange(2, 4)]) == ()  # only the blank lines between two chunks
     with pytest.raises(BadRequest, match="'xyz' is not in the document"):
         quoted_chunks(workspace, 0, ["xyz"])
-
-
-def test_ids_run_on_over_documents(workspace: Workspace):
-    both = Workspace(workspace.documents * 2, workspace.tables * 2)
-    assert quoted_chunks(both, 1, ["ef"]) == (5,)

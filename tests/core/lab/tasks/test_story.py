@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.lab.tasks.story import ACTORS, OBJECTS, PLACES, WORDINGS, GeneratedStory, tell_story
+from core.lab.tasks.story import ACTORS, WORDINGS, GeneratedStory, tell_story
 
 VERBS = {wording: kind for kind, wordings in WORDINGS.items() for wording in wordings}
 FACT = re.compile(rf"({'|'.join(ACTORS)}) ({'|'.join(VERBS)}) the (\w+)(?: there| to (\w+))?\.")
@@ -132,20 +132,9 @@ def test_no_sentence_is_told_twice_and_no_question_asked_twice(story: GeneratedS
     assert [question.hops for question in story.questions] == [i % 3 + 1 for i in range(len(story.questions))]
 
 
-def test_the_same_seed_tells_the_same_story():
-    assert tell_story(Random(4), 60, 12) == tell_story(Random(4), 60, 12)
-    assert tell_story(Random(4), 60, 12) != tell_story(Random(5), 60, 12)
-
-
 @pytest.mark.parametrize("n_facts", [2, 150])
 def test_no_story_with_too_few_or_too_many_facts(n_facts: int):
     with pytest.raises(
         ValueError, match=f"n_facts={n_facts} gives no story with 3 questions; ask for 9 to 30 facts"
     ):
         tell_story(Random(0), n_facts, 3)
-
-
-def test_names_are_told_apart():
-    names = [*ACTORS, *OBJECTS, *PLACES]
-    assert len({name.lower() for name in names}) == len(names)
-    assert len(VERBS) == sum(map(len, WORDINGS.values()))

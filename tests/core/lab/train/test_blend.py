@@ -61,17 +61,6 @@ def test_a_blend_lies_between_and_serves(pair: tuple[Path, Path], tmp_path: Path
     assert all((a != b).any() for a, b in itertools.pairwise(vectors))
 
 
-def test_what_shares_leave_stays_the_base_encoder_s(pair: tuple[Path, Path], tmp_path: Path) -> None:
-    spec = blend([pair[0]], [0.5], tmp_path / "half")
-    for tower in ("state", "action"):
-        whole, half = changes(pair[0], tower), changes(tmp_path / "half", tower)
-        assert all(
-            torch.allclose(half[name], change / 2, atol=0.02 * float(change.abs().max()))
-            for name, change in whole.items()
-        )
-    assert [part["share"] for part in (spec.training or {})["blend"]] == [0.5]
-
-
 def test_what_can_t_be_blended_is_one_sentence(
     pair: tuple[Path, Path], tmp_path: Path, tiny_checkpoints: dict[str, Path]
 ) -> None:

@@ -137,13 +137,6 @@ def test_noise_has_a_gradient_only_where_it_was_chosen(towers_of: TowersOf) -> N
     assert towers.warm == {FACTS[0]}
 
 
-def test_the_td_gradient_does_not_care_what_is_called_noise(towers_of: TowersOf) -> None:
-    woven, listed = towers_of(), towers_of()
-    played(woven, [WOVEN] * 4)
-    played(listed, [LISTED] * 4)
-    torch.testing.assert_close(gradients(woven), gradients(listed), rtol=1e-4, atol=1e-5)
-
-
 def test_states_hold_the_chosen_chunks_in_document_order(towers_of: TowersOf) -> None:
     towers, order = towers_of(), {text: row for row, text in enumerate(LISTED.chunks)}
     out = played(towers, [WOVEN] * 8, steps=4)
@@ -186,14 +179,6 @@ def test_values_at_the_cap_only_with_bootstrapping(towers_of: TowersOf) -> None:
     torch.testing.assert_close(plain.returns[-1], plain.rewards[-1])
     assert (beyond.values[-1].abs() > 1e-3).all()
     torch.testing.assert_close(beyond.returns[-1], beyond.rewards[-1] + 0.5 * beyond.values[-1])
-
-
-def test_the_value_at_the_cap_is_that_of_the_state_beyond(towers_of: TowersOf) -> None:
-    """Without targets too, where no state has been embedded for it yet."""
-    settings = {"target_towers": False, "top_k_actions": 1, "soft_values": False}
-    short = played(towers_of(with_targets=False), [WOVEN], steps=2, bootstrap_at_cap=True, **settings)
-    long = played(towers_of(with_targets=False), [WOVEN], steps=3, **settings)
-    torch.testing.assert_close(short.values[-1], long.q_values[-1], rtol=1e-4, atol=1e-4)
 
 
 def test_an_episode_ends_where_its_chunks_end(towers_of: TowersOf) -> None:
@@ -319,25 +304,3 @@ def test_exploration_keeps_to_the_best_chunks(towers_of: TowersOf) -> None:
     assert some.entropy.numpy() == pytest.approx(np.full((3, 4), math.log(3)), abs=1e-4)
     every = played(towers_of(), [WOVEN] * 4, alpha=1e3, top_k_actions=None)
     assert every.entropy.numpy() == pytest.approx(np.log([[8] * 4, [7] * 4, [6] * 4]), abs=1e-4)
-
-
-def test_halves_of_a_batch_have_the_gradient_of_the_whole(towers_of: TowersOf) -> None:
-    """Where sampling plays no part: parts draw from one stream of random numbers, in another order than the
-    whole does.
-    """
-    examples = [
-        Example(
-            f"e{i}",
-            "made",
-            QUESTION,
-            tuple(np.roll(LISTED.chunks, i).tolist()),
-            tuple(sorted(((1 + i) % 8, (5 + i) % 8))),
-        )
-        for i in range(4)
-    ]
-    whole, halves = towers_of(), towers_of()
-    settings = {"top_k_actions": 1, "ranking_weight": 0.1}
-    played(whole, examples, **settings)
-    for part in (examples[:2], examples[2:]):
-        played(halves, part, **settings)
-    torch.testing.assert_close(gradients(halves) / 2, gradients(whole), rtol=1e-3, atol=1e-5)

@@ -175,24 +175,3 @@ def test_the_warm_up_is_a_fixed_reference(seen: list[SeenQuestion], tmp_path: Pa
         apart.append(max(measured))
     free, held = apart
     assert held < free / 4
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"group": 1},
-        {"updates": 3, "warmup_updates": 4},
-        {"labels": "guesses"},
-        {"beta": -1.0},
-        {"learning_rate": float("nan")},
-        {"hidden": 0},
-    ],
-)
-def test_settings_out_of_range(wrong: dict[str, Any]) -> None:
-    with pytest.raises(BadRequest):
-        SetTrainConfig(**wrong)
-
-
-def test_no_questions(tmp_path: Path) -> None:
-    with pytest.raises(BadRequest, match="0 questions to train on"):
-        SetTrainer(SetTrainConfig(), [], [], LastWord(), tmp_path, ABOUT)

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
 
-from core.base.errors import BadRequest
-from core.lab.tasks.bridges import TASK as BRIDGES
 from core.lab.tasks.data import VARIABLE
 from core.lab.tasks.example import Example
 from core.lab.tasks.qa_sets import FOLDERS
@@ -25,18 +20,13 @@ N_RECORDS = 40
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The training and evaluation parts of all sets, generated, in the common schema; each question's first
-    paragraph names the last one's title.
-    """
+    """The training and evaluation parts of all sets, generated, in the common schema."""
     folder, rng = tmp_path_factory.mktemp("data"), Random(2)
     parts = [(FOLDERS[name], part) for name in SHARES if name in FOLDERS for part in ("train", "eval")] + [
         ("hotpotqa", "train_sentences")
     ]
     for number, (name, part) in enumerate(parts):
         records = [qa_record(rng, 100 * number + i) for i in range(N_RECORDS)]
-        for record in records:
-            chunks: Any = record["chunks"]
-            chunks[0]["text"] += f" All of this stands in {chunks[-1]['title']} as well."
         write_gzip(
             folder / name / f"{part}.jsonl.gz", "".join(json.dumps(record) + "\n" for record in records)
         )
@@ -59,47 +49,11 @@ def test_validation_and_training_share_no_question(data: Path, monkeypatch: pyte
         "musique",
         "nq",
         "squad",
-        BRIDGES,
     }  # sentences of HotpotQA go by its name
-    labelled = {example.question for example in drawn if example.task != BRIDGES}
-    assert len(labelled | validating) == len(SHARES) * N_RECORDS
+    assert len(training | validating) == len(SHARES) * N_RECORDS
     assert not {text for example in mixture.validation(1000) for text in example.chunks} & {
         text for example in drawn for text in example.chunks
     }
-
-
-@pytest.mark.campaign
-def test_questions_from_links_leave_evaluated_paragraphs_alone(data: Path, tmp_path: Path) -> None:
-    """The paragraphs of a training question are made to support an evaluated one: links through them are
-    gone, and only those.
-    """
-    told = gzip.decompress((data / "hotpotqa" / "train.jsonl.gz").read_bytes()).decode().splitlines()
-    taken = json.loads(told[-1])
-    rows = {tuple(chunk["title"] for chunk in json.loads(line)["chunks"]) for line in told}
-    before = MultiHopMixture(data)
-    shutil.copytree(data, tmp_path / "data")
-    write_gzip(
-        tmp_path / "data" / "hotpotqa" / "eval.jsonl.gz",
-        json.dumps(taken | {"support": list(range(len(taken["chunks"])))}) + "\n",
-    )
-    after = MultiHopMixture(tmp_path / "data")
-    titles = {chunk["title"] for chunk in taken["chunks"]}
-    drawn = [
-        example
-        for _ in range(150)
-        for example in after.draw(Random(len(titles) + _), 16)
-        if example.task == BRIDGES
-    ]
-    assert len(drawn) > 200
-    assert not titles & {
-        example.chunks[row].partition(": ")[0] for example in drawn for row in example.support
-    }
-    assert before.describe()["questions"][BRIDGES] - after.describe()["questions"][BRIDGES] == (
-        tuple(sorted(titles)) in {tuple(sorted(row)) for row in rows}
-    )
-    for example in drawn[:20]:
-        assert len(example.support) == 2
-        assert example.answers[0] not in example.question, "the name is hidden"
 
 
 def test_validation_is_the_same_at_every_call(data: Path) -> None:
@@ -151,15 +105,3 @@ def test_mixing_keeps_support_and_adds_no_text_twice() -> None:
         for row in example.support
     ]
     assert 0.4 < sum(places) / len(places) < 0.6  # support stands anywhere
-
-
-def test_a_question_alone_gets_no_company() -> None:
-    alone = Example("e", "made", "why?", ("a", "b", "c"), (0, 2))
-    (mixed,) = mixed_up([alone], Random(0))
-    assert set(mixed.chunks) == {"a", "b", "c"}
-    assert {mixed.chunks[row] for row in mixed.support} == {"a", "c"}
-
-
-def test_data_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(BadRequest, match="hotpotqa"):
-        MultiHopMixture(tmp_path)

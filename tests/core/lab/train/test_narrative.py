@@ -9,10 +9,9 @@ from random import Random
 
 import pytest
 
-from core.base.errors import BadRequest
 from core.encode.tokens import FastTokenizer
-from core.lab.tasks.babi import BabiQuestion
 from core.lab.tasks.babi_world import TASKS, story_key, tell_babi
+from core.lab.tasks.babilong import BabiQuestion
 from core.lab.tasks.example import Example, Noise, Woven
 from core.lab.tasks.ruler import RANDOM_IDS
 from core.lab.train.narrative import FEWEST_NOISE, SHARES, WINDOW, NarrativeMixture
@@ -147,15 +146,3 @@ def test_every_kind_is_drawn_among_noise(mixture: NarrativeMixture) -> None:
         else:
             assert isinstance(example.chunks, Woven)
             assert set(example.support) <= set(example.chunks.places)
-
-
-def test_draws_depend_on_the_generator_alone(mixture: NarrativeMixture) -> None:
-    first, second = (
-        [(e.question, e.chunks[:], e.support) for e in mixture.draw(Random(5), 12)] for _ in range(2)
-    )
-    assert first == second
-
-
-def test_data_that_is_not_there(tmp_path: Path, tokenizer: FastTokenizer) -> None:  # noqa: F811
-    with pytest.raises(BadRequest, match="books/train"):
-        NarrativeMixture(tmp_path, tokenizer)

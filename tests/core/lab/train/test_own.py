@@ -10,7 +10,7 @@ import pytest
 
 from core.base.errors import BadRequest
 from core.lab.tasks.own_questions import read_own_questions
-from core.lab.train.own import FEWEST, OwnMixture
+from core.lab.train.mixtures import FEWEST, OwnMixture
 from tests.core.lab.train.conftest import where_questions
 
 
@@ -22,21 +22,6 @@ def test_every_question_trains_or_validates_and_none_does_both(questions: Path) 
     assert training | validating == {example.id for example in read_own_questions(questions)}
     told = mixture.describe()
     assert (told["questions"], told["validation"]) == (len(training), len(validating)) == (102, 18)
-
-
-def test_draws_depend_on_the_generator_alone_and_validation_on_nothing(questions: Path) -> None:
-    first, second = OwnMixture(questions), OwnMixture(questions)
-    first.draw(Random(9), 50)
-    assert (
-        [e.id for e in first.validation(7)]
-        == [e.id for e in second.validation(7)]
-        == [e.id for e in first.validation(18)][:7]
-    )
-    assert (
-        [e.id for e in first.draw(Random(3), 20)]
-        == [e.id for e in second.draw(Random(3), 20)]
-        != [e.id for e in second.draw(Random(4), 20)]
-    )
 
 
 def test_what_can_not_be_split_is_refused(tmp_path: Path) -> None:

@@ -23,12 +23,12 @@ from core.encode.checkpoint import read_spec, write_spec
 from core.encode.encoder import DualEncoder
 from core.encode.reranker import HEAD_FILE, RERANKER_FOLDER
 from core.lab.tasks import natural
-from core.lab.train import first_looks
-from core.lab.train.first_looks import WEIGHTS, Candidates, K, candidates_of, recall_by_weight
-from core.lab.train.own import OwnMixture
+from core.lab.train import contests
+from core.lab.train.contests import WEIGHTS, Candidates, EpisodeQuestions, K, candidates_of, recall_by_weight
+from core.lab.train.mixtures import OwnMixture
 from core.lab.train.reranking import RerankConfig, RerankTrainer
-from core.lab.train.rereading import EpisodeQuestions
 from core.methods.qrag.agent import Agent
+from tests.core.cli.conftest import argv
 from tests.core.conftest import CorpusOf
 from tests.core.lab.train.whole_documents import PLACES, sentence, write_whole_documents
 
@@ -84,17 +84,8 @@ def test_a_training_goes_on_and_its_agent_reranks(
     agent: Path, data: Path, tmp_path: Path, corpus_of: CorpusOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     through = list(RerankTrainer(SMALL, agent, tmp_path / "through", data=data, device="cpu").run())
-    assert [event["event"] for event in through] == [
-        "started",
-        "validated",
-        "update",
-        "update",
-        "validated",
-        "update",
-        "update",
-        "validated",
-        "finished",
-    ]
+    told = " ".join(event["event"] for event in through)
+    assert told == "started validated update update validated update update validated finished"
     cut = RerankTrainer(SMALL, agent, tmp_path / "cut", data=data, device="cpu").run()
     while next(cut)["event"] != "validated" or not (tmp_path / "cut" / "resume.safetensors").exists():
         pass
@@ -104,7 +95,7 @@ def test_a_training_goes_on_and_its_agent_reranks(
         raise AssertionError("candidates are made once")
 
     with monkeypatch.context() as patch:
-        patch.setattr(first_looks, "candidates_of", no_more)
+        patch.setattr(contests, "candidates_of", no_more)
         rest = list(RerankTrainer(SMALL, agent, tmp_path / "cut", data=data, device="cpu").run())
     updates = [[event["loss"] for event in told if event["event"] == "update"] for told in (through, rest)]
     assert updates[0][-len(updates[1]) :] == updates[1]
@@ -142,22 +133,8 @@ def test_the_command_trains_and_agents_that_read_their_choices_name_episodes(
     tiny_checkpoints: dict[str, Path],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    flags = [
-        "--data-folder",
-        str(data),
-        "--updates",
-        "1",
-        "--questions",
-        "2",
-        "--others",
-        "2",
-        "--rank",
-        "2",
-        "--n-validation",
-        "2",
-        "--device",
-        "cpu",
-    ]
+    numbers = {"updates": 1, "questions": 2, "others": 2, "rank": 2, "n_validation": 2}
+    flags = argv(data_folder=data, device="cpu", **numbers)
     assert main(["train-reranker", str(agent), "--out", str(tmp_path / "made"), *flags, "--json"]) == 0
     said = capsys.readouterr()
     assert json.loads(said.out)["updates"] == 1

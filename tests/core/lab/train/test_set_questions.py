@@ -10,10 +10,11 @@ import pytest
 from core.base.errors import BadRequest
 from core.lab.studies.frontier_rows import frontier_questions
 from core.lab.tasks.example import Example
-from core.lab.train.set_course import COUNTS, course_questions
 from core.lab.train.set_questions import (
+    COUNTS,
     SETS,
     SetQuestion,
+    course_questions,
     document_questions,
     in_sentences,
     indexed,

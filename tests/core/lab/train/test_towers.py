@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 import torch
 
-from core.base.errors import BadCheckpoint
 from core.encode.adapter import adaptable_layers
 from core.encode.checkpoint import CheckpointSpec, write_spec
 from core.encode.encoder import DualEncoder
@@ -142,16 +141,6 @@ def test_a_pass_without_gradients_takes_none_from_those_after_it(towers_of: Towe
         assert all(gradient is not None and gradient.abs().max() > 0 for gradient in gradients)
 
 
-def test_weights_are_formed_anew_outside_and_once_within(towers_of: TowersOf) -> None:
-    towers = towers_of()
-    layer = next(iter(adaptable_layers(towers.online["state"]).values()))
-    with towers.formed():
-        assert layer.weight is layer.weight
-        stale = layer.weight
-    shake(towers)
-    assert not torch.equal(layer.weight, stale)
-
-
 @torch.no_grad()
 def test_only_the_towers_under_training_drop_activations(
     towers_of: TowersOf, base: Path, tmp_path: Path
@@ -249,27 +238,3 @@ def test_q_is_served_as_it_was_formed(
         np.testing.assert_allclose(look.scores.q_values, formed, atol=tolerance)
         unturned = (chunks[0] @ state[0]).numpy()
         assert (np.abs(formed - unturned).max() > 0.05) == (kind == "relative")
-
-
-def test_positions_are_padded_to_the_longest_example(towers_of: TowersOf) -> None:
-    scorer = Scorer(towers_of().spec, 32, CPU)
-    short, long = Example("a", "", "", ("x",) * 2, (0,)), Example("b", "", "", ("x",) * 5, (0,))
-    positions = scorer.positions([short, long], [[0], [1, 3]], 5)
-    assert positions.shape == (2, 5)
-    assert positions[0, 2:].tolist() == [0, 0, 0]
-    assert positions[1].tolist() == pytest.approx(
-        [0, 10, 14.5, 20, 24.5]
-    )  # eq. 6 with delta 10, ell 9, on a grid of 1/64
-
-
-def test_a_base_with_damaged_weights(towers_of: TowersOf, base: Path, tmp_path: Path) -> None:
-    spoiled = shutil.copytree(base, tmp_path / "spoiled")
-    (spoiled / "model.safetensors").write_bytes((base / "model.safetensors").read_bytes()[:1000])
-    with pytest.raises(
-        BadCheckpoint,
-        match=(
-            r"^the base encoder spoiled has no readable model\.safetensors; fetch it again, or choose another"
-            r" one$"
-        ),
-    ):
-        TrainableTowers(towers_of().spec, spoiled, rank=4, with_targets=False, device=CPU, seed=0)

@@ -15,8 +15,7 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import WhitespaceSplit
 
-from core.lab.tune.config import TuneConfig
-from core.lab.tune.pairs import Preference
+from core.lab.tune.pairs import Preference, TuneConfig
 from core.llm.protocol import Message
 
 N_LEVELS = 16

@@ -9,9 +9,7 @@ import pytest
 
 from core.base.errors import BadRequest
 from core.base.rows import row_line
-from core.lab.sparc.evaluation import Ground, SparcVariation, evaluate_sparc
-from core.lab.sparc.pooled import pool
-from core.lab.sparc.rows import SparcRow, read_sparc_rows
+from core.lab.sparc.evaluation import Ground, SparcRow, SparcVariation, evaluate_sparc, pool, read_sparc_rows
 from core.lab.studies.sparc import sparc
 from core.lab.tasks.example import Example
 from core.methods.sparc.build import build_agents
