@@ -18,19 +18,22 @@ from types import MappingProxyType
 
 from app.services.in_view import Labelled, OpenDocuments, RunInView
 from app.services.kept_open import kept_documents
-from app.services.partial import Opening
+from app.services.library import Place
 from app.services.session import Session
 from app.services.shared import Services
 from core.base.config import ChunkConfig, EpisodeConfig, check_query
 from core.base.errors import BadRequest
 from core.base.events import RunStarted, Stopped
+from core.base.progress import mapped
 from core.base.types import Document, Workspace
-from core.corpus.opening import Progress
+from core.corpus.opening import Opening, OpenProgress
 from core.methods.qrag.agent import Agent
 from core.methods.qrag.episode import Episode
 from core.methods.qrag.planner import plan
 from core.runs.whatif.influence import without_each
 
+LEAST_WAIT = 5.0
+"""Seconds of embedding left for which a part is offered: a page that changes twice within them is no help."""
 RUNS_AT_ONCE = 3
 """Runs that go on at once: one is scored, another's page is drawn, a third waits for the log."""
 
@@ -45,6 +48,19 @@ def open_in_explore(services: Services, session: Session) -> OpenDocuments:
     if documents.searched:
         raise BadRequest("a document is being embedded in Explore; wait until all of it is there")
     return documents
+
+
+@dataclass(frozen=True, kw_only=True)
+class Underway(OpenProgress):
+    """Progress of documents that can be asked in part."""
+
+    session: Session
+    """Of the page that they are opened for."""
+    place: Place
+
+
+Offer = tuple[OpenProgress, Session | None]
+"""Progress, and the session to ask what is there by then; None where it is not worth a change of the page."""
 
 
 @dataclass(frozen=True)
@@ -87,18 +103,14 @@ class Explorer:
         agent_name: str,
         configs: Sequence[ChunkConfig] | None = None,
         label: Callable[[Workspace], tuple[Labelled, ...]] = lambda _: (),
-        on_progress: Progress | None = None,
         spent: Mapping[str, float] = MappingProxyType({}),
-    ) -> Session:
+    ) -> Opening[Session]:
         """A fresh session over other documents. `spent`: milliseconds of the stages before."""
-        agent, session = self.services.agents.load(agent_name), replace(session, forbidden=())
-        on_part = self._tells(session, on_progress)
-        opened = self.services.library.open(
-            documents, agent, configs, on_progress, label, session.owner, spent, on_part
-        )
-        return self._fresh(session, opened)
+        place = Place(self.services.agents.load(agent_name), session.owner, label)
+        opening = self.services.library.open(place, documents, configs, spent)
+        return (yield from self._at_place(replace(session, forbidden=()), place, opening))
 
-    def open_again(self, session: Session, name: str, on_progress: Progress | None = None) -> Session:
+    def open_again(self, session: Session, name: str) -> Opening[Session]:
         """A fresh session over documents that this visitor has or had open, by `Library.name_of`. Raises
         BadRequest.
         """
@@ -106,30 +118,52 @@ class Explorer:
         for documents in library.corpora.all():
             if documents.owner == session.owner and library.name_of(documents) == name:
                 return self._fresh(session, documents)
-        if kept := kept_documents(name, session.owner):
-            agent, on_part = self.services.agents.load(kept.checkpoint), self._tells(session, on_progress)
-            how = (kept.questions, session.owner, on_part, kept.token)
-            return self._fresh(session, library.reopen(kept.workspace, agent, on_progress, *how))
-        raise BadRequest(
-            "the document that was open here is closed by now; open it again, its vectors are kept"
-        )
+        kept = kept_documents(name, session.owner)
+        if kept is None:
+            raise BadRequest(
+                "the document that was open here is closed by now; open it again, its vectors are kept"
+            )
+        agent, questions = self.services.agents.load(kept.checkpoint), kept.questions
+        place = Place(agent, session.owner, lambda _: questions, kept.token)
+        return (yield from self._at_place(session, place, library.reopen(place, kept.workspace)))
 
-    def change_agent(self, session: Session, agent_name: str, on_progress: Progress | None = None) -> Session:
+    def change_agent(self, session: Session, agent_name: str) -> Opening[Session]:
         """The same chunks under another agent; the run in view belongs to the old one and leaves."""
-        return self._reopened(
-            replace(session, agent_chosen=True), self.services.agents.load(agent_name), on_progress
-        )
+        agent = self.services.agents.load(agent_name)
+        return (yield from self._reopened(replace(session, agent_chosen=True), agent))
 
-    def embed_the_rest(self, session: Session, on_progress: Progress | None = None) -> Session:
+    def embed_the_rest(self, session: Session) -> Opening[Session]:
         """The same chunks under the same agent, all of them."""
-        return self._reopened(session, self.documents(session).agent, on_progress)
+        return (yield from self._reopened(session, self.documents(session).agent))
 
-    def _reopened(self, session: Session, agent: Agent, on_progress: Progress | None) -> Session:
-        now, on_part = self.documents(session), self._tells(session, on_progress)
-        opened = self.services.library.reopen(
-            now.workspace, agent, on_progress, now.questions, session.owner, on_part
-        )
-        return self._fresh(session, opened)
+    def _reopened(self, session: Session, agent: Agent) -> Opening[Session]:
+        now = self.documents(session)
+        place = Place(agent, session.owner, lambda _: now.questions)
+        return self._at_place(session, place, self.services.library.reopen(place, now.workspace))
+
+    def _at_place(self, session: Session, place: Place, opening: Opening[OpenDocuments]) -> Opening[Session]:
+        """A fresh session over what is opened; events say what it takes to ask a part of it meanwhile."""
+
+        def askable(event: OpenProgress) -> OpenProgress:
+            return event if event.so_far is None else Underway(**vars(event), session=session, place=place)
+
+        return self._fresh(session, (yield from mapped(opening, askable)))
+
+    def offering(self, opening: Opening[Session]) -> Generator[Offer, None, Session]:
+        """The events of an opening, each with the session to ask what is there by then, from the first on at
+        which the rest takes long.
+        """
+        offered: Session | None = None
+
+        def offer(event: OpenProgress) -> Offer:
+            nonlocal offered
+            if isinstance(event, Underway) and (offered or (event.seconds_left or 0.0) > LEAST_WAIT):
+                assert event.so_far is not None
+                part = self.services.library.take_part(event.place, event.so_far)
+                offered = self._fresh(event.session, part)
+            return event, offered
+
+        return mapped(opening, offer)
 
     def _fresh(self, session: Session, opened: OpenDocuments) -> Session:
         """A session over documents without a run; the one in view leaves."""
@@ -144,17 +178,9 @@ class Explorer:
             llm=session.llm,
         )
 
-    def _tells(
-        self, session: Session, on_progress: Progress | None
-    ) -> Callable[[OpenDocuments], None] | None:
-        """Tells an opening that can be asked of each part."""
-        if not isinstance(on_progress, Opening):
-            return None
-        return lambda part: on_progress.can_ask(self._fresh(session, part))
-
-    def attach(self, run_id: str, on_progress: Progress | None = None, owner: str | None = None) -> Session:
+    def attach(self, run_id: str, owner: str | None = None) -> Opening[Session]:
         """A visitor's session at the end of a logged run. Raises RunNotFound unless it's theirs or shared."""
-        run = self.services.attach(run_id, on_progress, owner)
+        run = yield from self.services.attach(run_id, owner)
         steps = len(run.trace.steps)
         return Session(
             corpus=run.documents.token,

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from core.base.progress import finish
 from core.corpus.bm25 import WordIndex, word_index
 from core.corpus.index import ChunkIndex
 from core.corpus.opening import index_of, vector_store
-from core.encode.cache import EmbedProgress, VectorStore, embed_chunks
+from core.encode.cache import EmbedProgress, VectorStore, embedding
 from core.encode.encoder import DualEncoder
 from core.lab.tasks.example import Example, Noise, Woven
 
@@ -55,18 +56,18 @@ class ExampleCorpus:
 def index_examples(
     examples: Sequence[Example],
     encoder: DualEncoder,
-    on_progress: Callable[[EmbedProgress], None] | None = None,
+    hear: Callable[[EmbedProgress], None] = lambda _: None,
     *,
     store: VectorStore | None = None,
 ) -> Iterator[ExampleCorpus]:
-    """A corpus for each example, in order. `on_progress` may raise `Cancelled`; what is embedded by then is
+    """A corpus for each example, in order. `hear` may raise `Cancelled`; what is embedded by then is
     kept in `store` (default: the cache on disk).
     """
     store = store or vector_store(encoder)
     noise = _NoiseRows(examples)
-    shared = embed_chunks(encoder, noise.texts, store, on_progress)
+    shared = finish(embedding(encoder, noise.texts, store), hear)
     for group, own_rows in _groups(examples):
-        own = embed_chunks(encoder, list(own_rows), store, on_progress)
+        own = finish(embedding(encoder, list(own_rows), store), hear)
         index = index_of(encoder, np.concatenate([shared, own]))
         for example in group:
             yield ExampleCorpus(example, index.arranged(noise.rows(example, own_rows)))
