@@ -1,10 +1,10 @@
 """The explorer for callers without a page.
 
-HTTP, MCP and Python call the functions that the tabs call, with explicit ids. Decides what a caller may name:
-documents by the id that opening them gave, runs by their id in the log, never a path or an address. Whose
-they are is the visitor key's, which every function takes and only public mode reads. Hints stay real types
-here, not strings: Gradio reads the schema of HTTP and MCP off them, and off the docstrings, which
-app.calls.arguments completes. How a call arrives is in app.calls.endpoints.
+HTTP, MCP and Python call the functions that the tabs call, with explicit ids. A caller names documents by the
+id that opening them gave and runs by their id in the log, never a path or an address. Whose they are is the
+visitor key's, which every function takes and only public mode reads. Hints stay real types here, not strings:
+Gradio reads the schema of HTTP and MCP off them, and off the docstrings, which app.calls.arguments completes.
+How a call arrives is in app.calls.endpoints.
 """
 
 import base64

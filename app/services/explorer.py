@@ -1,8 +1,7 @@
 """What the buttons of Explore do.
 
-Functions from one session to the next; a run yields a session per event.
-
-Decides when pressing Run or Step continues a run, forks a child or begins anew (a logged run never changes):
+Functions from one session to the next; an opening comes to one, a run yields one per event. A logged run
+never changes, so that pressing Run or Step continues it, forks a child or begins anew:
 - a run in progress on the same question goes on; steps that Back took away come back as they were, as long as
   nothing has changed;
 - with other settings it goes on from the cursor as a child run;
@@ -21,15 +20,14 @@ from app.services.kept_open import kept_documents
 from app.services.library import Place
 from app.services.session import Session
 from app.services.shared import Services
-from core.base.config import ChunkConfig, EpisodeConfig, check_query
+from core.base.config import ChunkConfig, EpisodeConfig
 from core.base.errors import BadRequest
-from core.base.events import RunStarted, Stopped
+from core.base.events import Event, RunStarted, Stopped
 from core.base.progress import mapped
 from core.base.types import Document, Workspace
 from core.corpus.opening import Opening, OpenProgress
 from core.methods.qrag.agent import Agent
 from core.methods.qrag.episode import Episode
-from core.methods.qrag.planner import plan
 from core.runs.whatif.influence import without_each
 
 LEAST_WAIT = 5.0
@@ -160,7 +158,7 @@ class Explorer:
             if isinstance(event, Underway) and (offered or (event.seconds_left or 0.0) > LEAST_WAIT):
                 assert event.so_far is not None
                 part = self.services.library.take_part(event.place, event.so_far)
-                offered = self._fresh(event.session, part)
+                offered = offered or self._fresh(event.session, part)
             return event, offered
 
         return mapped(opening, offer)
@@ -197,9 +195,7 @@ class Explorer:
         self, session: Session, query: str, config: EpisodeConfig, steps: int | None
     ) -> Generator[Session]:
         """Takes `steps` more steps (None: to the end), a session an event. Closing it cancels the run."""
-        query = check_query(query)
-        documents, run, config = self._advanced(session, query, config)
-        config.check_against(len(documents.corpus))
+        _, run, config = self._advanced(session, query, config)
         if run is not None and same_settings(run.config, config):
             while session.cursor < len(run.trace.steps):  # what Back took away
                 session = self._at(session, run, session.cursor + 1)
@@ -209,7 +205,7 @@ class Explorer:
             if run.trace.stopped is not None:
                 return
             if not run.ended:
-                yield from self._drive(session, run, config, steps)
+                yield from self._go_on(session, run, steps)
                 return
         ended = self._in_progress(session, query, finished_too=True)
         if run is None and ended is not None and steps == 1:
@@ -224,7 +220,6 @@ class Explorer:
 
     def reads_again(self, session: Session, query: str, config: EpisodeConfig) -> bool:
         """Whether the next look waits for a reranker. Raises BadRequest as that look would."""
-        query = query.strip()
         documents, run, config = self._advanced(session, query, config)
         if run is not None and run.trace.stopped is not None and same_settings(run.config, config):
             return False  # what Back took away comes back as it was
@@ -240,7 +235,6 @@ class Explorer:
 
     def force(self, session: Session, query: str, config: EpisodeConfig, chunk_id: int) -> Generator[Session]:
         """The person chooses the next chunk."""
-        query = check_query(query)
         run = self._in_progress(session, query, finished_too=True)
         n_kept = 0 if run is None else session.cursor
         if n_kept >= config.step_budget:
@@ -251,10 +245,7 @@ class Explorer:
             raise BadRequest(f"chunk {chunk_id} is already chosen; choose another one")
         forbidden = tuple(other for other in session.forbidden if other != chunk_id)
         session = replace(session, forbidden=forbidden)
-        config = config.with_(
-            forced=((n_kept + 1, chunk_id),), forbidden=forbidden, temperature=config.temperature
-        )
-        config.check_against(len(self.documents(session).corpus))
+        config = config.with_(forced=((n_kept + 1, chunk_id),), forbidden=forbidden)
         yield from self._begin(session, query, config, run if n_kept else None, n_kept, 1)
 
     def take(self, session: Session, query: str, config: EpisodeConfig, chunk_id: int) -> Generator[Session]:
@@ -273,7 +264,7 @@ class Explorer:
         if not 0 <= chunk_id < len(self.documents(session).corpus):
             raise BadRequest(f"chunk {chunk_id} does not exist; choose one of the document's chunks")
         session = replace(session, forbidden=tuple(sorted({*session.forbidden, chunk_id})))
-        run = self._in_progress(session, query.strip(), finished_too=True)
+        run = self._in_progress(session, query, finished_too=True)
         if run is None or chunk_id not in run.trace.chosen[: session.cursor]:
             yield session
             return
@@ -281,7 +272,7 @@ class Explorer:
         steps = None if run.trace.stopped is not None else 1
         yield from self._begin(
             replace(session, cursor=n_kept),
-            query.strip(),
+            query,
             config.with_(forbidden=session.forbidden),
             run if n_kept else None,
             n_kept,
@@ -305,7 +296,7 @@ class Explorer:
     def _in_progress(self, session: Session, query: str, *, finished_too: bool = False) -> RunInView | None:
         """The run in view, if it is about this question and documents and its cursor is not at its end."""
         run = self.run_of(session)
-        if run is None or run.trace.started.query != query or run.documents.token != session.corpus:
+        if run is None or not run.asks(query) or run.documents.token != session.corpus:
             return None
         at_end = run.trace.stopped is not None and session.cursor == len(run.trace.steps)
         return run if finished_too or not at_end else None
@@ -323,37 +314,32 @@ class Explorer:
         if documents.searched:
             documents = self.services.library.with_likeliest(documents, query)
         config = config.with_(searched=documents.searched)
-        config.check_against(len(documents.corpus))
+        kept = parent.trace.chosen[:n_kept] if parent else ()
+        events = documents.agent.run(query, documents.corpus, config, kept)
+        started = next(events)  # what can't be run is refused here
+        assert isinstance(started, RunStarted)
         self.leave(session)
-        started = RunStarted(
-            query, documents.agent.name, documents.agent.spec.name, len(documents.corpus), config
-        )
-        run = self.services.begin_run(
-            started,
-            documents,
-            parent,
-            n_kept if parent else None,
-        )
-        yield from self._drive(
-            replace(session, run=run.token, cursor=n_kept, look=n_kept + 1), run, config, steps
-        )
+        run = self.services.begin_run(started, documents, parent, n_kept if parent else None)
+        session = replace(session, run=run.token, cursor=n_kept, look=n_kept + 1)
+        yield from self._drive(session, run, events, steps)
+
+    def _go_on(self, session: Session, run: RunInView, steps: int | None) -> Generator[Session]:
+        documents, started = run.documents, run.trace.started
+        events = documents.agent.run(started.query, documents.corpus, run.config, run.trace.chosen)
+        next(events)  # the run has started before
+        yield from self._drive(session, run, events, steps)
 
     def _drive(
-        self, session: Session, run: RunInView, config: EpisodeConfig, steps: int | None
+        self, session: Session, run: RunInView, events: Generator[Event], steps: int | None
     ) -> Generator[Session]:
         """Takes events from the agent into the run, `steps` or all; left early, it is closed as cancelled."""
-        documents = run.documents
-        prefix = run.trace.chosen
-        if config.beam_width > 1:
-            events, steps = plan(documents.agent, run.trace.started.query, documents.corpus, config), None
-        else:
-            events = documents.agent.run(run.trace.started.query, documents.corpus, run.config, prefix)
+        if run.config.beam_width > 1:
+            steps = None
         n_steps = 0
         with self.services.driving(run), closing(events):
             try:
                 for event in events:
-                    if isinstance(event, RunStarted):
-                        continue
+                    assert not isinstance(event, RunStarted)
                     run = self.services.add_event(run, event)
                     n_steps += not isinstance(event, Stopped)
                     session = self._at(session, run, len(run.trace.steps))

@@ -690,4 +690,4 @@ class ExploreTab(ExploreLayout):
 
 def is_preview_of(run: RunInView, query: str) -> bool:
     """Whether a run over a part answers this question, as the agent alone would."""
-    return bool(run.config.searched) and not run.config.forced and run.trace.started.query == query.strip()
+    return bool(run.config.searched) and not run.config.forced and run.asks(query)
