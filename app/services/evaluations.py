@@ -21,7 +21,7 @@ import numpy as np
 
 from app.services.explorer import Explorer
 from app.services.in_view import Labelled
-from app.services.library import Place
+from app.services.library import OpenOrder
 from app.services.recent import Recent
 from app.services.session import Session
 from app.services.settings import Settings
@@ -415,8 +415,8 @@ def open_episode(explorer: Explorer, session: Session, episode: ShownEpisode) ->
     label = Labelled(
         episode.example.question, next(iter(episode.example.answers), ""), 0, episode.example.support
     )
-    place = Place(agent, session.owner, lambda _: (label,))
-    opened = yield from explorer.services.library.reopen(place, workspace)
+    order = OpenOrder(agent, session.owner, lambda _: (label,))
+    opened = yield from explorer.services.library.reopen(order, workspace)
     explorer.leave(session)
     return Session(
         corpus=opened.token, agent_chosen=session.agent_chosen, owner=session.owner, llm=session.llm

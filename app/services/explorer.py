@@ -17,7 +17,7 @@ from types import MappingProxyType
 
 from app.services.in_view import Labelled, OpenDocuments, RunInView
 from app.services.kept_open import kept_documents
-from app.services.library import Place
+from app.services.library import OpenOrder
 from app.services.session import Session
 from app.services.shared import Services
 from core.base.config import ChunkConfig, EpisodeConfig
@@ -54,7 +54,7 @@ class Underway(OpenProgress):
 
     session: Session
     """Of the page that they are opened for."""
-    place: Place
+    order: OpenOrder
 
 
 Offer = tuple[OpenProgress, Session | None]
@@ -104,9 +104,9 @@ class Explorer:
         spent: Mapping[str, float] = MappingProxyType({}),
     ) -> Opening[Session]:
         """A fresh session over other documents. `spent`: milliseconds of the stages before."""
-        place = Place(self.services.agents.load(agent_name), session.owner, label)
-        opening = self.services.library.open(place, documents, configs, spent)
-        return (yield from self._at_place(replace(session, forbidden=()), place, opening))
+        order = OpenOrder(self.services.agents.load(agent_name), session.owner, label)
+        opening = self.services.library.open(order, documents, configs, spent)
+        return (yield from self._freshly(replace(session, forbidden=()), order, opening))
 
     def open_again(self, session: Session, name: str) -> Opening[Session]:
         """A fresh session over documents that this visitor has or had open, by `Library.name_of`. Raises
@@ -122,8 +122,8 @@ class Explorer:
                 "the document that was open here is closed by now; open it again, its vectors are kept"
             )
         agent, questions = self.services.agents.load(kept.checkpoint), kept.questions
-        place = Place(agent, session.owner, lambda _: questions, kept.token)
-        return (yield from self._at_place(session, place, library.reopen(place, kept.workspace)))
+        order = OpenOrder(agent, session.owner, lambda _: questions, kept.token)
+        return (yield from self._freshly(session, order, library.reopen(order, kept.workspace)))
 
     def change_agent(self, session: Session, agent_name: str) -> Opening[Session]:
         """The same chunks under another agent; the run in view belongs to the old one and leaves."""
@@ -136,14 +136,16 @@ class Explorer:
 
     def _reopened(self, session: Session, agent: Agent) -> Opening[Session]:
         now = self.documents(session)
-        place = Place(agent, session.owner, lambda _: now.questions)
-        return self._at_place(session, place, self.services.library.reopen(place, now.workspace))
+        order = OpenOrder(agent, session.owner, lambda _: now.questions)
+        return self._freshly(session, order, self.services.library.reopen(order, now.workspace))
 
-    def _at_place(self, session: Session, place: Place, opening: Opening[OpenDocuments]) -> Opening[Session]:
+    def _freshly(
+        self, session: Session, order: OpenOrder, opening: Opening[OpenDocuments]
+    ) -> Opening[Session]:
         """A fresh session over what is opened; events say what it takes to ask a part of it meanwhile."""
 
         def askable(event: OpenProgress) -> OpenProgress:
-            return event if event.so_far is None else Underway(**vars(event), session=session, place=place)
+            return event if event.so_far is None else Underway(**vars(event), session=session, order=order)
 
         return self._fresh(session, (yield from mapped(opening, askable)))
 
@@ -157,7 +159,7 @@ class Explorer:
             nonlocal offered
             if isinstance(event, Underway) and (offered or (event.seconds_left or 0.0) > LEAST_WAIT):
                 assert event.so_far is not None
-                part = self.services.library.take_part(event.place, event.so_far)
+                part = self.services.library.take_part(event.order, event.so_far)
                 offered = offered or self._fresh(event.session, part)
             return event, offered
 

@@ -33,8 +33,8 @@ def _new_token() -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
-    """Where documents are opened: under which agent, for whom, with which known questions."""
+class OpenOrder:
+    """How documents are opened: under which agent, for whom, with which known questions."""
 
     agent: Agent
     owner: str | None = None
@@ -82,7 +82,7 @@ class Library:
 
     def open(
         self,
-        place: Place,
+        order: OpenOrder,
         documents: Sequence[Document],
         configs: Sequence[ChunkConfig] | None = None,
         spent: Mapping[str, float] = MappingProxyType({}),
@@ -90,29 +90,29 @@ class Library:
         """Chunks, embeds and registers documents. `spent`: milliseconds of the stages before. Raises
         BadRequest when their visitor has read too much today.
         """
-        part = self.cache_part((document.sha256 for document in documents), place.owner)
-        opening = open_corpus(documents, place.agent.encoder, configs, part)
-        meter = self.allowance.meter(place.owner, sum(len(document.text) for document in documents))
+        part = self.cache_part((document.sha256 for document in documents), order.owner)
+        opening = open_corpus(documents, order.agent.encoder, configs, part)
+        meter = self.allowance.meter(order.owner, sum(len(document.text) for document in documents))
         opened = yield from mapped(opening, meter)
-        return self._register(place, replace(opened, milliseconds={**spent, **opened.milliseconds}))
+        return self._register(order, replace(opened, milliseconds={**spent, **opened.milliseconds}))
 
-    def reopen(self, place: Place, workspace: Workspace) -> Opening[OpenDocuments]:
+    def reopen(self, order: OpenOrder, workspace: Workspace) -> Opening[OpenDocuments]:
         """The same chunks under another agent, out of the log or as they were open before. Raises BadRequest
         as `open`.
         """
-        part = self.cache_part((document.sha256 for document in workspace.documents), place.owner)
-        opening = index_workspace(workspace, place.agent.encoder, part)
+        part = self.cache_part((document.sha256 for document in workspace.documents), order.owner)
+        opening = index_workspace(workspace, order.agent.encoder, part)
         # out of a file they may be any part of the text
         n_characters = sum(int((table.end - table.start).sum()) for table in workspace.tables)
-        meter = self.allowance.meter(place.owner, n_characters)
-        return self._register(place, (yield from mapped(opening, meter)))
+        meter = self.allowance.meter(order.owner, n_characters)
+        return self._register(order, (yield from mapped(opening, meter)))
 
-    def take_part(self, place: Place, part: Embedded) -> OpenDocuments:
+    def take_part(self, order: OpenOrder, part: Embedded) -> OpenDocuments:
         """What is embedded so far; made anew once it is a tenth more, since its vectors are copied."""
-        known = self.corpora.get(place.token)
+        known = self.corpora.get(order.token)
         if known is not None and part.share < known.share + 0.1:
             return known
-        return self._register(place, Opened(part.corpus()), part.ranges)
+        return self._register(order, Opened(part.corpus()), part.ranges)
 
     def under(self, documents: OpenDocuments, agent: Agent) -> Opening[OpenDocuments]:
         """The same chunks under an agent's vectors, opened once a visitor. Raises BadRequest as `open`."""
@@ -124,8 +124,8 @@ class Library:
                 and candidate.owner == documents.owner
             ):
                 return candidate
-        place = Place(agent, documents.owner, lambda _: documents.questions)
-        return (yield from self.reopen(place, documents.workspace))
+        order = OpenOrder(agent, documents.owner, lambda _: documents.questions)
+        return (yield from self.reopen(order, documents.workspace))
 
     def with_likeliest(self, documents: OpenDocuments, query: str) -> OpenDocuments:
         """Documents that are embedded in part, for one question: also the chunks that share most words with
@@ -142,25 +142,25 @@ class Library:
         return replace(documents, corpus=embedded.corpus(), searched=embedded.ranges)
 
     def _register(
-        self, place: Place, opened: Opened, searched: tuple[tuple[int, int], ...] = ()
+        self, order: OpenOrder, opened: Opened, searched: tuple[tuple[int, int], ...] = ()
     ) -> OpenDocuments:
-        workspace, owner = opened.corpus.workspace, place.owner
+        workspace, owner = opened.corpus.workspace, order.owner
         documents = OpenDocuments(
-            token=place.token,
+            token=order.token,
             corpus=opened.corpus,
-            agent=place.agent,
+            agent=order.agent,
             milliseconds=opened.milliseconds,
             n_embedded=opened.n_embedded,
             notices=opened.notices,
             foreign=opened.foreign,
-            trained=self._agents.trained_for(workspace.documents, place.agent.spec),
-            questions=place.label(workspace),
+            trained=self._agents.trained_for(workspace.documents, order.agent.spec),
+            questions=order.label(workspace),
             owner=owner,
             searched=searched,
         )
         if owner is not None:
             theirs = [
-                other for other in self.corpora.all() if other.owner == owner and other.token != place.token
+                other for other in self.corpora.all() if other.owner == owner and other.token != order.token
             ]
             for other in theirs[: max(0, len(theirs) - DOCUMENTS_OPEN + 1)]:
                 self.close(other)

@@ -20,7 +20,7 @@ from app.services.agents import Agents
 from app.services.export_upkeep import ExportUpkeep, copy_named
 from app.services.in_view import Labelled, OpenDocuments, RunInView
 from app.services.language_models import LanguageModels
-from app.services.library import Library, Place
+from app.services.library import Library, OpenOrder
 from app.services.settings import Settings
 from app.services.visitors import RETENTION, RUNS_IN_FLIGHT, check_known, check_steps, n_values
 from core.answer.cited import CitedAnswer, cited_answer
@@ -421,8 +421,8 @@ class Services:
             others or not was_marked(logged)
         )  # what is marked may be marked otherwise by now
         questions = (Labelled(logged.record.query, known_answer_of(logged), 0, gold),) if is_known else ()
-        place = Place(self.agents.load(logged.record.checkpoint), owner, lambda _: questions)
-        documents = yield from self.library.reopen(place, workspace)
+        order = OpenOrder(self.agents.load(logged.record.checkpoint), owner, lambda _: questions)
+        documents = yield from self.library.reopen(order, workspace)
         run = RunInView(
             token=secrets.token_hex(16),
             run_id=run_id,

@@ -34,7 +34,7 @@ from app.services.comparisons import (
 )
 from app.services.explorer import Explorer
 from app.services.in_view import Labelled, OpenDocuments
-from app.services.library import Place
+from app.services.library import OpenOrder
 from app.services.opener import Opener
 from app.services.session import Session
 from app.services.settings import Settings
@@ -86,7 +86,7 @@ def opened(services: Services, text: str) -> OpenDocuments:
     assert documents is not None
     return finish(
         services.library.reopen(
-            Place(documents.agent, label=lambda _: (Labelled(QUERY, "garden", 2, SUPPORT),)),
+            OpenOrder(documents.agent, label=lambda _: (Labelled(QUERY, "garden", 2, SUPPORT),)),
             documents.workspace,
         )
     )
@@ -410,8 +410,8 @@ def test_the_agent_of_explore_runs_as_it_does_there(
     assert "temperature 0.5, seed 3, without positions, its own stop at Q -50.00" in words
     assert view.as_in_explore("qrag:tiny", ComparisonOrder(settings=usual.with_(step_budget=9)), usual) == []
 
-    place = Place(services.agents.load("base"), label=lambda _: documents.questions)
-    plain = finish(services.library.reopen(place, documents.workspace))
+    order = OpenOrder(services.agents.load("base"), label=lambda _: documents.questions)
+    plain = finish(services.library.reopen(order, documents.workspace))
     beam = services.agents.load("base").spec.episode_config(step_budget=2, beam_width=3)
     _, columns = compared(comparisons, plain, ComparisonOrder(QUERY, EVERY, 3, settings=beam, forbidden=(4,)))
     configs = {column.name: column.run.config for column in columns if column.run}
@@ -466,8 +466,8 @@ def test_a_run_of_explore_is_taken_over_once_and_as_long_as_its_documents_are_op
     assert "temperature" not in json.dumps(back[tab.as_explore])
     assert tab._order(session, back[tab.compared], QUERY, ["topk"], "same", 2).settings is None
 
-    place = Place(documents.agent, label=lambda _: documents.questions)
-    reopened = finish(services.library.reopen(place, documents.workspace))
+    order = OpenOrder(documents.agent, label=lambda _: documents.questions)
+    reopened = finish(services.library.reopen(order, documents.workspace))
     assert tab._order(
         Session(corpus=reopened.token), compared, QUERY, ["topk"], "same", 2
     ) == ComparisonOrder(QUERY, ("topk",), 2)

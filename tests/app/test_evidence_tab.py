@@ -21,7 +21,7 @@ from app.pages.evidence.layout import MODEL
 from app.pages.evidence.tab import EvidencePlace, EvidenceTab, read_order
 from app.services.evidence_sets import MAX_BUDGET, EvidenceSets, SetOrder, measured
 from app.services.in_view import Labelled, OpenDocuments
-from app.services.library import Place
+from app.services.library import OpenOrder
 from app.services.session import Session
 from app.services.settings import Settings
 from app.services.shared import Services
@@ -80,7 +80,7 @@ def documents(services: Services) -> OpenDocuments:
     chunks[3], chunks[7] = "anna took the letter to the mill .", "there anna hid the letter under the stone ."
     opened = finish(
         services.library.open(
-            Place(services.agents.load("tiny")),
+            OpenOrder(services.agents.load("tiny")),
             [
                 Document("story", "\n\n".join(chunks), "text"),
                 Document("page", "# Letters\n\nHow letters are written.", "markdown", (PAGE_LD,)),
@@ -89,7 +89,8 @@ def documents(services: Services) -> OpenDocuments:
     )
     return finish(
         services.library.reopen(
-            Place(opened.agent, label=lambda _: (Labelled(QUESTION, "stone", 2, SUPPORT),)), opened.workspace
+            OpenOrder(opened.agent, label=lambda _: (Labelled(QUESTION, "stone", 2, SUPPORT),)),
+            opened.workspace,
         )
     )
 

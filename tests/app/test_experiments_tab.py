@@ -21,7 +21,7 @@ from app.pages.experiments.tab import read_filters
 from app.services.experiments import MAX_IMPORT_BYTES, Experiments, RunFilters
 from app.services.explorer import Explorer
 from app.services.in_view import Labelled
-from app.services.library import Place
+from app.services.library import OpenOrder
 from app.services.opener import Opener
 from app.services.session import Session
 from app.services.settings import Settings
@@ -82,7 +82,7 @@ def log_run(
     if support:
         documents = finish(
             experiments.services.library.reopen(
-                Place(documents.agent, owner, lambda _: (Labelled(query, "garden", 2, support),)),
+                OpenOrder(documents.agent, owner, lambda _: (Labelled(query, "garden", 2, support),)),
                 documents.workspace,
             )
         )

@@ -23,7 +23,7 @@ from app.pages.sparc.tab import read_order
 from app.services.comparisons import ColumnRef, Compared, Comparing, ComparisonOrder, Comparisons
 from app.services.explorer import Explorer
 from app.services.in_view import Labelled, OpenDocuments
-from app.services.library import Place
+from app.services.library import OpenOrder
 from app.services.opener import Opener
 from app.services.session import Session
 from app.services.settings import Settings
@@ -86,7 +86,8 @@ def documents(services: Services) -> OpenDocuments:
     assert opened is not None
     return finish(
         services.library.reopen(
-            Place(opened.agent, label=lambda _: (Labelled(QUESTION, "stone", 2, SUPPORT),)), opened.workspace
+            OpenOrder(opened.agent, label=lambda _: (Labelled(QUESTION, "stone", 2, SUPPORT),)),
+            opened.workspace,
         )
     )
 
@@ -305,7 +306,7 @@ def test_orders_that_can_not_be_leave_no_run(
 def test_without_an_agent_there_is_nothing_to_choose_step_by_step(
     runs: SparcRuns, services: Services, documents: OpenDocuments
 ) -> None:
-    plain = finish(services.library.reopen(Place(services.agents.load("base")), documents.workspace))
+    plain = finish(services.library.reopen(OpenOrder(services.agents.load("base")), documents.workspace))
     assert runs.strategies(plain) == ("bm25", "dense")
     with pytest.raises(BadRequest, match="open under the untrained encoder"):
         runs.run(plain, SparcOrder(QUESTION, ALL), None, quiet)

@@ -30,11 +30,14 @@ from core.corpus.tiles import best_chunks
 from core.encode.encoder import DualEncoder
 from core.encode.forward import StateTokens
 from core.methods.qrag.episode import Episode, Look, Reranked
-from core.methods.qrag.planner import Path, best_actions, best_paths
+from core.methods.qrag.planner import BeamPath, best_actions, best_paths
 from core.methods.qrag.policy import ChosenAction, choose
 from core.methods.qrag.positions import chunk_positions
 from core.methods.qrag.reranked import Reranks, read_best
 from core.methods.qrag.stop import stop_of
+
+Beams = dict[int, list[BeamPath]]
+"""The paths of each episode that goes on, by its place among the others."""
 
 
 @dataclass
@@ -105,7 +108,7 @@ class Agent:
             self.check(episode)
         for i, episode in enumerate(episodes):
             yield i, RunStarted(episode.query, self.name, self.spec.name, len(episode.corpus), episode.config)
-        beams = {i: [Path(episode.prefix)] for i, episode in enumerate(episodes)}
+        beams = {i: [BeamPath(episode.prefix)] for i, episode in enumerate(episodes)}
         while beams:
             beams = self._further(episodes, beams)
             ends: dict[int, Stopped] = {}
@@ -119,10 +122,12 @@ class Agent:
             ended = [(episodes[i], beams.pop(i)[0].chosen, end) for i, end in ends.items()]
             yield from zip(ends, self.review(ended), strict=True)
 
-    def _further(self, episodes: Sequence[Episode], beams: dict[int, list[Path]]) -> dict[int, list[Path]]:
+    def _further(
+        self, episodes: Sequence[Episode], beams: dict[int, list[BeamPath]]
+    ) -> dict[int, list[BeamPath]]:
         """The best paths of each episode after one more look from each that goes on."""
-        grown: dict[int, list[Path]] = {i: [] for i in beams}
-        asked: list[tuple[int, Path]] = []
+        grown: Beams = {i: [] for i in beams}
+        asked: list[tuple[int, BeamPath]] = []
         for i, path in [(i, path) for i, paths in beams.items() for path in paths]:
             if path.stopped is None and len(path.chosen) < episodes[i].config.step_budget:
                 asked.append((i, path))
@@ -288,7 +293,7 @@ class Agent:
         read = self._read(chosen)
         return episode.query, [episode.corpus.text(chunk_id) for chunk_id in read]
 
-    def _grown(self, episode: Episode, path: Path, look: Look) -> list[Path]:
+    def _grown(self, episode: Episode, path: BeamPath, look: Look) -> list[BeamPath]:
         """The path at its end, or with each choice that a look leads to: one, in a beam several."""
         config, step = episode.config, len(path.chosen) + 1
         q_values = look.scores.q_values

@@ -22,7 +22,7 @@ from core.methods.qrag.policy import ChosenAction, candidates, greedy
 
 
 @dataclass(frozen=True)
-class Path:
+class BeamPath:
     """What an episode has chosen on one way through it."""
 
     chosen: tuple[int, ...]
@@ -35,7 +35,7 @@ class Path:
         """Mean Q of its steps; 0 before the first."""
         return mean(step.q_value for step in self.steps) if self.steps else 0.0
 
-    def after(self, step: StepTaken) -> Path:
+    def after(self, step: StepTaken) -> BeamPath:
         """The path one step on."""
         return replace(self, chosen=(*self.chosen, step.chunk_id), steps=(*self.steps, step))
 
@@ -56,9 +56,9 @@ def best_actions(look: Look, width: int, threshold: float | None) -> list[Chosen
     ]
 
 
-def best_paths(paths: list[Path], width: int, *, same_set_is_same_state: bool) -> list[Path]:
+def best_paths(paths: list[BeamPath], width: int, *, same_set_is_same_state: bool) -> list[BeamPath]:
     """The best `width` paths, one a state."""
-    kept: dict[object, Path] = {}
+    kept: dict[object, BeamPath] = {}
     for path in sorted(paths, key=lambda path: -path.worth):
         state = frozenset(path.chosen) if same_set_is_same_state else path.chosen
         kept.setdefault(state, path)
