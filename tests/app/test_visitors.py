@@ -346,18 +346,17 @@ def test_what_opening_costs_a_visitor_says_nothing_of_others(explorer: Explorer)
 
 @pytest.mark.usefixtures("nothing_known")
 def test_the_projects_own_documents_are_embedded_once_for_all(explorer: Explorer) -> None:
-    how = (explorer.services.agents.default_checkpoint, lambda _: None)
+    agent = explorer.services.agents.default_checkpoint
     key = list_samples()[1].key
     first, second = (
-        explorer.documents(finish(Opener(explorer, Session(owner=owner), *how).sample(key)))
+        explorer.documents(finish(Opener(explorer, Session(owner=owner), agent).sample(key)))
         for owner in (A, B)
     )
     assert first.n_embedded > 0
     assert (second.n_embedded, explorer.services.library.allowance.read_today(B)) == (0, 0)
     beside = [*second.workspace.documents, read_pasted(TEXT)]
-    assert (
-        explorer.documents(explorer.open(Session(owner=B), beside, how[0])).n_embedded > first.n_embedded
-    ), "with a text of their own it is theirs"
+    theirs = explorer.documents(finish(explorer.open(Session(owner=B), beside, agent)))
+    assert theirs.n_embedded > first.n_embedded, "with a text of their own it is theirs"
 
 
 def test_one_more_document_closes_the_visitors_own_oldest(explorer: Explorer) -> None:
@@ -387,9 +386,9 @@ def test_documents_without_a_run_are_found_by_their_visitor_after_a_restart(
     services = Services(explorer.services.settings)
     try:
         again = Explorer(services)
-        how = (services.agents.default_checkpoint, lambda _: None)
+        agent = services.agents.default_checkpoint
         for documents in (last, changed):
-            found = again.documents(finish(Opener(again, Session(owner=A), *how).named(documents.name)))
+            found = again.documents(finish(Opener(again, Session(owner=A), agent).named(documents.name)))
             assert found.workspace.documents == documents.workspace.documents
             assert found.workspace.configs == documents.workspace.configs
             assert (found.name, found.agent.spec.name) == (documents.name, documents.agent.spec.name)
@@ -401,7 +400,7 @@ def test_documents_without_a_run_are_found_by_their_visitor_after_a_restart(
             *((name, A) for name in (oldest.name, first.name, f"../{A}/{last.name}", "")),
         ):
             with pytest.raises(BadRequest, match=r"is closed by now|away for too long"):
-                finish(Opener(again, Session(owner=owner), *how).named(name))
+                finish(Opener(again, Session(owner=owner), agent).named(name))
     finally:
         services.close()
 
