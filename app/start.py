@@ -23,6 +23,7 @@ from app.services.session import Session
 from app.services.settings import USERS_VARIABLE, Settings
 from app.services.shared import Services
 from core.base.home import home, make_folder
+from core.base.progress import finish
 from core.lab.tasks.samples import list_samples
 from core.llm import KEY_VARIABLE
 
@@ -91,9 +92,8 @@ def _own_folder() -> Path:
 
 def _open_sample(services: Services) -> None:
     """Embeds the sample of a first visit while the visitor is still on the way."""
-    Opener(Explorer(services), Session(), services.agents.default_checkpoint, lambda _: None).sample(
-        list_samples()[0].key
-    )
+    opener = Opener(Explorer(services), Session(), services.agents.default_checkpoint)
+    finish(opener.sample(list_samples()[0].key))
 
 
 def _freeze() -> None:

@@ -13,6 +13,7 @@ import time
 from benchmarks import Row, empty_home
 from benchmarks.prose import novels
 from core.base.events import StepTaken
+from core.base.progress import finish
 from core.corpus.opening import open_corpus
 from core.encode.encoder import load_encoder
 from core.ingest import read_document
@@ -48,7 +49,7 @@ def _measure(data: bytes, agent: Agent) -> dict[str, float]:
     began = time.perf_counter()
     document = read_document(data, "book.txt")
     read = time.perf_counter()
-    opened = open_corpus([document], agent.encoder)
+    opened = finish(open_corpus([document], agent.encoder))
     stepping = time.perf_counter()
     config = agent.spec.episode_config(step_budget=1)
     for event in agent.run("Who inherits the house?", opened.corpus, config):

@@ -17,6 +17,7 @@ from sentence_transformers import SentenceTransformer
 
 from benchmarks import Row, empty_home, median_times
 from benchmarks.prose import novels
+from core.base.progress import finish
 from core.corpus.opening import chunk_documents, open_corpus
 from core.encode.checkpoint import find_base
 from core.encode.encoder import DualEncoder, load_encoder
@@ -42,11 +43,11 @@ def rows(n: int = 100_000) -> list[Row]:
 def _compare(data: bytes, cut: str, encoder: DualEncoder, theirs: SentenceTransformer) -> list[Row]:
     def opening() -> None:
         with empty_home():
-            open_corpus([read_document(data, "book.txt")], encoder)
+            finish(open_corpus([read_document(data, "book.txt")], encoder))
 
     def cutting() -> list[str]:
         with empty_home():
-            return chunk_documents([read_document(data, "book.txt")], encoder).texts()
+            return finish(chunk_documents([read_document(data, "book.txt")], encoder)).texts()
 
     texts = cutting()
     n_tokens = int(encoder.tokenizer.count(texts).sum()) + 2 * len(texts)

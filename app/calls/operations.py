@@ -1,10 +1,10 @@
 """The explorer for callers without a page.
 
-HTTP, MCP and Python call the functions that the tabs call, with explicit ids. Decides what a caller may name:
-documents by the id that opening them gave, runs by their id in the log, never a path or an address. Whose
-they are is the visitor key's, which every function takes and only public mode reads. Hints stay real types
-here, not strings: Gradio reads the schema of HTTP and MCP off them, and off the docstrings, which
-app.calls.arguments completes. How a call arrives is in app.calls.endpoints.
+HTTP, MCP and Python call the functions that the tabs call, with explicit ids. A caller names documents by the
+id that opening them gave and runs by their id in the log, never a path or an address. Whose they are is the
+visitor key's, which every function takes and only public mode reads. Hints stay real types here, not strings:
+Gradio reads the schema of HTTP and MCP off them, and off the docstrings, which app.calls.arguments completes.
+How a call arrives is in app.calls.endpoints.
 """
 
 import base64
@@ -28,6 +28,7 @@ from app.services.sparc_runs import SparcOrder, SparcRuns
 from app.services.visitors import owner_of, owner_of_user
 from core.base.config import ChunkConfig, EpisodeConfig
 from core.base.errors import BadRequest, Cancelled
+from core.base.progress import finish
 from core.methods.qrag.retriever import QRAG
 from core.methods.sparc.config import check_sparc_config
 from core.methods.sparc.events import SparcConfig
@@ -193,17 +194,17 @@ class Operations:
                 raise BadRequest(
                     "a run's documents open as the run had them; leave agent, chunker and max_tokens out"
                 )
-            session = self.explorer.attach(run_id, self._while_wanted(), owner)
+            opening = self.explorer.attach(run_id, owner)
         else:
-            place = Session(owner=owner, agent_chosen=bool(agent))
-            how = (agent, self._while_wanted(), chunker, max_tokens)
+            fresh = Session(owner=owner, agent_chosen=bool(agent))
+            opener = Opener(self.explorer, fresh, agent, chunker, max_tokens)
             if text:
-                session = Opener(self.explorer, place, *how).pasted(text)
+                opening = opener.pasted(text)
             elif sample:
-                session = Opener(self.explorer, place, *how).sample(sample)
+                opening = opener.sample(sample)
             else:
-                session = Opener(self.explorer, place, *how).content(_bytes(content), _file_name(name))
-        return _open_reply(self.explorer.documents(session))
+                opening = opener.content(_bytes(content), _file_name(name))
+        return _open_reply(self.explorer.documents(finish(opening, self._while_wanted())))
 
     @described(EpisodeConfig)
     def run_agent(
@@ -276,7 +277,7 @@ class Operations:
                 f"{'both' if run_id else 'neither'} of run_id and document_id {'are' if run_id else 'is'} given; give the one to go on with"
             )
         if run_id:
-            session = self.explorer.attach(run_id, self._while_wanted(), owner)
+            session = finish(self.explorer.attach(run_id, owner), self._while_wanted())
             run = self.explorer.run_of(session)
             assert run is not None  # attaching puts it in view
             query, config = query or run.trace.started.query, run.config

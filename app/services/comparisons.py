@@ -27,9 +27,10 @@ from core.answer.evidence import EvidenceAnswer
 from core.base.config import RESRAG_LLM, EpisodeConfig, check_query
 from core.base.errors import BadRequest, Cancelled, LogError
 from core.base.events import Event, RunStarted, StepTaken, Stopped
+from core.base.progress import finish
 from core.base.types import Workspace
 from core.corpus.index import Corpus
-from core.corpus.opening import Opened, OpenProgress, Progress
+from core.corpus.opening import Opened, OpenProgress
 from core.encode.checkpoint import CheckpointSpec
 from core.llm.protocol import Llm
 from core.methods.bm25 import BM25
@@ -531,7 +532,7 @@ class _Comparison:
                 )
             )
 
-        return self.services.library.under(self.documents, agent, embedding)
+        return finish(self.services.library.under(self.documents, agent), embedding)
 
 
 class _Cutting:
@@ -548,7 +549,7 @@ class _Cutting:
         self.support = support_spans(documents.workspace, services.label_of(documents, query))
         self.open_spans: Sequence[TextSpan] = ()
         self.results: tuple[CutRow, ...] = ()
-        self._meters: dict[str, Progress | None] = {}
+        self._meters: dict[str, Callable[[OpenProgress], OpenProgress]] = {}
 
     def rows(self, config: EpisodeConfig) -> tuple[CutRow, ...]:
         agent, documents = self.documents.agent, self.documents.workspace.documents
@@ -603,24 +604,17 @@ class _Cutting:
 
     def _opening(self, name: str, progress: OpenProgress) -> None:
         """Tells how far opening a cut is, and counts what a visitor has to have embedded."""
-
-        def tell(progress: OpenProgress) -> None:
-            if progress.stage in ("chunking", "embedding"):
-                stage: Literal["cutting", "embedding"] = (
-                    "cutting" if progress.stage == "chunking" else "embedding"
-                )
-                self.report(
-                    Comparing(self.results, name, stage, progress.done, progress.total, progress.seconds_left)
-                )
-
         if name not in self._meters:
             n_characters = sum(len(document.text) for document in self.documents.workspace.documents)
-            self._meters[name] = self.services.library.allowance.metered(
-                self.documents.owner, n_characters, tell
+            self._meters[name] = self.services.library.allowance.meter(self.documents.owner, n_characters)
+        self._meters[name](progress)
+        if progress.stage in ("chunking", "embedding"):
+            stage: Literal["cutting", "embedding"] = (
+                "cutting" if progress.stage == "chunking" else "embedding"
             )
-        meter = self._meters[name]
-        if meter is not None:
-            meter(progress)
+            self.report(
+                Comparing(self.results, name, stage, progress.done, progress.total, progress.seconds_left)
+            )
 
 
 def support_spans(workspace: Workspace, label: Labelled | None) -> tuple[TextSpan, ...]:

@@ -21,6 +21,7 @@ import numpy as np
 
 from app.services.explorer import Explorer
 from app.services.in_view import Labelled
+from app.services.library import OpenOrder
 from app.services.recent import Recent
 from app.services.session import Session
 from app.services.settings import Settings
@@ -33,7 +34,7 @@ from core.base.metrics import fact_em, fact_f1
 from core.base.rows import EpisodeRow
 from core.base.statistics import mean
 from core.base.types import workspace_of_chunks
-from core.corpus.opening import OpenProgress, Progress
+from core.corpus.opening import Opening
 from core.encode.checkpoint import read_spec, with_defaults, write_spec
 from core.encode.tokens import FastTokenizer
 from core.lab.evaluate.calibrate import best_threshold
@@ -405,16 +406,16 @@ class Evaluations:
             return self._task[1]
 
 
-def open_episode(explorer: Explorer, session: Session, episode: ShownEpisode, report: Progress) -> Session:
+def open_episode(explorer: Explorer, session: Session, episode: ShownEpisode) -> Opening[Session]:
     """The chunks of an example as they are, opened under its agent, with its question known."""
-    report(OpenProgress("reading", 0, 1))
     agent = explorer.services.agents.load(episode.agent)
     texts = episode.example.chunks[:]
     workspace = workspace_of_chunks(texts, agent.encoder.tokenizer.count(texts), episode.title)
     label = Labelled(
         episode.example.question, next(iter(episode.example.answers), ""), 0, episode.example.support
     )
-    opened = explorer.services.library.reopen(workspace, agent, report, (label,), session.owner)
+    order = OpenOrder(agent, session.owner, lambda _: (label,))
+    opened = yield from explorer.services.library.reopen(order, workspace)
     explorer.leave(session)
     return Session(
         corpus=opened.token, agent_chosen=session.agent_chosen, owner=session.owner, llm=session.llm

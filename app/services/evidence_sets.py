@@ -28,6 +28,7 @@ from core.base.errors import BadRequest
 from core.base.events import RunStarted
 from core.base.home import ROOT
 from core.base.metrics import answer_f1
+from core.base.progress import finish
 from core.corpus.opening import OpenProgress
 from core.ingest.json_ld import json_ld_types
 from core.lab.studies.frontier import Curve, FrontierRow, curves, read_frontier
@@ -197,8 +198,9 @@ class EvidenceSets:
 
     def _run(self, documents: OpenDocuments, order: SetOrder, report: Report, llm: Llm | None) -> RunInView:
         name = PLAIN if order.by_model else vectors_of(RESRAG, documents.agent.spec.name)
-        opened = self.services.library.under(documents, self.services.agents.load(name), report)
-        plain = self.services.library.under(documents, self.services.agents.load(PLAIN), report)
+        library, agents = self.services.library, self.services.agents
+        opened = finish(library.under(documents, agents.load(name)), report)
+        plain = finish(library.under(documents, agents.load(PLAIN)), report)
         query, corpus, encoder = order.query, opened.corpus, opened.agent.encoder
         config = EpisodeConfig(step_budget=min(order.budget, len(corpus)))
         _ = corpus.words  # counting them is no part of a search's time
@@ -232,7 +234,7 @@ class EvidenceSets:
         logged = self.services.own_log.get(run_id, owner)
         if logged.record.method not in SETS:
             raise BadRequest(f"run {run_id[:8]} is one of {logged.record.method}, no evidence set")
-        run = self.services.attach(run_id, report, owner)
+        run = finish(self.services.attach(run_id, owner), report)
         if run.trace.scores_at(1) is None:
             raise BadRequest(f"run {run_id[:8]} came without its chances; run its question again")
         self._json_ld.put(run.token, logged_json_ld(logged))
@@ -291,7 +293,7 @@ class EvidenceSets:
             policy = None
             if run.trace.started.method != RESRAG_LLM:
                 policy = look(query, documents.corpus, documents.agent.encoder)
-            plain = self.services.library.under(documents, self.services.agents.load(PLAIN))
+            plain = finish(self.services.library.under(documents, self.services.agents.load(PLAIN)))
             seen = _page_look(query, plain, policy)
             self._looks.put(run.token, seen)
         return seen

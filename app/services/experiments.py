@@ -20,7 +20,7 @@ from app.services.http_call import http_of
 from app.services.shared import Services
 from app.services.visitors import CHARACTERS_PER_TOKEN, check_known, n_values
 from core.base.errors import BadRequest
-from core.corpus.opening import Progress
+from core.corpus.opening import OpenProgress, Progress
 from core.encode.checkpoint import shipped_checkpoints
 from core.methods.registry import facts_of
 from core.methods.sparc.naming import decided_by_rules
@@ -140,14 +140,17 @@ class Experiments:
         run = self.run(run_id, owner)
         encoder = self.services.agents.load(run.record.checkpoint).encoder
         documents = self.documents(run_id, owner)
-        metered = self.services.library.allowance.metered(
-            owner, sum(len(document.text or "") for document in documents), report
-        )
+        n_characters = sum(len(document.text or "") for document in documents)
+        meter = self.services.library.allowance.meter(owner, n_characters)
+
+        def hear(progress: OpenProgress) -> None:
+            report(meter(progress))
+
         part = self.services.library.cache_part(run.record.document_hashes, owner)
         if run.record.method != SPARC:
-            return replay_run(run, documents, encoder, metered, part)
+            return replay_run(run, documents, encoder, hear, part)
         plain = self.services.agents.load(PLAIN).encoder
-        return replay_sparc(run, documents, encoder, plain, self.services.reader_named, metered, part)
+        return replay_sparc(run, documents, encoder, plain, self.services.reader_named, hear, part)
 
     def share(self, run_id: str, owner: str | None) -> None:
         """Lets whoever has its address open a run of the visitor's. Raises RunNotFound."""

@@ -1,8 +1,7 @@
 """What the buttons of Explore do.
 
-Functions from one session to the next; a run yields a session per event.
-
-Decides when pressing Run or Step continues a run, forks a child or begins anew (a logged run never changes):
+Functions from one session to the next; an opening comes to one, a run yields one per event. A logged run
+never changes, so that pressing Run or Step continues it, forks a child or begins anew:
 - a run in progress on the same question goes on; steps that Back took away come back as they were, as long as
   nothing has changed;
 - with other settings it goes on from the cursor as a child run;
@@ -18,19 +17,21 @@ from types import MappingProxyType
 
 from app.services.in_view import Labelled, OpenDocuments, RunInView
 from app.services.kept_open import kept_documents
-from app.services.partial import Opening
+from app.services.library import OpenOrder
 from app.services.session import Session
 from app.services.shared import Services
-from core.base.config import ChunkConfig, EpisodeConfig, check_query
+from core.base.config import ChunkConfig, EpisodeConfig
 from core.base.errors import BadRequest
-from core.base.events import RunStarted, Stopped
+from core.base.events import Event, RunStarted, Stopped
+from core.base.progress import mapped
 from core.base.types import Document, Workspace
-from core.corpus.opening import Progress
+from core.corpus.opening import Opening, OpenProgress
 from core.methods.qrag.agent import Agent
 from core.methods.qrag.episode import Episode
-from core.methods.qrag.planner import plan
 from core.runs.whatif.influence import without_each
 
+LEAST_WAIT = 5.0
+"""Seconds of embedding left for which a part is offered: a page that changes twice within them is no help."""
 RUNS_AT_ONCE = 3
 """Runs that go on at once: one is scored, another's page is drawn, a third waits for the log."""
 
@@ -45,6 +46,19 @@ def open_in_explore(services: Services, session: Session) -> OpenDocuments:
     if documents.searched:
         raise BadRequest("a document is being embedded in Explore; wait until all of it is there")
     return documents
+
+
+@dataclass(frozen=True, kw_only=True)
+class Underway(OpenProgress):
+    """Progress of documents that can be asked in part."""
+
+    session: Session
+    """Of the page that they are opened for."""
+    order: OpenOrder
+
+
+Offer = tuple[OpenProgress, Session | None]
+"""Progress, and the session to ask what is there by then; None where it is not worth a change of the page."""
 
 
 @dataclass(frozen=True)
@@ -87,18 +101,14 @@ class Explorer:
         agent_name: str,
         configs: Sequence[ChunkConfig] | None = None,
         label: Callable[[Workspace], tuple[Labelled, ...]] = lambda _: (),
-        on_progress: Progress | None = None,
         spent: Mapping[str, float] = MappingProxyType({}),
-    ) -> Session:
+    ) -> Opening[Session]:
         """A fresh session over other documents. `spent`: milliseconds of the stages before."""
-        agent, session = self.services.agents.load(agent_name), replace(session, forbidden=())
-        on_part = self._tells(session, on_progress)
-        opened = self.services.library.open(
-            documents, agent, configs, on_progress, label, session.owner, spent, on_part
-        )
-        return self._fresh(session, opened)
+        order = OpenOrder(self.services.agents.load(agent_name), session.owner, label)
+        opening = self.services.library.open(order, documents, configs, spent)
+        return (yield from self._freshly(replace(session, forbidden=()), order, opening))
 
-    def open_again(self, session: Session, name: str, on_progress: Progress | None = None) -> Session:
+    def open_again(self, session: Session, name: str) -> Opening[Session]:
         """A fresh session over documents that this visitor has or had open, by `Library.name_of`. Raises
         BadRequest.
         """
@@ -106,30 +116,54 @@ class Explorer:
         for documents in library.corpora.all():
             if documents.owner == session.owner and library.name_of(documents) == name:
                 return self._fresh(session, documents)
-        if kept := kept_documents(name, session.owner):
-            agent, on_part = self.services.agents.load(kept.checkpoint), self._tells(session, on_progress)
-            how = (kept.questions, session.owner, on_part, kept.token)
-            return self._fresh(session, library.reopen(kept.workspace, agent, on_progress, *how))
-        raise BadRequest(
-            "the document that was open here is closed by now; open it again, its vectors are kept"
-        )
+        kept = kept_documents(name, session.owner)
+        if kept is None:
+            raise BadRequest(
+                "the document that was open here is closed by now; open it again, its vectors are kept"
+            )
+        agent, questions = self.services.agents.load(kept.checkpoint), kept.questions
+        order = OpenOrder(agent, session.owner, lambda _: questions, kept.token)
+        return (yield from self._freshly(session, order, library.reopen(order, kept.workspace)))
 
-    def change_agent(self, session: Session, agent_name: str, on_progress: Progress | None = None) -> Session:
+    def change_agent(self, session: Session, agent_name: str) -> Opening[Session]:
         """The same chunks under another agent; the run in view belongs to the old one and leaves."""
-        return self._reopened(
-            replace(session, agent_chosen=True), self.services.agents.load(agent_name), on_progress
-        )
+        agent = self.services.agents.load(agent_name)
+        return (yield from self._reopened(replace(session, agent_chosen=True), agent))
 
-    def embed_the_rest(self, session: Session, on_progress: Progress | None = None) -> Session:
+    def embed_the_rest(self, session: Session) -> Opening[Session]:
         """The same chunks under the same agent, all of them."""
-        return self._reopened(session, self.documents(session).agent, on_progress)
+        return (yield from self._reopened(session, self.documents(session).agent))
 
-    def _reopened(self, session: Session, agent: Agent, on_progress: Progress | None) -> Session:
-        now, on_part = self.documents(session), self._tells(session, on_progress)
-        opened = self.services.library.reopen(
-            now.workspace, agent, on_progress, now.questions, session.owner, on_part
-        )
-        return self._fresh(session, opened)
+    def _reopened(self, session: Session, agent: Agent) -> Opening[Session]:
+        now = self.documents(session)
+        order = OpenOrder(agent, session.owner, lambda _: now.questions)
+        return self._freshly(session, order, self.services.library.reopen(order, now.workspace))
+
+    def _freshly(
+        self, session: Session, order: OpenOrder, opening: Opening[OpenDocuments]
+    ) -> Opening[Session]:
+        """A fresh session over what is opened; events say what it takes to ask a part of it meanwhile."""
+
+        def askable(event: OpenProgress) -> OpenProgress:
+            return event if event.so_far is None else Underway(**vars(event), session=session, order=order)
+
+        return self._fresh(session, (yield from mapped(opening, askable)))
+
+    def offering(self, opening: Opening[Session]) -> Generator[Offer, None, Session]:
+        """The events of an opening, each with the session to ask what is there by then, from the first on at
+        which the rest takes long.
+        """
+        offered: Session | None = None
+
+        def offer(event: OpenProgress) -> Offer:
+            nonlocal offered
+            if isinstance(event, Underway) and (offered or (event.seconds_left or 0.0) > LEAST_WAIT):
+                assert event.so_far is not None
+                part = self.services.library.take_part(event.order, event.so_far)
+                offered = offered or self._fresh(event.session, part)
+            return event, offered
+
+        return mapped(opening, offer)
 
     def _fresh(self, session: Session, opened: OpenDocuments) -> Session:
         """A session over documents without a run; the one in view leaves."""
@@ -144,17 +178,9 @@ class Explorer:
             llm=session.llm,
         )
 
-    def _tells(
-        self, session: Session, on_progress: Progress | None
-    ) -> Callable[[OpenDocuments], None] | None:
-        """Tells an opening that can be asked of each part."""
-        if not isinstance(on_progress, Opening):
-            return None
-        return lambda part: on_progress.can_ask(self._fresh(session, part))
-
-    def attach(self, run_id: str, on_progress: Progress | None = None, owner: str | None = None) -> Session:
+    def attach(self, run_id: str, owner: str | None = None) -> Opening[Session]:
         """A visitor's session at the end of a logged run. Raises RunNotFound unless it's theirs or shared."""
-        run = self.services.attach(run_id, on_progress, owner)
+        run = yield from self.services.attach(run_id, owner)
         steps = len(run.trace.steps)
         return Session(
             corpus=run.documents.token,
@@ -171,9 +197,7 @@ class Explorer:
         self, session: Session, query: str, config: EpisodeConfig, steps: int | None
     ) -> Generator[Session]:
         """Takes `steps` more steps (None: to the end), a session an event. Closing it cancels the run."""
-        query = check_query(query)
-        documents, run, config = self._advanced(session, query, config)
-        config.check_against(len(documents.corpus))
+        _, run, config = self._advanced(session, query, config)
         if run is not None and same_settings(run.config, config):
             while session.cursor < len(run.trace.steps):  # what Back took away
                 session = self._at(session, run, session.cursor + 1)
@@ -183,7 +207,7 @@ class Explorer:
             if run.trace.stopped is not None:
                 return
             if not run.ended:
-                yield from self._drive(session, run, config, steps)
+                yield from self._go_on(session, run, steps)
                 return
         ended = self._in_progress(session, query, finished_too=True)
         if run is None and ended is not None and steps == 1:
@@ -198,7 +222,6 @@ class Explorer:
 
     def reads_again(self, session: Session, query: str, config: EpisodeConfig) -> bool:
         """Whether the next look waits for a reranker. Raises BadRequest as that look would."""
-        query = query.strip()
         documents, run, config = self._advanced(session, query, config)
         if run is not None and run.trace.stopped is not None and same_settings(run.config, config):
             return False  # what Back took away comes back as it was
@@ -214,7 +237,6 @@ class Explorer:
 
     def force(self, session: Session, query: str, config: EpisodeConfig, chunk_id: int) -> Generator[Session]:
         """The person chooses the next chunk."""
-        query = check_query(query)
         run = self._in_progress(session, query, finished_too=True)
         n_kept = 0 if run is None else session.cursor
         if n_kept >= config.step_budget:
@@ -225,10 +247,7 @@ class Explorer:
             raise BadRequest(f"chunk {chunk_id} is already chosen; choose another one")
         forbidden = tuple(other for other in session.forbidden if other != chunk_id)
         session = replace(session, forbidden=forbidden)
-        config = config.with_(
-            forced=((n_kept + 1, chunk_id),), forbidden=forbidden, temperature=config.temperature
-        )
-        config.check_against(len(self.documents(session).corpus))
+        config = config.with_(forced=((n_kept + 1, chunk_id),), forbidden=forbidden)
         yield from self._begin(session, query, config, run if n_kept else None, n_kept, 1)
 
     def take(self, session: Session, query: str, config: EpisodeConfig, chunk_id: int) -> Generator[Session]:
@@ -247,7 +266,7 @@ class Explorer:
         if not 0 <= chunk_id < len(self.documents(session).corpus):
             raise BadRequest(f"chunk {chunk_id} does not exist; choose one of the document's chunks")
         session = replace(session, forbidden=tuple(sorted({*session.forbidden, chunk_id})))
-        run = self._in_progress(session, query.strip(), finished_too=True)
+        run = self._in_progress(session, query, finished_too=True)
         if run is None or chunk_id not in run.trace.chosen[: session.cursor]:
             yield session
             return
@@ -255,7 +274,7 @@ class Explorer:
         steps = None if run.trace.stopped is not None else 1
         yield from self._begin(
             replace(session, cursor=n_kept),
-            query.strip(),
+            query,
             config.with_(forbidden=session.forbidden),
             run if n_kept else None,
             n_kept,
@@ -279,7 +298,7 @@ class Explorer:
     def _in_progress(self, session: Session, query: str, *, finished_too: bool = False) -> RunInView | None:
         """The run in view, if it is about this question and documents and its cursor is not at its end."""
         run = self.run_of(session)
-        if run is None or run.trace.started.query != query or run.documents.token != session.corpus:
+        if run is None or not run.asks(query) or run.documents.token != session.corpus:
             return None
         at_end = run.trace.stopped is not None and session.cursor == len(run.trace.steps)
         return run if finished_too or not at_end else None
@@ -297,37 +316,32 @@ class Explorer:
         if documents.searched:
             documents = self.services.library.with_likeliest(documents, query)
         config = config.with_(searched=documents.searched)
-        config.check_against(len(documents.corpus))
+        kept = parent.trace.chosen[:n_kept] if parent else ()
+        events = documents.agent.run(query, documents.corpus, config, kept)
+        started = next(events)  # what can't be run is refused here
+        assert isinstance(started, RunStarted)
         self.leave(session)
-        started = RunStarted(
-            query, documents.agent.name, documents.agent.spec.name, len(documents.corpus), config
-        )
-        run = self.services.begin_run(
-            started,
-            documents,
-            parent,
-            n_kept if parent else None,
-        )
-        yield from self._drive(
-            replace(session, run=run.token, cursor=n_kept, look=n_kept + 1), run, config, steps
-        )
+        run = self.services.begin_run(started, documents, parent, n_kept if parent else None)
+        session = replace(session, run=run.token, cursor=n_kept, look=n_kept + 1)
+        yield from self._drive(session, run, events, steps)
+
+    def _go_on(self, session: Session, run: RunInView, steps: int | None) -> Generator[Session]:
+        documents, started = run.documents, run.trace.started
+        events = documents.agent.run(started.query, documents.corpus, run.config, run.trace.chosen)
+        next(events)  # the run has started before
+        yield from self._drive(session, run, events, steps)
 
     def _drive(
-        self, session: Session, run: RunInView, config: EpisodeConfig, steps: int | None
+        self, session: Session, run: RunInView, events: Generator[Event], steps: int | None
     ) -> Generator[Session]:
         """Takes events from the agent into the run, `steps` or all; left early, it is closed as cancelled."""
-        documents = run.documents
-        prefix = run.trace.chosen
-        if config.beam_width > 1:
-            events, steps = plan(documents.agent, run.trace.started.query, documents.corpus, config), None
-        else:
-            events = documents.agent.run(run.trace.started.query, documents.corpus, run.config, prefix)
+        if run.config.beam_width > 1:
+            steps = None
         n_steps = 0
         with self.services.driving(run), closing(events):
             try:
                 for event in events:
-                    if isinstance(event, RunStarted):
-                        continue
+                    assert not isinstance(event, RunStarted)
                     run = self.services.add_event(run, event)
                     n_steps += not isinstance(event, Stopped)
                     session = self._at(session, run, len(run.trace.steps))

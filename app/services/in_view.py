@@ -160,6 +160,10 @@ class RunInView:
     def config(self) -> EpisodeConfig:
         return self.trace.started.config
 
+    def asks(self, text: str) -> bool:
+        """Whether this is its question, as somebody may have typed it."""
+        return self.trace.started.query == text.strip()
+
     def to_json(self) -> dict[str, Any]:
         """Id, trace and answer as plain JSON values; timings: what opening took and, as `steps`, the run."""
         timings = {**self.documents.milliseconds, "steps": self.trace.milliseconds}

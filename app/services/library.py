@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from app.services.agents import Agents
@@ -17,14 +17,31 @@ from app.services.kept_open import keep_documents
 from app.services.recent import Recent
 from app.services.visitors import DOCUMENTS_OPEN, Allowance
 from core.base.config import ChunkConfig, EpisodeConfig
+from core.base.progress import mapped
 from core.base.types import Document, Workspace
-from core.corpus.opening import Embedded, OnPart, Opened, Progress, index_workspace, open_corpus
+from core.corpus.opening import Embedded, Opened, Opening, index_workspace, open_corpus
 from core.methods.qrag.agent import Agent
 
 MAX_CORPORA_BYTES = 4 * 2**30
 """Memory for open documents; the least recently used one goes first and is opened again from the caches."""
 MAX_RUNS_BYTES = 2**30
 """Memory for the Q-values of runs in view; older runs are read from the log again."""
+
+
+def _new_token() -> str:
+    return secrets.token_hex(16)
+
+
+@dataclass(frozen=True, eq=False)
+class OpenOrder:
+    """How documents are opened: under which agent, for whom, with which known questions."""
+
+    agent: Agent
+    owner: str | None = None
+    label: Callable[[Workspace], tuple[Labelled, ...]] = lambda _: ()
+    """Finds the chunks that support known questions."""
+    token: str = field(default_factory=_new_token)
+    """Of the documents, once all of them are there and while they are embedded."""
 
 
 class Library:
@@ -65,64 +82,39 @@ class Library:
 
     def open(
         self,
+        order: OpenOrder,
         documents: Sequence[Document],
-        agent: Agent,
-        configs: Sequence[ChunkConfig] | None,
-        on_progress: Progress | None = None,
-        label: Callable[[Workspace], tuple[Labelled, ...]] = lambda _: (),
-        owner: str | None = None,
+        configs: Sequence[ChunkConfig] | None = None,
         spent: Mapping[str, float] = MappingProxyType({}),
-        on_part: Callable[[OpenDocuments], None] | None = None,
-    ) -> OpenDocuments:
-        """Chunks, embeds and registers a visitor's documents; `label` finds the chunks that support known
-        questions.
-
-        `spent`: milliseconds of the stages before. `on_part`: told of what can be asked meanwhile, each time
-        that it is a tenth more; it lies under the token of the whole. Raises BadRequest when the visitor has
-        read too much today.
+    ) -> Opening[OpenDocuments]:
+        """Chunks, embeds and registers documents. `spent`: milliseconds of the stages before. Raises
+        BadRequest when their visitor has read too much today.
         """
-        token = secrets.token_hex(16)
-        report = self.allowance.metered(owner, sum(len(document.text) for document in documents), on_progress)
-        opened = open_corpus(
-            documents,
-            agent.encoder,
-            configs,
-            report,
-            self.cache_part((document.sha256 for document in documents), owner),
-            self._partly(token, agent, label, owner, on_part),
-        )
-        opened = replace(opened, milliseconds={**spent, **opened.milliseconds})
-        return self._register(opened, agent, label(opened.corpus.workspace), owner, token)
+        part = self.cache_part((document.sha256 for document in documents), order.owner)
+        opening = open_corpus(documents, order.agent.encoder, configs, part)
+        meter = self.allowance.meter(order.owner, sum(len(document.text) for document in documents))
+        opened = yield from mapped(opening, meter)
+        return self._register(order, replace(opened, milliseconds={**spent, **opened.milliseconds}))
 
-    def reopen(
-        self,
-        workspace: Workspace,
-        agent: Agent,
-        on_progress: Progress | None = None,
-        questions: tuple[Labelled, ...] = (),
-        owner: str | None = None,
-        on_part: Callable[[OpenDocuments], None] | None = None,
-        token: str = "",
-    ) -> OpenDocuments:
-        """The same chunks under another agent, out of the log or as they were open before, then under their
-        `token`. Raises BadRequest as `open`.
+    def reopen(self, order: OpenOrder, workspace: Workspace) -> Opening[OpenDocuments]:
+        """The same chunks under another agent, out of the log or as they were open before. Raises BadRequest
+        as `open`.
         """
-        token = token or secrets.token_hex(16)
+        part = self.cache_part((document.sha256 for document in workspace.documents), order.owner)
+        opening = index_workspace(workspace, order.agent.encoder, part)
         # out of a file they may be any part of the text
         n_characters = sum(int((table.end - table.start).sum()) for table in workspace.tables)
-        report = self.allowance.metered(owner, n_characters, on_progress)
-        opened = index_workspace(
-            workspace,
-            agent.encoder,
-            report,
-            self.cache_part((document.sha256 for document in workspace.documents), owner),
-            self._partly(token, agent, lambda _: questions, owner, on_part),
-        )
-        return self._register(opened, agent, questions, owner, token)
+        meter = self.allowance.meter(order.owner, n_characters)
+        return self._register(order, (yield from mapped(opening, meter)))
 
-    def under(
-        self, documents: OpenDocuments, agent: Agent, on_progress: Progress | None = None
-    ) -> OpenDocuments:
+    def take_part(self, order: OpenOrder, part: Embedded) -> OpenDocuments:
+        """What is embedded so far; made anew once it is a tenth more, since its vectors are copied."""
+        known = self.corpora.get(order.token)
+        if known is not None and part.share < known.share + 0.1:
+            return known
+        return self._register(order, Opened(part.corpus()), part.ranges)
+
+    def under(self, documents: OpenDocuments, agent: Agent) -> Opening[OpenDocuments]:
         """The same chunks under an agent's vectors, opened once a visitor. Raises BadRequest as `open`."""
         for candidate in (documents, *self.corpora.all()):
             if (
@@ -132,7 +124,8 @@ class Library:
                 and candidate.owner == documents.owner
             ):
                 return candidate
-        return self.reopen(documents.workspace, agent, on_progress, documents.questions, documents.owner)
+        order = OpenOrder(agent, documents.owner, lambda _: documents.questions)
+        return (yield from self.reopen(order, documents.workspace))
 
     def with_likeliest(self, documents: OpenDocuments, query: str) -> OpenDocuments:
         """Documents that are embedded in part, for one question: also the chunks that share most words with
@@ -148,53 +141,27 @@ class Library:
         embedded = before.with_likeliest(query, part=part)
         return replace(documents, corpus=embedded.corpus(), searched=embedded.ranges)
 
-    def _partly(
-        self,
-        token: str,
-        agent: Agent,
-        label: Callable[[Workspace], tuple[Labelled, ...]],
-        owner: str | None,
-        on_part: Callable[[OpenDocuments], None] | None,
-    ) -> OnPart | None:
-        """Registers what is embedded each time it is a tenth more, since the vectors are copied."""
-        if on_part is None:
-            return None
-        last_share = 0.0
-
-        def register(part: Embedded) -> None:
-            nonlocal last_share
-            if last_share and part.share < last_share + 0.1:
-                return
-            last_share, questions = part.share, label(part.workspace)
-            opened = Opened(part.corpus())
-            on_part(self._register(opened, agent, questions, owner, token, part.ranges))
-
-        return register
-
     def _register(
-        self,
-        opened: Opened,
-        agent: Agent,
-        questions: tuple[Labelled, ...],
-        owner: str | None,
-        token: str,
-        searched: tuple[tuple[int, int], ...] = (),
+        self, order: OpenOrder, opened: Opened, searched: tuple[tuple[int, int], ...] = ()
     ) -> OpenDocuments:
+        workspace, owner = opened.corpus.workspace, order.owner
         documents = OpenDocuments(
-            token=token,
+            token=order.token,
             corpus=opened.corpus,
-            agent=agent,
+            agent=order.agent,
             milliseconds=opened.milliseconds,
             n_embedded=opened.n_embedded,
             notices=opened.notices,
             foreign=opened.foreign,
-            trained=self._agents.trained_for(opened.corpus.workspace.documents, agent.spec),
-            questions=questions,
+            trained=self._agents.trained_for(workspace.documents, order.agent.spec),
+            questions=order.label(workspace),
             owner=owner,
             searched=searched,
         )
         if owner is not None:
-            theirs = [other for other in self.corpora.all() if other.owner == owner and other.token != token]
+            theirs = [
+                other for other in self.corpora.all() if other.owner == owner and other.token != order.token
+            ]
             for other in theirs[: max(0, len(theirs) - DOCUMENTS_OPEN + 1)]:
                 self.close(other)
         self.corpora.put(documents.token, documents)

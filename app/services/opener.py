@@ -13,15 +13,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from app.services.explorer import Explorer
 from app.services.in_view import Labelled, OpenDocuments
 from app.services.session import Session
 from core.base.config import CHUNKERS
 from core.base.errors import BadDocument, BadRequest
+from core.base.progress import reported
 from core.base.types import Document, Workspace
-from core.corpus.opening import OpenProgress, Progress
-from core.ingest import MAX_FILE_BYTES, Converter, default_chunker, read_document, read_documents, read_pasted
+from core.corpus.opening import Opening, OpenProgress, Progress
+from core.ingest import (
+    MAX_FILE_BYTES,
+    Converter,
+    OnPart,
+    default_chunker,
+    read_document,
+    read_documents,
+    read_pasted,
+)
 from core.lab.tasks.narrative import NarrativeQuestion, TextRange, generate_narrative
 from core.lab.tasks.samples import SampleQuestion, find_quote, list_samples, span_chunks
 from core.runs.whatif.cuts import chunks_of
@@ -36,15 +46,16 @@ MAX_FILES = 50
 _ONE_SAMPLE = threading.Lock()
 """Who comes while the start opens the first sample finds it embedded, instead of embedding it beside it."""
 
+R = TypeVar("R")
+
 
 @dataclass(frozen=True)
 class Opener:
-    """What every way of opening documents needs to know; each returns the session that has them open."""
+    """What every way of opening documents needs to know; each comes to the session that has them open."""
 
     explorer: Explorer
     session: Session
     agent: str
-    report: Progress
     chunker: str = ""
     """Empty: as each document's kind wants."""
     max_tokens: float | None = None
@@ -52,7 +63,7 @@ class Opener:
     beside: OpenDocuments | None = None
     """What new documents lie behind, and whose known questions stay; None where they replace what is open."""
 
-    def sample(self, key: str) -> Session:
+    def sample(self, key: str) -> Opening[Session]:
         """One of the documents that ship with the app. Raises BadRequest for another key."""
         began = time.perf_counter()
         sample = next((sample for sample in list_samples() if sample.key == key), None)
@@ -73,54 +84,60 @@ class Opener:
             replace(read_document(sample.path.read_bytes(), sample.path.name), title=sample.title), key
         )
         with _ONE_SAMPLE:
-            return self._open([document], began, label)
+            return (yield from self._open([document], began, label))
 
-    def files(self, paths: Sequence[Path | str] | None) -> Session:
+    def files(self, paths: Sequence[Path | str] | None) -> Opening[Session]:
         """Uploaded files, as one list of documents. Raises BadDocument."""
         began = time.perf_counter()
         if not paths:
             raise BadDocument("no file is chosen; drop one or more files first")
         if len(paths) > MAX_FILES:
             raise BadDocument(f"{len(paths)} files are more than {MAX_FILES}; open fewer at once")
-        documents: list[Document] = []
-        with self._converter() as converter:
+
+        def read(converter: Converter, on_part: OnPart) -> list[Document]:
+            documents: list[Document] = []
             for done, path in enumerate(map(Path, paths)):
-                self._on_read(done, len(paths))
+                on_part(done, len(paths))
                 size = path.stat().st_size
                 if size > MAX_FILE_BYTES:
                     raise BadDocument(
                         f"{path.name} has {size:,} bytes, more than {MAX_FILE_BYTES:,}; split it"
                     )
 
-                def on_part(part: int, parts: int, done: int = done) -> None:
-                    """Files where there are several, else what a single one consists of."""
-                    self._on_read(*((part, parts) if len(paths) == 1 else (done, len(paths))))
+                def of_all(*_: int, done: int = done) -> None:
+                    on_part(done, len(paths))
 
-                documents.extend(read_documents(path.read_bytes(), path.name, converter, on_part).values())
-        return self._open(documents, began)
+                # a single file tells what it consists of
+                on_own = on_part if len(paths) == 1 else of_all
+                documents.extend(read_documents(path.read_bytes(), path.name, converter, on_own).values())
+            return documents
 
-    def content(self, data: bytes, name: str) -> Session:
+        return (yield from self._open((yield from self._read(read)), began))
+
+    def content(self, data: bytes, name: str) -> Opening[Session]:
         """The bytes of one file; `name` is shown, and tells the kind where they don't. Raises BadDocument."""
         began = time.perf_counter()
-        with self._converter() as converter:
-            documents = [*read_documents(data, name, converter, self._on_read).values()]
-        return self._open(documents, began)
+        documents = yield from self._read(
+            lambda converter, on_part: [*read_documents(data, name, converter, on_part).values()]
+        )
+        return (yield from self._open(documents, began))
 
-    def pasted(self, text: str) -> Session:
+    def pasted(self, text: str) -> Opening[Session]:
         """Raises BadDocument when it is blank."""
         began = time.perf_counter()
-        with self._converter() as converter:
-            document = read_pasted(text or "", converter=converter, on_part=self._on_read)
-        return self._open([document], began)
+        document = yield from self._read(
+            lambda converter, on_part: read_pasted(text or "", converter=converter, on_part=on_part)
+        )
+        return (yield from self._open([document], began))
 
-    def generated(self, length: int) -> Session:
+    def generated(self, length: int) -> Opening[Session]:
         """A generated story of about `length` tokens, with questions of one to three hops."""
         if length not in GENERATED_LENGTHS:
             raise BadRequest(
                 f"length={length} is not on offer; choose one of"
                 f" {', '.join(f'{n:,}' for n in GENERATED_LENGTHS)}"
             )
-        self._on_read(0, 1)
+        yield OpenProgress("reading", 0, 1)
         began = time.perf_counter()
         narrative = generate_narrative(length)
 
@@ -130,37 +147,39 @@ class Opener:
         document = self.explorer.services.library.ours(
             Document(f"Generated story, {length:,} tokens", narrative.text, "text"), f"{_STORY}{length}"
         )
-        return self._open([document], began, label)
+        return (yield from self._open([document], began, label))
 
-    def named(self, name: str) -> Session:
+    def named(self, name: str) -> Opening[Session]:
         """What a page's address names: documents that are or were open, or what the project makes. Raises
         BadRequest.
         """
         try:
-            return self.explorer.open_again(self.session, name, self.report)
+            return (yield from self.explorer.open_again(self.session, name))
         except BadRequest:
             origin = name.rpartition(".")[0]
             length = origin.removeprefix(_STORY)
             if origin in (sample.key for sample in list_samples()):
-                return self.sample(origin)
+                return (yield from self.sample(origin))
             if length != origin and length in map(str, GENERATED_LENGTHS):
-                return self.generated(int(length))
+                return (yield from self.generated(int(length)))
             raise
 
-    def _on_read(self, done: int, total: int) -> None:
-        self.report(OpenProgress("reading", done, total))
+    def _read(self, read: Callable[[Converter, OnPart], R]) -> Opening[R]:
+        """What is read of files; the time that it takes counts against the visitor's day."""
+        take_time = partial(self.explorer.services.library.allowance.take_time, self.session.owner)
 
-    def _converter(self) -> Converter:
-        """For the files of one opening; the time that it takes counts against the visitor's day."""
-        allowance = self.explorer.services.library.allowance
-        return Converter(partial(allowance.take_time, self.session.owner))
+        def work(report: Progress) -> R:
+            with Converter(take_time) as converter:
+                return read(converter, lambda done, total: report(OpenProgress("reading", done, total)))
+
+        return reported(work)
 
     def _open(
         self,
         documents: Sequence[Document],
         began: float,
         label: Callable[[Workspace], tuple[Labelled, ...]] = lambda _: (),
-    ) -> Session:
+    ) -> Opening[Session]:
         """Documents that were read since `began`, by the performance counter."""
         if self.beside is not None:
             before = self.beside.workspace.documents
@@ -179,9 +198,8 @@ class Opener:
         configs = [
             spec.chunk_config(chunker or default_chunker(document.kind), max_tokens) for document in documents
         ]
-        return self.explorer.open(
-            self.session, documents, agent, configs, label, self.report, {"reading": reading}
-        )
+        spent = {"reading": reading}
+        return (yield from self.explorer.open(self.session, documents, agent, configs, label, spent))
 
 
 def _labelled(
@@ -194,7 +212,7 @@ def _labelled(
     )
 
 
-def open_recut(explorer: Explorer, session: Session, max_tokens: int, report: Progress) -> Session:
+def open_recut(explorer: Explorer, session: Session, max_tokens: int) -> Opening[Session]:
     """What is open in chunks of another size, under the same agent."""
     now = explorer.documents(session)
     spec, workspace = now.agent.spec, now.workspace
@@ -204,7 +222,7 @@ def open_recut(explorer: Explorer, session: Session, max_tokens: int, report: Pr
     ]
     configs = [spec.chunk_config(chunker, max_tokens) for chunker in chunkers]
     label = partial(_cut_anew, now.questions)
-    return explorer.open(session, workspace.documents, spec.name, configs, label, report)
+    return (yield from explorer.open(session, workspace.documents, spec.name, configs, label))
 
 
 def _cut_anew(questions: Sequence[Labelled], workspace: Workspace) -> tuple[Labelled, ...]:

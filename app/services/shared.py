@@ -20,7 +20,7 @@ from app.services.agents import Agents
 from app.services.export_upkeep import ExportUpkeep, copy_named
 from app.services.in_view import Labelled, OpenDocuments, RunInView
 from app.services.language_models import LanguageModels
-from app.services.library import Library
+from app.services.library import Library, OpenOrder
 from app.services.settings import Settings
 from app.services.visitors import RETENTION, RUNS_IN_FLIGHT, check_known, check_steps, n_values
 from core.answer.cited import CitedAnswer, cited_answer
@@ -31,8 +31,9 @@ from core.base.config import SETS
 from core.base.errors import BadRequest, Cancelled, LogError, UserError
 from core.base.events import RunStarted, StepScores, StepTaken, Stopped, Trace
 from core.base.home import cache_bytes, trim_caches
+from core.base.progress import finish
 from core.base.types import Workspace
-from core.corpus.opening import Progress
+from core.corpus.opening import Opening
 from core.llm.protocol import Llm
 from core.methods.qrag.agent import Agent
 from core.methods.sparc.retriever import SPARC
@@ -291,7 +292,7 @@ class Services:
             return run
         remedies = {remedy.way: remedy for remedy in diagnosis.remedies}
         if name := documents.trained:
-            other = self.library.under(documents, self.agents.load(name))
+            other = finish(self.library.under(documents, self.agents.load(name)))
             n_found = n_found_by(other.agent, other.corpus, run.trace, run.gold)
             if n_found > diagnosis.n_found:
                 remedies["agent"] = Remedy("agent", name, n_found)
@@ -394,7 +395,7 @@ class Services:
             if closed is not None and closed.token not in in_use and closed.token not in needed:
                 self.library.close(closed)
 
-    def attach(self, run_id: str, on_progress: Progress | None = None, owner: str | None = None) -> RunInView:
+    def attach(self, run_id: str, owner: str | None = None) -> Opening[RunInView]:
         """A run as it stands: the visitor's own that is in view, else out of the log, with its documents open
         again, as another of that visitor's.
 
@@ -420,9 +421,8 @@ class Services:
             others or not was_marked(logged)
         )  # what is marked may be marked otherwise by now
         questions = (Labelled(logged.record.query, known_answer_of(logged), 0, gold),) if is_known else ()
-        documents = self.library.reopen(
-            workspace, self.agents.load(logged.record.checkpoint), on_progress, questions, owner
-        )
+        order = OpenOrder(self.agents.load(logged.record.checkpoint), owner, lambda _: questions)
+        documents = yield from self.library.reopen(order, workspace)
         run = RunInView(
             token=secrets.token_hex(16),
             run_id=run_id,

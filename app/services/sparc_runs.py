@@ -22,6 +22,7 @@ from app.services.shared import Services, logged_label
 from app.services.visitors import check_known
 from core.base.config import check_query
 from core.base.errors import BadRequest, Cancelled, LogError, UserError
+from core.base.progress import finish
 from core.corpus.index import Corpus
 from core.corpus.opening import OpenProgress
 from core.encode.encoder import DualEncoder
@@ -184,7 +185,8 @@ class SparcRuns:
             def corpus_of(encoder: DualEncoder) -> Corpus:
                 if encoder is own:
                     return documents.corpus
-                return self.services.library.under(documents, self.services.agents.load(PLAIN), report).corpus
+                opening = self.services.library.under(documents, self.services.agents.load(PLAIN))
+                return finish(opening, report).corpus
 
             by_config[kind] = build_retrievals(config, own, plain, corpus_of)
         return by_config[kind]

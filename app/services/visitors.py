@@ -19,7 +19,7 @@ from typing import Literal
 from app.services.settings import Settings
 from core.base.errors import BadRequest
 from core.base.events import StepTaken, Stopped
-from core.corpus.opening import OpenProgress, Progress
+from core.corpus.opening import OpenProgress
 from core.llm.protocol import LlmError
 
 TOKENS_PER_DAY = 20_000_000
@@ -187,23 +187,22 @@ class Allowance:
                 raise BadRequest(refusal.format(left=left))
             self._used[what][owner] += n
 
-    def metered(self, owner: str | None, n_characters: int, report: Progress | None) -> Progress | None:
-        """`report`, which first counts what must be embedded. Raises BadRequest when it is too much."""
+    def meter(self, owner: str | None, n_characters: int) -> Callable[[OpenProgress], OpenProgress]:
+        """Passes on the events of an opening, and counts what must be embedded. Raises BadRequest when it is
+        too much.
+        """
         check_known(owner)
-        if owner is None:
-            return report
         counted = False
 
-        def metering(progress: OpenProgress) -> None:
+        def count(progress: OpenProgress) -> OpenProgress:
             nonlocal counted
             if progress.stage == "embedding" and not counted:
                 counted = True
                 missing = 1 - progress.n_cached / max(progress.total, 1)
                 self.read(owner, int(missing * n_characters / CHARACTERS_PER_TOKEN))
-            if report is not None:
-                report(progress)
+            return progress
 
-        return metering
+        return count
 
 
 class LlmAllowance:

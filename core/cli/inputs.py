@@ -21,6 +21,7 @@ from core.answer.evidence import EvidenceAnswer
 from core.base.config import SEEDS_OF_MODELS, EpisodeConfig, check_query
 from core.base.errors import BadDocument, BadRequest, Cancelled
 from core.base.events import Trace
+from core.base.progress import finish
 from core.base.types import Document, Workspace, workspace_of_chunks
 from core.cli.common import progress_printer, say
 from core.corpus.index import Corpus
@@ -71,22 +72,21 @@ class Question:
         if encoder.spec.name in self.notices:
             say(self.notices[encoder.spec.name])
         began, show = time.perf_counter(), progress_printer()
-        parts: list[Embedded] = []
+        part: Embedded | None = None
 
-        def report(progress: OpenProgress) -> None:
+        def hear(progress: OpenProgress) -> None:
+            nonlocal part
             show(progress)
-            if parts and self.within is not None and time.perf_counter() - began > self.within:
-                raise Cancelled
-
-        def keep(part: Embedded) -> None:
-            parts[:] = [part]
+            if self.within is not None and time.perf_counter() - began > self.within:
+                part = progress.so_far
+                if part is not None:
+                    raise Cancelled
 
         try:
-            opened = index_workspace(
-                self.workspace, encoder, report, on_part=None if self.within is None else keep
-            )
+            opened = finish(index_workspace(self.workspace, encoder), hear)
         except Cancelled:
-            part = parts[0].with_likeliest(self.query)
+            assert part is not None
+            part = part.with_likeliest(self.query)
             self._spend("embedding", 1000 * (time.perf_counter() - began))
             self.config = self.config.with_(searched=part.ranges)
             self.config.check_against(len(self.workspace))
@@ -162,7 +162,7 @@ def questions(args: argparse.Namespace, encoder: DualEncoder) -> Iterator[Questi
         began = time.perf_counter()
         documents = [document for _, document in read_files(args.document)]
         read = time.perf_counter()
-        workspace = chunk_documents(documents, encoder, on_progress=progress_printer())
+        workspace = finish(chunk_documents(documents, encoder), progress_printer())
         timings |= {"reading": 1000 * (read - began), "chunking": 1000 * (time.perf_counter() - read)}
         if args.checkpoint is None and (notice := _other_agent(documents[0], encoder)):
             notices[encoder.spec.name] = notice

@@ -1,9 +1,9 @@
 """Opening documents.
 
-Document[] -> chunk tables -> vectors -> Corpus, with both caches, progress and cancel. Opening known
-documents again tokenizes and embeds nothing, and counts no words. Whoever names a `part` of the caches reads
-and fills that alone: what it costs to open a text then says nothing of who else opened it. Every long stage
-reports through one callback, which may raise `Cancelled`; what was embedded by then is kept.
+Document[] -> chunk tables -> vectors -> Corpus, with both caches. Each long stage is a generator of
+`OpenProgress`; closed early, it keeps what was embedded by then. Documents that are known cost no tokenizing,
+embedding or counting of words. `part` names a part of the caches that is read and filled alone, so that the
+time of an opening says nothing of who else opened the text.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 
@@ -22,11 +22,12 @@ from core.base.batches import batches
 from core.base.config import ChunkConfig
 from core.base.errors import BadDocument
 from core.base.home import cache_folder, keep_arrays, kept_arrays
+from core.base.progress import mapped, reported
 from core.base.types import ChunkTable, Document, Workspace
 from core.corpus.bm25 import WORDS_FORMAT, word_index, words_of
 from core.corpus.index import ChunkIndex, Corpus
 from core.corpus.tiles import best_chunks
-from core.encode.cache import EmbedProgress, VectorStore, embed_chunks
+from core.encode.cache import EmbedProgress, VectorStore, embed_chunks, embedding
 from core.encode.encoder import DualEncoder
 from core.encode.spread import ranges_of
 from core.encode.turns import urgent
@@ -39,7 +40,7 @@ _TABLE_FORMAT = 1
 """Raise when chunkers change what they produce, so that old tables are not found."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class OpenProgress:
     """How far a stage of opening is. Units: files read, characters chunked, chunks embedded."""
 
@@ -48,6 +49,8 @@ class OpenProgress:
     total: int
     n_cached: int = 0
     seconds_left: float | None = None
+    so_far: Embedded | None = None
+    """What can be asked while the rest is embedded."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,23 +125,23 @@ class Embedded:
 _MOST_RANGES = 2_000
 """That a run names: more only where half of a text lay scattered in the cache, the longest then."""
 
+R = TypeVar("R")
+Opening = Generator[OpenProgress, None, R]
+"""Its events; what it comes to is its value, see `core.base.progress.finish`."""
 Progress = Callable[[OpenProgress], None]
-OnPart = Callable[[Embedded], None]
 
 
 def open_corpus(
     documents: Sequence[Document],
     encoder: DualEncoder,
     chunk_configs: Sequence[ChunkConfig] | None = None,
-    on_progress: Progress | None = None,
     part: str = "",
-    on_part: OnPart | None = None,
-) -> Opened:
+) -> Opening[Opened]:
     """Chunks, embeds and indexes documents, in their order. Raises BadDocument when they hold no text."""
     started = time.perf_counter()
-    workspace = chunk_documents(documents, encoder, chunk_configs, on_progress, part)
+    workspace = yield from chunk_documents(documents, encoder, chunk_configs, part)
     chunking = 1000 * (time.perf_counter() - started)
-    opened = index_workspace(workspace, encoder, on_progress, part, on_part)
+    opened = yield from index_workspace(workspace, encoder, part)
     return replace(opened, milliseconds={"chunking": chunking, **opened.milliseconds})
 
 
@@ -146,16 +149,14 @@ def chunk_documents(
     documents: Sequence[Document],
     encoder: DualEncoder,
     chunk_configs: Sequence[ChunkConfig] | None = None,
-    on_progress: Progress | None = None,
     part: str = "",
-) -> Workspace:
+) -> Opening[Workspace]:
     """The workspace of documents, cut by `chunk_configs`, one each; by default as the checkpoint reads."""
     configs = chunk_configs or default_chunk_configs(documents, encoder)
-    tables = tuple(
-        chunk_table(document, config, encoder, on_progress, part)
-        for document, config in zip(documents, configs, strict=True)
-    )
-    workspace = Workspace(tuple(documents), tables, tuple(configs))
+    tables = []
+    for document, config in zip(documents, configs, strict=True):
+        tables.append((yield from chunk_table(document, config, encoder, part)))
+    workspace = Workspace(tuple(documents), tuple(tables), tuple(configs))
     if not len(workspace):
         raise BadDocument("there is no text to search in what was opened; open a document with text")
     return workspace
@@ -166,37 +167,21 @@ def default_chunk_configs(documents: Sequence[Document], encoder: DualEncoder) -
     return [encoder.spec.chunk_config(default_chunker(document.kind)) for document in documents]
 
 
-def index_workspace(
-    workspace: Workspace,
-    encoder: DualEncoder,
-    on_progress: Progress | None = None,
-    part: str = "",
-    on_part: OnPart | None = None,
-) -> Opened:
-    """Embeds and indexes chunks. `on_part` gets what can be asked meanwhile, each time there is more."""
+def index_workspace(workspace: Workspace, encoder: DualEncoder, part: str = "") -> Opening[Opened]:
+    """Embeds and indexes chunks."""
     n_missing = 0
 
-    def report(progress: EmbedProgress) -> None:
+    def progress(now: EmbedProgress) -> OpenProgress:
         nonlocal n_missing
-        n_missing = progress.total - progress.n_cached
-        if on_progress is not None:
-            on_progress(
-                OpenProgress(
-                    "embedding", progress.done, progress.total, progress.n_cached, progress.seconds_left
-                )
-            )
+        n_missing = now.total - now.n_cached
+        so_far = None if now.mask is None else Embedded(workspace, encoder, now.vectors, now.mask)
+        return OpenProgress("embedding", now.done, now.total, now.n_cached, now.seconds_left, so_far)
 
     started = time.perf_counter()
     store = vector_store(encoder, part)
-    partly = (
-        None
-        if on_part is None
-        else lambda vectors, ranges: on_part(Embedded(workspace, encoder, vectors, ranges))
-    )
-    vectors = embed_chunks(encoder, workspace.texts(), store, report, partly)
+    vectors = yield from mapped(embedding(encoder, workspace.texts(), store), progress)
     embedded = time.perf_counter()
-    if on_progress is not None:
-        on_progress(OpenProgress("indexing", 0, len(workspace)))
+    yield OpenProgress("indexing", 0, len(workspace))
     corpus = Corpus(workspace, index_of(encoder, vectors), words_file(workspace, part))
     milliseconds = {
         "embedding": 1000 * (embedded - started),
@@ -256,12 +241,8 @@ def vector_store(encoder: DualEncoder, part: str = "") -> VectorStore:
 
 
 def chunk_table(
-    document: Document,
-    config: ChunkConfig,
-    encoder: DualEncoder,
-    on_progress: Progress | None = None,
-    part: str = "",
-) -> ChunkTable:
+    document: Document, config: ChunkConfig, encoder: DualEncoder, part: str = ""
+) -> Opening[ChunkTable]:
     """The document's chunks, from the cache when they were cut before."""
     key = (
         f"{_TABLE_FORMAT} {document.sha256} {config.chunker} {config.max_tokens} {config.one_sentence}"
@@ -271,11 +252,13 @@ def chunk_table(
     table = _load_table(path)
     if table is None:
 
-        def report(done: int, total: int) -> None:
-            if on_progress is not None:
-                on_progress(OpenProgress("chunking", done, total))
+        def chunk(report: Progress) -> ChunkTable:
+            def chunked(done: int, total: int) -> None:
+                report(OpenProgress("chunking", done, total))
 
-        table = chunk_document(document, config, encoder.tokenizer, report)
+            return chunk_document(document, config, encoder.tokenizer, chunked)
+
+        table = yield from reported(chunk)
         _save_table(path, table)
     return table
 

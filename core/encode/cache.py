@@ -18,8 +18,8 @@ import struct
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -27,6 +27,7 @@ import numpy as np
 
 from core.base.errors import UserError
 from core.base.home import make_folder
+from core.base.progress import finish
 from core.encode.spread import LEAST_STRETCH, PART_CHARACTERS, spread
 from core.encode.turns import give_way
 
@@ -48,6 +49,10 @@ class EmbedProgress:
     n_cached: int
     """Of `total`, how many vectors were found in the cache."""
     seconds_left: float | None
+    vectors: np.ndarray = field(repr=False, compare=False)
+    """(N, D), filled as embedding goes on."""
+    mask: np.ndarray | None = field(default=None, repr=False, compare=False)
+    """(N,) bool: which rows have their vector for good. None until some of them lie evenly over the texts."""
 
 
 def text_keys(texts: Iterable[str]) -> np.ndarray:
@@ -189,20 +194,19 @@ _FLUSH_SECONDS = 2.0
 """How much embedding work a kill may lose."""
 
 
-def embed_chunks(
-    encoder: DualEncoder,
-    texts: Sequence[str],
-    store: VectorStore | None,
-    on_progress: Callable[[EmbedProgress], None] | None = None,
-    on_part: Callable[[np.ndarray, np.ndarray], None] | None = None,
-) -> np.ndarray:
+def embed_chunks(encoder: DualEncoder, texts: Sequence[str], store: VectorStore | None) -> np.ndarray:
+    """All vectors of `embedding`."""
+    return finish(embedding(encoder, texts, store))
+
+
+def embedding(
+    encoder: DualEncoder, texts: Sequence[str], store: VectorStore | None
+) -> Generator[EmbedProgress, None, np.ndarray]:
     """(N, D) vectors of the checkpoint's storage dtype, row i for texts[i]; distinct texts are embedded once,
     known ones not at all.
 
-    `on_progress` is called between batches and may raise `Cancelled`: what is embedded by then is kept in the
-    store. `on_part` is called with (the vectors, (N,) bool which rows have theirs for good) whenever there
-    are more of them that lie evenly over the texts, the last ones aside; the first time after one stretch.
-    From then on embedding gives way to what is urgent.
+    Progress comes between batches; once closed, the store keeps what is embedded by then. The rows that lie
+    evenly over the texts first number one stretch; from then on embedding gives way to what is urgent.
     """
     dtype = np.dtype(encoder.spec.vectors)
     keys = text_keys(texts)
@@ -218,18 +222,18 @@ def embed_chunks(
     is_long = sum(len(texts[rows[0]]) for rows in places) > PART_CHARACTERS
     if is_long:
         places = [places[i] for i in spread(len(places)).tolist()]
-    n_first = LEAST_STRETCH if is_long and on_part is not None else 0
+    n_first = LEAST_STRETCH if is_long else 0
     n_cached, started, done = int(is_stored.sum()), time.monotonic(), 0
     last = n_even = 0
+    there: np.ndarray | None = None
     pending: list[tuple[np.ndarray, np.ndarray]] = []
     weights = np.array([len(texts[rows[0]]) for rows in places])  # time goes with characters, not with chunks
     all_characters = float(weights.sum())
 
-    def report(done: int, characters: float) -> None:
-        if on_progress is not None:
-            rate = characters / max(time.monotonic() - started, 1e-9)
-            left = (all_characters - characters) / rate if characters else None
-            on_progress(EmbedProgress(n_cached + done, n_cached + len(places), n_cached, left))
+    def progress(characters: float) -> EmbedProgress:
+        rate = characters / max(time.monotonic() - started, 1e-9)
+        left = (all_characters - characters) / rate if characters else None
+        return EmbedProgress(n_cached + done, n_cached + len(places), n_cached, left, vectors, there)
 
     def keep() -> None:
         if store is not None and pending and not store.failure:
@@ -240,7 +244,7 @@ def embed_chunks(
         pending.clear()
 
     try:
-        report(0, 0)
+        yield progress(0)
         flushed, characters = time.monotonic(), 0.0
         for indices, batch in _encoded(encoder, [texts[rows[0]] for rows in places], n_first):
             stored = batch.astype(dtype)
@@ -254,11 +258,10 @@ def embed_chunks(
                 keep()
                 flushed = time.monotonic()
             is_even = last + 1 == done  # else longer ones are done and shorter ones between them not
-            if on_part is not None and is_even and LEAST_STRETCH <= done - n_even < len(places) - n_even:
+            if is_even and LEAST_STRETCH <= done - n_even < len(places) - n_even:
                 is_stored[[row for rows in places[n_even:done] for row in rows]] = True
-                n_even = done
-                on_part(vectors, is_stored.copy())
-            report(done, characters)
+                n_even, there = done, is_stored.copy()
+            yield progress(characters)
             if n_even:
                 give_way()
     finally:

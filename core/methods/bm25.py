@@ -28,7 +28,7 @@ class Bm25:
 
     def retrieve(self, query: str, corpus: Searchable, config: EpisodeConfig) -> Iterator[Event]:
         """See `Retriever`. Chunks that share no word with the query are never retrieved."""
-        check(query, corpus, config)
+        query = check(query, corpus, config)
         if corpus.words.is_empty:
             raise BadRequest(
                 "no chunk of the document holds a word that BM25 could count; choose another method"

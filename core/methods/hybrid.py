@@ -41,7 +41,7 @@ class Hybrid:
 
     def retrieve(self, query: str, corpus: Searchable, config: EpisodeConfig) -> Iterator[Event]:
         """See `Retriever`."""
-        check(query, corpus, config)
+        query = check(query, corpus, config)
         words = corpus.words  # counting them is no part of a search's time
         started = time.perf_counter()
         scores = query_cosines(self.encoder, query, corpus) + np.float32(WORD_WEIGHT) * words.shares(

@@ -55,12 +55,14 @@ class Retriever(Protocol):
         ...
 
 
-def check(query: str, corpus: Searchable, config: EpisodeConfig) -> None:
-    """Raises BadRequest for a query or settings that this corpus can't be searched with."""
-    check_query(query)
+def check(query: str, corpus: Searchable, config: EpisodeConfig) -> str:
+    """The query as a run searches with it, checked where the run begins. Raises BadRequest for a query or
+    settings that this corpus can't be searched with.
+    """
     config.check_against(len(corpus))
     if config.searched:
         raise BadRequest("only an agent can be asked while chunks are being embedded; wait until all are")
+    return check_query(query)
 
 
 def cosines_of(vector: np.ndarray, corpus: Searchable) -> np.ndarray:

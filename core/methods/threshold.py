@@ -52,7 +52,7 @@ class Threshold:
         """See `Retriever`."""
         started = time.perf_counter()
         threshold = self.threshold if config.stop_threshold is None else config.stop_threshold
-        check(query, corpus, config)
+        query = check(query, corpus, config)
         # so that the run says what it used
         config = config.with_(stop_threshold=threshold, step_budget=min(self.MAX_CHUNKS, len(corpus)))
         scores = query_cosines(self.encoder, query, corpus)

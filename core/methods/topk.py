@@ -34,7 +34,7 @@ class TopK:
 
     def retrieve(self, query: str, corpus: Searchable, config: EpisodeConfig) -> Iterator[Event]:
         """See `Retriever`."""
-        check(query, corpus, config)
+        query = check(query, corpus, config)
         corpus.index.prepare_top_k()
         started = time.perf_counter()
         vector = self.encoder.encode_states([self.encoder.state_tokens(query, [])])[0]

@@ -28,6 +28,7 @@ from app.services.shared import Services
 from core.base.config import EpisodeConfig
 from core.base.errors import BadRequest
 from core.base.home import cache_folder
+from core.base.progress import finish
 from tests.app.axe import grave_faults
 from tests.app.conftest import RunningApp, upload, wait_ready
 from tests.app.explore_page import chosen, run, set_number
@@ -57,9 +58,11 @@ def run_over(services: Services, n_chunks: int, owner: str | None = None) -> str
         for _ in range(n_chunks)
     ]
     lines = [f"# Part {i % 3}\n\nday {i} : {' '.join(facts)}" for i, facts in enumerate(told)]
-    session = Opener(
-        explorer, Session(owner=owner), services.agents.default_checkpoint, lambda _: None, "structure", 60
-    ).pasted("\n\n".join(lines))
+    session = finish(
+        Opener(explorer, Session(owner=owner), services.agents.default_checkpoint, "structure", 60).pasted(
+            "\n\n".join(lines)
+        )
+    )
     assert len(explorer.documents(session).corpus) == n_chunks
     *_, ended = explorer.advance(session, "where is mary ?", EpisodeConfig(step_budget=2), None)
     return ended.run

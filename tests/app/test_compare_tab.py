@@ -34,6 +34,7 @@ from app.services.comparisons import (
 )
 from app.services.explorer import Explorer
 from app.services.in_view import Labelled, OpenDocuments
+from app.services.library import OpenOrder
 from app.services.opener import Opener
 from app.services.session import Session
 from app.services.settings import Settings
@@ -41,6 +42,7 @@ from app.services.shared import Services
 from core.base.config import CHUNKERS
 from core.base.errors import BadRequest, Cancelled
 from core.base.events import fold
+from core.base.progress import finish
 from core.encode.checkpoint import read_spec
 from core.runs.whatif.comparison import comparison_json
 from core.runs.whatif.cuts import chunks_of, share_found, sizes_for, spans_of
@@ -79,11 +81,14 @@ def comparisons(services: Services) -> Comparisons:
 
 def opened(services: Services, text: str) -> OpenDocuments:
     """A document under the tiny agent, with one question whose support is known."""
-    session = Opener(Explorer(services), Session(), "tiny", lambda _: None, "sentences", 12).pasted(text)
+    session = finish(Opener(Explorer(services), Session(), "tiny", "sentences", 12).pasted(text))
     documents = services.library.corpora.get(session.corpus)
     assert documents is not None
-    return services.library.reopen(
-        documents.workspace, documents.agent, None, (Labelled(QUERY, "garden", 2, SUPPORT),)
+    return finish(
+        services.library.reopen(
+            OpenOrder(documents.agent, label=lambda _: (Labelled(QUERY, "garden", 2, SUPPORT),)),
+            documents.workspace,
+        )
     )
 
 
@@ -131,7 +136,7 @@ def test_columns_are_logged_runs_that_explore_opens(
     assert agent is not None
     assert multistep is not None
     assert agent.trace.chosen == fold(documents.agent.run(QUERY, documents.corpus, agent.config)).chosen
-    session = Explorer(services).attach(multistep.run_id)
+    session = finish(Explorer(services).attach(multistep.run_id))
     again = services.library.runs.get(session.run)
     assert again is not None
     assert again.documents.workspace is documents.workspace
@@ -150,7 +155,7 @@ def test_an_evidence_set_is_a_column_like_the_others(
     run = columns[1].run
     assert run is not None
     assert len(run.trace.chosen) <= 3
-    session = Explorer(services).attach(run.run_id)
+    session = finish(Explorer(services).attach(run.run_id))
     again = services.library.runs.get(session.run)
     assert again is not None
     assert (again.trace.started.method, again.trace.chosen) == ("resrag", run.trace.chosen)
@@ -405,9 +410,8 @@ def test_the_agent_of_explore_runs_as_it_does_there(
     assert "temperature 0.5, seed 3, without positions, its own stop at Q -50.00" in words
     assert view.as_in_explore("qrag:tiny", ComparisonOrder(settings=usual.with_(step_budget=9)), usual) == []
 
-    plain = services.library.reopen(
-        documents.workspace, services.agents.load("base"), None, documents.questions
-    )
+    order = OpenOrder(services.agents.load("base"), label=lambda _: documents.questions)
+    plain = finish(services.library.reopen(order, documents.workspace))
     beam = services.agents.load("base").spec.episode_config(step_budget=2, beam_width=3)
     _, columns = compared(comparisons, plain, ComparisonOrder(QUERY, EVERY, 3, settings=beam, forbidden=(4,)))
     configs = {column.name: column.run.config for column in columns if column.run}
@@ -462,7 +466,8 @@ def test_a_run_of_explore_is_taken_over_once_and_as_long_as_its_documents_are_op
     assert "temperature" not in json.dumps(back[tab.as_explore])
     assert tab._order(session, back[tab.compared], QUERY, ["topk"], "same", 2).settings is None
 
-    reopened = services.library.reopen(documents.workspace, documents.agent, None, documents.questions)
+    order = OpenOrder(documents.agent, label=lambda _: documents.questions)
+    reopened = finish(services.library.reopen(order, documents.workspace))
     assert tab._order(
         Session(corpus=reopened.token), compared, QUERY, ["topk"], "same", 2
     ) == ComparisonOrder(QUERY, ("topk",), 2)
@@ -530,7 +535,7 @@ def test_every_way_of_cutting_is_a_logged_run_over_that_cut(
             "complete",
             len(row.q_values),
         )
-        session = Explorer(services).attach(row.run_id)
+        session = finish(Explorer(services).attach(row.run_id))
         run = services.library.runs.get(session.run)
         assert run is not None
         assert run.gold == chunks_of(run.documents.workspace, spans)

@@ -33,6 +33,7 @@ from app.services.session import Session
 from app.services.settings import Settings
 from app.services.shared import Services
 from core.base.errors import BadRequest, Cancelled, RunNotFound
+from core.base.progress import finish
 from core.base.rows import EpisodeRow
 from core.base.statistics import mean
 from core.encode.checkpoint import read_spec, write_spec
@@ -133,7 +134,7 @@ def test_an_episode_opens_in_explore_and_goes_as_it_went(
     row, episode = evaluations.get(key).rows[2], Evaluations(services).episode(key, 2)
     assert episode.example.support == row.support
     explorer = Explorer(services)
-    session = open_episode(explorer, Session(), episode, lambda _: None)
+    session = finish(open_episode(explorer, Session(), episode))
     assert explorer.documents(session).workspace.texts() == list(episode.example.chunks)
     *_, session = explorer.advance(session, episode.example.question, episode.config, None)
     run = explorer.run_of(session)

@@ -21,12 +21,14 @@ from app.pages.evidence.layout import MODEL
 from app.pages.evidence.tab import EvidencePlace, EvidenceTab, read_order
 from app.services.evidence_sets import MAX_BUDGET, EvidenceSets, SetOrder, measured
 from app.services.in_view import Labelled, OpenDocuments
+from app.services.library import OpenOrder
 from app.services.session import Session
 from app.services.settings import Settings
 from app.services.shared import Services
 from core.base.config import EpisodeConfig
 from core.base.errors import BadRequest, Cancelled, RunNotFound
 from core.base.events import fold
+from core.base.progress import finish
 from core.base.types import Document
 from core.llm.endpoint import connect
 from core.methods.resrag.action import action_json, action_of
@@ -76,16 +78,20 @@ def documents(services: Services) -> OpenDocuments:
     names, places = ("anna", "peter", "mary", "john"), ("hallway", "garden", "office", "mill", "kitchen")
     chunks = [f"{names[i % 4]} went to the {places[i % 5]} on day {i} ." for i in range(30)]
     chunks[3], chunks[7] = "anna took the letter to the mill .", "there anna hid the letter under the stone ."
-    opened = services.library.open(
-        [
-            Document("story", "\n\n".join(chunks), "text"),
-            Document("page", "# Letters\n\nHow letters are written.", "markdown", (PAGE_LD,)),
-        ],
-        services.agents.load("tiny"),
-        None,
+    opened = finish(
+        services.library.open(
+            OpenOrder(services.agents.load("tiny")),
+            [
+                Document("story", "\n\n".join(chunks), "text"),
+                Document("page", "# Letters\n\nHow letters are written.", "markdown", (PAGE_LD,)),
+            ],
+        )
     )
-    return services.library.reopen(
-        opened.workspace, opened.agent, None, (Labelled(QUESTION, "stone", 2, SUPPORT),)
+    return finish(
+        services.library.reopen(
+            OpenOrder(opened.agent, label=lambda _: (Labelled(QUESTION, "stone", 2, SUPPORT),)),
+            opened.workspace,
+        )
     )
 
 
@@ -123,7 +129,7 @@ def test_another_budget_is_the_set_that_a_run_at_it_takes(
     sets: EvidenceSets, services: Services, began: datetime, documents: OpenDocuments
 ) -> None:
     run = sets.run(documents, SetOrder(QUESTION, 8), quiet)
-    opened = services.library.under(documents, services.agents.load("general"))
+    opened = finish(services.library.under(documents, services.agents.load("general")))
     method = EvidenceSet(opened.agent.encoder)
     for budget in (1, 2, 8, MAX_BUDGET):
         view = sets.at(run, budget)
@@ -138,7 +144,7 @@ def test_what_a_set_is_compared_with_is_what_the_methods_take(
     sets: EvidenceSets, services: Services, documents: OpenDocuments
 ) -> None:
     view = sets.at(sets.run(documents, SetOrder(QUESTION, 8), quiet), 8)
-    plain = services.library.under(documents, services.agents.load("base"))
+    plain = finish(services.library.under(documents, services.agents.load("base")))
     top_k, threshold, everything = view.rivals
     for rival, method in ((top_k, TopK(plain.agent.encoder)), (threshold, Threshold(plain.agent.encoder))):
         config = EpisodeConfig(step_budget=max(1, rival.n_chunks))

@@ -21,12 +21,14 @@ from app.pages.experiments.tab import read_filters
 from app.services.experiments import MAX_IMPORT_BYTES, Experiments, RunFilters
 from app.services.explorer import Explorer
 from app.services.in_view import Labelled
+from app.services.library import OpenOrder
 from app.services.opener import Opener
 from app.services.session import Session
 from app.services.settings import Settings
 from app.services.shared import Services
 from core.base.config import EpisodeConfig
 from core.base.errors import BadRequest, LogError, RunNotFound
+from core.base.progress import finish
 from core.runs.log import MalformedRuns, RunPage
 from core.runs.log.records import RunCurve, RunRow
 from tests.app.axe import grave_faults_in_both
@@ -75,11 +77,14 @@ def log_run(
         f"mary travelled to the {place} on day {i} ."
         for i, place in enumerate(["garden", "office", "kitchen", "hallway"] * 5)
     )
-    session = Opener(explorer, Session(owner=owner), "tiny", lambda _: None, "sentences", 12).pasted(text)
+    session = finish(Opener(explorer, Session(owner=owner), "tiny", "sentences", 12).pasted(text))
     documents = explorer.documents(session)
     if support:
-        documents = experiments.services.library.reopen(
-            documents.workspace, documents.agent, None, (Labelled(query, "garden", 2, support),), owner
+        documents = finish(
+            experiments.services.library.reopen(
+                OpenOrder(documents.agent, owner, lambda _: (Labelled(query, "garden", 2, support),)),
+                documents.workspace,
+            )
         )
     *_, session = explorer.advance(
         Session(corpus=documents.token, owner=owner), query, EpisodeConfig(step_budget=3), steps
@@ -207,7 +212,7 @@ def test_a_deleted_run_is_gone_everywhere(experiments: Experiments, services: Se
     with pytest.raises(RunNotFound):
         experiments.run(run_id, None)
     with pytest.raises(RunNotFound):
-        services.attach(run_id)
+        finish(services.attach(run_id))
     assert [row.run_id for row in experiments.page(RunFilters(), 0, 20, None).rows] == [going_on]
 
 

@@ -14,16 +14,16 @@ from app.pages.explore import view as present
 from app.pages.explore.part import part_standing, percent
 from app.pages.explore.strip_source import RunStrip
 from app.services.evaluations import Evaluations
-from app.services.explorer import Explorer, open_in_explore
+from app.services.explorer import Explorer, Offer, open_in_explore
 from app.services.in_view import OpenDocuments, RunInView
 from app.services.opener import Opener
-from app.services.partial import Opening, Underway
 from app.services.session import Session
 from app.services.shared import Services
 from core.base.config import EpisodeConfig
 from core.base.errors import BadRequest, Cancelled
 from core.base.events import share_searched
-from core.corpus.opening import OpenProgress
+from core.base.progress import finish, mapped
+from core.corpus.opening import Opening, OpenProgress
 
 QUERY = "where was john ?"
 CONFIG = EpisodeConfig(step_budget=3)
@@ -33,16 +33,16 @@ PLACES = ("garden", "office")
 @pytest.fixture
 def explorer(services: Services, monkeypatch: pytest.MonkeyPatch) -> Explorer:
     monkeypatch.setattr(
-        "app.services.partial.LEAST_WAIT", 0.0
+        "app.services.explorer.LEAST_WAIT", 0.0
     )  # a tiny encoder is done before a page would change
     return Explorer(services)
 
 
-def opened(explorer: Explorer, place: str, report: Opening) -> Session:
+def opening(explorer: Explorer, place: str) -> Opening[Session]:
     """Few tokens, much text, in three parts; a text that was opened before would come from the cache."""
     text = "\n\n".join(f"john was in the {place} on day {i} {'x' * 1_400} ." for i in range(360))
     agent = explorer.services.agents.default_checkpoint
-    return Opener(explorer, Session(), agent, report, "sentences", 16).pasted(text)
+    return Opener(explorer, Session(), agent, "sentences", 16).pasted(text)
 
 
 def asked(explorer: Explorer, session: Session) -> tuple[Session, RunInView]:
@@ -55,19 +55,20 @@ def asked(explorer: Explorer, session: Session) -> tuple[Session, RunInView]:
 def test_a_part_is_asked_and_then_all_of_it(explorer: Explorer) -> None:
     partly: list[tuple[Session, RunInView, OpenDocuments]] = []
 
-    def report(item: OpenProgress | Underway) -> None:
-        if isinstance(item, Underway) and not partly:
-            *_, paused = explorer.advance(item.session, QUERY, CONFIG, 1)
+    def ask(offer: Offer) -> None:
+        if (part := offer[1]) is not None and not partly:
+            *_, paused = explorer.advance(part, QUERY, CONFIG, 1)
             session, run = asked(explorer, paused)
             assert len(explorer.services.own_log.search(owner=None).rows) == 1, "it went on as one run"
             partly.append((session, run, explorer.documents(session)))
             with pytest.raises(BadRequest, match="being embedded in Explore"):
                 open_in_explore(explorer.services, session)
-            missing = int(np.argmin(run.config.searched_chunks(run.n_chunks)))
+            # all are equally likely, so the last ones are not among the likeliest of another run either
+            missing = int(np.flatnonzero(~run.config.searched_chunks(run.n_chunks))[-1])
             with pytest.raises(BadRequest, match="not embedded yet"):
                 list(explorer.force(session, QUERY, CONFIG.with_(step_budget=4), missing))
 
-    session = opened(explorer, PLACES[0], Opening(report))
+    session = finish(explorer.offering(opening(explorer, PLACES[0])), ask)
     seen, run, documents = partly[0]
     there = run.config.searched_chunks(run.n_chunks)
     assert session.corpus == seen.corpus, "the page need not be told of another document"
@@ -109,16 +110,16 @@ def test_a_part_is_asked_and_then_all_of_it(explorer: Explorer) -> None:
 def test_cancel_leaves_a_part_and_the_rest_can_be_embedded(explorer: Explorer) -> None:
     there: list[Session] = []
 
-    def cancel(item: OpenProgress | Underway) -> None:
-        if isinstance(item, Underway):
-            there.append(item.session)
+    def cancel(offer: Offer) -> None:
+        if offer[1] is not None:
+            there.append(offer[1])
             raise Cancelled
 
     with pytest.raises(Cancelled):
-        opened(explorer, PLACES[1], Opening(cancel))
+        finish(explorer.offering(opening(explorer, PLACES[1])), cancel)
     documents = explorer.documents(there[0])
     assert "Embed the rest" in json.dumps(part_standing(None, documents, there[0]))
-    session = explorer.embed_the_rest(there[0])
+    session = finish(explorer.embed_the_rest(there[0]))
     whole = explorer.documents(session)
     assert whole.searched == ()
     assert whole.n_embedded <= len(whole.corpus) - documents.n_searched
@@ -129,14 +130,19 @@ def test_a_share_in_words(share: float, words: str) -> None:
     assert percent(share) == words
 
 
-def test_a_part_is_offered_only_where_that_helps() -> None:
-    told: list[OpenProgress | Underway] = []
-    opening = Opening(told.append)
-    for seconds_left in (9.0, None, 2.0, 8.0, 1.0):
-        opening(OpenProgress("embedding", 1, 2, 0, seconds_left))
-        if seconds_left == 9.0:
-            opening.can_ask(Session(corpus="part"))
-    assert [isinstance(item, Underway) for item in told] == [False, False, False, True, True]
+def test_a_part_is_offered_only_where_that_helps(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.services.explorer.LEAST_WAIT", 5.0)
+    left = iter((2.0, 8.0))
+
+    def timed(event: OpenProgress) -> OpenProgress:
+        return replace(event, seconds_left=9.0 if event.so_far is None else next(left, 1.0))
+
+    told: list[Offer] = []
+    finish(explorer.offering(mapped(opening(explorer, "hallway"), timed)), told.append)
+    of_parts = [session is not None for event, session in told if event.so_far is not None]
+    assert of_parts[:2] == [False, True], "once the rest takes long"
+    assert all(of_parts[1:])
+    assert {session for event, session in told if event.stage == "chunking"} == {None}
 
 
 def test_settings_are_not_judged_before_a_document_brings_its_own(services: Services) -> None:

@@ -25,6 +25,7 @@ from core.answer.evidence import EvidenceAnswer
 from core.base.config import EpisodeConfig
 from core.base.errors import BadDocument, BadRequest, RunNotFound
 from core.base.events import Stopped
+from core.base.progress import finish
 from core.base.types import Document
 from core.encode.reference import import_checkpoint
 from core.lab.evaluate.completeness import LOW
@@ -49,9 +50,9 @@ def session(explorer: Explorer) -> Session:
     words = ("john", "mary", "sandra", "daniel")
     places = ("hallway", "garden", "office", "bathroom", "kitchen")
     text = "\n\n".join(f"{words[i % 4]} travelled to the {places[i % 5]} on day {i} ." for i in range(40))
-    return Opener(
-        explorer, Session(), explorer.services.agents.default_checkpoint, lambda _: None, "sentences", 12
-    ).pasted(text)
+    return finish(
+        Opener(explorer, Session(), explorer.services.agents.default_checkpoint, "sentences", 12).pasted(text)
+    )
 
 
 def last(sessions: Iterator[Session]) -> Session:
@@ -217,7 +218,7 @@ def test_a_run_comes_back_after_a_restart_and_goes_on_as_a_child(
     later = Services(explorer.services.settings)
     try:
         again = Explorer(later)
-        attached = again.attach(run.run_id)
+        attached = finish(again.attach(run.run_id))
         assert chosen(again, attached) == before
         shown = again.run_of(attached)
         assert shown is not None
@@ -229,7 +230,7 @@ def test_a_run_comes_back_after_a_restart_and_goes_on_as_a_child(
         assert child.parent_run_id == run.run_id
         assert chosen(again, going_on)[:2] == before
         with pytest.raises(RunNotFound):
-            again.attach("0" * 32)
+            finish(again.attach("0" * 32))
     finally:
         later.close()
 
@@ -238,8 +239,10 @@ def test_two_apps_share_a_home_and_the_second_leaves_its_runs_in_the_inbox(explo
     second = Services(explorer.services.settings)
     try:
         other = Explorer(second)
-        opened = Opener(other, Session(), second.agents.default_checkpoint, lambda _: None).pasted(
-            "john went to the office . mary went home ."
+        opened = finish(
+            Opener(other, Session(), second.agents.default_checkpoint).pasted(
+                "john went to the office . mary went home ."
+            )
         )
         ended = last(other.advance(opened, QUERY, EpisodeConfig(step_budget=1), None))
         run = other.run_of(ended)
@@ -258,8 +261,10 @@ def test_a_damaged_log_is_left_alone_and_the_app_goes_on(tiny: Path, tmp_path: P
     try:
         assert "damaged.duckdb" in services.log_notice
         explorer = Explorer(services)
-        opened = Opener(explorer, Session(), services.agents.default_checkpoint, lambda _: None).pasted(
-            "john went to the office . mary went home ."
+        opened = finish(
+            Opener(explorer, Session(), services.agents.default_checkpoint).pasted(
+                "john went to the office . mary went home ."
+            )
         )
         ended = last(explorer.advance(opened, QUERY, EpisodeConfig(step_budget=1), None))
         assert len(chosen(explorer, ended)) == 1
@@ -305,9 +310,9 @@ def test_a_smaller_budget_keeps_no_more_steps_than_it_has(explorer: Explorer, se
 @pytest.mark.campaign
 def test_samples_open_with_their_questions(explorer: Explorer) -> None:
     for sample in list_samples():
-        opened = Opener(
-            explorer, Session(), explorer.services.agents.default_checkpoint, lambda _: None
-        ).sample(sample.key)
+        opened = finish(
+            Opener(explorer, Session(), explorer.services.agents.default_checkpoint).sample(sample.key)
+        )
         questions = explorer.documents(opened).questions
         assert len(questions) == len(sample.questions)
         assert all(question.support for question in questions)
@@ -316,16 +321,14 @@ def test_samples_open_with_their_questions(explorer: Explorer) -> None:
 @pytest.mark.parametrize("text", ["", "   \n "])
 def test_pasting_nothing_is_one_sentence(explorer: Explorer, text: str) -> None:
     with pytest.raises(BadDocument, match=";"):
-        Opener(explorer, Session(), explorer.services.agents.default_checkpoint, lambda _: None).pasted(text)
+        finish(Opener(explorer, Session(), explorer.services.agents.default_checkpoint).pasted(text))
 
 
 def test_what_is_added_lies_behind_what_is_open_whose_questions_stay(explorer: Explorer) -> None:
     sample, agent = list_samples()[0], explorer.services.agents.default_checkpoint
-    opened = Opener(explorer, Session(), agent, lambda _: None).sample(sample.key)
+    opened = finish(Opener(explorer, Session(), agent).sample(sample.key))
     before = explorer.documents(opened)
-    both = Opener(explorer, opened, agent, lambda _: None, "sentences", 12, beside=before).pasted(
-        "The heron stood."
-    )
+    both = finish(Opener(explorer, opened, agent, "sentences", 12, beside=before).pasted("The heron stood."))
     after = explorer.documents(both)
     assert [document.sha256 for document in after.workspace.documents[:1]] == [
         before.workspace.documents[0].sha256
@@ -343,7 +346,7 @@ def test_what_is_added_lies_behind_what_is_open_whose_questions_stay(explorer: E
             before.workspace.documents[0].text[start:end].split()[0] in held for _, start, end in old.spans
         )
     with pytest.raises(BadDocument, match="open already; choose something else"):
-        Opener(explorer, both, agent, lambda _: None, beside=after).pasted("The heron stood.")
+        finish(Opener(explorer, both, agent, beside=after).pasted("The heron stood."))
     assert explorer.documents(both) is after, "what was open stays"
 
 
@@ -371,9 +374,9 @@ def test_find_looks_across_its_pieces_whatever_the_case(
     explorer: Explorer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = "One two.\n\nThree İSTANBUL four.\n\nFive ΟΔΟΣ six.\n\nSeven eight."
-    opened = Opener(
-        explorer, Session(), explorer.services.agents.default_checkpoint, lambda _: None, "sentences", 8
-    ).pasted(text)
+    opened = finish(
+        Opener(explorer, Session(), explorer.services.agents.default_checkpoint, "sentences", 8).pasted(text)
+    )
     workspace = explorer.documents(opened).workspace
     for piece in (1, 2, 7, 1_000):
         monkeypatch.setattr("app.services.opener._PIECE", piece)
@@ -519,7 +522,7 @@ def test_evidence_that_is_probably_incomplete_is_said_to_be_with_what_to_do(
 def test_the_agent_for_documents_knows_a_clear_question_from_a_vague_one(tmp_path: Path) -> None:
     with closing(Services(Settings(log=tmp_path / "log.duckdb"))) as services:
         explorer = Explorer(services)
-        session = Opener(explorer, Session(), "general", lambda _: None, "structure", 24).pasted(MANUAL)
+        session = finish(Opener(explorer, Session(), "general", "structure", 24).pasted(MANUAL))
         config = explorer.documents(session).agent.spec.episode_config().with_(step_budget=4)
 
         def complete(question: str) -> float:
@@ -539,7 +542,7 @@ def test_a_question_is_said_to_be_read_again_only_while_it_is(tmp_path: Path) ->
     add_reranker(agent)
     with closing(Services(Settings(checkpoint=str(agent), log=log))) as services:
         explorer, name = Explorer(services), services.agents.default_checkpoint
-        session = Opener(explorer, Session(), name, lambda _: None, "structure", 24).pasted(MANUAL)
+        session = finish(Opener(explorer, Session(), name, "structure", 24).pasted(MANUAL))
         assert explorer.reads_again(session, QUERY, CONFIG)
         documents = services.library.corpora.get(session.corpus)
         assert documents is not None
@@ -557,6 +560,6 @@ def test_a_question_is_said_to_be_read_again_only_while_it_is(tmp_path: Path) ->
         assert run is not None
     with closing(Services(Settings(checkpoint=str(agent), log=log))) as services:
         explorer = Explorer(services)
-        end = explorer.attach(run.run_id)
+        end = finish(explorer.attach(run.run_id))
         assert explorer.reads_again(end, QUERY, CONFIG), "the run begins anew"
         assert not explorer.reads_again(explorer.back(end), QUERY, CONFIG), "its choice comes back as it was"

@@ -18,6 +18,7 @@ from app.services.opener import Opener
 from app.services.session import Session
 from app.services.shared import Services
 from core.base.errors import BadRequest
+from core.base.progress import finish
 from core.lab.tasks.own_questions import read_own_questions
 from core.runs.log.marks import list_questions
 from core.runs.log.records import known_answer_of, support_of
@@ -30,9 +31,11 @@ def session(services: Services) -> Session:
     text = "\n\n".join(
         f"{name} travelled to the garden on day {i} ." for i, name in enumerate(["john", "mary"] * 4)
     )
-    return Opener(
-        Explorer(services), Session(), services.agents.default_checkpoint, lambda _: None, "sentences", 12
-    ).pasted(text)
+    return finish(
+        Opener(Explorer(services), Session(), services.agents.default_checkpoint, "sentences", 12).pasted(
+            text
+        )
+    )
 
 
 @pytest.fixture
@@ -151,16 +154,16 @@ def test_marks_are_the_known_support_of_a_run_here_and_in_the_log(
     assert (lacking is None) == (5 in second.trace.picks)
     services.library.runs.drop(second.token)
     own.mark(after, QUESTION, 5, True)  # taken back
-    opened = services.attach(second.run_id)
+    opened = finish(services.attach(second.run_id))
     assert opened.gold == ()
 
 
 def test_what_came_with_a_document_is_its_label_whatever_is_marked(
     own: OwnQuestions, services: Services
 ) -> None:
-    session = Opener(
-        Explorer(services), Session(), services.agents.default_checkpoint, lambda _: None
-    ).generated(10_000)
+    session = finish(
+        Opener(Explorer(services), Session(), services.agents.default_checkpoint).generated(10_000)
+    )
     documents = Explorer(services).documents(session)
     known = documents.questions[0]
     other = next(i for i in range(len(documents.workspace)) if i not in known.support)

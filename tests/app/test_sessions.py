@@ -16,6 +16,7 @@ from app.services.session import Session
 from app.services.settings import Settings
 from app.services.shared import MAX_LEFT_RUNS, Services
 from core.base.config import EpisodeConfig
+from core.base.progress import finish
 from tests.app.raw_page import RawPage
 from tests.app.served import served
 from tests.waiting import wait_until
@@ -25,9 +26,9 @@ CONFIG = EpisodeConfig(step_budget=2)
 
 
 def opened(explorer: Explorer) -> Session:
-    return Opener(
-        explorer, Session(), explorer.services.agents.default_checkpoint, lambda _: None, "sentences", 12
-    ).pasted(TEXT)
+    return finish(
+        Opener(explorer, Session(), explorer.services.agents.default_checkpoint, "sentences", 12).pasted(TEXT)
+    )
 
 
 def ran(explorer: Explorer, session: Session, query: str) -> Session:
@@ -40,13 +41,13 @@ def test_a_released_page_takes_its_documents_and_run_along_but_nobody_else_s(ser
     a, b = (ran(explorer, opened(explorer), "where was mary ?") for _ in range(2))
     run = explorer.run_of(a)
     assert run is not None
-    same = explorer.attach(run.run_id)  # a second page at the same address
+    same = finish(explorer.attach(run.run_id))  # a second page at the same address
     services.release(a.tokens, {*same.tokens, *b.tokens})
     assert len(services.library.corpora.all()) == len(services.library.runs.all()) == 2
     services.release(same.tokens, b.tokens)
     assert [run.token for run in services.library.runs.all()] == [b.run]
     assert [documents.token for documents in services.library.corpora.all()] == [b.corpus]
-    assert explorer.attach(run.run_id).cursor == 2, "the log has it"
+    assert finish(explorer.attach(run.run_id)).cursor == 2, "the log has it"
 
 
 def test_runs_that_were_left_make_room_for_those_after_them(services: Services) -> None:
@@ -58,7 +59,7 @@ def test_runs_that_were_left_make_room_for_those_after_them(services: Services) 
         session = ran(explorer, session, f"where was mary on day {number} ?")
     # the last one is in view, the first was never left
     assert len(services.library.runs.all()) <= MAX_LEFT_RUNS + 2
-    seen_again = explorer.attach(first.run_id)
+    seen_again = finish(explorer.attach(first.run_id))
     assert seen_again.run == first.token
 
 

@@ -23,12 +23,14 @@ from app.pages.sparc.tab import read_order
 from app.services.comparisons import ColumnRef, Compared, Comparing, ComparisonOrder, Comparisons
 from app.services.explorer import Explorer
 from app.services.in_view import Labelled, OpenDocuments
+from app.services.library import OpenOrder
 from app.services.opener import Opener
 from app.services.session import Session
 from app.services.settings import Settings
 from app.services.shared import Services
 from app.services.sparc_runs import SparcOrder, SparcRun, SparcRuns
 from core.base.errors import BadRequest, Cancelled, LogError, RunNotFound
+from core.base.progress import finish
 from core.llm.endpoint import connect
 from core.llm.protocol import Llm, LlmCancelled, LlmError, Message, Reply
 from core.llm.scripted import ScriptedLlm
@@ -77,13 +79,16 @@ def documents(services: Services) -> OpenDocuments:
     names, places = ("anna", "peter", "mary", "john"), ("hallway", "garden", "office", "mill", "kitchen")
     chunks = [f"{names[i % 4]} went to the {places[i % 5]} on day {i} ." for i in range(30)]
     chunks[3], chunks[7] = "anna took the letter to the mill .", "there anna hid the letter under the stone ."
-    session = Opener(Explorer(services), Session(), "tiny", lambda _: None, "sentences", 12).pasted(
-        "\n\n".join(chunks)
+    session = finish(
+        Opener(Explorer(services), Session(), "tiny", "sentences", 12).pasted("\n\n".join(chunks))
     )
     opened = services.library.corpora.get(session.corpus)
     assert opened is not None
-    return services.library.reopen(
-        opened.workspace, opened.agent, None, (Labelled(QUESTION, "stone", 2, SUPPORT),)
+    return finish(
+        services.library.reopen(
+            OpenOrder(opened.agent, label=lambda _: (Labelled(QUESTION, "stone", 2, SUPPORT),)),
+            opened.workspace,
+        )
     )
 
 
@@ -301,7 +306,7 @@ def test_orders_that_can_not_be_leave_no_run(
 def test_without_an_agent_there_is_nothing_to_choose_step_by_step(
     runs: SparcRuns, services: Services, documents: OpenDocuments
 ) -> None:
-    plain = services.library.reopen(documents.workspace, services.agents.load("base"))
+    plain = finish(services.library.reopen(OpenOrder(services.agents.load("base")), documents.workspace))
     assert runs.strategies(plain) == ("bm25", "dense")
     with pytest.raises(BadRequest, match="open under the untrained encoder"):
         runs.run(plain, SparcOrder(QUESTION, ALL), None, quiet)

@@ -38,6 +38,7 @@ from app.services.visitors import (
 )
 from core.base.config import EpisodeConfig
 from core.base.errors import BadRequest, RunNotFound
+from core.base.progress import finish
 from core.corpus.opening import OpenProgress
 from core.ingest import read_pasted
 from core.lab.tasks.samples import list_samples
@@ -69,14 +70,15 @@ def explorer(services: Services) -> Explorer:
 
 
 def opened(explorer: Explorer, owner: str | None, text: str = TEXT) -> Session:
-    return Opener(
-        explorer,
-        Session(owner=owner),
-        explorer.services.agents.default_checkpoint,
-        lambda _: None,
-        "sentences",
-        12,
-    ).pasted(text)
+    return finish(
+        Opener(
+            explorer,
+            Session(owner=owner),
+            explorer.services.agents.default_checkpoint,
+            "sentences",
+            12,
+        ).pasted(text)
+    )
 
 
 def advanced(
@@ -115,7 +117,7 @@ def test_b_gets_nothing_of_a_by_any_id(explorer: Explorer) -> None:
     sentences = []
     for run_id in (run.run_id, unknown):
         with pytest.raises(RunNotFound) as refused:
-            explorer.attach(run_id, None, B)
+            finish(explorer.attach(run_id, B))
         sentences.append(str(refused.value).replace(run_id, "ID"))
     assert sentences[0] == sentences[1], "a run of another can't be told from one that doesn't exist"
     thief = replace(session, owner=B)
@@ -124,7 +126,7 @@ def test_b_gets_nothing_of_a_by_any_id(explorer: Explorer) -> None:
         lambda: list(explorer.advance(thief, QUERY, CONFIG, 1)),
         lambda: list(explorer.force(thief, QUERY, CONFIG, 3)),
         lambda: list(explorer.forbid(thief, QUERY, CONFIG, 3)),
-        lambda: explorer.change_agent(thief, services.agents.default_checkpoint),
+        lambda: finish(explorer.change_agent(thief, services.agents.default_checkpoint)),
     ):
         with pytest.raises(BadRequest, match="not open any more"):
             attempt()
@@ -143,7 +145,7 @@ def test_a_shared_run_is_looked_at_and_gone_on_from_without_touching_it(explorer
     services = explorer.services
     session, run = advanced(explorer, opened(explorer, A), 2)
     share(services, run)
-    seen = explorer.attach(run.run_id, None, B)
+    seen = finish(explorer.attach(run.run_id, B))
     theirs = explorer.run_of(seen)
     assert theirs is not None
     assert theirs.others
@@ -159,25 +161,28 @@ def test_a_shared_run_is_looked_at_and_gone_on_from_without_touching_it(explorer
     assert after is not None
     assert not after.ended, "another's leaving does not end it"
     session, run = advanced(explorer, session, 1)
-    assert explorer.attach(run.run_id, None, B).cursor == 3, "it is seen as it is now"
+    assert finish(explorer.attach(run.run_id, B)).cursor == 3, "it is seen as it is now"
     assert services.own_log.search(owner=A).total == 1  # type: ignore[union-attr]
     assert services.own_log.search(owner=B).total == 1  # type: ignore[union-attr]
     services.delete_run(run.run_id, A)
     for owner in (A, B):
         with pytest.raises(RunNotFound):
-            explorer.attach(run.run_id, None, owner)
-    assert explorer.attach(child.run_id, None, B).cursor == 4
+            finish(explorer.attach(run.run_id, owner))
+    assert finish(explorer.attach(child.run_id, B)).cursor == 4
 
 
 def test_own_runs_in_view_open_as_they_are(explorer: Explorer) -> None:
     session, run = advanced(explorer, opened(explorer, A), 1)
-    again = explorer.attach(run.run_id, None, A)
+    again = finish(explorer.attach(run.run_id, A))
     assert (again.run, again.owner) == (session.run, A)
 
 
 def test_a_page_that_has_not_said_who_it_is_leaves_no_trace(explorer: Explorer) -> None:
     assert newcomer(explorer.services.settings) == NOBODY
-    for attempt in (lambda: opened(explorer, NOBODY), lambda: explorer.attach(new_run_id(), None, NOBODY)):
+    for attempt in (
+        lambda: opened(explorer, NOBODY),
+        lambda: finish(explorer.attach(new_run_id(), NOBODY)),
+    ):
         with pytest.raises(BadRequest, match="reload it"):
             attempt()
     with pytest.raises(BadRequest, match="reload it"):
@@ -231,9 +236,11 @@ def test_a_day_has_so_many_seconds_of_reading_files_for_each(
     monkeypatch.setattr(visitors, "READING_SECONDS_PER_DAY", 1e-6)
     for attempt in (
         lambda: opened(explorer, A, page),
-        lambda: Opener(
-            explorer, Session(owner=A), explorer.services.agents.default_checkpoint, lambda _: None
-        ).content(page.encode(), "a.html"),
+        lambda: finish(
+            Opener(explorer, Session(owner=A), explorer.services.agents.default_checkpoint).content(
+                page.encode(), "a.html"
+            )
+        ),
     ):
         with pytest.raises(BadRequest, match="reading your files and making maps of them took"):
             attempt()
@@ -270,12 +277,9 @@ def test_a_visitors_run_has_a_bounded_budget(explorer: Explorer) -> None:
 
 def test_only_what_has_to_be_embedded_counts() -> None:
     allowance = Allowance()
-    heard: list[OpenProgress] = []
-    metered = allowance.metered(A, 4 * TOKENS_PER_DAY, heard.append)
-    assert metered is not None
+    meter = allowance.meter(A, 4 * TOKENS_PER_DAY)
     for done in (75, 100):
-        metered(OpenProgress("embedding", done, 100, n_cached=75))
-    assert len(heard) == 2
+        meter(OpenProgress("embedding", done, 100, n_cached=75))
     allowance.read(A, TOKENS_PER_DAY * 3 // 4)
     with pytest.raises(BadRequest, match="and 0 of"):
         allowance.read(A, 1)
@@ -311,9 +315,11 @@ def test_what_opening_costs_a_visitor_says_nothing_of_others(explorer: Explorer)
         """(chunks embedded, tokens charged) of each way."""
         told = []
         for way in (
-            lambda: services.attach(run.run_id, owner=owner).documents.n_embedded,
+            lambda: finish(services.attach(run.run_id, owner=owner)).documents.n_embedded,
             lambda: explorer.documents(opened(explorer, owner, TEXT.replace("john", "ann"))).n_embedded,
-            lambda: explorer.documents(explorer.change_agent(opened(explorer, owner), PLAIN)).n_embedded,
+            lambda: (
+                explorer.documents(finish(explorer.change_agent(opened(explorer, owner), PLAIN))).n_embedded
+            ),
             lambda: sum(row.n_embedded for row in cut(opened(explorer, owner))),
             lambda: Experiments(services).replay(run.run_id, owner, lambda _: None).n_embedded_again,
         ):
@@ -340,17 +346,17 @@ def test_what_opening_costs_a_visitor_says_nothing_of_others(explorer: Explorer)
 
 @pytest.mark.usefixtures("nothing_known")
 def test_the_projects_own_documents_are_embedded_once_for_all(explorer: Explorer) -> None:
-    how = (explorer.services.agents.default_checkpoint, lambda _: None)
+    agent = explorer.services.agents.default_checkpoint
     key = list_samples()[1].key
     first, second = (
-        explorer.documents(Opener(explorer, Session(owner=owner), *how).sample(key)) for owner in (A, B)
+        explorer.documents(finish(Opener(explorer, Session(owner=owner), agent).sample(key)))
+        for owner in (A, B)
     )
     assert first.n_embedded > 0
     assert (second.n_embedded, explorer.services.library.allowance.read_today(B)) == (0, 0)
     beside = [*second.workspace.documents, read_pasted(TEXT)]
-    assert (
-        explorer.documents(explorer.open(Session(owner=B), beside, how[0])).n_embedded > first.n_embedded
-    ), "with a text of their own it is theirs"
+    theirs = explorer.documents(finish(explorer.open(Session(owner=B), beside, agent)))
+    assert theirs.n_embedded > first.n_embedded, "with a text of their own it is theirs"
 
 
 def test_one_more_document_closes_the_visitors_own_oldest(explorer: Explorer) -> None:
@@ -362,7 +368,7 @@ def test_one_more_document_closes_the_visitors_own_oldest(explorer: Explorer) ->
         explorer.documents(first)
     for session in (other, *more):
         assert explorer.documents(session).token == session.corpus
-    assert explorer.attach(run.run_id, None, A).cursor == 4, "the log has it"
+    assert finish(explorer.attach(run.run_id, A)).cursor == 4, "the log has it"
 
 
 @pytest.mark.campaign
@@ -374,15 +380,15 @@ def test_documents_without_a_run_are_found_by_their_visitor_after_a_restart(
     oldest, first, *_, last = [
         explorer.documents(opened(explorer, A, f"{TEXT}\n\nDay {i} .")) for i in range(DOCUMENTS_OPEN)
     ]
-    changed = explorer.documents(explorer.change_agent(Session(corpus=last.token, owner=A), PLAIN))
+    changed = explorer.documents(finish(explorer.change_agent(Session(corpus=last.token, owner=A), PLAIN)))
     assert len(list(folder.iterdir())) == DOCUMENTS_OPEN, "the bound of what is open"
     explorer.services.close()
     services = Services(explorer.services.settings)
     try:
         again = Explorer(services)
-        how = (services.agents.default_checkpoint, lambda _: None)
+        agent = services.agents.default_checkpoint
         for documents in (last, changed):
-            found = again.documents(Opener(again, Session(owner=A), *how).named(documents.name))
+            found = again.documents(finish(Opener(again, Session(owner=A), agent).named(documents.name)))
             assert found.workspace.documents == documents.workspace.documents
             assert found.workspace.configs == documents.workspace.configs
             assert (found.name, found.agent.spec.name) == (documents.name, documents.agent.spec.name)
@@ -394,7 +400,7 @@ def test_documents_without_a_run_are_found_by_their_visitor_after_a_restart(
             *((name, A) for name in (oldest.name, first.name, f"../{A}/{last.name}", "")),
         ):
             with pytest.raises(BadRequest, match=r"is closed by now|away for too long"):
-                Opener(again, Session(owner=owner), *how).named(name)
+                finish(Opener(again, Session(owner=owner), agent).named(name))
     finally:
         services.close()
 

@@ -70,7 +70,7 @@ def read_order(question: str | None, budget: float | None, who: str | None = LIG
     """What is asked for, out of the controls' values. Raises BadRequest."""
     if budget is None or not float(budget).is_integer():
         raise BadRequest(f"budget {budget} is no whole number; give the number of chunks that may be taken")
-    return SetOrder((question or "").strip(), int(budget), who == MODEL)
+    return SetOrder(question or "", int(budget), who == MODEL)
 
 
 class EvidenceTab(EvidenceLayout):

@@ -182,7 +182,7 @@ def changes(view: SetInView | None, question: str, same_documents: bool, by_mode
         return []
     differs = {
         "document": not same_documents,
-        "question": view.run.trace.started.query != question.strip(),
+        "question": not view.run.asks(question),
         "policy": view.by_model != by_model,
     }
     words = ", ".join(name for name, changed in differs.items() if changed)

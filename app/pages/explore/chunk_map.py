@@ -21,7 +21,7 @@ from app.pages.explore.strip_source import RunStrip
 from app.services.in_view import OpenDocuments, RunInView
 from app.services.library import Library
 from app.services.recent import Recent
-from core.base.config import EpisodeConfig, check_query
+from core.base.config import EpisodeConfig
 from core.base.errors import BadRequest, Cancelled, UserError
 from core.corpus.layout import heading_groups, kept_layout, layout_of, vectors_key
 from core.corpus.tiles import best_chunks, salience
@@ -100,8 +100,7 @@ class ChunkMaps:
         if not self._asking.acquire(timeout=_MOST_ASKING):
             raise BadRequest("Others are asking just now; try again in a moment.")
         try:
-            query = check_query(text)
-            episode = Episode(query, documents.corpus, EpisodeConfig(searched=documents.searched))
+            episode = Episode(text, documents.corpus, EpisodeConfig(searched=documents.searched))
             (look,) = documents.agent.look([(episode, ())])
         except UserError as error:
             raise BadRequest(_sentence(error)) from error

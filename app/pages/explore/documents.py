@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import gradio as gr
@@ -17,11 +18,11 @@ from app.pages.explore.layout import ExploreLayout
 from app.pages.explore.part import part_progress
 from app.pages.widgets.notices import notice, passing, preparing, progress
 from app.pages.widgets.work import QUIET
-from app.services.explorer import Explorer
+from app.services.explorer import Explorer, Offer
 from app.services.opener import Opener
-from app.services.partial import Underway, opening_of
 from app.services.session import Session
-from core.corpus.opening import OpenProgress, Progress
+from core.base.progress import finish
+from core.corpus.opening import Opening, OpenProgress
 from core.runs.log import new_run_id
 
 Update = dict[Any, Any]
@@ -75,38 +76,35 @@ class Openings:
         """An open panel would lie over progress, Cancel and errors."""
         return button.click(lambda: gr.Column(visible=False), None, self._page.change_panel, **QUIET)
 
-    def _opener(self, way: Callable[..., Session], *, adds: bool = False) -> Callable[..., Any]:
+    def _opener(self, way: Callable[..., Opening[Session]], *, adds: bool = False) -> Callable[..., Any]:
         """The handler of a button. adds: behind the documents that are open."""
 
         def handler(
             session: Session, source: Any, agent: str, chunker: str, max_tokens: float | None
         ) -> Iterator[Update]:
             beside = self._explorer.services.library.corpora.get(session.corpus) if adds else None
-
-            def work(report: Progress) -> Session:
-                how = Opener(self._explorer, session, agent, report, chunker, max_tokens, beside)
-                return way(how, source)
-
-            yield from self.run(session, work, from_panel=True)
+            opener = Opener(self._explorer, session, agent, chunker, max_tokens, beside)
+            yield from self.run(session, way(opener, source), from_panel=True)
 
         return packs(handler)
 
     def run(
-        self, session: Session, work: Callable[[Progress], Session], *, from_panel: bool = False
+        self, session: Session, opening: Opening[Session], *, from_panel: bool = False
     ) -> Iterator[Update]:
-        """Progress while `work` opens documents, then the fresh page. from_panel: it shows errors, too."""
+        """Progress of an opening, then the fresh page. from_panel: it shows errors, too."""
         asking, token, can_ask = self._page.asking, new_run_id(), False
 
-        def going(item: OpenProgress | Underway) -> Update:
+        def going(offer: Offer) -> Update:
             nonlocal can_ask
+            event, part = offer
             if token not in self._wanted:
                 return self.free()  # what comes late must not undo what Cancel has shown
-            if not isinstance(item, Underway):
-                return {asking.progress: progress(item)}
+            if part is None:
+                return {asking.progress: progress(event)}
             first, can_ask = not can_ask, True
             if first:
                 self._again.add(token)
-            return self._underway(item, token, first=first)
+            return self._underway(event, replace(part, filling=token), first=first)
 
         def done(opened: Session) -> Iterable[Update]:
             if token not in self._wanted:
@@ -133,24 +131,21 @@ class Openings:
                 self._page.change_notice: [],
                 **self.busy(True),
             }
-            yield from asking.work.follow(opening_of(work), going, done, "opening documents", failed)
+            work = self._explorer.offering(opening)
+            yield from asking.work.follow(partial(finish, work), going, done, "opening documents", failed)
         finally:
             self._wanted.discard(token)
             self._again.discard(token)
 
     def sample(self, session: Session, key: str) -> Iterator[Update]:
         """A sample, as from the panel."""
-        yield from self.run(
-            session,
-            lambda report: _sample(Opener(self._explorer, session, "", report), key),
-            from_panel=True,
-        )
+        yield from self.run(session, _sample(Opener(self._explorer, session, ""), key), from_panel=True)
 
-    def _underway(self, item: Underway, token: str, *, first: bool) -> Update:
+    def _underway(self, event: OpenProgress, session: Session, *, first: bool) -> Update:
         """What can be asked while documents are embedded, and how far they are."""
-        page, session = self._page, replace(item.session, filling=token)
+        page = self._page
         documents, ready = self._explorer.documents(session), gr.update(interactive=True)
-        bar = part_progress(item.progress, documents, token in self._again)
+        bar = part_progress(event, documents, session.filling in self._again)
         update = {page.asking.progress: bar, page.asking.cancel: ready}
         if not first:
             return update
@@ -185,6 +180,6 @@ class Openings:
         return {self._page.asking.progress: [], **self.busy(False)}
 
 
-def _sample(how: Opener, key: str) -> Session:
+def _sample(opener: Opener, key: str) -> Opening[Session]:
     """A sample comes with the agent that it was written for."""
-    return replace(how, session=replace(how.session, agent_chosen=False)).sample(key)
+    return replace(opener, session=replace(opener.session, agent_chosen=False)).sample(key)

@@ -26,6 +26,7 @@ from app.services.shared import Services
 from app.services.visitors import check_known
 from core.base.config import check_query
 from core.base.errors import BadRequest, UserError
+from core.base.progress import finish
 from core.base.types import Document
 from core.corpus.opening import chunk_documents
 from core.lab.tasks.marked import ask_marked, take_in_questions
@@ -272,7 +273,7 @@ class OwnQuestions:
             raise BadRequest("no question has a passage that belongs to its answer; mark one first")
         file = folder / "my-questions.jsonl"
         file.write_text(
-            asked.training_lines(lambda document: chunk_documents([document], agent.encoder)),
+            asked.training_lines(lambda document: finish(chunk_documents([document], agent.encoder))),
             encoding="utf-8",
         )
         return file

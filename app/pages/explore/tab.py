@@ -56,7 +56,7 @@ from app.services.shared import Services
 from app.services.visitors import newcomer, owner_of, owner_of_user
 from core.base.config import SETS, EpisodeConfig
 from core.base.errors import UserError
-from core.corpus.opening import OpenProgress, Progress
+from core.corpus.opening import Opening, OpenProgress
 from core.encode.checkpoint import CheckpointSpec
 from core.lab.tasks.samples import list_samples
 from core.methods.sparc.retriever import SPARC
@@ -218,9 +218,7 @@ class ExploreTab(ExploreLayout):
         updates = (
             self._attaching(session, run_id)
             if run_id
-            else self.openings.run(
-                session, lambda report: Opener(self.explorer, session, default, report).named(doc)
-            )
+            else self.openings.run(session, Opener(self.explorer, session, default).named(doc))
             if doc
             else ()
         )
@@ -232,10 +230,8 @@ class ExploreTab(ExploreLayout):
         sample = list_samples()[0]
         refused = refused or passing(self.services.log_notice)
         is_open = False
-        for update in self.openings.run(
-            session,
-            lambda report: Opener(self.explorer, session, default, report).sample(sample.key),
-        ):
+        opening = Opener(self.explorer, session, default).sample(sample.key)
+        for update in self.openings.run(session, opening):
             is_open |= self.header in update
             opened = {self.page: NOTHING} if self.header in update else {}
             yield update | opened | ({self.asking.notice: refused} if refused else {})
@@ -256,13 +252,13 @@ class ExploreTab(ExploreLayout):
     def _attaching(self, session: Session, run_id: str, n_kept: int | None = None) -> Iterator[Update]:
         """A logged run and its controls; with `kept`, as Back leaves it after that many steps."""
 
-        def work(report: Progress) -> Session:
-            attached = replace(self.explorer.attach(run_id, report, session.owner), llm=session.llm)
+        def opening() -> Opening[Session]:
+            attached = replace((yield from self.explorer.attach(run_id, session.owner)), llm=session.llm)
             while n_kept is not None and attached.cursor > n_kept:
                 attached = self.explorer.back(attached)
             return attached
 
-        for update in self.openings.run(session, work):
+        for update in self.openings.run(session, opening()):
             yield {**update, **self._attached(update[self.session])} if self.header in update else update
 
     def _attached(self, session: Session) -> Update:
@@ -326,11 +322,7 @@ class ExploreTab(ExploreLayout):
 
     def _change_agent(self, session: Session, agent: str, *controls: Any) -> Iterator[Update]:
         query = str(controls[0] or "")
-
-        def work(report: Progress) -> Session:
-            return self.explorer.change_agent(session, agent, report)
-
-        for update in self.openings.run(session, work):
+        for update in self.openings.run(session, self.explorer.change_agent(session, agent)):
             if self.controls.query in update:
                 update[self.controls.query] = query
             yield update
@@ -398,9 +390,7 @@ class ExploreTab(ExploreLayout):
         """The open documents in chunks of another size, and the same question with the same settings."""
         as_set = self.controls.list()
         recut: Session | None = None
-        for update in self.openings.run(
-            session, lambda report: open_recut(self.explorer, session, max_tokens, report)
-        ):
+        for update in self.openings.run(session, open_recut(self.explorer, session, max_tokens)):
             recut = update[self.session] if self.header in update else recut
             yield {part: value for part, value in update.items() if part not in as_set}
         if recut is not None:
@@ -417,12 +407,12 @@ class ExploreTab(ExploreLayout):
         """The example of an evaluation's row, opened and run as it was, with the agent's own threshold."""
         episodes: list[ShownEpisode] = []
 
-        def work(report: Progress) -> Session:
-            report(OpenProgress("reading", 0, 1))
+        def opening() -> Opening[Session]:
+            yield OpenProgress("reading", 0, 1)
             episodes.append(self.evaluations.episode(evaluation_id, position, session.owner))
-            return open_episode(self.explorer, session, episodes[0], report)
+            return (yield from open_episode(self.explorer, session, episodes[0]))
 
-        for update in self.openings.run(session, work):
+        for update in self.openings.run(session, opening()):
             session = update.get(self.session, session)
             yield update
         if (
@@ -444,14 +434,10 @@ class ExploreTab(ExploreLayout):
         """A document opened and asked, as its agent usually is."""
         keys = {sample.path: sample.key for sample in list_samples()}
         own = replace(session, agent_chosen=False)
-
-        def work(report: Progress) -> Session:
-            if path in keys:
-                return Opener(self.explorer, own, "", report).sample(keys[path])
-            return Opener(self.explorer, own, "", report).files([path])
-
+        opener = Opener(self.explorer, own, "")
         opened: Session | None = None
-        for update in self.openings.run(session, work):
+        opening = opener.sample(keys[path]) if path in keys else opener.files([path])
+        for update in self.openings.run(session, opening):
             if self.header in update:
                 opened, update[self.controls.query] = update[self.session], question
             yield update
@@ -607,9 +593,7 @@ class ExploreTab(ExploreLayout):
         if action == "again":
             yield from self._again_from_the_start(session, controls)
         elif action == "rest":
-            yield from self.openings.run(
-                session, lambda report: self.explorer.embed_the_rest(session, report)
-            )
+            yield from self.openings.run(session, self.explorer.embed_the_rest(session))
         else:
             yield self._navigated(session, controls, action, argument)
 
@@ -706,4 +690,4 @@ class ExploreTab(ExploreLayout):
 
 def is_preview_of(run: RunInView, query: str) -> bool:
     """Whether a run over a part answers this question, as the agent alone would."""
-    return bool(run.config.searched) and not run.config.forced and run.trace.started.query == query.strip()
+    return bool(run.config.searched) and not run.config.forced and run.asks(query)

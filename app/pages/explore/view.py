@@ -387,7 +387,7 @@ _SETTINGS = {
 
 def changes(run: RunInView, config: EpisodeConfig, query: str) -> list[str]:
     """What differs between the run in view and the controls, in words."""
-    words = ["question"] if query.strip() != run.trace.started.query else []
+    words = [] if run.asks(query) else ["question"]
     return words + [
         word for name, word in _SETTINGS.items() if getattr(run.config, name) != getattr(config, name)
     ]

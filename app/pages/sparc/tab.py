@@ -64,7 +64,7 @@ def read_order(values: Sequence[Any]) -> SparcOrder:
         temperature=float(temperature),
         seed=int(seed),
     )
-    return SparcOrder((question or "").strip(), config)
+    return SparcOrder(question or "", config)
 
 
 class SparcTab(SparcLayout):

@@ -13,6 +13,7 @@ from typing import Any
 from core.base.config import EpisodeConfig
 from core.base.errors import BadDocument
 from core.base.events import fold
+from core.base.progress import finish
 from core.base.types import Document
 from core.corpus.index import Corpus
 from core.corpus.opening import Progress, open_corpus
@@ -76,7 +77,7 @@ def open_search(
     config: EpisodeConfig | None = None,
     *,
     device: str | None = None,
-    on_progress: Progress | None = None,
+    hear: Progress = lambda _: None,
 ) -> Search:
     """Cuts, embeds and indexes documents for a method.
 
@@ -91,5 +92,5 @@ def open_search(
     own = name == "qrag" or agent.spec.name == vectors_of(name, agent.spec.name)
     plain = agent if own else encoders.beside(name, agent)
     retriever, encoder = build_retriever(name, agent, plain)
-    corpus = open_corpus(documents, encoder, on_progress=on_progress).corpus
+    corpus = finish(open_corpus(documents, encoder), hear).corpus
     return Search(corpus, retriever, config or agent.spec.episode_config())

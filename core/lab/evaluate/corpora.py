@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from core.base.progress import finish
 from core.corpus.bm25 import WordIndex, word_index
 from core.corpus.index import ChunkIndex
 from core.corpus.opening import index_of, vector_store
-from core.encode.cache import EmbedProgress, VectorStore, embed_chunks
+from core.encode.cache import EmbedProgress, VectorStore, embedding
 from core.encode.encoder import DualEncoder
 from core.ingest.tokenizer import Tokenizer
 from core.lab.tasks.example import Example, Noise, Woven
@@ -56,11 +57,11 @@ class ExampleCorpus:
 def index_examples(
     examples: Sequence[Example],
     encoder: DualEncoder,
-    on_progress: Callable[[EmbedProgress], None] | None = None,
+    hear: Callable[[EmbedProgress], None] | None = None,
     *,
     store: VectorStore | None = None,
 ) -> Iterator[ExampleCorpus]:
-    """A corpus for each example, in order. `on_progress` may raise `Cancelled`; what is embedded by then is
+    """A corpus for each example, in order. `hear` may raise `Cancelled`; what is embedded by then is
     kept in `store` (default: the cache on disk).
     """
     group: list[Example] = []
@@ -69,14 +70,14 @@ def index_examples(
         group.append(example)
         own.update(example.own_texts)
         if len(own) >= MOST_OWN_TEXTS or example is examples[-1]:
-            yield from _over_one_matrix(group, encoder, on_progress, store or vector_store(encoder))
+            yield from _over_one_matrix(group, encoder, hear, store or vector_store(encoder))
             group, own = [], set()
 
 
 def _over_one_matrix(
     examples: Sequence[Example],
     encoder: DualEncoder,
-    on_progress: Callable[[EmbedProgress], None] | None,
+    hear: Callable[[EmbedProgress], None] | None,
     store: VectorStore,
 ) -> Iterator[ExampleCorpus]:
     read: dict[Noise, np.ndarray] = {}  # of each noise the rows that some example reads
@@ -92,7 +93,7 @@ def _over_one_matrix(
         texts += [noise.texts[row] for row in np.flatnonzero(is_read).tolist()]
     distinct = dict.fromkeys(text for example in examples for text in example.own_texts)
     own_rows = {text: row for row, text in enumerate(distinct, start=len(texts))}
-    index = index_of(encoder, embed_chunks(encoder, [*texts, *own_rows], store, on_progress))
+    index = index_of(encoder, finish(embedding(encoder, [*texts, *own_rows], store), hear))
     for example in examples:
         rows = np.array([own_rows[text] for text in example.own_texts], dtype=np.int64)
         if isinstance(example.chunks, Woven):

@@ -22,6 +22,7 @@ from core.base.config import RESRAG_LLM, EpisodeConfig
 from core.base.errors import BadRequest
 from core.base.events import Trace, fold
 from core.base.metrics import is_covered
+from core.base.progress import finish
 from core.base.types import Document, Workspace
 from core.corpus.index import Corpus
 from core.corpus.opening import Progress, chunk_documents, index_workspace
@@ -164,7 +165,7 @@ class _Evaluation:
     ) -> None:
         self.setting, self.encoders, self._on_progress, self._llm = setting, encoders, on_progress, llm
         self.choice, self.encoder = encoders.choice(document)
-        self.workspace: Workspace = chunk_documents([document], self.encoder, on_progress=on_progress)
+        self.workspace: Workspace = finish(chunk_documents([document], self.encoder), on_progress)
         self.notices: list[str] = []
         self._corpora: dict[str, Corpus] = {}
         self._vectors: dict[str, str] = {}
@@ -243,7 +244,7 @@ class _Evaluation:
 
     def _corpus(self, encoder: DualEncoder) -> Corpus:
         if encoder.vector_fingerprint not in self._corpora:
-            opened = index_workspace(self.workspace, encoder, self._on_progress)
+            opened = finish(index_workspace(self.workspace, encoder), self._on_progress)
             self._corpora[encoder.vector_fingerprint] = opened.corpus
             self._vectors[encoder.spec.name] = encoder.vector_fingerprint
             self.notices += opened.notices

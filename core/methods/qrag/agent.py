@@ -1,14 +1,15 @@
 """The agent of Q-RAG section 3 and the one episode loop.
 
 An episode is a generator of frozen events. Episodes run in lockstep, their states embedded in one batch; a
-single run is a batch of one. The transition is deterministic, so a run can start from any `prefix` of
-choices: stepping, going back, forcing a chunk and continuing a logged run are all new episodes with another
-prefix. Sampling draws from a generator seeded by (seed, episode id, step), so a run doesn't depend on
-batching nor on how a person paused it. Stop rule (appendix B): before acting, stop when the best available Q
-is below the threshold; the rejected action is part of the event. Review, which the paper doesn't have: once
-stopped, each choice is asked again in the state of the others, and while some are worth less there than the
-review threshold the least of them is taken back. So a chunk that a later choice made superfluous, an earlier
-mention say, is no evidence.
+single run is a batch of one. A beam keeps several paths of an episode and tells the best at its end; without
+one there is a single path, told as it grows. The transition is deterministic, so a run can start from any
+`prefix` of choices: stepping, going back, forcing a chunk and continuing a logged run are all new episodes
+with another prefix. Sampling draws from a generator seeded by (seed, episode id, step), so a run doesn't
+depend on batching nor on how a person paused it. Stop rule (appendix B): before acting, stop when the best
+available Q is below the threshold; the rejected action is part of the event. Review, which the paper doesn't
+have: once stopped, each choice is asked again in the state of the others, and while some are worth less there
+than the review threshold the least of them is taken back. So a chunk that a later choice made superfluous, an
+earlier mention say, is no evidence.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from core.base.config import EpisodeConfig, check_query
+from core.base.config import EpisodeConfig
 from core.base.errors import BadRequest
 from core.base.events import Event, RunStarted, StepScores, StepTaken, Stopped
 from core.corpus.bm25 import words_of
@@ -29,17 +30,14 @@ from core.corpus.tiles import best_chunks
 from core.encode.encoder import DualEncoder
 from core.encode.forward import StateTokens
 from core.methods.qrag.episode import Episode, Look, Reranked
+from core.methods.qrag.planner import BeamPath, best_actions, best_paths
 from core.methods.qrag.policy import ChosenAction, choose
 from core.methods.qrag.positions import chunk_positions
 from core.methods.qrag.reranked import Reranks, read_best
 from core.methods.qrag.stop import stop_of
 
-
-@dataclass
-class _Running:
-    episode: Episode
-    chosen: list[int] = field(default_factory=list)
-    stopped: bool = False
+Beams = dict[int, list[BeamPath]]
+"""The paths of each episode that goes on, by its place among the others."""
 
 
 @dataclass
@@ -107,35 +105,48 @@ class Agent:
     def run_batch(self, episodes: Sequence[Episode]) -> Iterator[tuple[int, Event]]:
         """(index into `episodes`, event): each one's in order, interleaved. Raises BadRequest at once."""
         for episode in episodes:
-            self.check(episode.query, episode.corpus, episode.config)
-        running = {i: _Running(episode, list(episode.prefix)) for i, episode in enumerate(episodes)}
+            self.check(episode)
         for i, episode in enumerate(episodes):
             yield i, RunStarted(episode.query, self.name, self.spec.name, len(episode.corpus), episode.config)
-        while running:
-            ends = {
-                i: Stopped("budget", len(run.chosen))
-                for i, run in running.items()
-                if len(run.chosen) >= run.episode.config.step_budget
-            }
-            going_on = {i: run for i, run in running.items() if i not in ends}
-            looks = self.look([(run.episode, run.chosen) for run in going_on.values()])
-            for (i, run), look in zip(going_on.items(), looks, strict=True):
-                event = self._act(run, look)
-                if isinstance(event, Stopped):
-                    ends[i] = event
-                else:
-                    yield i, event
-            ended = {i: running.pop(i) for i in ends}
-            yield from zip(
-                ends,
-                self.review([(run.episode, run.chosen, ends[i]) for i, run in ended.items()]),
-                strict=True,
-            )
+        beams = {i: [BeamPath(episode.prefix)] for i, episode in enumerate(episodes)}
+        while beams:
+            beams = self._further(episodes, beams)
+            ends: dict[int, Stopped] = {}
+            for i, (best, *others) in beams.items():
+                if best.stopped is not None and all(path.stopped for path in others):
+                    ends[i] = best.stopped
+                if i in ends or episodes[i].config.beam_width == 1:
+                    for step in best.steps:
+                        yield i, step
+                    beams[i] = [replace(best, steps=()), *others]  # scores that were told need no memory
+            ended = [(episodes[i], beams.pop(i)[0].chosen, end) for i, end in ends.items()]
+            yield from zip(ends, self.review(ended), strict=True)
 
-    def check(self, query: str, corpus: Searchable, config: EpisodeConfig) -> None:
+    def _further(
+        self, episodes: Sequence[Episode], beams: dict[int, list[BeamPath]]
+    ) -> dict[int, list[BeamPath]]:
+        """The best paths of each episode after one more look from each that goes on."""
+        grown: Beams = {i: [] for i in beams}
+        asked: list[tuple[int, BeamPath]] = []
+        for i, path in [(i, path) for i, paths in beams.items() for path in paths]:
+            if path.stopped is None and len(path.chosen) < episodes[i].config.step_budget:
+                asked.append((i, path))
+            else:
+                stopped = path.stopped or Stopped("budget", len(path.chosen))
+                grown[i].append(replace(path, stopped=stopped))
+        looks = self.look([(episodes[i], path.chosen) for i, path in asked])
+        for (i, path), look in zip(asked, looks, strict=True):
+            grown[i] += self._grown(episodes[i], path, look)
+        same_set = self.spec.state_order == "document"
+        return {
+            i: best_paths(paths, episodes[i].config.beam_width, same_set_is_same_state=same_set)
+            for i, paths in grown.items()
+        }
+
+    def check(self, episode: Episode) -> None:
         """Raises BadRequest when the run can't be made."""
-        check_query(query)
-        config.check_against(len(corpus))
+        config = episode.config
+        config.check_against(len(episode.corpus))
         if config.step_budget > self.encoder.max_state_chunks:
             most = self.encoder.max_state_chunks
             raise BadRequest(
@@ -168,7 +179,7 @@ class Agent:
 
     def reads_again(self, episode: Episode) -> bool:
         """Whether a look would wait for the reranker. Raises BadRequest where the run can't be made."""
-        self.check(episode.query, episode.corpus, episode.config)
+        self.check(episode)
         read = self._read(episode.prefix)
         return bool(self.spec.rerank_weight) and self._reranks.get(episode, read) is None
 
@@ -280,22 +291,28 @@ class Agent:
 
     def _state_parts(self, episode: Episode, chosen: Sequence[int]) -> tuple[str, list[str]]:
         read = self._read(chosen)
-        return check_query(episode.query), [episode.corpus.text(chunk_id) for chunk_id in read]
+        return episode.query, [episode.corpus.text(chunk_id) for chunk_id in read]
 
-    def _act(self, run: _Running, look: Look) -> Event:
-        config, step = run.episode.config, len(run.chosen) + 1
+    def _grown(self, episode: Episode, path: BeamPath, look: Look) -> list[BeamPath]:
+        """The path at its end, or with each choice that a look leads to: one, in a beam several."""
+        config, step = episode.config, len(path.chosen) + 1
         q_values = look.scores.q_values
         forced = dict(config.forced).get(step)
         if forced is not None and not look.available[forced]:
             forced = None  # the agent took it by itself at an earlier step
-        if forced is None and (end := stop_of(look, len(run.chosen), config.stop_threshold)) is not None:
-            return end
-        rng = np.random.default_rng([config.seed, zlib.crc32(run.episode.id.encode()), step])
-        choice = choose(q_values, look.available, config.temperature, config.top_k_actions, rng)
+        if forced is None and (end := stop_of(look, step - 1, config.stop_threshold)) is not None:
+            return [replace(path, stopped=end)]
+        if config.beam_width > 1:
+            choices = best_actions(look, config.beam_width, config.stop_threshold)
+        else:
+            rng = np.random.default_rng([config.seed, zlib.crc32(episode.id.encode()), step])
+            choices = [choose(q_values, look.available, config.temperature, config.top_k_actions, rng)]
         if forced is not None:
-            choice = ChosenAction(forced, float(q_values[forced]), 1.0, choice.state_value, 1)
-        run.chosen.append(choice.chunk_id)
-        return step_event(run.episode, step, choice, look, by_person=forced is not None)
+            choices = [ChosenAction(forced, float(q_values[forced]), 1.0, choices[0].state_value, 1)]
+        by_person = forced is not None
+        return [
+            path.after(step_event(episode, step, choice, look, by_person=by_person)) for choice in choices
+        ]
 
 
 def step_event(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from core.base.config import EpisodeConfig
+from core.base.config import EpisodeConfig, check_query
 from core.base.events import StepScores
 from core.corpus.index import Searchable
 from core.encode.forward import StateTokens
@@ -14,7 +14,9 @@ from core.encode.forward import StateTokens
 
 @dataclass(frozen=True, eq=False)
 class Episode:
-    """One query over one corpus. `id` only separates the random streams of a batch."""
+    """One query over one corpus. `id` only separates the random streams of a batch. Raises BadRequest for a
+    query that is empty or too long.
+    """
 
     query: str
     corpus: Searchable
@@ -22,6 +24,9 @@ class Episode:
     id: str = ""
     prefix: tuple[int, ...] = ()
     """Chunks already chosen, in order of choice."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "query", check_query(self.query))
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -12,7 +12,6 @@ from core.base.events import Event
 from core.corpus.index import Searchable
 from core.methods.protocol import Method
 from core.methods.qrag.agent import Agent
-from core.methods.qrag.planner import plan
 
 QRAG = Method(
     name="qrag",
@@ -44,6 +43,4 @@ class AgentRetriever:
 
     def retrieve(self, query: str, corpus: Searchable, config: EpisodeConfig) -> Iterator[Event]:
         """See `Retriever`."""
-        if config.beam_width > 1:
-            return plan(self.agent, query, corpus, config)
         return self.agent.run(query, corpus, config)

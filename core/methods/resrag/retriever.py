@@ -47,7 +47,7 @@ class EvidenceSet:
 
     def retrieve(self, query: str, corpus: Searchable, config: EpisodeConfig) -> Iterator[Event]:
         """See `Retriever`."""
-        check(query, corpus, config)
+        query = check(query, corpus, config)
         _ = corpus.words  # counting them is no part of a search's time
         started = time.perf_counter()
         yield from self.events(query, corpus, config, look(query, corpus, self.encoder), started)

@@ -14,6 +14,7 @@ from core.answer.protocol import Reader
 from core.base.config import RESRAG_LLM, ChunkConfig, EpisodeConfig
 from core.base.errors import BadRequest, LogError
 from core.base.events import fold
+from core.base.progress import finish
 from core.base.types import Workspace
 from core.corpus.index import Corpus
 from core.corpus.opening import Progress, index_workspace
@@ -79,14 +80,14 @@ def replay_run(
     run: LoggedRun,
     documents: Sequence[LoggedDocument],
     encoder: DualEncoder,
-    on_progress: Progress | None = None,
+    hear: Progress = lambda _: None,
     part: str = "",
 ) -> Replay:
     """Makes a run again with the same configuration, the kept steps of its parent and forced and forbidden
     chunks included.
 
-    `part`: of the caches, see `core.corpus.opening`. Raises BadRequest for a SPARC run, which takes
-    `replay_sparc`.
+    `hear`: of its documents being opened. `part`: of the caches, see `core.corpus.opening`. Raises BadRequest
+    for a SPARC run, which takes `replay_sparc`.
     """
     if run.record.method == RESRAG_LLM:
         raise BadRequest(
@@ -98,7 +99,7 @@ def replay_run(
             f"run {run.record.run_id[:8]} is one of SPARC, which needs a reader to be made again; replay it"
             " with replay_sparc"
         )
-    opened = index_workspace(workspace_of_run(run, documents), encoder, on_progress, part)
+    opened = finish(index_workspace(workspace_of_run(run, documents), encoder, part), hear)
     retriever, _ = build_retriever(run.record.method, encoder, encoder)
     fresh = fold(retriever.retrieve(run.record.query, opened.corpus, config_again(run)))
     return _replay(run, compare_traces(run.trace, fresh), encoder, opened.n_embedded)
@@ -110,7 +111,7 @@ def replay_sparc(
     encoder: DualEncoder,
     plain: DualEncoder,
     reader_named: Callable[[str], Reader],
-    on_progress: Progress | None = None,
+    hear: Progress = lambda _: None,
     part: str = "",
 ) -> Replay:
     """Makes a SPARC run again: all of it where rules and a reader decided, else its searches alone, since a
@@ -135,7 +136,7 @@ def replay_sparc(
     def corpus_of(one: DualEncoder) -> Corpus:
         nonlocal n_embedded
         if one.vector_fingerprint not in corpora:
-            opened = index_workspace(workspace, one, on_progress, part)
+            opened = finish(index_workspace(workspace, one, part), hear)
             corpora[one.vector_fingerprint], n_embedded = opened.corpus, n_embedded + opened.n_embedded
         return corpora[one.vector_fingerprint]
 

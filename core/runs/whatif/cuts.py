@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from core.base.config import CHUNKERS, EpisodeConfig
 from core.base.errors import BadRequest
+from core.base.progress import finish
 from core.base.types import Document, Workspace
 from core.corpus.index import Corpus
 from core.corpus.opening import Opened, OpenProgress, open_corpus
@@ -65,13 +66,8 @@ def across_cuts(
 
     def corpus_of(one: Contestant) -> Corpus:
         chunk_config = encoder.spec.chunk_config(*ways[one.name])
-        opened[one.name] = open_corpus(
-            documents,
-            encoder,
-            [chunk_config] * len(documents),
-            lambda progress: on_progress(one.name, progress),
-            part,
-        )
+        opening = open_corpus(documents, encoder, [chunk_config] * len(documents), part)
+        opened[one.name] = finish(opening, lambda progress: on_progress(one.name, progress))
         return opened[one.name].corpus
 
     for column in compare(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from core.base.events import Trace, fold
+from core.base.progress import finish
 from core.base.types import Workspace
 from core.corpus.index import Corpus
 from core.corpus.opening import chunk_documents, index_workspace
@@ -44,14 +45,13 @@ def cut_that_helps(
         return None
     for size in sizes_for(spec):
         configs = [spec.chunk_config(config.chunker, size) for config in now]
-        other = chunk_documents(workspace.documents, agent.encoder, configs, part=part)
+        other = finish(chunk_documents(workspace.documents, agent.encoder, configs, part))
         if configs == now or not _holds(
             other, missed, workspace, None if diagnosis.split else diagnosis.beside
         ):
             continue
-        n_found = _n_found(
-            agent, index_workspace(other, agent.encoder, part=part).corpus, corpus, trace, gold, spans
-        )
+        opened = finish(index_workspace(other, agent.encoder, part))
+        n_found = _n_found(agent, opened.corpus, corpus, trace, gold, spans)
         if n_found > diagnosis.n_found:
             return Remedy("cut", size, n_found)
         n_tried += 1

@@ -19,6 +19,7 @@ import pytest
 from core.base.config import EpisodeConfig
 from core.base.errors import BadRequest, Cancelled
 from core.base.events import Trace, fold
+from core.base.progress import finish
 from core.base.types import Workspace, workspace_of_chunks
 from core.cli import main
 from core.corpus.opening import LIKELIEST_CHUNKS, Embedded, Opened, OpenProgress, index_workspace
@@ -51,15 +52,17 @@ def agent(agents: dict[str, Agent]) -> Agent:
 @pytest.fixture(scope="module")
 def opened(agent: Agent, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asked]:
     """A text of three parts, asked each time that there was more of it."""
-    runs = []
+    runs: list[tuple[Embedded, Trace]] = []
 
-    def ask(part: Embedded) -> None:
-        config = EpisodeConfig(step_budget=3, searched=part.ranges)
-        runs.append((part, fold(agent.run(QUERY, part.corpus(), config))))
+    def ask(event: OpenProgress) -> None:
+        part = event.so_far
+        if part is not None and (not runs or part.mask is not runs[-1][0].mask):
+            config = EpisodeConfig(step_budget=3, searched=part.ranges)
+            runs.append((part, fold(agent.run(QUERY, part.corpus(), config))))
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("QRAG_HOME", str(tmp_path_factory.mktemp("home")))
-        yield index_workspace(_workspace(agent.encoder), agent.encoder, on_part=ask), runs
+        yield finish(index_workspace(_workspace(agent.encoder), agent.encoder), ask), runs
 
 
 @pytest.mark.parametrize("n", [0, 1, 1_000, 3 * LEAST_STRETCH * MOST_STRETCHES + 7])
@@ -79,16 +82,14 @@ def test_every_beginning_of_the_order_lies_evenly(n: int) -> None:
 def test_embedding_gives_way_to_what_somebody_waits_for(agent: Agent) -> None:
     asked, answered, reported = threading.Event(), threading.Event(), []
 
-    def ask(_: Embedded) -> None:
-        if not asked.is_set():
+    def hear(event: OpenProgress) -> None:
+        if event.so_far is not None and not asked.is_set():
             work.enter_context(urgent())
             asked.set()
-
-    def report(_: OpenProgress) -> None:
         reported.append(answered.is_set())
 
     with ThreadPoolExecutor(1) as pool, ExitStack() as work:
-        opening = pool.submit(index_workspace, _workspace(agent.encoder), agent.encoder, report, on_part=ask)
+        opening = pool.submit(finish, index_workspace(_workspace(agent.encoder), agent.encoder), hear)
         assert asked.wait(60)
         n_before = len(reported)
         time.sleep(0.5)
@@ -167,13 +168,13 @@ def test_the_likeliest_by_words_are_embedded_first(agent: Agent) -> None:
     parts: list[Embedded] = []
     seen: list[np.ndarray] = []
 
-    def ask(part: Embedded) -> None:
-        if not parts:
+    def ask(event: OpenProgress) -> None:
+        if (part := event.so_far) is not None and not parts:
             likeliest = part.with_likeliest("who took the apple ?")
             parts.extend((part, likeliest))
             seen.append(likeliest.vectors[likeliest.mask].copy())
 
-    whole = index_workspace(workspace, agent.encoder, on_part=ask).corpus
+    whole = finish(index_workspace(workspace, agent.encoder), ask).corpus
     part, likeliest = parts
     assert not part.mask[far].any()
     assert np.flatnonzero(likeliest.mask & ~part.mask).tolist() == far, "those that share a word, no others"
@@ -195,14 +196,15 @@ def test_cancel_keeps_the_part_and_the_next_opening_goes_on(agent: Agent) -> Non
     encoder, workspace = agent.encoder, _workspace(agent.encoder)
     parts: list[Embedded] = []
 
-    def cancel_with_a_part(_: OpenProgress) -> None:
-        if parts:
+    def cancel_with_a_part(event: OpenProgress) -> None:
+        if event.so_far is not None:
+            parts.append(event.so_far)
             raise Cancelled
 
     with pytest.raises(Cancelled):
-        index_workspace(workspace, encoder, cancel_with_a_part, on_part=parts.append)
+        finish(index_workspace(workspace, encoder), cancel_with_a_part)
     n_done = int(parts[-1].mask.sum())
-    opened = index_workspace(workspace, encoder)
+    opened = finish(index_workspace(workspace, encoder))
     assert opened.n_embedded <= len(TEXTS) - n_done
     assert sum(map(len, TEXTS)) > 2 * PART_CHARACTERS
 

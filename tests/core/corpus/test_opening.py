@@ -14,6 +14,7 @@ import pytest
 from core.base.config import ChunkConfig
 from core.base.errors import BadDocument, Cancelled
 from core.base.home import CACHES, keep_arrays, kept_arrays, trim_caches
+from core.base.progress import finish
 from core.base.types import ChunkTable, Document
 from core.corpus.bm25 import WordIndex
 from core.corpus.opening import OpenProgress, chunk_table, open_corpus
@@ -52,14 +53,14 @@ def assert_same_table(a: ChunkTable, b: ChunkTable) -> None:
 
 def test_opening_again_tokenizes_and_embeds_nothing(encoder: DualEncoder, home: Path) -> None:
     stages: list[OpenProgress] = []
-    first = open_corpus([STORY, PAGE], encoder, on_progress=stages.append)
+    first = finish(open_corpus([STORY, PAGE], encoder), stages.append)
     workspace = first.corpus.workspace
     assert {progress.stage for progress in stages} == {"chunking", "embedding", "indexing"}
     assert first.n_embedded == len(set(workspace.texts()))
     assert [config.chunker for config in workspace.configs] == ["sentences", "structure"]
     before = files_of(home)
     stages.clear()
-    again = open_corpus([STORY, PAGE], encoder, on_progress=stages.append)
+    again = finish(open_corpus([STORY, PAGE], encoder), stages.append)
     assert again.n_embedded == 0
     assert "chunking" not in {progress.stage for progress in stages}
     embedding = [progress for progress in stages if progress.stage == "embedding"]
@@ -69,15 +70,15 @@ def test_opening_again_tokenizes_and_embeds_nothing(encoder: DualEncoder, home: 
     for a, b in zip(workspace.tables, again.corpus.workspace.tables, strict=True):
         assert_same_table(a, b)
     edited = Document(PAGE.title, PAGE.text.replace("The old house", "The house"), PAGE.kind)
-    assert open_corpus([edited, PAGE], encoder).n_embedded == 1
+    assert finish(open_corpus([edited, PAGE], encoder)).n_embedded == 1
 
 
 def test_tables_are_kept_by_content_and_chunking(encoder: DualEncoder, home: Path) -> None:
     configs = [ChunkConfig(max_tokens=32), ChunkConfig(max_tokens=64)]
-    first, second = (chunk_table(STORY, config, encoder) for config in configs)
+    first, second = (finish(chunk_table(STORY, config, encoder)) for config in configs)
     assert len(first) != len(second)
     renamed = Document("Another title", STORY.text, STORY.kind)
-    assert_same_table(chunk_table(renamed, configs[0], encoder), first)
+    assert_same_table(finish(chunk_table(renamed, configs[0], encoder)), first)
     assert len(list((home / "chunks").iterdir())) == 2
 
 
@@ -86,22 +87,22 @@ def test_a_damaged_table_is_cut_again(encoder: DualEncoder, home: Path) -> None:
     table comes out each time.
     """
     config = ChunkConfig(chunker="structure", max_tokens=32)
-    table = chunk_table(PAGE, config, encoder)
+    table = finish(chunk_table(PAGE, config, encoder))
     (path,) = (home / "chunks").iterdir()
     content = path.read_bytes()
     flipped = [content[:i] + bytes([content[i] ^ 0xFF]) + content[i + 1 :] for i in range(0, len(content), 7)]
     for spoilt in (*flipped, content[: len(content) // 2], b"", b"no archive", json.dumps({}).encode()):
         path.write_bytes(spoilt)
-        assert_same_table(chunk_table(PAGE, config, encoder), table)
+        assert_same_table(finish(chunk_table(PAGE, config, encoder)), table)
     path.write_bytes(b"no archive")
-    chunk_table(PAGE, config, encoder)
-    assert_same_table(chunk_table(PAGE, config, encoder), table)
+    finish(chunk_table(PAGE, config, encoder))
+    assert_same_table(finish(chunk_table(PAGE, config, encoder)), table)
     assert path.read_bytes() != b"no archive"
 
 
 def counted(encoder: DualEncoder, part: str = "") -> tuple[bytes, ...]:
     """What the words of a new opening say, to the bit."""
-    words = open_corpus([STORY, PAGE], encoder, part=part).corpus.words
+    words = finish(open_corpus([STORY, PAGE], encoder, part=part)).corpus.words
     queries = (["john", "milk", "john"], ["house"], ["cold", "nobody"])
     return (*(words.scores(query).tobytes() for query in queries), bytes([words.frequency("rain")]))
 
@@ -118,8 +119,8 @@ def test_words_are_counted_at_the_first_opening_alone(encoder: DualEncoder, home
     assert counted(encoder, "somebody") == first, "a part sees no other"
     assert trim_caches(0) >= 1
     assert not path.exists()
-    open_corpus([PAGE], encoder).corpus.words.scores(["house"])
-    open_corpus([PAGE, STORY], encoder).corpus.words.scores(["house"])
+    finish(open_corpus([PAGE], encoder)).corpus.words.scores(["house"])
+    finish(open_corpus([PAGE, STORY], encoder)).corpus.words.scores(["house"])
     assert len(set((home / "words").glob("*.npz")) - {path}) == 2, "one for each list of chunks"
     assert "words" in CACHES
 
@@ -131,7 +132,7 @@ def test_damaged_words_are_counted_again(encoder: DualEncoder, home: Path) -> No
     first = counted(encoder)
     (path,) = (home / "words").iterdir()
     content, stored = path.read_bytes(), kept_arrays(path)
-    corpus = open_corpus([STORY, PAGE], encoder).corpus
+    corpus = finish(open_corpus([STORY, PAGE], encoder)).corpus
     n = len(corpus)
     for i in range(0, len(content), 7):
         path.write_bytes(content[:i] + bytes([content[i] ^ 0xFF]) + content[i + 1 :])
@@ -166,23 +167,23 @@ def test_cancel_at_any_stage_leaves_nothing_half_done(encoder: DualEncoder) -> N
                 raise Cancelled
 
         with pytest.raises(Cancelled):
-            open_corpus([STORY], encoder, on_progress=cancel)
-    assert open_corpus([STORY], encoder).n_embedded == 0  # the last cancel came when all was embedded
+            finish(open_corpus([STORY], encoder), cancel)
+    assert finish(open_corpus([STORY], encoder)).n_embedded == 0  # the last cancel came when all was embedded
 
 
 def test_no_text_at_all(encoder: DualEncoder) -> None:
     for documents in ([Document("Blank", " \n ", "text")], []):
         with pytest.raises(BadDocument, match="no text to search"):
-            open_corpus(documents, encoder)
+            finish(open_corpus(documents, encoder))
 
 
 def test_a_home_that_is_no_folder(encoder: DualEncoder, home: Path) -> None:
     """Chunks can do without their cache; vectors say where they could not be kept."""
     shutil.rmtree(home, ignore_errors=True)
     home.write_text("a file")
-    table = chunk_table(STORY, ChunkConfig(), encoder)
+    table = finish(chunk_table(STORY, ChunkConfig(), encoder))
     assert len(table) > 1
-    opened = open_corpus([STORY], encoder)
+    opened = finish(open_corpus([STORY], encoder))
     assert len(opened.corpus) == len(table)
     assert opened.corpus.words.frequency("milk") > 0
     assert "can't be kept" in opened.notices[0]

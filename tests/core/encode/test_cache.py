@@ -19,7 +19,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from core.base.errors import Cancelled, UserError
-from core.encode.cache import EmbedProgress, VectorStore, embed_chunks, text_keys
+from core.base.progress import finish
+from core.encode.cache import EmbedProgress, VectorStore, embed_chunks, embedding, text_keys
 from core.encode.encoder import DualEncoder
 from core.methods.qrag.agent import Agent
 from tests.conftest import few
@@ -250,7 +251,7 @@ def test_without_a_store_nothing_is_kept(encoder: CountingEncoder) -> None:
 def test_progress_counts_up_to_everything(encoder: CountingEncoder, store: VectorStore) -> None:
     embed_chunks(encoder, TEXTS[:2], store)
     seen: list[EmbedProgress] = []
-    embed_chunks(encoder, TEXTS, store, seen.append)
+    finish(embedding(encoder, TEXTS, store), seen.append)
     assert [p.done for p in seen] == sorted(p.done for p in seen)
     # five of the six rows hold the two known texts
     assert (seen[0].done, seen[0].n_cached, seen[0].seconds_left) == (
@@ -273,7 +274,7 @@ def test_cancel_keeps_what_was_embedded(encoder: CountingEncoder, store: VectorS
             raise Cancelled
 
     with pytest.raises(Cancelled):
-        embed_chunks(encoder, texts, store, cancel_after_the_first_batch)
+        finish(embedding(encoder, texts, store), cancel_after_the_first_batch)
     kept = int(store.read(text_keys(texts))[0].sum())
     assert 0 < kept < len(texts)
     encoder.texts.clear()
@@ -293,19 +294,20 @@ def test_what_was_embedded_before_a_kill_is_not_embedded_again(
 import time
 from pathlib import Path
 import numpy as np
-from core.encode.cache import VectorStore, embed_chunks
+from core.encode.cache import VectorStore, embedding
 from core.encode.encoder import DualEncoder
+from core.base.progress import finish
 encoder = DualEncoder(Path({str(tiny_checkpoints["none"])!r}), "cpu")
 store = VectorStore(Path({str(store.path)!r}), encoder.dim, np.dtype(encoder.spec.vectors))
 texts = [f"john said {{i}} and the man said {{i}} to the ship in the rain ." for i in range(20_000)]
-embed_chunks(encoder, texts, store, lambda _: time.sleep(0.05))
+finish(embedding(encoder, texts, store), lambda _: time.sleep(0.05))
 """
-    embedding = subprocess.Popen([sys.executable, "-c", script])
+    killed = subprocess.Popen([sys.executable, "-c", script])
     keys, until = text_keys(texts), time.monotonic() + 120
-    while not store.read(keys)[0].any() and embedding.poll() is None and time.monotonic() < until:
+    while not store.read(keys)[0].any() and killed.poll() is None and time.monotonic() < until:
         time.sleep(0.05)
-    embedding.kill()
-    assert embedding.wait(20) == -signal.SIGKILL
+    killed.kill()
+    assert killed.wait(20) == -signal.SIGKILL
     kept = int(store.read(keys)[0].sum())
     assert 0 < kept < len(texts)
     embed_chunks(encoder, texts, store)

@@ -9,6 +9,7 @@ from random import Random
 import pytest
 
 from core.base.errors import BadCheckpoint
+from core.base.progress import finish
 from core.base.types import Document
 from core.corpus.opening import open_corpus
 from core.encode.checkpoint import find_checkpoint
@@ -61,7 +62,7 @@ def test_a_checkpoint_carries_it_and_opening_tells_of_foreign_documents(
     familiarity.save(folder)
     encoder = DualEncoder(folder, "cpu")
     documents = [Document("Tales", " ".join(prose(4)[:40]), "text"), Document("Program", PROGRAM, "text")]
-    opened = open_corpus(documents, encoder)
+    opened = finish(open_corpus(documents, encoder))
     notices = opened.notices
     assert opened.foreign
     assert len(notices) == 1

@@ -14,6 +14,7 @@ from core.answer.checkpoint import LARGE, SMALL
 from core.answer.reader import load_reader
 from core.base.config import EpisodeConfig
 from core.base.events import Trace, fold
+from core.base.progress import finish
 from core.corpus.index import Corpus
 from core.corpus.opening import chunk_documents, index_workspace, open_corpus
 from core.encode.checkpoint import find_checkpoint
@@ -80,7 +81,7 @@ def almanac() -> Sample:
 
 
 def opened(sample: Sample, encoder: DualEncoder) -> Corpus:
-    return open_corpus([read_document(sample.path.read_bytes(), sample.path.name)], encoder).corpus
+    return finish(open_corpus([read_document(sample.path.read_bytes(), sample.path.name)], encoder)).corpus
 
 
 def own_run(encoder: DualEncoder, question: SampleQuestion, corpus: Corpus) -> Trace:
@@ -111,7 +112,7 @@ def test_sample_questions_with_what_the_app_picks(sample: Sample) -> None:
     choice, encoder = encoders.choice(document)
     beside = encoders.beside(choice.method, encoder)
     picked = contestant(choice.method, encoder, beside, encoder.spec.episode_config())
-    corpus = index_workspace(chunk_documents([document], encoder), picked.encoder).corpus
+    corpus = finish(index_workspace(finish(chunk_documents([document], encoder)), picked.encoder)).corpus
     right = 0
     for question in sample.questions:
         trace = fold(picked.retriever.retrieve(question.question, corpus, picked.config))
@@ -154,7 +155,7 @@ def test_sparc_without_a_language_model_answers_every_question_of_the_first_samp
     """
     first, encoder, plain, config = list_samples()[0], encoders["narrative"], encoders["base"], SparcConfig()
     own = opened(first, encoder)
-    beside = index_workspace(own.workspace, plain).corpus
+    beside = finish(index_workspace(own.workspace, plain)).corpus
     retrievals = build_retrievals(config, encoder, plain, lambda one: own if one is encoder else beside)
     agents = build_agents(None, load_reader(reader, "cpu"), config)
     assert len(first.questions) == 10

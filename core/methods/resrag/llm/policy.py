@@ -83,7 +83,7 @@ class LlmEvidenceSet:
 
     def retrieve(self, query: str, corpus: Searchable, config: EpisodeConfig) -> Iterator[Event]:
         """See `Retriever`. Raises BadRequest (model unreachable, or no action written), LlmCancelled."""
-        check(query, corpus, config)
+        query = check(query, corpus, config)
         if self.llm is None:
             raise BadRequest(
                 "no language model is connected; connect one, or choose resrag, which needs none"

@@ -1,4 +1,4 @@
-"""Beam search over Q: the greedy agent at width 1, exhaustive search at full width."""
+"""Beam search over Q: exhaustive search at full width."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from core.base.events import Trace, fold
 from core.corpus.index import Corpus
 from core.methods.qrag.agent import Agent
 from core.methods.qrag.episode import Episode
-from core.methods.qrag.planner import plan
 from tests.core.conftest import CorpusOf
 
 CHUNKS = [
@@ -44,24 +43,6 @@ def exhaustive_worth(agent: Agent, query: str, corpus: Corpus, budget: int) -> f
     )
 
 
-@pytest.mark.parametrize("name", ["none", "relative10"])
-def test_a_beam_of_one_is_the_greedy_agent(agents: dict[str, Agent], corpus_of: CorpusOf, name: str) -> None:
-    agent = agents[name]
-    corpus = corpus_of(agent.encoder, CHUNKS)
-    for query in QUERIES:
-        for config in (
-            EpisodeConfig(step_budget=4),
-            EpisodeConfig(step_budget=5, forbidden=(2,)),
-            EpisodeConfig(step_budget=4, stop_threshold=1e6),
-        ):
-            planned, acted = fold(plan(agent, query, corpus, config)), fold(agent.run(query, corpus, config))
-            assert planned.chosen == acted.chosen
-            values = [step.q_value for step in acted.steps]
-            assert [step.q_value for step in planned.steps] == pytest.approx(values, abs=1e-5)
-            assert planned.stopped.reason == acted.stopped.reason
-            assert planned.stopped.chunk_id == acted.stopped.chunk_id
-
-
 @pytest.mark.parametrize(("name", "budget", "width"), [("none", 2, 16), ("relative10", 3, 6)])
 def test_a_beam_that_drops_nothing_finds_the_best_path(
     agents: dict[str, Agent], corpus_of: CorpusOf, name: str, budget: int, width: int
@@ -74,7 +55,7 @@ def test_a_beam_that_drops_nothing_finds_the_best_path(
     corpus = corpus_of(agent.encoder, CHUNKS[:4])
     for query in QUERIES:
         config = EpisodeConfig(step_budget=budget, beam_width=width)
-        planned = fold(plan(agent, query, corpus, config))
+        planned = fold(agent.run(query, corpus, config))
         greedy = fold(agent.run(query, corpus, config.with_(beam_width=1)))
         assert worth(planned) == pytest.approx(exhaustive_worth(agent, query, corpus, budget), abs=1e-4)
         assert worth(planned) >= worth(greedy) - 1e-4
@@ -86,7 +67,7 @@ def test_planned_steps_are_a_run_that_could_have_been_forced(
     """Q, positions and texts of the best path are those of an agent that is made to take it."""
     agent = agents["relative10"]
     corpus = corpus_of(agent.encoder, CHUNKS)
-    planned = fold(plan(agent, QUERIES[0], corpus, EpisodeConfig(step_budget=3, beam_width=4)))
+    planned = fold(agent.run(QUERIES[0], corpus, EpisodeConfig(step_budget=3, beam_width=4)))
     config = EpisodeConfig(step_budget=3, forced=tuple(enumerate(planned.chosen, start=1)))
     forced = fold(agent.run(QUERIES[0], corpus, config))
     assert planned.chosen == forced.chosen
@@ -101,7 +82,7 @@ def test_the_threshold_stops_paths_one_by_one(agents: dict[str, Agent], corpus_o
     corpus, config = corpus_of(agent.encoder, CHUNKS), EpisodeConfig(step_budget=5)
     values = sorted(step.q_value for step in fold(agent.run(QUERIES[0], corpus, config)).steps)
     threshold = (values[1] + values[2]) / 2
-    trace = fold(plan(agent, QUERIES[0], corpus, config.with_(beam_width=4, stop_threshold=threshold)))
+    trace = fold(agent.run(QUERIES[0], corpus, config.with_(beam_width=4, stop_threshold=threshold)))
     assert all(step.q_value >= threshold for step in trace.steps)
     if trace.stopped.reason == "threshold":
         assert trace.stopped.q_value < threshold

@@ -15,7 +15,6 @@ from core.base.events import Stopped, Trace, event_from_json, event_to_json, fol
 from core.corpus.index import Corpus
 from core.methods.qrag.agent import Agent
 from core.methods.qrag.episode import Episode
-from core.methods.qrag.planner import plan
 from tests.core.conftest import CorpusOf
 from tests.core.methods.qrag.test_agent import CHUNKS, QUERY
 
@@ -109,7 +108,7 @@ def test_batches_and_beams_review_as_a_single_run_does(agent: Agent, corpus: Cor
     for config, events in zip(configs, together, strict=True):
         assert fold(events).taken_back == fold(agent.run(QUERY, corpus, config)).taken_back
     config = EpisodeConfig(step_budget=3, beam_width=2, review_threshold=0.3)
-    planned = fold(plan(agent, QUERY, corpus, config))
+    planned = fold(agent.run(QUERY, corpus, config))
     assert list(planned.taken_back) == by_hand(agent, corpus, planned.chosen, 0.3)[0]
 
 

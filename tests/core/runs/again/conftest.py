@@ -6,6 +6,7 @@ import pytest
 
 from core.base.config import EpisodeConfig
 from core.base.events import Trace
+from core.base.progress import finish
 from core.base.types import Document
 from core.corpus.index import Corpus
 from core.corpus.opening import open_corpus
@@ -31,7 +32,7 @@ def encoder(agents: dict[str, Agent]) -> DualEncoder:
 @pytest.fixture
 def corpus(encoder: DualEncoder) -> Corpus:
     ways = [encoder.spec.chunk_config("sentences", 8), encoder.spec.chunk_config("structure", 16)]
-    return open_corpus([STORY, NOTES], encoder, ways).corpus
+    return finish(open_corpus([STORY, NOTES], encoder, ways)).corpus
 
 
 def log_child(

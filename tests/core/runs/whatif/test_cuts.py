@@ -9,6 +9,7 @@ import pytest
 from core.base.config import CHUNKERS, EpisodeConfig
 from core.base.errors import BadRequest, Cancelled
 from core.base.events import fold
+from core.base.progress import finish
 from core.base.types import Document
 from core.corpus.opening import OpenProgress, open_corpus
 from core.methods.qrag.agent import Agent
@@ -58,7 +59,9 @@ def test_every_cut_is_what_opening_the_documents_that_way_gives(agent: Agent) ->
     ways = [(chunker, size) for chunker in CHUNKERS for size in sizes_for(agent.spec)]
     assert [cut.name for cut in cuts] == [f"{chunker}, {size} tokens" for chunker, size in ways]
     for cut, (chunker, size) in zip(cuts, ways, strict=True):
-        again = open_corpus([STORY, PAGE], agent.encoder, [agent.spec.chunk_config(chunker, size)] * 2)
+        again = finish(
+            open_corpus([STORY, PAGE], agent.encoder, [agent.spec.chunk_config(chunker, size)] * 2)
+        )
         assert again.n_embedded == 0, "the cut is in the cache"
         assert cut.opened.corpus.workspace.texts() == again.corpus.workspace.texts()
         assert cut.column.trace.chosen == fold(agent.run(QUERY, again.corpus, CONFIG)).chosen
@@ -93,7 +96,7 @@ def test_a_cancel_keeps_what_was_embedded(agent: Agent) -> None:
 
 def test_found_text_is_counted_in_characters_that_are_not_blank(agent: Agent) -> None:
     ways = [agent.spec.chunk_config("sentences", 32)] * 2
-    workspace = open_corpus([STORY, PAGE], agent.encoder, ways).corpus.workspace
+    workspace = finish(open_corpus([STORY, PAGE], agent.encoder, ways)).corpus.workspace
     ids = (0, 2, len(workspace) - 1)
     assert chunks_of(workspace, spans_of(workspace, ids)) == ids, "spans lead back to their chunks"
     chunk = workspace[3]

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from core.base.events import Stopped, Trace, fold
+from core.base.progress import finish
 from core.base.types import Document
 from core.corpus.index import Corpus
 from core.corpus.opening import open_corpus
@@ -31,7 +32,7 @@ def agent(minilm: DualEncoder) -> Agent:
 
 def cut(encoder: DualEncoder, size: int) -> Corpus:
     ways = [encoder.spec.chunk_config("sentences", size)]
-    return open_corpus([Document("Island", TEXT, "text")], encoder, ways).corpus
+    return finish(open_corpus([Document("Island", TEXT, "text")], encoder, ways)).corpus
 
 
 @pytest.fixture(scope="module")

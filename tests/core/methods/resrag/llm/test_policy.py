@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from core.base.config import RESRAG_LLM, EpisodeConfig
 from core.base.errors import BadRequest
 from core.base.events import Trace, event_from_json, event_to_json, fold
+from core.base.progress import finish
 from core.base.types import ChunkTable, Document, Workspace, join_workspaces, workspace_of_chunks
 from core.corpus.index import Corpus
 from core.corpus.opening import index_workspace
@@ -45,7 +46,7 @@ def corpus_of(encoder: DualEncoder, *documents: Sequence[str]) -> Corpus:
     empty = ChunkTable(*(np.zeros(0, np.int64) for _ in range(5)), heading_paths=((),))
     nothing = Workspace((Document("empty", "", "text"),), (empty,))
     parts = [workspace_of_chunks(chunks, np.ones(len(chunks))) if chunks else nothing for chunks in documents]
-    return index_workspace(join_workspaces(parts), encoder).corpus
+    return finish(index_workspace(join_workspaces(parts), encoder)).corpus
 
 
 @pytest.fixture(scope="module")
