@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, get_args
 
 from core.base.config import setting_help, worded
-from core.methods.registry import ALL_METHODS
+from core.methods.registry import METHODS
 
 _Operation = TypeVar("_Operation", bound=Callable[..., Any])
 
@@ -40,7 +40,7 @@ def described(config: type | None = None) -> Callable[[_Operation], _Operation]:
         for name, parameter in inspect.signature(operation).parameters.items():
             if name not in names and name in helps:
                 lines.append(f"    {name}: {_as_json(helps[name], parameter.annotation)}")
-        arguments = "\n".join(lines).replace("{methods}", ", ".join(ALL_METHODS))
+        arguments = "\n".join(lines).replace("{methods}", ", ".join(METHODS))
         operation.__doc__ = f"{about.rstrip()}\n\nArgs:\n{arguments}\n\n{returns}{after}"
         return operation
 

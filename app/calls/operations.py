@@ -387,12 +387,10 @@ class Operations:
             {
                 "run_ids": {name: run.run_id for name, run in runs.items()},
                 "support": {},
-                **comparison_json(
-                    order.query, [column.column for column in columns], documents.workspace, support
-                ),
+                **comparison_json(order.query, columns, documents.workspace, support),
                 "timings": {
                     **_summed([documents, *(run.documents for run in runs.values())]),
-                    "steps": sum(column.milliseconds for column in columns),
+                    "steps": sum(column.milliseconds or 0.0 for column in columns),
                 },
             },
         )

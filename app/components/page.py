@@ -28,3 +28,22 @@ def page(**kwargs: Any) -> gr.HTML:
         apply_default_css=False,
         **kwargs,
     )
+
+
+_SCRIPT = """
+const seen = new IntersectionObserver((found) => {
+  if (props.value && found.some((one) => one.isIntersecting)) trigger("select", {});
+}, { rootMargin: "200px" });
+const look = () => { seen.unobserve(element); seen.observe(element); };
+watch("value", look);
+look();
+"""
+
+
+def near(**kwargs: Any) -> gr.HTML:
+    """Sends `select` when it comes within 200 pixels of what the browser shows, and where it is there already
+    with each new value that is not empty.
+    """
+    return gr.HTML(
+        "", html_template='<div class="qx-near"></div>', js_on_load=_SCRIPT, apply_default_css=False, **kwargs
+    )

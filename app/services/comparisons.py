@@ -24,7 +24,7 @@ from app.services.recent import Recent
 from app.services.shared import Services
 from app.services.sparc_runs import SparcRuns
 from core.answer.evidence import EvidenceAnswer
-from core.base.config import RESRAG_LLM, EpisodeConfig, check_query
+from core.base.config import EpisodeConfig, check_query
 from core.base.errors import BadRequest, Cancelled, LogError
 from core.base.events import Event, RunStarted, StepTaken, Stopped
 from core.base.progress import finish
@@ -35,24 +35,23 @@ from core.encode.checkpoint import CheckpointSpec
 from core.llm.protocol import Llm
 from core.methods.bm25 import BM25
 from core.methods.hybrid import HYBRID
+from core.methods.protocol import Retriever
 from core.methods.qrag.agent import Agent
 from core.methods.qrag.retriever import MULTISTEP, AgentRetriever
-from core.methods.registry import ALL_METHODS, build_retriever, vectors_of
-from core.methods.resrag.llm.policy import LlmEvidenceSet
+from core.methods.registry import OTHERS, build_retriever, check_names, facts_of, vectors_of
 from core.methods.sparc.retriever import SPARC, SparcRetriever
 from core.methods.sparc.trace import SparcTrace
 from core.methods.topk import TOPK
 from core.runs.again.records import sparc_answer, sparc_detail
 from core.runs.export.comparison_page import MAX_COLUMNS, comparison_page
-from core.runs.whatif.comparison import Column, Contestant, compare
+from core.runs.whatif.comparison import Contestant, compare
 from core.runs.whatif.cuts import Cut, TextSpan, across_cuts, check_size, chunks_of, share_found, spans_of
 from core.runs.whatif.influence import Influence, leave_one_out
 from core.runs.whatif.variant import Change, TryOut, try_out
+from core.views.findings import Column
 
 AGENT = "qrag:"
 """Begins the key of an agent's method; the checkpoint's name follows."""
-OFFERED = {name: method for name, method in ALL_METHODS.items() if not method.trained}
-"""Methods besides the trained agents."""
 MAX_K = 12
 """Right end of the slider: as many as Explore offers."""
 AS_OPEN = "as it is open"
@@ -62,6 +61,7 @@ MAX_INFLUENCES = 1_000
 """Runs whose leave-one-out stays in memory: some numbers each."""
 
 C = TypeVar("C", bound="ColumnRef | CutRow")
+Stage = Literal["cutting", "embedding", "retrieving", "branching"]
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class ComparisonOrder:
 
     query: str = ""
     methods: tuple[str, ...] = ()
-    """A column each, over the same chunks. Keys: see `AGENT` and `OFFERED`."""
+    """A column each, over the same chunks. Keys: see `AGENT` and `core.methods.registry.OTHERS`."""
     k: int = 4
     """Chunks of every method; at most, where agents stop."""
     own_stop: bool = False
@@ -160,28 +160,17 @@ class Comparing(Generic[C]):
     columns: tuple[C, ...]
     """Those that are there."""
     name: str
-    stage: Literal["cutting", "embedding", "retrieving", "branching"]
+    stage: Stage
     done: int
     total: int
     seconds_left: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
-class ShownColumn:
+class ShownColumn(Column):
     """A column with its run."""
 
-    name: str
-    run: RunInView | None
-    milliseconds: float
-    refused: str
-
-    @property
-    def column(self) -> Column:
-        """As `core.runs.whatif.comparison` exports it."""
-        trace, answer = (None, None) if self.run is None else (self.run.trace, self.run.answer)
-        return Column(
-            self.name, trace, self.milliseconds, BadRequest(self.refused) if self.refused else None, answer
-        )
+    run: RunInView | None = None
 
 
 class Comparisons:
@@ -201,7 +190,7 @@ class Comparisons:
 
     def methods(self) -> list[str]:
         """Keys of the methods on offer, agents first."""
-        return [*(AGENT + name for name in self.services.agents.checkpoints if name != PLAIN), *OFFERED]
+        return [*(AGENT + name for name in self.services.agents.checkpoints if name != PLAIN), *OTHERS]
 
     def usual(self, agent: str) -> list[str]:
         """Keys of the methods that are chosen to begin with, for documents that are open under an agent."""
@@ -275,7 +264,19 @@ class Comparisons:
                 raise BadRequest(
                     "this comparison is not in memory any more; compare again, the vectors are kept"
                 )
-            columns.append(ShownColumn(ref.name, run, ref.milliseconds, ref.refused))
+            columns.append(
+                ShownColumn(ref.name, None, refused=ref.refused)
+                if run is None
+                else ShownColumn(
+                    ref.name,
+                    run.trace,
+                    ref.milliseconds,
+                    answer=run.answer,
+                    known_answer=run.known_answer,
+                    notices=run.documents.notices,
+                    run=run,
+                )
+            )
         return columns
 
     def page(self, compared: Compared, folder: Path) -> Path:
@@ -328,12 +329,7 @@ class Comparisons:
     ) -> list[tuple[Contestant, Agent]]:
         """Each with the agent under whose vectors the documents have to be open."""
         names = self.methods()
-        outside = [key for key in order.methods if key not in names]
-        if outside:
-            raise BadRequest(
-                f"method {outside[0].removeprefix(AGENT)[:80]!r} is not on offer; choose among"
-                f" {', '.join(names)}"
-            )
+        check_names(order.methods, names)
         if not order.methods:
             raise BadRequest("no method is chosen; choose two or more to compare")
         n = len(documents.corpus)
@@ -349,54 +345,26 @@ class Comparisons:
             )
         name = documents.agent.spec.name
         keys = sorted(dict.fromkeys(order.methods), key=lambda key: (key != AGENT + name, names.index(key)))
-        return [
-            (
-                self._branches(documents, order, llm)
-                if key == SPARC
-                else self._llm_set(order, llm)
-                if key == RESRAG_LLM
-                else self._contestant(key, order, name)
-            )
-            for key in keys
-        ]
+        return [self._contestant(key, documents, order, llm) for key in keys]
 
-    def _branches(
-        self, documents: OpenDocuments, order: ComparisonOrder, llm: Llm | None
+    def _contestant(
+        self, key: str, documents: OpenDocuments, order: ComparisonOrder, llm: Llm | None
     ) -> tuple[Contestant, Agent]:
-        """SPARC's column: it searches with the agent of the open documents, too."""
-        retriever, agent = self._sparc.retriever(documents, llm), documents.agent
-        return (
-            Contestant(
-                OFFERED[SPARC].label,
-                retriever,
-                agent.encoder,
-                EpisodeConfig(step_budget=order.k),
-                follows=order.own_stop,
-            ),
-            agent,
-        )
-
-    def _llm_set(self, order: ComparisonOrder, llm: Llm | None) -> tuple[Contestant, Agent]:
-        """The column of the language model that writes an evidence set; refused where none is connected."""
-        plain, label = self.services.agents.load(PLAIN), OFFERED[RESRAG_LLM].label
-        chooser, config = LlmEvidenceSet(llm, plain.encoder), EpisodeConfig(step_budget=order.k)
-        return Contestant(label, chooser, plain.encoder, config, follows=order.own_stop), plain
-
-    def _contestant(self, key: str, order: ComparisonOrder, name: str) -> tuple[Contestant, Agent]:
-        """name: the agent that the documents are open under."""
-        own = key == own_key(name)
+        agent, label = documents.agent, facts_of(key).label
+        own, config = key == own_key(agent.spec.name), EpisodeConfig(step_budget=order.k)
+        retriever: Retriever
         if key.startswith(AGENT):
             agent = self.services.agents.load(key.removeprefix(AGENT))
             config = self._config(agent.spec, order, own=own, stops=order.own_stop)
             return Contestant(f"Q-RAG {agent.spec.name}", AgentRetriever(agent), agent.encoder, config), agent
-        plain = self.services.agents.load(vectors_of(key, name))
-        retriever, _ = build_retriever(key, plain.encoder, plain.encoder)
-        config = (
-            self._config(plain.spec, order, own=True, stops=False)
-            if own
-            else EpisodeConfig(step_budget=order.k)
-        )
-        return Contestant(OFFERED[key].label, retriever, plain.encoder, config, follows=order.own_stop), plain
+        if key == SPARC:  # it searches with the agent of the open documents, too
+            retriever = self._sparc.retriever(documents, llm)
+        else:
+            agent = self.services.agents.load(vectors_of(key, agent.spec.name))
+            retriever, _ = build_retriever(key, agent.encoder, agent.encoder, llm)
+            if own:
+                config = self._config(agent.spec, order, own=True, stops=False)
+        return Contestant(label, retriever, agent.encoder, config, follows=order.own_stop), agent
 
     def _config(
         self, spec: CheckpointSpec, order: ComparisonOrder, *, own: bool, stops: bool
@@ -421,21 +389,26 @@ def own_key(agent: str) -> str:
     return MULTISTEP.name if agent == PLAIN else AGENT + agent
 
 
-class _Comparison:
-    """One comparison while it runs: logs events as they come, and tells how far it is."""
+@dataclass(eq=False)
+class _Work(Generic[C]):
+    """One piece of work while it runs: logs what is done, and tells how far it is."""
 
-    def __init__(
-        self,
-        services: Services,
-        documents: OpenDocuments,
-        query: str,
-        report: Callable[[Comparing[ColumnRef]], None],
-    ) -> None:
-        self.services, self.documents, self.query, self.report = services, documents, query, report
-        self.results: tuple[ColumnRef, ...] = ()
-        self.run: RunInView | None = None
-        self.sparc: SparcRetriever | None = None
-        """The method at work, where it is SPARC."""
+    services: Services
+    documents: OpenDocuments
+    query: str
+    report: Callable[[Comparing[C]], None]
+    results: tuple[C, ...] = ()
+
+    def tell(self, name: str, stage: Stage, done: int, total: int, seconds_left: float | None = None) -> None:
+        self.report(Comparing(self.results, name, stage, done, total, seconds_left))
+
+
+class _Comparison(_Work[ColumnRef]):
+    """One question through several methods."""
+
+    run: RunInView | None = None
+    sparc: SparcRetriever | None = None
+    """The method at work, where it is SPARC."""
 
     def columns(self, contestants: list[tuple[Contestant, Agent]]) -> tuple[ColumnRef, ...]:
         agents = {one.name: agent for one, agent in contestants}
@@ -456,18 +429,18 @@ class _Comparison:
                     self._keep_branches()
                 self.run = self.services.add_event(self.run, event)
             n_steps = 0 if self.run is None else len(self.run.trace.steps)
-            self.report(Comparing(self.results, one.name, "retrieving", n_steps, one.config.step_budget))
+            self.tell(one.name, "retrieving", n_steps, one.config.step_budget)
 
         try:
             for column in compare(self.query, (one for one, _ in contestants), corpus_of, hear):
-                if column.error is not None:
-                    self._give_up("failed", str(column.error))
-                    self.results = (*self.results, ColumnRef(column.name, refused=str(column.error)))
+                if column.refused:
+                    self._give_up("failed", column.refused)
+                    self.results = (*self.results, ColumnRef(column.name, refused=column.refused))
                 elif self.run is not None:
                     self.run = self._answered(self.run)
                     self.results = (
                         *self.results,
-                        ColumnRef(column.name, self.run.token, column.milliseconds),
+                        ColumnRef(column.name, self.run.token, column.milliseconds or 0.0),
                     )
         except Cancelled:
             self._give_up("cancelled", None)
@@ -492,9 +465,7 @@ class _Comparison:
         """Opens what dense retrieval searches, and builds the indexes."""
 
         def branching(trace: SparcTrace) -> None:
-            self.report(
-                Comparing(self.results, name, "branching", len(trace.rounds), trace.started.config.depth)
-            )
+            self.tell(name, "branching", len(trace.rounds), trace.started.config.depth)
 
         self._open(name, self.services.agents.load(PLAIN))
         sparc.hear = branching
@@ -505,13 +476,10 @@ class _Comparison:
         if self.sparc is None or self.sparc.trace is None or self.run is None:
             return
         try:
-            self.services.log.attach(
-                self.run.run_id, "sparc", sparc_detail(self.sparc.trace), self.documents.owner
-            )
-            if self.sparc.trace.stopped is not None:
-                self.services.log.attach(
-                    self.run.run_id, "answer", sparc_answer(self.sparc.trace), self.documents.owner
-                )
+            attach, owner, trace = self.services.log.attach, self.documents.owner, self.sparc.trace
+            attach(self.run.run_id, "sparc", sparc_detail(trace), owner)
+            if trace.stopped is not None:
+                attach(self.run.run_id, "answer", sparc_answer(trace), owner)
         except LogError as error:
             logging.getLogger(__name__).warning(
                 "the branches of run %s are not in the log: %s", self.run.run_id, error
@@ -526,33 +494,21 @@ class _Comparison:
         """The same chunks under an agent's vectors; what this visitor has open is not opened twice."""
 
         def embedding(progress: OpenProgress) -> None:
-            self.report(
-                Comparing(
-                    self.results, name, "embedding", progress.done, progress.total, progress.seconds_left
-                )
-            )
+            self.tell(name, "embedding", progress.done, progress.total, progress.seconds_left)
 
         return finish(self.services.library.under(self.documents, agent), embedding)
 
 
-class _Cutting:
-    """One question through all ways of cutting while it runs: logs what is done, and tells how far it is."""
+class _Cutting(_Work[CutRow]):
+    """One question through all ways of cutting."""
 
-    def __init__(
-        self,
-        services: Services,
-        documents: OpenDocuments,
-        query: str,
-        report: Callable[[Comparing[CutRow]], None],
-    ) -> None:
-        self.services, self.documents, self.query, self.report = services, documents, query, report
-        self.support = support_spans(documents.workspace, services.label_of(documents, query))
-        self.open_spans: Sequence[TextSpan] = ()
-        self.results: tuple[CutRow, ...] = ()
-        self._meters: dict[str, Callable[[OpenProgress], OpenProgress]] = {}
+    open_spans: Sequence[TextSpan] = ()
 
     def rows(self, config: EpisodeConfig) -> tuple[CutRow, ...]:
         agent, documents = self.documents.agent, self.documents.workspace.documents
+        label = self.services.label_of(self.documents, self.query)
+        self.support = support_spans(self.documents.workspace, label)
+        self._meters: dict[str, Callable[[OpenProgress], OpenProgress]] = {}
         retriever = AgentRetriever(agent)
         now = (Contestant(AS_OPEN, retriever, agent.encoder, config),)
         opened = Opened(self.documents.corpus)
@@ -575,7 +531,7 @@ class _Cutting:
     def _row(self, cut: Cut) -> CutRow:
         trace = cut.column.trace
         if trace is None or cut.opened is None:
-            return CutRow(cut.name, refused=str(cut.column.error))
+            return CutRow(cut.name, refused=cut.column.refused)
         workspace = cut.opened.corpus.workspace
         if cut.name == AS_OPEN:
             self.open_spans = spans_of(workspace, trace.chosen)
@@ -589,7 +545,7 @@ class _Cutting:
             q_values=tuple(step.q_value for step in trace.steps),
             support=share_found(workspace, trace.chosen, self.support),
             shared=share_found(workspace, trace.chosen, self.open_spans),
-            milliseconds=cut.column.milliseconds,
+            milliseconds=cut.column.milliseconds or 0.0,
         )
 
     def _hear(self, one: Contestant, event: Event) -> None:
@@ -600,7 +556,7 @@ class _Cutting:
             if isinstance(event, StepTaken)
             else event.n_steps
         )
-        self.report(Comparing(self.results, one.name, "retrieving", n_steps, one.config.step_budget))
+        self.tell(one.name, "retrieving", n_steps, one.config.step_budget)
 
     def _opening(self, name: str, progress: OpenProgress) -> None:
         """Tells how far opening a cut is, and counts what a visitor has to have embedded."""
@@ -609,12 +565,8 @@ class _Cutting:
             self._meters[name] = self.services.library.allowance.meter(self.documents.owner, n_characters)
         self._meters[name](progress)
         if progress.stage in ("chunking", "embedding"):
-            stage: Literal["cutting", "embedding"] = (
-                "cutting" if progress.stage == "chunking" else "embedding"
-            )
-            self.report(
-                Comparing(self.results, name, stage, progress.done, progress.total, progress.seconds_left)
-            )
+            stage: Stage = "cutting" if progress.stage == "chunking" else "embedding"
+            self.tell(name, stage, progress.done, progress.total, progress.seconds_left)
 
 
 def support_spans(workspace: Workspace, label: Labelled | None) -> tuple[TextSpan, ...]:

@@ -15,12 +15,11 @@ from typing import Any
 
 from app.services.opener import MAX_FILES
 from app.services.shared import Services
-from core.base.config import RESRAG_LLM
 from core.base.errors import BadRequest
 from core.base.types import Document
 from core.corpus.opening import OpenProgress, Progress
 from core.ingest import read_document
-from core.lab.evaluate.document_evaluation import AUTO, DocumentSetting, evaluate_documents
+from core.lab.evaluate.document_evaluation import GOLD, METHOD_NAMES, DocumentSetting, evaluate_documents
 from core.lab.evaluate.documents import DocumentRow
 from core.lab.tasks.documents import (
     DocumentFolder,
@@ -33,11 +32,11 @@ from core.lab.tasks.documents import (
 from core.lab.tasks.marked import ask_marked
 from core.lab.tasks.samples import find_quote, list_samples
 from core.llm.protocol import Llm
-from core.methods import registry as retrievers
 from core.methods.choice import Encoders
+from core.methods.registry import facts_of
 
-METHODS = (AUTO, *(name for name, method in retrievers.METHODS.items() if not method.trained), RESRAG_LLM)
-"""On offer, what the app would choose first."""
+OFFERED = tuple(name for name in METHOD_NAMES if name != GOLD and not facts_of(name).trained)
+"""What the app would choose first; agents are chosen by that."""
 QUESTION_FILES = (".jsonl", ".jsonl.gz")
 MAX_QUESTIONS = 1_000
 """Of one evaluation."""
@@ -49,7 +48,7 @@ class DocumentOrder:
 
     files: tuple[Path, ...]
     """Documents, and one file of questions; none: the documents that ship with the app."""
-    methods: tuple[str, ...] = METHODS[:4]
+    methods: tuple[str, ...] = DocumentSetting().methods
     k: int | None = None
     """None: what suits each document. Else the most chunks of every method."""
     stops: bool = True

@@ -29,8 +29,7 @@ from core.runs.again.replay import Replay, replay_run, replay_sparc
 from core.runs.again.snippets import Source, command_of, of_export, python_of
 from core.runs.export.runs import LINES, ExportFormat, export_runs, is_comparison
 from core.runs.log import LoggedDocument, LoggedRun, MalformedRuns, RunPage, RunRow, import_runs
-from core.runs.log.branches import sparc_trace_of
-from core.runs.log.records import MAX_PAGE, RunCurve, RunFacets
+from core.runs.log.records import MAX_PAGE, RunCurve, RunFacets, sparc_trace_of
 from core.runs.log.sql import SqlResult, query_log
 
 MAX_SELECTED = 50

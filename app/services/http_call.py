@@ -12,7 +12,7 @@ from core.methods.registry import facts_of
 from core.methods.sparc.retriever import SPARC
 from core.runs.again.replay import config_again
 from core.runs.log import LoggedRun
-from core.runs.log.branches import sparc_trace_of
+from core.runs.log.records import sparc_trace_of
 
 
 def http_of(run: LoggedRun, url: str, *, public: bool = False) -> str:

@@ -43,8 +43,7 @@ from core.runs.log import Evaluation, ExperimentLog, InboxLog, RunLog, default_l
 from core.runs.log.marks import MarkedQuestion, list_questions, relabel_run
 from core.runs.log.records import FinalStatus, known_answer_of, label_of, now, support_of, was_marked
 from core.runs.whatif.cuts import chunks_of
-from core.runs.whatif.diagnosis import Diagnosis, Remedy, diagnose, n_found_by
-from core.runs.whatif.recut import cut_that_helps
+from core.runs.whatif.diagnosis import Diagnosis, Remedy, cut_that_helps, diagnose, n_found_by
 
 _logger = logging.getLogger(__name__)
 

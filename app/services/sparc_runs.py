@@ -37,8 +37,7 @@ from core.methods.sparc.trace import fold_sparc
 from core.runs.again.records import log_sparc_end, sparc_detail, sparc_record
 from core.runs.again.replay import workspace_of_run
 from core.runs.log import FinalStatus, LoggedRun, RunReader
-from core.runs.log.branches import sparc_trace_of
-from core.runs.log.records import known_answer_of, support_of
+from core.runs.log.records import known_answer_of, sparc_trace_of, support_of
 from core.views.draw.sparc import ShownSparc
 
 MAX_VIEW_BYTES = 256 * 2**20

@@ -21,11 +21,12 @@ from core.cli.inputs import Question, keep_run, questions
 from core.cli.sparc import sparc_contestant
 from core.corpus.index import Corpus
 from core.encode.encoder import DualEncoder, load_encoder
-from core.methods.registry import ALL_METHODS, PLAIN, notice_of, vectors_of
+from core.methods.registry import METHODS, PLAIN, check_names, notice_of, vectors_of
 from core.methods.resrag.llm.policy import CONTEXT_TOKENS, LlmEvidenceSet
 from core.methods.sparc.retriever import SPARC, SparcRetriever
 from core.runs.again.records import log_sparc
-from core.runs.whatif.comparison import Column, Contestant, columns_json, compare, contestant
+from core.runs.whatif.comparison import Contestant, columns_json, compare, contestant
+from core.views.findings import Column
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +34,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add_inputs(parser)
     add_episode_flags(parser)
-    add("--methods", required=True, metavar="NAME,...", help=f"of {', '.join(ALL_METHODS)}")
+    add("--methods", required=True, metavar="NAME,...", help=f"of {', '.join(METHODS)}")
     add("--k", **COUNT, help="most chunks of every method but threshold (default: the step budget)")
     add_llm_flags(parser)
     add(
@@ -52,9 +53,7 @@ def run_compare(args: argparse.Namespace) -> int:
     first refused with where nothing is left.
     """
     names = list(dict.fromkeys(name.strip() for name in args.methods.split(",")))
-    unknown = [name for name in names if name not in ALL_METHODS]
-    if unknown:
-        raise BadRequest(f"method {unknown[0]!r} does not exist; choose among {', '.join(ALL_METHODS)}")
+    check_names(names)
     llm = llm_of(args)
     if RESRAG_LLM in names and llm is None:
         raise BadRequest(
@@ -83,10 +82,9 @@ def run_compare(args: argparse.Namespace) -> int:
             methods = columns_json(columns, question.workspace)
             for one, column in zip(contestants, columns, strict=True):
                 if column.trace is None:
-                    assert column.error is not None
                     if not methods and not args.episodes:
-                        raise column.error
-                    say(f"{one.name}: {column.error}")
+                        raise BadRequest(column.refused)
+                    say(f"{one.name}: {column.refused}")
                     has_refused = True
                     continue
                 if notice := notice_of(column.trace):

@@ -55,7 +55,7 @@ from core.lab.tasks.catalog import PARTS, TASKS, TaskSet, load_task
 from core.lab.tasks.example import Example
 from core.methods.protocol import Retriever
 from core.methods.qrag.retriever import QRAG
-from core.methods.registry import METHODS, build_retriever, vectors_of
+from core.methods.registry import BY_ENCODER, build_retriever, facts_of, vectors_of
 from core.runs.log import new_evaluation
 
 DIGITS = 6
@@ -79,7 +79,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add("tasks", nargs="+", metavar="TASK", help="qa1, hotpotqa, ...; an unknown name lists them all")
     add_data_flags(parser, "test")
     add_cluster_flag(parser)
-    add("--method", choices=METHODS, default=QRAG.name, help="default qrag: the checkpoint's agent")
+    add("--method", choices=BY_ENCODER, default=QRAG.name, help="default qrag: the checkpoint's agent")
     add("--checkpoint", metavar="NAME_OR_DIR")
     add(
         "--against",
@@ -112,7 +112,7 @@ class Subject:
     @property
     def acts(self) -> bool:
         """Whether the encoder's agent chooses, so that its own thresholds hold."""
-        return METHODS[self.retriever.name].trained
+        return facts_of(self.retriever.name).trained
 
     @property
     def trained_on(self) -> str | None:
@@ -122,7 +122,7 @@ class Subject:
 
 def load_subject(method: str, checkpoint: str | None, device: str | None) -> Subject:
     """A method by name; one without an agent searches `vectors_of`. Raises BadCheckpoint, BadRequest."""
-    if not METHODS[method].trained:
+    if not facts_of(method).trained:
         checkpoint = vectors_of(method, read_spec(find_checkpoint(checkpoint)).name)
     agent = load_encoder(checkpoint, device)
     return Subject(*build_retriever(method, agent, agent), (method, checkpoint, device))

@@ -5,11 +5,13 @@ A line a method, in the order in which they are listed everywhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
+from core.base.config import RESRAG_LLM
 from core.base.errors import BadRequest
 from core.base.events import Event, Trace, fold
 from core.encode.encoder import DualEncoder
+from core.llm.protocol import Llm
 from core.methods.bm25 import BM25, Bm25
 from core.methods.hybrid import HYBRID, Hybrid
 from core.methods.protocol import Method, Retriever
@@ -17,11 +19,11 @@ from core.methods.qrag.agent import Agent
 from core.methods.qrag.episode import Episode
 from core.methods.qrag.retriever import MULTISTEP, QRAG, AgentRetriever
 from core.methods.resrag.card import policy_for, read_card
-from core.methods.resrag.llm.policy import RESRAG_LLM_METHOD, unread
+from core.methods.resrag.llm.policy import RESRAG_LLM_METHOD, LlmEvidenceSet, unread
 from core.methods.resrag.retriever import RESRAG_METHOD, EvidenceSet
 from core.methods.sparc.retriever import SPARC_METHOD
 from core.methods.threshold import THRESHOLD, Threshold, cut_short
-from core.methods.topk import TOPK, TopK
+from core.methods.topk import DOCUMENT_ORDER, TOPK, TopK, TopKInOrder
 
 PLAIN = "base"
 """The untrained checkpoint."""
@@ -30,6 +32,7 @@ _BUILT_BY: dict[Method, Callable[[DualEncoder], Retriever]] = {
     QRAG: lambda encoder: AgentRetriever(Agent(encoder)),
     HYBRID: Hybrid,
     TOPK: TopK,
+    DOCUMENT_ORDER: TopKInOrder,
     BM25: lambda _: Bm25(),
     THRESHOLD: Threshold,
     MULTISTEP: lambda encoder: AgentRetriever(Agent(encoder, MULTISTEP.name)),
@@ -37,15 +40,23 @@ _BUILT_BY: dict[Method, Callable[[DualEncoder], Retriever]] = {
 }
 """Each made from the encoder whose vectors it searches."""
 
-METHODS = {method.name: method for method in _BUILT_BY}
+METHODS = {method.name: method for method in (*_BUILT_BY, RESRAG_LLM_METHOD, SPARC_METHOD)}
+BY_ENCODER = tuple(method.name for method in _BUILT_BY)
 """Those that an encoder is enough for."""
-ALL_METHODS = {**METHODS, RESRAG_LLM_METHOD.name: RESRAG_LLM_METHOD, SPARC_METHOD.name: SPARC_METHOD}
-"""With those that need a language model, or agents and settings of their own."""
+OTHERS = tuple(name for name, method in METHODS.items() if not method.trained)
+"""All beside the trained agents, of which there are as many as checkpoints."""
+
+
+def check_names(names: Iterable[str], known: Collection[str] = tuple(METHODS)) -> None:
+    """Raises BadRequest for a name that is none of the known."""
+    for name in names:
+        if name not in known:
+            raise BadRequest(f"method {name[:80]!r} does not exist; choose among {', '.join(known)}")
 
 
 def facts_of(name: str) -> Method:
     """What there is to be told of a run's method, also of one that another version logged."""
-    return ALL_METHODS.get(name) or Method(name=name, label=name, sentence=f"A method called {name}")
+    return METHODS.get(name) or Method(name=name, label=name, sentence=f"A method called {name}")
 
 
 def notice_of(trace: Trace) -> str:
@@ -60,11 +71,16 @@ def vectors_of(name: str, agent: str) -> str:
     return read_card(policy_for(agent)).encoder if name == RESRAG_METHOD.name else PLAIN
 
 
-def build_retriever(name: str, agent: DualEncoder, plain: DualEncoder) -> tuple[Retriever, DualEncoder]:
-    """A method and the encoder it searches with. `plain`: what `vectors_of` names. Raises BadRequest."""
-    method = METHODS.get(name)
-    if method is None:
-        raise BadRequest(f"method {name!r} does not exist; choose among {', '.join(METHODS)}")
+def build_retriever(
+    name: str, agent: DualEncoder, plain: DualEncoder, llm: Llm | None = None
+) -> tuple[Retriever, DualEncoder]:
+    """A method and the encoder it searches with. `plain`: what `vectors_of` names. `llm`: for the method that
+    asks one, which refuses every question without. Raises BadRequest.
+    """
+    check_names([name], (*BY_ENCODER, RESRAG_LLM))
+    if name == RESRAG_LLM:
+        return LlmEvidenceSet(llm, plain), plain
+    method = METHODS[name]
     encoder = agent if method.trained else plain
     return _BUILT_BY[method](encoder), encoder
 

@@ -1,9 +1,10 @@
-"""The chunks nearest to the query: what a usual retrieval system finds."""
+"""The chunks nearest to the query, by rank or by place."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -21,6 +22,14 @@ TOPK = Method(
         " retrieves"
     ),
     score_name="inner product",
+)
+
+
+DOCUMENT_ORDER = replace(
+    TOPK,
+    name="document-order",
+    label="document order",
+    sentence="The chunks of top-k, handed over in the order of the text (DOS RAG)",
 )
 
 
@@ -42,7 +51,26 @@ class TopK:
         scores = corpus.index.q_values(vector, np.zeros(len(corpus)))
         # FAISS orders equals as it likes; here the first in document order wins
         near = np.flatnonzero(scores >= scores[ids].min())
-        ranked = allowed(near[np.argsort(-scores[near], kind="stable")], config)
+        ranked = self.handed_over(allowed(near[np.argsort(-scores[near], kind="stable")], config))
         yield from one_look_events(
             self.name, self.encoder.spec.name, query, corpus, config, scores, ranked, started
         )
+
+    def handed_over(self, ranked: list[int]) -> list[int]:
+        """The chunks in the order of the steps."""
+        return ranked
+
+
+class TopKInOrder(TopK):
+    """The chunks of top-k, each later in the text than the one before.
+
+    The order is one for a language model that reads chunks as they are chosen. Our readers read evidence in
+    document order whatever the method; of the order of choice they know ranks alone, by which they prefer an
+    early find.
+    """
+
+    name = DOCUMENT_ORDER.name
+
+    def handed_over(self, ranked: list[int]) -> list[int]:
+        """By their place in the text."""
+        return sorted(ranked)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from core.answer.evidence import EvidenceAnswer
 from core.base.events import StepTaken, Stopped, Trace
 from core.base.metrics import jaccard
 from core.methods.registry import facts_of
@@ -17,6 +18,24 @@ from core.methods.registry import facts_of
 Chosen = Mapping[str, Sequence[int]]
 """Chunk ids in order of choice, without those taken back, by name of the method; only methods that answered.
 """
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """What one method answered, beside others; `trace` is None where it refused."""
+
+    name: str
+    trace: Trace | None
+    milliseconds: float | None = None
+    """Of retrieval, vectors and indexes being there; None where nobody measured it."""
+    refused: str = ""
+    """Why, in a sentence."""
+    answer: EvidenceAnswer | None = None
+    """From its evidence, where somebody read that."""
+    known_answer: str = ""
+    """Empty where nobody knows it."""
+    notices: tuple[str, ...] = ()
+    """What there is to say of the documents under a trained agent."""
 
 
 def found_by(chosen: Chosen) -> dict[int, tuple[str, ...]]:

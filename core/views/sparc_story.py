@@ -176,7 +176,7 @@ def _part(trace: SparcTrace, one: SparcRound, gold: Sequence[int]) -> RoundPart:
         len(one.branches),
         best.query.strategy,
         asked_anew(trace.started.question, best.query.query),
-        excerpt(trace.text(key_chunk), answer) if key_chunk is not None else Excerpt("nothing", "", ""),
+        excerpt(trace.texts[key_chunk], answer) if key_chunk is not None else Excerpt("nothing", "", ""),
         _answers(one),
         len(part & {*gold}),
         n_kept,

@@ -197,7 +197,7 @@ def test_a_comparison_gives_the_columns_and_their_runs(operations: Operations, d
             row["chunk_id"] for row in reply["methods"][name]["ranked"]
         ]
     assert len(operations.compare(document, QUERY)["run_ids"]) == 4
-    with pytest.raises(BadRequest, match=r"'dense' is not on offer; choose among qrag:tiny"):
+    with pytest.raises(BadRequest, match="'dense' does not exist; choose among qrag:tiny"):
         operations.compare(document, QUERY, ["dense"])
 
 

@@ -159,7 +159,7 @@ def test_an_evidence_set_is_a_column_like_the_others(
     again = services.library.runs.get(session.run)
     assert again is not None
     assert (again.trace.started.method, again.trace.chosen) == ("resrag", run.trace.chosen)
-    exported = comparison_json(QUERY, [column.column for column in columns], documents.workspace)["methods"]
+    exported = comparison_json(QUERY, columns, documents.workspace)["methods"]
     assert sorted(exported["RES-RAG"]["action"]["Document_1"]) == [
         chunk_id + 1 for chunk_id in run.trace.evidence
     ]
@@ -211,8 +211,8 @@ def test_a_cancel_keeps_the_columns_that_were_there(
     [
         (ComparisonOrder("  ", EVERY), "the question is empty"),
         (ComparisonOrder(QUERY, ()), "no method is chosen"),
-        (ComparisonOrder(QUERY, ("topk", "dense")), "'dense' is not on offer"),
-        (ComparisonOrder(QUERY, ("qrag:nobody",)), "'nobody' is not on offer"),
+        (ComparisonOrder(QUERY, ("topk", "dense")), "'dense' does not exist"),
+        (ComparisonOrder(QUERY, ("qrag:nobody",)), "'qrag:nobody' does not exist"),
         (ComparisonOrder(QUERY, EVERY, 0), "0 chunks each must be between 1 and 12"),
         (ComparisonOrder(QUERY, EVERY, 13), "13 chunks each must be between 1 and 12"),
         (ComparisonOrder(QUERY, ("topk", "multistep"), 4, True), "no agent is chosen"),
@@ -301,7 +301,7 @@ def test_what_a_review_took_back_is_said_and_shared_with_nobody(
     assert run is not None
     assert run.trace.stopped is not None
     stopped = replace(run.trace.stopped, review=(0.0,) * 4, taken_back=run.trace.chosen[:1])
-    reviewed = replace(column, run=replace(run, trace=replace(run.trace, stopped=stopped)))
+    reviewed = replace(column, trace=replace(run.trace, stopped=stopped))
     assert '"taken back"' not in json.dumps(view.results(place, [column, again]))
     assert json.dumps(view.results(place, [reviewed, again])).count('"taken back"') == 1
     assert "4 found by all" in json.dumps(view.common([column, again]))

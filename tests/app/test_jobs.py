@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from app.services.jobs import Finished, stream
+from app.pages.widgets.work import Finished, stream
 from core.base.errors import BadDocument, Cancelled
 
 

@@ -12,15 +12,16 @@ from typing import Any
 
 from app.pages.widgets.asking import settings_toggle
 from app.pages.widgets.notices import notice
-from app.services.comparisons import AGENT, OFFERED, Compared, Comparing, ComparisonOrder, ShownColumn
+from app.services.comparisons import AGENT, Compared, Comparing, ComparisonOrder, ShownColumn
 from app.services.in_view import RunInView
 from core.base.config import SETS, EpisodeConfig
 from core.base.types import Workspace
+from core.methods.registry import facts_of
 from core.methods.sparc.retriever import SPARC
 from core.runs.whatif.comparison import comparison_csv, comparison_json
 from core.runs.whatif.influence import Influence
 from core.views.draw import comparison
-from core.views.draw.comparison import MOST_NAMED, MethodColumn, ShownComparison
+from core.views.draw.comparison import MOST_NAMED, ShownComparison
 from core.views.draw.nodes import Node, act, h, sends
 from core.views.draw.text import found_by, reading_pane
 from core.views.draw.words import counted, duration
@@ -31,25 +32,11 @@ def shown_comparison(columns: Sequence[ShownColumn], opened: int | None = None) 
     runs = [column.run for column in columns if column.run is not None]
     workspace = runs[0].documents.workspace if runs else None
     return ShownComparison(
-        [_method_column(column) for column in columns],
+        columns,
         () if workspace is None else workspace.borders.tolist(),
         runs[0].gold if runs else (),
         workspace,
         opened,
-    )
-
-
-def _method_column(column: ShownColumn) -> MethodColumn:
-    run = column.run
-    if run is None:
-        return MethodColumn(column.name, None, column.refused)
-    return MethodColumn(
-        column.name,
-        run.trace,
-        milliseconds=column.milliseconds,
-        answer=run.answer,
-        known_answer=run.known_answer,
-        notices=run.documents.notices,
     )
 
 
@@ -70,7 +57,7 @@ def as_in_explore(
         line = h("span.qx-mut", f"{method_label(key)} runs as in Explore: {', '.join(words)}.")
         nodes.append(h("div.qx-row.qx-sm", line, back))
     if order.forbidden:
-        agents = "Q-RAG's columns" if key.startswith(AGENT) else f"Q-RAG's columns and {OFFERED[key].label}"
+        agents = "Q-RAG's columns" if key.startswith(AGENT) else f"Q-RAG's columns and {facts_of(key).label}"
         sentence = (
             f"{_chunks(order.forbidden)} forbidden here, as in Explore. {agents} keep to that, the other"
             " methods don't."
@@ -115,7 +102,7 @@ def method_label(key: str) -> str:
     """What stands in the list of methods."""
     if key.startswith(AGENT):
         return f"Q-RAG {key.removeprefix(AGENT)}"
-    return OFFERED[key].long_label or OFFERED[key].label
+    return facts_of(key).long_label or facts_of(key).label
 
 
 def settings_line(order: ComparisonOrder | None) -> list[Node]:
@@ -215,9 +202,8 @@ def heading(compared: Compared, columns: Sequence[ShownColumn], workspace: Works
         else f"{counted(order.k, 'chunk')} each"
     )
     support = next((column.run.gold for column in columns if column.run), ())
-    methods = [column.column for column in columns]
-    record = json.dumps(comparison_json(query, methods, workspace, support), ensure_ascii=False, indent=1)
-    sheet = comparison_csv(query, methods, workspace, support)
+    record = json.dumps(comparison_json(query, columns, workspace, support), ensure_ascii=False, indent=1)
+    sheet = comparison_csv(query, columns, workspace, support)
     takes = [
         act("export", "", "Page (HTML)", title="These columns as one page, live without a network"),
         act("download", record, "JSON", data_name="comparison.json"),

@@ -19,7 +19,7 @@ from core.ingest.prose import plain
 from core.methods.registry import facts_of
 from core.methods.sparc.retriever import SPARC
 from core.runs.again.replay import Replay
-from core.runs.export.words import score_name, settings_of, why_ended
+from core.runs.export.logged import score_name, settings_of, why_ended
 from core.runs.log import LoggedRun, RunPage, RunRow
 from core.runs.log.records import RunCurve, known_answer_of, support_of
 from core.runs.log.sql import MAX_ROWS, SqlResult

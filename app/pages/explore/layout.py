@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import gradio as gr
 
-from app.components.near import near
-from app.components.page import page
+from app.components.page import near, page
 from app.components.strip import Find, strip
 from app.components.tree import tree
 from app.pages.explore import story as story_view

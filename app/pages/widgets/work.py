@@ -8,19 +8,65 @@ after it, and leave the page locked.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import queue
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import gradio as gr
 
 from app.components.tree import packs
 from app.pages.widgets.notices import passing
-from app.services.jobs import Finished, stream
-from core.base.errors import UserError
+from core.base.errors import Cancelled, UserError
 
+P = TypeVar("P")
 R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Finished(Generic[R]):
+    """Last item of a stream of progress: what the work returned."""
+
+    result: R
+
+
+def stream(work: Callable[[Callable[[P], None]], R], every: float = 0.2) -> Generator[P | Finished[R]]:
+    """The latest progress at most once in `every` seconds, then `Finished`. Raises what the work raises."""
+    reports: queue.SimpleQueue[P] = queue.SimpleQueue()
+    closed = threading.Event()
+    outcome: list[R] = []
+    failure: list[BaseException] = []
+
+    def report(progress: P) -> None:
+        if closed.is_set():
+            raise Cancelled
+        reports.put(progress)
+
+    def run() -> None:
+        try:
+            outcome.append(work(report))
+        except BaseException as error:  # handed to the listener, whatever it is
+            failure.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        while thread.is_alive():
+            thread.join(every)
+            latest = None
+            while not reports.empty():
+                latest = reports.get()
+            if latest is not None and thread.is_alive():
+                yield latest
+    finally:
+        closed.set()
+    if failure:
+        raise failure[0]
+    yield Finished(outcome[0])
+
+
 Update = dict[Any, Any]
 QUIET: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 """Of every event that is the page's own."""

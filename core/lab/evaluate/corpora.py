@@ -57,7 +57,7 @@ class ExampleCorpus:
 def index_examples(
     examples: Sequence[Example],
     encoder: DualEncoder,
-    hear: Callable[[EmbedProgress], None] | None = None,
+    hear: Callable[[EmbedProgress], None] = lambda _: None,
     *,
     store: VectorStore | None = None,
 ) -> Iterator[ExampleCorpus]:
@@ -77,7 +77,7 @@ def index_examples(
 def _over_one_matrix(
     examples: Sequence[Example],
     encoder: DualEncoder,
-    hear: Callable[[EmbedProgress], None] | None,
+    hear: Callable[[EmbedProgress], None],
     store: VectorStore,
 ) -> Iterator[ExampleCorpus]:
     read: dict[Noise, np.ndarray] = {}  # of each noise the rows that some example reads

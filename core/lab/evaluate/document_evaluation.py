@@ -36,7 +36,7 @@ from core.methods.bm25 import BM25
 from core.methods.choice import Choice, Encoders
 from core.methods.hybrid import HYBRID
 from core.methods.qrag.episode import Episode
-from core.methods.registry import METHODS, notice_of, retrieve_all
+from core.methods.registry import BY_ENCODER, check_names, notice_of, retrieve_all
 from core.methods.resrag.llm.policy import LlmEvidenceSet
 from core.methods.topk import TOPK
 from core.runs.whatif.comparison import Contestant, contestant
@@ -45,7 +45,8 @@ AUTO = "auto"
 """The agent or method that the app would choose for a document by itself."""
 GOLD = "gold"
 """The best any method can do: the fewest chunks that hold the quotes."""
-METHOD_NAMES = (AUTO, *METHODS, RESRAG_LLM, GOLD)
+METHOD_NAMES = (AUTO, *BY_ENCODER, RESRAG_LLM, GOLD)
+"""SPARC has an evaluation of its own."""
 BATCH = 16
 """Questions whose runs, with the scores of all chunks, are in memory together."""
 
@@ -61,9 +62,7 @@ class DocumentSetting:
     """Agents stop and review by their own thresholds."""
 
     def __post_init__(self) -> None:
-        unknown = [name for name in self.methods if name not in METHOD_NAMES]
-        if unknown:
-            raise BadRequest(f"method {unknown[0]!r} does not exist; choose among {', '.join(METHOD_NAMES)}")
+        check_names(self.methods, METHOD_NAMES)
         if self.k is not None and self.k < 1:
             raise BadRequest(f"k={self.k} must be at least 1; choose how many chunks every method may take")
 
@@ -204,11 +203,8 @@ class _Evaluation:
         return DocumentResult(tuple(rows), relevant, self.choice, tuple(self.notices), self._vectors)
 
     def _contestant(self, name: str, config: EpisodeConfig) -> Contestant:
-        if name != RESRAG_LLM:
-            return contestant(name, self.encoder, self.encoders.beside(name, self.encoder), config)
-        plain = self.encoders.beside(RESRAG_LLM, self.encoder)
-        own = config.with_(stop_threshold=None, review_threshold=None)
-        return Contestant(name, LlmEvidenceSet(self._llm, plain), plain, own)
+        plain = self.encoders.beside(name, self.encoder)
+        return contestant(name, self.encoder, plain, config, self._llm)
 
     def _run(
         self, contestant: Contestant, questions: Sequence[DocumentQuestion], reader: Reader

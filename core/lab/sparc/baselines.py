@@ -30,12 +30,11 @@ from core.base.metrics import plain_answer
 from core.llm.protocol import Cost, Llm, LlmError
 from core.methods.sparc.agents import SparcAgents, SupportedAnswer, Turn
 from core.methods.sparc.budget import Budget, OutOfBudget
-from core.methods.sparc.config import check_sparc_config
+from core.methods.sparc.config import check_sparc_config, strongest_first
 from core.methods.sparc.events import EndReason, Hit, Note, SparcConfig, Strategy
-from core.methods.sparc.llm_agents import ask, prompt
-from core.methods.sparc.quoting import numbered, quoted
+from core.methods.sparc.llm_agents import ask, numbered, prompt, quoted
 from core.methods.sparc.retrievals import Retrievals
-from core.methods.sparc.rules import PREFERRED, coverage
+from core.methods.sparc.rules import coverage
 from core.methods.sparc.words import sentences
 
 MAX_PARAGRAPHS = 15
@@ -120,7 +119,7 @@ class _Bench:
         """An answer from whole chunks."""
         began = time.perf_counter()
         note = Note("\n\n".join(map(self.retrievals.text, chunk_ids)), tuple(chunk_ids))
-        reading, cost = self.agents.generator.answer(self.question, note, turn or self.turn)
+        reading, cost = self.agents.answer(self.question, note, turn or self.turn)
         return reading, replace(cost, milliseconds=1000 * (time.perf_counter() - began))
 
     def attempt(
@@ -153,7 +152,7 @@ class _Bench:
     @property
     def orders(self) -> tuple[Strategy, ...]:
         """Strategies, the first for a single search."""
-        return tuple(name for name in PREFERRED if name in self.config.strategies)
+        return strongest_first(self.config.strategies)
 
 
 def run_baseline(

@@ -31,7 +31,6 @@ from core.lab.train.sitting import Sitting, TrainEvent, Validation
 from core.methods.resrag.action import Action, action_of, chunk_ids_of
 from core.methods.resrag.card import CARD_FILE, PolicyCard
 from core.methods.resrag.features import QuestionFeatures, look
-from core.methods.resrag.labels import similarity_labels
 from core.methods.resrag.objective import (
     CLIP_RANGE,
     STABILISER,
@@ -39,6 +38,7 @@ from core.methods.resrag.objective import (
     divergence,
     group_advantages,
     set_log_probability,
+    similarity_labels,
 )
 from core.methods.resrag.policy import EvidencePolicy, save_policy
 from core.methods.resrag.reward import Reward, RewardConfig, joint_reward

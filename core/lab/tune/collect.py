@@ -36,8 +36,7 @@ from core.methods.sparc.llm_agents import (
 from core.methods.sparc.retriever import SPARC
 from core.methods.sparc.trace import SparcRound, SparcTrace
 from core.runs.log import LoggedRun, RunReader
-from core.runs.log.branches import sparc_trace_of
-from core.runs.log.records import MAX_PAGE
+from core.runs.log.records import MAX_PAGE, sparc_trace_of
 
 MAX_CHARACTERS = 200_000_000
 """Of all states kept at once; runs beyond it are left out."""

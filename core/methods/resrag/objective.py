@@ -10,6 +10,22 @@ import numpy as np
 import torch
 from torch.nn import functional
 
+from core.methods.resrag.action import Action, action_of
+
+
+def similarity_labels(similarities: np.ndarray, borders: np.ndarray, threshold: float) -> Action:
+    """S~ (eq. 16): by document the numbers of the chunks above the threshold, most similar first, equals in
+    document order.
+
+    similarities: (N,), borders: (M + 1,).
+
+    >>> similarity_labels(np.array([0.5, 0.2, 0.9, 0.4]), np.array([0, 3, 4]), 0.4)
+    ((3, 1), ())
+    """
+    ranked = np.argsort(-similarities, kind="stable")
+    return action_of(ranked[similarities[ranked] > threshold].tolist(), borders)
+
+
 CLIP_RANGE = 0.2
 """epsilon of eq. 21, as the algorithm is usually run."""
 STABILISER = 1e-4

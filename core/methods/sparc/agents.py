@@ -1,7 +1,7 @@
 """The roles of a SPARC run.
 
-What each is given, what it gives back, and what it may use meanwhile (SPARC-RAG section 3.2). A role is a
-protocol of one or a few functions; a set of agents fills all four. The retriever is no agent: see
+What each is given, what it gives back, and what it may use meanwhile (SPARC-RAG section 3.2). One set of
+agents fills all four. The retriever is no agent: see
 `core.methods.sparc.retrievals`. Agents keep no state of a run, so that branches may share them.
 """
 
@@ -102,34 +102,6 @@ class BranchResult:
     verdict: Verdict
 
 
-class Rewriter(Protocol):
-    """Makes W complementary queries in one turn."""
-
-    def rewrite(self, task: RewriteTask, turn: Turn) -> tuple[tuple[Rewrite, ...], Cost]:
-        """Exactly `task.width` queries, each with one of `task.strategies`. Raises LlmError, OutOfBudget."""
-        ...
-
-
-class ContextManager(Protocol):
-    """Keeps the memory: within a branch, and over branches."""
-
-    def update(
-        self, question: str, query: str, note: Note, hits: Sequence[Hit], turn: Turn
-    ) -> tuple[Note, Cost]:
-        """m'_k from m^(t-1) and r_k."""
-        ...
-
-    def select(self, question: str, candidates: Sequence[BranchResult], turn: Turn) -> tuple[int, str, Cost]:
-        """(k*, why, cost); two candidates at least."""
-        ...
-
-    def merge(
-        self, question: str, best: BranchResult, others: Sequence[BranchResult], turn: Turn
-    ) -> tuple[Note, tuple[Weighed, ...], Cost]:
-        """m^(t) from the memories of the best branch and the others, and what it chose among, where known."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class SupportedAnswer:
     """An answer with the chunks it rests on. `confidence` None where nobody measured it."""
@@ -139,31 +111,40 @@ class SupportedAnswer:
     citations: tuple[int, ...]
 
 
-class AnswerGenerator(Protocol):
-    """Answers from the memory."""
+class SparcAgents(Protocol):
+    """All roles of a run."""
 
-    def answer(self, question: str, note: Note, turn: Turn) -> tuple[SupportedAnswer, Cost]:
-        """a_k, perhaps empty."""
+    name: str
+    """As traces and logs say who decided."""
+
+    def rewrite(self, task: RewriteTask, turn: Turn) -> tuple[tuple[Rewrite, ...], Cost]:
+        """The query rewriter: exactly `task.width` complementary queries in one turn, each with one of
+        `task.strategies`. Raises LlmError, OutOfBudget.
+        """
         ...
 
+    def update(
+        self, question: str, query: str, note: Note, hits: Sequence[Hit], turn: Turn
+    ) -> tuple[Note, Cost]:
+        """The context manager within a branch: m'_k from m^(t-1) and r_k."""
+        ...
 
-class AnswerEvaluator(Protocol):
-    """Stops or goes on."""
+    def select(self, question: str, candidates: Sequence[BranchResult], turn: Turn) -> tuple[int, str, Cost]:
+        """The context manager over branches: (k*, why, cost); two candidates at least."""
+        ...
+
+    def merge(
+        self, question: str, best: BranchResult, others: Sequence[BranchResult], turn: Turn
+    ) -> tuple[Note, tuple[Weighed, ...], Cost]:
+        """m^(t) from the memories of the best branch and the others, and what it chose among, where known."""
+        ...
+
+    def answer(self, question: str, note: Note, turn: Turn) -> tuple[SupportedAnswer, Cost]:
+        """The answer generator: a_k from the memory, perhaps empty."""
+        ...
 
     def judge(
         self, question: str, query: str, reading: SupportedAnswer, note: Note, turn: Turn
     ) -> tuple[Verdict, str, Cost]:
-        """(e_k, why, cost)."""
+        """The answer evaluator stops or goes on: (e_k, why, cost)."""
         ...
-
-
-@dataclass(frozen=True, eq=False)
-class SparcAgents:
-    """One set that fills all roles."""
-
-    name: str
-    """As traces and logs say who decided."""
-    rewriter: Rewriter
-    manager: ContextManager
-    generator: AnswerGenerator
-    evaluator: AnswerEvaluator

@@ -14,14 +14,14 @@ from core.encode.encoder import DualEncoder
 from core.llm.protocol import Llm
 from core.methods.sparc.agents import SparcAgents
 from core.methods.sparc.events import SparcConfig
-from core.methods.sparc.llm_agents import llm_agents
+from core.methods.sparc.llm_agents import LlmAgents
 from core.methods.sparc.retrievals import Retrievals
-from core.methods.sparc.rules import rule_agents
+from core.methods.sparc.rules import RuleAgents
 
 
 def build_agents(llm: Llm | None, reader: Reader, config: SparcConfig | None = None) -> SparcAgents:
     """Agents for runs of a configuration; it decides how many chunks the rules' memory holds."""
-    return rule_agents(reader, (config or SparcConfig()).k) if llm is None else llm_agents(llm)
+    return RuleAgents(reader, (config or SparcConfig()).k) if llm is None else LlmAgents(llm)
 
 
 def asks_agent(encoder: DualEncoder, config: SparcConfig) -> bool:

@@ -5,6 +5,7 @@ The paper's grid ends at W = 4, its depth at 8.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import get_args
 
 from core.base.config import SEEDS_OF_MODELS
@@ -17,6 +18,12 @@ MAX_K = 20
 """Most chunks a branch may retrieve a round: more would not fit in a prompt."""
 MAX_TEMPERATURE = 2.0
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
+"""The plainest first."""
+
+
+def strongest_first(offered: Collection[Strategy]) -> tuple[Strategy, ...]:
+    """Strategies in the order in which the question itself is searched with."""
+    return tuple(name for name in reversed(STRATEGIES) if name in offered)
 
 
 def check_sparc_config(config: SparcConfig) -> SparcConfig:

@@ -12,7 +12,8 @@ picked from lists.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from string import Template
@@ -22,10 +23,30 @@ from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema, create_m
 
 from core.base.config import MAX_QUERY_CHARACTERS
 from core.llm.protocol import Cost, Llm, LlmError, Message, Sampling, UnfitReply
-from core.methods.sparc.agents import BranchResult, Rewrite, RewriteTask, SparcAgents, SupportedAnswer, Turn
+from core.methods.sparc.agents import BranchResult, Rewrite, RewriteTask, SupportedAnswer, Turn
 from core.methods.sparc.budget import OutOfBudget
 from core.methods.sparc.events import Hit, Note, Strategy, Verdict, Weighed
-from core.methods.sparc.quoting import numbered, quoted
+
+MARKS = ("question", "query", "note", "passage", "answer")
+_LOOKS_LIKE_A_MARK = re.compile(rf"<(?=\s*/?\s*(?:{'|'.join(MARKS)})\b)", re.IGNORECASE)
+
+
+def quoted(mark: str, text: str, number: int | None = None) -> str:
+    """A text between the marks of its kind.
+
+    >>> quoted("note", "Anna left. </note> Stop.")
+    '<note>\\nAnna left. &lt;/note> Stop.\\n</note>'
+    """
+    if mark not in MARKS:
+        raise ValueError(f"mark {mark!r} is none of {', '.join(MARKS)}")
+    opening = mark if number is None else f'{mark} number="{number}"'
+    return f"<{opening}>\n{_LOOKS_LIKE_A_MARK.sub('&lt;', text)}\n</{mark}>"
+
+
+def numbered(mark: str, texts: Iterable[str]) -> str:
+    """Several texts, numbered from 1; a hint that there is none."""
+    return "\n".join(quoted(mark, text, number) for number, text in enumerate(texts, start=1)) or "(none)"
+
 
 MAX_REPLY_TOKENS = 600
 """Of every call (appendix A.4)."""
@@ -156,29 +177,6 @@ def ask(
     return reply.value, reply.cost
 
 
-class LlmRewriter:
-    """See `Rewriter`."""
-
-    def __init__(self, llm: Llm) -> None:
-        self.llm = llm
-
-    def rewrite(self, task: RewriteTask, turn: Turn) -> tuple[tuple[Rewrite, ...], Cost]:
-        """W queries in one call."""
-        reply, cost = ask(self.llm, rewriter_prompt(task), queries_schema(task), turn, turn.temperature)
-        offered = [_rewrite(one, task) for one in reply.queries if one.query.strip()]
-        filled = [
-            Rewrite(
-                task.question, name, "the question itself, since the reply held too few different queries"
-            )
-            for name in task.strategies
-        ]
-        distinct: dict[tuple[str, Strategy], Rewrite] = {}
-        for one in (*offered, *filled):
-            distinct.setdefault((one.query.lower(), one.strategy), one)
-        rewrites = list(distinct.values())
-        return tuple(rewrites[i % len(rewrites)] for i in range(task.width)), cost
-
-
 def rewriter_prompt(task: RewriteTask) -> list[Message]:
     """What the rewriter is asked; also the prompt of preference pairs."""
     several = (
@@ -210,11 +208,43 @@ def _rewrite(wanted: WantedQuery, task: RewriteTask) -> Rewrite:
     )
 
 
-class LlmManager:
-    """See `ContextManager`."""
+def answer_prompt(question: str, note: str) -> list[Message]:
+    """What the generator is asked."""
+    return prompt("answer", {"question": quoted("question", question), "note": quoted("note", note)})
+
+
+def evaluator_prompt(question: str, query: str, answer: str, note: Note) -> list[Message]:
+    """What the evaluator is asked; also the prompt of preference pairs."""
+    values = {
+        "question": quoted("question", question),
+        "query": quoted("query", query),
+        "note": quoted("note", note.text),
+        "answer": quoted("answer", answer),
+    }
+    return prompt("evaluator", values)
+
+
+class LlmAgents:
+    """A full set on one model."""
 
     def __init__(self, llm: Llm) -> None:
-        self.llm = llm
+        self.llm, self.name = llm, llm.name
+
+    def rewrite(self, task: RewriteTask, turn: Turn) -> tuple[tuple[Rewrite, ...], Cost]:
+        """W queries in one call."""
+        reply, cost = ask(self.llm, rewriter_prompt(task), queries_schema(task), turn, turn.temperature)
+        offered = [_rewrite(one, task) for one in reply.queries if one.query.strip()]
+        filled = [
+            Rewrite(
+                task.question, name, "the question itself, since the reply held too few different queries"
+            )
+            for name in task.strategies
+        ]
+        distinct: dict[tuple[str, Strategy], Rewrite] = {}
+        for one in (*offered, *filled):
+            distinct.setdefault((one.query.lower(), one.strategy), one)
+        rewrites = list(distinct.values())
+        return tuple(rewrites[i % len(rewrites)] for i in range(task.width)), cost
 
     def update(
         self, question: str, query: str, note: Note, hits: Sequence[Hit], turn: Turn
@@ -267,30 +297,11 @@ class LlmManager:
         chunk_ids = dict.fromkeys(chunk_id for one in (best, *others) for chunk_id in one.note.chunk_ids)
         return Note(merged.note.strip()[:MAX_NOTE_CHARACTERS], tuple(chunk_ids)), (), cost
 
-
-class LlmGenerator:
-    """See `AnswerGenerator`."""
-
-    def __init__(self, llm: Llm) -> None:
-        self.llm = llm
-
     def answer(self, question: str, note: Note, turn: Turn) -> tuple[SupportedAnswer, Cost]:
         """A short answer; nobody measures its confidence."""
         reply, cost = ask(self.llm, answer_prompt(question, note.text), GivenAnswer, turn, turn.temperature)
         answer = reply.answer.strip()[:MAX_ANSWER_CHARACTERS]
         return SupportedAnswer(answer, None, note.chunk_ids if answer else ()), cost
-
-
-def answer_prompt(question: str, note: str) -> list[Message]:
-    """What the generator is asked."""
-    return prompt("answer", {"question": quoted("question", question), "note": quoted("note", note)})
-
-
-class LlmEvaluator:
-    """See `AnswerEvaluator`."""
-
-    def __init__(self, llm: Llm) -> None:
-        self.llm = llm
 
     def judge(
         self, question: str, query: str, reading: SupportedAnswer, note: Note, turn: Turn
@@ -300,19 +311,3 @@ class LlmEvaluator:
             self.llm, evaluator_prompt(question, query, reading.answer, note), Judgement, turn, 0.0
         )
         return judgement.verdict, judgement.reason.strip()[:MAX_REASON_CHARACTERS], cost
-
-
-def evaluator_prompt(question: str, query: str, answer: str, note: Note) -> list[Message]:
-    """What the evaluator is asked; also the prompt of preference pairs."""
-    values = {
-        "question": quoted("question", question),
-        "query": quoted("query", query),
-        "note": quoted("note", note.text),
-        "answer": quoted("answer", answer),
-    }
-    return prompt("evaluator", values)
-
-
-def llm_agents(llm: Llm) -> SparcAgents:
-    """A full set on one model."""
-    return SparcAgents(llm.name, LlmRewriter(llm), LlmManager(llm), LlmGenerator(llm), LlmEvaluator(llm))

@@ -1,13 +1,13 @@
 """Agents without a language model.
 
-    Rewriter         a query for each name in the evidence that the question lacks, with the words of the
-                     question that the name's chunk leaves open
-    ContextManager   the memory: chunks that the trained agent needs, then those worth most to the question,
-                     and of each the sentences that bear on it; the best branch has evidence that is complete,
-                     agrees with the other branches and lets the reader answer with confidence
-    AnswerGenerator  the reader over the chunks that the agent needs; an answer that only repeats the
-                     question is no answer
-    AnswerEvaluator  stops when the agent would add nothing and the reader is sure enough
+    rewriter   a query for each name in the evidence that the question lacks, with the words of the question
+               that the name's chunk leaves open
+    manager    the memory: chunks that the trained agent needs, then those worth most to the question, and of
+               each the sentences that bear on it; the best branch has evidence that is complete, agrees with
+               the other branches and lets the reader answer with confidence
+    generator  the reader over the chunks that the agent needs; an answer that only repeats the question is
+               no answer
+    evaluator  stops when the agent would add nothing and the reader is sure enough
 
 What a chunk is worth is a weighted sum of what can be measured of it, whichever strategy brought it; the
 weights are round numbers near those of logistic regressions on validation questions (docs/sparc-rag.md). A
@@ -30,10 +30,10 @@ from core.methods.sparc.agents import (
     Rewrite,
     RewriteTask,
     Sources,
-    SparcAgents,
     SupportedAnswer,
     Turn,
 )
+from core.methods.sparc.config import strongest_first
 from core.methods.sparc.events import Hit, Note, Strategy, Verdict, Weighed
 from core.methods.sparc.naming import RULES_AND
 from core.methods.sparc.words import mentions, names, plain, repeats, sentences, title, words
@@ -50,8 +50,6 @@ COVERED, COVERED_WITH_AGENT = 0.5, 2 / 3
 """Share of the question's words that chunks must hold to be complete: where there is no agent to ask, and
 where it would add nothing, chosen on validation questions with a wrong stop as bad as two needless rounds.
 """
-PREFERRED: tuple[Strategy, ...] = ("qrag", "dense", "bm25")
-"""Order in which the question itself is searched with."""
 NAMES = 3
 """Most names of one chunk that are followed."""
 OPEN_WORDS = 8
@@ -157,11 +155,88 @@ def evidence(question: str, chunk_ids: Sequence[int], sources: Sources) -> ReadE
     return ReadEvidence(kept, covered, sources.left_to_find(question, kept))
 
 
-class RuleManager:
-    """Keeps the chunks that are worth most. `size`: how many."""
+def _agreement(one: BranchResult, candidates: Sequence[BranchResult]) -> float:
+    """Share of the other branches that give the same answer."""
+    others = [other for other in candidates if other is not one]
+    return sum(plain_answer(other.answer) == plain_answer(one.answer) for other in others) / len(others)
 
-    def __init__(self, size: int) -> None:
-        self.size = size
+
+def _bearing(question: str, text: str, sources: Sources) -> str:
+    """A chunk's sentences that share most with the question, in order; the first where none shares any."""
+    parts = list(sentences(text))
+    scores = [coverage(question, part, sources) for part in parts]
+    best = sorted(sorted(range(len(parts)), key=lambda i: -scores[i])[:SENTENCES])
+    return " ".join([parts[i] for i in best if scores[i] > 0] or parts[:1])
+
+
+def _lexical(task: RewriteTask) -> Strategy:
+    """What names are looked for with."""
+    return "bm25" if "bm25" in task.strategies else strongest_first(task.strategies)[0]
+
+
+def _missing(held: ReadEvidence) -> str:
+    """In words, what evidence lacks."""
+    if held.left is None or held.covered < COVERED_WITH_AGENT:
+        return f"the chunks hold {100 * held.covered:.0f} % of what is asked"
+    threshold = f"(Q {held.left.q_value:.2f}, threshold {held.left.threshold:.2f})"
+    if held.is_complete:
+        return f"the agent would take nothing more {threshold}"
+    return f"the agent would still take chunk {held.left.chunk_id} {threshold}"
+
+
+class RuleAgents:
+    """A full set. `size`: the chunks worth most that the memory keeps."""
+
+    def __init__(self, reader: Reader, size: int) -> None:
+        self.name, self.reader, self.size = RULES_AND + reader.name, reader, size
+        self._read: dict[tuple[str, ...], Answer] = {}
+        """What was read before: many rounds and branches end with the same chunks."""
+
+    def rewrite(self, task: RewriteTask, turn: Turn) -> tuple[tuple[Rewrite, ...], Cost]:
+        """Names first, each looked for by itself; then the question as it is, with each strategy in turn."""
+        by_name = self._follow_ups(task, turn.sources) if task.note.chunk_ids else self._openings(task)
+        as_it_is = [
+            Rewrite(task.question, name, "rules: the question itself")
+            for name in strongest_first(task.strategies)
+        ]
+        distinct = {(one.query.lower(), one.strategy): one for one in reversed([*by_name, *as_it_is])}
+        wanted = list(reversed(distinct.values()))
+        return tuple(wanted[i % len(wanted)] for i in range(task.width)), Cost()
+
+    def _openings(self, task: RewriteTask) -> list[Rewrite]:
+        """A search a name, with the question's words that belong to none; none for fewer than two names."""
+        named = names(task.question)
+        rest = [
+            word
+            for word in dict.fromkeys(words(task.question))
+            if not any(mentions(plain(name), word) for name in named)
+        ][:OPEN_WORDS]
+        if len(named) < 2:
+            return []
+        return [
+            Rewrite(
+                f"{name} {' '.join(rest)}".strip(), _lexical(task), f"rules: {name} stands in the question"
+            )
+            for name in named
+        ]
+
+    def _follow_ups(self, task: RewriteTask, sources: Sources) -> list[Rewrite]:
+        """Chunk by chunk, the best first: new names, each with the question's words that the chunk lacks."""
+        old_queries = plain(" ".join([task.question, *task.queries]))
+        rewrites = []
+        for chunk_id in task.note.chunk_ids:
+            text = sources.text(chunk_id)
+            held = set(words(text))
+            missing = [word for word in dict.fromkeys(words(task.question)) if word not in held][:OPEN_WORDS]
+            fresh = [
+                name
+                for name in dict.fromkeys([title(text), *names(text)])
+                if name and not mentions(old_queries, name)
+            ]
+            for name in fresh[:NAMES]:
+                reason = f"rules: {name} stands in chunk {chunk_id} and was not asked for"
+                rewrites.append(Rewrite(f"{name} {' '.join(missing)}".strip(), _lexical(task), reason))
+        return rewrites
 
     def update(
         self,
@@ -229,90 +304,10 @@ class RuleManager:
         weighed = tuple(Weighed(chunk_id, value, chunk_id in needed) for chunk_id, value in valued)
         return Note("\n".join(lines), kept), weighed
 
-
-def _agreement(one: BranchResult, candidates: Sequence[BranchResult]) -> float:
-    """Share of the other branches that give the same answer."""
-    others = [other for other in candidates if other is not one]
-    return sum(plain_answer(other.answer) == plain_answer(one.answer) for other in others) / len(others)
-
-
-def _bearing(question: str, text: str, sources: Sources) -> str:
-    """A chunk's sentences that share most with the question, in order; the first where none shares any."""
-    parts = list(sentences(text))
-    scores = [coverage(question, part, sources) for part in parts]
-    best = sorted(sorted(range(len(parts)), key=lambda i: -scores[i])[:SENTENCES])
-    return " ".join([parts[i] for i in best if scores[i] > 0] or parts[:1])
-
-
-class RuleRewriter:
-    """Queries from the names of the question, and follow-ups from the names that the evidence brings."""
-
-    def rewrite(self, task: RewriteTask, turn: Turn) -> tuple[tuple[Rewrite, ...], Cost]:
-        """Names first, each looked for by itself; then the question as it is, with each strategy in turn."""
-        by_name = self._follow_ups(task, turn.sources) if task.note.chunk_ids else self._openings(task)
-        as_it_is = [
-            Rewrite(task.question, name, "rules: the question itself")
-            for name in PREFERRED
-            if name in task.strategies
-        ]
-        distinct = {(one.query.lower(), one.strategy): one for one in reversed([*by_name, *as_it_is])}
-        wanted = list(reversed(distinct.values()))
-        return tuple(wanted[i % len(wanted)] for i in range(task.width)), Cost()
-
-    def _openings(self, task: RewriteTask) -> list[Rewrite]:
-        """A search a name, with the question's words that belong to none; none for fewer than two names."""
-        named = names(task.question)
-        rest = [
-            word
-            for word in dict.fromkeys(words(task.question))
-            if not any(mentions(plain(name), word) for name in named)
-        ][:OPEN_WORDS]
-        if len(named) < 2:
-            return []
-        return [
-            Rewrite(
-                f"{name} {' '.join(rest)}".strip(), _lexical(task), f"rules: {name} stands in the question"
-            )
-            for name in named
-        ]
-
-    def _follow_ups(self, task: RewriteTask, sources: Sources) -> list[Rewrite]:
-        """Chunk by chunk, the best first: new names, each with the question's words that the chunk lacks."""
-        old_queries = plain(" ".join([task.question, *task.queries]))
-        rewrites = []
-        for chunk_id in task.note.chunk_ids:
-            text = sources.text(chunk_id)
-            held = set(words(text))
-            missing = [word for word in dict.fromkeys(words(task.question)) if word not in held][:OPEN_WORDS]
-            fresh = [
-                name
-                for name in dict.fromkeys([title(text), *names(text)])
-                if name and not mentions(old_queries, name)
-            ]
-            for name in fresh[:NAMES]:
-                reason = f"rules: {name} stands in chunk {chunk_id} and was not asked for"
-                rewrites.append(Rewrite(f"{name} {' '.join(missing)}".strip(), _lexical(task), reason))
-        return rewrites
-
-
-def _lexical(task: RewriteTask) -> Strategy:
-    """What names are looked for with."""
-    return (
-        "bm25" if "bm25" in task.strategies else next(name for name in PREFERRED if name in task.strategies)
-    )
-
-
-class ReaderGenerator:
-    """The reader over whole chunks that count: it was trained on passages, and others distract it."""
-
-    def __init__(self, reader: Reader) -> None:
-        self.reader = reader
-        self._read: dict[tuple[str, ...], Answer] = {}
-        """What was read before: many rounds and branches end with the same chunks."""
-
     def answer(self, question: str, note: Note, turn: Turn) -> tuple[SupportedAnswer, Cost]:
         """The reader's answer; it rests on the chunk of its span, or on all where it has none. One that only
-        repeats the question is none.
+        repeats the question is none. Whole chunks that count are read: the reader was trained on passages,
+        and others distract it.
 
         Where the chunks that count give no answer, the whole memory is read.
         """
@@ -339,10 +334,6 @@ class ReaderGenerator:
             answer = self._read[question, *passages] = self.reader.read(question, passages)
         return answer
 
-
-class RuleEvaluator:
-    """Stops when the evidence is complete and the reader sure enough."""
-
     def judge(
         self,
         question: str,
@@ -351,6 +342,7 @@ class RuleEvaluator:
         note: Note,
         turn: Turn,
     ) -> tuple[Verdict, str, Cost]:
+        """Stops when the evidence is complete and the reader sure enough."""
         if not reading.answer:
             return (
                 "continue",
@@ -368,24 +360,3 @@ class RuleEvaluator:
             f"rules: {_missing(held)}; the reader is {100 * confidence:.0f} % sure, {how} {100 * bar:.0f} %",
             Cost(),
         )
-
-
-def _missing(held: ReadEvidence) -> str:
-    """In words, what evidence lacks."""
-    if held.left is None or held.covered < COVERED_WITH_AGENT:
-        return f"the chunks hold {100 * held.covered:.0f} % of what is asked"
-    threshold = f"(Q {held.left.q_value:.2f}, threshold {held.left.threshold:.2f})"
-    if held.is_complete:
-        return f"the agent would take nothing more {threshold}"
-    return f"the agent would still take chunk {held.left.chunk_id} {threshold}"
-
-
-def rule_agents(reader: Reader, size: int) -> SparcAgents:
-    """A full set. `size`: chunks of the memory."""
-    return SparcAgents(
-        RULES_AND + reader.name,
-        RuleRewriter(),
-        RuleManager(size),
-        ReaderGenerator(reader),
-        RuleEvaluator(),
-    )

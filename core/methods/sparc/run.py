@@ -20,7 +20,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from queue import Empty, SimpleQueue
 from threading import Event as Flag
 
@@ -30,15 +30,14 @@ from core.base.metrics import jaccard
 from core.base.statistics import mean
 from core.corpus.index import Searchable
 from core.llm.protocol import Cost, LlmCancelled, LlmError
-from core.methods.sparc.agents import BranchResult, RewriteTask, SparcAgents, Turn
+from core.methods.sparc.agents import BranchResult, Rewrite, SparcAgents, Turn
 from core.methods.sparc.budget import Budget, OutOfBudget
-from core.methods.sparc.config import check_sparc_config
+from core.methods.sparc.config import check_sparc_config, strongest_first
 from core.methods.sparc.events import (
     AgentName,
     Answered,
     BranchQuery,
     BrokenOff,
-    EndReason,
     Hit,
     Judged,
     Merged,
@@ -49,13 +48,10 @@ from core.methods.sparc.events import (
     SparcConfig,
     SparcEvent,
     SparcStarted,
-    SparcStopped,
-    Strategy,
 )
 from core.methods.sparc.retrievals import Retrievals
+from core.methods.sparc.trace import SparcTrace, end_of
 
-FIRST_STRATEGIES: tuple[Strategy, ...] = ("qrag", "dense", "bm25")
-"""Which strategy gets the plain question first, where round 1 asks it."""
 _POLL = 0.05
 """Seconds between looks at `cancelled` while branches work."""
 
@@ -80,30 +76,24 @@ def run_sparc(
     if not len(corpus):
         raise BadRequest("there are no chunks to search; open a document that has text")
     retrievals.prepare()  # here, so that chunks without a word are refused before the first event
-    return _Run(question, len(corpus), agents, retrievals, config, cancelled).events()
+    started = SparcStarted(question, agents.name, config, len(corpus))
+    return _Run(agents, retrievals, cancelled, SparcTrace(started, events=(started,))).events()
 
 
 @dataclass
 class _Run:
     """One run while it goes."""
 
-    question: str
-    n_chunks: int
     agents: SparcAgents
     retrievals: Retrievals
-    config: SparcConfig
     cancelled: Callable[[], bool]
-    note: Note = field(default_factory=Note)
-    queries: tuple[str, ...] = ()
-    best: BranchResult | None = None
-    """Of the last round that was merged."""
-    best_round: int = 0
-    cost: Cost = field(default_factory=Cost)
+    trace: SparcTrace
+    """What it has said by now; all that it goes on from."""
     _closed: Flag = field(default_factory=Flag)
 
     def events(self) -> Generator[SparcEvent, None, None]:
-        config = self.config
-        yield SparcStarted(self.question, self.agents.name, config, self.n_chunks)
+        config = self.trace.started.config
+        yield self.trace.started
         turn = Turn(
             self.retrievals,
             Budget(config.max_tokens, config.max_calls),
@@ -114,13 +104,12 @@ class _Run:
         pool = ThreadPoolExecutor(config.width, thread_name_prefix="sparc")
         try:
             for number in range(1, config.depth + 1):
-                stopped = yield from self._round(number, turn, pool)
-                if stopped is not None:
-                    yield stopped
+                for event in self._round(number, turn, pool):
+                    self.trace = self.trace.with_event(event)
+                    yield event
+                if self.trace.stopped is not None or self._is_cancelled():
                     return
-                if self._is_cancelled():
-                    return
-            yield self._stop("depth")
+            yield end_of(self.trace, "depth")
         except LlmCancelled:
             return
         finally:
@@ -130,115 +119,51 @@ class _Run:
     def _is_cancelled(self) -> bool:
         return self._closed.is_set() or self.cancelled()
 
-    def _round(
-        self, number: int, turn: Turn, pool: ThreadPoolExecutor
-    ) -> Generator[SparcEvent, None, SparcStopped | None]:
-        """Events of one round; returns the last event of the run where it ends here."""
+    def _round(self, number: int, turn: Turn, pool: ThreadPoolExecutor) -> Iterator[SparcEvent]:
+        """Events of one round, and the last of the run where it ends here."""
         started = self._started(number, turn)
-        self.cost += started.cost
         yield started
         if isinstance(started, BrokenOff):
-            return self._broken_off(started)
-        self.queries += tuple(query.query for query in started.queries)
-        branches = _Branches(self, number, turn)
-        yield from branches.run(started.queries, pool)
-        candidates = branches.finished()
-        if branches.broken is not None:
-            return self._broken_off(branches.broken, candidates)
-        if self._is_cancelled():
-            return None
-        merged = self._merge(number, candidates, branches.hits, turn)
-        self.cost += merged.cost
-        yield merged
-        if isinstance(merged, BrokenOff):
-            return self._broken_off(merged, candidates)
-        best = candidates[merged.best_branch - 1]
-        self.note, self.best, self.best_round = merged.note, best, number
-        return self._stop("accepted") if best.verdict == "stop" else None
+            yield end_of(self.trace, started.reason, started.message)
+            return
+        yield from self._branches(started, turn, pool)
+        branches = self.trace.rounds[-1].branches
+        broken = next((branch.broken for branch in branches if branch.broken), None)
+        if broken is None:
+            if self._is_cancelled():
+                return
+            merged = self._merge(number, [branch.result for branch in branches if branch.result], turn)
+            yield merged
+            if isinstance(merged, BrokenOff):
+                broken = merged
+        if broken is not None:
+            yield end_of(self.trace, broken.reason, broken.message)
+        elif (best := self.trace.rounds[-1].best) and best.judged and best.judged.verdict == "stop":
+            yield end_of(self.trace, "accepted")
 
     def _started(self, number: int, turn: Turn) -> RoundStarted | BrokenOff:
-        config = self.config
-        if number == 1 and config.first_round == "question":
-            order = [name for name in FIRST_STRATEGIES if name in config.strategies][: config.width]
-            return RoundStarted(
-                1,
-                tuple(
-                    BranchQuery(i, self.question, name, "the plain question")
-                    for i, name in enumerate(order, start=1)
-                ),
-                Cost(),
-            )
-        task = RewriteTask(self.question, self.note, config.width, config.strategies, self.queries)
-        began = time.perf_counter()
-        try:
-            rewrites, cost = self.agents.rewriter.rewrite(task, turn)
-        except (OutOfBudget, LlmError) as error:
-            return _broken(error, number, 0, "query rewriter", began)
-        queries = tuple(
+        started, began = self.trace.started, time.perf_counter()
+        task = self.trace.rewriter_task(number)
+        if task is None:
+            order = strongest_first(started.config.strategies)[: started.config.width]
+            rewrites = tuple(Rewrite(started.question, name, "the plain question") for name in order)
+            cost = Cost()
+        else:
+            try:
+                rewrites, cost = self.agents.rewrite(task, turn)
+            except (OutOfBudget, LlmError) as error:
+                return _broken(error, number, 0, "query rewriter", began)
+            cost = _timed(cost, began)
+        queries = (
             BranchQuery(i, one.query, one.strategy, one.reason) for i, one in enumerate(rewrites, start=1)
         )
-        return RoundStarted(number, queries, _timed(cost, began))
+        return RoundStarted(number, tuple(queries), cost)
 
-    def _merge(
-        self, number: int, candidates: Sequence[BranchResult], hits: Sequence[Sequence[Hit]], turn: Turn
-    ) -> Merged | BrokenOff:
-        if len(candidates) == 1:
-            return Merged(number, 1, candidates[0].note, None, Cost(), "the only branch")
-        manager, began, selecting = self.agents.manager, time.perf_counter(), Cost()
-        try:
-            best, reason, selecting = manager.select(self.question, candidates, turn)
-            others = [candidate for candidate in candidates if candidate.branch != best]
-            note, weighed, merging = manager.merge(self.question, candidates[best - 1], others, turn)
-        except (OutOfBudget, LlmError) as error:
-            return _broken(error, number, 0, "context manager", began, selecting)
-        cost = _timed(selecting + merging, began)
-        return Merged(number, best, note, mean_overlap(hits), cost, reason, weighed)
-
-    def _stop(self, reason: EndReason, message: str = "") -> SparcStopped:
-        best = self.best
-        evidence = tuple(dict.fromkeys([*self.note.chunk_ids, *(best.note.chunk_ids if best else ())]))
-        return SparcStopped(
-            reason,
-            best.answer if best else "",
-            self.best_round,
-            best.branch if best else 0,
-            evidence,
-            self.cost,
-            message,
-        )
-
-    def _broken_off(self, broken: BrokenOff, finished: Sequence[BranchResult] = ()) -> SparcStopped:
-        """The end by spent budget or failure: the last merged answer, or the best that round 1 finished."""
-        if self.best is None and finished:
-            self.best = min(
-                finished,
-                key=lambda one: (one.verdict != "stop", not one.answer, -(one.confidence or 0.0), one.branch),
-            )
-            self.best_round = broken.round
-        return self._stop(broken.reason, broken.message)
-
-
-@dataclass
-class _Branches:
-    """The branches of one round while they work."""
-
-    owner: _Run
-    round: int
-    turn: Turn
-    broken: BrokenOff | None = None
-    """The first in the order of branches."""
-    hits: list[tuple[Hit, ...]] = field(default_factory=list)
-    _candidates: list[BranchResult | None] = field(default_factory=list)
-
-    def finished(self) -> list[BranchResult]:
-        """Results of the branches that went through, in order."""
-        return [candidate for candidate in self._candidates if candidate is not None]
-
-    def run(self, queries: Sequence[BranchQuery], pool: ThreadPoolExecutor) -> Iterator[SparcEvent]:
-        """Events of all branches as they happen."""
-        self._candidates, self.hits = [None] * len(queries), [()] * len(queries)
+    def _branches(self, started: RoundStarted, turn: Turn, pool: ThreadPoolExecutor) -> Iterator[SparcEvent]:
+        """Events of all branches of a round as they happen."""
+        number, queries, before = started.round, started.queries, self.trace.note
         heard: SimpleQueue[SparcEvent | None] = SimpleQueue()
-        futures = [pool.submit(self._work, i, query, heard.put) for i, query in enumerate(queries)]
+        futures = [pool.submit(self._work, number, query, before, turn, heard.put) for query in queries]
         for future in futures:
             future.add_done_callback(lambda _: heard.put(None))
         working = len(queries)
@@ -246,79 +171,66 @@ class _Branches:
             try:
                 event = heard.get(timeout=_POLL)
             except Empty:
-                if self.owner._is_cancelled():
+                if self._is_cancelled():
                     return
                 continue
             if event is None:
                 working -= 1
             else:
-                self._count(event)
                 yield event
         for future in futures:
             error = future.exception()
             if error is not None and not isinstance(error, LlmCancelled):
                 raise error
 
-    def _count(self, event: SparcEvent) -> None:
-        if isinstance(event, NoteUpdated | Answered | Judged | BrokenOff):
-            self.owner.cost += event.cost
-        elif isinstance(event, Retrieved):
-            self.owner.cost += Cost(milliseconds=event.milliseconds)
-        if isinstance(event, BrokenOff) and (self.broken is None or event.branch < self.broken.branch):
-            self.broken = event
-
-    def _work(self, i: int, query: BranchQuery, say: Callable[[SparcEvent], None]) -> None:
+    def _work(
+        self, number: int, query: BranchQuery, before: Note, turn: Turn, say: Callable[[SparcEvent], None]
+    ) -> None:
         """One branch: retrieve, remember, answer, judge."""
-        owner, turn, agents, branch = self.owner, self.turn, self.owner.agents, query.branch
-        question, before = owner.question, owner.note
-        began = time.perf_counter()
-        hits = owner.retrievals.search(query.strategy, query.query, owner.config.k, before.chunk_ids)
-        self.hits[i] = hits
-        say(Retrieved(self.round, branch, hits, 1000 * (time.perf_counter() - began)))
+        agents, branch, started = self.agents, query.branch, self.trace.started
+        question, k, began = started.question, started.config.k, time.perf_counter()
+        hits = self.retrievals.search(query.strategy, query.query, k, before.chunk_ids)
+        say(Retrieved(number, branch, hits, 1000 * (time.perf_counter() - began)))
         at_work: AgentName = "context manager"
         try:
             self._go_on()
             began = time.perf_counter()
-            note, cost = agents.manager.update(question, query.query, before, hits, turn)
-            say(NoteUpdated(self.round, branch, before, note, _timed(cost, began)))
+            note, cost = agents.update(question, query.query, before, hits, turn)
+            say(NoteUpdated(number, branch, before, note, _timed(cost, began)))
             self._go_on()
             at_work, began = "answer generator", time.perf_counter()
-            reading, cost = agents.generator.answer(question, note, turn)
-            say(
-                Answered(
-                    self.round,
-                    branch,
-                    reading.answer,
-                    reading.confidence,
-                    reading.citations,
-                    _timed(cost, began),
-                )
-            )
+            reading, cost = agents.answer(question, note, turn)
+            answer = (reading.answer, reading.confidence, reading.citations)
+            say(Answered(number, branch, *answer, _timed(cost, began)))
             self._go_on()
             at_work, began = "answer evaluator", time.perf_counter()
-            verdict, reason, cost = agents.evaluator.judge(question, query.query, reading, note, turn)
-            say(Judged(self.round, branch, verdict, reason, _timed(cost, began)))
+            verdict, reason, cost = agents.judge(question, query.query, reading, note, turn)
+            say(Judged(number, branch, verdict, reason, _timed(cost, began)))
         except (OutOfBudget, LlmError) as error:
-            say(_broken(error, self.round, branch, at_work, began))
-            return
-        self._candidates[i] = BranchResult(
-            branch, query.query, note, reading.answer, reading.confidence, reading.citations, verdict
-        )
+            say(_broken(error, number, branch, at_work, began))
 
     def _go_on(self) -> None:
-        if self.owner._is_cancelled():
+        if self._is_cancelled():
             raise LlmCancelled
+
+    def _merge(self, number: int, candidates: Sequence[BranchResult], turn: Turn) -> Merged | BrokenOff:
+        if len(candidates) == 1:
+            return Merged(number, 1, candidates[0].note, None, Cost(), "the only branch")
+        agents, began, selecting = self.agents, time.perf_counter(), Cost()
+        question, hits = self.trace.started.question, [one.chunks for one in self.trace.rounds[-1].branches]
+        try:
+            best, reason, selecting = agents.select(question, candidates, turn)
+            others = [candidate for candidate in candidates if candidate.branch != best]
+            note, weighed, merging = agents.merge(question, candidates[best - 1], others, turn)
+        except (OutOfBudget, LlmError) as error:
+            return _broken(error, number, 0, "context manager", began, selecting)
+        cost = _timed(selecting + merging, began)
+        return Merged(number, best, note, mean_overlap(hits), cost, reason, weighed)
 
 
 def _timed(cost: Cost, began: float) -> Cost:
     """The cost with the wall clock of the whole turn."""
-    return Cost(
-        cost.calls,
-        cost.prompt_tokens,
-        cost.completion_tokens,
-        1000 * (time.perf_counter() - began),
-        cost.structure,
-    )
+    return replace(cost, milliseconds=1000 * (time.perf_counter() - began))
 
 
 def _broken(

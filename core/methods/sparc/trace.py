@@ -16,11 +16,12 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from core.base.errors import BadRequest
 from core.llm.protocol import Cost
-from core.methods.sparc.agents import RewriteTask
+from core.methods.sparc.agents import BranchResult, RewriteTask
 from core.methods.sparc.events import (
     Answered,
     BranchQuery,
     BrokenOff,
+    EndReason,
     Hit,
     Judged,
     Merged,
@@ -39,6 +40,16 @@ MAX_EVENTS = 1_000
 _EVENTS: TypeAdapter[list[SparcEvent]] = TypeAdapter(
     list[Annotated[SparcEvent, Field(discriminator="event")]]
 )
+
+
+_PART: dict[type, str] = {
+    Retrieved: "retrieved",
+    NoteUpdated: "noted",
+    Answered: "answered",
+    Judged: "judged",
+    BrokenOff: "broken",
+}
+"""Which part of a branch an event is."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +81,14 @@ class SparcBranch:
         for event in (self.noted, self.answered, self.judged, self.broken):
             spent += event.cost if event else Cost()
         return spent
+
+    @property
+    def result(self) -> BranchResult | None:
+        """What it came to; None where it did not go through."""
+        if self.noted is None or self.answered is None or self.judged is None:
+            return None
+        answer = (self.answered.answer, self.answered.confidence, self.answered.citations)
+        return BranchResult(self.number, self.query.query, self.noted.after, *answer, self.judged.verdict)
 
 
 @dataclass(frozen=True)
@@ -107,17 +126,8 @@ class SparcRound:
         if not 1 <= event.branch <= len(self.branches):
             raise ValueError(f"round {self.number} has no branch {event.branch}")
         branches, at = list(self.branches), event.branch - 1
-        match event:
-            case Retrieved():
-                branches[at] = replace(branches[at], retrieved=event)
-            case NoteUpdated():
-                branches[at] = replace(branches[at], noted=event)
-            case Answered():
-                branches[at] = replace(branches[at], answered=event)
-            case Judged():
-                branches[at] = replace(branches[at], judged=event)
-            case BrokenOff():
-                branches[at] = replace(branches[at], broken=event)
+        part: dict[str, Any] = {_PART[type(event)]: event}
+        branches[at] = replace(branches[at], **part)
         return replace(self, branches=tuple(branches))
 
 
@@ -172,20 +182,13 @@ class SparcTrace:
     @property
     def pool(self) -> tuple[int, ...]:
         """Every chunk that any branch retrieved, none twice, in order of retrieval."""
-        return tuple(
-            dict.fromkeys(
-                one.chunk_id for event in self.events if isinstance(event, Retrieved) for one in event.found
-            )
-        )
+        return tuple(self.texts)
 
-    def text(self, chunk_id: int) -> str:
-        """The text of a retrieved chunk. Raises KeyError for one that no branch retrieved."""
-        for event in self.events:
-            if isinstance(event, Retrieved):
-                for one in event.found:
-                    if one.chunk_id == chunk_id:
-                        return one.text
-        raise KeyError(chunk_id)
+    @property
+    def texts(self) -> dict[int, str]:
+        """Texts of the chunks that were retrieved, as far as it has them."""
+        found = (hit for event in self.events if isinstance(event, Retrieved) for hit in event.found)
+        return {hit.chunk_id: hit.text for hit in found}
 
     def with_event(self, event: SparcEvent) -> SparcTrace:
         """The trace after one more event. Raises ValueError for one that can't follow."""
@@ -243,19 +246,13 @@ class SparcTrace:
         begun = len(self.rounds) + (self.broken is not None)
         if depth >= begun or rounds[-1].merged is None:
             return replace(self, started=started, events=(started, *self.events[1:]))
-        merged, best = rounds[-1].merged, rounds[-1].best
-        assert best is not None
         events = [
             event
             for event in self.events
             if not isinstance(event, SparcStarted | SparcStopped) and event.round <= depth
         ]
         cut = fold_sparc([started, *events])
-        evidence = tuple(
-            dict.fromkeys([*merged.note.chunk_ids, *(best.noted.after.chunk_ids if best.noted else ())])
-        )
-        answer = best.answered.answer if best.answered else ""
-        return cut.with_event(SparcStopped("depth", answer, depth, best.number, evidence, cut.cost))
+        return cut.with_event(end_of(cut, "depth"))
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values: the outcome first, then every event."""
@@ -293,6 +290,23 @@ class SparcTrace:
             raise BadRequest(
                 f"the trace of a SPARC run is damaged ({problem}); export the run again"
             ) from None
+
+
+def end_of(trace: SparcTrace, reason: EndReason, message: str = "") -> SparcStopped:
+    """The last event: the last merged answer, or the best that round 1 finished where nothing was merged."""
+    last = next((one for one in reversed(trace.rounds) if one.merged), None) or (trace.rounds or (None,))[-1]
+    results = [branch.result for branch in last.branches if branch.result] if last else []
+    if last and last.merged:
+        results = [result for result in results if result.branch == last.merged.best_branch]
+    best = min(
+        results,
+        key=lambda one: (one.verdict != "stop", not one.answer, -(one.confidence or 0.0), one.branch),
+        default=None,
+    )
+    evidence = tuple(dict.fromkeys([*trace.note.chunk_ids, *(best.note.chunk_ids if best else ())]))
+    if last is None or best is None:
+        return SparcStopped(reason, "", 0, 0, evidence, trace.cost, message)
+    return SparcStopped(reason, best.answer, last.number, best.branch, evidence, trace.cost, message)
 
 
 def extended(trace: SparcTrace | None, event: SparcEvent) -> SparcTrace:

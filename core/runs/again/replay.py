@@ -29,7 +29,7 @@ from core.methods.sparc.run import run_sparc
 from core.methods.sparc.trace import SparcTrace, fold_sparc
 from core.runs.again.compare import ReplayReport, compare_sparc, compare_traces
 from core.runs.log import LoggedDocument, LoggedRun
-from core.runs.log.branches import sparc_trace_of
+from core.runs.log.records import sparc_trace_of
 
 
 def workspace_of_run(run: LoggedRun, documents: Sequence[LoggedDocument]) -> Workspace:

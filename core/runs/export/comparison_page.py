@@ -13,9 +13,16 @@ from dataclasses import replace
 from typing import Any
 
 from core.methods.registry import facts_of
-from core.runs.export.frame import (
+from core.runs.export.live import (
+    NUMBERS_ROOM,
+    PAGE_ROOM,
+    SCRIPT,
+    STYLE,
+    TEXTS_ROOM,
     about,
     framed,
+    packed_texts,
+    packed_together,
     reading_card,
     rounded_sentence,
     strip_card,
@@ -23,22 +30,13 @@ from core.runs.export.frame import (
     tree,
     walk_bar,
 )
-from core.runs.export.live import (
-    NUMBERS_ROOM,
-    PAGE_ROOM,
-    SCRIPT,
-    STYLE,
-    TEXTS_ROOM,
-    packed_texts,
-    packed_together,
-)
-from core.runs.export.logged import LoggedView, strip_data, view_of
-from core.runs.export.words import settings_of
+from core.runs.export.logged import LoggedView, settings_of, strip_data, view_of
 from core.runs.log.records import LoggedDocument, LoggedRun, RunRecord, known_answer_of
 from core.views.draw import comparison
-from core.views.draw.comparison import HOLLOW, MethodColumn, ShownComparison
+from core.views.draw.comparison import HOLLOW, ShownComparison
 from core.views.draw.nodes import Node, act, h, html_of
 from core.views.draw.words import counted
+from core.views.findings import Column
 
 MAX_COLUMNS = 12
 """Runs on one page."""
@@ -63,7 +61,7 @@ def comparison_page(
     shown = ShownComparison(
         [
             *(_column(name, view) for name, view in zip(names, views, strict=True)),
-            *(MethodColumn(name, None, why) for name, why in refused),
+            *(Column(name, None, refused=why) for name, why in refused),
         ],
         first.borders,
         next((view.support for view in views if view.support), ()),
@@ -97,15 +95,15 @@ def _names(records: Sequence[RunRecord]) -> list[str]:
     return names
 
 
-def _column(name: str, view: LoggedView) -> MethodColumn:
+def _column(name: str, view: LoggedView) -> Column:
     run, trace = view.run, view.trace
     if run.status == "failed":
-        return MethodColumn(name, None, f"It failed: {run.message or 'the log does not say why'}.")
+        return Column(name, None, refused=f"It failed: {run.message or 'the log does not say why'}.")
     if not view.with_text:
         trace = replace(trace, steps=tuple(replace(step, text="") for step in trace.steps))
     # a beam has paths that are in no event, SPARC has branches
     is_timed = trace.started.config.beam_width == 1
-    return MethodColumn(
+    return Column(
         name,
         trace,
         milliseconds=trace.milliseconds or None if is_timed else None,

@@ -11,14 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from html import escape
 from typing import Any
 
+import numpy as np
+
 from core.base.events import Trace
+from core.corpus.tiles import run_map
 from core.methods.sparc.retriever import SPARC
 from core.methods.sparc.trace import SparcTrace
-from core.runs.export.frame import (
+from core.runs.export.live import (
     about,
     framed,
+    packed_looks,
+    packed_texts,
     reading_card,
     rounded_sentence,
     strip_card,
@@ -26,13 +32,16 @@ from core.runs.export.frame import (
     tree,
     walk_bar,
 )
-from core.runs.export.live import packed_looks, packed_texts
-from core.runs.export.logged import MAX_PICTURES, LoggedView, strip_data, view_of
-from core.runs.export.run_map import run_picture
-from core.runs.export.words import score_name, settings_of, why_ended
-from core.runs.log.branches import readable_branches
-from core.runs.log.places import place_of
-from core.runs.log.records import LoggedDocument, LoggedRun, known_answer_of
+from core.runs.export.logged import (
+    MAX_PICTURES,
+    LoggedView,
+    score_name,
+    settings_of,
+    strip_data,
+    view_of,
+    why_ended,
+)
+from core.runs.log.records import LoggedDocument, LoggedRun, known_answer_of, place_of, readable_branches
 from core.views.charts import Chart, Line
 from core.views.draw import sparc, sparc_line
 from core.views.draw.evidence import evidence_rows
@@ -327,3 +336,56 @@ def _colophon(run: LoggedRun, documents: Sequence[LoggedDocument], with_text: bo
         **{f"SHA-256 of document {i}": document.sha256 for i, document in enumerate(documents, start=1)},
     }
     return about(fields(names), with_text)
+
+
+_WIDTH = 240
+"""Columns of a picture at most."""
+_ROW = 14
+"""Height of a row in pixels."""
+_LEVELS = 9
+
+
+def _levels(values: np.ndarray, lo: float, hi: float) -> np.ndarray:
+    """(W,) int colours, the lowest where there is no number."""
+    share = np.clip((np.nan_to_num(values, nan=lo, posinf=hi, neginf=lo) - lo) / (hi - lo), 0.0, 1.0)
+    levels: np.ndarray = np.minimum((share * _LEVELS).astype(int), _LEVELS - 1)
+    return levels
+
+
+def _shapes(levels: np.ndarray, top: np.ndarray, bottom: int) -> str:
+    """Bars from `top` (W,) down to `bottom`, a path a colour, 1,000 units across."""
+    edges = np.linspace(0, 1000, len(levels) + 1)
+    paths = []
+    for level in np.unique(levels).tolist():
+        d = "".join(
+            f"M{edges[k]:.1f} {bottom}V{top[k]:.1f}H{edges[k + 1]:.1f}V{bottom}Z"
+            for k in np.flatnonzero(levels == level)
+        )
+        paths.append(f'<path class="q{level}" d="{d}"/>')
+    return "".join(paths)
+
+
+def _drawing(shapes: str, height: int, words: str) -> Html:
+    attributes = f'viewBox="0 0 1000 {height}" height="{height}" preserveAspectRatio="none" role="img"'
+    return Html(f'<svg {attributes} aria-label="{escape(words)}">{shapes}</svg>')
+
+
+def run_picture(view: LoggedView) -> Node:
+    """The whole run in one picture."""
+    values, (lo, hi) = view.looks[:MAX_PICTURES], view.scale
+    n, height = len(values[0]), _ROW * len(values)
+    shapes = ""
+    for row, best in enumerate(run_map(values, _WIDTH)):
+        shapes += _shapes(_levels(best, lo, hi), np.full(len(best), _ROW * row), _ROW * (row + 1) - 1)
+    lines = "".join(
+        f'<path d="M{1000 * first / n:.1f} 0V{height}" stroke="currentColor" stroke-dasharray="2 2"/>'
+        for first in view.borders[1:-1]
+    )
+    n_looks = view.trace.n_looks
+    more = f", the first {MAX_PICTURES} steps of {n_looks}" if n_looks > MAX_PICTURES else ""
+    name = score_name(view.run)
+    words = (
+        f"{name} of {n:,} chunks along the documents, a row a step{more}, the stronger the more, from"
+        f" {lo:.2f} to {hi:.2f}."
+    )
+    return h("div.qx-picture", _drawing(shapes + lines, height, words), h("p.qx-mut", words))

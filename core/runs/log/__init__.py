@@ -16,7 +16,6 @@ from core.runs.log.measurements import (
     new_evaluation,
     read_evaluation,
 )
-from core.runs.log.protocol import RunLog
 from core.runs.log.queries import RunReader
 from core.runs.log.reader import open_reader
 from core.runs.log.records import (
@@ -29,7 +28,7 @@ from core.runs.log.records import (
     new_run_id,
 )
 from core.runs.log.retention import expire
-from core.runs.log.store import ExperimentLog, default_log_path, open_log
+from core.runs.log.store import ExperimentLog, RunLog, default_log_path, open_log
 from core.runs.log.transfer import import_runs, send_runs
 from core.runs.log.wire import MalformedRuns
 

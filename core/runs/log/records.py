@@ -18,6 +18,7 @@ from core.base.config import MAX_SEED, EpisodeConfig
 from core.base.errors import BadRequest, LogError
 from core.base.events import RunStarted, StepTaken, Stopped, StopReason, Trace, event_to_json, fold
 from core.base.types import ChunkTable, Document, DocumentKind
+from core.methods.sparc.trace import SparcTrace
 
 FinalStatus = Literal["complete", "cancelled", "failed"]
 Status = Literal["running", "complete", "cancelled", "failed"]
@@ -338,3 +339,63 @@ def label_of(support: Sequence[int], answer: str, *, marked: bool = False) -> di
         **({"answer": answer} if answer else {}),
         **({"marked": True} if marked else {}),
     }
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a chunk lies."""
+
+    document: int
+    start: int
+    end: int
+    heading_path: tuple[str, ...]
+
+
+def borders_of(documents: Sequence[LoggedDocument], n_chunks: int) -> list[int]:
+    """(documents + 1) first chunk ids; empty where the tables don't say."""
+    sizes = [len(document.table) for document in documents if document.table is not None]
+    whole = len(sizes) == len(documents) and sum(sizes) == n_chunks
+    return [sum(sizes[:i]) for i in range(len(sizes) + 1)] if whole else []
+
+
+def place_of(chunk_id: int, documents: Sequence[LoggedDocument], borders: Sequence[int]) -> Place | None:
+    """The place of a chunk; None where the borders don't say."""
+    for document, first in enumerate(borders[:-1]):
+        table = documents[document].table
+        if table is not None and first <= chunk_id < borders[document + 1]:
+            row = chunk_id - first
+            return Place(
+                document,
+                int(table.start[row]),
+                int(table.end[row]),
+                table.heading_paths[table.heading_code[row]],
+            )
+    return None
+
+
+def sparc_trace_of(run: LoggedRun) -> SparcTrace | None:
+    """The branches of a run; None where it has none, as a run of another method and one that came without
+    texts. Raises LogError when they are damaged.
+    """
+    value = run.details.get("sparc")
+    if value is None:
+        return None
+    try:
+        trace = SparcTrace.from_json(value)
+    except BadRequest as error:
+        raise LogError(f"run {run.record.run_id} can't be drawn: {error}") from error
+    n = run.record.n_chunks
+    named = {*trace.pool, *trace.note.chunk_ids, *(trace.stopped.evidence if trace.stopped else ())}
+    if trace.started.n_chunks != n or any(not 0 <= chunk_id < n for chunk_id in named):
+        raise LogError(
+            f"run {run.record.run_id} can't be drawn: its trace names chunks that its documents don't have"
+        )
+    return trace
+
+
+def readable_branches(run: LoggedRun) -> SparcTrace | None:
+    """The branches of a run where they can be read, for what is drawn or sent without them, too."""
+    try:
+        return sparc_trace_of(run)
+    except LogError:
+        return None

@@ -15,10 +15,8 @@ from typing import TYPE_CHECKING, Any
 from core.methods.sparc.events import Hit
 from core.methods.sparc.naming import STRATEGY_NAMES, branch_name
 from core.methods.sparc.trace import SparcBranch, SparcRound, SparcTrace
-from core.runs.log.branches import readable_branches
 from core.runs.log.database import storable
-from core.runs.log.places import borders_of, place_of
-from core.runs.log.records import LoggedRun
+from core.runs.log.records import LoggedRun, borders_of, place_of, readable_branches
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan

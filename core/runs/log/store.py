@@ -11,7 +11,7 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import duckdb
 
@@ -26,7 +26,6 @@ from core.runs.log.lock import LogOwned, lock_as_owner
 from core.runs.log.measurements import PATTERNS, Evaluation, Training, insert, take_in
 from core.runs.log.migrations import migrate
 from core.runs.log.otlp import Receiver, Sender
-from core.runs.log.protocol import RunLog
 from core.runs.log.queries import WritableLog
 from core.runs.log.records import (
     DetailName,
@@ -40,6 +39,34 @@ from core.runs.log.records import (
 from core.runs.log.transfer import finished_run, import_runs
 from core.runs.log.wire import MalformedRuns
 from core.runs.log.writer import QueuedWork, Writer
+
+
+class RunLog(Protocol):
+    """What both can do. Every method may be called from any thread."""
+
+    def start(
+        self, record: RunRecord, documents: Sequence[Document], tables: Sequence[ChunkTable] | None = None
+    ) -> None:
+        """Begin a run."""
+
+    def record(self, run_id: str, event: Event) -> None:
+        """Add one event with its scores."""
+
+    def attach(self, run_id: str, name: DetailName, value: dict[str, Any], owner: str | None) -> None:
+        """Put a JSON object beside a run that goes on, for one of that name. Raises RunNotFound, LogError."""
+
+    def finish(self, run_id: str, status: FinalStatus, message: str | None = None) -> None:
+        """End a run. Raises LogError when it can't be written."""
+
+    def keep(self, measurement: Evaluation | Training) -> None:
+        """Keeps an evaluation, a training or its new events, once. Raises LogError when it can't."""
+
+    def flush(self) -> None:
+        """Wait until everything is written. Raises the first LogError since the last flush."""
+
+    def close(self) -> None:
+        """Give up the log. Further calls do nothing."""
+
 
 T = TypeVar("T")
 

@@ -14,16 +14,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from core.answer.evidence import EvidenceAnswer
 from core.base.config import EpisodeConfig
 from core.base.errors import BadCheckpoint, BadRequest
-from core.base.events import Event, Trace, fold
+from core.base.events import Event, fold
 from core.base.types import Workspace
 from core.corpus.index import Corpus
 from core.encode.encoder import DualEncoder
+from core.llm.protocol import Llm
 from core.methods.protocol import Retriever
 from core.methods.registry import METHODS, build_retriever
-from core.views.findings import first_look_rank, found_by, overlap, sets
+from core.views.findings import Column, first_look_rank, found_by, overlap, sets
 from core.views.report import method_json
 
 
@@ -41,30 +41,19 @@ class Contestant:
     """It takes as many chunks as the first method has as evidence, one at least; `config` bounds them."""
 
 
-@dataclass(frozen=True, eq=False)
-class Column:
-    """What a method answered. `trace` is None where it could not; `error` says why."""
-
-    name: str
-    trace: Trace | None
-    milliseconds: float = 0.0
-    """Of retrieval, vectors and indexes being there."""
-    error: BadRequest | BadCheckpoint | None = None
-    answer: EvidenceAnswer | None = None
-    """From its evidence, where somebody read that."""
-
-
 CorpusOf = Callable[[Contestant], Corpus]
 OnEvent = Callable[[Contestant, Event], None]
 
 
-def contestant(method: str, agent: DualEncoder, plain: DualEncoder, config: EpisodeConfig) -> Contestant:
-    """A method by its name; `plain`: see `build_retriever`. Raises BadRequest for a name that is none.
+def contestant(
+    method: str, agent: DualEncoder, plain: DualEncoder, config: EpisodeConfig, llm: Llm | None = None
+) -> Contestant:
+    """A method by its name; `plain`, `llm`: see `build_retriever`. Raises BadRequest for a name that is none.
 
     The stop threshold of `config` reaches only what searches the agent's own vectors; that of a trained agent
     is in units of its Q, and reaches that agent alone.
     """
-    retriever, encoder = build_retriever(method, agent, plain)
+    retriever, encoder = build_retriever(method, agent, plain, llm)
     return Contestant(
         method,
         retriever,
@@ -92,7 +81,7 @@ def compare(
                 _heard(spent.timed(one.retriever.retrieve(query, corpus_of(one), config)), one, on_event)
             )
         except (BadRequest, BadCheckpoint) as error:
-            yield Column(one.name, None, error=error)
+            yield Column(one.name, None, refused=str(error))
             continue
         size = len(trace.evidence) if size is None else size
         # A method of one look tells its time without its index, but with a chunk only; a beam has paths that
@@ -126,7 +115,7 @@ def _heard(events: Iterable[Event], one: Contestant, on_event: OnEvent) -> Itera
 def columns_json(columns: Iterable[Column], workspace: Workspace) -> dict[str, Any]:
     """The `methods` of `compare --json`, without those that refused."""
     return {
-        column.name: method_json(column.trace, workspace, column.milliseconds, column.answer)
+        column.name: method_json(column.trace, workspace, column.milliseconds or 0.0, column.answer)
         for column in columns
         if column.trace is not None
     }
@@ -145,7 +134,7 @@ def comparison_json(
             {"title": document.title, "sha256": document.sha256} for document in workspace.documents
         ],
         "methods": columns_json(columns, workspace),
-        "refused": {column.name: str(column.error) for column in columns if column.error is not None},
+        "refused": {column.name: column.refused for column in columns if column.refused},
         "chunks": [
             {"chunk_id": chunk_id, "found_by": list(names), "text": workspace[chunk_id].text}
             for chunk_id, names in found_by(chosen).items()

@@ -19,7 +19,8 @@ from core.corpus.opening import Opened, OpenProgress, open_corpus
 from core.encode.checkpoint import CheckpointSpec
 from core.encode.encoder import DualEncoder
 from core.methods.protocol import Retriever
-from core.runs.whatif.comparison import Column, Contestant, OnEvent, compare
+from core.runs.whatif.comparison import Contestant, OnEvent, compare
+from core.views.findings import Column
 
 SIZES = (32, 64, 96, 128, 256)
 """Most tokens of a chunk, where the agent reads so many."""

@@ -12,7 +12,6 @@ from functools import cached_property
 
 import numpy as np
 
-from core.answer.evidence import EvidenceAnswer
 from core.base.events import Trace
 from core.base.types import Workspace
 from core.corpus.tiles import tile
@@ -24,7 +23,7 @@ from core.views.draw.tables import table
 from core.views.draw.trail import trail_table
 from core.views.draw.words import EXPLAIN, counted, shorten, step_class
 from core.views.ending import end_sentence, review_sentence
-from core.views.findings import first_look_rank, found_by, looks, overlap, sets
+from core.views.findings import Column, first_look_rank, found_by, looks, overlap, sets
 
 BARS = 160
 """Bars of a picture at most: each is the best of its chunks."""
@@ -47,27 +46,10 @@ Colours = Mapping[int, str]
 
 
 @dataclass(frozen=True, eq=False)
-class MethodColumn:
-    """What one method found, with what its column is drawn from; `trace` is None where it refused."""
-
-    name: str
-    trace: Trace | None
-    refused: str = ""
-    """Why, in a sentence."""
-    milliseconds: float | None = None
-    """Of retrieval; None where nobody measured it."""
-    answer: EvidenceAnswer | None = None
-    known_answer: str = ""
-    """Empty where nobody knows it."""
-    notices: tuple[str, ...] = ()
-    """What there is to say of the documents under a trained agent."""
-
-
-@dataclass(frozen=True, eq=False)
 class ShownComparison:
     """Columns over the same chunks."""
 
-    columns: Sequence[MethodColumn]
+    columns: Sequence[Column]
     borders: Sequence[int]
     """First chunk of every document, and the number of all."""
     support: tuple[int, ...] = ()
@@ -124,7 +106,7 @@ def columns(
     return h("div.qx-columns", *cells)
 
 
-def _refusal(column: MethodColumn) -> Node:
+def _refusal(column: Column) -> Node:
     return h(
         "section.qx-column",
         {"aria-label": column.name},
@@ -137,7 +119,7 @@ def _refusal(column: MethodColumn) -> Node:
 def _column(
     comparison: ShownComparison,
     at: int,
-    column: MethodColumn,
+    column: Column,
     trace: Trace,
     acts: Sequence[Node],
     owed: Sequence[Sequence[float]] | None,
@@ -158,9 +140,7 @@ def _column(
     )
 
 
-def _head(
-    comparison: ShownComparison, at: int, column: MethodColumn, trace: Trace, acts: Sequence[Node]
-) -> Node:
+def _head(comparison: ShownComparison, at: int, column: Column, trace: Trace, acts: Sequence[Node]) -> Node:
     method, forbidden = facts_of(trace.started.method), trace.started.config.forbidden
     facts: list[Node] = []
     if comparison.workspace is not None:

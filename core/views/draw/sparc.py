@@ -16,7 +16,7 @@ from core.base.types import Workspace
 from core.ingest.prose import plain
 from core.ingest.sentences import split_sentences
 from core.llm.protocol import Cost
-from core.methods.sparc.events import BrokenOff, Hit, Merged, Note, Retrieved, Strategy
+from core.methods.sparc.events import BrokenOff, Hit, Merged, Note, Strategy
 from core.methods.sparc.naming import STRATEGY_NAMES, branch_name, decided_by_rules
 from core.methods.sparc.trace import SparcBranch, SparcRound, SparcTrace
 from core.views.draw.answers import verdict_line
@@ -87,12 +87,7 @@ class ShownSparc:
     @cached_property
     def texts(self) -> Mapping[int, str]:
         """Texts of the chunks that were retrieved, as far as the trace has them."""
-        return {
-            one.chunk_id: one.text
-            for event in self.trace.events
-            if isinstance(event, Retrieved)
-            for one in event.found
-        }
+        return self.trace.texts
 
 
 def _totals(run: ShownSparc) -> Node:

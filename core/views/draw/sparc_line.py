@@ -9,7 +9,7 @@ from core.methods.sparc.naming import branch_name
 from core.methods.sparc.trace import SparcTrace
 from core.views.draw.nodes import Node, h, sends
 from core.views.draw.sparc import ShownSparc
-from core.views.draw.story_line import answer_part, part_head, question_part, story_line
+from core.views.draw.story import answer_part, part_head, question_part, story_line
 from core.views.draw.words import counted, shorten, step_class
 from core.views.ending import sparc_end_sentence
 from core.views.sparc_story import RoundPart, lead, sparc_story

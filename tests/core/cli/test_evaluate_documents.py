@@ -251,7 +251,7 @@ def test_a_question_whose_quote_is_not_there_is_named_and_left_out(
     [
         (
             ("--methods", "auto,dense"),
-            "method 'dense' does not exist; choose among auto, qrag, hybrid, topk, bm25",
+            "method 'dense' does not exist; choose among auto, qrag, hybrid, topk, document-order",
         ),
         (("--k", "0"), "k=0 must be at least 1"),
         (("--stop", "soon"), "invalid choice"),

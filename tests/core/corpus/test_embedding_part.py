@@ -30,7 +30,7 @@ from core.methods.bm25 import Bm25
 from core.methods.qrag.agent import Agent
 from core.runs.again.records import log_trace
 from core.runs.again.replay import replay_run
-from core.runs.export.words import settings_of
+from core.runs.export.logged import settings_of
 from core.runs.log import ExperimentLog
 from core.views.report import trace_json
 from core.views.trail import gold_trails

@@ -20,9 +20,9 @@ from core.encode.encoder import DualEncoder
 from core.methods.bm25 import Bm25
 from core.methods.hybrid import Hybrid
 from core.methods.qrag.agent import Agent
-from core.methods.registry import METHODS, build_retriever, vectors_of
+from core.methods.registry import BY_ENCODER, build_retriever, vectors_of
 from core.methods.threshold import Threshold, cut_short
-from core.methods.topk import TopK
+from core.methods.topk import TopK, TopKInOrder
 from tests.core.conftest import CorpusOf, timeless
 
 CHUNKS = [
@@ -49,7 +49,7 @@ CONFIGS = {
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=list(CONFIGS))
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", BY_ENCODER)
 def test_every_method_keeps_the_protocol(
     agents: dict[str, Agent], corpus_of: CorpusOf, method: str, config: EpisodeConfig
 ) -> None:
@@ -77,7 +77,7 @@ def test_every_method_keeps_the_protocol(
     ] == events
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", BY_ENCODER)
 def test_every_method_refuses_what_it_can_not_run(
     agents: dict[str, Agent], corpus_of: CorpusOf, method: str
 ) -> None:
@@ -97,7 +97,7 @@ def test_every_method_refuses_what_it_can_not_run(
 def test_whose_vectors_a_method_searches() -> None:
     own = {agent: vectors_of("resrag", agent) for agent in ("multi-hop", "general", "narrative", "mine")}
     assert own == {"multi-hop": "multi-hop", "general": "general", "narrative": "general", "mine": "general"}
-    assert {vectors_of(name, "multi-hop") for name in METHODS if name != "resrag"} == {"base"}
+    assert {vectors_of(name, "multi-hop") for name in BY_ENCODER if name != "resrag"} == {"base"}
 
 
 def cosines(encoder: DualEncoder, query: str, chunks: Sequence[str]) -> np.ndarray:
@@ -108,7 +108,8 @@ def cosines(encoder: DualEncoder, query: str, chunks: Sequence[str]) -> np.ndarr
 
 
 def test_topk_sorts_all_chunks_by_inner_product(agents: dict[str, Agent], corpus_of: CorpusOf) -> None:
-    """Equal texts, 2 and 7 or all of 300, stay in document order wherever the list is cut."""
+    """Equal texts, 2 and 7 or all of 300, stay in document order wherever the list is cut; `document-order`
+    takes the same chunks."""
     encoder = agents["none"].encoder
     corpus = corpus_of(encoder, CHUNKS)
     state = encoder.encode_states([encoder.state_tokens(QUERY, [])])[0]
@@ -116,6 +117,8 @@ def test_topk_sorts_all_chunks_by_inner_product(agents: dict[str, Agent], corpus
     for k in range(1, 11):
         trace = fold(TopK(encoder).retrieve(QUERY, corpus, EpisodeConfig(step_budget=k)))
         assert list(trace.chosen) == ranked[:k]
+        in_order = fold(TopKInOrder(encoder).retrieve(QUERY, corpus, EpisodeConfig(step_budget=k)))
+        assert list(in_order.chosen) == sorted(ranked[:k])
     config = EpisodeConfig(step_budget=4, forbidden=tuple(ranked[:2]))
     assert list(fold(TopK(encoder).retrieve(QUERY, corpus, config)).chosen) == ranked[2:6]
     equal = corpus_of(encoder, ["mary went there ."] * 300)

@@ -16,7 +16,7 @@ from app.pages.widgets.notices import notice, notice_in
 from app.pages.widgets.requests import AskDocument
 from app.pages.widgets.work import QUIET, Update, Work, cancel_button, in_line
 from app.services.document_evaluations import (
-    METHODS,
+    OFFERED,
     DocumentOrder,
     DocumentsProgress,
     evaluate_files,
@@ -25,6 +25,7 @@ from app.services.document_evaluations import (
 from app.services.session import Session
 from app.services.shared import Services
 from core.base.config import help_of
+from core.methods.registry import facts_of
 
 _WORDS = """### Whole documents
 Questions whose evidence is quoted word for word, through any methods. Drop the documents and one `.jsonl` file, a question a line:
@@ -50,7 +51,7 @@ class WholeDocuments:
                 elem_id="qx-whole-files",
             )
             self.methods = gr.CheckboxGroup(
-                [(view.method_label(name), name) for name in METHODS],
+                [(facts_of(name).label, name) for name in OFFERED],
                 value=list(DocumentOrder(()).methods),
                 label="Methods",
                 elem_id="qx-whole-methods",
@@ -170,5 +171,5 @@ class WholeDocuments:
 
 def _order(files: tuple[Path, ...], methods: list[str], k: float | None, stops: bool) -> DocumentOrder:
     return DocumentOrder(
-        files, tuple(name for name in METHODS if name in methods), int(k or 0) or None, stops
+        files, tuple(name for name in OFFERED if name in methods), int(k or 0) or None, stops
     )

@@ -14,7 +14,7 @@ from core.base.rows import row_line
 from core.base.statistics import mean
 from core.lab.evaluate.documents import DOCUMENT_METRICS, DocumentRow
 from core.lab.studies.documents import documents
-from core.methods.registry import ALL_METHODS
+from core.methods.registry import facts_of
 from core.views.charts import Table, cell_text
 from core.views.draw.answers import UNRELIABLE
 from core.views.draw.nodes import Node, act, h, link_to
@@ -31,11 +31,6 @@ _FIRST = {
 """Label and sentence of the metrics that say most; the last one where nobody knows the answers."""
 _MOST_LEFT_OUT = 5
 """Sentences on questions that were left out."""
-
-
-def method_label(name: str) -> str:
-    """What a method is called on the page."""
-    return ALL_METHODS[name].label if name in ALL_METHODS else name
 
 
 def following(state: DocumentsProgress) -> list[Node]:
@@ -85,7 +80,7 @@ def _first_figures(rows: Sequence[DocumentRow]) -> list[Node]:
         first, *others = means
         best = max(others, key=lambda method: means[method] or 0.0, default=first)
         words = [
-            f"{method_label(method)} {cell_text(means[method])}" for method in dict.fromkeys((first, best))
+            f"{facts_of(method).label} {cell_text(means[method])}" for method in dict.fromkeys((first, best))
         ]
         nodes.append(number(label, " · ".join(words), sentence))
     return nodes
@@ -94,7 +89,9 @@ def _first_figures(rows: Sequence[DocumentRow]) -> list[Node]:
 def _of_all(report: Table) -> Table:
     """Without the kind of document: it is all of them."""
     return Table(
-        report.title, report.columns[1:], tuple((method_label(str(row[1])), *row[2:]) for row in report.rows)
+        report.title,
+        report.columns[1:],
+        tuple((facts_of(str(row[1])).label, *row[2:]) for row in report.rows),
     )
 
 
@@ -118,12 +115,12 @@ def questions(state: DocumentsProgress, page: int) -> list[Node]:
         )
         for place, one in enumerate(shown, page * PAGE)
     ]
-    columns = [(method_label(name), "Of the needed passages, how many its chunks hold") for name in names]
+    columns = [(facts_of(name).label, "Of the needed passages, how many its chunks hold") for name in names]
     head: list[str | tuple[str, str]] = [
         "Question",
         "Document",
         *columns,
-        f"Answer, {method_label(names[0])}",
+        f"Answer, {facts_of(names[0]).label}",
     ]
     return [table(head, lines, "Questions one by one"), *pager("questions-page", page, len(state.questions))]
 

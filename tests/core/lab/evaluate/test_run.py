@@ -24,7 +24,7 @@ from core.lab.evaluate.run import EvaluationProgress, Setting, evaluate
 from core.lab.tasks.example import Example
 from core.methods.qrag.agent import Agent
 from core.methods.qrag.episode import Episode
-from core.methods.registry import METHODS, build_retriever
+from core.methods.registry import BY_ENCODER, build_retriever
 
 
 def rows_of(
@@ -156,7 +156,7 @@ def test_what_a_row_says_of_its_episode(
         assert row.milliseconds > 0
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", BY_ENCODER)
 def test_batching_changes_nothing(
     agents: dict[str, Agent], examples: list[Example], store: VectorStore, method: str
 ) -> None:

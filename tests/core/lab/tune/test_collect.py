@@ -17,7 +17,7 @@ from core.lab.tune.pairs import Preference
 from core.llm.protocol import Cost
 from core.llm.scripted import ScriptedLlm
 from core.methods.sparc.agents import Sources, SupportedAnswer, Turn
-from core.methods.sparc.llm_agents import llm_agents
+from core.methods.sparc.llm_agents import LlmAgents
 from core.runs.log import ExperimentLog
 from tests.core.lab.tune.recording import BY_RULES, QUESTION, Round, log_sparc, sparc_trace
 
@@ -54,14 +54,14 @@ def test_prompts_are_what_the_agents_send(log: ExperimentLog) -> None:
     log_sparc(log, rounds)
     log_sparc(log, worse)
     llm = ScriptedLlm(lambda _: json.dumps({"queries": [], "verdict": "stop"}))
-    agents, turn, trace = llm_agents(llm), Turn(cast(Sources, None)), sparc_trace(rounds)
+    agents, turn, trace = LlmAgents(llm), Turn(cast(Sources, None)), sparc_trace(rounds)
     task = trace.rewriter_task(2)
     assert task is not None
-    agents.rewriter.rewrite(task, turn)
+    agents.rewrite(task, turn)
     branch = trace.rounds[1].branches[0]
     assert branch.answered is not None
     assert branch.noted is not None
-    agents.evaluator.judge(
+    agents.judge(
         QUESTION,
         branch.query.query,
         SupportedAnswer(branch.answered.answer, None, ()),

@@ -8,8 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from core.methods.resrag.labels import similarity_labels
-from core.methods.resrag.objective import clipped_objective, divergence, group_advantages, set_log_probability
+from core.methods.resrag.objective import (
+    clipped_objective,
+    divergence,
+    group_advantages,
+    set_log_probability,
+    similarity_labels,
+)
 
 
 def test_advantages_are_relative_to_the_question() -> None:

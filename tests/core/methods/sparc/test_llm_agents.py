@@ -15,14 +15,12 @@ from core.methods.sparc.budget import Budget, OutOfBudget
 from core.methods.sparc.events import Hit, Note
 from core.methods.sparc.llm_agents import (
     Judgement,
-    LlmEvaluator,
-    LlmGenerator,
-    LlmManager,
-    LlmRewriter,
+    LlmAgents,
     evaluator_prompt,
+    numbered,
+    quoted,
     rewriter_prompt,
 )
-from core.methods.sparc.quoting import numbered, quoted
 from core.methods.sparc.retrievals import Retrievals
 from tests.core.methods.sparc.conftest import QUESTION, RoleLlm
 
@@ -35,7 +33,7 @@ def turn(retrievals: Retrievals) -> Turn:
 
 
 def rewritten(turn: Turn, *queries: dict[str, str]) -> tuple[list[Rewrite], Cost]:
-    return LlmRewriter(RoleLlm(rewriter={"queries": queries})).rewrite(TASK, turn)
+    return LlmAgents(RoleLlm(rewriter={"queries": queries})).rewrite(TASK, turn)
 
 
 def test_one_call_brings_all_queries_and_those_that_are_missing_are_filled_up(turn: Turn) -> None:
@@ -61,7 +59,7 @@ def test_the_same_search_twice_counts_once(turn: Turn) -> None:
 
 def test_a_note_names_the_passages_that_it_rests_on(turn: Turn) -> None:
     found = [Hit(7, 1.0, "seven"), Hit(9, 0.5, "nine")]
-    note, _ = LlmManager(RoleLlm(note={"note": " text ", "sources": [2, 5, 0, 2]})).update(
+    note, _ = LlmAgents(RoleLlm(note={"note": " text ", "sources": [2, 5, 0, 2]})).update(
         QUESTION, "q", Note("old", (4,)), found, turn
     )
     assert note == Note("text", (4, 9))
@@ -71,7 +69,7 @@ def test_a_branch_that_doesn_t_exist_is_taken_for_the_first(turn: Turn) -> None:
     first, second = (
         BranchResult(i, "", Note(f"note {i}", (i,)), f"answer {i}", None, (), "stop") for i in (1, 2)
     )
-    manager = LlmManager(RoleLlm(select={"best": 12}, merge={"note": "both"}))
+    manager = LlmAgents(RoleLlm(select={"best": 12}, merge={"note": "both"}))
     best, reason, _ = manager.select(QUESTION, [first, second], turn)
     assert best == 1
     assert "branch 12, which does not exist" in reason
@@ -87,15 +85,15 @@ def test_the_evaluator_is_asked_without_chance_and_the_others_as_configured(turn
             heard.append(sampling.temperature)
             return super().chat(messages, sampling, **more)
 
-    reading, _ = LlmGenerator(Hearing()).answer(QUESTION, Note("n", (1,)), replace(turn, temperature=0.7))
-    LlmEvaluator(Hearing()).judge(QUESTION, "q", reading, Note("n", (1,)), replace(turn, temperature=0.7))
+    reading, _ = LlmAgents(Hearing()).answer(QUESTION, Note("n", (1,)), replace(turn, temperature=0.7))
+    LlmAgents(Hearing()).judge(QUESTION, "q", reading, Note("n", (1,)), replace(turn, temperature=0.7))
     assert heard == [0.7, 0.0]
     assert reading.citations == (1,)
 
 
 def test_a_verdict_comes_from_a_list_in_small_or_large_or_not_at_all(turn: Turn) -> None:
     def judged(verdict: str) -> str:
-        evaluator = LlmEvaluator(RoleLlm(evaluator={"verdict": verdict}))
+        evaluator = LlmAgents(RoleLlm(evaluator={"verdict": verdict}))
         return evaluator.judge(QUESTION, "q", SupportedAnswer("Quillmarsh", None, ()), Note(), turn)[0]
 
     assert judged(" STOP") == "stop"

@@ -14,22 +14,21 @@ from core.methods.sparc.rules import (
     CONFIDENT,
     CONFIDENT_WHEN_COMPLETE,
     COVERED,
-    ReaderGenerator,
-    RuleEvaluator,
-    RuleManager,
-    RuleRewriter,
+    RuleAgents,
     by_worth,
     evidence,
 )
 from core.methods.sparc.words import mentions, names, plain, repeats, title, without_wh, words
 from tests.core.methods.sparc.conftest import FIRST_HOP, QUESTION, SECOND_HOP, STORY, KnowingReader
 
+RULES = RuleAgents(KnowingReader({}), 2)
+
 
 def test_names_that_the_evidence_brings_are_looked_for_with_what_is_still_open(
     retrievals: Retrievals,
 ) -> None:
     task = RewriteTask(QUESTION, Note("", (FIRST_HOP,)), 1, ("bm25",), (QUESTION,))
-    rewrites, cost = RuleRewriter().rewrite(task, Turn(retrievals))
+    rewrites, cost = RULES.rewrite(task, Turn(retrievals))
     assert rewrites[0].query == "Tamsin Orrell town founder born"
     assert rewrites[0].strategy == "bm25"
     assert "rules: Tamsin Orrell stands in chunk 2" in rewrites[0].reason
@@ -39,7 +38,7 @@ def test_names_that_the_evidence_brings_are_looked_for_with_what_is_still_open(
 def test_queries_complement_each_other_and_nothing_is_asked_twice(retrievals: Retrievals) -> None:
     asked = (QUESTION, "Tamsin Orrell born")
     task = RewriteTask(QUESTION, Note("", (FIRST_HOP, 3, 0)), 3, ("bm25", "dense"), asked)
-    rewrites, _ = RuleRewriter().rewrite(task, Turn(retrievals))
+    rewrites, _ = RULES.rewrite(task, Turn(retrievals))
     assert len({(one.query, one.strategy) for one in rewrites}) == 3
     assert not any(one.query.startswith("Tamsin Orrell") for one in rewrites)
     assert rewrites[0].query.startswith("Olive Penn")
@@ -47,7 +46,7 @@ def test_queries_complement_each_other_and_nothing_is_asked_twice(retrievals: Re
 
 def test_without_evidence_each_name_of_the_question_is_a_query(retrievals: Retrievals) -> None:
     task = RewriteTask("Was the Red Lantern older than the Harbour Gate?", Note(), 3, ("bm25", "dense"))
-    rewrites, _ = RuleRewriter().rewrite(task, Turn(retrievals))
+    rewrites, _ = RULES.rewrite(task, Turn(retrievals))
     assert [(one.query, one.strategy) for one in rewrites[:2]] == [
         ("Red Lantern older", "bm25"),
         ("Harbour Gate older", "bm25"),
@@ -64,7 +63,7 @@ def test_linked_chunks_are_worth_more_than_those_that_share_a_word(retrievals: R
 
 
 def test_a_note_is_small_and_keeps_what_is_worth_most(retrievals: Retrievals) -> None:
-    manager, turn = RuleManager(2), Turn(retrievals)
+    manager, turn = RULES, Turn(retrievals)
     found = retrievals.search("bm25", QUESTION, 5)
     first, _ = manager.update(QUESTION, QUESTION, Note(), found, turn)
     assert len(first.chunk_ids) == 2
@@ -83,7 +82,7 @@ def test_merged_notes_hold_each_chunk_once_within_the_bound(retrievals: Retrieva
         BranchResult(i, "", Note("", ids), "", None, (), "continue")
         for i, ids in enumerate([(FIRST_HOP, 7), (SECOND_HOP, FIRST_HOP)], start=1)
     ]
-    note, weighed, _ = RuleManager(2).merge(QUESTION, branches[0], branches[1:], Turn(retrievals))
+    note, weighed, _ = RULES.merge(QUESTION, branches[0], branches[1:], Turn(retrievals))
     assert note.chunk_ids == (FIRST_HOP, SECOND_HOP)
     assert [one.chunk_id for one in weighed] == [FIRST_HOP, SECOND_HOP, 7]
     assert sorted((one.worth for one in weighed), reverse=True) == [one.worth for one in weighed]
@@ -94,11 +93,11 @@ def test_the_surest_answer_on_the_fuller_note_is_the_best_branch(retrievals: Ret
     poor = BranchResult(1, "", Note("", (7,)), "hills", 0.6, (7,), "continue")
     good = BranchResult(2, "", both, "Quillmarsh", 0.6, (SECOND_HOP,), "continue")
     none = BranchResult(3, "", both, "", 0.99, (), "continue")
-    best, reason, _ = RuleManager(2).select(QUESTION, [poor, good, none], Turn(retrievals))
+    best, reason, _ = RULES.select(QUESTION, [poor, good, none], Turn(retrievals))
     assert (best, reason.startswith("rules: ")) == (2, True)
     told = [("Sallowfield", 0.7), ("Quillmarsh", 0.5), ("quillmarsh", 0.5)]
     branches = [BranchResult(i, "", both, *one, (), "continue") for i, one in enumerate(told, start=1)]
-    best, *_ = RuleManager(2).select(QUESTION, branches, Turn(retrievals))
+    best, *_ = RULES.select(QUESTION, branches, Turn(retrievals))
     assert best == 2, "branches that agree outvote one that does not"
 
 
@@ -144,14 +143,14 @@ def test_it_stops_when_the_evidence_is_complete_and_the_reader_sure_enough(
     answer: str, confidence: float, remaining: Remaining, verdict: str, why: str
 ) -> None:
     told, note = SupportedAnswer(answer, confidence, ()), Note("", (FIRST_HOP,))
-    judged, reason, _ = RuleEvaluator().judge(QUESTION, "", told, note, Turn(Agent(remaining)))
+    judged, reason, _ = RULES.judge(QUESTION, "", told, note, Turn(Agent(remaining)))
     assert (judged, why in reason) == (verdict, True)
 
 
 def test_an_agent_alone_does_not_make_evidence_complete() -> None:
     """It would add nothing to a chunk that holds hardly a word of the question."""
     told, turn = SupportedAnswer("hills", 0.99, ()), Turn(Agent(NOTHING_LEFT, needs=(7,)))
-    verdict, reason, _ = RuleEvaluator().judge(QUESTION, "", told, Note("", (7,)), turn)
+    verdict, reason, _ = RULES.judge(QUESTION, "", told, Note("", (7,)), turn)
     assert (verdict, "of what is asked" in reason) == ("continue", True)
 
 
@@ -165,7 +164,7 @@ def test_without_an_agent_it_stops_when_most_of_what_is_asked_is_there(retrieval
         (beside, 0.99, "continue"),
     ):
         told = SupportedAnswer("Quillmarsh", sure, ())
-        verdict, reason, _ = RuleEvaluator().judge(QUESTION, "", told, note, Turn(retrievals))
+        verdict, reason, _ = RULES.judge(QUESTION, "", told, note, Turn(retrievals))
         assert (verdict, "of what is asked" in reason) == (wanted, True)
 
 
@@ -181,18 +180,18 @@ def test_complete_evidence_wins_over_a_surer_reader() -> None:
         def left_to_find(self, _: str, known: Sequence[int]) -> Remaining:
             return NOTHING_LEFT if FIRST_HOP in known else SOMETHING_LEFT
 
-    best, reason, _ = RuleManager(2).select(QUESTION, [sure, whole], Turn(Two(None)))
+    best, reason, _ = RULES.select(QUESTION, [sure, whole], Turn(Two(None)))
     assert best == 2
     assert reason.startswith("rules: the agent would add nothing, its chunks hold")
 
 
 def test_the_reader_reads_what_the_agent_needs_and_never_answers_with_the_question() -> None:
     turn = Turn(Agent(NOTHING_LEFT, (SECOND_HOP, FIRST_HOP)))
-    reading, _ = ReaderGenerator(KnowingReader({"Harbour Gate": 0.9, "Quillmarsh": 0.5})).answer(
+    reading, _ = RuleAgents(KnowingReader({"Harbour Gate": 0.9, "Quillmarsh": 0.5}), 2).answer(
         QUESTION, Note("", (0, FIRST_HOP, SECOND_HOP)), turn
     )
     assert (reading.answer, reading.citations) == ("Quillmarsh", (SECOND_HOP,))
-    repeated, _ = ReaderGenerator(KnowingReader({"Blue Lantern": 0.97})).answer(
+    repeated, _ = RuleAgents(KnowingReader({"Blue Lantern": 0.97}), 2).answer(
         QUESTION, Note("", (FIRST_HOP,)), turn
     )
     assert (repeated.answer, repeated.citations) == ("", ())

@@ -15,7 +15,7 @@ from core.corpus.opening import vector_store
 from core.encode.encoder import DualEncoder
 from core.llm.protocol import Llm
 from core.methods.qrag.agent import Agent
-from core.methods.registry import METHODS, build_retriever
+from core.methods.registry import BY_ENCODER, build_retriever
 from core.methods.sparc.build import build_agents, build_retrievals
 from core.methods.sparc.events import SparcConfig
 from core.methods.sparc.run import run_sparc
@@ -49,7 +49,7 @@ def test_a_record_names_everything_that_made_the_run(encoder: DualEncoder, corpu
     assert len({run_record(trace.started, corpus.workspace, encoder).run_id for _ in range(20)}) == 20
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", BY_ENCODER)
 def test_every_method_replays_from_the_log(
     log: ExperimentLog, encoder: DualEncoder, corpus: Corpus, method: str
 ) -> None:

@@ -77,7 +77,7 @@ def test_a_cut_with_fewer_chunks_than_steps_says_so(agent: Agent) -> None:
     cuts = list(across_cuts(QUERY, [short], AgentRetriever(agent), agent.encoder, CONFIG))
     refused = [cut for cut in cuts if cut.column.trace is None]
     assert refused
-    assert all("step budget 3 is above" in str(cut.column.error) for cut in refused)
+    assert all("step budget 3 is above" in cut.column.refused for cut in refused)
 
 
 def test_a_cancel_keeps_what_was_embedded(agent: Agent) -> None:

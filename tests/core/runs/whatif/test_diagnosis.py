@@ -14,8 +14,7 @@ from core.corpus.opening import open_corpus
 from core.encode.encoder import DualEncoder
 from core.methods.qrag.agent import Agent
 from core.runs.whatif.cuts import chunks_of
-from core.runs.whatif.diagnosis import Diagnosis, Remedy, diagnose, n_found_by
-from core.runs.whatif.recut import cut_that_helps
+from core.runs.whatif.diagnosis import Diagnosis, Remedy, cut_that_helps, diagnose, n_found_by
 
 TEXT = (
     "The ferry leaves the island at noon. The keeper of the lighthouse is Hedda. Her brother paints boats. It"
