@@ -66,7 +66,9 @@ class ReaderSpec(BaseModel):
     no_answer_confidence: Knots = AS_IT_IS
     """The same for "no answer in the evidence"."""
     least_confidence: float = Field(0.0, ge=0, le=1)
-    """An answer of less confidence is not reliable."""
+    """An answer of less confidence is a guess."""
+    least_guess: float = Field(0.0, ge=0, le=1)
+    """What has less confidence than that is not shown."""
     training: dict[str, Any] | None = None
     """Data, seed and settings of the training."""
     scores: dict[str, Any] | None = None

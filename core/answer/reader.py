@@ -3,8 +3,8 @@
 Points at the span of the passages that answers a question, or says that none does. Every window of a question
 competes in one distribution. A span's odds are those against its own window's "none", so "no answer" has the
 odds 1 once for all windows, and more for many where the reader's record says so; places with the same words
-share their probability. The best answer by probability is given even where it is unlikely, unless "no answer"
-is likelier, and confidence is calibrated (see `confidence`).
+share their probability. The best answer is given where its calibrated confidence (see `confidence`) is enough
+for a guess, and for no answer otherwise.
 """
 
 from __future__ import annotations
@@ -61,27 +61,24 @@ class Reading:
     """Log-odds of all answers together, those beyond the best included."""
 
     @property
-    def passage(self) -> int | None:
-        """That of the likeliest answer that is a span; None without one."""
-        return next(
-            (candidate.span.passage for candidate, _ in self.answers if candidate.span is not None), None
-        )
+    def likeliest(self) -> Span | None:
+        """The likeliest answer that is a span; None without one."""
+        return next((candidate.span for candidate, _ in self.answers if candidate.span is not None), None)
 
-    def best(self, bias: float) -> tuple[Candidate | None, float]:
-        """The answer that is expected to share most words (F1) with the right one, None for "no answer", and
-        what is expected of it, 0 to 1.
+    def nobody(self, bias: float) -> float:
+        """The probability of "no answer". `bias` is added to its log-odds, which are 0."""
+        return float(np.exp(bias - np.logaddexp(self.total, bias)))
 
-        `bias` is added to the log-odds of "no answer", which are 0.
+    def best(self, bias: float) -> tuple[Candidate, float]:
+        """The answer that is expected to share most words (F1) with the right one, and what is expected of
+        it, 0 to 1. There is one at least. `bias`: as in `nobody`.
         """
         everything = float(np.logaddexp(self.total, bias))
-        nobody = float(np.exp(bias - everything))
         answers = self.answers[:_MOST_COMPARED]
-        if not answers:
-            return None, nobody
         probabilities = np.exp([log_odds - everything for _, log_odds in answers])
         expected = self._shared_words @ probabilities
         best = int(expected.argmax())
-        return (None, nobody) if nobody >= expected[best] else (answers[best][0], float(expected[best]))
+        return answers[best][0], float(expected[best])
 
     @cached_property
     def _shared_words(self) -> np.ndarray:
@@ -125,16 +122,15 @@ class ExtractiveReader:
     def decide(self, reading: Reading) -> Answer:
         """The answer that a reading comes to."""
         if not reading.answers:
-            return Answer("", 1.0)
-        best, expected = reading.best(self.spec.no_answer_bias)
-        sure = confidence(expected, self.spec.no_answer_confidence if best is None else self.spec.confidence)
-        text, span = ("", None) if best is None else (best.text, best.span)
+            return Answer("", 0.0)
+        spec = self.spec
+        best, expected = reading.best(spec.no_answer_bias)
+        sure = confidence(expected, spec.confidence)
+        if sure < spec.least_guess:
+            none = confidence(reading.nobody(spec.no_answer_bias), spec.no_answer_confidence)
+            return Answer("", none, likeliest=best.span or reading.likeliest)
         return Answer(
-            text,
-            sure,
-            span,
-            sure >= self.spec.least_confidence,
-            reading.passage if span is None else span.passage,
+            best.text, sure, best.span, sure >= spec.least_confidence, best.span or reading.likeliest
         )
 
     def readings(

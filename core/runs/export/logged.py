@@ -25,6 +25,7 @@ from core.runs.export.words import score_name
 from core.runs.log.places import borders_of
 from core.runs.log.records import LoggedDocument, LoggedRun, support_of
 from core.views.draw.strip import Part, colour_scale, slopes, strip_value
+from core.views.quotes import Passage, alone, passage_in
 from core.views.story import missed_support
 
 MAX_PICTURES = 60
@@ -68,9 +69,11 @@ class LoggedView:
         """The look that is shown first: the last choice."""
         return max(1, min(len(self.trace.steps), self.n_looks))
 
-    def text(self, chunk_id: int) -> str:
-        """Of a chunk; empty where it stays out."""
-        return self.workspace[chunk_id].text if self.workspace is not None else self._chosen.get(chunk_id, "")
+    def passage(self, chunk_id: int) -> Passage:
+        """A chunk; empty where texts stay out."""
+        if self.workspace is not None:
+            return passage_in(self.workspace, chunk_id)
+        return alone(self._chosen.get(chunk_id, ""))
 
     @cached_property
     def places(self) -> dict[int, tuple[str, str]]:

@@ -8,23 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
 from core.answer.evidence import EvidenceAnswer
-from core.base.events import Trace
+from core.base.events import StepTaken, Trace
 from core.base.types import Workspace
+from core.corpus.bm25 import content_words
 from core.corpus.tiles import tile
 from core.ingest.prose import plain
 from core.methods.registry import facts_of
-from core.views.draw.answers import in_column
+from core.views.draw.answers import PassageOf, in_column, marked
 from core.views.draw.nodes import Node, chunk_link, h, link_to, sends, tip
 from core.views.draw.tables import table
 from core.views.draw.trail import trail_table
 from core.views.draw.words import EXPLAIN, counted, shorten, step_class
 from core.views.ending import end_sentence, review_sentence
 from core.views.findings import first_look_rank, found_by, looks, overlap, sets
+from core.views.quotes import Excerpt, Passage, alone, passage_in, quoted
 
 BARS = 160
 """Bars of a picture at most: each is the best of its chunks."""
@@ -36,6 +38,8 @@ _PIN_GAP = 8.0
 """Percent of a column's width between two pins."""
 _LEVELS = 9
 """Of the colour scale."""
+_AROUND = 160
+"""Characters around what is marked in a choice."""
 MOST_NAMED = 12
 """Forbidden chunks that are listed."""
 WALL_CLOCK = "Wall clock of retrieval, vectors and indexes being there"
@@ -86,6 +90,17 @@ class ShownComparison:
     def picks(self) -> dict[str, tuple[int, ...]]:
         """Chunks in order of choice, without those taken back, by column."""
         return {name: trace.picks for name, trace in self.answered.items()}
+
+    def passage(self, step: StepTaken) -> Passage:
+        """A choice in its document, where that is known."""
+        return alone(step.text) if self.workspace is None else passage_in(self.workspace, step.chunk_id)
+
+    def passage_of(self, trace: Trace) -> PassageOf | None:
+        """The chunks of a run by their ids; None where texts stay out."""
+        if self.workspace is not None:
+            return partial(passage_in, self.workspace)
+        texts = {step.chunk_id: step.text for step in trace.steps if step.text}
+        return (lambda chunk_id: alone(texts.get(chunk_id, ""))) if texts else None
 
     @cached_property
     def finders(self) -> dict[int, tuple[str, ...]]:
@@ -142,10 +157,11 @@ def _column(
     acts: Sequence[Node],
     owed: Sequence[Sequence[float]] | None,
 ) -> Node:
-    cards = []
-    for place in range(len(trace.steps)):
+    cards, words = [], content_words(trace.started.query)
+    for place, step in enumerate(trace.steps):
         owes = _owed(trace, place, owed[place], comparison.paint) if owed and place else None
-        cards.append(_card(comparison, at, trace, place, owes))
+        quote = _quote(comparison, step, column.answer, words)
+        cards.append(_card(comparison, at, trace, place, owes, quote))
     nothing = h("p.qx-empty", "It chose nothing.")
     end = f"{end_sentence(trace) or 'Cancelled.'} {review_sentence(trace)}".rstrip()
     stops = h("p.qx-sm.qx-mut.qx-column-stop", end)
@@ -185,7 +201,7 @@ def _head(
         "div.qx-column-head",
         h("div.qx-row", name, h("span.qx-grow"), *acts),
         h("div.qx-row.qx-sm.qx-mut", *facts),
-        in_column(column.answer, at, column.known_answer),
+        in_column(column.answer, at, column.known_answer, comparison.passage_of(trace)),
     )
 
 
@@ -204,7 +220,19 @@ def _owed(trace: Trace, place: int, without: Sequence[float], paint: Colours) ->
     return h("div.qx-kvs.qx-sm", h("span.qx-mut", "owed to"), *chips)
 
 
-def _card(comparison: ShownComparison, at: int, trace: Trace, place: int, owed: Node | None) -> Node:
+def _quote(
+    comparison: ShownComparison, step: StepTaken, answer: EvidenceAnswer | None, words: Sequence[str]
+) -> Excerpt | None:
+    """What counts in a choice; None where texts stay out."""
+    if not step.text:
+        return None
+    place = None if answer is None else answer.place_in(step.chunk_id)
+    return quoted(comparison.passage(step), place, words, most=_AROUND)
+
+
+def _card(
+    comparison: ShownComparison, at: int, trace: Trace, place: int, owed: Node | None, quote: Excerpt | None
+) -> Node:
     step, score_name = trace.steps[place], facts_of(trace.started.method).score_name
     chunk_id, is_open = step.chunk_id, step.chunk_id == comparison.opened
     marks: list[Node] = []
@@ -221,7 +249,7 @@ def _card(comparison: ShownComparison, at: int, trace: Trace, place: int, owed: 
         h("div.qx-step-head", h("span.qx-pin", str(place + 1)), link, *marks),
         h("div.qx-sm.qx-mut", f"{score_name} {step.q_value:.3f}"),
         owed,
-        h("p.qx-quote.qx-sm", shorten(plain(step.text), 200)) if step.text else None,
+        h("p.qx-quote.qx-sm", {"dir": "auto"}, *marked(quote, "em")) if quote is not None else None,
     )
 
 

@@ -23,9 +23,10 @@ from core.views.draw.answers import verdict_line
 from core.views.draw.nodes import Node, chunk_link, h, link_to, sends, tip
 from core.views.draw.tables import table
 from core.views.draw.words import counted, shorten, step_class
-from core.views.sparc_story import Fate, asked_anew, fates
-from core.views.story import excerpt, one_line, verdict_on
+from core.views.quotes import one_line
+from core.views.sparc_story import Fate, asked_anew, excerpt_of, fates
 from core.views.story import sure as sure_words
+from core.views.story import verdict_on
 
 STRATEGY_SENTENCES: dict[Strategy, str] = {
     "bm25": "Chunks that share the rarest words with the query",
@@ -538,7 +539,7 @@ def final(run: ShownSparc | None) -> list[Node]:
     items = []
     for chunk_id in sorted(run.evidence):
         words = run.texts.get(chunk_id, "")
-        extract = excerpt(words, answer if chunk_id in cited else "", 160)
+        extract = excerpt_of(words, answer if chunk_id in cited else "", 160)
         mark = h("mark.qx-answer-mark", extract.mark) if extract.mark else None
         whole = {"dir": "auto", "title": shorten(plain(words), 600)}
         finds = [

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from core.views.draw.answers import marked
 from core.views.draw.nodes import Node, h, sends
 from core.views.draw.story_line import answer_part, part_head, question_part, story_line
 from core.views.draw.words import counted, step_class
@@ -75,10 +76,7 @@ def _look_at(n: int, look: int, inner: Sequence[Node]) -> Node:
 
 
 def _words(part: StoryPart) -> Node:
-    mark = h("em", part.excerpt.mark) if part.excerpt.mark else None
-    return h(
-        "span.qx-part-words.qx-part-chunk", {"dir": "auto"}, part.excerpt.before, mark, part.excerpt.after
-    )
+    return h("span.qx-part-words.qx-part-chunk", {"dir": "auto"}, *marked(part.excerpt, "em"))
 
 
 def _rise(ranks: Sequence[int], n_chunks: int) -> list[Node]:

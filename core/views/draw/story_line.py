@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.views.draw.answers import CONFIDENCE, LONGEST, UNRELIABLE
+from core.views.draw.answers import CONFIDENCE, WHY
 from core.views.draw.nodes import Node, h, sends
-from core.views.draw.words import shorten
-from core.views.story import StoryAnswer, sure
+from core.views.story import StoryAnswer, state_words, sure
 
 LONG = 8
 """Parts that still stand side by side; more of them scroll."""
@@ -28,30 +27,35 @@ def question_part(query: str) -> Node:
     return h("li.qx-asked", h("div.qx-part", part_head("Asked"), words))
 
 
-def answer_part(answer: StoryAnswer, none: str = "", why: str = UNRELIABLE) -> Node:
-    """What the run ends in. `none`: what is said instead where there is no answer; `why`: on hover."""
+def answer_part(answer: StoryAnswer, none: str = "") -> Node:
+    """What the run ends in. `none`: what is said instead where there is no answer."""
     kind = {"right": "qx-right", "wrong": "qx-wrong", "no answer": "qx-wrong", None: ""}[answer.verdict]
-    sign = {"right": "✓", "wrong": "✗"}.get(answer.verdict or "", "=" if answer.text else "–")
+    sign = {"right": "✓", "wrong": "✗"}.get(
+        answer.verdict or "", {"answer": "=", "guess": "≈"}.get(answer.state, "–")
+    )
     foot: list[Node] = []
-    if answer.sureness is not None:
-        foot.append(h("span", {"title": CONFIDENCE}, sure(answer.sureness)))
+    if answer.confidence is not None and answer.state == "answer":
+        foot.append(h("span", {"title": CONFIDENCE}, sure(answer.confidence)))
     if answer.text and answer.verdict is not None:
-        foot += [" · ", h("strong", answer.verdict)]
+        foot += [" · "] * bool(foot) + [h("strong", answer.verdict)]
     if answer.verdict not in (None, "right"):
         foot.append(h("span.qx-known-answer", f"known: {answer.known_answer}"))
-    why = "" if answer.denies else why
-    words = h("span.qx-part-words", {"title": why}, none or answer.nothing.capitalize())
+    head = state_words(answer.state, answer.confidence, answer.asks)
+    words = h("span.qx-part-words", {"title": WHY[answer.state]}, none or head)
     if answer.text:
-        words = h("span.qx-part-answer", {"dir": "auto"}, shorten(answer.text, LONGEST))
+        words = h("span.qx-part-answer", {"dir": "auto"}, answer.text)
     inner = [
-        part_head("Answer", h("span.qx-badge", {"aria-hidden": "true"}, sign)),
+        part_head(
+            head if answer.state == "guess" else "Answer",
+            h("span.qx-badge", {"aria-hidden": "true"}, sign),
+        ),
         words,
         h("span.qx-part-foot", *foot),
     ]
     part = h("div.qx-part", *inner)
     if answer.chunk_id is not None:
         part = sends("qx-part", "open", answer.chunk_id, *inner)
-    return h("li", {"class": f"qx-ends {kind}"}, part)
+    return h("li", {"class": f"qx-ends qx-is-{answer.state} {kind}"}, part)
 
 
 def part_head(words: str, sign: Node | None = None) -> Node:
