@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from core.answer.kinds import Asks, unanswered
 from core.answer.protocol import Reader, State
@@ -25,7 +25,7 @@ class EvidenceAnswer:
     """What was answered from some chunks."""
 
     text: str
-    """Empty when the evidence holds no answer."""
+    """The best wording, of whatever state; `told_text` is what a reader is told."""
     confidence: float | None
     """None where nobody measured it, as with language models."""
     by: str
@@ -34,25 +34,16 @@ class EvidenceAnswer:
     """Chunks that the answer rests on; none for "yes", "no" and an empty answer."""
     place: Place | None = None
     """Where the answer stands in the text of the cited chunk."""
-    reliable: bool = True
-    """Whether its confidence reaches what the reader asks for."""
+    state: State = "answer"
+    """What a reader is told."""
     passage: int | None = None
     """Chunk in which an answer is likeliest: what is worth reading, whatever the state."""
     nearest: Place | None = None
     """Its likeliest words."""
     asks: Asks | None = None
-    """What the question asks for, where no span can be that."""
+    """What the question asks for, in the state "passages"."""
     document: int | None = None
     """Document whose JSON-LD the answer stands in; None for an answer from chunks."""
-
-    @property
-    def state(self) -> State:
-        """What a reader is told."""
-        if self.asks is not None:
-            return "passages"
-        if not self.text:
-            return "absent"
-        return "answer" if self.reliable else "guess"
 
     @property
     def told_text(self) -> str:
@@ -79,9 +70,9 @@ class EvidenceAnswer:
         )
         return {
             "state": self.state,
-            "text": self.text,
+            "text": self.told_text,
             "confidence": self.confidence,
-            "reliable": self.reliable,
+            "reliable": self.state == "answer",
             "asks": self.asks,
             "by": self.by,
             "citations": list(self.citations),
@@ -95,7 +86,7 @@ class EvidenceAnswer:
     def from_json(cls, values: Mapping[str, Any], texts: Mapping[int, str]) -> EvidenceAnswer | None:
         """Inverse of `to_json` for an answer from chunks of these texts, else None: strangers bring logs.
 
-        The state is that of the other values. Logs from before a guess had a state tell it by `reliable`.
+        Older logs have no state and tell a guess by `reliable`.
         """
         text, confidence, by, cited, span = (
             values.get(name) for name in ("text", "confidence", "by", "citations", "span")
@@ -108,21 +99,15 @@ class EvidenceAnswer:
             type(chunk_id) is int and chunk_id in texts for chunk_id in cited
         ):
             return None
-        reliable, passage, nearest, asks, document = (
-            values.get(name, usual)
-            for name, usual in (
-                ("reliable", True),
-                ("passage", None),
-                ("nearest", None),
-                ("asks", None),
-                ("document", None),
-            )
+        passage, nearest, asks, document = (
+            values.get(name) for name in ("passage", "nearest", "asks", "document")
         )
-        if type(reliable) is not bool or not (passage is None or (type(passage) is int and passage in texts)):
+        state = _state_from(values, text)
+        if state is None or not (passage is None or (type(passage) is int and passage in texts)):
             return None
         if not (document is None or (type(document) is int and document >= 0 and not cited)):
             return None
-        if asks is not None and asks not in get_args(Asks):
+        if (asks in get_args(Asks)) != (state == "passages"):
             return None
         if nearest is not None:
             nearest = None if passage is None else _place_from(nearest, texts[passage])
@@ -135,7 +120,19 @@ class EvidenceAnswer:
             place = _place_from([span.get("start"), span.get("end")], texts[cited[0]])
             if place is None or texts[cited[0]][slice(*place)] != text or document is not None:
                 return None
-        return cls(text, sure, by, tuple(cited), place, reliable, passage, nearest, asks, document)
+        return cls(text, sure, by, tuple(cited), place, state, passage, nearest, asks, document)
+
+
+def _state_from(values: Mapping[str, Any], text: str) -> State | None:
+    """The state that somebody wrote down; None where it does not fit the text."""
+    reliable = values.get("reliable", True)
+    if type(reliable) is not bool:
+        return None
+    told: State = "absent" if not text else "answer" if reliable else "guess"
+    state = values.get("state", told)
+    if state not in get_args(State) or bool(text) != (state in ("answer", "guess")):
+        return None
+    return cast(State, state)
 
 
 def _place_from(value: Any, text: str) -> Place | None:
@@ -167,7 +164,7 @@ def answer_evidence(
     again = [at for at in unsure if any(metadata[at])]
     read = reader.read_many([questions[at] for at in again], [metadata[at] for at in again]) if again else []
     for at, answer in zip(again, read, strict=True):
-        if answer.text and answer.reliable and answer.span is not None:
+        if answer.state == "answer" and answer.span is not None:
             answers[at] = EvidenceAnswer(
                 answer.text, round(answer.confidence, 4), reader.name, document=answer.span.passage
             )
@@ -192,14 +189,15 @@ def _from_chunks(
     ):
         span, likeliest = answer.span, answer.likeliest
         asks = unanswered(question, answer.text) if likeliest is not None else None
+        is_told = asks is None and answer.state != "absent"
         answers.append(
             EvidenceAnswer(
                 answer.text,
                 round(answer.confidence, 4),
                 reader.name,
-                () if span is None else (ids[span.passage],),
-                None if span is None else (span.start, span.end),
-                answer.reliable and asks is None,
+                (ids[span.passage],) if span is not None and is_told else (),
+                (span.start, span.end) if span is not None and is_told else None,
+                "passages" if asks is not None else answer.state,
                 None if likeliest is None else ids[likeliest.passage],
                 None if likeliest is None else (likeliest.start, likeliest.end),
                 asks,

@@ -30,15 +30,15 @@ class Answer:
     """An answer to one question over some passages."""
 
     text: str
-    """Empty where no span is likely enough to be shown, even as a guess."""
+    """The best wording, of whatever state; empty where no answer is likelier and no guess is shown."""
     confidence: float
     """0 to 1, calibrated: of the answers given with 0.8, some 80 in a hundred are right. Of an empty one,
     that there is none.
     """
     span: Span | None = None
     """None for an empty answer, and for "yes" and "no"."""
-    reliable: bool = False
-    """More than a guess: the confidence reaches what the reader's record asks for."""
+    state: State = "absent"
+    """By what of confidence the reader's record asks for."""
     likeliest: Span | None = None
     """The likeliest span, shown as an answer or not; None where nothing was read."""
 

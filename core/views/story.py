@@ -212,7 +212,7 @@ def _answer(reading: EvidenceAnswer, passage: Callable[[int], Passage], known_an
     quote = None
     if chunk_id is not None:
         place, shown = reading.place_in(chunk_id), passage(chunk_id)
-        quote = quoted(shown, place) if shown.own else None
+        quote = quoted(shown, place, most=EXCERPT) if shown.own else None
         if text and reading.place is not None and shown.own:
             text = rendered(shown, reading.place)
     return StoryAnswer(

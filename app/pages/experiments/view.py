@@ -333,7 +333,7 @@ def _step(step: StepTaken, support: Sequence[int], run: LoggedRun) -> Node:
     ]
     answer = _answer_of(run)
     place = None if answer is None else answer.place_in(step.chunk_id)
-    quote = marked(quoted(alone(step.text), place, content_words(run.record.query)), "em")
+    quote = marked(quoted(alone(step.text), place, content_words(run.record.query)), "em.qx-telling")
     text = h("p.qx-quote.qx-sm", {"dir": "auto"}, *quote) if step.text else None
     return h("li", {"class": f"qx-step {step_class(step.step)}"}, h("div.qx-step-head", *head), text)
 

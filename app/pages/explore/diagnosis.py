@@ -72,7 +72,7 @@ def _incomplete(run: RunInView, share: float) -> list[Node]:
 def _no_answer(run: RunInView, session: Session) -> list[Node]:
     """Of a question whose support nobody knows."""
     answer = answer_in_view(run, session)
-    if answer is None or answer.state != "absent":
+    if answer is None or answer.state in ("answer", "passages"):
         return []
     best = max((step.q_value for step in run.trace.steps), default=None)
     worth = "" if best is None else f" The best choice was worth Q {best:.2f}."
@@ -80,8 +80,8 @@ def _no_answer(run: RunInView, session: Session) -> list[Node]:
     if run.trace.stopped is not None and run.trace.stopped.reason == "threshold":
         buttons.insert(0, _do("longer", MOST_STEPS, f"Allow {MOST_STEPS} steps", "without an early stop"))
     return _said(
-        "Not found: ",
-        f"no words of {counted(len(run.trace.picks), 'chunk')} are a likely answer.{worth}",
+        "Only a guess: " if answer.told_text else "Not found: ",
+        f"no words of {counted(len(run.trace.picks), 'chunk')} are a sure answer.{worth}",
         buttons,
     )
 

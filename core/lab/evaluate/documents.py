@@ -54,7 +54,7 @@ class DocumentRow:
     stopped: bool
     """The method found the rest worth too little."""
     answer: str | None
-    """From the evidence; None where it holds none."""
+    """The best wording, shown or not; None where no answer is likelier."""
     answer_confidence: float
     """That the answer is right, or that there is none."""
     answer_reliable: bool
@@ -99,7 +99,7 @@ DOCUMENT_METRICS: dict[str, Callable[[DocumentRow], float | None]] = {
     "passage_recall": lambda row: sum(row.covered) / len(row.covered) if row.covered else None,
     "complete": lambda row: float(all(row.covered)) if row.covered else None,
     "no_evidence": lambda row: float(not row.evidence),
-    "no_answer": lambda row: float(row.answer is None),
+    "no_answer": lambda row: float(row.answer is None or row.answer_state == "absent"),
     "answer_em": lambda row: answer_em(row.answer or "", row.answers) if row.answers else None,
     "answer_f1": lambda row: answer_f1(row.answer or "", row.answers) if row.answers else None,
     "reliable": lambda row: float(row.answer is not None and row.answer_reliable),

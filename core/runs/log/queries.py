@@ -202,7 +202,7 @@ def _told_text(detail: str | None) -> str | None:
     answer = json.loads(detail) if detail else None
     if not isinstance(answer, dict) or not isinstance(answer.get("text"), str):
         return None
-    return "" if answer.get("asks") else answer["text"]
+    return str(answer["text"])
 
 
 def _fetch_run(con: Connection, run_id: str, owner: str | None) -> LoggedRun:

@@ -249,7 +249,9 @@ def _card(
         h("div.qx-step-head", h("span.qx-pin", str(place + 1)), link, *marks),
         h("div.qx-sm.qx-mut", f"{score_name} {step.q_value:.3f}"),
         owed,
-        h("p.qx-quote.qx-sm", {"dir": "auto"}, *marked(quote, "em")) if quote is not None else None,
+        h("p.qx-quote.qx-sm", {"dir": "auto"}, *marked(quote, "em.qx-telling"))
+        if quote is not None
+        else None,
     )
 
 

@@ -49,7 +49,7 @@ def step_card(
         h(
             "div.qx-step-top",
             sends("qx-badge", "look", step.step, str(step.step), aria_label=f"Show step {step.step}"),
-            h("p.qx-quote", {"dir": "auto"}, *marked(quote, "em")),
+            h("p.qx-quote", {"dir": "auto"}, *marked(quote, "em.qx-telling")),
             h("span.qx-worth", number(score_name, f"{step.q_value:.2f}", "q"), bar),
         ),
         h(

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.views.draw.answers import CONFIDENCE, WHY
+from core.views.draw.answers import CONFIDENCE, WHY, marked
 from core.views.draw.nodes import Node, h, sends
 from core.views.story import StoryAnswer, state_words, sure
 
+_LONG_ANSWER = 48
+"""Characters from which on an answer is written smaller, since it is never cut."""
 LONG = 8
 """Parts that still stand side by side; more of them scroll."""
 
@@ -34,21 +36,23 @@ def answer_part(answer: StoryAnswer, none: str = "") -> Node:
         answer.verdict or "", {"answer": "=", "guess": "≈"}.get(answer.state, "–")
     )
     foot: list[Node] = []
-    if answer.confidence is not None and answer.state == "answer":
+    head = state_words(answer.state, answer.confidence, answer.asks)
+    if answer.state == "guess":
+        foot.append(h("span", {"title": WHY["guess"]}, head))
+    elif answer.confidence is not None and answer.text:
         foot.append(h("span", {"title": CONFIDENCE}, sure(answer.confidence)))
     if answer.text and answer.verdict is not None:
         foot += [" · "] * bool(foot) + [h("strong", answer.verdict)]
     if answer.verdict not in (None, "right"):
         foot.append(h("span.qx-known-answer", f"known: {answer.known_answer}"))
-    head = state_words(answer.state, answer.confidence, answer.asks)
     words = h("span.qx-part-words", {"title": WHY[answer.state]}, none or head)
     if answer.text:
-        words = h("span.qx-part-answer", {"dir": "auto"}, answer.text)
+        quote = answer.quote if answer.state == "guess" else None
+        said = [answer.text] if quote is None else marked(quote, "em")
+        long = ".qx-long" * (quote is not None or len(answer.text) > _LONG_ANSWER)
+        words = h(f"span.qx-part-answer{long}", {"dir": "auto"}, *said)
     inner = [
-        part_head(
-            head if answer.state == "guess" else "Answer",
-            h("span.qx-badge", {"aria-hidden": "true"}, sign),
-        ),
+        part_head("Answer", h("span.qx-badge", {"aria-hidden": "true"}, sign)),
         words,
         h("span.qx-part-foot", *foot),
     ]
