@@ -35,7 +35,7 @@ _COMPARISON = re.compile(
     r"|^\W*(?:is|are|was|were|does|do|did)\b.*\b(?:more|less|fewer|above|earlier|later|older|longer)\b.*\bor\b",
     re.IGNORECASE,
 )
-_LONGEST = 1_000
+_LONGEST = 400
 """Characters of a question that are looked at."""
 
 

@@ -26,7 +26,7 @@ _MOST_SENTENCES = 200
 _HEAD = 20_000
 """Characters before a row in which its table's head is looked for."""
 _CELL = re.compile(r"(?<!\\)\|")
-_RULE = re.compile(r"\s*\|?[\s:|-]*-[\s:|-]*")
+_RULE = re.compile(r"[\s:|-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def quoted(
         mark = passage.start + place[0], min(passage.start + place[1], passage.end)
         first = max((start for start, _ in sentences if start <= mark[0]), default=passage.start)
         last = min((end for _, end in sentences if end >= mark[1]), default=passage.end)
-        sentence = first, max(last, mark[1])
+        sentence = max(first, mark[0] - 4 * most), min(max(last, mark[1]), mark[1] + 4 * most)
         if (heads := _heads(passage.text, *mark)) is not None:
             return Excerpt(_cut_end(heads, most), _one_line(passage, *mark)[:LONGEST_MARK], "")
     if mark is None:
@@ -142,7 +142,11 @@ def _sentences(passage: Passage) -> list[tuple[int, int]]:
 
 def _is_mark(sentence: str) -> bool:
     """Whether it is a heading, or the rule below a table's head."""
-    return bool(re.match(r"#{1,6} [^\n]*$", sentence) or _RULE.fullmatch(sentence))
+    return bool(re.match(r"#{1,6} [^\n]*$", sentence)) or _is_rule(sentence)
+
+
+def _is_rule(line: str) -> bool:
+    return "-" in line and _RULE.fullmatch(line) is not None
 
 
 def _best(text: str, sentences: Sequence[tuple[int, int]], words: Sequence[str]) -> tuple[int, int]:
@@ -183,7 +187,7 @@ def _heads(text: str, start: int, end: int) -> str | None:
         if not line.lstrip().startswith("|"):
             break
         own.append(line)
-    rule = next((at for at, line in enumerate(own) if _RULE.fullmatch(line)), None)
+    rule = next((at for at, line in enumerate(own) if _is_rule(line)), None)
     head = _cells(own[rule + 1]) if rule is not None and rule + 1 < len(own) else []
     cells = _cells(row)
     of_row = cells[0] if 0 < column < len(cells) else ""

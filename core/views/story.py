@@ -71,6 +71,8 @@ class StoryAnswer:
     """What the question asks for, where no span can be that."""
     quote: Excerpt | None = None
     """The sentence that counts; None where no text is known."""
+    in_quote: bool = False
+    """Whether the answer is what is marked in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +226,7 @@ def _answer(reading: EvidenceAnswer, passage: Callable[[int], Passage], known_an
         known_answer,
         reading.asks,
         quote,
+        reading.place is not None,
     )
 
 

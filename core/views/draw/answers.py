@@ -59,7 +59,8 @@ def answer(
     head = state_words(result.state, result.confidence, result.asks)
     quote = _quote(result, passage, MOST)
     text = _said(result, passage)
-    headline = text is not None and (result.state == "answer" or quote is None)
+    in_quote = quote is not None and result.place is not None
+    headline = text is not None and (result.state == "answer" or not in_quote)
     nearest = result.state in ("absent", "passages") and quote is not None
     by = tip("span.qx-mut", BY_READER, f"by {result.by}, from the evidence alone")
     return [
@@ -180,7 +181,8 @@ def in_column(
     if result.state != "answer":
         head = state_words(result.state, result.confidence, result.asks)
         words = tip("span.qx-state.qx-sm", WHY[result.state], head)
-    headline = h("strong", text) if text is not None and (quote is None or words is None) else None
+    in_quote = words is not None and quote is not None and result.place is not None
+    headline = h("strong", text) if text is not None and not in_quote else None
     shown = None if quote is None else h("span.qx-column-quote.qx-sm", {"dir": "auto"}, *marked(quote))
     return h(f"div.qx-column-answer.qx-is-{result.state}", words, headline, sure, verdict, *links, shown)
 

@@ -17,13 +17,12 @@ from core.base.events import StepTaken, Trace
 from core.base.types import Workspace
 from core.corpus.bm25 import content_words
 from core.corpus.tiles import tile
-from core.ingest.prose import plain
 from core.methods.registry import facts_of
 from core.views.draw.answers import PassageOf, in_column, marked
 from core.views.draw.nodes import Node, chunk_link, h, link_to, sends, tip
 from core.views.draw.tables import table
 from core.views.draw.trail import trail_table
-from core.views.draw.words import EXPLAIN, counted, shorten, step_class
+from core.views.draw.words import EXPLAIN, counted, step_class
 from core.views.ending import end_sentence, review_sentence
 from core.views.findings import first_look_rank, found_by, looks, overlap, sets
 from core.views.quotes import Excerpt, Passage, alone, passage_in, quoted
@@ -441,12 +440,12 @@ def support(comparison: ShownComparison) -> list[Node]:
     """On a labelled question: where each support chunk stood at each method's first look, and if chosen."""
     if not comparison.support or not comparison.answered:
         return []
-    rows = []
+    rows, asked = [], content_words(next(iter(comparison.answered.values())).started.query)
     for chunk_id in comparison.support:
         link, text = chunk_link(chunk_id, data_same=str(chunk_id)), None
         if comparison.workspace is not None:
-            words = shorten(plain(comparison.workspace[chunk_id].text), 90)
-            text = h("div.qx-support-text", words)
+            said = quoted(passage_in(comparison.workspace, chunk_id), None, asked, most=90)
+            text = h("div.qx-support-text", {"dir": "auto"}, *marked(said, "em.qx-telling"))
         standings = (h("td", *_standing(trace, chunk_id)) for trace in comparison.answered.values())
         rows.append(h("tr", h("td", link, text), *standings))
     sentence = (

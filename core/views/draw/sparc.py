@@ -13,17 +13,18 @@ from functools import cached_property
 from typing import Literal
 
 from core.base.types import Workspace
+from core.corpus.bm25 import content_words
 from core.ingest.prose import plain
 from core.ingest.sentences import split_sentences
 from core.llm.protocol import Cost
 from core.methods.sparc.events import BrokenOff, Hit, Merged, Note, Retrieved, Strategy
 from core.methods.sparc.naming import STRATEGY_NAMES, branch_name, decided_by_rules
 from core.methods.sparc.trace import SparcBranch, SparcRound, SparcTrace
-from core.views.draw.answers import verdict_line
+from core.views.draw.answers import marked, verdict_line
 from core.views.draw.nodes import Node, chunk_link, h, link_to, sends, tip
 from core.views.draw.tables import table
 from core.views.draw.words import counted, shorten, step_class
-from core.views.quotes import one_line
+from core.views.quotes import alone, one_line, quoted
 from core.views.sparc_story import Fate, asked_anew, excerpt_of, fates
 from core.views.story import sure as sure_words
 from core.views.story import verdict_on
@@ -54,6 +55,8 @@ MOST_ROWS = 4
 MOST_FATES = 3
 _LONGEST = 400
 """Characters of a query, an answer or a reason that a card shows; the whole is in the export."""
+_AROUND = 140
+"""Characters around what is marked in a chunk."""
 _LONGEST_TEXT = 4_000
 """Characters of a whole note."""
 _ROW = 20
@@ -285,7 +288,8 @@ def _chunk(chunk: Hit, branch: SparcBranch, run: ShownSparc, before: Sequence[st
     facts = (f"chunk {chunk.chunk_id:,}", "support" * is_gold, taken, found_before)
     title = ", ".join(filter(None, facts))
     kind = "qx-chunk-row" + ".qx-again" * bool(before) + ".qx-gold-row" * is_gold + ".qx-on" * opened
-    words = h("span.qx-chunk-text", {"dir": "auto"}, shorten(one_line(chunk.text), 160))
+    quote = quoted(alone(chunk.text), None, content_words(branch.query.query), most=_AROUND)
+    words = h("span.qx-chunk-text", {"dir": "auto"}, *marked(quote, "em.qx-telling"))
     tick = h("span.qx-found-at", "✓ ") if is_gold else None
     number = h("span.qx-chunk-id", tick, f"{chunk.chunk_id:,}")
     mark = h("span.qx-sign", {"aria-hidden": "true"}, sign)

@@ -47,7 +47,7 @@ def answer_part(answer: StoryAnswer, none: str = "") -> Node:
         foot.append(h("span.qx-known-answer", f"known: {answer.known_answer}"))
     words = h("span.qx-part-words", {"title": WHY[answer.state]}, none or head)
     if answer.text:
-        quote = answer.quote if answer.state == "guess" else None
+        quote = answer.quote if answer.state == "guess" and answer.in_quote else None
         said = [answer.text] if quote is None else marked(quote, "em")
         long = ".qx-long" * (quote is not None or len(answer.text) > _LONG_ANSWER)
         words = h(f"span.qx-part-answer{long}", {"dir": "auto"}, *said)

@@ -45,5 +45,7 @@ def test_answers_are_rarely_wrong_and_guesses_half_right() -> None:
     assert least_shown([0.9, 0.8, 0.3, 0.2], [True, True, False, False], none) == (0.8, 0.8)
     assert least_shown([0.9, 0.8, 0.7, 0.6], [True, False, True, False], none) == (0.9, 0.7)
     assert least_shown([0.9, 0.8, 0.7], [True, False, True], [False, True, False]) == (0.7, 0.7)
-    assert least_shown([0.9, 0.8, 0.7, 0.6], [True, False, True, False], [False, False, False, True])[1] == 0.7
+    assert (
+        least_shown([0.9, 0.8, 0.7, 0.6], [True, False, True, False], [False, False, False, True])[1] == 0.7
+    )
     assert least_shown([0.4, 0.3], [False, False], none[:2]) == (1.0, 1.0)
