@@ -8,10 +8,11 @@ import math
 import shutil
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
-from core.answer.checkpoint import read_reader_spec, write_reader_spec
+from core.answer.checkpoint import AS_IT_IS, read_reader_spec, write_reader_spec
 from core.answer.protocol import Answer, Span
 from core.answer.reader import Candidate, ExtractiveReader, Reading
 from core.answer.windows import read_windows
@@ -23,7 +24,7 @@ def asked(n: int) -> tuple[list[str], list[tuple[str, ...]]]:
     return [lesson.question for lesson in lessons], [lesson.passages for lesson in lessons]
 
 
-def with_spec(trained: TrainedReader, folder: Path, **changes: float) -> ExtractiveReader:
+def with_spec(trained: TrainedReader, folder: Path, **changes: Any) -> ExtractiveReader:
     """The same reader with another record."""
     copy = shutil.copytree(trained.folder, folder / "careful")
     write_reader_spec(copy, read_reader_spec(copy).model_copy(update=changes))
@@ -113,15 +114,15 @@ def test_an_answer_of_what_was_found_late_is_less_certain() -> None:
 
 def test_confidence_parts_answers_guesses_and_what_is_absent(trained: TrainedReader, tmp_path: Path) -> None:
     questions, passages = asked(20)
-    reader = with_spec(trained, tmp_path, no_answer_bias=-3.0)
+    own: dict[str, Any] = {"confidence": AS_IT_IS, "least_guess": 0.0}
+    reader = with_spec(trained, tmp_path / "a", **own)
     sure = sorted(answer.confidence for answer in reader.read_many(questions, passages))
-    least, guess = (sure[-1] + sure[len(sure) // 2]) / 2, (sure[0] + sure[len(sure) // 2]) / 2
-    shown = {"least_confidence": least, "least_guess": guess, "no_answer_bias": -3.0}
-    answers = with_spec(trained, tmp_path / "b", **shown).read_many(questions, passages)
+    own |= {"least_confidence": sure[-3], "least_guess": sure[3]}
+    answers = with_spec(trained, tmp_path / "b", **own).read_many(questions, passages)
     assert {answer.state for answer in answers} == {"answer", "guess", "absent"}
     for answer in answers:
         if answer.state != "absent":
-            assert (answer.state == "answer") == (answer.confidence >= least)
+            assert (answer.state == "answer") == (answer.confidence >= own["least_confidence"])
             assert answer.text
             assert answer.span in (None, answer.likeliest)
         assert answer.likeliest is not None
