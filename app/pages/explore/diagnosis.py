@@ -79,11 +79,8 @@ def _no_answer(run: RunInView, session: Session) -> list[Node]:
     buttons = [_do("compare", "", "Compare", "with BM25 and the other methods")]
     if run.trace.stopped is not None and run.trace.stopped.reason == "threshold":
         buttons.insert(0, _do("longer", MOST_STEPS, f"Allow {MOST_STEPS} steps", "without an early stop"))
-    return _said(
-        "Only a guess: " if answer.told_text else "Not found: ",
-        f"no words of {counted(len(run.trace.picks), 'chunk')} are a sure answer.{worth}",
-        buttons,
-    )
+    title, sees = ("Only a guess: ", "is not sure") if answer.told_text else ("Not found: ", "sees no answer")
+    return _said(title, f"the reader {sees} in {counted(len(run.trace.picks), 'chunk')}.{worth}", buttons)
 
 
 def _verdict(run: RunInView, session: Session) -> Verdict | None:

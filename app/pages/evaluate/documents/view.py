@@ -147,14 +147,13 @@ def _support_cell(row: DocumentRow | None) -> Node:
 
 
 def _answer(row: DocumentRow | None) -> Node:
-    """The score table counts what was read, reliable or not, so an answer in doubt stands here too."""
+    """The score table counts what was read, shown or not, so an answer in doubt stands here too."""
     if row is None or row.answer is None:
         return h("td.qx-mut", "no answer")
     if not row.answer_reliable:
         state = row.answer_state or "guess"
-        return h(
-            "td.qx-mut", {"title": WHY[state]}, f"{row.answer} ({'guess' if state == 'guess' else 'passage'})"
-        )
+        name = {"guess": "guess", "passages": "passage"}.get(state, "not shown")
+        return h("td.qx-mut", {"title": WHY[state]}, f"{row.answer} ({name})")
     right = DOCUMENT_METRICS["reliable_right"](row)
     if right is None:
         return h("td", row.answer)
