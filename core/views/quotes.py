@@ -12,6 +12,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from core.base.events import StepTaken
 from core.base.types import DocumentKind, Workspace
 from core.ingest.prose import Prose, plain
 from core.ingest.sentences import iter_sentences
@@ -43,7 +44,7 @@ class Excerpt:
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class ChunkInPlace:
     """A chunk, text[start:end], in what is known of its document."""
 
     text: str
@@ -56,20 +57,27 @@ class Passage:
         return self.text[self.start : self.end]
 
 
-def passage_in(workspace: Workspace, chunk_id: int) -> Passage:
+def passage_in(workspace: Workspace, chunk_id: int) -> ChunkInPlace:
     """A chunk in its document."""
     chunk = workspace[chunk_id]
     document = workspace.documents[chunk.document]
-    return Passage(document.text, chunk.start, chunk.end, document.kind)
+    return ChunkInPlace(document.text, chunk.start, chunk.end, document.kind)
 
 
-def alone(text: str) -> Passage:
+def alone(text: str) -> ChunkInPlace:
     """A chunk of which only its text is known."""
-    return Passage(text, 0, len(text))
+    return ChunkInPlace(text, 0, len(text))
+
+
+def choice_in(workspace: Workspace | None, step: StepTaken) -> ChunkInPlace:
+    """A choice in its document, where that is known and has it as the run did."""
+    if workspace is None or (shown := passage_in(workspace, step.chunk_id)).own != step.text:
+        return alone(step.text)
+    return shown
 
 
 def quoted(
-    passage: Passage,
+    passage: ChunkInPlace,
     place: tuple[int, int] | None = None,
     words: Sequence[str] = (),
     *,
@@ -104,7 +112,7 @@ def quoted(
     return _around(before, said[:LONGEST_MARK], after, most)
 
 
-def rendered(passage: Passage, place: tuple[int, int]) -> str:
+def rendered(passage: ChunkInPlace, place: tuple[int, int]) -> str:
     """What a place of a chunk reads as: without marks of Markdown and what was deleted, in one line.
 
     >>> rendered(alone("about ~~900~~1150 *pounds*"), (6, 26))
@@ -129,7 +137,7 @@ def one_line(text: str) -> str:
     return " ".join(plain(text).replace("|", " ").replace("•", " ").split())
 
 
-def _sentences(passage: Passage) -> list[tuple[int, int]]:
+def _sentences(passage: ChunkInPlace) -> list[tuple[int, int]]:
     """Of the chunk, in places of its document; a heading is none where there is anything else."""
     read = passage.text[passage.start : min(passage.end, passage.start + _READ)]
     spans = [
@@ -202,7 +210,7 @@ def _cells(row: str) -> list[str]:
     return [_one_line(alone(cell), 0, len(cell)).strip() for cell in _CELL.split(inner)]
 
 
-def _one_line(passage: Passage, start: int, end: int) -> str:
+def _one_line(passage: ChunkInPlace, start: int, end: int) -> str:
     """A slice of a document as one line, the blanks at its ends as one each."""
     if start >= end:
         return ""

@@ -17,7 +17,7 @@ from core.base.events import ChosenBy, Trace
 from core.base.metrics import RIGHT_FROM, answer_f1
 from core.corpus.bm25 import content_words, words_of
 from core.views.ending import end_sentence
-from core.views.quotes import Excerpt, Passage, quoted, rendered
+from core.views.quotes import ChunkInPlace, Excerpt, quoted, rendered
 from core.views.trail import Trail, gold_trails
 
 EXCERPT = 110
@@ -103,7 +103,7 @@ class Story:
 
 def story_of(
     trace: Trace,
-    passage: Callable[[int], Passage],
+    passage: Callable[[int], ChunkInPlace],
     gold: Sequence[int],
     reading: EvidenceAnswer | None,
     known_answer: str,
@@ -208,7 +208,9 @@ def verdict_on(answer: str, known_answer: str) -> Verdict | None:
     return "right" if answer_f1(answer, [known_answer]) >= RIGHT_FROM else "wrong"
 
 
-def _answer(reading: EvidenceAnswer, passage: Callable[[int], Passage], known_answer: str) -> StoryAnswer:
+def _answer(
+    reading: EvidenceAnswer, passage: Callable[[int], ChunkInPlace], known_answer: str
+) -> StoryAnswer:
     chunk_id = reading.shown_chunk
     text = reading.told_text
     quote = None

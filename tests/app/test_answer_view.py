@@ -10,7 +10,7 @@ from core.base.types import Chunk
 from core.ingest.prose import Prose
 from core.views.draw.answers import answer, answer_place, in_column
 from core.views.draw.text import drawn
-from core.views.quotes import LONGEST_MARK, Passage, alone
+from core.views.quotes import LONGEST_MARK, ChunkInPlace, alone
 
 TEXTS = {3: "It rained all day. Ruth went to the mill.", 4: "Nothing came. Nobody spoke."}
 TOLD = EvidenceAnswer("mill", 0.756, "reader", (3,), (36, 40))
@@ -63,7 +63,7 @@ def test_every_state_has_its_words_and_its_sentence() -> None:
             assert not any("% sure" in part for part in said)
 
 
-def shown(chunk_id: int) -> Passage:
+def shown(chunk_id: int) -> ChunkInPlace:
     return alone(TEXTS[chunk_id])
 
 

@@ -25,7 +25,7 @@ from core.runs.export.words import score_name
 from core.runs.log.places import borders_of
 from core.runs.log.records import LoggedDocument, LoggedRun, support_of
 from core.views.draw.strip import Part, colour_scale, slopes, strip_value
-from core.views.quotes import Passage, alone, passage_in
+from core.views.quotes import ChunkInPlace, alone, passage_in
 from core.views.story import missed_support
 
 MAX_PICTURES = 60
@@ -69,7 +69,7 @@ class LoggedView:
         """The look that is shown first: the last choice."""
         return max(1, min(len(self.trace.steps), self.n_looks))
 
-    def passage(self, chunk_id: int) -> Passage:
+    def passage(self, chunk_id: int) -> ChunkInPlace:
         """A chunk; empty where texts stay out."""
         if self.workspace is not None:
             return passage_in(self.workspace, chunk_id)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from core.base.events import Trace
+from core.base.events import StepTaken, Trace
 from core.corpus.bm25 import content_words
 from core.methods.sparc.retriever import SPARC
 from core.methods.sparc.trace import SparcTrace
@@ -44,7 +44,7 @@ from core.views.draw.tables import fields
 from core.views.draw.text import path_words
 from core.views.draw.trail import gold_trail
 from core.views.draw.words import counted
-from core.views.quotes import Excerpt, quoted
+from core.views.quotes import Excerpt, choice_in, quoted
 from core.views.story import missed_support, story_of
 from core.views.svg import svg
 
@@ -193,7 +193,7 @@ def _steps(view: LoggedView) -> Node:
             scale=view.scale,
             on=step.step == view.look,
             score_name=score_name(run),
-            quote=_quote(view, step.chunk_id, words),
+            quote=_quote(view, step, words),
         )
         for step in trace.steps
     ]
@@ -202,11 +202,12 @@ def _steps(view: LoggedView) -> Node:
     return h("section.qx-card", {"id": "qx-steps"}, h("h3", counted(len(cards), "choice")), *cards, end)
 
 
-def _quote(view: LoggedView, chunk_id: int, words: Sequence[str]) -> Excerpt:
-    """What counts in a chunk; its number where texts stay out."""
+def _quote(view: LoggedView, step: StepTaken, words: Sequence[str]) -> Excerpt:
+    """What counts in a choice; its number where texts stay out."""
     if not view.with_text:
-        return Excerpt(f"chunk {chunk_id:,}", "", "")
-    return quoted(view.passage(chunk_id), view.answer.place_in(chunk_id) if view.answer else None, words)
+        return Excerpt(f"chunk {step.chunk_id:,}", "", "")
+    place = None if view.answer is None else view.answer.place_in(step.chunk_id)
+    return quoted(choice_in(view.workspace, step), place, words)
 
 
 def _answer(view: LoggedView) -> list[Node]:

@@ -13,7 +13,7 @@ from core.answer.protocol import State
 from core.base.types import Chunk
 from core.views.draw.nodes import Node, chunk_link, h, sends, tip
 from core.views.draw.words import shorten
-from core.views.quotes import LONGEST_MARK, MOST, Excerpt, Passage, quoted, rendered
+from core.views.quotes import LONGEST_MARK, MOST, ChunkInPlace, Excerpt, quoted, rendered
 from core.views.story import Verdict, state_words, verdict_on
 from core.views.story import sure as sure_words
 
@@ -42,7 +42,7 @@ LONGEST = 400
 """Characters of a language model's sentence that are shown."""
 _IN_COLUMN = 150
 """Characters around what is marked, in a column of Compare."""
-PassageOf = Callable[[int], Passage]
+PassageOf = Callable[[int], ChunkInPlace]
 """A chunk by its id."""
 
 

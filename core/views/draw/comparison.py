@@ -25,7 +25,7 @@ from core.views.draw.trail import trail_table
 from core.views.draw.words import EXPLAIN, counted, step_class
 from core.views.ending import end_sentence, review_sentence
 from core.views.findings import first_look_rank, found_by, looks, overlap, sets
-from core.views.quotes import Excerpt, Passage, alone, passage_in, quoted
+from core.views.quotes import Excerpt, alone, choice_in, passage_in, quoted
 
 BARS = 160
 """Bars of a picture at most: each is the best of its chunks."""
@@ -89,10 +89,6 @@ class ShownComparison:
     def picks(self) -> dict[str, tuple[int, ...]]:
         """Chunks in order of choice, without those taken back, by column."""
         return {name: trace.picks for name, trace in self.answered.items()}
-
-    def passage(self, step: StepTaken) -> Passage:
-        """A choice in its document, where that is known."""
-        return alone(step.text) if self.workspace is None else passage_in(self.workspace, step.chunk_id)
 
     def passage_of(self, trace: Trace) -> PassageOf | None:
         """The chunks of a run by their ids; None where texts stay out."""
@@ -226,7 +222,7 @@ def _quote(
     if not step.text:
         return None
     place = None if answer is None else answer.place_in(step.chunk_id)
-    return quoted(comparison.passage(step), place, words, most=_AROUND)
+    return quoted(choice_in(comparison.workspace, step), place, words, most=_AROUND)
 
 
 def _card(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from core.views.quotes import MOST, Excerpt, Passage, alone, place_of, quoted, rendered
+from core.views.quotes import MOST, ChunkInPlace, Excerpt, alone, place_of, quoted, rendered
 
 TABLE = "Intro.\n\n| name | built | cost |\n| --- | --- | --- |\n| Old mill | 1822 | ~~900~~1150 |\n| New | 1900 | 3 |"
 
@@ -46,7 +46,7 @@ def test_what_is_marked_is_whole_and_what_stands_around_it_is_cut() -> None:
 def test_a_cell_stands_with_its_heads(words: str, shown: str) -> None:
     assert str(quoted(alone(TABLE), place(words, TABLE))) == shown
     first = TABLE.index("| Old")
-    cut = Passage(TABLE, first, len(TABLE))
+    cut = ChunkInPlace(TABLE, first, len(TABLE))
     start, end = place(words, TABLE)
     assert str(quoted(cut, (start - first, end - first))) == shown, "its chunk begins behind the head"
 

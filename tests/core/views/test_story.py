@@ -9,7 +9,7 @@ import numpy as np
 from core.answer.evidence import EvidenceAnswer
 from core.base.config import EpisodeConfig
 from core.base.events import RunStarted, StepScores, StepTaken, Stopped, Trace
-from core.views.quotes import Excerpt, Passage, alone
+from core.views.quotes import ChunkInPlace, Excerpt, alone
 from core.views.story import story_of, verdict_on
 
 TEXTS = (
@@ -21,7 +21,7 @@ TEXTS = (
 Q = ([0.1, 0.9, 0.2, 0.3], [0.2, 0.0, 0.8, 0.4], [0.1, 0.0, 0.0, 0.2])
 
 
-def shown(chunk_id: int) -> Passage:
+def shown(chunk_id: int) -> ChunkInPlace:
     return alone(TEXTS[chunk_id])
 
 
