@@ -158,12 +158,16 @@ def _is_rule(line: str) -> bool:
 
 
 def _best(text: str, sentences: Sequence[tuple[int, int]], words: Sequence[str]) -> tuple[int, int]:
-    """The sentence with most letters of the words, the first of several."""
-    finders = [(len(word), _whole(word)) for word in dict.fromkeys(words)]
-    return max(
-        sentences,
-        key=lambda span: sum(n for n, finder in finders if finder.search(text, *span) is not None),
-    )
+    """The sentence with most of the words, long ones and those that few sentences have counting more; the
+    first of several.
+    """
+    scores = dict.fromkeys(sentences, 0.0)
+    for word in dict.fromkeys(words):
+        finder = _whole(word)
+        holding = [span for span in sentences if finder.search(text, *span) is not None]
+        for span in holding:
+            scores[span] += len(word) / len(holding)
+    return max(sentences, key=lambda span: scores[span])
 
 
 def _telling(

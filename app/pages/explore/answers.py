@@ -54,7 +54,7 @@ class Answers:
         reads.success(
             packs(self._show_answer),
             [self._session, self.read],
-            **{**runs, "outputs": [page.answer, page.story, page.evidence, page.cite]},
+            **{**runs, "outputs": [page.answer, page.story, page.steps, page.evidence, page.cite]},
         )
         looks_into = {"outputs": self._looked, **in_line("diagnosis", 1)}
         shows = {**runs, "outputs": page.diagnosis}
@@ -98,6 +98,7 @@ class Answers:
                 answer, partial(passage_in, run.documents.workspace), run.known_answer
             ),
             page.story: story_view.story(run, session),
+            page.steps: present.steps(run, session),
             page.evidence: present.evidence(run, session),
             page.cite: gr.update(visible=answer is not None),
         }
