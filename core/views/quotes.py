@@ -17,6 +17,8 @@ from core.base.types import DocumentKind, Workspace
 from core.ingest.prose import Prose, plain
 from core.ingest.sentences import iter_sentences
 
+CARD = 160
+"""Characters around the mark in the card of a choice."""
 MOST = 280
 """Characters that are shown around the mark, where nothing else is said."""
 LONGEST_MARK = 2_000
@@ -236,7 +238,7 @@ def _around(before: str, mark: str, after: str, most: int) -> Excerpt:
     """What stands before and behind, together at most so long; a third of it before."""
     before, after = before.lstrip(), after.rstrip()
     if len(before) + len(after) > most:
-        room = max(most // 3, most - len(after))
+        room = most // 3
         if len(before) > room:
             before = "… " + before[_next_word(before, len(before) - room) :]
         after = _cut_end(after, max(most - len(before), most // 2))

@@ -28,7 +28,7 @@ from core.views.draw.nodes import Node, act, h, link_to, sends, tip
 from core.views.draw.tables import PAGE, fields, on_page, pager, table, table_row
 from core.views.draw.words import EXPLAIN, counted, duration, shorten, shorten_between, step_class, two_ends
 from core.views.ending import review_sentence
-from core.views.quotes import LONGEST_MARK, alone, quoted
+from core.views.quotes import CARD, LONGEST_MARK, alone, quoted
 from core.views.story import state_words, verdict_on
 
 COMPARED_WITHIN = timedelta(minutes=3)
@@ -333,7 +333,9 @@ def _step(step: StepTaken, support: Sequence[int], run: LoggedRun) -> Node:
     ]
     answer = _answer_of(run)
     place = None if answer is None else answer.place_in(step.chunk_id)
-    quote = marked(quoted(alone(step.text), place, content_words(run.record.query)), "em.qx-telling")
+    quote = marked(
+        quoted(alone(step.text), place, content_words(run.record.query), most=CARD), "em.qx-telling"
+    )
     text = h("p.qx-quote.qx-sm", {"dir": "auto"}, *quote) if step.text else None
     return h("li", {"class": f"qx-step {step_class(step.step)}"}, h("div.qx-step-head", *head), text)
 

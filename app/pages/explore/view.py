@@ -29,7 +29,7 @@ from core.views.draw.nodes import Node, act, h, tip
 from core.views.draw.steps import decision, step_card, stop_card
 from core.views.draw.text import Page, crumb, document_page, page_around, turn_pages
 from core.views.draw.words import counted, step_class, tenths
-from core.views.quotes import passage_in, quoted
+from core.views.quotes import CARD, passage_in, quoted
 from core.views.story import missed_support
 
 NO_STEPS = "Press Run: the agent chooses one chunk after another, and each choice gets a card here."
@@ -213,6 +213,7 @@ def _step_card(run: RunInView, step: StepTaken, session: Session, without: Seque
             passage_in(run.documents.workspace, step.chunk_id),
             None if answer is None else answer.place_in(step.chunk_id),
             content_words(run.trace.started.query),
+            most=CARD,
         ),
     )
 

@@ -44,7 +44,7 @@ from core.views.draw.tables import fields
 from core.views.draw.text import path_words
 from core.views.draw.trail import gold_trail
 from core.views.draw.words import counted
-from core.views.quotes import Excerpt, choice_in, quoted
+from core.views.quotes import CARD, Excerpt, choice_in, quoted
 from core.views.story import missed_support, story_of
 from core.views.svg import svg
 
@@ -207,7 +207,7 @@ def _quote(view: LoggedView, step: StepTaken, words: Sequence[str]) -> Excerpt:
     if not view.with_text:
         return Excerpt(f"chunk {step.chunk_id:,}", "", "")
     place = None if view.answer is None else view.answer.place_in(step.chunk_id)
-    return quoted(choice_in(view.workspace, step), place, words)
+    return quoted(choice_in(view.workspace, step), place, words, most=CARD)
 
 
 def _answer(view: LoggedView) -> list[Node]:

@@ -25,7 +25,7 @@ from core.views.draw.trail import trail_table
 from core.views.draw.words import EXPLAIN, counted, step_class
 from core.views.ending import end_sentence, review_sentence
 from core.views.findings import first_look_rank, found_by, looks, overlap, sets
-from core.views.quotes import Excerpt, alone, choice_in, passage_in, quoted
+from core.views.quotes import CARD, Excerpt, alone, choice_in, passage_in, quoted
 
 BARS = 160
 """Bars of a picture at most: each is the best of its chunks."""
@@ -37,8 +37,6 @@ _PIN_GAP = 8.0
 """Percent of a column's width between two pins."""
 _LEVELS = 9
 """Of the colour scale."""
-_AROUND = 160
-"""Characters around what is marked in a choice."""
 MOST_NAMED = 12
 """Forbidden chunks that are listed."""
 WALL_CLOCK = "Wall clock of retrieval, vectors and indexes being there"
@@ -222,7 +220,7 @@ def _quote(
     if not step.text:
         return None
     place = None if answer is None else answer.place_in(step.chunk_id)
-    return quoted(choice_in(comparison.workspace, step), place, words, most=_AROUND)
+    return quoted(choice_in(comparison.workspace, step), place, words, most=CARD)
 
 
 def _card(
