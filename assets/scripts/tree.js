@@ -4,7 +4,7 @@
 
 import { around, one } from "./elements.js";
 
-const TAGS = new Set(("div span p b strong em mark small code pre h2 h3 h4 ul ol li table thead tbody tr th td button details summary " +
+const TAGS = new Set(("div span p b strong em del mark small code pre h2 h3 h4 ul ol li table thead tbody tr th td button details summary " +
   "progress section header nav a label hr dl dt dd blockquote").split(" "));
 const SHAPES = new Set(["svg", "path"]); // in a namespace of their own, with attributes that load and run nothing
 const ATTRIBUTES = new Set(("class title role tabindex value max disabled hidden open id lang dir scope colspan " +

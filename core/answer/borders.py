@@ -21,7 +21,7 @@ _ROUNDS = 6
 
 _TAGS = (
     "a|abbr|article|aside|b|blockquote|body|br|button|caption|cite|code|dd|del|details|div|dl|dt|em|figcaption|figure|footer|h[1-6]|head|header|hr|html|i|img|"
-    "input|ins|kbd|label|li|main|mark|nav|ol|option|p|pre|q|s|samp|script|section|select|small|span|strong|style|sub|summary|sup|svg|table|tbody|td|tfoot|"
+    "input|ins|kbd|label|li|main|mark|nav|ol|option|p|pre|q|s|samp|script|section|select|small|span|strong|style|summary|svg|table|tbody|td|tfoot|"
     "th|thead|tr|u|ul|var|video"
 )
 _MARKUP = re.compile(
@@ -31,7 +31,8 @@ _MARKUP = re.compile(
     r"|\s*\|\s*(?::?-{2,}:?\s*\|\s*)*"  # borders of cells, and the line below a head
     r"|(?m:^\s{0,3}(?:#{1,6}|[-*+>])\s+)"  # headings, items, quotations
     r"|\s*\n\s*\n\s*"  # paragraphs
-    r"|^```.*$",
+    r"|^```.*$"
+    r"|(?<![\w~])~~(?=\S)[^~\n]{1,300}(?<=\S)~~",  # what was deleted
     re.MULTILINE,
 )
 _OPENING, _CLOSING = "([{“«", ")]}”»"
@@ -43,6 +44,9 @@ _LOOSE_RIGHT = " \t\r\n\f\v\u00a0*`|<,;:.!?([{“«–—•·=~‘"
 _INITIAL = re.compile(r"(?:^|(?<=[^\w]))(?:[A-Z]\.[\s-]?)+$")
 _SURNAME = re.compile(r"\s?(?:[A-Z]\.\s?)*[A-Z]\w[\w'’-]*")
 _GIVEN = re.compile(r"(?:\b[A-Z][\w'’-]*\s)?(?:\b[A-Z]\.\s?)+$")
+_POWER = re.compile(
+    r"\w(?:\^(?:\{[^{}\n]{1,20}\}|[-+−]?\w{1,20})|<(?P<script>su[pb])>[^<>\n]{1,20}</(?P=script)>)++"
+)
 _ITEMS = re.compile(";")
 _ITEM_BORDER = re.compile(r"[;\n(:]|(?<![A-Z])[.!?]\s")
 _ITEM_END = re.compile(r"[;\n)]|(?<![A-Z])[.!?](?=\s|$)|$")
@@ -64,6 +68,7 @@ def whole(text: str, start: int, end: int) -> tuple[int, int] | None:
         for rule in (
             _trimmed,
             _whole_words,
+            _whole_powers,
             _whole_pairs,
             _whole_marks,
             _whole_names,
@@ -134,6 +139,14 @@ def _joins(before: str, mark: str, after: str) -> bool:
     if mark in ".,":
         return digits or (mark == "." and after.islower() and before.islower())
     return (mark in "-'’" and before.isalpha() and after.isalpha()) or mark in "@_"
+
+
+def _whole_powers(text: str, start: int, end: int) -> tuple[int, int]:
+    """A number or sign with what stands above or below it: 10^6, 10<sup>6</sup>."""
+    for power in _POWER.finditer(text, max(0, start - NEAR), min(len(text), end + NEAR)):
+        if power.start() < end and power.end() > start:
+            start, end = min(start, power.start()), max(end, power.end())
+    return start, end
 
 
 def _whole_pairs(text: str, start: int, end: int) -> tuple[int, int]:

@@ -61,12 +61,16 @@ class ReaderSpec(BaseModel):
     """The odds of "no answer" grow with the number of windows to this power: each is a further place for a
     false answer.
     """
+    rank_cost: float = Field(0.0, ge=0, le=2)
+    """Log-odds that an answer loses for each passage found before its own, where they have an order."""
     confidence: Knots = AS_IT_IS
-    """Share of answers that are right by their probability: a rising line through these points."""
+    """Share of answers that are right by what is expected of them: a rising line through these points."""
     no_answer_confidence: Knots = AS_IT_IS
     """The same for "no answer in the evidence"."""
     least_confidence: float = Field(0.0, ge=0, le=1)
-    """An answer of less confidence is not reliable."""
+    """An answer of less confidence is a guess."""
+    least_guess: float = Field(0.0, ge=0, le=1)
+    """What has less confidence than that is not shown."""
     training: dict[str, Any] | None = None
     """Data, seed and settings of the training."""
     scores: dict[str, Any] | None = None

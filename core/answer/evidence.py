@@ -2,18 +2,22 @@
 
 What a reader says of the evidence of a run, with the place in its chunk, as log, page and command line hold
 it. Evidence is read in document order, and the JSON-LD of the pages (RES-RAG eq. 7) is read where the chunks
-alone hold no reliable answer: an answer from it cites no chunk.
+alone hold no sure answer: an answer from it cites no chunk.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast, get_args
 
-from core.answer.protocol import Reader
+from core.answer.kinds import Asks, unanswered
+from core.answer.protocol import Reader, State
 from core.base.config import SETS
 from core.base.events import Trace
+
+Place = tuple[int, int]
+"""First character and behind the last, in the text of a chunk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,26 +25,41 @@ class EvidenceAnswer:
     """What was answered from some chunks."""
 
     text: str
-    """Empty when the evidence holds no answer."""
+    """The best wording, of whatever state; `told_text` is what a reader is told."""
     confidence: float | None
     """None where nobody measured it, as with language models."""
     by: str
     """Name of who answered."""
     citations: tuple[int, ...] = ()
     """Chunks that the answer rests on; none for "yes", "no" and an empty answer."""
-    place: tuple[int, int] | None = None
+    place: Place | None = None
     """Where the answer stands in the text of the cited chunk."""
-    reliable: bool = True
-    """Whether its confidence reaches what the reader asks for."""
+    state: State = "answer"
+    """What a reader is told."""
     passage: int | None = None
-    """Chunk in which an answer is likeliest: what is worth reading where the answer isn't reliable."""
+    """Chunk in which an answer is likeliest: what is worth reading, whatever the state."""
+    nearest: Place | None = None
+    """Its likeliest words."""
+    asks: Asks | None = None
+    """What the question asks for, in the state "passages"."""
     document: int | None = None
     """Document whose JSON-LD the answer stands in; None for an answer from chunks."""
 
     @property
-    def reliable_text(self) -> str:
-        """What a reader is told: empty without an answer that is reliable."""
-        return self.text if self.reliable else ""
+    def told_text(self) -> str:
+        """What is said to be the answer, surely or as a guess; empty in the other states."""
+        return self.text if self.state in ("answer", "guess") else ""
+
+    @property
+    def shown_chunk(self) -> int | None:
+        """The chunk that is worth reading."""
+        return self.citations[0] if self.citations else self.passage
+
+    def place_in(self, chunk_id: int) -> Place | None:
+        """What is marked in a chunk; None where nothing is."""
+        if self.place is not None and self.citations[0] == chunk_id:
+            return self.place
+        return self.nearest if self.passage == chunk_id else None
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values; `span` is None where no place can be pointed at."""
@@ -50,19 +69,25 @@ class EvidenceAnswer:
             else {"chunk_id": self.citations[0], "start": self.place[0], "end": self.place[1]}
         )
         return {
-            "text": self.text,
+            "state": self.state,
+            "text": self.told_text,
             "confidence": self.confidence,
-            "reliable": self.reliable,
+            "reliable": self.state == "answer",
+            "asks": self.asks,
             "by": self.by,
             "citations": list(self.citations),
             "span": span,
             "passage": self.passage,
+            "nearest": None if self.nearest is None else list(self.nearest),
             "document": self.document,
         }
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any], texts: Mapping[int, str]) -> EvidenceAnswer | None:
-        """Inverse of `to_json` for an answer from chunks of these texts, else None: strangers bring logs."""
+        """Inverse of `to_json` for an answer from chunks of these texts, else None: strangers bring logs.
+
+        Older logs have no state and tell a guess by `reliable`.
+        """
         text, confidence, by, cited, span = (
             values.get(name) for name in ("text", "confidence", "by", "citations", "span")
         )
@@ -74,23 +99,48 @@ class EvidenceAnswer:
             type(chunk_id) is int and chunk_id in texts for chunk_id in cited
         ):
             return None
-        reliable, passage, document = (
-            values.get("reliable", True),
-            values.get("passage"),
-            values.get("document"),
+        passage, nearest, asks, document = (
+            values.get(name) for name in ("passage", "nearest", "asks", "document")
         )
-        if type(reliable) is not bool or not (passage is None or (type(passage) is int and passage in texts)):
+        state = _state_from(values, text)
+        if state is None or not (passage is None or (type(passage) is int and passage in texts)):
             return None
         if not (document is None or (type(document) is int and document >= 0 and not cited)):
             return None
-        if span is None:
-            return cls(text, sure, by, tuple(cited), reliable=reliable, passage=passage, document=document)
-        if not isinstance(span, dict) or span.get("chunk_id") not in cited[:1]:
+        if (asks in get_args(Asks)) != (state == "passages"):
             return None
-        start, end = span.get("start"), span.get("end")
-        if type(start) is not int or type(end) is not int or start < 0 or texts[cited[0]][start:end] != text:
-            return None
-        return cls(text, sure, by, tuple(cited), (start, end), reliable, passage)
+        if nearest is not None:
+            nearest = None if passage is None else _place_from(nearest, texts[passage])
+            if nearest is None:
+                return None
+        place = None
+        if span is not None:
+            if not isinstance(span, dict) or span.get("chunk_id") not in cited[:1]:
+                return None
+            place = _place_from([span.get("start"), span.get("end")], texts[cited[0]])
+            if place is None or texts[cited[0]][slice(*place)] != text or document is not None:
+                return None
+        return cls(text, sure, by, tuple(cited), place, state, passage, nearest, asks, document)
+
+
+def _state_from(values: Mapping[str, Any], text: str) -> State | None:
+    """The state that somebody wrote down; None where it does not fit the text."""
+    reliable = values.get("reliable", True)
+    if type(reliable) is not bool:
+        return None
+    told: State = "absent" if not text else "answer" if reliable else "guess"
+    state = values.get("state", told)
+    if state not in get_args(State) or bool(text) != (state in ("answer", "guess")):
+        return None
+    return cast(State, state)
+
+
+def _place_from(value: Any, text: str) -> Place | None:
+    """A place in a text that somebody wrote down."""
+    if not isinstance(value, list) or len(value) != 2 or not all(type(at) is int for at in value):
+        return None
+    start, end = value
+    return (start, end) if 0 <= start < end <= len(text) else None
 
 
 def found_order(trace: Trace) -> tuple[int, ...]:
@@ -110,11 +160,11 @@ def answer_evidence(
     document as text, empty where a document has none; nothing where it isn't to be read.
     """
     answers = _from_chunks(reader, questions, evidence, found or [()] * len(questions))
-    unsure = [at for at, answer in enumerate(answers) if not answer.reliable_text and at < len(metadata)]
+    unsure = [at for at, answer in enumerate(answers) if answer.state != "answer" and at < len(metadata)]
     again = [at for at in unsure if any(metadata[at])]
     read = reader.read_many([questions[at] for at in again], [metadata[at] for at in again]) if again else []
     for at, answer in zip(again, read, strict=True):
-        if answer.text and answer.reliable and answer.span is not None:
+        if answer.state == "answer" and answer.span is not None:
             answers[at] = EvidenceAnswer(
                 answer.text, round(answer.confidence, 4), reader.name, document=answer.span.passage
             )
@@ -134,19 +184,23 @@ def _from_chunks(
         for ids, order in zip(chunk_ids, found, strict=True)
     ]
     answers = []
-    for ids, answer in zip(chunk_ids, reader.read_many(questions, passages, ranks), strict=True):
-        place = None if answer.span is None else (answer.span.start, answer.span.end)
-        citations = () if answer.span is None else (ids[answer.span.passage],)
-        passage = None if answer.passage is None else ids[answer.passage]
+    for question, ids, answer in zip(
+        questions, chunk_ids, reader.read_many(questions, passages, ranks), strict=True
+    ):
+        span, likeliest = answer.span, answer.likeliest
+        asks = unanswered(question, answer.text) if likeliest is not None else None
+        is_told = asks is None and answer.state != "absent"
         answers.append(
             EvidenceAnswer(
                 answer.text,
                 round(answer.confidence, 4),
                 reader.name,
-                citations,
-                place,
-                answer.reliable,
-                passage,
+                (ids[span.passage],) if span is not None and is_told else (),
+                (span.start, span.end) if span is not None and is_told else None,
+                "passages" if asks is not None else answer.state,
+                None if likeliest is None else ids[likeliest.passage],
+                None if likeliest is None else (likeliest.start, likeliest.end),
+                asks,
             )
         )
     return answers

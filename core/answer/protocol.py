@@ -7,7 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
+
+State = Literal["answer", "guess", "absent", "passages"]
+"""answer: sure enough to be relied on. guess: to be checked. absent: nothing that was read is likely enough.
+passages: no span can answer such a question, so what bears on it is shown instead (see
+`core.answer.kinds`).
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +30,17 @@ class Answer:
     """An answer to one question over some passages."""
 
     text: str
-    """Empty when the passages hold no answer."""
+    """The best wording, of whatever state; empty where no answer is likelier and no guess is shown."""
     confidence: float
-    """0 to 1, calibrated: of the answers given with 0.8, some 80 in a hundred are right."""
+    """0 to 1, calibrated: of the answers given with 0.8, some 80 in a hundred are right. Of an empty one,
+    that there is none.
+    """
     span: Span | None = None
     """None for an empty answer, and for "yes" and "no"."""
-    reliable: bool = True
-    """Whether the confidence reaches what the reader's record asks for."""
-    passage: int | None = None
-    """The passage in which an answer is likeliest; None where nothing was read."""
+    state: State = "absent"
+    """By what of confidence the reader's record asks for."""
+    likeliest: Span | None = None
+    """The likeliest span, shown as an answer or not; None where nothing was read."""
 
 
 class Reader(Protocol):
@@ -41,7 +49,7 @@ class Reader(Protocol):
     name: str
 
     def read(self, question: str, passages: Sequence[str]) -> Answer:
-        """The best answer, which may be empty. No passages: empty, confidence 1."""
+        """The best answer, which may be empty. No passages: empty, confidence 0."""
         ...
 
     def read_many(

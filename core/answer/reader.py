@@ -3,8 +3,8 @@
 Points at the span of the passages that answers a question, or says that none does. Every window of a question
 competes in one distribution. A span's odds are those against its own window's "none", so "no answer" has the
 odds 1 once for all windows, and more for many where the reader's record says so; places with the same words
-share their probability. The best answer by probability is given even where it is unlikely, unless "no answer"
-is likelier, and confidence is calibrated (see `confidence`).
+share their probability. The best answer is given where its calibrated confidence (see `confidence`) is enough
+for a guess, and for no answer otherwise.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from core.answer.borders import whole
 from core.answer.checkpoint import LARGE, SMALL, fingerprint_of, load_network, read_reader_spec, shipped
 from core.answer.confidence import confidence
 from core.answer.network import CLASSES, NONE, Logits
-from core.answer.protocol import Answer, Span
+from core.answer.protocol import Answer, Span, State
 from core.answer.windows import NOWHERE, Window, read_windows, without_halves
 from core.base.metrics import plain_answer, word_f1
 from core.encode.encoder import fast_dtype, find_device
@@ -37,6 +37,8 @@ _BEST_SPANS = 20
 """Spans of a window that are looked at; the rest only counts against them."""
 _RANK_POWER = -0.75
 """How the chance of a window falls with the rank of its best passage; docs/answers.md has others."""
+_LAST_RANK = 7
+"""From this rank on, passages cost the same."""
 _MOST_COMPARED = 20
 """Answers of a question that are compared with each other, the likeliest."""
 
@@ -59,29 +61,38 @@ class Reading:
     """The best wording of each answer with the log-odds of all its places, falling."""
     total: float
     """Log-odds of all answers together, those beyond the best included."""
+    ranks: tuple[int, ...] = ()
+    """Of each passage among what was found; nothing where they have no order."""
 
     @property
-    def passage(self) -> int | None:
-        """That of the likeliest answer that is a span; None without one."""
-        return next(
-            (candidate.span.passage for candidate, _ in self.answers if candidate.span is not None), None
-        )
+    def likeliest(self) -> Span | None:
+        """The likeliest answer that is a span; None without one."""
+        return next((candidate.span for candidate, _ in self.answers if candidate.span is not None), None)
 
-    def best(self, bias: float) -> tuple[Candidate | None, float]:
-        """The answer that is expected to share most words (F1) with the right one, None for "no answer", and
-        what is expected of it, 0 to 1.
+    def nobody(self, bias: float) -> float:
+        """The probability of "no answer". `bias` is added to its log-odds, which are 0."""
+        return float(np.exp(bias - np.logaddexp(self.total, bias)))
 
-        `bias` is added to the log-odds of "no answer", which are 0.
+    def best(self, bias: float) -> tuple[Candidate, float]:
+        """The answer that is expected to share most words (F1) with the right one, and what is expected of
+        it, 0 to 1; an empty one where nothing was read. `bias`: as in `nobody`.
         """
+        if not self.answers:
+            return Candidate("", -np.inf, None), 0.0
         everything = float(np.logaddexp(self.total, bias))
-        nobody = float(np.exp(bias - everything))
         answers = self.answers[:_MOST_COMPARED]
-        if not answers:
-            return None, nobody
         probabilities = np.exp([log_odds - everything for _, log_odds in answers])
         expected = self._shared_words @ probabilities
         best = int(expected.argmax())
-        return (None, nobody) if nobody >= expected[best] else (answers[best][0], float(expected[best]))
+        return answers[best][0], float(expected[best])
+
+    def certainty(self, best: Candidate, expected: float, rank_cost: float) -> float:
+        """What is expected of an answer, less for each passage that was found before its own: where the
+        first ones hold it, retrieval and reader agree.
+        """
+        rank = min(self.ranks[best.span.passage], _LAST_RANK) if best.span and self.ranks else 0
+        odds = expected / max(1.0 - expected, 1e-9) * np.exp(-rank_cost * rank)
+        return float(odds / (1.0 + odds))
 
     @cached_property
     def _shared_words(self) -> np.ndarray:
@@ -125,17 +136,17 @@ class ExtractiveReader:
     def decide(self, reading: Reading) -> Answer:
         """The answer that a reading comes to."""
         if not reading.answers:
-            return Answer("", 1.0)
-        best, expected = reading.best(self.spec.no_answer_bias)
-        sure = confidence(expected, self.spec.no_answer_confidence if best is None else self.spec.confidence)
-        text, span = ("", None) if best is None else (best.text, best.span)
-        return Answer(
-            text,
-            sure,
-            span,
-            sure >= self.spec.least_confidence,
-            reading.passage if span is None else span.passage,
-        )
+            return Answer("", 0.0)
+        spec, nobody = self.spec, reading.nobody(self.spec.no_answer_bias)
+        best, expected = reading.best(spec.no_answer_bias)
+        sure = confidence(reading.certainty(best, expected, spec.rank_cost), spec.confidence)
+        likeliest = best.span or reading.likeliest
+        if sure >= spec.least_guess:
+            state: State = "answer" if sure >= spec.least_confidence else "guess"
+            return Answer(best.text, sure, best.span, state, likeliest)
+        if nobody >= expected:
+            return Answer("", confidence(nobody, spec.no_answer_confidence), likeliest=likeliest)
+        return Answer(best.text, sure, best.span, likeliest=likeliest)
 
     def readings(
         self,
@@ -151,7 +162,7 @@ class ExtractiveReader:
         rows = [window for several in windows for window in several]
         candidates = iter(self._candidates(rows))
         return [
-            _pooled([next(candidates) for _ in several], self._log_weights(several, order), texts)
+            _pooled([next(candidates) for _ in several], self._log_weights(several, order), texts, order)
             if several
             else Reading((), -np.inf)
             for several, texts, order in zip(windows, passages, ranks or [()] * len(windows), strict=True)
@@ -218,7 +229,9 @@ def _scored(windows: Sequence[Window], logits: Logits) -> Iterator[_Scored]:
         yield _Scored(tuple(best), float(totals[row]) - none)
 
 
-def _pooled(windows: Sequence[_Scored], log_weights: np.ndarray, passages: Sequence[str]) -> Reading:
+def _pooled(
+    windows: Sequence[_Scored], log_weights: np.ndarray, passages: Sequence[str], ranks: Sequence[int]
+) -> Reading:
     """One distribution over the answers of all windows of a question: the weighted sum of their odds."""
     groups: dict[str, list[Candidate]] = {}
     for log_odds, passage, first, last in (
@@ -242,6 +255,7 @@ def _pooled(windows: Sequence[_Scored], log_weights: np.ndarray, passages: Seque
     return Reading(
         tuple(sorted(answers, key=lambda answer: -answer[1])),
         float(np.logaddexp.reduce([window.total for window in windows] + log_weights)),
+        tuple(ranks),
     )
 
 

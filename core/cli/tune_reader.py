@@ -1,6 +1,6 @@
 """`python -m core tune-reader`.
 
-Sets anew when a reader says "no answer", how sure it is, and from which confidence on its answers are shown.
+Sets anew when a reader says "no answer", how sure it is, and from which confidence on it answers or guesses.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         nargs=3,
         type=Path,
         metavar=("ROWS.jsonl", "QUESTIONS.jsonl", "DOCUMENTS_FOLDER"),
-        help="fit confidence on what was found for questions about documents, too: rows of"
+        help="fit confidence on what was found for questions about documents: rows of"
         " evaluate-documents, and what was given to it",
     )
     parser.set_defaults(func=run_tune_reader)
@@ -66,6 +66,7 @@ def run_tune_reader(args: argparse.Namespace) -> int:
             {
                 "reader": str(args.folder),
                 "least_confidence": spec.least_confidence,
+                "least_guess": spec.least_guess,
                 "found": len(found),
                 "scores": tuning.scores,
                 "sources": tuning.by_source,

@@ -34,6 +34,8 @@ _MARKS = re.compile(
       | (?P<ticks>(?<!`)`{1,2}(?!`))(?P<code>[^`\n]{1,300})(?P=ticks)(?!`)
       | !?\[(?P<label>[^\[\]\n]{0,300})\]\((?P<address>[^()\s|]{0,1000})(?:[ ]"[^"\n|]{0,200}")?\)
       | (?P<stars>\*\*|(?<!\w)__)(?=[^\s*_])(?P<strong>(?:[^\n]|\n(?!\s)){1,600}?)(?<=\S)(?P=stars)
+      | (?<![\w~])~~(?=\S)(?P<deleted>[^~\n]{1,300}?)(?<=\S)~~
+      | <(?P<script>su[pb])>(?P<raised>[^<>\n]{1,20})</(?P=script)>
       | \$(?=\S)(?P<math>[^$\n]{0,200}?[\\^_{][^$\n]{0,200}?)(?<=\S)\$(?![\w$])
       | (?<![\w*])\*(?=[^\s*])(?P<em>[^\n*]{1,400}?)(?<=\S)\*(?![\w*])
       | (?<!\w)_(?=[^\s_])(?P<leaning>(?:[^\n_]|\n(?!\s)){1,400}?)(?<=\S)_(?!\w)""",
@@ -41,7 +43,15 @@ _MARKS = re.compile(
 )
 _LEANING = re.compile(r"(?<!\w)_(?=[^\s_])(?P<leaning>(?:[^\n_]|\n(?!\s)){1,400}?)(?<=\S)_(?!\w)")
 """All that plain text has of marks."""
-_TAGS = {"strong": "strong", "em": "em", "leaning": "em", "code": "code", "math": "code", "label": "span"}
+_TAGS = {
+    "strong": "strong",
+    "em": "em",
+    "leaning": "em",
+    "code": "code",
+    "math": "code",
+    "label": "span",
+    "deleted": "del",
+}
 _VERBATIM = {"code", "math"}
 _ALONE = re.compile(r"#{1,6} |\|| {4}")
 """How lines of Markdown begin whose break is one."""
@@ -49,7 +59,7 @@ _BREAK = re.compile(r"(?<=\S)\n(?![ \t\n]|[-*+>|#]|\d{1,3}[.)][ \t]|```|~~~)(?=\
 
 
 class Element(NamedTuple):
-    """What words stand in: strong, em, code, or a link's span with its address."""
+    """What words stand in: strong, em, code, del, or a link's span with its address."""
 
     tag: str
     address: str = ""
@@ -133,8 +143,11 @@ class Prose:
                 at = match.end() + 1
                 continue
             first, last = match.span(name)
-            self._instead[at] = (first, "")
+            self._instead[at] = (first, "^" if name == "raised" and match["script"] == "sup" else "")
             self._instead[last] = (match.end(), "")
+            if name == "raised":
+                at = first
+                continue
             self._styled.append(
                 (first, last, Element(_TAGS[name], match["address"] if name == "label" else ""))
             )
@@ -183,6 +196,10 @@ def plain(text: str) -> str:
     """
     kept = re.sub(r"(?m)^#{1,6} .*\n?", "", text).strip() or text
     return (
-        "".join(words.text for words in Prose(kept, 0, len(kept), "markdown").words(0, len(kept))).strip()
+        "".join(
+            words.text
+            for words in Prose(kept, 0, len(kept), "markdown").words(0, len(kept))
+            if not any(element.tag == "del" for element in words.elements)
+        ).strip()
         or text
     )

@@ -82,8 +82,9 @@ def method_json(
     return {
         "evidence": list(trace.evidence),
         "ranked": [{"chunk_id": step.chunk_id, "score": step.q_value} for step in trace.steps],
-        "answer": None if answer is None else answer.text or None,
-        "answer_reliable": None if answer is None else answer.reliable,
+        "answer": None if answer is None else answer.told_text or None,
+        "answer_state": None if answer is None else answer.state,
+        "answer_reliable": None if answer is None else answer.state == "answer",
         "n_tokens": sum(workspace[chunk_id].n_tokens for chunk_id in trace.evidence),
         "milliseconds": round(milliseconds, 3),
         **action,

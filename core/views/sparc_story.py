@@ -17,7 +17,8 @@ from core.methods.sparc.events import Strategy
 from core.methods.sparc.naming import STRATEGY_NAMES, branch_name
 from core.methods.sparc.trace import SparcRound, SparcTrace
 from core.views.ending import sparc_end_sentence
-from core.views.story import Excerpt, StoryAnswer, answer_words, excerpt, ordinal, verdict_on
+from core.views.quotes import Excerpt, alone, place_of, quoted
+from core.views.story import EXCERPT, StoryAnswer, answer_words, ordinal, verdict_on
 
 _NUMBERS = ("no", "one", "two", "three", "four")
 _LONGEST_ANSWER = 60
@@ -98,6 +99,7 @@ def sparc_story(trace: SparcTrace, gold: Sequence[int], known_answer: str) -> Sp
         None
         if stopped is None
         else StoryAnswer(
+            "answer" if answer else "absent",
             answer,
             trace.confidence,
             cited[0] if answer and cited else None,
@@ -176,12 +178,17 @@ def _part(trace: SparcTrace, one: SparcRound, gold: Sequence[int]) -> RoundPart:
         len(one.branches),
         best.query.strategy,
         asked_anew(trace.started.question, best.query.query),
-        excerpt(trace.texts[key_chunk], answer) if key_chunk is not None else Excerpt("nothing", "", ""),
+        Excerpt("nothing", "", "") if key_chunk is None else excerpt_of(trace.texts[key_chunk], answer),
         _answers(one),
         len(part & {*gold}),
         n_kept,
         len(all_fates) - n_kept,
     )
+
+
+def excerpt_of(text: str, answer: str, most: int = EXCERPT) -> Excerpt:
+    """The sentence of a chunk that says an answer; its first one where none does."""
+    return quoted(alone(text), place_of(answer, text), most=most)
 
 
 def _answers(one: SparcRound) -> str:

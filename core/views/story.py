@@ -6,20 +6,21 @@ What was asked, what each choice brought and how far up it had come, what was an
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from core.answer.evidence import EvidenceAnswer
+from core.answer.kinds import Asks
+from core.answer.protocol import State
 from core.base.events import ChosenBy, Trace
 from core.base.metrics import RIGHT_FROM, answer_f1
 from core.corpus.bm25 import content_words, words_of
-from core.ingest.prose import plain
 from core.views.ending import end_sentence
+from core.views.quotes import ChunkInPlace, Excerpt, quoted, rendered
 from core.views.trail import Trail, gold_trails
 
-EXCERPT = 64
+EXCERPT = 110
 """Characters of a chunk that stand for it, the marked words not counted."""
 Verdict = Literal["right", "wrong", "no answer"]
 _ORDINALS = (
@@ -36,19 +37,6 @@ _ORDINALS = (
     "eleventh",
     "twelfth",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Excerpt:
-    """What is shown of a chunk: its telling words with what stands around them."""
-
-    before: str
-    mark: str
-    """Empty where no words stand out."""
-    after: str
-
-    def __str__(self) -> str:
-        return f"{self.before}{self.mark}{self.after}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +57,9 @@ class StoryPart:
 class StoryAnswer:
     """What the run ends in."""
 
+    state: State
     text: str
-    """Empty where there is no answer to rely on."""
+    """As its document means it; empty where nothing is said to be the answer."""
     confidence: float | None
     chunk_id: int | None
     """The chunk that it stands in, or that is worth reading."""
@@ -78,18 +67,12 @@ class StoryAnswer:
     """Against the known answer; None where nobody knows it."""
     known_answer: str
     """Empty where nobody knows it."""
-    denies: bool = False
-    """Whether it says with confidence that the evidence holds no answer."""
-
-    @property
-    def nothing(self) -> str:
-        """What is said in the place of an answer."""
-        return "no answer in the evidence" if self.denies else "no reliable answer"
-
-    @property
-    def sureness(self) -> float | None:
-        """How sure it is of what it says; None where it says nothing."""
-        return self.confidence if self.text or self.denies else None
+    asks: Asks | None = None
+    """What the question asks for, where no span can be that."""
+    quote: Excerpt | None = None
+    """The sentence that counts; None where no text is known."""
+    in_quote: bool = False
+    """Whether the answer is what is marked in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,14 +103,14 @@ class Story:
 
 def story_of(
     trace: Trace,
-    text: Callable[[int], str],
+    passage: Callable[[int], ChunkInPlace],
     gold: Sequence[int],
     reading: EvidenceAnswer | None,
     known_answer: str,
 ) -> Story:
     """The story of the steps that a trace holds.
 
-    text: of a chunk, by its id. gold: support of a labelled question. reading: what was read from the
+    passage: a chunk, by its id. gold: support of a labelled question. reading: what was read from the
     evidence, once it was. known_answer: the known answer.
     """
     query = trace.started.query
@@ -137,13 +120,13 @@ def story_of(
     question_words = content_words(query)
 
     def part(chunk_id: int, step: int | None) -> StoryPart:
-        words = text(chunk_id)
-        mark = _telling(words, chunk_id, reading, question_words, spoken)
-        spoken.update(words_of(mark))
+        place = None if reading is None else reading.place_in(chunk_id)
+        quote = quoted(passage(chunk_id), place, question_words, most=EXCERPT, told=spoken)
+        spoken.update(words_of(quote.mark))
         by = trace.steps[step - 1].chosen_by if step else "agent"
         return StoryPart(
             chunk_id,
-            excerpt(words, mark),
+            quote,
             _ranks(trails[chunk_id], step),
             step,
             by,
@@ -151,7 +134,7 @@ def story_of(
         )
 
     steps = tuple(part(step.chunk_id, step.step) for step in trace.steps)
-    answer = None if reading is None else _answer(reading, known_answer)
+    answer = None if reading is None else _answer(reading, passage, known_answer)
     return Story(
         query,
         trace.started.config.n_searched(trace.started.n_chunks),
@@ -167,39 +150,34 @@ def missed_support(trace: Trace, gold: Sequence[int]) -> list[int]:
     return [] if trace.stopped is None else [chunk_id for chunk_id in gold if chunk_id not in trace.chosen]
 
 
-def excerpt(text: str, mark: str, most: int = EXCERPT) -> Excerpt:
-    """Words of a text around `mark`, or its beginning where it holds none; whole words, in one line.
-
-    >>> str(excerpt("# Title\\nRuth set down the blanket.", "blanket"))
-    'Ruth set down the blanket.'
-    """
-    line = one_line(text)
-    mark = " ".join(mark.split())
-    at = line.casefold().find(mark.casefold()) if mark else -1
-    if at < 0 or len(line.casefold()) != len(line):
-        return Excerpt(_begin(line, most), "", "")
-    end = at + len(mark)
-    whole = len(line) - len(mark) <= most
-    start = 0 if whole or at <= most // 3 else _next_word(line, at - most // 3)
-    before = ("… " if start else "") + line[start:at]
-    return Excerpt(before, line[at:end], _begin(line[end:], most - (at - start)))
-
-
-def one_line(text: str) -> str:
-    """A chunk as one line without headings, table rules and list marks; as it is where that leaves none."""
-    return " ".join(plain(text).replace("|", " ").replace("•", " ").split())
-
-
 def answer_words(answer: StoryAnswer) -> str:
     """An answer with how sure it is, and whether it is right: "stable, 97 % sure, right"."""
-    words = [answer.text or answer.nothing]
-    if answer.sureness is not None:
-        words.append(sure(answer.sureness))
+    if answer.state == "guess":
+        words = [f"{state_words(answer.state, answer.confidence, answer.asks)}: {answer.text}"]
+    elif answer.text:
+        words = [answer.text] + ([] if answer.confidence is None else [sure(answer.confidence)])
+    else:
+        words = [state_words(answer.state, answer.confidence, answer.asks)]
     if answer.verdict is not None and answer.text:
         words.append(answer.verdict)
     if answer.verdict not in (None, "right"):
         words.append(f"known answer {answer.known_answer}")
     return ", ".join(words)
+
+
+def state_words(state: State, confidence: float | None, asks: Asks | None = None) -> str:
+    """How every page names the state of an answer.
+
+    >>> state_words("guess", 0.42)
+    'Best guess (42 %), please check'
+    """
+    if state == "answer":
+        return "Answer"
+    if state == "guess":
+        return f"Best guess{'' if confidence is None else f' ({100 * confidence:.0f} %)'}, please check"
+    if state == "passages":
+        return f"Asks for {asks}, which no words of a text are: read what bears on it"
+    return "Not in this document, as far as I see"
 
 
 def sure(confidence: float) -> str:
@@ -230,39 +208,28 @@ def verdict_on(answer: str, known_answer: str) -> Verdict | None:
     return "right" if answer_f1(answer, [known_answer]) >= RIGHT_FROM else "wrong"
 
 
-def _answer(reading: EvidenceAnswer, known_answer: str) -> StoryAnswer:
-    cited = reading.citations[0] if reading.citations else None
-    text = reading.reliable_text
+def _answer(
+    reading: EvidenceAnswer, passage: Callable[[int], ChunkInPlace], known_answer: str
+) -> StoryAnswer:
+    chunk_id = reading.shown_chunk
+    text = reading.told_text
+    quote = None
+    if chunk_id is not None:
+        place, shown = reading.place_in(chunk_id), passage(chunk_id)
+        quote = quoted(shown, place, most=EXCERPT) if shown.own else None
+        if text and reading.place is not None and shown.own:
+            text = rendered(shown, reading.place)
     return StoryAnswer(
+        reading.state,
         text,
         reading.confidence,
-        cited if text else reading.passage,
-        verdict_on(text, known_answer),
+        chunk_id,
+        verdict_on(reading.told_text, known_answer),
         known_answer,
-        denies=reading.reliable and not text,
+        reading.asks,
+        quote,
+        reading.place is not None,
     )
-
-
-def _telling(
-    text: str, chunk_id: int, reading: EvidenceAnswer | None, question_words: Sequence[str], spoken: set[str]
-) -> str:
-    """The words that stand for a chunk: the answer where it stands here, else the longest word of content of
-    the question that no earlier part has told.
-    """
-    if (
-        reading is not None
-        and reading.reliable
-        and reading.place is not None
-        and reading.citations[0] == chunk_id
-    ):
-        return text[reading.place[0] : reading.place[1]]
-    line = one_line(text)
-    new = sorted({word for word in question_words if word not in spoken}, key=len, reverse=True)
-    for word in new:
-        match = re.search(rf"\b{re.escape(word)}\b", line, re.IGNORECASE)
-        if match is not None:
-            return match[0]
-    return ""
 
 
 def _ranks(trail: Trail, step: int | None) -> tuple[int, ...]:
@@ -284,16 +251,3 @@ def _aloud(part: StoryPart, n_chunks: int) -> str:
 
 def _nth(number: int) -> str:
     return _ORDINALS[number - 1].capitalize() if 1 <= number <= len(_ORDINALS) else ordinal(number)
-
-
-def _begin(line: str, most: int) -> str:
-    """The beginning of a line, whole words where it is cut."""
-    if len(line) <= most:
-        return line
-    cut = line.rfind(" ", 0, most)
-    return line[: cut if cut > most // 2 else most].rstrip() + " …"
-
-
-def _next_word(line: str, at: int) -> int:
-    space = line.find(" ", at)
-    return at if space < 0 or space > at + 20 else space + 1

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from core.answer.evidence import EvidenceAnswer
 from core.base.types import Chunk
 from core.ingest.prose import Prose
-from core.views.draw.answers import LONGEST, answer, answer_place, in_column
+from core.views.draw.answers import answer, answer_place, in_column
 from core.views.draw.text import drawn
+from core.views.quotes import LONGEST_MARK, ChunkInPlace, alone
 
-TOLD = EvidenceAnswer("mill", 0.756, "reader", (3,), (17, 21))
-NOBODY = EvidenceAnswer("", 0.9, "reader")
-UNSURE = EvidenceAnswer("p_{ii", 0.18, "reader", (3,), (0, 5), reliable=False, passage=3)
+TEXTS = {3: "It rained all day. Ruth went to the mill.", 4: "Nothing came. Nobody spoke."}
+TOLD = EvidenceAnswer("mill", 0.756, "reader", (3,), (36, 40))
+GUESS = replace(TOLD, state="guess", confidence=0.42)
+ABSENT = EvidenceAnswer("", 0.2, "reader", state="absent", passage=4, nearest=(14, 20))
+ASKS = replace(ABSENT, state="passages", asks="yes or no")
 
 
 def chunk(chunk_id: int) -> Chunk:
@@ -21,51 +25,54 @@ def chunk(chunk_id: int) -> Chunk:
 
 
 def test_an_answer_with_its_chunk() -> None:
-    said = json.dumps(answer(TOLD, {}), ensure_ascii=False)
+    said = json.dumps(answer(TOLD, shown), ensure_ascii=False)
     assert all(words in said for words in ('"mill"', "76 %", "chunk 3", '"data-act": "open"', "by reader"))
-    assert answer(None, {}) == []
+    assert "Ruth went to the " in strings(answer(TOLD, shown))
+    assert "rained" not in said
+    assert answer(None) == []
+    assert '"mill"' in json.dumps(answer(TOLD)), "texts may stay out"
 
 
 def test_a_known_answer_is_compared() -> None:
     for known, words in (("the mill", "right"), ("the barn", "wrong · known answer: the barn")):
-        assert words in json.dumps(answer(TOLD, {}, known), ensure_ascii=False)
-        assert words in json.dumps(in_column(TOLD, 0, known), ensure_ascii=False)
-    assert "no answer · known answer: the barn" in json.dumps(
-        answer(UNSURE, {}, "the barn"), ensure_ascii=False
-    )
-    assert "qx-judged" not in json.dumps(answer(TOLD, {}))
-    in_doubt = json.dumps(in_column(UNSURE, 0, "the barn"), ensure_ascii=False)
-    assert "no answer · known answer: the barn" in in_doubt
-    assert "no reliable answer" not in in_doubt, "said once"
+        for told in (TOLD, GUESS):
+            assert words in json.dumps(answer(told, shown, known), ensure_ascii=False)
+            assert words in json.dumps(in_column(told, 0, known, shown), ensure_ascii=False)
+    for nothing in (ABSENT, ASKS):
+        assert "no answer · known answer: the barn" in json.dumps(
+            answer(nothing, shown, "the barn"), ensure_ascii=False
+        )
+    assert "qx-judged" not in json.dumps(answer(TOLD, shown))
 
 
-def test_no_answer_says_so_and_points_nowhere() -> None:
-    said = json.dumps(answer(NOBODY, {}), ensure_ascii=False)
-    assert "No answer in the evidence." in said
-    assert "data-act" not in said
-    assert "no answer in the evidence" in json.dumps(in_column(NOBODY, 0))
+def test_every_state_has_its_words_and_its_sentence() -> None:
+    for told, words, sentence in (
+        (GUESS, "Best guess (42 %), please check", ["Ruth went to the ", "mill", "."]),
+        (ABSENT, "Not in this document, as far as I see", ["Nobody", " spoke."]),
+        (
+            ASKS,
+            "Asks for yes or no, which no words of a text are: read what bears on it",
+            ["Nobody", " spoke."],
+        ),
+    ):
+        for tree in (answer(told, shown), [in_column(told, 0, "", shown)]):
+            said = strings(tree)
+            assert words in said
+            assert all(part in said for part in sentence)
+            assert f"chunk {told.shown_chunk}" in said
+            assert not any("% sure" in part for part in said)
 
 
-def test_an_unreliable_answer_is_held_back_for_its_best_passage() -> None:
-    said = json.dumps(answer(UNSURE, {3: "p_{ii} is the weight.", 4: "Nothing."}), ensure_ascii=False)
-    assert all(
-        words in said
-        for words in ("No reliable answer.", "p_{ii} is the weight.", "18 %", "chunk 3", '"data-act": "open"')
-    )
-    assert '"p_{ii"' not in said
-    column = json.dumps(in_column(UNSURE, 0))
-    assert "no reliable answer" in column
-    assert "chunk 3" in column
-    assert '"p_{ii"' not in column
-    assert answer_place(chunk(3), UNSURE) is None
-    nothing = EvidenceAnswer("", 0.2, "reader", reliable=False, passage=4)
-    assert "Nothing." in strings(answer(nothing, {4: "Nothing."}))
+def shown(chunk_id: int) -> ChunkInPlace:
+    return alone(TEXTS[chunk_id])
 
 
 def test_the_place_is_marked_in_its_chunk_alone() -> None:
-    place = answer_place(chunk(3), TOLD)
+    told = replace(TOLD, place=(17, 21))
+    place = answer_place(chunk(3), told)
     assert place == (25, 29)
-    for chunk_id, told in ((4, TOLD), (3, NOBODY), (3, None)):
+    assert answer_place(chunk(4), ASKS) == (22, 28)
+    for chunk_id, told in ((4, TOLD), (4, ABSENT), (3, None)):
         assert answer_place(chunk(chunk_id), told) is None
     text = "Before. Ruth went to the _old mill_."
     prose = Prose(text, 0, len(text), "text")
@@ -78,10 +85,10 @@ def test_the_place_is_marked_in_its_chunk_alone() -> None:
 
 def test_markup_stays_text_and_length_is_bounded() -> None:
     evil = EvidenceAnswer("<img src=x onerror=alert(1)>" * 100, 0.5, "<b>", (1,))
-    for tree in (answer(evil, {}), [in_column(evil, 2)]):
+    for tree in (answer(evil), [in_column(evil, 2)]):
         texts = [text for text in strings(tree) if "<img" in text]
         assert texts
-        assert max(map(len, texts)) <= LONGEST + 1
+        assert max(map(len, texts)) <= LONGEST_MARK + 1
 
 
 def test_a_column_names_its_chunk_for_its_own_place() -> None:

@@ -422,7 +422,7 @@ def test_what_the_review_took_back_counts_in_no_sum(explorer: Explorer, session:
     assert "3 chunks" in json.dumps(present.evidence(run, ended))
 
 
-def test_a_run_without_a_reliable_answer_and_labels_offers_other_ways(
+def test_a_run_without_a_sure_answer_and_labels_offers_other_ways(
     explorer: Explorer, session: Session
 ) -> None:
     ended = last(explorer.advance(session, QUERY, CONFIG, None))
@@ -431,7 +431,7 @@ def test_a_run_without_a_reliable_answer_and_labels_offers_other_ways(
     assert diagnosis_view.diagnosis(run, ended) == [], "nothing was read yet"
     answered = EvidenceAnswer("the office", 0.9, "reader")
     assert diagnosis_view.diagnosis(replace(run, answer=answered), ended) == []
-    unsure = replace(run, answer=replace(answered, reliable=False))
+    unsure = replace(run, answer=replace(answered, state="guess"))
     assert '"data-act": "compare"' in json.dumps(diagnosis_view.diagnosis(unsure, ended))
     assert '"data-act": "longer"' not in json.dumps(diagnosis_view.diagnosis(unsure, ended))
     early = replace(unsure, trace=replace(run.trace, stopped=Stopped("threshold", 4, 0.1)))

@@ -124,9 +124,10 @@ def test_an_answer_in_doubt_is_told_as_one(heard: list[DocumentsProgress]) -> No
     for answer, reliable, words in (
         ("noon", True, '"noon", " ", ["span", {"class": "qx-mark qx-hit"}, ["\\u2713 right"]]'),
         ("dawn", True, '"dawn", " ", ["span", {"class": "qx-mark qx-warn"}, ["\\u2717 wrong"]]'),
-        ("noon", False, "noon (not reliable)"),
+        ("noon", False, "noon (guess)"),
     ):
-        rows = tuple(replace(row, answer=answer, answer_reliable=reliable) for row in ended.rows)
+        told = {"answer": answer, "answer_reliable": reliable, "answer_state": None if reliable else "guess"}
+        rows = tuple(replace(row, **told) for row in ended.rows)
         assert words in json.dumps(view.questions(replace(ended, rows=rows), page=0))
     rows = tuple(replace(row, answer=None) for row in ended.rows)
     assert "no answer" in json.dumps(view.questions(replace(ended, rows=rows), page=0))

@@ -13,11 +13,12 @@ from app.pages.widgets.notices import notice
 from app.services.evidence_sets import SetInView
 from core.lab.tasks.samples import list_samples
 from core.methods.registry import notice_of
-from core.views.draw.answers import BY_READER, CONFIDENCE, LONGEST
+from core.views.draw.answers import BY_READER, CONFIDENCE, WHY
 from core.views.draw.nodes import Node, act, h
 from core.views.draw.text import reading_pane
 from core.views.draw.words import counted, shorten
-from core.views.story import sure, verdict_on
+from core.views.quotes import LONGEST_MARK
+from core.views.story import state_words, sure, verdict_on
 
 EMPTY = (
     "Press Run: a small policy gives every chunk a chance and takes the smallest set that should answer, over"
@@ -82,23 +83,23 @@ def _answer(view: SetInView) -> list[Node]:
     answer = view.answer
     if answer is None:
         return [h("span.qx-mut", "Reading it…")]
-    if not answer.reliable_text:
-        words = "No reliable answer" if not answer.reliable else "No answer in it"
-        return [h("span", {"title": BY_READER, "tabindex": "0"}, f"{words}."), *_judged(view)]
+    head = state_words(answer.state, answer.confidence, answer.asks)
+    if not answer.told_text:
+        return [h("span", {"title": WHY[answer.state], "tabindex": "0"}, f"{head}."), *_judged(view)]
     parts: list[Node] = [
-        "Answer: ",
-        h("strong", {"title": BY_READER, "tabindex": "0"}, shorten(answer.reliable_text, LONGEST)),
+        h("span", {"title": WHY[answer.state], "tabindex": "0"}, f"{head}: "),
+        h("strong", {"title": BY_READER, "tabindex": "0"}, shorten(answer.told_text, LONGEST_MARK)),
     ]
     if answer.document is not None:
         parts.append(h("span.qx-mut", f" (JSON-LD of document {answer.document + 1})"))
-    if answer.confidence is not None:
+    if answer.confidence is not None and answer.state == "answer":
         parts += [", ", h("span", {"title": CONFIDENCE, "tabindex": "0"}, sure(answer.confidence))]
     return [*parts, *_judged(view), "."]
 
 
 def _judged(view: SetInView) -> list[Node]:
     known_answer = view.run.known_answer
-    match verdict_on(view.answer.reliable_text if view.answer else "", known_answer):
+    match verdict_on(view.answer.told_text if view.answer else "", known_answer):
         case "right":
             return [", ", h("strong.qx-good", "right")]
         case "wrong":

@@ -15,7 +15,7 @@ from app.services.experiments import MAX_CURVES, Charted, Snippet
 from core.answer.evidence import EvidenceAnswer
 from core.base.config import RESRAG, RESRAG_LLM, SETS
 from core.base.events import StepTaken
-from core.ingest.prose import plain
+from core.corpus.bm25 import content_words
 from core.methods.registry import facts_of
 from core.methods.sparc.retriever import SPARC
 from core.runs.again.replay import Replay
@@ -23,12 +23,13 @@ from core.runs.export.logged import score_name, settings_of, why_ended
 from core.runs.log import LoggedRun, RunPage, RunRow
 from core.runs.log.records import RunCurve, known_answer_of, support_of
 from core.runs.log.sql import MAX_ROWS, SqlResult
-from core.views.draw.answers import LONGEST, verdict_line
+from core.views.draw.answers import marked, verdict_line
 from core.views.draw.nodes import Node, act, h, link_to, sends, tip
 from core.views.draw.tables import PAGE, fields, on_page, pager, table, table_row
 from core.views.draw.words import EXPLAIN, counted, duration, shorten, shorten_between, step_class, two_ends
 from core.views.ending import review_sentence
-from core.views.story import verdict_on
+from core.views.quotes import CARD, LONGEST_MARK, alone, quoted
+from core.views.story import state_words, verdict_on
 
 COMPARED_WITHIN = timedelta(minutes=3)
 """Between the beginnings of two columns of one comparison."""
@@ -293,14 +294,19 @@ def run_steps(run: LoggedRun) -> list[Node]:
 
 def _answered(run: LoggedRun) -> list[Node]:
     """What the run's reader said; nothing where nothing was read."""
-    texts = {step.chunk_id: step.text for step in run.trace.steps}
-    result = EvidenceAnswer.from_json(run.details.get("answer", {}), texts)
+    result = _answer_of(run)
     if result is None:
         return []
     accepted = known_answer_of(run)
-    text = shorten(result.reliable_text, LONGEST) or "No reliable answer"
-    verdict = verdict_line(verdict_on(result.reliable_text, accepted), accepted, "span")
-    return [h("p.qx-row", h("span.qx-mut", "Answer"), h("strong", text), verdict)]
+    head = state_words(result.state, result.confidence, result.asks)
+    verdict = verdict_line(verdict_on(result.told_text, accepted), accepted, "span")
+    text = h("strong", shorten(result.told_text, LONGEST_MARK)) if result.told_text else None
+    return [h("p.qx-row", h("span.qx-mut", head), text, verdict)]
+
+
+def _answer_of(run: LoggedRun) -> EvidenceAnswer | None:
+    texts = {step.chunk_id: step.text for step in run.trace.steps}
+    return EvidenceAnswer.from_json(run.details.get("answer", {}), texts)
 
 
 def _link(run_id: str) -> Node:
@@ -325,7 +331,12 @@ def _step(step: StepTaken, support: Sequence[int], run: LoggedRun) -> Node:
         h("span.qx-grow"),
         None if method in (SPARC, *SETS) else goes_on,
     ]
-    text = h("p.qx-quote.qx-sm", shorten(plain(step.text), 200)) if step.text else None
+    answer = _answer_of(run)
+    place = None if answer is None else answer.place_in(step.chunk_id)
+    quote = marked(
+        quoted(alone(step.text), place, content_words(run.record.query), most=CARD), "em.qx-telling"
+    )
+    text = h("p.qx-quote.qx-sm", {"dir": "auto"}, *quote) if step.text else None
     return h("li", {"class": f"qx-step {step_class(step.step)}"}, h("div.qx-step-head", *head), text)
 
 

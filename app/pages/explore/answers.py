@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import gradio as gr
@@ -25,6 +26,7 @@ from app.services.session import Session
 from core.base.errors import UserError
 from core.runs.log import new_run_id
 from core.views.draw import answers as answer_view
+from core.views.quotes import passage_in
 
 Update = dict[Any, Any]
 
@@ -52,7 +54,7 @@ class Answers:
         reads.success(
             packs(self._show_answer),
             [self._session, self.read],
-            **{**runs, "outputs": [page.answer, page.story, page.evidence, page.cite]},
+            **{**runs, "outputs": [page.answer, page.story, page.steps, page.evidence, page.cite]},
         )
         looks_into = {"outputs": self._looked, **in_line("diagnosis", 1)}
         shows = {**runs, "outputs": page.diagnosis}
@@ -92,8 +94,11 @@ class Answers:
             return {page.answer: notice(error)}
         answer = present.answer_in_view(run, session)
         return {
-            page.answer: answer_view.answer(answer, run.evidence_texts(), run.known_answer),
+            page.answer: answer_view.answer(
+                answer, partial(passage_in, run.documents.workspace), run.known_answer
+            ),
             page.story: story_view.story(run, session),
+            page.steps: present.steps(run, session),
             page.evidence: present.evidence(run, session),
             page.cite: gr.update(visible=answer is not None),
         }

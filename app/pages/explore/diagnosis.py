@@ -72,33 +72,27 @@ def _incomplete(run: RunInView, share: float) -> list[Node]:
 def _no_answer(run: RunInView, session: Session) -> list[Node]:
     """Of a question whose support nobody knows."""
     answer = answer_in_view(run, session)
-    if answer is None or answer.reliable_text:
+    if answer is None or answer.state in ("answer", "passages"):
         return []
     best = max((step.q_value for step in run.trace.steps), default=None)
-    verdict = "is not sure enough of anything" if answer.text else "finds no answer"
     worth = "" if best is None else f" The best choice was worth Q {best:.2f}."
     buttons = [_do("compare", "", "Compare", "with BM25 and the other methods")]
     if run.trace.stopped is not None and run.trace.stopped.reason == "threshold":
         buttons.insert(0, _do("longer", MOST_STEPS, f"Allow {MOST_STEPS} steps", "without an early stop"))
-    return _said(
-        "No reliable answer: ",
-        f"the reader {verdict} in {counted(len(run.trace.picks), 'chunk')}.{worth}",
-        buttons,
-    )
+    title, sees = ("Only a guess: ", "is not sure") if answer.told_text else ("Not found: ", "sees no answer")
+    return _said(title, f"the reader {sees} in {counted(len(run.trace.picks), 'chunk')}.{worth}", buttons)
 
 
 def _verdict(run: RunInView, session: Session) -> Verdict | None:
     answer = answer_in_view(run, session)
-    return None if answer is None else verdict_on(answer.reliable_text, run.known_answer)
+    return None if answer is None else verdict_on(answer.told_text, run.known_answer)
 
 
 def _reading_failed(run: RunInView, session: Session) -> list[Node]:
     verdict = _verdict(run, session)
     if verdict in (None, "right"):
         return []
-    what = (
-        "the reader answers something else" if verdict == "wrong" else "the reader is not sure of an answer"
-    )
+    what = "the reader answers something else" if verdict == "wrong" else "the reader sees no answer in it"
     return _said(
         "What failed: ", f"all support was found, but {what}. The known answer is {run.known_answer!r}.", []
     )

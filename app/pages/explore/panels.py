@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import gradio as gr
@@ -26,6 +27,7 @@ from core.views.draw.strip import slopes, strip_value
 from core.views.draw.trail import gold_trail
 from core.views.draw.words import figure_title
 from core.views.figures import Drawing, best_q_figure, distribution_figure, parts_figure
+from core.views.quotes import passage_in
 from core.views.story import missed_support
 
 Update = dict[Any, Any]
@@ -96,7 +98,9 @@ class Panels:
                 []
                 if run is None
                 else answer_view.answer(
-                    present.answer_in_view(run, session), run.evidence_texts(), run.known_answer
+                    present.answer_in_view(run, session),
+                    partial(passage_in, run.documents.workspace),
+                    run.known_answer,
                 )
             ),
             page.cite: gr.update(visible=present.answer_in_view(run, session) is not None),

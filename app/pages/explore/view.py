@@ -20,6 +20,7 @@ from core.answer.evidence import EvidenceAnswer
 from core.base.config import ChunkConfig, EpisodeConfig
 from core.base.events import StepTaken, Trace, share_searched
 from core.base.types import Workspace
+from core.corpus.bm25 import content_words
 from core.encode.checkpoint import CheckpointSpec
 from core.lab.evaluate.completeness import LOW
 from core.methods.qrag.retriever import QRAG
@@ -28,6 +29,7 @@ from core.views.draw.nodes import Node, act, h, tip
 from core.views.draw.steps import decision, step_card, stop_card
 from core.views.draw.text import Page, crumb, document_page, page_around, turn_pages
 from core.views.draw.words import counted, step_class, tenths
+from core.views.quotes import CARD, passage_in, quoted
 from core.views.story import missed_support
 
 NO_STEPS = "Press Run: the agent chooses one chunk after another, and each choice gets a card here."
@@ -192,7 +194,7 @@ def steps(run: RunInView | None, session: Session, without: Sequence[float] = ()
 
 
 def _step_card(run: RunInView, step: StepTaken, session: Session, without: Sequence[float]) -> Node:
-    explained = bool(without) and session.look == step.step
+    explained, answer = bool(without) and session.look == step.step, answer_in_view(run, session)
     acts: list[Node] = []
     if run.method.looks_again:
         if step.step > 1:
@@ -207,6 +209,12 @@ def _step_card(run: RunInView, step: StepTaken, session: Session, without: Seque
         on=session.look == step.step,
         acts=[*mark_buttons(step.chunk_id, session, short=True), *acts],
         below=_why(run, step, without) if explained else None,
+        quote=quoted(
+            passage_in(run.documents.workspace, step.chunk_id),
+            None if answer is None else answer.place_in(step.chunk_id),
+            content_words(run.trace.started.query),
+            most=CARD,
+        ),
     )
 
 

@@ -314,7 +314,8 @@ class _Evaluation:
             milliseconds=0.0,
             answer=answer.text or None,
             answer_confidence=1.0 if answer.confidence is None else answer.confidence,
-            answer_reliable=answer.reliable,
+            answer_reliable=answer.state == "answer",
+            answer_state=answer.state,
             answers=question.answers,
         )
 

@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 
+from core.answer.protocol import State
 from core.base.metrics import RIGHT_FROM, answer_em, answer_f1
 from core.base.rows import read_lines
 from core.base.statistics import interval, mean
@@ -53,17 +54,19 @@ class DocumentRow:
     stopped: bool
     """The method found the rest worth too little."""
     answer: str | None
-    """From the evidence; None where it holds none."""
+    """The best wording, shown or not; None where no answer is likelier."""
     answer_confidence: float
     """That the answer is right, or that there is none."""
     answer_reliable: bool
-    """The confidence reaches what the reader asks for."""
+    """It is shown as an answer, more than a guess."""
     answers: tuple[str, ...]
     """Those accepted."""
     milliseconds: float
     """Of retrieval, vectors and indexes being there."""
     found_at: tuple[int | None, ...] = ()
     """Chunks in order of choice until each quote is covered, None where it is not; empty in older rows."""
+    answer_state: State | None = None
+    """What a reader is told; None in older rows."""
     completeness: float | None = None
     """How likely the evidence was said to hold all that the question needs (see
     `core.lab.evaluate.completeness`).
@@ -82,7 +85,7 @@ class DocumentRow:
             "evidence",
             "stopped",
         )
-        answer = ("answer", "answer_confidence", "answer_reliable")
+        answer = ("answer", "answer_state", "answer_confidence", "answer_reliable")
         values = asdict(self)
         return {name: values[name] for name in (*names, *answer, "completeness")}
 
@@ -96,7 +99,7 @@ DOCUMENT_METRICS: dict[str, Callable[[DocumentRow], float | None]] = {
     "passage_recall": lambda row: sum(row.covered) / len(row.covered) if row.covered else None,
     "complete": lambda row: float(all(row.covered)) if row.covered else None,
     "no_evidence": lambda row: float(not row.evidence),
-    "no_answer": lambda row: float(row.answer is None),
+    "no_answer": lambda row: float(row.answer is None or row.answer_state == "absent"),
     "answer_em": lambda row: answer_em(row.answer or "", row.answers) if row.answers else None,
     "answer_f1": lambda row: answer_f1(row.answer or "", row.answers) if row.answers else None,
     "reliable": lambda row: float(row.answer is not None and row.answer_reliable),

@@ -206,7 +206,7 @@ class ReaderTrainer:
 
 def tuned(spec: ReaderSpec, tuning: Tuning) -> ReaderSpec:
     """The spec with what validation set and measured."""
-    names = ("no_answer_bias", "confidence", "no_answer_confidence", "least_confidence")
+    names = ("no_answer_bias", "confidence", "no_answer_confidence", "least_confidence", "least_guess")
     changes = {name: getattr(tuning, name) for name in names}
     return spec.model_copy(
         update=changes | {"scores": {"validation": tuning.scores, "sources": tuning.by_source}}

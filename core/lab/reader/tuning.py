@@ -1,11 +1,12 @@
 """What validation sets and measures.
 
-The bias of "no answer", the two confidence lines, the least confidence that is shown, scores by source. The
-bias is the one of a grid at which the mean F1 of all lessons is largest; an answer to a question without one
-scores 0, saying so scores 1. Confidence is fitted on answers that are right: that share at least half of
-their words with an accepted one (F1 of RIGHT_FROM). The reported calibration error is that of a two-fold fit:
-each half is judged by the line of the other. What methods found for questions about documents may be
-read beside the lessons: 300 lessons alone make a line too steep for retrieved evidence.
+The bias of "no answer", the two confidence lines, from where on an answer and a guess are shown, scores by
+source. The bias is the one of a grid at which the mean F1 of all lessons is largest; an answer to a question
+without one scores 0, saying so scores 1. Confidence is fitted on the best wording of every reading: right
+shares at least half of its words with an accepted one (F1 of RIGHT_FROM). The reported calibration error is
+that of a two-fold fit: each half is judged by the line of the other. What methods found for questions about
+documents may be read beside the lessons, and then it alone makes the lines and chooses what is shown: lessons
+make them too steep for retrieved evidence.
 """
 
 from __future__ import annotations
@@ -33,22 +34,28 @@ class Tuning:
     confidence: Knots
     no_answer_confidence: Knots
     least_confidence: float
+    least_guess: float
     scores: dict[str, Any]
     by_source: dict[str, dict[str, float]]
     standard_error: float
     """Of the mean F1."""
 
 
-_OUTCOME = np.dtype(
-    [
-        *(("source", "U200"), ("answerable", bool), ("answered", bool), ("probability", float)),
-        *(("em", float), ("f1", float), ("right", bool)),
-    ]
-)
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """One lesson read."""
 
-
-_Outcomes = Any
-"""Lessons read: a record array of `_OUTCOME`."""
+    certainty: float
+    """Of the best wording, before calibration."""
+    right: bool
+    nobody: float
+    """Probability of "no answer"."""
+    is_empty: bool
+    """No answer is likelier than the best one."""
+    is_absent: bool
+    """The lesson has no answer."""
+    em: float
+    f1: float
 
 
 def tune(
@@ -59,56 +66,96 @@ def tune(
 ) -> Tuning:
     """Reads the lessons without a bias and chooses, all but a `bias` that is given. At least one lesson.
 
-    Confidence is fitted on the lessons and on those that were `found`, which choose and score nothing else.
+    Confidence, and what is shown, are fitted on what was `found` where there is any; it scores nothing.
     """
     readings = _readings(reader, lessons)
-    scored = {tried: _outcomes(readings, tried, lessons) for tried in (BIASES if bias is None else [bias])}
-    bias = max(scored, key=lambda tried: (round(scored[tried].f1.mean(), 6), -abs(tried)))
-    read = scored[bias]
-    answerable, silent = read[read.answerable], read[~read.answerable]
-    by_source = {}
-    for source in np.unique(answerable.source).tolist():
-        own = answerable[answerable.source == source]
-        by_source[source] = {"n": len(own), "em": _mean(own.em), "f1": _mean(own.f1)}
-    known = np.concatenate([read, _outcomes(_readings(reader, found), bias, found)]).view(np.recarray)
-    kinds = [known[known.answered], known[~known.answered]]
-    lines = _fit(kinds[0]), _fit(kinds[1])
-    scores = {
-        "n": len(read),
-        "f1": _mean(read.f1),
-        "em": _mean(read.em),
-        "no_answer_right": _mean(silent.f1) if len(silent) else None,
-        "ece": _cross_fitted_error([read[read.answered], read[~read.answered]]),
-        "ece_uncalibrated": _error(read.probability.tolist(), read.right.tolist()),
+    scored = {
+        bias: [
+            _outcome(reader, reading, bias, lesson) for reading, lesson in zip(readings, lessons, strict=True)
+        ]
+        for bias in (BIASES if bias is None else [bias])
     }
-    sure = [
-        confidence(probability, line)
-        for kind, line in zip(kinds, lines, strict=True)
-        for probability in kind.probability
+    bias = max(
+        scored,
+        key=lambda bias: (round(float(np.mean([outcome.f1 for outcome in scored[bias]])), 6), -abs(bias)),
+    )
+    outcomes = scored[bias]
+    values = [outcome.f1 for outcome in outcomes]
+    by_source: dict[str, dict[str, float]] = {}
+    for source in sorted({lesson.source for lesson in lessons}):
+        own = [
+            outcome
+            for outcome, lesson in zip(outcomes, lessons, strict=True)
+            if lesson.source == source and lesson.answers
+        ]
+        if own:
+            by_source[source] = {
+                "n": len(own),
+                "em": _mean([outcome.em for outcome in own]),
+                "f1": _mean([outcome.f1 for outcome in own]),
+            }
+    unanswerable = [outcome for outcome, lesson in zip(outcomes, lessons, strict=True) if not lesson.answers]
+    known = [
+        _outcome(reader, reading, bias, lesson)
+        for reading, lesson in zip(_readings(reader, found), found, strict=True)
     ]
-    least = least_confidence(sure, [bool(right) for kind in kinds for right in kind.right])
-    error = float(read.f1.std(ddof=1)) / len(read) ** 0.5 if len(read) > 1 else 0.0
-    return Tuning(bias, *lines, least, scores, by_source, error)
+    judged = known or outcomes
+    scores = {
+        "n": len(outcomes),
+        "f1": _mean(values),
+        "em": _mean([outcome.em for outcome in outcomes]),
+        "no_answer_right": _mean([outcome.f1 for outcome in unanswerable]) if unanswerable else None,
+        "ece": _cross_fitted_error(outcomes),
+        "ece_uncalibrated": _error(
+            [outcome.certainty for outcome in outcomes], [outcome.right for outcome in outcomes]
+        ),
+    }
+    line = _fit(judged)
+    empty = [outcome for outcome in judged if outcome.is_empty]
+    line_of_none = fit_confidence(
+        [outcome.nobody for outcome in empty], [outcome.is_absent for outcome in empty]
+    )
+    least, guess = least_shown(
+        [confidence(outcome.certainty, line) for outcome in judged],
+        [outcome.right for outcome in judged],
+        [outcome.is_absent for outcome in judged],
+    )
+    error = float(np.std(values, ddof=1)) / len(values) ** 0.5 if len(values) > 1 else 0.0
+    return Tuning(bias, line, line_of_none, least, guess, scores, by_source, error)
 
 
-def least_confidence(confidences: Sequence[float], right: Sequence[bool]) -> float:
-    """The confidence from which on answers are shown: the one with the most right answers less wrong ones; 1
-    where no more are right than wrong.
+WRONG_SHOWN = 0.08
+"""Share of the questions with an answer for which a wrong one is shown as an answer, at most."""
+RIGHT_OF_GUESSES, ABSENT_GUESSED = 0.5, 0.15
+"""Share of the guesses that is right, at least; of questions without an answer, how many get one, at most."""
 
-    At least one answer.
 
-    >>> least_confidence([0.2, 0.4, 0.6, 0.8], [False, False, True, True])
-    0.6
+def least_shown(
+    confidences: Sequence[float], right: Sequence[bool], absent: Sequence[bool]
+) -> tuple[float, float]:
+    """The confidence from which on answers are shown, and the lower one from which on guesses are: as low as
+    the three shares above allow; 1 where none does, and the same twice where no guess is allowed.
+
+    >>> least_shown([0.9, 0.8, 0.7, 0.6, 0.2], [True, True, False, True, False], [False] * 5)
+    (0.8, 0.6)
     """
-    order = np.argsort(confidences)[::-1]
-    surest_first = np.asarray(confidences)[order]
-    is_right = np.asarray(right)[order]
-    gained = np.cumsum(np.where(is_right, 1, -1))
-    falls = np.append(np.diff(surest_first) < 0, True)
-    gained = np.where(falls, gained, 0)
-    if gained.max() <= 0:
-        return 1.0
-    return round(float(surest_first[gained.argmax()]), 4)
+    sure, is_right, is_absent = np.asarray(confidences), np.asarray(right, bool), np.asarray(absent, bool)
+    is_wrong = ~is_right & ~is_absent
+    levels = np.unique(sure)[::-1]
+    most_wrong = WRONG_SHOWN * (~is_absent).sum()
+    answers = [level for level in levels if (is_wrong & (sure >= level)).sum() <= most_wrong]
+    least = float(answers[-1]) if answers else 1.0
+    guess = least
+    for level in levels[levels < least]:
+        between = (sure >= level) & (sure < least)
+        told = between & ~is_absent
+        if (
+            told.any()
+            and is_right[told].mean() >= RIGHT_OF_GUESSES
+            and (between & is_absent).sum() <= ABSENT_GUESSED * is_absent.sum()
+        ):
+            guess = float(level)
+    return round(least, 4), round(guess, 4)
 
 
 def _readings(reader: ExtractiveReader, lessons: Sequence[Lesson]) -> list[Reading]:
@@ -119,34 +166,35 @@ def _readings(reader: ExtractiveReader, lessons: Sequence[Lesson]) -> list[Readi
     )
 
 
-def _outcomes(readings: Sequence[Reading], bias: float, lessons: Sequence[Lesson]) -> _Outcomes:
-    """A row a lesson read: whether it was answered, with what probability, and how well."""
-    rows = []
-    for reading, lesson in zip(readings, lessons, strict=True):
-        best, probability = reading.best(bias)
-        text = "" if best is None else best.text
-        if lesson.answers:
-            em, f1 = answer_em(text, lesson.answers), answer_f1(text, lesson.answers)
-        else:
-            em = f1 = float(best is None)
-        rows.append(
-            (lesson.source, bool(lesson.answers), best is not None, probability, em, f1, f1 >= RIGHT_FROM)
-        )
-    return np.array(rows, dtype=_OUTCOME).view(np.recarray)
+def _outcome(reader: ExtractiveReader, reading: Reading, bias: float, lesson: Lesson) -> _Outcome:
+    best, expected = reading.best(bias)
+    nobody = reading.nobody(bias)
+    text = "" if nobody >= expected else best.text
+    answers = lesson.answers
+    return _Outcome(
+        reading.certainty(best, expected, reader.spec.rank_cost),
+        bool(answers) and answer_f1(best.text, answers) >= RIGHT_FROM,
+        nobody,
+        not text,
+        not answers,
+        answer_em(text, answers) if answers else float(not text),
+        answer_f1(text, answers) if answers else float(not text),
+    )
 
 
-def _fit(outcomes: _Outcomes) -> Knots:
-    return fit_confidence(outcomes.probability.tolist(), outcomes.right.tolist())
+def _fit(outcomes: Sequence[_Outcome]) -> Knots:
+    return fit_confidence(
+        [outcome.certainty for outcome in outcomes], [outcome.right for outcome in outcomes]
+    )
 
 
-def _cross_fitted_error(kinds: Sequence[_Outcomes]) -> float | None:
-    """Calibration error, each half judged by the line fitted on the other; `kinds` that share a line."""
+def _cross_fitted_error(outcomes: Sequence[_Outcome]) -> float | None:
+    """Calibration error, each half judged by the line fitted on the other."""
     confidences, right = [], []
-    for kind in kinds:
-        for judged, fitted in ((kind[::2], kind[1::2]), (kind[1::2], kind[::2])):
-            line = _fit(fitted)
-            confidences += [confidence(probability, line) for probability in judged.probability]
-            right += judged.right.tolist()
+    for judged, fitted in ((outcomes[::2], outcomes[1::2]), (outcomes[1::2], outcomes[::2])):
+        knots = _fit(fitted)
+        confidences += [confidence(outcome.certainty, knots) for outcome in judged]
+        right += [outcome.right for outcome in judged]
     return _error(confidences, right)
 
 
@@ -155,5 +203,5 @@ def _error(confidences: Sequence[float], right: Sequence[bool]) -> float | None:
     return None if error is None else round(error, 4)
 
 
-def _mean(values: np.ndarray) -> float:
-    return round(float(values.mean()), 4)
+def _mean(values: Sequence[float]) -> float:
+    return round(float(np.mean(values)), 4)

@@ -14,6 +14,7 @@ from pathlib import PurePosixPath
 import numpy as np
 
 from core.answer.confidence import expected_calibration_error
+from core.answer.protocol import State
 from core.base.metrics import RIGHT_FROM, answer_f1
 from core.base.statistics import mean
 from core.lab.evaluate.completeness import LOW, JudgedQuestions, questions_by_size
@@ -50,6 +51,8 @@ def documents(rows: Sequence[DocumentRow], kinds: Sequence[str] = (NOVELS, MANUA
         (kind, method, group) for kind, group in [*groups, ("all", list(rows))] if group for method in methods
     ]
     tables = [filled("Found", _FOUND, asked), filled("Answered", _ANSWERED, asked)]
+    if all(row.answer_state is not None for row in rows):
+        tables.append(filled("Told", _TOLD, asked))
     chosen = [row for row in rows if row.method == CHOSEN]
     checkpoints = sorted({row.checkpoint for row in chosen})
     judged = [
@@ -117,8 +120,20 @@ def _against(asked: Asked, metric: str) -> str | None:
 def _calibration_error(asked: Asked) -> float | None:
     # a question with quotes may come without an answer, and then nobody knows
     given = [row for row in _own(asked) if row.answer is not None and (row.answers or not row.covered)]
-    right = [bool(row.answers) and answer_f1(row.answer or "", row.answers) >= RIGHT_FROM for row in given]
+    right = [_is_right(row) for row in given]
     return expected_calibration_error([row.answer_confidence for row in given], right)
+
+
+def _told(asked: Asked, states: Sequence[State], *, right: bool | None, quotes: bool = True) -> float | None:
+    """Share of the questions that are told in these states, and right or wrong where that is asked."""
+    return mean(
+        float(row.answer_state in states and right in (None, _is_right(row)))
+        for row in _own(asked, quotes=quotes)
+    )
+
+
+def _is_right(row: DocumentRow) -> bool:
+    return bool(row.answers) and answer_f1(row.answer or "", row.answers) >= RIGHT_FROM
 
 
 _NAMED: dict[str, Callable[[Asked], Cell]] = {"documents": itemgetter(0), "method": itemgetter(1)}
@@ -144,3 +159,14 @@ _ANSWERED = _NAMED | {
     ),
     "ECE of answers": _calibration_error,
 }
+_TOLD = _NAMED | {
+    "right, as an answer or a guess": partial(_told, states=("answer", "guess"), right=True),
+    "right as an answer": partial(_told, states=("answer",), right=True),
+    "wrong as an answer": partial(_told, states=("answer",), right=False),
+    "guesses that are right": lambda asked: mean(
+        float(_is_right(row)) for row in _own(asked, quotes=True) if row.answer_state == "guess"
+    ),
+    "none there, answered": partial(_told, states=("answer",), right=None, quotes=False),
+    "none there, guessed": partial(_told, states=("guess",), right=None, quotes=False),
+}
+"""Of rows that know their state."""

@@ -151,6 +151,7 @@ def sparc_answer(trace: SparcTrace) -> dict[str, Any]:
     branch = trace.chosen_branch
     citations = list(branch.answered.citations) if branch is not None and branch.answered is not None else []
     return {
+        "state": "answer" if trace.answer else "absent",
         "text": trace.answer,
         "confidence": trace.confidence,
         "by": trace.started.agents,

@@ -28,6 +28,7 @@ from core.runs.log.records import LoggedDocument, LoggedRun, borders_of, readabl
 from core.views.draw.strip import Part, colour_scale, slopes, strip_value
 from core.views.draw.words import shorten
 from core.views.ending import end_sentence, sparc_end_sentence
+from core.views.quotes import ChunkInPlace, alone, passage_in
 from core.views.story import missed_support
 
 _LONGEST_ACTION = 2_000
@@ -134,9 +135,11 @@ class LoggedView:
         """The look that is shown first: the last choice."""
         return max(1, min(len(self.trace.steps), self.n_looks))
 
-    def text(self, chunk_id: int) -> str:
-        """Of a chunk; empty where it stays out."""
-        return self.workspace[chunk_id].text if self.workspace is not None else self._chosen.get(chunk_id, "")
+    def passage(self, chunk_id: int) -> ChunkInPlace:
+        """A chunk; empty where texts stay out."""
+        if self.workspace is not None:
+            return passage_in(self.workspace, chunk_id)
+        return alone(self._chosen.get(chunk_id, ""))
 
     @cached_property
     def places(self) -> dict[int, tuple[str, str]]:

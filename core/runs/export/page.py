@@ -10,13 +10,13 @@ numbers. Without scripts it reads as well, with the run map as a picture.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from html import escape
 from typing import Any
 
 import numpy as np
 
-from core.base.events import Trace
+from core.base.events import StepTaken, Trace
+from core.corpus.bm25 import content_words
 from core.corpus.tiles import run_map
 from core.methods.sparc.retriever import SPARC
 from core.methods.sparc.trace import SparcTrace
@@ -43,7 +43,7 @@ from core.runs.export.logged import (
 )
 from core.runs.log.records import LoggedDocument, LoggedRun, known_answer_of, place_of, readable_branches
 from core.views.charts import Chart, Line
-from core.views.draw import sparc, sparc_line
+from core.views.draw import answers, sparc, sparc_line
 from core.views.draw.evidence import evidence_rows
 from core.views.draw.nodes import Html, Node, h, html_of
 from core.views.draw.sparc import ShownSparc
@@ -53,6 +53,7 @@ from core.views.draw.tables import fields
 from core.views.draw.text import path_words
 from core.views.draw.trail import gold_trail
 from core.views.draw.words import counted
+from core.views.quotes import CARD, Excerpt, choice_in, quoted
 from core.views.story import missed_support, story_of
 from core.views.svg import svg
 
@@ -122,7 +123,7 @@ def _head(run: LoggedRun, documents: Sequence[LoggedDocument], support: Sequence
 
 def _story(view: LoggedView) -> Node:
     """The line that says it all."""
-    story = story_of(view.trace, view.text, view.support, view.answer, known_answer_of(view.run))
+    story = story_of(view.trace, view.passage, view.support, view.answer, known_answer_of(view.run))
     tokens = sum(view.workspace[i].n_tokens for i in view.trace.picks) if view.workspace else None
     nodes = story_nodes(story, look=view.look, n_looks=view.n_looks, tokens=tokens)
     return h("section.qx-card.qx-story-card", {"id": "qx-story"}, *nodes)
@@ -187,25 +188,40 @@ def _chart(trace: Trace) -> Node | None:
 
 def _sides(view: LoggedView) -> Node:
     """Choices beside evidence."""
-    return h("div.qx-sides", _steps(view), h("div", _evidence(view), reading_card()))
+    return h("div.qx-sides", _steps(view), h("div", *_answer(view), _evidence(view), reading_card()))
 
 
 def _steps(view: LoggedView) -> Node:
     trace, run = view.trace, view.run
+    words = content_words(trace.started.query)
     cards = [
         step_card(
             trace,
-            step if view.with_text else replace(step, text=f"chunk {step.chunk_id:,}"),
+            step,
             gold=view.support,
             scale=view.scale,
             on=step.step == view.look,
             score_name=score_name(run),
+            quote=_quote(view, step, words),
         )
         for step in trace.steps
     ]
     tokens = sum(view.workspace[i].n_tokens for i in trace.evidence) if view.workspace else None
     end = stop_card(why_ended(run), trace, tokens)
     return h("section.qx-card", {"id": "qx-steps"}, h("h3", counted(len(cards), "choice")), *cards, end)
+
+
+def _quote(view: LoggedView, step: StepTaken, words: Sequence[str]) -> Excerpt:
+    """What counts in a choice; its number where texts stay out."""
+    if not view.with_text:
+        return Excerpt(f"chunk {step.chunk_id:,}", "", "")
+    place = None if view.answer is None else view.answer.place_in(step.chunk_id)
+    return quoted(choice_in(view.workspace, step), place, words, most=CARD)
+
+
+def _answer(view: LoggedView) -> list[Node]:
+    """What was made of the evidence."""
+    return answers.answer(view.answer, view.passage, known_answer_of(view.run))
 
 
 def _trail(view: LoggedView) -> Iterator[Node]:

@@ -185,7 +185,7 @@ def _row(values: dict[str, Any]) -> RunRow:
         "created_at": _utc(values["created_at"]),
         "finished_at": values["finished_at"] and _utc(values["finished_at"]),
         "titles": tuple(values["titles"]),
-        "answer": _reliable_text(values["answer"]),
+        "answer": _told_text(values["answer"]),
         "known_answer": values["known_answer"] or "",
     }
     return RunRow(**values | known | {"n_found": n_found})
@@ -197,12 +197,12 @@ def rows_by_name(cursor: Connection) -> list[dict[str, Any]]:
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
-def _reliable_text(detail: str | None) -> str | None:
+def _told_text(detail: str | None) -> str | None:
     """What a reader was told, out of the answer that a run left: imported ones may hold anything."""
     answer = json.loads(detail) if detail else None
     if not isinstance(answer, dict) or not isinstance(answer.get("text"), str):
         return None
-    return answer["text"] if answer.get("reliable", True) else ""
+    return str(answer["text"])
 
 
 def _fetch_run(con: Connection, run_id: str, owner: str | None) -> LoggedRun:

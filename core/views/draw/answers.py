@@ -5,15 +5,16 @@ Pure functions. All text stays text (see core.views.draw.nodes).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 
 from core.answer.cited import SUPPORT_THRESHOLD, Citation, CitedAnswer, CitedSentence
 from core.answer.evidence import EvidenceAnswer
+from core.answer.protocol import State
 from core.base.types import Chunk
-from core.ingest.prose import plain
 from core.views.draw.nodes import Node, chunk_link, h, sends, tip
 from core.views.draw.words import shorten
-from core.views.story import Verdict, verdict_on
+from core.views.quotes import LONGEST_MARK, MOST, ChunkInPlace, Excerpt, quoted, rendered
+from core.views.story import Verdict, state_words, verdict_on
 from core.views.story import sure as sure_words
 
 CONFIDENCE = (
@@ -24,33 +25,61 @@ BY_READER = (
     "The extractive reader that ships with the app: it points at words of the evidence and knows nothing else"
 )
 COMPARED = "Right: at least half of the words are those of the known answer"
-UNRELIABLE = (
-    "The reader is not sure enough of what it would answer; this is the passage of the evidence in which an"
-    " answer is likeliest"
-)
+WHY: dict[State, str] = {
+    "answer": CONFIDENCE,
+    "guess": (
+        "Likelier than any other words, and not likely enough to be relied on: about so many in a hundred of"
+        " such guesses are right"
+    ),
+    "absent": "Nothing that was found is likely enough to answer this; what is nearest stands here",
+    "passages": (
+        "The reader points at words of the text. A yes or no, a count or a comparison of its own is beyond"
+        " it; a language model can give one"
+    ),
+}
+"""What a state means."""
 LONGEST = 400
-"""Characters of an answer that are shown."""
+"""Characters of a language model's sentence that are shown."""
+_IN_COLUMN = 150
+"""Characters around what is marked, in a column of Compare."""
+PassageOf = Callable[[int], ChunkInPlace]
+"""A chunk by its id."""
 
 
-def answer(result: EvidenceAnswer | None, texts: Mapping[int, str], known_answer: str = "") -> list[Node]:
-    """The answer with how sure it is and the chunk it stands in, or the best passage where it isn't reliable;
+def answer(
+    result: EvidenceAnswer | None, passage: PassageOf | None = None, known_answer: str = ""
+) -> list[Node]:
+    """What was made of the evidence: its state, the answer, and the sentence that counts with its chunk;
     nothing before a run has ended.
 
-    `texts`: of the chunks of the evidence. `known_answer`: the known answer, empty where nobody knows it.
+    `passage`: None where texts stay out. `known_answer`: the known answer, empty where nobody knows it.
     """
     if result is None:
         return []
+    head = state_words(result.state, result.confidence, result.asks)
+    quote = _quote(result, passage, MOST)
+    text = _said(result, passage)
+    in_quote = quote is not None and result.place is not None
+    headline = text is not None and (result.state == "answer" or not in_quote)
+    nearest = result.state in ("absent", "passages") and quote is not None
     by = tip("span.qx-mut", BY_READER, f"by {result.by}, from the evidence alone")
     return [
         h(
-            "section.qx-answer",
+            f"section.qx-answer.qx-is-{result.state}",
             {"aria-label": "Answer"},
-            h("h3", "Answer"),
-            *_words(result, texts),
-            verdict_line(verdict_on(result.reliable_text, known_answer), known_answer),
+            tip("h3", WHY[result.state], head),
+            h("p.qx-answer-text", text) if headline else None,
+            h("p.qx-sm.qx-mut", "Nearest to it among what was found:") if nearest else None,
+            h("blockquote.qx-answer-passage", *marked(quote)) if quote is not None else None,
+            verdict_line(verdict_on(result.told_text, known_answer), known_answer),
             h("p.qx-sm", *_facts(result), by),
         )
     ]
+
+
+def marked(quote: Excerpt, tag: str = "mark.qx-answer-mark") -> list[Node]:
+    """A sentence with its words that count."""
+    return [part for part in (quote.before, h(tag, quote.mark) if quote.mark else "", quote.after) if part]
 
 
 def verdict_line(verdict: Verdict | None, known_answer: str, tag: str = "p") -> Node | None:
@@ -131,60 +160,68 @@ def _citation(one: Citation) -> Node:
     return sends("qx-link.qx-sm.qx-crossed", "open", one.chunk_id, name, cross, doubt, title=title)
 
 
-def in_column(result: EvidenceAnswer | None, at: int, known_answer: str = "") -> Node | None:
-    """The `at`-th Compare column's answer; None where there is none. `known_answer`: empty if unknown."""
+def in_column(
+    result: EvidenceAnswer | None, at: int, known_answer: str = "", passage: PassageOf | None = None
+) -> Node | None:
+    """The `at`-th Compare column's answer; None where there is none. `passage`, `known_answer`: as in
+    `answer`.
+    """
     if result is None:
         return None
+    quote, text = _quote(result, passage, _IN_COLUMN), _said(result, passage)
     sure = None
-    if result.confidence is not None and result.reliable_text:
+    if result.confidence is not None and result.state == "answer":
         sure = tip("span.qx-mut.qx-sm", CONFIDENCE, sure_words(result.confidence))
-    cited = [
+    links = [
         sends("qx-link.qx-sm", "show", f"{i} {at}", f"chunk {i:,}", data_same=str(i))
         for i in _shown_chunks(result)
     ]
-    if not result.reliable:
-        words = tip("span", UNRELIABLE, "no reliable answer")
-    elif result.text:
-        words = h("strong", shorten(result.text, LONGEST))
-    else:
-        words = h("span", "no answer in the evidence")
-    verdict = verdict_line(verdict_on(result.reliable_text, known_answer), known_answer, "span")
-    text_node = (
-        words if result.reliable_text or verdict is None else None
-    )  # the verdict says that there is none
-    return h("p.qx-column-answer", text_node, sure, verdict, *cited)
+    verdict = verdict_line(verdict_on(result.told_text, known_answer), known_answer, "span")
+    words = None
+    if result.state != "answer":
+        head = state_words(result.state, result.confidence, result.asks)
+        words = tip("span.qx-state.qx-sm", WHY[result.state], head)
+    in_quote = words is not None and quote is not None and result.place is not None
+    headline = h("strong", text) if text is not None and not in_quote else None
+    shown = None if quote is None else h("span.qx-column-quote.qx-sm", {"dir": "auto"}, *marked(quote))
+    return h(f"div.qx-column-answer.qx-is-{result.state}", words, headline, sure, verdict, *links, shown)
 
 
 def answer_place(chunk: Chunk, result: EvidenceAnswer | None) -> tuple[int, int] | None:
-    """Where in its document's text a chunk holds the answer; None where it doesn't, or is not reliable."""
-    if result is None or result.place is None or result.citations[0] != chunk.chunk_id or not result.reliable:
+    """Where in its document's text a chunk holds what answers, or bears on the question; None where nothing
+    does.
+    """
+    if result is None or result.state == "absent":
         return None
-    start, end = result.place
-    return chunk.start + start, chunk.start + end
+    place = result.place_in(chunk.chunk_id)
+    return None if place is None else (chunk.start + place[0], chunk.start + place[1])
 
 
-def _words(result: EvidenceAnswer, texts: Mapping[int, str]) -> list[Node]:
-    if not result.reliable:
-        line = tip("p.qx-answer-text.qx-answer-none", UNRELIABLE, "No reliable answer.")
-        passage = None if result.passage is None else texts.get(result.passage)
-        if passage is None:
-            return [line]
-        likeliest = h("p.qx-sm.qx-mut", "An answer is likeliest in this passage, which may hold none:")
-        return [line, likeliest, h("blockquote.qx-answer-passage", shorten(plain(passage), LONGEST))]
-    if not result.text:
-        return [h("p.qx-answer-text.qx-answer-none", "No answer in the evidence.")]
-    return [h("p.qx-answer-text", shorten(result.text, LONGEST))]
+def _said(result: EvidenceAnswer, passage: PassageOf | None) -> str | None:
+    """The answer or guess as its document means it, whole; None where there is none."""
+    if not result.told_text:
+        return None
+    if passage is not None and result.place is not None:
+        return rendered(passage(result.citations[0]), result.place) or result.text
+    return shorten(result.told_text, LONGEST_MARK)
+
+
+def _quote(result: EvidenceAnswer, passage: PassageOf | None, most: int) -> Excerpt | None:
+    """The sentence that counts; None without a text or a place."""
+    chunk_id = result.shown_chunk
+    place = None if chunk_id is None else result.place_in(chunk_id)
+    if passage is None or chunk_id is None or place is None:
+        return None
+    return quoted(passage(chunk_id), place, most=most)
 
 
 def _shown_chunks(result: EvidenceAnswer) -> tuple[int, ...]:
-    """Those that the answer rests on, or the one worth reading where it isn't reliable."""
-    if result.reliable or result.passage is None:
-        return result.citations
-    return (result.passage,)
+    """Those that the answer rests on, or the one worth reading."""
+    return result.citations or (() if result.passage is None else (result.passage,))
 
 
 def _facts(result: EvidenceAnswer) -> list[Node]:
     sure: list[Node] = []
-    if result.confidence is not None:
+    if result.confidence is not None and result.state == "answer":
         sure = [tip("span.qx-kv", CONFIDENCE, sure_words(result.confidence)), " · "]
     return [*sure, *(part for i in _shown_chunks(result) for part in (chunk_link(i), " · "))]

@@ -8,22 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
-from core.base.events import Trace
+from core.answer.evidence import EvidenceAnswer
+from core.base.events import StepTaken, Trace
 from core.base.types import Workspace
+from core.corpus.bm25 import content_words
 from core.corpus.tiles import tile
-from core.ingest.prose import plain
 from core.methods.registry import facts_of
-from core.views.draw.answers import in_column
+from core.views.draw.answers import PassageOf, in_column, marked
 from core.views.draw.nodes import Node, chunk_link, h, link_to, sends, tip
 from core.views.draw.tables import table
 from core.views.draw.trail import trail_table
-from core.views.draw.words import EXPLAIN, counted, shorten, step_class
+from core.views.draw.words import EXPLAIN, counted, step_class
 from core.views.ending import end_sentence, review_sentence
 from core.views.findings import Column, first_look_rank, found_by, looks, overlap, sets
+from core.views.quotes import CARD, Excerpt, alone, choice_in, passage_in, quoted
 
 BARS = 160
 """Bars of a picture at most: each is the best of its chunks."""
@@ -68,6 +70,13 @@ class ShownComparison:
     def picks(self) -> dict[str, tuple[int, ...]]:
         """Chunks in order of choice, without those taken back, by column."""
         return {name: trace.picks for name, trace in self.answered.items()}
+
+    def passage_of(self, trace: Trace) -> PassageOf | None:
+        """The chunks of a run by their ids; None where texts stay out."""
+        if self.workspace is not None:
+            return partial(passage_in, self.workspace)
+        texts = {step.chunk_id: step.text for step in trace.steps if step.text}
+        return (lambda chunk_id: alone(texts.get(chunk_id, ""))) if texts else None
 
     @cached_property
     def finders(self) -> dict[int, tuple[str, ...]]:
@@ -124,10 +133,11 @@ def _column(
     acts: Sequence[Node],
     owed: Sequence[Sequence[float]] | None,
 ) -> Node:
-    cards = []
-    for place in range(len(trace.steps)):
+    cards, words = [], content_words(trace.started.query)
+    for place, step in enumerate(trace.steps):
         owes = _owed(trace, place, owed[place], comparison.paint) if owed and place else None
-        cards.append(_card(comparison, at, trace, place, owes))
+        quote = _quote(comparison, step, column.answer, words)
+        cards.append(_card(comparison, at, trace, place, owes, quote))
     nothing = h("p.qx-empty", "It chose nothing.")
     end = f"{end_sentence(trace) or 'Cancelled.'} {review_sentence(trace)}".rstrip()
     stops = h("p.qx-sm.qx-mut.qx-column-stop", end)
@@ -165,7 +175,7 @@ def _head(comparison: ShownComparison, at: int, column: Column, trace: Trace, ac
         "div.qx-column-head",
         h("div.qx-row", name, h("span.qx-grow"), *acts),
         h("div.qx-row.qx-sm.qx-mut", *facts),
-        in_column(column.answer, at, column.known_answer),
+        in_column(column.answer, at, column.known_answer, comparison.passage_of(trace)),
     )
 
 
@@ -184,7 +194,19 @@ def _owed(trace: Trace, place: int, without: Sequence[float], paint: Colours) ->
     return h("div.qx-kvs.qx-sm", h("span.qx-mut", "owed to"), *chips)
 
 
-def _card(comparison: ShownComparison, at: int, trace: Trace, place: int, owed: Node | None) -> Node:
+def _quote(
+    comparison: ShownComparison, step: StepTaken, answer: EvidenceAnswer | None, words: Sequence[str]
+) -> Excerpt | None:
+    """What counts in a choice; None where texts stay out."""
+    if not step.text:
+        return None
+    place = None if answer is None else answer.place_in(step.chunk_id)
+    return quoted(choice_in(comparison.workspace, step), place, words, most=CARD)
+
+
+def _card(
+    comparison: ShownComparison, at: int, trace: Trace, place: int, owed: Node | None, quote: Excerpt | None
+) -> Node:
     step, score_name = trace.steps[place], facts_of(trace.started.method).score_name
     chunk_id, is_open = step.chunk_id, step.chunk_id == comparison.opened
     marks: list[Node] = []
@@ -201,7 +223,9 @@ def _card(comparison: ShownComparison, at: int, trace: Trace, place: int, owed: 
         h("div.qx-step-head", h("span.qx-pin", str(place + 1)), link, *marks),
         h("div.qx-sm.qx-mut", f"{score_name} {step.q_value:.3f}"),
         owed,
-        h("p.qx-quote.qx-sm", shorten(plain(step.text), 200)) if step.text else None,
+        h("p.qx-quote.qx-sm", {"dir": "auto"}, *marked(quote, "em.qx-telling"))
+        if quote is not None
+        else None,
     )
 
 
@@ -391,12 +415,12 @@ def support(comparison: ShownComparison) -> list[Node]:
     """On a labelled question: where each support chunk stood at each method's first look, and if chosen."""
     if not comparison.support or not comparison.answered:
         return []
-    rows = []
+    rows, asked = [], content_words(next(iter(comparison.answered.values())).started.query)
     for chunk_id in comparison.support:
         link, text = chunk_link(chunk_id, data_same=str(chunk_id)), None
         if comparison.workspace is not None:
-            words = shorten(plain(comparison.workspace[chunk_id].text), 90)
-            text = h("div.qx-support-text", words)
+            said = quoted(passage_in(comparison.workspace, chunk_id), None, asked, most=90)
+            text = h("div.qx-support-text", {"dir": "auto"}, *marked(said, "em.qx-telling"))
         standings = (h("td", *_standing(trace, chunk_id)) for trace in comparison.answered.values())
         rows.append(h("tr", h("td", link, text), *standings))
     sentence = (

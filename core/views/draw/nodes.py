@@ -21,7 +21,7 @@ class Html(str):
 
 
 _TAGS = (
-    "div span p b strong em mark small code pre h1 h2 h3 h4 ul ol li table thead tbody tr th td button"
+    "div span p b strong em del mark small code pre h1 h2 h3 h4 ul ol li table thead tbody tr th td button"
     " details summary progress section header footer nav label hr dl dt dd blockquote svg path"
 )
 _ATTRIBUTES = (

@@ -13,19 +13,21 @@ from functools import cached_property
 from typing import Literal
 
 from core.base.types import Workspace
+from core.corpus.bm25 import content_words
 from core.ingest.prose import plain
 from core.ingest.sentences import split_sentences
 from core.llm.protocol import Cost
 from core.methods.sparc.events import BrokenOff, Hit, Merged, Note, Strategy
 from core.methods.sparc.naming import STRATEGY_NAMES, branch_name, decided_by_rules
 from core.methods.sparc.trace import SparcBranch, SparcRound, SparcTrace
-from core.views.draw.answers import verdict_line
+from core.views.draw.answers import marked, verdict_line
 from core.views.draw.nodes import Node, chunk_link, h, link_to, sends, tip
 from core.views.draw.tables import table
 from core.views.draw.words import counted, shorten, step_class
-from core.views.sparc_story import Fate, asked_anew, fates
-from core.views.story import excerpt, one_line, verdict_on
+from core.views.quotes import alone, one_line, quoted
+from core.views.sparc_story import Fate, asked_anew, excerpt_of, fates
 from core.views.story import sure as sure_words
+from core.views.story import verdict_on
 
 STRATEGY_SENTENCES: dict[Strategy, str] = {
     "bm25": "Chunks that share the rarest words with the query",
@@ -53,6 +55,8 @@ MOST_ROWS = 4
 MOST_FATES = 3
 _LONGEST = 400
 """Characters of a query, an answer or a reason that a card shows; the whole is in the export."""
+_AROUND = 140
+"""Characters around what is marked in a chunk."""
 _LONGEST_TEXT = 4_000
 """Characters of a whole note."""
 _ROW = 20
@@ -279,7 +283,8 @@ def _chunk(chunk: Hit, branch: SparcBranch, run: ShownSparc, before: Sequence[st
     facts = (f"chunk {chunk.chunk_id:,}", "support" * is_gold, taken, found_before)
     title = ", ".join(filter(None, facts))
     kind = "qx-chunk-row" + ".qx-again" * bool(before) + ".qx-gold-row" * is_gold + ".qx-on" * opened
-    words = h("span.qx-chunk-text", {"dir": "auto"}, shorten(one_line(chunk.text), 160))
+    quote = quoted(alone(chunk.text), None, content_words(branch.query.query), most=_AROUND)
+    words = h("span.qx-chunk-text", {"dir": "auto"}, *marked(quote, "em.qx-telling"))
     tick = h("span.qx-found-at", "✓ ") if is_gold else None
     number = h("span.qx-chunk-id", tick, f"{chunk.chunk_id:,}")
     mark = h("span.qx-sign", {"aria-hidden": "true"}, sign)
@@ -533,7 +538,7 @@ def final(run: ShownSparc | None) -> list[Node]:
     items = []
     for chunk_id in sorted(run.evidence):
         words = run.texts.get(chunk_id, "")
-        extract = excerpt(words, answer if chunk_id in cited else "", 160)
+        extract = excerpt_of(words, answer if chunk_id in cited else "", 160)
         mark = h("mark.qx-answer-mark", extract.mark) if extract.mark else None
         whole = {"dir": "auto", "title": shorten(plain(words), 600)}
         finds = [

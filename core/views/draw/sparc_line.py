@@ -36,7 +36,7 @@ def story(run: ShownSparc | None) -> list[Node]:
     if run.status == "running":
         parts.append(_live(run.trace))
     elif narrative.answer is not None:
-        parts += [answer_part(narrative.answer, "No answer in the evidence", ""), _stopped(run.trace)]
+        parts += [answer_part(narrative.answer, "No answer in the evidence"), _stopped(run.trace)]
     else:
         parts.append(_ended_early(run))
     return [*story_line(shorten(narrative.sentence(), 4_000), parts), *_failure(run)]

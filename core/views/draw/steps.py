@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from core.base.events import StepTaken, Trace
+from core.views.draw.answers import marked
 from core.views.draw.nodes import Node, chunk_link, h, sends
-from core.views.draw.words import EXPLAIN, counted, number, shorten, step_class
+from core.views.draw.words import EXPLAIN, counted, number, step_class
 from core.views.ending import end_sentence, review_sentence
-from core.views.story import one_line
+from core.views.quotes import Excerpt
 
 
 def step_card(
@@ -21,8 +22,11 @@ def step_card(
     score_name: str = "Q",
     acts: Sequence[Node] = (),
     below: Node | None = None,
+    quote: Excerpt,
 ) -> Node:
-    """A choice of a trace so far. on: it is looked at. acts: what can be done. below: what follows."""
+    """A choice of a trace so far. quote: what counts in it. on: it is looked at. acts: what can be done.
+    below: what follows.
+    """
     marks = []
     if step.chosen_by == "person":
         marks.append(h("span.qx-mark", {"title": "A person chose this chunk, not the agent"}, "forced"))
@@ -45,7 +49,7 @@ def step_card(
         h(
             "div.qx-step-top",
             sends("qx-badge", "look", step.step, str(step.step), aria_label=f"Show step {step.step}"),
-            h("p.qx-quote", shorten(one_line(step.text), 260)),
+            h("p.qx-quote", {"dir": "auto"}, *marked(quote, "em.qx-telling")),
             h("span.qx-worth", number(score_name, f"{step.q_value:.2f}", "q"), bar),
         ),
         h(

@@ -8,11 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from core.views.draw.answers import CONFIDENCE, LONGEST, UNRELIABLE
+from core.views.draw.answers import CONFIDENCE, WHY, marked
 from core.views.draw.nodes import Node, h, sends
-from core.views.draw.words import counted, shorten, step_class
-from core.views.story import Story, StoryAnswer, StoryPart, ordinal, sure
+from core.views.draw.words import counted, step_class
+from core.views.story import Story, StoryAnswer, StoryPart, ordinal, state_words, sure
 
+_LONG_ANSWER = 48
+"""Characters from which on an answer is written smaller, since it is never cut."""
 LONG = 8
 """Parts that still stand side by side; more of them scroll."""
 
@@ -29,21 +31,28 @@ def question_part(query: str) -> Node:
     return h("li.qx-asked", h("div.qx-part", part_head("Asked"), words))
 
 
-def answer_part(answer: StoryAnswer, none: str = "", why: str = UNRELIABLE) -> Node:
-    """What the run ends in. `none`: what is said instead where there is no answer; `why`: on hover."""
+def answer_part(answer: StoryAnswer, none: str = "") -> Node:
+    """What the run ends in. `none`: what is said instead where there is no answer."""
     kind = {"right": "qx-right", "wrong": "qx-wrong", "no answer": "qx-wrong", None: ""}[answer.verdict]
-    sign = {"right": "✓", "wrong": "✗"}.get(answer.verdict or "", "=" if answer.text else "–")
+    sign = {"right": "✓", "wrong": "✗"}.get(
+        answer.verdict or "", {"answer": "=", "guess": "≈"}.get(answer.state, "–")
+    )
     foot: list[Node] = []
-    if answer.sureness is not None:
-        foot.append(h("span", {"title": CONFIDENCE}, sure(answer.sureness)))
+    head = state_words(answer.state, answer.confidence, answer.asks)
+    if answer.state == "guess":
+        foot.append(h("span", {"title": WHY["guess"]}, head))
+    elif answer.confidence is not None and answer.text:
+        foot.append(h("span", {"title": CONFIDENCE}, sure(answer.confidence)))
     if answer.text and answer.verdict is not None:
-        foot += [" · ", h("strong", answer.verdict)]
+        foot += [" · "] * bool(foot) + [h("strong", answer.verdict)]
     if answer.verdict not in (None, "right"):
         foot.append(h("span.qx-known-answer", f"known: {answer.known_answer}"))
-    why = "" if answer.denies else why
-    words = h("span.qx-part-words", {"title": why}, none or answer.nothing.capitalize())
+    words = h("span.qx-part-words", {"title": WHY[answer.state]}, none or head)
     if answer.text:
-        words = h("span.qx-part-answer", {"dir": "auto"}, shorten(answer.text, LONGEST))
+        quote = answer.quote if answer.state == "guess" and answer.in_quote else None
+        said = [answer.text] if quote is None else marked(quote, "em")
+        long = ".qx-long" * (quote is not None or len(answer.text) > _LONG_ANSWER)
+        words = h(f"span.qx-part-answer{long}", {"dir": "auto"}, *said)
     inner = [
         part_head("Answer", h("span.qx-badge", {"aria-hidden": "true"}, sign)),
         words,
@@ -52,7 +61,7 @@ def answer_part(answer: StoryAnswer, none: str = "", why: str = UNRELIABLE) -> N
     part = h("div.qx-part", *inner)
     if answer.chunk_id is not None:
         part = sends("qx-part", "open", answer.chunk_id, *inner)
-    return h("li", {"class": f"qx-ends {kind}"}, part)
+    return h("li", {"class": f"qx-ends qx-is-{answer.state} {kind}"}, part)
 
 
 def part_head(words: str, sign: Node | None = None) -> Node:
@@ -122,10 +131,7 @@ def _look_at(n: int, look: int, inner: Sequence[Node]) -> Node:
 
 
 def _words(part: StoryPart) -> Node:
-    mark = h("em", part.excerpt.mark) if part.excerpt.mark else None
-    return h(
-        "span.qx-part-words.qx-part-chunk", {"dir": "auto"}, part.excerpt.before, mark, part.excerpt.after
-    )
+    return h("span.qx-part-words.qx-part-chunk", {"dir": "auto"}, *marked(part.excerpt, "em"))
 
 
 def _rise(ranks: Sequence[int], n_chunks: int) -> list[Node]:

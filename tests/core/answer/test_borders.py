@@ -34,6 +34,10 @@ REAL = [
     ("a) first b) second", "a) first", "first"),
     ("(foo)", "(foo)", "foo"),
     ("It is 8 (of 12) in all", "It is 8 (of", "It is 8 (of 12)"),
+    ("it cost ~~900~~1150 pounds", "900~~1150", "1150"),
+    ("it cost ~~900~~1150 pounds", "~~900~~1150 pounds", "1150 pounds"),
+    ("some 10^6 stars", "10", "10^6"),
+    ("some 10<sup>-6</sup> grams", "6</sup> grams", "10<sup>-6</sup> grams"),
 ]
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from core.answer.confidence import check_knots, confidence, expected_calibration_error, fit_confidence
-from core.lab.reader.tuning import least_confidence
+from core.lab.reader.tuning import least_shown
 
 
 def test_an_overconfident_model_is_corrected() -> None:
@@ -40,7 +40,12 @@ def test_calibration_error() -> None:
     assert error == pytest.approx((0.45 + 0.05) / 2)
 
 
-def test_the_least_confidence_shows_most_right_answers_less_wrong_ones() -> None:
-    assert least_confidence([0.9, 0.8, 0.3, 0.2], [True, True, False, False]) == 0.8
-    assert least_confidence([0.9, 0.9, 0.9, 0.2], [True, False, True, False]) == 0.9
-    assert least_confidence([0.4, 0.3], [False, False]) == 1.0
+def test_answers_are_rarely_wrong_and_guesses_half_right() -> None:
+    none = [False] * 4
+    assert least_shown([0.9, 0.8, 0.3, 0.2], [True, True, False, False], none) == (0.8, 0.8)
+    assert least_shown([0.9, 0.8, 0.7, 0.6], [True, False, True, False], none) == (0.9, 0.7)
+    assert least_shown([0.9, 0.8, 0.7], [True, False, True], [False, True, False]) == (0.7, 0.7)
+    assert (
+        least_shown([0.9, 0.8, 0.7, 0.6], [True, False, True, False], [False, False, False, True])[1] == 0.7
+    )
+    assert least_shown([0.4, 0.3], [False, False], none[:2]) == (1.0, 1.0)

@@ -5,6 +5,7 @@ fit the evidence.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -13,8 +14,10 @@ from core.answer.protocol import Answer, Span
 from tests.core.answer.conftest import PlainReader
 
 TEXTS = {7: "Bo came.", 3: "Ruth went to the mill."}
-TOLD = EvidenceAnswer("mill", 0.75, "pointer", (3,), (17, 21), passage=3)
-UNSURE = EvidenceAnswer("", 0.2, "r", reliable=False, passage=7)
+TOLD = EvidenceAnswer("mill", 0.75, "pointer", (3,), (17, 21), passage=3, nearest=(17, 21))
+GUESS = replace(TOLD, state="guess")
+ABSENT = EvidenceAnswer("", 0.2, "r", state="absent", passage=7, nearest=(0, 2))
+PASSAGES = EvidenceAnswer("", 0.5, "r", state="passages", passage=7, asks="yes or no")
 
 
 class Pointer(PlainReader):
@@ -25,7 +28,8 @@ class Pointer(PlainReader):
     def read(self, question: str, passages: Sequence[str]) -> Answer:  # noqa: ARG002
         for row, passage in enumerate(passages):
             if (at := passage.find("mill")) >= 0:
-                return Answer("mill", 0.75, Span(row, at, at + 4), passage=row)
+                span = Span(row, at, at + 4)
+                return Answer("mill", 0.75, span, "answer", span)
         return Answer("", 0.5)
 
 
@@ -46,11 +50,22 @@ def test_the_reader_hears_in_which_order_chunks_were_found() -> None:
 
 def test_the_place_is_that_of_the_chunk() -> None:
     told = answer_evidence(Pointer(), ["Where?", "Where?"], [TEXTS, {7: "Bo came."}])
-    assert told == [TOLD, EvidenceAnswer("", 0.5, "pointer")]
+    assert told == [TOLD, EvidenceAnswer("", 0.5, "pointer", state="absent")]
+
+
+def test_what_no_span_can_answer_is_told_with_what_bears_on_it() -> None:
+    [told] = answer_evidence(Pointer(), ["Did she go there?"], [TEXTS])
+    assert (told.state, told.asks, told.told_text, told.place) == ("passages", "yes or no", "", None)
+    assert told.place_in(3) == (17, 21)
+    assert told.to_json()["text"] == ""
 
 
 @pytest.mark.parametrize(
-    "told", [TOLD, EvidenceAnswer("yes", 0.5, "r"), EvidenceAnswer("by a model", 0.1, "m", (7, 3)), UNSURE]
+    "told",
+    [
+        *(TOLD, GUESS, ABSENT, PASSAGES),
+        *(EvidenceAnswer("yes", 0.5, "r"), EvidenceAnswer("by a model", 0.1, "m", (7, 3))),
+    ],
 )
 def test_json_round_trip(told: EvidenceAnswer) -> None:
     assert EvidenceAnswer.from_json(told.to_json(), TEXTS) == told
@@ -68,12 +83,25 @@ def test_what_does_not_fit_the_evidence_is_no_answer() -> None:
         {"span": [3, 17, 21]},
         {"reliable": "yes"},
         {"passage": 99},
+        {"nearest": [0]},
+        {"nearest": [21, 99]},
+        {"state": "absent"},
+        {"state": "sure"},
+        {"asks": "yes or no"},
     ):
         assert EvidenceAnswer.from_json(TOLD.to_json() | change, TEXTS) is None, change
     assert EvidenceAnswer.from_json({}, TEXTS) is None
 
 
-def test_logs_without_reliability_are_read() -> None:
-    old = {name: value for name, value in TOLD.to_json().items() if name not in ("reliable", "passage")}
+def test_logs_from_before_states_are_read() -> None:
+    new = ("state", "asks", "nearest")
+    old = {name: value for name, value in TOLD.to_json().items() if name not in new}
+    for change, state in (
+        ({}, "answer"),
+        ({"reliable": False}, "guess"),
+        ({"text": "", "span": None}, "absent"),
+    ):
+        assert EvidenceAnswer.from_json(old | change, TEXTS).state == state
+    del old["reliable"], old["passage"]
     read = EvidenceAnswer.from_json(old, TEXTS)
-    assert (read.text, read.reliable, read.passage) == ("mill", True, None)
+    assert (read.text, read.state, read.passage) == ("mill", "answer", None)

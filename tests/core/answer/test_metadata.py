@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from core.answer.cited import cited_messages
 from core.answer.evidence import EvidenceAnswer, answer_evidence
 from core.answer.metadata import MAX_OF_ALL, MAX_OF_DOCUMENT, metadata_json, metadata_lines
-from core.answer.protocol import Answer, Span
+from core.answer.protocol import Answer, Span, State
 from core.base.types import Document
 from core.ingest.json_ld import json_ld_lines, json_ld_text, json_ld_types
 from tests.core.answer.conftest import PlainReader
@@ -73,15 +73,15 @@ def test_a_language_model_is_shown_it_between_marks_that_it_can_not_forge() -> N
 class Sure(PlainReader):
     """Answers with the last word of a passage that names a cook, as surely as it is told to."""
 
-    def __init__(self, *, reliable: bool = True) -> None:
-        self.reliable = reliable
+    def __init__(self, state: State = "answer") -> None:
+        self.state = state
 
     def read(self, question: str, passages: Sequence[str]) -> Answer:  # noqa: ARG002
         for row, passage in enumerate(passages):
             if "cook" in passage:
                 word = passage.split()[-1]
                 at = passage.rindex(word)
-                return Answer(word, 0.75, Span(row, at, at + len(word)), self.reliable)
+                return Answer(word, 0.75, Span(row, at, at + len(word)), self.state)
         return Answer("", 0.5)
 
 
@@ -93,7 +93,7 @@ def test_the_reader_turns_to_it_where_the_chunks_hold_no_answer() -> None:
     assert (second.text, second.citations, second.document) == ("Bo", (), 1)
     assert (third.text, third.document) == ("", None)
     assert answer_evidence(Sure(), ["Who?"] * 3, evidence)[1] == third
-    [unsure] = answer_evidence(Sure(reliable=False), ["Who?"], evidence[1:2], metadata=lines[1:2])
+    [unsure] = answer_evidence(Sure("guess"), ["Who?"], evidence[1:2], metadata=lines[1:2])
     assert unsure.document is None
     assert EvidenceAnswer.from_json(second.to_json(), evidence[1]) == second
     for wrong in (True, -1, "1"):

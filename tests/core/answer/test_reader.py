@@ -8,10 +8,11 @@ import math
 import shutil
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
-from core.answer.checkpoint import read_reader_spec, write_reader_spec
+from core.answer.checkpoint import AS_IT_IS, read_reader_spec, write_reader_spec
 from core.answer.protocol import Answer, Span
 from core.answer.reader import Candidate, ExtractiveReader, Reading
 from core.answer.windows import read_windows
@@ -23,7 +24,7 @@ def asked(n: int) -> tuple[list[str], list[tuple[str, ...]]]:
     return [lesson.question for lesson in lessons], [lesson.passages for lesson in lessons]
 
 
-def with_spec(trained: TrainedReader, folder: Path, **changes: float) -> ExtractiveReader:
+def with_spec(trained: TrainedReader, folder: Path, **changes: Any) -> ExtractiveReader:
     """The same reader with another record."""
     copy = shutil.copytree(trained.folder, folder / "careful")
     write_reader_spec(copy, read_reader_spec(copy).model_copy(update=changes))
@@ -45,10 +46,10 @@ def test_answers_are_exact_slices_alone_and_in_a_batch(trained: TrainedReader) -
         assert alone.confidence == pytest.approx(answer.confidence, abs=0.05)  # bfloat16 rounds by batch
 
 
-def test_no_passages_no_answer_for_sure(trained: TrainedReader) -> None:
+def test_no_passages_no_answer_and_no_certainty(trained: TrainedReader) -> None:
     assert trained.reader.read_many([], []) == []
     for passages in ([], [""], ["  ", "\n"]):
-        assert trained.reader.read("Where is mary?", passages) == Answer("", 1.0)
+        assert trained.reader.read("Where is mary?", passages) == Answer("", 0.0)
 
 
 def test_the_evidence_may_lie_behind_many_windows(trained: TrainedReader) -> None:
@@ -95,25 +96,36 @@ def test_hostile_text(trained: TrainedReader) -> None:
         assert 0 <= trained.reader.support(text, text) <= 1
 
 
-def test_no_answer_is_given_where_it_is_likelier() -> None:
+def test_less_is_expected_of_an_answer_the_likelier_there_is_none() -> None:
     reading = Reading(((Candidate("garden", 1.0, None), 1.0),), 1.2)
-    assert reading.best(0.0)[0] is not None
-    nobody, sure = reading.best(2.0)
-    assert nobody is None
-    assert sure > reading.best(1.1)[1]
-    probabilities = [reading.best(bias)[1] for bias in (-2.0, -1.0, 0.0)]
-    assert probabilities == sorted(probabilities, reverse=True)
+    expected = [reading.best(bias)[1] for bias in (-2.0, -1.0, 0.0, 2.0)]
+    assert expected == sorted(expected, reverse=True)
+    assert reading.nobody(2.0) > expected[-1]
+    assert reading.nobody(-2.0) < expected[0]
 
 
-def test_an_answer_below_the_least_confidence_is_not_reliable(trained: TrainedReader, tmp_path: Path) -> None:
+def test_an_answer_of_what_was_found_late_is_less_certain() -> None:
+    candidate = Candidate("garden", 1.0, Span(1, 0, 6))
+    first, later = (Reading(((candidate, 1.0),), 1.2, ranks) for ranks in ((1, 0), (0, 1)))
+    assert first.certainty(candidate, 0.6, 0.3) == pytest.approx(0.6)
+    assert later.certainty(candidate, 0.6, 0.3) < 0.6
+    assert Reading(((candidate, 1.0),), 1.2).certainty(candidate, 0.6, 0.3) == pytest.approx(0.6)
+
+
+def test_confidence_parts_answers_guesses_and_what_is_absent(trained: TrainedReader, tmp_path: Path) -> None:
     questions, passages = asked(20)
-    sure = sorted(answer.confidence for answer in trained.reader.read_many(questions, passages))
-    least = (sure[0] + sure[-1]) / 2
-    answers = with_spec(trained, tmp_path, least_confidence=least).read_many(questions, passages)
-    assert {answer.reliable for answer in answers} == {True, False}
-    assert all(answer.reliable == (answer.confidence >= least) for answer in answers)
-    assert all(answer.span is None or answer.passage == answer.span.passage for answer in answers)
-    assert all(answer.passage is not None for answer in answers)
+    own: dict[str, Any] = {"confidence": AS_IT_IS, "least_guess": 0.0}
+    reader = with_spec(trained, tmp_path / "a", **own)
+    sure = sorted(answer.confidence for answer in reader.read_many(questions, passages))
+    own |= {"least_confidence": sure[-3], "least_guess": sure[3]}
+    answers = with_spec(trained, tmp_path / "b", **own).read_many(questions, passages)
+    assert {answer.state for answer in answers} == {"answer", "guess", "absent"}
+    for answer in answers:
+        if answer.state != "absent":
+            assert (answer.state == "answer") == (answer.confidence >= own["least_confidence"])
+            assert answer.text
+            assert answer.span in (None, answer.likeliest)
+        assert answer.likeliest is not None
 
 
 def test_wordings_that_share_words_stand_by_each_other() -> None:

@@ -312,7 +312,15 @@ def test_compare(core: Command, tiny: tuple[object, ...]) -> None:
     assert list(result) == ["query", "methods"]
     assert list(result["methods"]) == methods
     for name, entry in result["methods"].items():
-        assert list(entry) == ["evidence", "ranked", "answer", "answer_reliable", "n_tokens", "milliseconds"]
+        assert list(entry) == [
+            "evidence",
+            "ranked",
+            "answer",
+            "answer_state",
+            "answer_reliable",
+            "n_tokens",
+            "milliseconds",
+        ]
         assert entry["evidence"] == sorted(row["chunk_id"] for row in entry["ranked"])
         assert all(list(row) == ["chunk_id", "score"] for row in entry["ranked"])
         assert len(entry["ranked"]) <= 2 or name == "threshold"  # which keeps all that reach it

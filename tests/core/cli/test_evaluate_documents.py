@@ -44,6 +44,7 @@ KEYS = [
     "evidence",
     "stopped",
     "answer",
+    "answer_state",
     "answer_confidence",
     "answer_reliable",
     "completeness",

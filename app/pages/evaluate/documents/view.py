@@ -16,7 +16,7 @@ from core.lab.evaluate.documents import DOCUMENT_METRICS, DocumentRow
 from core.lab.studies.documents import documents
 from core.methods.registry import facts_of
 from core.views.charts import Table, cell_text
-from core.views.draw.answers import UNRELIABLE
+from core.views.draw.answers import WHY
 from core.views.draw.nodes import Node, act, h, link_to
 from core.views.draw.tables import PAGE, on_page, pager, report_table, table
 from core.views.draw.words import counted
@@ -144,11 +144,13 @@ def _support_cell(row: DocumentRow | None) -> Node:
 
 
 def _answer(row: DocumentRow | None) -> Node:
-    """The score table counts what was read, reliable or not, so an answer in doubt stands here too."""
+    """The score table counts what was read, shown or not, so an answer in doubt stands here too."""
     if row is None or row.answer is None:
         return h("td.qx-mut", "no answer")
     if not row.answer_reliable:
-        return h("td.qx-mut", {"title": UNRELIABLE}, f"{row.answer} (not reliable)")
+        state = row.answer_state or "guess"
+        name = {"guess": "guess", "passages": "passage"}.get(state, "not shown")
+        return h("td.qx-mut", {"title": WHY[state]}, f"{row.answer} ({name})")
     right = DOCUMENT_METRICS["reliable_right"](row)
     if right is None:
         return h("td", row.answer)

@@ -97,6 +97,7 @@ def test_rows_are_read_back_as_they_were(tmp_path: Path) -> None:
             "evidence",
             "stopped",
             "answer",
+            "answer_state",
             "answer_confidence",
             "answer_reliable",
             "completeness",

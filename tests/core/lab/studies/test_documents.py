@@ -4,6 +4,8 @@ answers come to.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from core.base.errors import BadRequest
@@ -64,6 +66,20 @@ def test_kinds_of_documents_and_tests_against_what_the_app_chose() -> None:
     assert told["novels", "bm25"] == (8, 0.0, 0.0, 0.0, 1.0, 0.0, None, 0.75)
     assert told["pages, essays, lists", "auto"] == (2, 0.0, 0.0, 1.0, 0.0, None, 1.0, None)
     assert told["pages, essays, lists", "bm25"] == (1, None, None, None, None, None, 0.0, 0.75)
+
+
+def test_rows_that_know_their_state_say_what_was_told() -> None:
+    told = [(True,), (True,), (True,), (), ()]
+    answers, states = (
+        ["Anna", "Boris", "Anna", "Anna", None],
+        ["answer", "answer", "guess", "guess", "absent"],
+    )
+    rows = [
+        replace(row("a.md", i, "auto", covered, answer), answer_state=state)
+        for i, (covered, answer, state) in enumerate(zip(told, answers, states, strict=True))
+    ]
+    [*_, line] = documents(rows).tables[2].rows
+    assert line[2:] == pytest.approx((2 / 3, 1 / 3, 1 / 3, 1.0, 0.0, 0.5))
 
 
 def test_the_note_says_what_was_compared() -> None:

@@ -1,0 +1,61 @@
+"""Questions that a span of a text can't answer.
+
+Yes or no, how many of a list, which of two is more: the reader points at words, and these want a judgement,
+a count or a comparison of its own. Told by the words of the question, English ones. Pure functions.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+Asks = Literal["yes or no", "a number", "a comparison"]
+
+_AUXILIARIES = (
+    "is are was were am do does did can could will would shall should has have had may might must isn't"
+    " aren't wasn't weren't don't doesn't didn't can't couldn't won't wouldn't shouldn't hasn't haven't"
+)
+_NUMBERS = (
+    "no none zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
+    " sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred"
+    " hundreds thousand thousands million millions billion dozen dozens once twice half few several both pair"
+    " couple single"
+)
+_YES_OR_NO = re.compile(rf"\W*(?:{'|'.join(_AUXILIARIES.split())})\b", re.IGNORECASE)
+_ASKS_ON = re.compile(
+    r"\bor\b|,? and (?:by |for |in |to )?(?:who|whom|whose|what|which|when|where|why|how)\b"
+)
+"""A choice, or a second question: both want words of the text."""
+_HOW_MANY = re.compile(r"\bhow many\b", re.IGNORECASE)
+_NUMBER = re.compile(rf"\d|\b(?:{'|'.join(_NUMBERS.split())})\b", re.IGNORECASE)
+_COMPARISON = re.compile(
+    r"\bhow (?:do|does|did)\b.*\bdiffer\b"
+    r"|\b(?:which|who|whose|what)\b.*\b(?:more|less|fewer|first|last|earlier|later|older|younger|longer|shorter|"
+    r"larger|bigger|smaller|higher|lower|nearer|farther|faster|slower|better|worse)\b.*\bor\b"
+    r"|^\W*(?:is|are|was|were|does|do|did)\b.*\b(?:more|less|fewer|above|earlier|later|older|longer)\b.*\bor\b",
+    re.IGNORECASE,
+)
+_LONGEST = 400
+"""Characters of a question that are looked at."""
+
+
+def unanswered(question: str, text: str) -> Asks | None:
+    """What a question asks for where words of a text are no answer to it; None where they can be.
+
+    >>> unanswered("How many keepers are there?", "the keepers"), unanswered("How many came?", "nearly six")
+    ('a number', None)
+    >>> unanswered("Does the lamp turn?", "the lamp"), unanswered("Does the lamp turn?", "no")
+    ('yes or no', None)
+    >>> unanswered("Which is older, the tower or the mill?", "the mill"), unanswered("Who lit it?", "Ruth")
+    ('a comparison', None)
+    """
+    asked = question[:_LONGEST]
+    if text in ("yes", "no"):
+        return None
+    if _COMPARISON.search(asked):
+        return "a comparison"
+    if _YES_OR_NO.match(asked) and not _ASKS_ON.search(asked):
+        return "yes or no"
+    if _HOW_MANY.search(asked) and text and not _NUMBER.search(text):
+        return "a number"
+    return None
