@@ -95,6 +95,6 @@ def test_a_trace_that_is_too_long_for_the_log_keeps_the_beginnings_of_its_texts(
     assert len(json.dumps(told)) <= MAX_DETAIL_BYTES
     back = SparcTrace.from_json(told)
     assert back.pool == trace.pool
-    assert back.text(back.pool[0]) == "x" * 2_000
+    assert back.texts[back.pool[0]] == "x" * 2_000
     with pytest.raises(LogError, match="more than 1,000,000"):
         detail_json("sparc", sparc_detail(lengthened(trace, 10, 900_000)))
