@@ -11,6 +11,7 @@ import codecs
 import re
 
 from core.base.errors import BadDocument
+from core.base.types import Notice
 
 _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -46,7 +47,7 @@ _SAFE_ENCODING = re.compile(
 """Encodings but UTF-8 that a page may declare; others (utf-7, escapes) smuggle text past a reader."""
 
 
-def decode(data: bytes, name: str, *, is_html: bool = False) -> tuple[str, tuple[str, ...]]:
+def decode(data: bytes, name: str, *, is_html: bool = False) -> tuple[str, tuple[Notice, ...]]:
     """The text of a file and notices on what was changed. Raises BadDocument when the bytes are no text."""
     for mark, encoding in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
@@ -89,14 +90,17 @@ def _codec_of(declared: str) -> str | None:
     return "cp1252" if name in ("iso8859-1", "ascii") else name  # as browsers read these labels
 
 
-def _replacing(data: bytes, encoding: str, name: str) -> tuple[str, tuple[str, ...]]:
+def _replacing(data: bytes, encoding: str, name: str) -> tuple[str, tuple[Notice, ...]]:
     text = data.decode(encoding, "replace")
     broken = text.count("\ufffd")
-    notices = (f"{broken:,} broken {encoding.upper()} characters were replaced by \ufffd.",) if broken else ()
-    return normalise(text, name), notices
+    text = normalise(text, name)
+    if not broken:
+        return text, ()
+    sentence = f"{broken:,} broken {encoding.upper()} characters were replaced by \ufffd."
+    return text, (Notice(sentence, text.find("\ufffd")),)
 
 
-def _decode_undeclared(data: bytes, name: str) -> tuple[str, tuple[str, ...]]:
+def _decode_undeclared(data: bytes, name: str) -> tuple[str, tuple[Notice, ...]]:
     """UTF-8, unless more of it is broken than sound beyond ASCII: then the best guess."""
     text = data.decode("utf-8", "replace")
     broken = text.count("\ufffd")
@@ -105,7 +109,7 @@ def _decode_undeclared(data: bytes, name: str) -> tuple[str, tuple[str, ...]]:
         guess = _guess(data)
         if guess is not None:
             guessed, notices = _replacing(data, guess, name)
-            return guessed, (f"The file is not UTF-8; it was read as {guess}, a guess.", *notices)
+            return guessed, (Notice(f"The file is not UTF-8; it was read as {guess}, a guess."), *notices)
     return _replacing(data, "utf-8", name)
 
 
