@@ -41,7 +41,7 @@ class Reader(Protocol):
     name: str
 
     def read(self, question: str, passages: Sequence[str]) -> Answer:
-        """The best answer, which may be empty. No passages: empty, confidence 1."""
+        """The best answer, which may be empty. No passages: empty, not reliable."""
         ...
 
     def read_many(

@@ -125,7 +125,7 @@ class ExtractiveReader:
     def decide(self, reading: Reading) -> Answer:
         """The answer that a reading comes to."""
         if not reading.answers:
-            return Answer("", 1.0)
+            return Answer("", 0.0, reliable=False)
         best, expected = reading.best(self.spec.no_answer_bias)
         sure = confidence(expected, self.spec.no_answer_confidence if best is None else self.spec.confidence)
         text, span = ("", None) if best is None else (best.text, best.span)

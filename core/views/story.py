@@ -6,7 +6,6 @@ What was asked, what each choice brought and how far up it had come, what was an
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -14,7 +13,7 @@ from typing import Literal
 from core.answer.evidence import EvidenceAnswer
 from core.base.events import ChosenBy, Trace
 from core.base.metrics import RIGHT_FROM, answer_f1
-from core.corpus.bm25 import content_words, words_of
+from core.corpus.words import content_words, located, words_of
 from core.ingest.prose import plain
 from core.views.ending import end_sentence
 from core.views.trail import Trail, gold_trails
@@ -256,13 +255,13 @@ def _telling(
         and reading.citations[0] == chunk_id
     ):
         return text[reading.place[0] : reading.place[1]]
-    line = one_line(text)
-    new = sorted({word for word in question_words if word not in spoken}, key=len, reverse=True)
-    for word in new:
-        match = re.search(rf"\b{re.escape(word)}\b", line, re.IGNORECASE)
-        if match is not None:
-            return match[0]
-    return ""
+    line, new = one_line(text), {*question_words} - spoken
+    marks = [
+        (max(map(len, shared)), -start, line[start:end])
+        for start, end, words in located(line)
+        if (shared := new.intersection(words))
+    ]
+    return max(marks)[2] if marks else ""
 
 
 def _ranks(trail: Trail, step: int | None) -> tuple[int, ...]:

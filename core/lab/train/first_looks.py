@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from core.base.errors import BadRequest
-from core.corpus.bm25 import WordIndex, words_of
+from core.corpus.bm25 import WordIndex
+from core.corpus.words import words_of
 from core.encode.checkpoint import CheckpointSpec
 from core.encode.encoder import DualEncoder, fast_dtype, find_device
 from core.encode.reranker import Reranker

@@ -15,7 +15,8 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from core.base.errors import BadRequest
-from core.corpus.bm25 import WordIndex, words_of
+from core.corpus.bm25 import WordIndex
+from core.corpus.words import words_of
 from core.encode.checkpoint import CheckpointSpec, write_spec
 from core.encode.encoder import DualEncoder
 from core.lab.tasks.example import Example

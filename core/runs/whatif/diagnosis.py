@@ -15,8 +15,8 @@ import numpy as np
 
 from core.base.events import StepTaken, Trace
 from core.base.metrics import fact_recall
-from core.corpus.bm25 import words_of
 from core.corpus.index import Corpus
+from core.corpus.words import words_of
 from core.methods.qrag.agent import Agent
 from core.runs.whatif.cuts import TextSpan, chunks_of
 from core.views.trail import gold_trails

@@ -48,7 +48,7 @@ def test_answers_are_exact_slices_alone_and_in_a_batch(trained: TrainedReader) -
 def test_no_passages_no_answer_for_sure(trained: TrainedReader) -> None:
     assert trained.reader.read_many([], []) == []
     for passages in ([], [""], ["  ", "\n"]):
-        assert trained.reader.read("Where is mary?", passages) == Answer("", 1.0)
+        assert trained.reader.read("Where is mary?", passages) == Answer("", 0.0, reliable=False)
 
 
 def test_the_evidence_may_lie_behind_many_windows(trained: TrainedReader) -> None:
