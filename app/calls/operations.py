@@ -567,11 +567,11 @@ def _open_reply(documents: OpenDocuments) -> OpenReply:
         "questions": [asdict(question) for question in documents.questions],
         "notices": [
             *(
-                {"document": i, "sentence": notice.sentence, "at": notice.at}
+                NoticeReply(document=i, sentence=notice.sentence, at=notice.at)
                 for i, document in enumerate(workspace.documents)
                 for notice in document.notices
             ),
-            *({"document": None, "sentence": sentence, "at": None} for sentence in documents.notices),
+            *(NoticeReply(document=None, sentence=sentence, at=None) for sentence in documents.notices),
         ],
         "timings": documents.milliseconds,
     }
