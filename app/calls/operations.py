@@ -45,6 +45,16 @@ Timings = dict[str, float]
 """Milliseconds by stage."""
 
 
+class NoticeReply(TypedDict):
+    """What reading a document left out, guessed, cut or could not read."""
+
+    document: int | None
+    """Among `titles`; null: of all."""
+    sentence: str
+    at: int | None
+    """Character of the document's text where it stands, null for nowhere in it."""
+
+
 class OpenReply(TypedDict):
     """Documents that are open now."""
 
@@ -55,7 +65,7 @@ class OpenReply(TypedDict):
     n_tokens: int
     n_embedded: int
     questions: list[dict[str, Any]]
-    notices: list[str]
+    notices: list[NoticeReply]
     timings: Timings
 
 
@@ -177,7 +187,7 @@ class Operations:
 
         Returns:
             document_id for the other functions, agent, titles, n_chunks, n_tokens, n_embedded (chunks that were not known before)
-            known questions with their support, notices, and timings in milliseconds.
+            known questions with their support, notices (what reading lost or guessed: document, sentence, at), and timings in milliseconds.
         """
         owner = self._owner(visitor, request)
         sources = [
@@ -556,11 +566,11 @@ def _open_reply(documents: OpenDocuments) -> OpenReply:
         "questions": [asdict(question) for question in documents.questions],
         "notices": [
             *(
-                f"{document.title}: {notice}"
-                for document in workspace.documents
+                NoticeReply(document=i, sentence=notice.sentence, at=notice.at)
+                for i, document in enumerate(workspace.documents)
                 for notice in document.notices
             ),
-            *documents.notices,
+            *(NoticeReply(document=None, sentence=sentence, at=None) for sentence in documents.notices),
         ],
         "timings": documents.milliseconds,
     }

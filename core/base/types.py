@@ -22,6 +22,18 @@ CHUNK_TYPES: tuple[ChunkType, ...] = ("text", "table", "list")
 DocumentKind = Literal["html", "markdown", "text", "chunks"]
 
 
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What reading a document left out, guessed, cut or could not read, in one sentence with its count."""
+
+    sentence: str
+    at: int | None = None
+    """Character of `Document.text` where it stands, or would, the first of several; None: nowhere in it."""
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
 @dataclass(frozen=True)
 class Document:
     """One text that was read, ready for chunking. All offsets elsewhere count code points of `text`."""
@@ -31,8 +43,13 @@ class Document:
     kind: DocumentKind
     json_ld: tuple[Any, ...] = ()
     """Parsed JSON-LD objects of an HTML page, in page order."""
-    notices: tuple[str, ...] = ()
-    """Sentences about what reading had to change (encoding guessed, nesting flattened)."""
+    notices: tuple[Notice, ...] = ()
+    """All that a reader should know of what is not in `text` as it is in the file."""
+
+    @property
+    def told(self) -> str:
+        """The notices in one line; empty where nothing was lost."""
+        return " ".join(map(str, self.notices))
 
     @cached_property
     def sha256(self) -> str:

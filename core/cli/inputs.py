@@ -204,8 +204,8 @@ def read_files(paths: Sequence[Path]) -> list[tuple[str, Document]]:
                 path, converter, lambda done, total: report(OpenProgress("reading", done, total))
             )
             for name, document in read.items():
-                for notice in document.notices:
-                    say(f"{name}: {notice}")
+                if document.notices:
+                    say(f"{name}: {document.told}")
             documents.extend(read.items())
     return documents
 

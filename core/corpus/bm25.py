@@ -1,7 +1,7 @@
 """BM25 of a corpus.
 
 The weight of every word in every chunk, and scores of all chunks for the words of a query. Lucene's variant
-by bm25s, English stop words dropped. Texts are read once, however many methods and encoders search them.
+by bm25s over the words of `core.corpus.words`. Texts are read once, however many methods and encoders search.
 Scores are inner products of the query's words and a chunk's weights, so they are exact for all chunks.
 """
 
@@ -9,38 +9,30 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from core.base.home import keep_arrays, kept_arrays
+from core.corpus.words import pieces_of, words_in
 
-WORDS_FORMAT = 1
+WORDS_FORMAT = 2
 """Raise when the words of a text or their weights change, so that kept indexes are not found."""
 
 
-def words_of(text: str) -> list[str]:
-    """The words that count, lower case, in order, repeats included.
+class _Columns(dict[str, list[int]]):
+    """The columns of the words of pieces of text, see `core.corpus.words`."""
 
-    >>> words_of("Where was the letter of Anna, the letter?")
-    ['where', 'letter', 'anna', 'letter']
-    """
-    import bm25s  # brings scipy: when words are first asked for
+    def __init__(self) -> None:
+        super().__init__()
+        self.of_word: dict[str, int] = {}
 
-    words: list[str] = bm25s.tokenize(text, stopwords="en", return_ids=False, show_progress=False)[0]
-    return words
-
-
-def content_words(text: str) -> list[str]:
-    """Those of them that say what a text is about: no question words, pronouns or auxiliaries.
-
-    >>> content_words("Who was it that Anna had written to, and which letter was hers?")
-    ['anna', 'written', 'letter']
-    """
-    from bm25s.stopwords import STOPWORDS_EN_PLUS
-
-    return [word for word in words_of(text) if word not in STOPWORDS_EN_PLUS]
+    def __missing__(self, piece: str) -> list[int]:
+        columns = [self.of_word.setdefault(word, len(self.of_word)) for word in words_in(piece)]
+        self[piece] = columns
+        return columns
 
 
 class WordIndex:
@@ -50,10 +42,11 @@ class WordIndex:
         import bm25s
 
         self._n = len(texts)
-        tokens = bm25s.tokenize(texts, stopwords="en", show_progress=False)
-        self._index = bm25s.BM25() if tokens.vocab else None
+        columns = _Columns()
+        ids = [list(chain.from_iterable(map(columns.__getitem__, pieces_of(text)))) for text in texts]
+        self._index = bm25s.BM25() if columns.of_word else None
         if self._index is not None:
-            self._index.index(tokens, show_progress=False)
+            self._index.index((ids, columns.of_word), show_progress=False)
 
     @classmethod
     def kept(cls, path: Path, n: int) -> WordIndex | None:
@@ -116,7 +109,7 @@ class WordIndex:
         return shares
 
     def frequency(self, word: str) -> int:
-        """How many texts hold a lower-case word; 0 for a stop word."""
+        """How many texts hold a word, as `words_of` gives it; 0 for a stop word."""
         column = None if self._index is None else self._index.vocab_dict.get(word)
         if self._index is None or column is None:
             return 0

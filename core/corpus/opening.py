@@ -24,9 +24,10 @@ from core.base.errors import BadDocument
 from core.base.home import cache_folder, keep_arrays, kept_arrays
 from core.base.progress import mapped, reported
 from core.base.types import ChunkTable, Document, Workspace
-from core.corpus.bm25 import WORDS_FORMAT, word_index, words_of
+from core.corpus.bm25 import WORDS_FORMAT, word_index
 from core.corpus.index import ChunkIndex, Corpus
 from core.corpus.tiles import best_chunks
+from core.corpus.words import words_of
 from core.encode.cache import EmbedProgress, VectorStore, embed_chunks, embedding
 from core.encode.encoder import DualEncoder
 from core.encode.spread import ranges_of

@@ -12,6 +12,7 @@ import io
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 from xml.sax.handler import ContentHandler
 from zipfile import ZipExtFile
@@ -27,6 +28,7 @@ from pdfminer.pdfinterp import PDFPageInterpreter
 from pdfplumber.utils.exceptions import PdfminerException
 
 from core.base.errors import BadDocument
+from core.base.types import Notice
 from core.ingest.archive import Archive, stored
 from core.ingest.converted import Converted, Format
 from core.ingest.html import read_html
@@ -83,25 +85,32 @@ def convert(data: bytes, form: Format, name: str, on_page: OnPage | None = None)
 
 def _tidied(converted: Converted, name: str) -> Converted:
     """Without runs of blank lines, form feeds, meaningless glyphs. Raises BadDocument if too much is left."""
-    markdown, n_unknown = _UNKNOWN_GLYPH.subn(
-        "\ufffd", converted.markdown.replace("\f", "\n").replace("\0", " ")
-    )
-    markdown = _BLANK_LINES.sub("\n\n", _LINE_END_BLANKS.sub("", markdown)).strip()
+    markdown, n_unknown = _tidy(converted.markdown)
     if len(markdown) > MAX_CONVERTED_CHARACTERS:
         raise BadDocument(
             f"{name} has {len(markdown):,} characters of text, more than {MAX_CONVERTED_CHARACTERS:,}; split"
             " it and open the parts"
         )
-    notices = converted.notices
+    notices = tuple(
+        notice if notice.at is None else replace(notice, at=len(_tidy(converted.markdown[: notice.at])[0]))
+        for notice in converted.notices
+    )
     if n_unknown > _MANY_GLYPHS:
         notices = (
             *notices,
-            (
+            Notice(
                 f"{n_unknown:,} characters of the PDF have no known meaning (its fonts name none) and became"
-                " \ufffd."
+                " \ufffd.",
+                markdown.find("\ufffd"),
             ),
         )
     return Converted(markdown, converted.title, notices)
+
+
+def _tidy(markdown: str) -> tuple[str, int]:
+    """The text, and how many glyphs of it have no meaning."""
+    text, n_unknown = _UNKNOWN_GLYPH.subn("\ufffd", markdown.replace("\f", "\n").replace("\0", " "))
+    return _BLANK_LINES.sub("\n\n", _LINE_END_BLANKS.sub("", text)).strip(), n_unknown
 
 
 def _pdf(data: bytes, name: str, on_page: OnPage | None) -> Converted:
@@ -235,7 +244,7 @@ def _epub(data: bytes, name: str, on_page: OnPage | None) -> Converted:  # noqa:
     if not re.sub(r"^\*\*\w+:\*\*.*$", "", result.markdown, flags=re.MULTILINE).strip():
         raise BadDocument(f"{name} has no text in its chapters; open one that has")
     notices = (
-        (f"Its list of chapters names some again, {chapters.n_again:,} times; each was read once.",)
+        (Notice(f"Its list of chapters names some again, {chapters.n_again:,} times; each was read once."),)
         if chapters.n_again
         else ()
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from core.base.types import Notice
+
 Format = Literal["pdf", "docx", "epub", "html"]
 
 
@@ -15,6 +17,7 @@ class Converted:
     markdown: str
     title: str = ""
     """What the metadata or the title element say, unchecked; may be empty."""
-    notices: tuple[str, ...] = ()
+    notices: tuple[Notice, ...] = ()
+    """Their places are characters of `markdown`."""
     json_ld: tuple[Any, ...] = ()
     """Parsed JSON-LD objects of an HTML page, in page order."""

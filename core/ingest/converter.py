@@ -24,6 +24,7 @@ from core.base.child import (
     start_child,
 )
 from core.base.errors import BadDocument
+from core.base.types import Notice
 from core.ingest.bounds import BeyondBounds
 from core.ingest.converted import Converted, Format
 from core.ingest.limits import (
@@ -116,7 +117,7 @@ class Converter:
         return Converted(
             markdown.decode("utf-8", "surrogatepass"),
             head["title"],
-            tuple(head["notices"]),
+            tuple(Notice(*notice) for notice in head["notices"]),
             tuple(json.loads(json_ld)),
         )
 

@@ -11,6 +11,7 @@ import codecs
 import re
 
 from core.base.errors import BadDocument
+from core.base.types import Notice
 
 _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -46,17 +47,27 @@ _SAFE_ENCODING = re.compile(
 """Encodings but UTF-8 that a page may declare; others (utf-7, escapes) smuggle text past a reader."""
 
 
-def decode(data: bytes, name: str, *, is_html: bool = False) -> tuple[str, tuple[str, ...]]:
+def decode(data: bytes, name: str, *, is_html: bool = False) -> tuple[str, tuple[Notice, ...]]:
     """The text of a file and notices on what was changed. Raises BadDocument when the bytes are no text."""
     for mark, encoding in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
             return _replacing(data[len(mark) :], encoding, name)
     _check_is_text(data, name)
+    if is_html and not data.isascii() and _is_utf8(data):
+        return _replacing(data, "utf-8", name)  # whatever the page declares
     declared = (
         (_XML_ENCODING.match(data) or _HTML_ENCODING.search(data, 0, _DECLARED_BYTES)) if is_html else None
     )
     named = _codec_of(declared[1].decode("ascii")) if declared else None
     return _replacing(data, named, name) if named else _decode_undeclared(data, name)
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def normalise(text: str, name: str) -> str:
@@ -89,14 +100,17 @@ def _codec_of(declared: str) -> str | None:
     return "cp1252" if name in ("iso8859-1", "ascii") else name  # as browsers read these labels
 
 
-def _replacing(data: bytes, encoding: str, name: str) -> tuple[str, tuple[str, ...]]:
+def _replacing(data: bytes, encoding: str, name: str) -> tuple[str, tuple[Notice, ...]]:
     text = data.decode(encoding, "replace")
     broken = text.count("\ufffd")
-    notices = (f"{broken:,} broken {encoding.upper()} characters were replaced by \ufffd.",) if broken else ()
-    return normalise(text, name), notices
+    text = normalise(text, name)
+    if not broken:
+        return text, ()
+    sentence = f"{broken:,} broken {encoding.upper()} characters were replaced by \ufffd."
+    return text, (Notice(sentence, text.find("\ufffd")),)
 
 
-def _decode_undeclared(data: bytes, name: str) -> tuple[str, tuple[str, ...]]:
+def _decode_undeclared(data: bytes, name: str) -> tuple[str, tuple[Notice, ...]]:
     """UTF-8, unless more of it is broken than sound beyond ASCII: then the best guess."""
     text = data.decode("utf-8", "replace")
     broken = text.count("\ufffd")
@@ -105,18 +119,78 @@ def _decode_undeclared(data: bytes, name: str) -> tuple[str, tuple[str, ...]]:
         guess = _guess(data)
         if guess is not None:
             guessed, notices = _replacing(data, guess, name)
-            return guessed, (f"The file is not UTF-8; it was read as {guess}, a guess.", *notices)
+            return guessed, (Notice(f"It is not UTF-8 and was read as {guess}, a guess."), *notices)
     return _replacing(data, "utf-8", name)
 
 
-def _guess(data: bytes) -> str | None:
-    """Western European where few bytes are beyond ASCII, as in browsers; else charset-normalizer's guess."""
-    beyond = sum(len(run) for run in _BEYOND_ASCII.findall(data))
-    if beyond < _MAX_WESTERN_SHARE * len(data):
-        return "cp1252"
-    import charset_normalizer  # slow to import, rarely needed
+_LATIN = {
+    "cp1252": "äöüßàâçèéêëîïôùœæøåñáíóúãìò",
+    "cp1250": "ąćęłńóśźżáčďéěíňřšťúůýžőűöüăâîşţđ",
+    "cp1254": "çğıöşüİâ",
+    "cp1257": "āčēģīķļņšūžąęėįųõäöü",
+}
+"""Code pages of the Latin script, with letters of the languages that are written in them."""
+_OTHER = {
+    "cp1251": "оеаинтсрвлкмдпуіо",
+    "koi8-r": "оеаинтсрвлкмдпуіо",
+    "cp1253": "αοιετσνηυρπκμςίόά",
+    "cp1255": "יוהלאתרמבש",
+    "cp1256": "الينمرتوبةدفعسك",
+}
+"""Those of other scripts, with their commonest letters."""
+_KANA, _HANGUL = re.compile("[\u3041-\u30fe]"), re.compile("[\uac00-\ud7a3]")
+_BEYOND = re.compile("[^\x00-\x7f]")
+_TURNED_CASE = re.compile(r"[^\W\d_A-Z](?<=[а-яё])[А-ЯЁ]")
+_WESTERN_FIRST = 0.08
+"""That another Latin code page must fit better by: most texts that are no UTF-8 are Western European."""
 
+
+def _guess(data: bytes) -> str | None:
+    """The encoding that makes the likeliest letters of the bytes beyond ASCII; charset-normalizer between
+    the two of Chinese. None where nothing fits.
+    """
     first = _BEYOND_ASCII.search(data)
     begin = max(0, (first.start() if first else 0) - _GUESS_BYTES // 2)
-    best = charset_normalizer.from_bytes(data[begin : begin + _GUESS_BYTES]).best()
-    return None if best is None or best.encoding.startswith("utf") else best.encoding
+    data = data[begin : begin + _GUESS_BYTES]
+    beyond = sum(len(run) for run in _BEYOND_ASCII.findall(data))
+    latin = {name: _share(data, name, letters) for name, letters in _LATIN.items()}
+    latin["cp1252"] += _WESTERN_FIRST
+    if beyond < _MAX_WESTERN_SHARE * len(data):
+        return max(latin, key=latin.__getitem__)
+    for name, script, least in (
+        ("euc-jp", _KANA, 0.2),
+        ("shift_jis", _KANA, 0.2),
+        ("cp949", _HANGUL, 0.85),
+    ):
+        text = data.decode(name, "ignore")
+        if len(script.findall(text)) > least * max(1, len(_BEYOND.findall(text))) and _is_sound(data, name):
+            return name
+    other = {name: _share(data, name, letters) for name, letters in _OTHER.items()}
+    best = max(other, key=other.__getitem__)
+    if other[best] > _COMMON:
+        return best
+    import charset_normalizer  # slow to import, rarely needed
+
+    found = charset_normalizer.from_bytes(data, cp_isolation=["gb18030", "big5"]).best()
+    if found is not None:
+        return found.encoding
+    return max(latin, key=latin.__getitem__)
+
+
+_COMMON = 0.5
+"""Share of the commonest letters in a text of their script, at least."""
+
+
+def _share(data: bytes, encoding: str, letters: str) -> float:
+    """How many of the characters beyond ASCII are such letters; less where small letters go on with capitals,
+    as in KOI8 read as Windows-1251.
+    """
+    text = data.decode(encoding, "replace")
+    beyond = _BEYOND.findall(text)
+    wanted = frozenset(letters)
+    return (sum(c in wanted for c in beyond) - 2 * len(_TURNED_CASE.findall(text))) / max(1, len(beyond))
+
+
+def _is_sound(data: bytes, encoding: str) -> bool:
+    """Whether nearly all of the bytes are of an encoding; a piece of a text may begin in a character."""
+    return data.decode(encoding, "replace").count("\ufffd") <= 2

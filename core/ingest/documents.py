@@ -13,7 +13,7 @@ from dataclasses import replace
 from zipfile import ZipInfo
 
 from core.base.errors import BadDocument
-from core.base.types import Document
+from core.base.types import Document, Notice
 from core.ingest.archive import Archive
 from core.ingest.bounds import BeyondBounds
 from core.ingest.converter import Converter
@@ -110,7 +110,9 @@ class _Unpacking:
         reasons = [sentence.partition(";")[0] for sentence in self._left_out[:_TOLD]]
         more = len(self._left_out) - len(reasons)
         count = f"{len(self._left_out):,} files were" if len(self._left_out) > 1 else "One file was"
-        notice = f"{count} left out of {name}: {'; '.join(reasons)}{f'; and {more:,} more' if more else ''}."
+        notice = Notice(
+            f"{count} left out of {name}: {'; '.join(reasons)}{f'; and {more:,} more' if more else ''}."
+        )
         first, document = next(iter(self._documents.items()))
         self._documents[first] = replace(document, notices=(*document.notices, notice))
 

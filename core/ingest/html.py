@@ -13,6 +13,7 @@ import re
 from bs4 import BeautifulSoup
 
 from core.base.errors import BadDocument
+from core.base.types import Notice
 from core.ingest.clean import clean
 from core.ingest.converted import Converted
 from core.ingest.json_ld import parse_json_ld
@@ -53,7 +54,10 @@ def read_html(html: str, name: str) -> Converted:
         if _JSON_LD_TYPE.match(str(script.get("type", "")))
     )
     if flattened:
-        notices = (*notices, f"Elements nested more than {MAX_HTML_DEPTH} levels deep became plain text.")
+        notices = (
+            *notices,
+            Notice(f"Elements nested more than {MAX_HTML_DEPTH} levels deep became plain text."),
+        )
     title = _title(soup)
     clean(soup)
     return Converted(_to_markdown(soup), title, notices, json_ld)

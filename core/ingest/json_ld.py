@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from core.base.types import Notice
 from core.ingest.limits import MAX_JSON_LD_BLOCKS, MAX_JSON_LD_CHARACTERS, MAX_JSON_LD_DEPTH
 
 _OPENINGS = ("//<![CDATA[", "// <![CDATA[", "/*<![CDATA[*/", "/* <![CDATA[ */", "<![CDATA[", "<!--")
@@ -22,7 +23,7 @@ _LONGEST_TYPE = 40
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def parse_json_ld(sources: Iterable[str]) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+def parse_json_ld(sources: Iterable[str]) -> tuple[tuple[Any, ...], tuple[Notice, ...]]:
     """The values of the blocks that parse, and a notice when some did not or were too many."""
     values: list[Any] = []
     n_bad = n_left_out = 0
@@ -40,7 +41,7 @@ def parse_json_ld(sources: Iterable[str]) -> tuple[tuple[Any, ...], tuple[str, .
             f"{n_left_out} JSON-LD blocks were left out: at most {MAX_JSON_LD_BLOCKS} are kept, of"
             f" {MAX_JSON_LD_CHARACTERS:,} characters each."
         )
-    return tuple(values), tuple(notices)
+    return tuple(values), tuple(map(Notice, notices))
 
 
 def json_ld_text(values: Sequence[Any], most: int) -> str:

@@ -13,7 +13,7 @@ from pathlib import PurePath
 from typing import Literal
 
 from core.base.errors import BadDocument
-from core.base.types import Document, DocumentKind
+from core.base.types import Document, DocumentKind, Notice
 from core.ingest.archive import ARCHIVE_STARTS, Archive
 from core.ingest.blocks import parse_blocks
 from core.ingest.converted import Format
@@ -143,12 +143,11 @@ def _converted(
     data: bytes, name: str, stem: str, form: Format, converter: Converter, on_part: OnPart | None
 ) -> Document:
     converted = converter.convert(data, form, name, on_part)
-    source = f"Converted to Markdown from {name}, {'an' if form == 'epub' else 'a'} {form.upper()}."
     return Document(
         sane_title(converted.title) or stem,
         normalise(converted.markdown, name),
         "markdown",
-        notices=(source, *converted.notices),
+        notices=converted.notices,
     )
 
 
@@ -157,7 +156,7 @@ def _document(
     name: str,
     kind: DocumentKind,
     fallback_title: str,
-    notices: tuple[str, ...],
+    notices: tuple[Notice, ...],
     converter: Converter,
     on_part: OnPart | None,
 ) -> Document:
@@ -171,7 +170,7 @@ def _document(
         if longest > MAX_LINE_CHARACTERS:
             notices = (
                 *notices,
-                (
+                Notice(
                     f"It has a line of {longest:,} characters, more than {MAX_LINE_CHARACTERS:,}: is it a"
                     " text that people wrote?"
                 ),

@@ -41,7 +41,7 @@ def main() -> None:
         )
         reply = {
             "title": converted.title[:_TITLE_CHARACTERS],
-            "notices": converted.notices,
+            "notices": [(notice.sentence, notice.at) for notice in converted.notices],
             "markdown": len(markdown),
         }
         send_frame(answers, reply, markdown + json_ld)

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from core.base.config import EpisodeConfig
 from core.base.errors import BadRequest
 from core.base.events import Event
-from core.corpus.bm25 import words_of
 from core.corpus.index import Searchable
+from core.corpus.words import words_of
 from core.methods.protocol import Method, check, one_look_events, ranked
 
 BM25 = Method(

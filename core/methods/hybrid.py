@@ -9,8 +9,8 @@ import numpy as np
 
 from core.base.config import EpisodeConfig
 from core.base.events import Event
-from core.corpus.bm25 import words_of
 from core.corpus.index import Searchable
+from core.corpus.words import words_of
 from core.encode.encoder import DualEncoder
 from core.methods.protocol import Method, check, one_look_events, query_cosines, ranked
 

@@ -14,6 +14,7 @@ from itertools import islice
 
 from core.base.events import StepTaken
 from core.base.types import DocumentKind, Workspace
+from core.corpus.words import located
 from core.ingest.prose import Prose, plain
 from core.ingest.sentences import iter_sentences
 
@@ -163,10 +164,10 @@ def _best(text: str, sentences: Sequence[tuple[int, int]], words: Sequence[str])
     """The sentence with most of the words, long ones and those that few sentences have counting more; the
     first of several.
     """
+    held = {span: {word for _, _, own in located(text[slice(*span)]) for word in own} for span in sentences}
     scores = dict.fromkeys(sentences, 0.0)
     for word in dict.fromkeys(words):
-        finder = _whole(word)
-        holding = [span for span in sentences if finder.search(text, *span) is not None]
+        holding = [span for span in sentences if word in held[span]]
         for span in holding:
             scores[span] += len(word) / len(holding)
     return max(sentences, key=lambda span: scores[span])
@@ -176,10 +177,16 @@ def _telling(
     text: str, start: int, end: int, words: Sequence[str], told: Collection[str]
 ) -> tuple[int, int] | None:
     """Where the longest of the words stands that was not told, as a whole word."""
-    for word in sorted({word for word in words if word not in told}, key=lambda word: (-len(word), word)):
-        if (match := _whole(word).search(text, start, end)) is not None:
-            return match.span()
-    return None
+    new = set(words).difference(told)
+    marks = [
+        (max(map(len, shared)), -at, behind)
+        for at, behind, own in located(text[start:end])
+        if (shared := new.intersection(own))
+    ]
+    if not marks:
+        return None
+    _, at, behind = max(marks)
+    return start - at, start + behind
 
 
 def _whole(word: str) -> re.Pattern[str]:

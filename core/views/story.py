@@ -15,7 +15,7 @@ from core.answer.kinds import Asks
 from core.answer.protocol import State
 from core.base.events import ChosenBy, Trace
 from core.base.metrics import RIGHT_FROM, answer_f1
-from core.corpus.bm25 import content_words, words_of
+from core.corpus.words import content_words, words_of
 from core.views.ending import end_sentence
 from core.views.quotes import ChunkInPlace, Excerpt, quoted, rendered
 from core.views.trail import Trail, gold_trails

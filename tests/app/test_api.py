@@ -91,7 +91,11 @@ def test_a_document_opens_as_text_as_file_as_sample_and_out_of_a_run(operations:
     assert list(pasted["timings"]) == ["reading", "chunking", "embedding", "indexing"]
     markdown = base64.encodebytes(b"# Roads\n\nMary went home .\n\n## Days\n\nJohn left .\n").decode()
     file = operations.open_document(content=markdown, name="../roads.md")
-    assert file["titles"] == ["Roads"]
+    assert (file["titles"], file["notices"]) == (["Roads"], [])
+    broken = base64.b64encode("Mary went h\u00f6me and ".encode() + b"\xff left .").decode()
+    told = operations.open_document(content=broken, name="roads.txt")["notices"]
+    sentence = "1 broken UTF-8 characters were replaced by \ufffd."
+    assert told[0] == {"document": 0, "sentence": sentence, "at": 19}
     sample = operations.open_document(sample="river-chronicle.txt")
     assert {question["question"] for question in sample["questions"]} >= {
         "Where was the blanket before the chapel?"

@@ -55,6 +55,18 @@ def session(explorer: Explorer) -> Session:
     )
 
 
+def test_a_notice_leads_to_the_chunk_where_it_stands(explorer: Explorer) -> None:
+    agent = explorer.services.agents.default_checkpoint
+    opener = Opener(explorer, Session(), agent, lambda _: None, "sentences", 8)
+    opened = opener.content("Mary went home. Jöhn left the garden. Sandra ".encode() + b"\xff sat.", "a.txt")
+    documents = explorer.documents(opened)
+    text = documents.workspace.documents[0].text
+    (chunk_id,) = documents.workspace.overlapping(0, text.index("\ufffd"), text.index("\ufffd") + 1)
+    header = json.dumps(present.document_header(documents))
+    assert chunk_id > 0
+    assert f'"data-act": "open", "data-arg": "{chunk_id}"' in header
+
+
 def last(sessions: Iterator[Session]) -> Session:
     *_, end = sessions
     return end

@@ -15,7 +15,7 @@ from app.services.experiments import MAX_CURVES, Charted, Snippet
 from core.answer.evidence import EvidenceAnswer
 from core.base.config import RESRAG, RESRAG_LLM, SETS
 from core.base.events import StepTaken
-from core.corpus.bm25 import content_words
+from core.corpus.words import content_words
 from core.methods.registry import facts_of
 from core.methods.sparc.retriever import SPARC
 from core.runs.again.replay import Replay

@@ -153,7 +153,7 @@ class ExploreTab(ExploreLayout):
             shares = packs(self._on_share, passing_in(self.sharing.said))
             panel.select(shares, [self.session, self.sharing.said], sharing, **QUIET)
         for panel in (
-            *(self.diagnosis, self.steps, self.answer, self.cited, self.evidence),
+            *(self.header, self.diagnosis, self.steps, self.answer, self.cited, self.evidence),
             *(self.trail, self.reading_view, self.asking.line),
         ):
             panel.select(packs(self._on_tree), inputs, **quick)

@@ -9,6 +9,8 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from app.pages.explore.mark_view import mark_buttons
 from app.pages.explore.part import percent
 from app.pages.widgets.asking import settings_toggle
@@ -19,13 +21,13 @@ from core.answer.cited import CitedAnswer
 from core.answer.evidence import EvidenceAnswer
 from core.base.config import ChunkConfig, EpisodeConfig
 from core.base.events import StepTaken, Trace, share_searched
-from core.base.types import Workspace
-from core.corpus.bm25 import content_words
+from core.base.types import Notice, Workspace
+from core.corpus.words import content_words
 from core.encode.checkpoint import CheckpointSpec
 from core.lab.evaluate.completeness import LOW
 from core.methods.qrag.retriever import QRAG
 from core.views.draw.evidence import evidence_rows
-from core.views.draw.nodes import Node, act, h, tip
+from core.views.draw.nodes import Node, act, h, link_to, tip
 from core.views.draw.steps import decision, step_card, stop_card
 from core.views.draw.text import Page, crumb, document_page, page_around, turn_pages
 from core.views.draw.words import counted, step_class, tenths
@@ -56,12 +58,16 @@ def document_header(documents: OpenDocuments | None, none: str = "No document op
     size = f"{workspace.n_tokens:,} tokens · {counted(len(workspace), 'chunk')} · {' + '.join(sorted(cuts))}"
     seconds = sum(documents.milliseconds.values()) / 1000
     came = "from cache" if documents.n_embedded == 0 else f"{counted(documents.n_embedded, 'chunk')} embedded"
-    facts = [f"{document.title}: {text}" for document in workspace.documents for text in document.notices]
+    facts = [
+        [f"{document.title}: {notice} ", *_place(workspace, i, notice)]
+        for i, document in enumerate(workspace.documents)
+        for notice in document.notices
+    ]
     if n_duplicates:
-        facts.append(f"{n_duplicates:,} repeated chunk{'s were' if n_duplicates > 1 else ' was'} left out.")
-    facts += [f"{notice}." for notice in documents.notices]
+        facts.append([f"{n_duplicates:,} repeated chunk{'s were' if n_duplicates > 1 else ' was'} left out."])
+    facts += [[f"{sentence}."] for sentence in documents.notices]
     if not documents.agent.spec.trained:
-        facts.append(UNTRAINED if documents.agent.spec.reads_choices else ONE_SEARCH)
+        facts.append([UNTRAINED if documents.agent.spec.reads_choices else ONE_SEARCH])
     n_json_ld = sum(len(document.json_ld) for document in workspace.documents)
     shares = ", ".join(f"{stage} {value:,.0f} ms" for stage, value in documents.milliseconds.items())
     chip = f"{counted(len(workspace), 'chunk')}" + (f" · {counted(len(facts), 'note')}" if facts else "")
@@ -72,12 +78,21 @@ def document_header(documents: OpenDocuments | None, none: str = "No document op
             if documents.searched
             else h("p", {"title": shares}, f"Ready after {seconds:.1f} s, {came}.")
         ),
-        *(h("p", fact) for fact in facts),
+        *(h("p", *fact) for fact in facts),
     ]
     if n_json_ld:
         about.append(_json_ld(workspace, n_json_ld))
     menu = h("details.qx-menu", h("summary.qx-chip", chip), h("div.qx-menu-panel.qx-sm", *about))
     return [h("strong.qx-doc-title", {"title": title}, title), menu]
+
+
+def _place(workspace: Workspace, document: int, notice: Notice) -> list[Node]:
+    """A link to the chunk at or before a notice's place; none where it has no place."""
+    rows = workspace.tables[document].start
+    if notice.at is None or not len(rows):
+        return []
+    row = max(0, int(np.searchsorted(rows, notice.at, side="right")) - 1)
+    return [link_to("open", int(workspace.borders[document]) + row, "Show")]
 
 
 def _cut(config: ChunkConfig) -> str:

@@ -19,7 +19,8 @@ import numpy as np
 from core.base.home import ASSETS
 from core.base.metrics import is_covered, plain_answer
 from core.base.types import ChunkTable
-from core.corpus.bm25 import WordIndex, words_of
+from core.corpus.bm25 import WordIndex
+from core.corpus.words import words_of
 from core.ingest import Tokenizer
 from core.lab.tasks.data import data_folder
 from core.lab.tasks.documents import (

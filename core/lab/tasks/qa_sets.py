@@ -26,7 +26,8 @@ import numpy as np
 
 from core.base.config import check_query
 from core.base.errors import BadRequest
-from core.corpus.bm25 import words_of
+from core.corpus.bm25 import WordIndex
+from core.corpus.words import words_of
 from core.lab.tasks.data import data_folder, is_text, json_lines
 from core.lab.tasks.example import Example
 from core.lab.tasks.own_questions import checked_support
@@ -311,12 +312,7 @@ class DistractorPool:
         self.texts = list(dict.fromkeys(text for example in examples for text in example.chunks))
         self._lowered = [text.casefold() for text in self.texts]
         self._titles = [_title(text) for text in self.texts]
-        import bm25s  # brings scipy: for whoever trains
-
-        self._index = bm25s.BM25()
-        self._index.index(
-            bm25s.tokenize(self.texts, stopwords="en", show_progress=False), show_progress=False
-        )
+        self._index = WordIndex(self.texts)
 
     def extend(self, example: Example, n: int, rng: Random, hard_share: float = 0.5) -> Example:
         """The example with up to n more paragraphs, all in random order: a share of them the lexically
@@ -341,10 +337,7 @@ class DistractorPool:
 
     def _near(self, example: Example) -> list[int]:
         """Rows by falling BM25 score, those that share no word left out."""
-        words = [word for word in words_of(example.question) if word in self._index.vocab_dict]
-        if not words:
-            return []
-        scores = self._index.get_scores(words)
+        scores = self._index.scores(words_of(example.question))
         rows = np.argsort(-scores, kind="stable")
         near: list[int] = rows[scores[rows] > 0].tolist()
         return near

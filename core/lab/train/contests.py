@@ -25,7 +25,8 @@ from core.base.config import EpisodeConfig
 from core.base.errors import BadRequest
 from core.base.metrics import fact_f1
 from core.base.rows import EpisodeRow
-from core.corpus.bm25 import WordIndex, words_of
+from core.corpus.bm25 import WordIndex
+from core.corpus.words import words_of
 from core.encode.cache import VectorStore
 from core.encode.checkpoint import CheckpointSpec, write_spec
 from core.encode.encoder import DualEncoder, fast_dtype, find_device

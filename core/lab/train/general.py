@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from core.base.errors import BadRequest
-from core.corpus.bm25 import WordIndex, words_of
+from core.corpus.bm25 import WordIndex
 from core.corpus.opening import vector_store
+from core.corpus.words import words_of
 from core.encode.cache import embed_chunks
 from core.encode.encoder import DualEncoder, load_encoder
 from core.encode.tokens import FastTokenizer

@@ -26,9 +26,9 @@ import numpy as np
 
 from core.base.errors import BadRequest
 from core.base.types import Workspace, join_workspaces, workspace_of_chunks
-from core.corpus.bm25 import words_of
 from core.corpus.index import Corpus
 from core.corpus.opening import index_of, vector_store
+from core.corpus.words import words_of
 from core.encode.cache import embed_chunks
 from core.encode.encoder import DualEncoder
 from core.ingest.sentences import split_sentences

@@ -24,9 +24,9 @@ import numpy as np
 from core.base.config import EpisodeConfig
 from core.base.errors import BadRequest
 from core.base.events import Event, RunStarted, StepScores, StepTaken, Stopped
-from core.corpus.bm25 import words_of
 from core.corpus.index import Searchable
 from core.corpus.tiles import best_chunks
+from core.corpus.words import words_of
 from core.encode.encoder import DualEncoder
 from core.encode.forward import StateTokens
 from core.methods.qrag.episode import Episode, Look, Reranked

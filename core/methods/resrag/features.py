@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from core.corpus.bm25 import words_of
 from core.corpus.index import Searchable
+from core.corpus.words import words_of
 from core.encode.encoder import DualEncoder
 from core.methods.hybrid import WORD_WEIGHT
 from core.methods.protocol import cosines_of

@@ -36,7 +36,7 @@ from core.methods.sparc.agents import (
 from core.methods.sparc.config import strongest_first
 from core.methods.sparc.events import Hit, Note, Strategy, Verdict, Weighed
 from core.methods.sparc.naming import RULES_AND
-from core.methods.sparc.words import mentions, names, plain, repeats, sentences, title, words
+from core.methods.sparc.words import counted_words, mentions, names, plain, repeats, sentences, title, words
 
 STRONG = 4
 """Chunks whose links to others, and whose place in the agent's state, are looked at."""
@@ -116,8 +116,8 @@ def worth(question: str, chunk_ids: Sequence[int], sources: Sources) -> list[flo
 
 def coverage(question: str, text: str, sources: Sources) -> float:
     """Share of the question's words that a text holds, weighted by rarity; 0 where the question has none."""
-    rarities = {word: sources.rarity(word) for word in words(question)}
-    held = set(words(text))
+    rarities = {word: sources.rarity(word) for word in counted_words(question)}
+    held = set(counted_words(text))
     total = sum(rarities.values())
     return sum(rarity for word, rarity in rarities.items() if word in held) / total if total else 0.0
 

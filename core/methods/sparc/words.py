@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from core.corpus.words import words_of
 from core.ingest.sentences import iter_sentences
 
 
@@ -52,6 +53,11 @@ def words(text: str) -> list[str]:
         for word in (match.group().lower().replace("’", "'") for match in _WORD.finditer(text))
         if word not in _EMPTY
     ]
+
+
+def counted_words(text: str) -> list[str]:
+    """The same as BM25 counts them."""
+    return [word for word in words_of(text) if word not in _EMPTY]
 
 
 def without_wh(query: str) -> str:

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from core.base.events import StepTaken, Trace
-from core.corpus.bm25 import content_words
 from core.corpus.tiles import run_map
+from core.corpus.words import content_words
 from core.methods.sparc.retriever import SPARC
 from core.methods.sparc.trace import SparcTrace
 from core.runs.export.live import (

@@ -17,9 +17,9 @@ from core.base.events import StepTaken, Trace, fold
 from core.base.metrics import fact_recall
 from core.base.progress import finish
 from core.base.types import Workspace
-from core.corpus.bm25 import words_of
 from core.corpus.index import Corpus
 from core.corpus.opening import chunk_documents, index_workspace
+from core.corpus.words import words_of
 from core.methods.qrag.agent import Agent
 from core.runs.whatif.cuts import TextSpan, chunks_of, share_found, sizes_for
 from core.views.trail import gold_trails

@@ -15,8 +15,8 @@ import numpy as np
 from core.answer.evidence import EvidenceAnswer
 from core.base.events import StepTaken, Trace
 from core.base.types import Workspace
-from core.corpus.bm25 import content_words
 from core.corpus.tiles import tile
+from core.corpus.words import content_words
 from core.methods.registry import facts_of
 from core.views.draw.answers import PassageOf, in_column, marked
 from core.views.draw.nodes import Node, chunk_link, h, link_to, sends, tip

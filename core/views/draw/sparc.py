@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Literal
 
 from core.base.types import Workspace
-from core.corpus.bm25 import content_words
+from core.corpus.words import content_words
 from core.ingest.prose import plain
 from core.ingest.sentences import split_sentences
 from core.llm.protocol import Cost

@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from core.base.errors import BadDocument, Cancelled
-from core.ingest import Converter, converter, read_document
+from core.base.types import Notice
+from core.ingest import Converter, convert, converter, read_document
+from core.ingest.converted import Converted
 from core.ingest.html import read_html
 from core.ingest.limits import MAX_CONVERSION_SECONDS, MAX_OWN_CHARACTERS, MAX_OWN_TAGS
 from tests.conftest import ROOT, few
@@ -41,6 +43,14 @@ def is_alive(pid):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+def test_a_notice_stands_at_the_same_words_once_blank_lines_are_gone():
+    markdown = "\n\nOne.  \n\n\n\nTwo."
+    noted = (Notice("A picture was left out.", markdown.index("Two")), Notice("All of it was guessed."))
+    tidied = convert._tidied(Converted(markdown, notices=noted), "a.docx")
+    assert tidied.markdown[tidied.notices[0].at or 0 :].strip() == "Two."
+    assert tidied.notices[1].at is None
 
 
 def test_one_child_serves_one_opening_is_told_no_environment_and_ends_with_it(monkeypatch):

@@ -65,7 +65,7 @@ def test_a_docx_keeps_headings_and_tables_and_loses_images(converter):
     )
     head = "| day | rain |\n| --- | --- |"
     assert document.text.replace(head, "|  |  |\n| --- | --- |\n| day | rain |") == LETTER_TEXT
-    assert document.notices == ("Converted to Markdown from letter.docx, a DOCX.",)
+    assert document.told == ""
     renamed = read_document(make_docx(LETTER), "renamed.pdf", converter)
     assert (renamed.kind, renamed.title) == ("markdown", "renamed"), "the bytes say what a file is"
 
@@ -196,8 +196,6 @@ def test_an_archive_gives_a_document_an_entry_in_its_order(converter):
         ("all.zip/b/letter.docx", "markdown", "letter"),
         ("all.zip/inner.zip/deep.txt", "text", "deep"),
     ]
-    (notice,) = read["all.zip/b/letter.docx"].notices
-    assert notice == "Converted to Markdown from letter.docx in all.zip, a DOCX."
     assert sorted(set(told)) == [(done, 4) for done in range(4)]
 
 
@@ -212,16 +210,13 @@ def test_files_that_cannot_be_read_are_left_out_and_told_about():
     damaged = make_zip(entries, zipfile.ZIP_STORED).replace(b"damaged", b"demaged", 1)
     (document,) = read_documents(damaged, "all.zip").values()
     assert document.text == "good"
-    assert document.notices == (
-        (
-            "4 files were left out of all.zip: b.txt in all.zip is damaged; c.png in all.zip is an image, not"
-            " text; d.txt in all.zip is empty; and 1 more."
-        ),
+    assert document.told == (
+        "4 files were left out of all.zip: b.txt in all.zip is damaged; c.png in all.zip is an image, not"
+        " text; d.txt in all.zip is empty; and 1 more."
     )
     deep = make_zip({"text.txt": "text", "one.zip": make_zip({"two.zip": make_zip({"deep.txt": "deep"})})})
     (document,) = read_documents(deep, "all.zip").values()
-    (notice,) = document.notices
-    assert notice.endswith("two.zip in one.zip in all.zip is an archive more than 2 levels deep.")
+    assert document.told.endswith("two.zip in one.zip in all.zip is an archive more than 2 levels deep.")
 
 
 def test_names_in_archives_are_only_shown(tmp_path, monkeypatch):
@@ -310,5 +305,5 @@ def test_drawings_within_drawings_are_bounded(monkeypatch, record_attack):
 def test_a_chapter_is_read_once_however_often_it_is_listed(record_attack):
     document = read_document(make_repeating_epub(200), "a.epub")
     assert document.text == "# One\n\nThe ferry left at six."
-    assert document.notices[-1] == "Its list of chapters names some again, 199 times; each was read once."
+    assert document.told == "Its list of chapters names some again, 199 times; each was read once."
     record_attack("a chapter named again by its EPUB", 199, "read once")

@@ -87,4 +87,4 @@ def test_of_a_messy_page_its_content_is_left_in_order() -> None:
     assert document.text == MESSY.with_suffix(".md").read_text(encoding="utf-8").rstrip("\n")
     assert document.title == "The tide mill turns again – Aldersund Courier"
     assert json_ld_types(document.json_ld) == ("NewsArticle", "BreadcrumbList")
-    assert document.notices == ("1 JSON-LD blocks of the page are not valid JSON.",)
+    assert document.told == "1 JSON-LD blocks of the page are not valid JSON."

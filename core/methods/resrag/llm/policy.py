@@ -24,8 +24,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, Wi
 from core.base.config import RESRAG_LLM, EpisodeConfig
 from core.base.errors import BadRequest
 from core.base.events import Event, Trace
-from core.corpus.bm25 import words_of
 from core.corpus.index import Searchable
+from core.corpus.words import words_of
 from core.encode.encoder import DualEncoder
 from core.llm.client import estimated_tokens
 from core.llm.protocol import Llm, LlmError, Message, Reply, Sampling, never

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from core.base.config import EpisodeConfig
 from core.base.errors import BadRequest
 from core.base.events import Event, StepTaken, Stopped, Trace, fold
-from core.corpus.bm25 import words_of
 from core.corpus.index import Corpus
+from core.corpus.words import words_of
 from core.encode.encoder import DualEncoder
 from core.methods.qrag.agent import Agent
 from core.methods.qrag.episode import Episode
