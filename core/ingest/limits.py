@@ -93,6 +93,12 @@ MAX_CONVERSION_SECONDS = 300
 MAX_PDF_FORMS = 100_000
 """Most form XObjects of a PDF: a scatter plot may have one a point, and forms in forms double."""
 
+MAX_PDF_GLYPHS = 200_000
+"""Most letters read of one page of a PDF; the densest posters have 50,000."""
+
+MAX_PDF_RULES = 20_000
+"""Most lines of a drawing, drawn lines of a page, and annotations on it; more are no table."""
+
 MAX_READING_SECONDS = 1_200
 """Clock time of reading all files of one opening."""
 
