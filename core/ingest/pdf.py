@@ -42,6 +42,7 @@ _CAPTION = re.compile(
     re.IGNORECASE,
 )
 _NOTE = re.compile(r"(?:\^?\d{1,3}(?:\s|(?=[A-Z]))|[*†‡§¶])")
+_NOTE_SIZE = 0.92
 _HEADING_SIZE = 1.13
 _MOST_HEADING = 150
 """Characters of a heading."""
@@ -98,10 +99,11 @@ def _read(pdf: pdfium.PdfDocument, name: str, on_page: OnPage) -> Converted:
         raise BadDocument(_all_silent(name, len(pages)))
     notices = [*_notices(pdf, pages, silent), *drop_running(pages)]
     items: list[_Item] = []
+    usual = _usual(pages)
     for i, page in enumerate(pages):
-        items += _items(page, i)
+        items += _items(page, i, usual[0])
     title = pdf.get_metadata_dict().get("Title", "")
-    markdown = _written(_mended(items, _known(pages)), _usual(pages), name)
+    markdown = _written(_mended(items, _known(pages)), usual, name)
     on_page(len(pdf), len(pdf))
     return Converted(markdown, title, tuple(notices))
 
@@ -160,11 +162,14 @@ def _pages(numbers: Sequence[int]) -> str:
 # A page
 
 
-def _items(page: Page, number: int) -> list[_Item]:
+def _items(page: Page, number: int, usual: float) -> list[_Item]:
     blocks = in_order(_blocks(page.words, page.rules))
     for words in page.others:
         blocks += in_order(_blocks(words, []))
     items = [replace(item, page=number) for block in blocks for item in _of_block(block)]
+    for item in items:
+        if item.kind in ("text", "list") and item.size <= _NOTE_SIZE * usual and _NOTE.match(item.text):
+            item.kind = "note"
     notes = [item for item in items if item.kind == "note"]
     remarks = [_Item("remark", comment, page=number) for comment in page.comments]
     return [*(item for item in items if item.kind != "note"), *notes, *remarks]
@@ -235,13 +240,13 @@ def _begins(pieces: list[Piece], begun: int, i: int, right: float, *, shows_inde
         return piece.x0 < first.x0 + 0.3 * piece.size and last.ends and not piece.goes_on
     if shows_indents and piece.x0 > last.x0 + 0.8 * piece.size and not piece.goes_on:
         return True
-    is_short = last.x1 < right - 0.12 * (right - first.x0) and last.ends
-    return is_short and not piece.goes_on
+    had_room = last.x1 + piece.words[0].x1 - piece.words[0].x0 + 0.6 * piece.size < right
+    return had_room and last.ends and not piece.goes_on
 
 
 def _paragraph(pieces: list[Piece], block: Block, *, reads_on: bool) -> _Item:
     first = pieces[0]
-    is_note = _NOTE.match(first.text) is not None and first.text[:1] in "^*†‡§¶"
+    is_note = first.text[:1] in "^†‡" and _NOTE.match(first.text) is not None
     kind = "note" if is_note else "list" if starts_item(first.text) else "text"
     is_listing = not reads_on and kind == "text" and len(pieces) > 1
     text = ""
@@ -321,7 +326,7 @@ def _continuation(items: list[_Item], item: _Item, at: int, used: set[int]) -> i
         return None
     is_broken = item.text.endswith(("-", "\u00ad"))
     is_prose = item.n_lines > 1 or item.text.count(" ") >= 5
-    if not (is_broken or (is_prose and item.is_full)) or _CAPTION.match(item.text):
+    if not (is_broken or is_prose) or _CAPTION.match(item.text):
         return None
     for k in range(at + 1, min(at + 12, len(items))):
         other = items[k]
@@ -334,9 +339,9 @@ def _continuation(items: list[_Item], item: _Item, at: int, used: set[int]) -> i
         if first.islower() or (first.isalpha() and not first.isupper()):
             return k
         is_next = all(items[m].kind in ("note", "remark") for m in range(at + 1, k))
-        is_moved = other.page != item.page or other.span[0] > item.span[1]
+        is_moved = other.page != item.page or (item.is_full and other.span[0] > item.span[1])
         may_go_on = item.n_lines > 1 and other.n_lines > 1 and not other.is_indented and first.isalnum()
-        return k if is_next and is_moved and may_go_on and item.kind == "text" else None
+        return k if is_next and is_moved and may_go_on else None
     return None
 
 

@@ -21,7 +21,7 @@ _MOST_LINES = 4
 _SAME_HEIGHT = 4.0
 _NEARBY = 2
 """Pages: left and right ones may differ."""
-_FEW_PAGES = 4
+_FEW_PAGES = 8
 _APART = 1.6
 """Ems to the next line."""
 _TOLD = 4
@@ -103,22 +103,32 @@ def _stands_apart(lines: list[list[Word]], found: list[_Line], body: float) -> b
 
 
 def _repeated(layer: list[_Line], lines: list[list[_Line]], n_pages: int) -> list[_Line]:
-    """Lines of a layer with enough others of their shape near by."""
-    everything = [line for found in lines for line in found if line.shape]
+    """Lines of a layer with others of their shape near by, or where most pages have a running line."""
     by_shape: dict[str, list[_Line]] = {}
-    for line in everything:
-        by_shape.setdefault(line.shape, []).append(line)
-    needed = 2 if n_pages <= _FEW_PAGES else 3
-    running = []
+    for found in lines:
+        for line in found:
+            if line.shape:
+                by_shape.setdefault(line.shape, []).append(line)
+    running, doubtful = [], []
     for line in layer:
-        if not line.shape:
-            continue
-        alike = [other for other in by_shape[line.shape] if abs(other.height - line.height) <= _SAME_HEIGHT]
+        alike = [
+            other
+            for other in by_shape.get(line.shape, [])
+            if other.page != line.page and abs(other.height - line.height) <= _SAME_HEIGHT
+        ]
+        is_near = any(abs(other.page - line.page) <= _NEARBY for other in alike)
         is_number = _PAGE_NUMBER.fullmatch(line.shape) is not None
-        near = any(0 < abs(other.page - line.page) <= _NEARBY for other in alike)
-        if (near and len({other.page for other in alike}) >= needed) or (is_number and len(alike) >= 2):
+        needed = 1 if n_pages <= _FEW_PAGES or is_number else 2
+        (running if len(alike) >= needed and (is_near or is_number) else doubtful).append(line)
+    for line in doubtful:
+        others = {
+            other.page
+            for other in running
+            if abs(other.height - line.height) <= 1 and abs(other.words[0].size - line.words[0].size) <= 0.3
+        }
+        if line.shape and len(others) >= max(2, n_pages / 2):
             running.append(line)
-    return running
+    return [line for line in running if line.shape]
 
 
 def _drop_sideways(pages: Sequence[Page], dropped: Counter[str]) -> None:

@@ -195,9 +195,15 @@ def _is_cut(lines: list[list[Word]], i: int, k: int, upright: Sequence[Rule]) ->
         return True
     if any(x0 - 1 <= rule.x0 <= word.x0 + 1 and rule.y0 < word.base - 0.3 * em < rule.y1 for rule in upright):
         return True
-    if gap < _MAYBE_GAP * em:
+    if gap < _MAYBE_GAP * em or (gap < 1.2 * em and _is_spread(line, gap)):
         return False
     return _shows_gutter(lines, i, x0, word.x0, em, 2 if gap >= 1.2 * em else 4)
+
+
+def _is_spread(line: list[Word], gap: float) -> bool:
+    """Whether a line has such gaps everywhere, as justified ones have."""
+    gaps = [after.x0 - before.x1 for before, after in pairwise(line)]
+    return len(gaps) > 3 and gap < 1.5 * median(gaps)
 
 
 def _shows_gutter(lines: list[list[Word]], i: int, x0: float, x1: float, em: float, needed: int) -> bool:
@@ -329,7 +335,7 @@ def flows(stack: Sequence[Piece]) -> bool:
     is_full = median(widths[:-1]) >= 0.8 * max(widths)
     if n_words < 2.5:
         return goes_on >= 0.6 and n_words >= 1.3 and stack[-1].ends
-    return goes_on >= 0.5 or (is_full and n_words >= 4.5 and goes_on >= 0.2)
+    return goes_on >= 0.75 or (is_full and (goes_on >= 0.5 or (n_words >= 4.5 and goes_on >= 0.2)))
 
 
 def _n_words(text: str) -> float:

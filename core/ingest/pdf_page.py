@@ -451,7 +451,7 @@ def _joined(words: list[Word]) -> list[Word]:
         if not word.text:
             continue
         before = done[-1] if done else None
-        if before is not None and -0.3 * before.size <= word.x0 - before.x1 <= 0.3 * before.size:
+        if before is not None and -0.5 * before.size <= word.x0 - before.x1 <= 0.4 * before.size:
             _attach(before, word)
         elif before is not None and _is_drop_cap(before, word):
             before.base, before.size, before.bold = word.base, word.size, word.bold
@@ -463,6 +463,9 @@ def _joined(words: list[Word]) -> list[Word]:
 
 def _attach(before: Word, word: Word) -> None:
     raised = (before.base - word.base) / before.size
+    if before.size <= _SCRIPT_SIZE * word.size and 0.12 < (word.base - before.base) / word.size < 0.7:
+        before.base, before.text = word.base, before.text if before.glued else f"^{before.text}"
+        return
     if word.size > _SCRIPT_SIZE * before.size or not 0.12 < abs(raised) < 0.7:
         word.glued = abs(raised) <= _SAME_LINE and word.x0 - before.x1 <= 0.1 * before.size
         return

@@ -246,7 +246,8 @@ def _long_cells(short: list[Piece], stacks: list[list[Piece]]) -> tuple[list[Pie
             )
         ]
         width = max(piece.x1 - piece.x0 for piece in stack)
-        is_cells = (
+        pitch = (stack[-1].base - stack[0].base) / (len(stack) - 1)
+        is_cells = (len(starts) == len(stack) and pitch >= 1.6 * stack[0].size) or (
             bool(starts)
             and starts[0] == 0
             and len(starts) <= max(1, len(stack) * 2 // 3)
