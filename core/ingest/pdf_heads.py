@@ -93,8 +93,9 @@ def _stands_apart(lines: list[list[Word]], found: list[_Line], body: float) -> b
     """Whether a gap wider than the one from line to line follows some of these lines."""
     while found:
         n = len(found)
-        if n == len(lines):
-            return True
+        if n == len(lines):  # what stands alone on a page is its text
+            found.pop()
+            continue
         gap = abs(lines[n][0].base - lines[n - 1][0].base)
         if gap >= _APART * max(body, lines[n - 1][0].size):
             return True

@@ -24,12 +24,18 @@ class Sheet:
         """Text from (x, y); \\x02 and \\x03 are the ligatures fi and fl."""
         matrix = {0: "1 0 0 1", 90: "0 1 -1 0", 180: "-1 0 0 -1", 270: "0 -1 1 0"}.get(angle, ".7 .7 -.7 .7")
         shown = _pdf_string(text)
-        self.operators.append(
-            f"BT /{font} {size} Tf {matrix} {x} {y} Tm (".encode() + shown + b") Tj ET"
-        )
+        self.operators.append(f"BT /{font} {size} Tf {matrix} {x} {y} Tm (".encode() + shown + b") Tj ET")
         return self
 
-    def lines(self, x: float, y: float, texts: Sequence[str], size: float = 10, leading: float = 14, font: str = "helvetica") -> Sheet:
+    def lines(
+        self,
+        x: float,
+        y: float,
+        texts: Sequence[str],
+        size: float = 10,
+        leading: float = 14,
+        font: str = "helvetica",
+    ) -> Sheet:
         for i, text in enumerate(texts):
             self.text(x, y - i * leading, text, size, font)
         return self
@@ -54,11 +60,13 @@ class Sheet:
         self.operators.append(f"{x} {y} {width} {height} re S".encode())
         return self
 
-    def field(self, kind: str, name: str, value: str, x: float, y: float, more: str = "", width: float = 120) -> Sheet:
+    def field(
+        self, kind: str, name: str, value: str, x: float, y: float, more: str = "", width: float = 120
+    ) -> Sheet:
         """A form's field: kind Tx, Btn or Ch; `value` as PDF writes it, (text) or /Name."""
         self.notes.append(
             f"<< /Type /Annot /Subtype /Widget /FT /{kind} /T ({name}) /V {value} {more}"
-            f" /Rect [{x} {y} {x + width} {y + 14}] /F 4 >>"
+            f" /Rect [{x} {y} {x + width} {y + 14}] {'' if '/F ' in more else '/F 4'} >>"
         )
         return self
 

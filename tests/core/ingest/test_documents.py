@@ -298,9 +298,9 @@ def test_reading_an_archive_can_be_cancelled_between_files():
 
 
 def test_drawings_within_drawings_are_bounded(monkeypatch, record_attack):
-    monkeypatch.setattr(convert, "MAX_PDF_FORMS", 200)
+    monkeypatch.setattr(pdf_page, "MAX_PDF_FORMS", 200)
     assert "deep" in convert.convert(make_nested_pdf(5), "pdf", "a.pdf").markdown
-    with pytest.raises(BadDocument, match=r"a\.pdf draws more than 200 pages and forms; print the pages"):
+    with pytest.raises(BadDocument, match=r"a\.pdf draws more than 200 forms; print the pages"):
         convert.convert(make_nested_pdf(8), "pdf", "a.pdf")
     outcome = "read below the bound, refused in a sentence beyond"
     record_attack("PDFs whose drawings draw each other", 2, outcome)
