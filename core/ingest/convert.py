@@ -25,7 +25,7 @@ from core.ingest.archive import Archive, stored
 from core.ingest.converted import Converted, Format
 from core.ingest.html import read_html
 from core.ingest.limits import MAX_CONVERTED_CHARACTERS, MAX_XML_DEPTH, MAX_XML_ELEMENTS
-from core.ingest.pdf import OnPage, read_pdf
+from core.ingest.pdf import OnPage, read_pdf, read_picture
 
 _MARKDOWN: dict[str, Any] = {
     "strip": ["a", "img"],
@@ -45,7 +45,9 @@ def convert(data: bytes, form: Format, name: str, on_page: OnPage | None = None)
     if form == "html":
         return read_html(data.decode(), name)
     try:
-        converted = {"pdf": read_pdf, "docx": _docx, "epub": _epub}[form](data, name, on_page)
+        converted = {"pdf": read_pdf, "picture": read_picture, "docx": _docx, "epub": _epub}[form](
+            data, name, on_page
+        )
     except (BadDocument, MemoryError):
         raise
     except DefusedXmlException:

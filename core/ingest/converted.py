@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Format = Literal["pdf", "docx", "epub", "html"]
+Format = Literal["pdf", "picture", "docx", "epub", "html"]
 
 
 @dataclass(frozen=True)

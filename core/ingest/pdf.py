@@ -17,7 +17,7 @@ import pypdfium2.raw as raw
 
 from core.base.errors import BadDocument
 from core.ingest.converted import Converted
-from core.ingest.limits import MAX_CONVERTED_CHARACTERS
+from core.ingest.limits import MAX_CONVERTED_CHARACTERS, OCR_SHARE, seconds_for
 from core.ingest.pdf_heads import drop_running
 from core.ingest.pdf_layout import (
     Block,
@@ -31,6 +31,7 @@ from core.ingest.pdf_layout import (
     starts_item,
 )
 from core.ingest.pdf_page import Page, Reader, Rule, Word
+from core.ingest.pdf_scan import HOW, Recogniser, can_recognise, opened
 from core.ingest.pdf_tables import grids_of, has_header, markdown_table, ruled_cells, ruled_rows, unruled
 
 OnPage = Callable[[int, int], None]
@@ -81,12 +82,13 @@ def read_pdf(data: bytes, name: str, on_page: OnPage | None = None) -> Converted
             raise BadDocument(f"{name} is encrypted; save it without a password and open that") from None
         raise
     try:
-        return _read(pdf, name, on_page or (lambda *_: None))
+        recogniser = Recogniser(OCR_SHARE * seconds_for(len(data)))
+        return _read(pdf, name, recogniser, on_page or (lambda *_: None))
     finally:
         pdf.close()
 
 
-def _read(pdf: pdfium.PdfDocument, name: str, on_page: OnPage) -> Converted:
+def _read(pdf: pdfium.PdfDocument, name: str, recogniser: Recogniser, on_page: OnPage) -> Converted:
     if not len(pdf):
         raise BadDocument(f"{name} has no pages; open it in its program, save it again and open that")
     reader = Reader(pdf, name)
@@ -94,10 +96,14 @@ def _read(pdf: pdfium.PdfDocument, name: str, on_page: OnPage) -> Converted:
     for i in range(len(pdf)):
         pages.append(_page(reader, pdf, i))
         on_page(i, len(pdf))
-    silent = [i + 1 for i, page in enumerate(pages) if page.is_empty]
-    if len(silent) == len(pages):
+    silent = [i for i, page in enumerate(pages) if page.is_empty]
+    recognised: list[int] = []
+    if silent and can_recognise():
+        recognised = _recognise(pdf, pages, silent, recogniser, on_page)
+        silent = [i for i in silent if i not in recognised]
+    if all(page.is_empty for page in pages):
         raise BadDocument(_all_silent(name, len(pages)))
-    notices = [*_notices(pdf, pages, silent), *drop_running(pages)]
+    notices = [*_notices(pdf, pages, silent, recognised), *drop_running(pages)]
     items: list[_Item] = []
     usual = _usual(pages)
     for i, page in enumerate(pages):
@@ -120,18 +126,65 @@ def _page(reader: Reader, pdf: pdfium.PdfDocument, i: int) -> Page:
         page.close()
 
 
+def _recognise(
+    pdf: pdfium.PdfDocument, pages: list[Page], silent: list[int], recogniser: Recogniser, on_page: OnPage
+) -> list[int]:
+    """Reads pages without text by their picture; those that showed some."""
+    found = []
+    for done, i in enumerate(silent):
+        if not recogniser.has_time:
+            break
+        page = pdf[i]
+        try:
+            read = recogniser.read_page(page)
+        except Exception:  # as of memory; the page is named then
+            break
+        finally:
+            page.close()
+        if read.words:
+            pages[i] = read
+            found.append(i)
+        on_page(done, len(silent))
+    return found
+
+
 def _all_silent(name: str, n_pages: int) -> str:
     pages = f"{n_pages:,} pages" if n_pages > 1 else "one page"
-    return (
-        f"{name} has {pages} but no text, as scans have; run text recognition (OCR) on it and open the result"
-    )
+    return f"{name} has {pages} but no text, as scans have; {_remedy()}"
 
 
-def _notices(pdf: pdfium.PdfDocument, pages: list[Page], silent: list[int]) -> Iterator[str]:
+def _remedy() -> str:
+    return "text recognition (OCR) found none either; open a sharper scan" if can_recognise() else HOW
+
+
+def read_picture(data: bytes, name: str, on_page: OnPage | None = None) -> Converted:
+    """Markdown of a picture's text. Raises BadDocument when it is damaged, too large, or shows none."""
+    if not can_recognise():
+        raise BadDocument(f"{name} is a picture; {HOW}")
+    picture = opened(data, name)
+    if on_page is not None:
+        on_page(0, 1)
+    pages = [Recogniser(OCR_SHARE * seconds_for(len(data))).read(picture)]
+    if pages[0].is_empty:
+        raise BadDocument(f"{name} is a picture in which no text was found; open a sharper one")
+    usual = _usual(pages)
+    markdown = _written(_mended(_items(pages[0], 0, usual[0]), _known(pages)), usual, name)
+    return Converted(markdown, notices=(_guessed("Its text"),))
+
+
+def _guessed(subject: str) -> str:
+    return f"{subject} was read by text recognition (OCR), which makes mistakes."
+
+
+def _notices(
+    pdf: pdfium.PdfDocument, pages: list[Page], silent: list[int], recognised: list[int]
+) -> Iterator[str]:
+    if recognised:
+        yield _guessed(f"Text of {_pages(recognised)}")
     if silent:
         hold = "holds" if len(silent) == 1 else "hold"
-        yield f"{_pages(silent).capitalize()} {hold} no text, as scans do."
-    pictured = [i + 1 for i, page in enumerate(pages) if page.pictures and i + 1 not in silent]
+        yield f"{_pages(silent).capitalize()} {hold} no text, as scans do: {_remedy()}."
+    pictured = [i for i, page in enumerate(pages) if page.pictures and i not in silent]
     if pictured:
         yield f"Pictures on {_pages(pictured)} were not read."
     unknown = sum(page.unknown for page in pages)
@@ -140,7 +193,7 @@ def _notices(pdf: pdfium.PdfDocument, pages: list[Page], silent: list[int]) -> I
             f"{unknown:,} characters of the PDF have no known meaning (its fonts name none) and became"
             " \ufffd."
         )
-    cut = [i + 1 for i, page in enumerate(pages) if page.is_cut]
+    cut = [i for i, page in enumerate(pages) if page.is_cut]
     if cut:
         yield f"{_pages(cut).capitalize()} had too many letters: only the first were read."
     n_files = raw.FPDFDoc_GetAttachmentCount(pdf)
@@ -150,10 +203,10 @@ def _notices(pdf: pdfium.PdfDocument, pages: list[Page], silent: list[int]) -> I
 
 
 def _pages(numbers: Sequence[int]) -> str:
-    """`page 4`, `pages 4, 5 and 9`, and so on."""
+    """`page 4`, `pages 4, 5 and 9`, and so on, counted from 1."""
     if len(numbers) == 1:
-        return f"page {numbers[0]}"
-    named = list(map(str, numbers[:_NAMED]))
+        return f"page {numbers[0] + 1}"
+    named = [str(number + 1) for number in numbers[:_NAMED]]
     if len(numbers) > _NAMED:
         return f"pages {', '.join(named)} and {len(numbers) - _NAMED:,} more"
     return f"pages {', '.join(named[:-1])} and {named[-1]}"

@@ -132,7 +132,7 @@ class Block:
 
 
 def _in_writing_order(words: Sequence[Word]) -> Sequence[Word]:
-    """From right to left where most letters are of such a script; numbers and Latin in it stay as they are."""
+    """From right to left where most words are of such a script, but for numbers and Latin in it."""
     if all(word.text.isascii() for word in words):
         return words
     turned = [_is_turned(word.text) for word in words]

@@ -12,6 +12,7 @@ from core.ingest import (
     default_chunker,
     documents,
     limits,
+    pdf_page,
     read_document,
     read_documents,
 )
@@ -103,7 +104,7 @@ REFUSED = {
     ),
     "scan.pdf": (
         lambda: make_pdf([[], []]),
-        "has 2 pages but no text, as scans have; run text recognition (OCR) on it and open the result",
+        "has 2 pages but no text, as scans have; ",
     ),
     "cut.pdf": (
         lambda: make_pdf([["text"]])[:300],
