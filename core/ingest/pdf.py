@@ -134,6 +134,8 @@ def _recognise(
     for done, i in enumerate(silent):
         if not recogniser.has_time:
             break
+        if not pages[i].is_drawn:
+            continue
         page = pdf[i]
         try:
             read = recogniser.read_page(page)

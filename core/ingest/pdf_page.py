@@ -110,6 +110,8 @@ class Page:
     top: float = 0.0
     bottom: float = 0.0
     pictures: int = 0
+    is_drawn: bool = False
+    """Whether anything at all stands on it."""
     unknown: int = 0
     """Letters of which the font doesn't say what they are."""
     is_cut: bool = False
@@ -155,6 +157,7 @@ class Reader:
             y0,
             y1,
             pictures,
+            raw.FPDFPage_CountObjects(page) > 0,
             unknown,
             is_cut,
         )

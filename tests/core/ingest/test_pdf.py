@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import textwrap
 
+import pypdfium2 as pdfium
 import pytest
 
+from core.base.errors import BadDocument
+from core.ingest import pdf, read_document
 from core.ingest.pdf import read_pdf
 from tests.core.ingest.made_pdf import Sheet, pdf_of
 
@@ -264,8 +268,24 @@ def test_a_table_goes_on_over_the_page_under_its_header() -> None:
     assert text_of(first, second) == f"{PRICES}\n| Mead | 2 | 7.95 |"
 
 
-def test_pages_without_text_are_named() -> None:
+def test_pages_without_text_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pdf, "can_recognise", lambda: False)  # as without the extra
     words = Sheet().text(60, 700, "Words.")
     blank = Sheet().rule(100, 100, 400, 400)
     (notice,) = read_pdf(pdf_of(words, blank, words, blank, blank), "a.pdf").notices
-    assert notice.startswith("Pages 2, 4 and 5 hold no text, as scans do: ")
+    assert notice.startswith("Pages 2, 4 and 5 hold no text, as scans do: install the extra `ocr`")
+    with pytest.raises(BadDocument, match=r"a\.png is a picture; install the extra `ocr`"):
+        pdf.read_picture(b"", "a.png")
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("kind", ["PNG", "PDF"])
+def test_scans_and_pictures_are_read_by_text_recognition(kind: str) -> None:
+    sheet = stock(Sheet().text(60, 760, "The keeper writes down every ship that passes.", 12), 700)
+    with pdfium.PdfDocument(pdf_of(sheet)) as drawn:
+        picture = drawn[0].render(scale=2).to_pil().convert("RGB")
+    scan = io.BytesIO()
+    picture.save(scan, kind)
+    document = read_document(scan.getvalue(), f"scan.{kind.lower()}")
+    assert document.text == f"The keeper writes down every ship that passes.\n\n{PRICES}"
+    assert "read by text recognition (OCR)" in document.notices[1]
