@@ -110,7 +110,8 @@ def _repeated(layer: list[_Line], lines: list[list[_Line]], n_pages: int) -> lis
         for line in found:
             if line.shape:
                 by_shape.setdefault(line.shape, []).append(line)
-    running, doubtful = [], []
+    running: list[_Line] = []
+    doubtful: list[_Line] = []
     for line in layer:
         alike = [
             other

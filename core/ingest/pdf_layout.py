@@ -348,6 +348,7 @@ def in_order(blocks: list[Block]) -> list[Block]:
     if len(blocks) > _MOST_ORDERED:
         return sorted(blocks, key=lambda b: (b.top, b.x0))
     n = len(blocks)
+    _widen_centred(blocks)
     after: list[set[int]] = [set() for _ in range(n)]
     n_before = [0] * n
     for i, one in enumerate(blocks):
@@ -366,6 +367,20 @@ def in_order(blocks: list[Block]) -> list[Block]:
             n_before[k] -= 1
         n_before[chosen] = -1
     return done
+
+
+def _widen_centred(blocks: list[Block]) -> None:
+    """Headings in the middle, with nothing beside them, lie between columns as one as wide as both does."""
+    left, right = min((b.x0 for b in blocks), default=0.0), max((b.x1 for b in blocks), default=0.0)
+    for block in blocks:
+        is_centred = abs(block.x0 + block.x1 - left - right) < 0.16 * (right - left)
+        if is_centred and len(block.pieces) in (1, 2, 3):
+            is_alone = all(
+                other is block or overlap(block.top, block.bottom, other.top, other.bottom) <= 0
+                for other in blocks
+            )
+            if is_alone:
+                block.x0, block.x1 = left, right
 
 
 def _comes_first(one: Block, other: Block, blocks: list[Block]) -> bool:

@@ -146,8 +146,7 @@ class Reader:
         angle = turned if angle == _SLANTED else angle
         words = by_angle.pop(angle, [])
         for box, value, label in fields:
-            if value := _with_field(words, _turned_box(box, angle), value, label):
-                words.append(value)
+            words.append(_with_field(words, _turned_box(box, angle), value, label))
         _, y0, _, y1 = _turned_box((left, bottom, right, top), angle)
         return Page(
             words,
@@ -524,7 +523,7 @@ def _string(item: Any, key: bytes) -> str:
     return _utf16(raw.FPDFAnnot_GetStringValue, item, key)
 
 
-def _with_field(words: list[Word], box: _Box, value: str, label: str) -> Word | None:
+def _with_field(words: list[Word], box: _Box, value: str, label: str) -> Word:
     """A field's value as a word on the line of what stands beside it, with its name where nothing does."""
     x0, y0, x1, y1 = box
     beside = [w for w in words if y0 - 2 <= (w.top + w.bottom) / 2 <= y1 + 2]
