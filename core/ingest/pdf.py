@@ -20,8 +20,8 @@ from core.ingest.converted import Converted
 from core.ingest.limits import MAX_CONVERTED_CHARACTERS, OCR_SHARE, seconds_for
 from core.ingest.pdf_heads import drop_running
 from core.ingest.pdf_layout import (
-    Block,
     Piece,
+    Region,
     ends_sentence,
     flows,
     glue,
@@ -30,7 +30,7 @@ from core.ingest.pdf_layout import (
     stacks_of,
     starts_item,
 )
-from core.ingest.pdf_page import Page, Reader, Rule, Word
+from core.ingest.pdf_page import Page, PageReader, Rule, Word
 from core.ingest.pdf_scan import HOW, Recogniser, can_recognise, opened
 from core.ingest.pdf_tables import grids_of, has_header, markdown_table, ruled_cells, ruled_rows, unruled
 
@@ -91,7 +91,7 @@ def read_pdf(data: bytes, name: str, on_page: OnPage | None = None) -> Converted
 def _read(pdf: pdfium.PdfDocument, name: str, recogniser: Recogniser, on_page: OnPage) -> Converted:
     if not len(pdf):
         raise BadDocument(f"{name} has no pages; open it in its program, save it again and open that")
-    reader = Reader(pdf, name)
+    reader = PageReader(pdf, name)
     pages = []
     for i in range(len(pdf)):
         pages.append(_page(reader, pdf, i))
@@ -114,7 +114,7 @@ def _read(pdf: pdfium.PdfDocument, name: str, recogniser: Recogniser, on_page: O
     return Converted(markdown, title, tuple(notices))
 
 
-def _page(reader: Reader, pdf: pdfium.PdfDocument, i: int) -> Page:
+def _page(reader: PageReader, pdf: pdfium.PdfDocument, i: int) -> Page:
     """A page that can't be read holds nothing."""
     try:
         page = pdf[i]
@@ -230,9 +230,9 @@ def _items(page: Page, number: int, usual: float) -> list[_Item]:
     return [*(item for item in items if item.kind != "note"), *notes, *remarks]
 
 
-def _blocks(words: list[Word], rules: Sequence[Rule]) -> list[Block]:
+def _blocks(words: list[Word], rules: Sequence[Rule]) -> list[Region]:
     """Ruled tables and boxes, tables without rules, and stacks of text."""
-    blocks: list[Block] = []
+    blocks: list[Region] = []
     left = words
     for grid in grids_of(rules):
         inside = [word for word in left if grid.holds(word)]
@@ -241,22 +241,22 @@ def _blocks(words: list[Word], rules: Sequence[Rule]) -> list[Block]:
         rows = ruled_rows(grid, inside)
         x0, top, x1, bottom = grid.box
         if rows is not None:
-            parts = [Block("table", x0, top, x1, bottom, rows=rows, has_header=has_header(rows))]
+            parts = [Region("table", x0, top, x1, bottom, rows=rows, has_header=has_header(rows))]
         elif len(inside) > 0.8 * len(words):  # a frame around the page
             continue
         else:
             parts = [
-                Block("box", *box, inside=in_order(_blocks(held, [])))
+                Region("box", *box, inside=in_order(_blocks(held, [])))
                 for box, held in ruled_cells(grid, inside)
             ]
         blocks += parts
         taken = set(map(id, inside))
         left = [word for word in left if id(word) not in taken]
     tables, stacks = unruled(stacks_of(pieces_of(left, rules)))
-    return [*blocks, *tables, *map(Block.of, stacks)]
+    return [*blocks, *tables, *map(Region.of, stacks)]
 
 
-def _of_block(block: Block) -> Iterator[_Item]:
+def _of_block(block: Region) -> Iterator[_Item]:
     span = (block.x0, block.x1)
     if block.kind == "table":
         yield _Item("table", "", rows=block.rows, has_header=block.has_header, span=span)
@@ -267,7 +267,7 @@ def _of_block(block: Block) -> Iterator[_Item]:
         yield from _paragraphs(block)
 
 
-def _paragraphs(block: Block) -> Iterator[_Item]:
+def _paragraphs(block: Region) -> Iterator[_Item]:
     """A stack cut where a paragraph, an item of a list or a note begins."""
     pieces = block.pieces
     reads_on = flows(pieces)
@@ -299,7 +299,7 @@ def _begins(pieces: list[Piece], begun: int, i: int, right: float, *, shows_inde
     return had_room and last.ends and not piece.goes_on
 
 
-def _paragraph(pieces: list[Piece], block: Block, *, reads_on: bool) -> _Item:
+def _paragraph(pieces: list[Piece], block: Region, *, reads_on: bool) -> _Item:
     first = pieces[0]
     is_note = first.text[:1] in "^†‡" and _NOTE.match(first.text) is not None
     kind = "note" if is_note else "list" if starts_item(first.text) else "text"

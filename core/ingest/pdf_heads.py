@@ -1,4 +1,4 @@
-"""Running heads, footers and page numbers of a PDF: what repeats at the edge of its pages.
+"""Running heads, footers and page numbers of a PDF.
 
 A line counts where the same one, numbers aside, stands at the same height of pages near by. It must stand
 apart from the text and be no larger, so that the header row of a table over several pages stays, and so does

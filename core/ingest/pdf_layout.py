@@ -102,14 +102,14 @@ class Piece:
         return _ENDS.search(self.text) is not None
 
 
-BlockKind = Literal["text", "table", "box"]
+RegionKind = Literal["text", "table", "box"]
 
 
 @dataclass
-class Block:
+class Region:
     """A stack of pieces, a table's rows, or a box with blocks inside."""
 
-    kind: BlockKind
+    kind: RegionKind
     x0: float
     top: float
     x1: float
@@ -117,10 +117,10 @@ class Block:
     pieces: list[Piece] = field(default_factory=list)
     rows: list[list[str]] = field(default_factory=list)
     has_header: bool = True
-    inside: list[Block] = field(default_factory=list)
+    inside: list[Region] = field(default_factory=list)
 
     @classmethod
-    def of(cls, pieces: list[Piece]) -> Block:
+    def of(cls, pieces: list[Piece]) -> Region:
         return cls(
             "text",
             min(p.x0 for p in pieces),
@@ -343,7 +343,7 @@ def _n_words(text: str) -> float:
     return max(text.count(" ") + 1, sum(letter > "\u2e7f" for letter in text) / 2)
 
 
-def in_order(blocks: list[Block]) -> list[Block]:
+def in_order(blocks: list[Region]) -> list[Region]:
     """As people read them."""
     if len(blocks) > _MOST_ORDERED:
         return sorted(blocks, key=lambda b: (b.top, b.x0))
@@ -356,7 +356,7 @@ def in_order(blocks: list[Block]) -> list[Block]:
             if i != k and _comes_first(one, other, blocks):
                 after[i].add(k)
                 n_before[k] += 1
-    done: list[Block] = []
+    done: list[Region] = []
     left = set(range(n))
     while left:
         free = [i for i in left if n_before[i] == 0] or [min(left, key=lambda i: n_before[i])]
@@ -369,7 +369,7 @@ def in_order(blocks: list[Block]) -> list[Block]:
     return done
 
 
-def _widen_centred(blocks: list[Block]) -> None:
+def _widen_centred(blocks: list[Region]) -> None:
     """Headings in the middle, with nothing beside them, lie between columns as one as wide as both does."""
     left, right = min((b.x0 for b in blocks), default=0.0), max((b.x1 for b in blocks), default=0.0)
     for block in blocks:
@@ -383,7 +383,7 @@ def _widen_centred(blocks: list[Block]) -> None:
                 block.x0, block.x1 = left, right
 
 
-def _comes_first(one: Block, other: Block, blocks: list[Block]) -> bool:
+def _comes_first(one: Region, other: Region, blocks: list[Region]) -> bool:
     narrow = min(one.x1 - one.x0, other.x1 - other.x0)
     if overlap(one.x0, one.x1, other.x0, other.x1) > 0.1 * narrow:
         return (one.top + one.bottom, one.x0) < (other.top + other.bottom, other.x0)

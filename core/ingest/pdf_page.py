@@ -122,7 +122,7 @@ class Page:
         return not (self.words or self.others or self.comments)
 
 
-class Reader:
+class PageReader:
     """Reads the pages of one PDF; counts its drawings within drawings."""
 
     def __init__(self, pdf: pdfium.PdfDocument, name: str) -> None:

@@ -81,7 +81,7 @@ def _model() -> Callable[[NDArray[np.uint8]], Any]:
 
 def opened(data: bytes, name: str) -> Image.Image:
     """A PNG or JPEG, no larger than what is recognised. Raises BadDocument."""
-    picture = Image.open(io.BytesIO(data), formats=("PNG", "JPEG"))
+    picture: Image.Image = Image.open(io.BytesIO(data), formats=("PNG", "JPEG"))
     width, height = picture.size
     if width * height > MAX_PICTURE_PIXELS:
         raise BadDocument(

@@ -14,7 +14,7 @@ from itertools import pairwise
 from statistics import median
 
 from core.ingest.limits import MAX_CELL_CHARACTERS, MAX_COLUMNS
-from core.ingest.pdf_layout import Block, Piece, flows, glue, lines_of, overlap
+from core.ingest.pdf_layout import Piece, Region, flows, glue, lines_of, overlap
 from core.ingest.pdf_page import Rule, Word
 
 _NEAR = 3.0
@@ -203,7 +203,7 @@ def cell_text(words: list[Word]) -> str:
 # Without rules
 
 
-def unruled(stacks: list[list[Piece]]) -> tuple[list[Block], list[list[Piece]]]:
+def unruled(stacks: list[list[Piece]]) -> tuple[list[Region], list[list[Piece]]]:
     """Tables among stacks, and the stacks that are in none."""
     prose = {id(stack): flows(stack) for stack in stacks}
     short = [piece for stack in stacks if not prose[id(stack)] for piece in stack]
@@ -355,7 +355,7 @@ def _columns(run: list[list[Piece]]) -> list[tuple[float, float]]:
     return sorted(columns)
 
 
-def _table(run: list[list[Piece]]) -> Block | None:
+def _table(run: list[list[Piece]]) -> Region | None:
     """None where the columns read as prose side by side."""
     columns = _columns(run)
     if not 2 <= len(columns) <= MAX_COLUMNS:
@@ -380,7 +380,7 @@ def _table(run: list[list[Piece]]) -> Block | None:
             ]
             for i in under:
                 rows[-1][i] = glue(rows[-1][i], piece.text)
-    block = Block.of(pieces)
+    block = Region.of(pieces)
     block.kind, block.rows, block.has_header = "table", rows, has_header(rows, starts)
     return block
 
