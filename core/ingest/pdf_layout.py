@@ -1,4 +1,4 @@
-"""Words of a PDF's page -> blocks in the order people read them.
+"""Words of a PDF page -> regions in reading order.
 
 Words become pieces: what stands on one line of one column. Pieces right below each other, with nothing beside
 them in the same stack, are a stack: a paragraph, or the cells of a column. Stacks of short cells in common

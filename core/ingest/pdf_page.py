@@ -1,4 +1,4 @@
-"""What stands on a PDF's page: words, rules, fields, comments.
+"""What stands on a PDF page: words, rules, fields, comments.
 
 PDFium reads it; layout is left to others. Positions are points, turned so that text of each direction reads
 from left to right and downwards.

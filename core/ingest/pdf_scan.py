@@ -1,4 +1,4 @@
-"""Text of scanned pages and pictures, recognised where the extra `ocr` is installed.
+"""Text of scans and pictures, with the extra `ocr`.
 
 rapidocr does it, with the models that come with it and no network. It makes mistakes, so a notice names what
 was read this way.
