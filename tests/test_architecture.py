@@ -252,7 +252,9 @@ def test_a_space_installs_what_the_project_needs() -> None:
 @pytest.mark.parametrize("folder", ["core", "app"])
 def test_every_imported_library_is_listed(folder: str) -> None:
     distributions = cached_distributions()
-    extras = ("cluster", "constrained", "haystack", "langchain", "llama-index", "tune") * (folder == "core")
+    extras = ("cluster", "constrained", "haystack", "langchain", "llama-index", "ocr", "tune") * (
+        folder == "core"
+    )
     lines = [*PROJECT["dependencies"], *(line for extra in ("cpu", *extras) for line in EXTRAS[extra])]
     names = {Requirement(line).name for line in lines}
     for path in sources(folder):

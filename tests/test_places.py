@@ -13,7 +13,7 @@ PLACES = {
     "a row of measurements as a line of JSON": ("core/base/rows.py", "row_line"),
     "temperature": ("core/methods/qrag/policy.py", "probabilities"),
     "rho": ("core/methods/qrag/positions.py", "chunk_positions"),
-    "PDF conversion": ("core/ingest/convert.py", "_pdf"),
+    "PDF conversion": ("core/ingest/pdf.py", "read_pdf"),
     "HTML cleaning": ("core/ingest/clean.py", "clean"),
     "BM25": ("core/corpus/bm25.py", "WordIndex"),
     "scores of chunks in shards": ("core/integrations/cluster/sharded.py", "ShardedIndex"),

@@ -179,7 +179,7 @@ class Operations:
 
         Args:
             text: Plain text or HTML.
-            content: The bytes of a file in base64: PDF, DOCX, EPUB, HTML, Markdown, text, or a zip of them.
+            content: The bytes of a file in base64: PDF, DOCX, EPUB, HTML, Markdown, text, a picture, or a zip of them.
             name: File name of the content; its extension tells the kind of a text.
             sample: File name of a document that ships with the app, for example river-chronicle.txt.
             run_id: A logged run whose documents are opened again as they were, under its agent.

@@ -1,41 +1,32 @@
 """Bytes of a PDF, DOCX, EPUB or HTML page -> Markdown.
 
-markitdown's converters do it; HTML comes as UTF-8. Runs in the child process of `worker`, under its limits.
-Office files and e-books are unpacked within the bounds of archives and handed over as plain archives of their
+markitdown's converters do it, but for PDF (core.ingest.pdf); HTML comes as UTF-8. Runs in the child process
+of `worker`, under its limits. Office files and e-books are unpacked within the bounds of archives and handed
+over as plain archives of their
 texts alone, without images, with no XML that declares entities or lies too deep. Links and images lose their
 markup, as those of pages do. Importing this module takes most of a second, so only the child does.
 """
 
 from __future__ import annotations
 
-import io
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 from xml.sax.handler import ContentHandler
 from zipfile import ZipExtFile
 
-import pdfplumber
 from defusedxml import DefusedXmlException  # type: ignore[import-untyped]
 from defusedxml import ElementTree as SafeTree
 from defusedxml import sax as safe_sax
 from markitdown import DocumentConverterResult, StreamInfo
-from markitdown.converters import DocxConverter, EpubConverter, HtmlConverter, PdfConverter
-from pdfminer.pdfdocument import PDFEncryptionError
-from pdfminer.pdfinterp import PDFPageInterpreter
-from pdfplumber.utils.exceptions import PdfminerException
+from markitdown.converters import DocxConverter, EpubConverter, HtmlConverter
 
 from core.base.errors import BadDocument
-from core.base.types import Notice
 from core.ingest.archive import Archive, stored
 from core.ingest.converted import Converted, Format
 from core.ingest.html import read_html
-from core.ingest.limits import MAX_CONVERTED_CHARACTERS, MAX_PDF_FORMS, MAX_XML_DEPTH, MAX_XML_ELEMENTS
-
-OnPage = Callable[[int, int], None]
-"""Gets (pages done, pages in all)."""
+from core.ingest.limits import MAX_CONVERTED_CHARACTERS, MAX_XML_DEPTH, MAX_XML_ELEMENTS
+from core.ingest.pdf import OnPage, read_pdf, read_picture
 
 _MARKDOWN: dict[str, Any] = {
     "strip": ["a", "img"],
@@ -45,10 +36,8 @@ _MARKDOWN: dict[str, Any] = {
     "bullets": "-",
 }
 _CHAPTERS = (".xhtml", ".html", ".htm", ".xml", ".opf")
-_UNKNOWN_GLYPH = re.compile(r"\(cid:\d+\)")
 _BLANK_LINES = re.compile(r"\n(?:[ \t]*+\n)++")
 _LINE_END_BLANKS = re.compile(r"(?<![ \t])[ \t]++$", re.MULTILINE)
-_MANY_GLYPHS = 20
 _TITLE_TAG = "{http://purl.org/dc/elements/1.1/}title"
 
 
@@ -57,7 +46,9 @@ def convert(data: bytes, form: Format, name: str, on_page: OnPage | None = None)
     if form == "html":
         return read_html(data.decode(), name)
     try:
-        converted = {"pdf": _pdf, "docx": _docx, "epub": _epub}[form](data, name, on_page)
+        converted = {"pdf": read_pdf, "picture": read_picture, "docx": _docx, "epub": _epub}[form](
+            data, name, on_page
+        )
     except (BadDocument, MemoryError):
         raise
     except DefusedXmlException:
@@ -69,13 +60,7 @@ def convert(data: bytes, form: Format, name: str, on_page: OnPage | None = None)
         raise BadDocument(
             f"{name} is nested too deeply to be converted; save it as PDF, HTML or plain text and open that"
         ) from None
-    except Exception as error:  # the libraries fail on broken files in every way there is
-        if (
-            isinstance(error, PdfminerException)
-            and error.args
-            and isinstance(error.args[0], PDFEncryptionError)
-        ):
-            raise BadDocument(f"{name} is encrypted; save it without a password and open that") from None
+    except Exception:  # the libraries fail on broken files in every way there is
         raise BadDocument(
             f"{name} is damaged or no {form.upper()} file; open it in its program, save it again and open"
             " that"
@@ -84,92 +69,23 @@ def convert(data: bytes, form: Format, name: str, on_page: OnPage | None = None)
 
 
 def _tidied(converted: Converted, name: str) -> Converted:
-    """Without runs of blank lines, form feeds, meaningless glyphs. Raises BadDocument if too much is left."""
-    markdown, n_unknown = _tidy(converted.markdown)
+    """Without runs of blank lines and form feeds. Raises BadDocument if too much is left."""
+    markdown = _tidy(converted.markdown)
     if len(markdown) > MAX_CONVERTED_CHARACTERS:
         raise BadDocument(
             f"{name} has {len(markdown):,} characters of text, more than {MAX_CONVERTED_CHARACTERS:,}; split"
             " it and open the parts"
         )
     notices = tuple(
-        notice if notice.at is None else replace(notice, at=len(_tidy(converted.markdown[: notice.at])[0]))
+        notice if notice.at is None else replace(notice, at=len(_tidy(converted.markdown[: notice.at])))
         for notice in converted.notices
     )
-    if n_unknown > _MANY_GLYPHS:
-        notices = (
-            *notices,
-            Notice(
-                f"{n_unknown:,} characters of the PDF have no known meaning (its fonts name none) and became"
-                " \ufffd.",
-                markdown.find("\ufffd"),
-            ),
-        )
     return Converted(markdown, converted.title, notices)
 
 
-def _tidy(markdown: str) -> tuple[str, int]:
-    """The text, and how many glyphs of it have no meaning."""
-    text, n_unknown = _UNKNOWN_GLYPH.subn("\ufffd", markdown.replace("\f", "\n").replace("\0", " "))
-    return _BLANK_LINES.sub("\n\n", _LINE_END_BLANKS.sub("", text)).strip(), n_unknown
-
-
-def _pdf(data: bytes, name: str, on_page: OnPage | None) -> Converted:
-    with pdfplumber.open(io.BytesIO(data)) as pdf:
-        n_pages, title = len(pdf.pages), pdf.metadata.get("Title")
-    if not n_pages:
-        raise BadDocument(f"{name} has no pages; open it in its program, save it again and open that")
-    with _pages_told(n_pages, on_page), _forms_bounded(name):
-        markdown = PdfConverter().convert(io.BytesIO(data), StreamInfo(extension=".pdf")).markdown
-    if not markdown.strip():
-        pages = f"{n_pages:,} pages" if n_pages > 1 else "one page"
-        raise BadDocument(
-            f"{name} has {pages} but no text, as scans have; run text recognition (OCR) on it and open the"
-            " result"
-        )
-    return Converted(markdown, title if isinstance(title, str) else "")
-
-
-@contextmanager
-def _pages_told(n_pages: int, on_page: OnPage | None) -> Iterator[None]:
-    """Reports pages while the converter goes over a PDF, first for tables, then, without any, for text."""
-    plain = PDFPageInterpreter.process_page
-    n_read = 0
-
-    def process_page(self: PDFPageInterpreter, page: Any) -> None:
-        nonlocal n_read
-        n_read += 1
-        if on_page is not None:
-            on_page(min(n_read // 2, n_pages), n_pages)
-        plain(self, page)
-
-    PDFPageInterpreter.process_page = process_page  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        PDFPageInterpreter.process_page = plain  # type: ignore[method-assign]
-
-
-@contextmanager
-def _forms_bounded(name: str) -> Iterator[None]:
-    """Raises BadDocument behind MAX_PDF_FORMS executions of drawings within drawings."""
-    plain = PDFPageInterpreter.render_contents
-    n_drawn = 0
-
-    def render_contents(self: PDFPageInterpreter, *contents: Any, **how: Any) -> None:
-        nonlocal n_drawn
-        n_drawn += 1
-        if n_drawn > MAX_PDF_FORMS:
-            raise BadDocument(
-                f"{name} draws more than {MAX_PDF_FORMS:,} pages and forms; print the pages with text to a"
-                " new PDF and open that"
-            )
-        plain(self, *contents, **how)
-
-    PDFPageInterpreter.render_contents = render_contents  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        PDFPageInterpreter.render_contents = plain  # type: ignore[method-assign]
+def _tidy(markdown: str) -> str:
+    text = markdown.replace("\f", "\n").replace("\0", " ")
+    return _BLANK_LINES.sub("\n\n", _LINE_END_BLANKS.sub("", text)).strip()
 
 
 def _docx(data: bytes, name: str, on_page: OnPage | None) -> Converted:  # noqa: ARG001 - converted at once
@@ -244,7 +160,7 @@ def _epub(data: bytes, name: str, on_page: OnPage | None) -> Converted:  # noqa:
     if not re.sub(r"^\*\*\w+:\*\*.*$", "", result.markdown, flags=re.MULTILINE).strip():
         raise BadDocument(f"{name} has no text in its chapters; open one that has")
     notices = (
-        (Notice(f"Its list of chapters names some again, {chapters.n_again:,} times; each was read once."),)
+        (f"Its list of chapters names some again, {chapters.n_again:,} times; each was read once.",)
         if chapters.n_again
         else ()
     )

@@ -28,25 +28,15 @@ from core.base.types import Notice
 from core.ingest.bounds import BeyondBounds
 from core.ingest.converted import Converted, Format
 from core.ingest.limits import (
-    BASE_CONVERSION_SECONDS,
-    CONVERSION_SECONDS_PER_MEGABYTE,
     MAX_CONVERSION_BYTES,
-    MAX_CONVERSION_SECONDS,
     MAX_CONVERTED_CHARACTERS,
     MAX_OWN_CHARACTERS,
     MAX_OWN_TAGS,
     MAX_READING_SECONDS,
+    seconds_for,
 )
 
 _REMEDY = "open a part of it, or save its text and open that"
-
-
-def seconds_for(n_bytes: int) -> int:
-    """Computing time that a conversion may take."""
-    return min(
-        MAX_CONVERSION_SECONDS,
-        BASE_CONVERSION_SECONDS + CONVERSION_SECONDS_PER_MEGABYTE * n_bytes // 1_000_000,
-    )
 
 
 class Converter:

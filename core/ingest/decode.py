@@ -23,7 +23,6 @@ _BYTE_ORDER_MARKS = (
 _MAGIC = {
     b"\x1f\x8b": "a gzip archive",
     b"\x89PNG": "an image",
-    b"\xff\xd8\xff": "an image",
     b"GIF8": "an image",
     b"{\\rtf": "an RTF file",
     b"\xd0\xcf\x11\xe0": "an old office file",

@@ -93,9 +93,32 @@ MAX_CONVERSION_SECONDS = 300
 MAX_PDF_FORMS = 100_000
 """Most form XObjects of a PDF: a scatter plot may have one a point, and forms in forms double."""
 
+MAX_PDF_GLYPHS = 200_000
+"""Most letters read of one page of a PDF; the densest posters have 50,000."""
+
+MAX_PDF_RULES = 20_000
+"""Most lines of a drawing, drawn lines of a page, and annotations on it; more are no table."""
+
+MAX_PICTURE_PIXELS = 60_000_000
+"""Most pixels of a picture file: a page of A3 at 400 dots an inch has 31 million."""
+
+MAX_OCR_PIXELS = 2_500_000
+"""Pixels to which a page or picture is scaled down for text recognition."""
+
+OCR_SHARE = 0.7
+"""Of the computing time of a conversion, for text recognition; pages left then are named."""
+
 MAX_READING_SECONDS = 1_200
 """Clock time of reading all files of one opening."""
 
 MAX_CONVERSION_BYTES = 1024 * 1024 * 1024
 """Memory of a conversion beyond what its libraries take; 100,000 paragraphs of an office file take 0.6 of it.
 """
+
+
+def seconds_for(n_bytes: int) -> int:
+    """Computing time that a conversion may take."""
+    return min(
+        MAX_CONVERSION_SECONDS,
+        BASE_CONVERSION_SECONDS + CONVERSION_SECONDS_PER_MEGABYTE * n_bytes // 1_000_000,
+    )

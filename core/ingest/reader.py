@@ -25,7 +25,7 @@ from core.ingest.naming import clip, extension, file_name, sane_title
 OnPart = Callable[[int, int], None]
 """Gets (parts done, parts in all) of a file, often enough to cancel by raising `Cancelled`."""
 
-Form = Literal["pdf", "docx", "epub", "zip", "text"]
+Form = Literal["pdf", "picture", "docx", "epub", "zip", "text"]
 
 _KIND_OF_EXTENSION: dict[str, DocumentKind] = {
     **dict.fromkeys((".html", ".htm", ".xhtml"), "html"),
@@ -43,6 +43,7 @@ _MIN_CLOSING_TAGS = 3
 _PDF_START = b"%PDF-"
 _PDF_SNIFFED = 1024
 """Bytes that may stand before the start of a PDF."""
+_PICTURE_STARTS = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff")
 _OLD_OFFICE = b"\xd0\xcf\x11\xe0"
 
 
@@ -89,6 +90,8 @@ def form_of(data: bytes, path: str, name: str) -> Form:
     named = extension(path).removeprefix(".")
     if data.startswith(_PDF_START) or (named == "pdf" and _PDF_START in data[:_PDF_SNIFFED]):
         return "pdf"
+    if data.startswith(_PICTURE_STARTS):
+        return "picture"
     if data.startswith(ARCHIVE_STARTS):
         return _form_of_archive(Archive(data, name).names, named, name)
     if named == "docx" and data.startswith(_OLD_OFFICE):

@@ -15,7 +15,7 @@ from playwright.sync_api import Page, expect
 from tests.app.conftest import RunningApp, StartApp, choose_files, wait_ready
 from tests.app.explore_page import CARDS, run
 from tests.conftest import CAMPAIGN, COUNTS, OpenPage, RecordAttack
-from tests.core.ingest.made import encrypted_pdf, make_docx, make_pdf, make_pdf_bomb, make_zip, paragraph
+from tests.core.ingest.made import encrypted_pdf, make_docx, make_long_pdf, make_pdf, make_zip, paragraph
 from tests.settled import settle
 
 REMOVE = "#qx-files button[aria-label*='lear'], #qx-files button[aria-label*='emove']"
@@ -324,7 +324,7 @@ def test_cancel_keeps_what_was_open(page: Page) -> None:
 def test_a_conversion_is_cancelled_and_an_encrypted_file_is_one_sentence(page: Page, tmp_path: Path) -> None:
     title = title_of(page)
     slow, secret = tmp_path / "slow.pdf", tmp_path / "secret.pdf"
-    slow.write_bytes(make_pdf_bomb(300))
+    slow.write_bytes(make_long_pdf())
     secret.write_bytes(encrypted_pdf([["text"]], "password"))
     give(page, slow)
     expect(page.locator("#qx-opening")).to_contain_text("Reading", timeout=30_000)

@@ -22,7 +22,7 @@ LATER = {
     "markitdown",
     "matplotlib",
     "onnxruntime",
-    "pdfplumber",
+    "pypdfium2",
     "peft",
     "pypdf",
     "scipy",

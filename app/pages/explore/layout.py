@@ -61,7 +61,7 @@ class ExploreLayout:
                         file_count="multiple",
                         type="filepath",
                         label=(
-                            "PDF, DOCX, EPUB, HTML, Markdown, plain text, or a zip of them, up to"
+                            "PDF, DOCX, EPUB, HTML, Markdown, plain text, pictures, or a zip of them, up to"
                             f" {MAX_FILE_BYTES // 2**20} MB each; several are searched as one list, in this"
                             " order"
                         ),

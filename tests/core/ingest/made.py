@@ -178,6 +178,11 @@ def _pdf_file(objects: Mapping[int, bytes]) -> bytes:
     return out.getvalue()
 
 
+def make_long_pdf() -> bytes:
+    """A PDF that takes minutes: thousands of full pages."""
+    return make_pdf([["The ferry leaves the north quay at six each morning."] * 45] * 3_000)
+
+
 def make_pdf_bomb(megabytes: int) -> bytes:
     """A PDF whose only page unpacks to that many megabytes of blanks."""
     blanks = b" " * 1024 * 1024

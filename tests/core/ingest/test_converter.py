@@ -19,13 +19,13 @@ from core.ingest.converted import Converted
 from core.ingest.html import read_html
 from core.ingest.limits import MAX_CONVERSION_SECONDS, MAX_OWN_CHARACTERS, MAX_OWN_TAGS
 from tests.conftest import ROOT, few
-from tests.core.ingest.made import make_docx, make_pdf, make_pdf_bomb, paragraph
+from tests.core.ingest.made import make_docx, make_long_pdf, make_pdf, make_pdf_bomb, paragraph
 
 
 @cache
 def slow():
     """A PDF that takes minutes."""
-    return make_pdf_bomb(300)
+    return make_long_pdf()
 
 
 @pytest.fixture(autouse=True)

@@ -12,6 +12,7 @@ from core.ingest import (
     default_chunker,
     documents,
     limits,
+    pdf_page,
     read_document,
     read_documents,
 )
@@ -103,7 +104,7 @@ REFUSED = {
     ),
     "scan.pdf": (
         lambda: make_pdf([[], []]),
-        "has 2 pages but no text, as scans have; run text recognition (OCR) on it and open the result",
+        "has 2 pages but no text, as scans have; ",
     ),
     "cut.pdf": (
         lambda: make_pdf([["text"]])[:300],
@@ -293,9 +294,9 @@ def test_reading_an_archive_can_be_cancelled_between_files():
 
 
 def test_drawings_within_drawings_are_bounded(monkeypatch, record_attack):
-    monkeypatch.setattr(convert, "MAX_PDF_FORMS", 200)
+    monkeypatch.setattr(pdf_page, "MAX_PDF_FORMS", 200)
     assert "deep" in convert.convert(make_nested_pdf(5), "pdf", "a.pdf").markdown
-    with pytest.raises(BadDocument, match=r"a\.pdf draws more than 200 pages and forms; print the pages"):
+    with pytest.raises(BadDocument, match=r"a\.pdf draws more than 200 forms; print the pages"):
         convert.convert(make_nested_pdf(8), "pdf", "a.pdf")
     outcome = "read below the bound, refused in a sentence beyond"
     record_attack("PDFs whose drawings draw each other", 2, outcome)

@@ -1,0 +1,431 @@
+"""Tables of a PDF's page, with rules and without.
+
+Rules that cross make a grid, whose cells take the words inside; a cell over several columns or rows is
+repeated in each, so that every row can be read alone. Without rules, short pieces that stand in common rows
+and columns are a table. One cell is a box: what it holds is read together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
+from core.ingest.limits import MAX_CELL_CHARACTERS, MAX_COLUMNS
+from core.ingest.pdf_layout import Piece, Region, flows, glue, lines_of, overlap
+from core.ingest.pdf_page import Rule, Word
+
+_NEAR = 3.0
+"""Points within which rules meet."""
+_MOST_RULES = 1_500
+"""Of a page; more draw a picture."""
+_ROW_GAP = 4.2
+"""Ems between rows of a table without rules."""
+_MOST_WORDS = 6
+"""Of a usual cell; longer ones are prose side by side."""
+_DIGITS = re.compile(r"\d")
+
+
+@dataclass
+class Grid:
+    """Where rules cross: columns between `xs`, rows between `ys`, and which borders of cells are drawn."""
+
+    xs: list[float]
+    ys: list[float]
+    level: list[Rule]
+    upright: list[Rule]
+
+    @property
+    def box(self) -> tuple[float, float, float, float]:
+        return self.xs[0], self.ys[0], self.xs[-1], self.ys[-1]
+
+    def holds(self, word: Word) -> bool:
+        x, y = (word.x0 + word.x1) / 2, word.base - 0.3 * word.size
+        return self.xs[0] - 1 <= x <= self.xs[-1] + 1 and self.ys[0] - 1 <= y <= self.ys[-1] + 1
+
+    def cells(self) -> list[list[int]]:
+        """By row and column, the number of the cell that stands there: the same where no rule parts them."""
+        n_columns, n_rows = len(self.xs) - 1, len(self.ys) - 1
+        own = [[row * n_columns + column for column in range(n_columns)] for row in range(n_rows)]
+        for row in range(n_rows):
+            for column in range(n_columns):
+                middle_y = (self.ys[row] + self.ys[row + 1]) / 2
+                middle_x = (self.xs[column] + self.xs[column + 1]) / 2
+                if column and not _drawn(self.upright, self.xs[column], middle_y, level=False):
+                    own[row][column] = own[row][column - 1]
+                if row and not _drawn(self.level, self.ys[row], middle_x, level=True):
+                    own[row][column] = own[row - 1][column]
+        return own
+
+
+def _drawn(rules: list[Rule], at: float, along: float, *, level: bool) -> bool:
+    return any(
+        (abs(rule.y0 - at) <= _NEAR and rule.x0 - _NEAR <= along <= rule.x1 + _NEAR)
+        if level
+        else (abs(rule.x0 - at) <= _NEAR and rule.y0 - _NEAR <= along <= rule.y1 + _NEAR)
+        for rule in rules
+    )
+
+
+def grids_of(rules: Sequence[Rule]) -> list[Grid]:
+    """Grids and boxes that rules draw, the smallest first."""
+    level = _merged([r for r in rules if r.level and r.x1 - r.x0 > 8], level=True)
+    upright = _merged([r for r in rules if not r.level and r.y1 - r.y0 > 5], level=False)
+    if len(level) + len(upright) > _MOST_RULES:
+        return []
+    groups: list[tuple[list[Rule], list[Rule]]] = []
+    for rule in level:
+        crossing = [v for v in upright if _cross(rule, v)]
+        touched = [g for g in groups if any(v in g[1] for v in crossing)]
+        merged = ([rule], crossing)
+        for group in touched:
+            groups.remove(group)
+            merged = (merged[0] + group[0], merged[1] + [v for v in group[1] if v not in merged[1]])
+        groups.append(merged)
+    grids = []
+    for levels, uprights in groups:
+        xs = _apart(sorted(v.x0 for v in uprights))
+        ys = _apart(sorted(h.y0 for h in levels))
+        if len(xs) < 2 or len(ys) < 2:
+            continue
+        grids.append(Grid(xs, ys, levels, uprights))
+    return sorted(grids, key=lambda g: (g.xs[-1] - g.xs[0]) * (g.ys[-1] - g.ys[0]))
+
+
+def _cross(level: Rule, upright: Rule) -> bool:
+    return (
+        level.x0 - _NEAR <= upright.x0 <= level.x1 + _NEAR
+        and upright.y0 - _NEAR <= level.y0 <= upright.y1 + _NEAR
+    )
+
+
+def _merged(rules: list[Rule], *, level: bool) -> list[Rule]:
+    """Rules that continue each other as one."""
+    done: list[Rule] = []
+    for rule in sorted(rules, key=lambda r: (round(r.y0), r.x0) if level else (round(r.x0), r.y0)):
+        last = done[-1] if done else None
+        if last is not None and level and abs(last.y0 - rule.y0) <= 1.5 and rule.x0 <= last.x1 + _NEAR:
+            done[-1] = Rule(last.x0, last.y0, max(last.x1, rule.x1), last.y0)
+        elif last is not None and not level and abs(last.x0 - rule.x0) <= 1.5 and rule.y0 <= last.y1 + _NEAR:
+            done[-1] = Rule(last.x0, last.y0, last.x0, max(last.y1, rule.y1))
+        else:
+            done.append(rule)
+    return done
+
+
+def _apart(values: list[float]) -> list[float]:
+    apart: list[float] = []
+    for value in values:
+        if not apart or value - apart[-1] > _NEAR:
+            apart.append(value)
+    return apart
+
+
+def ruled_rows(grid: Grid, words: list[Word]) -> list[list[str]] | None:
+    """Texts of a grid's cells; None where it is a box, or parts of the page, and no table."""
+    n_columns, n_rows = len(grid.xs) - 1, len(grid.ys) - 1
+    if n_columns < 2 or n_columns > MAX_COLUMNS:
+        return None
+    own = grid.cells()
+    held: dict[int, list[Word]] = {}
+    for word in words:
+        row = _index(grid.ys, word.base - 0.3 * word.size)
+        column = _index(grid.xs, (word.x0 + word.x1) / 2)
+        held.setdefault(own[row][column], []).append(word)
+    texts = {cell: cell_text(found) for cell, found in held.items()}
+    if not texts or max(map(len, texts.values())) > MAX_CELL_CHARACTERS:
+        return None
+    rows = _split_rows(own, held, texts)
+    rows = [row for row in rows if any(row)]
+    filled = [column for column in range(n_columns) if any(row[column] for row in rows)]
+    rows = [[row[column] for column in filled] for row in rows]
+    if len(filled) < 2 or not rows or (len(rows) == 1 and max(map(len, rows[0])) > 80) or n_rows < 1:
+        return None
+    return rows
+
+
+def ruled_cells(grid: Grid, words: list[Word]) -> list[tuple[tuple[float, float, float, float], list[Word]]]:
+    """Where the cells of a grid that is no table lie, with their words."""
+    own = grid.cells()
+    held: dict[int, list[Word]] = {}
+    places: dict[int, tuple[float, float, float, float]] = {}
+    for word in words:
+        row = _index(grid.ys, word.base - 0.3 * word.size)
+        column = _index(grid.xs, (word.x0 + word.x1) / 2)
+        held.setdefault(own[row][column], []).append(word)
+        places[own[row][column]] = (grid.xs[column], grid.ys[row], grid.xs[column + 1], grid.ys[row + 1])
+    return [(places[cell], held[cell]) for cell in held]
+
+
+def _split_rows(own: list[list[int]], held: dict[int, list[Word]], texts: dict[int, str]) -> list[list[str]]:
+    """A row of the grid as several of the table, where only columns are ruled and lines stand in step."""
+    rows: list[list[str]] = []
+    for cells in own:
+        lines = [lines_of(held.get(cell, [])) for cell in cells]
+        n_lines = len(lines[0])
+        is_in_step = (
+            n_lines > 2
+            and len(set(cells)) == len(cells)
+            and all(len(column) in (n_lines, 0) for column in lines)
+            and sum(len(column) == n_lines for column in lines) > 1
+            and all(
+                abs(column[i][0].base - lines[0][i][0].base) <= 0.5 * lines[0][i][0].size
+                for column in lines
+                if column
+                for i in range(n_lines)
+            )
+            and not any(flows([Piece(line) for line in column]) for column in lines if column)
+        )
+        if is_in_step:
+            rows += [[Piece(column[i]).text if column else "" for column in lines] for i in range(n_lines)]
+        else:
+            rows.append([texts.get(cell, "") for cell in cells])
+    return rows
+
+
+def _index(borders: list[float], at: float) -> int:
+    for i in range(len(borders) - 2):
+        if at < borders[i + 1]:
+            return i
+    return len(borders) - 2
+
+
+def cell_text(words: list[Word]) -> str:
+    """Lines of a cell as one, broken words joined."""
+    text = ""
+    for line in lines_of(words):
+        text = glue(text, Piece(line).text)
+    return text
+
+
+# Without rules
+
+
+def unruled(stacks: list[list[Piece]]) -> tuple[list[Region], list[list[Piece]]]:
+    """Tables among stacks, and the stacks that are in none."""
+    prose = {id(stack): flows(stack) for stack in stacks}
+    short = [piece for stack in stacks if not prose[id(stack)] for piece in stack]
+    long_stacks = [stack for stack in stacks if prose[id(stack)]]
+    values, long_stacks = _long_cells(short, long_stacks)
+    lines = _rows_of(short + values)
+    tables, used = [], set()
+    for run in _runs(lines, long_stacks):
+        table = _table(run)
+        if table is not None:
+            tables.append(table)
+            used |= {id(piece) for line in run for piece in line}
+    rest = [*long_stacks]
+    for stack in stacks:
+        if stack in long_stacks:
+            continue
+        part: list[Piece] = []
+        for piece in stack:
+            if id(piece) in used:
+                rest += [part] if part else []
+                part = []
+            else:
+                part.append(piece)
+        rest += [part] if part else []
+    return tables, rest
+
+
+def _long_cells(short: list[Piece], stacks: list[list[Piece]]) -> tuple[list[Piece], list[list[Piece]]]:
+    """Lines of prose beside short cells that begin a row with each of them; and the other stacks."""
+    cells: list[Piece] = []
+    rest: list[list[Piece]] = []
+    for stack in stacks:
+        starts = [
+            i
+            for i, piece in enumerate(stack)
+            if any(
+                abs(key.base - piece.base) <= 0.4 * piece.size
+                and overlap(key.x0, key.x1, piece.x0, piece.x1) <= 0
+                for key in short
+            )
+        ]
+        width = max(piece.x1 - piece.x0 for piece in stack)
+        pitch = (stack[-1].base - stack[0].base) / (len(stack) - 1)
+        is_cells = (len(starts) == len(stack) and pitch >= 1.6 * stack[0].size) or (
+            bool(starts)
+            and starts[0] == 0
+            and len(starts) <= max(1, len(stack) * 2 // 3)
+            and len(stack) / len(starts) <= 12
+            and all(
+                not stack[i].goes_on
+                and (stack[i - 1].ends or stack[i - 1].x1 - stack[i - 1].x0 < 0.8 * width)
+                for i in starts[1:]
+            )
+        )
+        if is_cells:
+            cells += stack
+        else:
+            rest.append(stack)
+    return cells, rest
+
+
+def _rows_of(pieces: list[Piece]) -> list[list[Piece]]:
+    lines: list[list[Piece]] = []
+    for piece in sorted(pieces, key=lambda p: (p.base, p.x0)):
+        if lines and abs(piece.base - lines[-1][0].base) <= 0.4 * min(piece.size, lines[-1][0].size):
+            lines[-1].append(piece)
+        else:
+            lines.append([piece])
+    for line in lines:
+        line.sort(key=lambda p: p.x0)
+    return lines
+
+
+def _runs(lines: list[list[Piece]], prose: list[list[Piece]]) -> list[list[list[Piece]]]:
+    """Lines that may be one table: near each other, in common columns, with at least two of several cells."""
+    runs: list[list[list[Piece]]] = []
+    run: list[list[Piece]] = []
+    for line in lines:
+        if run and not _belongs(run, line, prose):
+            runs.append(run)
+            run = []
+        if run or len(line) > 1:
+            run.append(line)
+    runs.append(run)
+    trimmed = []
+    for run in runs:
+        while run and len(run[-1]) < 2 and not _is_wrapped(run, run[-1]):
+            run.pop()
+        if sum(len(line) > 1 for line in run) >= 2:
+            trimmed.append(run)
+    return trimmed
+
+
+def _belongs(run: list[list[Piece]], line: list[Piece], prose: list[list[Piece]]) -> bool:
+    size = line[0].size
+    gap = line[0].base - run[-1][0].base
+    x0 = min(p.x0 for row in run for p in row)
+    x1 = max(p.x1 for row in run for p in row)
+    gaps = [b[0].base - a[0].base for a, b in pairwise(run)]
+    if gap > _ROW_GAP * size or (gaps and gap > 2.2 * max(gaps)):
+        return False
+    if len(line) == 1:
+        return (
+            line[0].x0 > x0 - size
+            and line[0].x1 < x1 + 2 * size
+            and (_is_wrapped(run, line) or (gap <= 1.3 * min(gaps, default=gap) and _in_columns(run, line)))
+        )
+    lies_between = any(
+        run[-1][0].base < piece.base < line[0].base and overlap(piece.x0, piece.x1, x0, x1) > size
+        for stack in prose
+        for piece in stack
+    )
+    return not lies_between and _in_columns(run, line)
+
+
+def _in_columns(run: list[list[Piece]], line: list[Piece]) -> bool:
+    """Whether most of its cells stand under one column of the lines before."""
+    columns = _columns(run)
+    fits = sum(sum(overlap(p.x0, p.x1, *column) > 0 for column in columns) == 1 for p in line)
+    return 2 * fits >= len(line) and (len(line) > 1 or fits == 1)
+
+
+def _is_wrapped(run: list[list[Piece]], line: list[Piece]) -> bool:
+    """Whether a line goes on with cells of the row above it."""
+    above = next((row for row in reversed(run) if row is not line), None)
+    if above is None or line[0].base - above[0].base > 1.6 * line[0].size:
+        return False
+    over = [[q for q in above if overlap(p.x0, p.x1, q.x0, q.x1) > 0] for p in line]
+    return all(len(found) == 1 for found in over) and all(
+        (p.goes_on and not found[0].ends)
+        or found[0].text.endswith(("-", ",", "("))
+        or len(found[0].text) > 25
+        for p, found in zip(line, over, strict=True)
+    )
+
+
+def _columns(run: list[list[Piece]]) -> list[tuple[float, float]]:
+    """Spans of columns: of the fullest line, widened by cells that stand in just one of them."""
+    ordered = sorted(run, key=len, reverse=True)
+    columns = [(p.x0, p.x1) for p in ordered[0]]
+    for line in ordered[1:]:
+        for piece in line:
+            under = [i for i, c in enumerate(columns) if overlap(piece.x0, piece.x1, *c) > 0]
+            if len(under) == 1:
+                x0, x1 = columns[under[0]]
+                columns[under[0]] = (min(x0, piece.x0), max(x1, piece.x1))
+            elif not under and len(line) > 1:
+                columns.append((piece.x0, piece.x1))
+    return sorted(columns)
+
+
+def _table(run: list[list[Piece]]) -> Region | None:
+    """None where the columns read as prose side by side."""
+    columns = _columns(run)
+    if not 2 <= len(columns) <= MAX_COLUMNS:
+        return None
+    pieces = [piece for line in run for piece in line]
+    starts = [line for k, line in enumerate(run) if not (k and _goes_on(run[:k], line, columns))]
+    if len(starts) < 2:
+        return None
+    usual = median(piece.text.count(" ") + 1 for line in starts for piece in line)
+    if usual > _MOST_WORDS or (
+        usual > 3.5 and len(columns) == 2 and not any(p.is_numeric for p in pieces) and _alike(starts)
+    ):
+        return None
+    rows: list[list[str]] = []
+    for line in run:
+        begins = line in starts
+        if begins:
+            rows.append([""] * len(columns))
+        for piece in line:
+            under = [i for i, c in enumerate(columns) if overlap(piece.x0, piece.x1, *c) > 0] or [
+                min(range(len(columns)), key=lambda i: abs(columns[i][0] - piece.x0))
+            ]
+            for i in under:
+                rows[-1][i] = glue(rows[-1][i], piece.text)
+    block = Region.of(pieces)
+    block.kind, block.rows, block.has_header = "table", rows, has_header(rows, starts)
+    return block
+
+
+def _alike(lines: list[list[Piece]]) -> bool:
+    """Whether most lines have two long cells, as two columns of prose do."""
+    return 2 * sum(min(p.text.count(" ") for p in line) >= 2 for line in lines if len(line) > 1) > len(lines)
+
+
+def _goes_on(run: list[list[Piece]], line: list[Piece], columns: list[tuple[float, float]]) -> bool:
+    """Whether a line is a further line of the row before."""
+    if len(line) == len(columns) and not all(piece.goes_on for piece in line):
+        return False
+    size, gap = line[0].size, line[0].base - run[-1][0].base
+    if gap > 1.6 * size:
+        return False
+    first_is_empty = overlap(line[0].x0, line[0].x1, *columns[0]) <= 0
+    gaps = [b[0].base - a[0].base for a, b in pairwise([*run, line])]
+    stands_close = gap <= 1.1 * min(gaps) and max(gaps) > 1.2 * gap
+    return all(piece.goes_on for piece in line) or (
+        (first_is_empty or stands_close) and len(line) < len(columns)
+    )
+
+
+def has_header(rows: list[list[str]], lines: Sequence[Sequence[Piece]] = ()) -> bool:
+    """Whether the first row names the columns: bold, or without figures above a column of them; always where
+    there are three columns or more and the first row has no figures.
+    """
+    first, rest = rows[0], rows[1:]
+    if not rest or any(cell.endswith(":") for cell in first):
+        return False
+    if lines and all(p.bold for p in lines[0]) and not all(p.bold for line in lines[1:] for p in line):
+        return True
+    figures = [bool(_DIGITS.search(cell)) for cell in first]
+    if len(first) > 2:
+        return not all(figures[1:])
+    below = [row[1] for row in rest if row[1]]
+    return not figures[1] and len(below) > 1 and all(_DIGITS.search(cell) for cell in below)
+
+
+def markdown_table(rows: list[list[str]], header: bool) -> str:
+    """A pipe table; without header cells the row of them is empty."""
+    n = max(map(len, rows))
+    lines = [
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in [*row, *[""] * (n - len(row))]) + " |"
+        for row in ([] if header else [[""] * n]) + rows
+    ]
+    return "\n".join([lines[0], "|" + "---|" * n, *lines[1:]])

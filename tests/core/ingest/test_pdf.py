@@ -1,0 +1,291 @@
+"""What people read on the pages of a PDF, in their order: columns, tables, forms, notes, heads."""
+
+from __future__ import annotations
+
+import io
+import textwrap
+
+import pypdfium2 as pdfium
+import pytest
+
+from core.base.errors import BadDocument
+from core.ingest import pdf, read_document
+from core.ingest.pdf import read_pdf
+from tests.core.ingest.made_pdf import Sheet, pdf_of
+
+PEARS = (
+    "The orchard keeps forty rows of pears along the southern wall, and each autumn the pickers climb before"
+    " the sun has warmed the stones, because cold fruit travels better than ripe fruit does."
+)
+CIDER = (
+    "Cider is pressed in the long barn by two families who have shared the mill since the flood, and they"
+    " hang the second jug in the well until Christmas morning."
+)
+WASPS = (
+    "Wasps are kept away with lanterns of green glass, and in wet years the boys of the village are paid a"
+    " penny a nest, which they spend on sugar."
+)
+
+
+def text_of(*sheets: Sheet) -> str:
+    return read_pdf(pdf_of(*sheets), "a.pdf").markdown
+
+
+def column(sheet: Sheet, x: float, y: float, text: str, width: int = 40, leading: float = 13) -> Sheet:
+    return sheet.lines(x, y, textwrap.wrap(text, width), 10, leading, "times")
+
+
+def three_columns(sheet: Sheet) -> Sheet:
+    for x, text in ((50, PEARS), (220, CIDER), (390, WASPS)):
+        column(sheet, x, 750, text, 30)
+    return sheet
+
+
+PRICES = "| Kind | Barrels | Price |\n|---|---|---|\n| Perry | 14 | 3.20 |\n| Apple wine | 31 | 2.10 |"
+STOCK = [
+    {65: "Kind", 185: "Barrels", 275: "Price"},
+    {65: "Perry", 185: "14", 275: "3.20"},
+    {65: "Apple wine", 185: "31", 275: "2.10"},
+]
+
+
+def stock(sheet: Sheet, y: float) -> Sheet:
+    for i, row in enumerate(STOCK):
+        sheet.row(y - 16 * i, row)
+    return sheet
+
+
+PAGES = {
+    "three columns under a headline": (
+        three_columns(Sheet().text(150, 790, "News of the orchard", 18)),
+        f"# News of the orchard\n\n{PEARS}\n\n{CIDER}\n\n{WASPS}",
+    ),
+    "columns whose lines are not level": (
+        column(column(Sheet(), 60, 760, PEARS), 310, 753, CIDER, 38, 12),
+        f"{PEARS}\n\n{CIDER}",
+    ),
+    "two bands of columns with a heading between": (
+        column(
+            column(
+                column(column(Sheet(), 60, 780, PEARS), 320, 780, CIDER).text(
+                    250, 690, "The second half", 14
+                ),
+                60,
+                660,
+                WASPS,
+            ),
+            320,
+            660,
+            PEARS,
+        ),
+        f"{PEARS}\n\n{CIDER}\n\n# The second half\n\n{WASPS}\n\n{PEARS}",
+    ),
+    "a table in one of two columns": (
+        column(
+            stock(column(Sheet(), 60, 760, PEARS, 44), 670), 360, 760, f"{CIDER} {WASPS} {PEARS} {CIDER}", 36
+        ),
+        f"{PEARS}\n\n{PRICES}\n\n{CIDER} {WASPS} {PEARS} {CIDER}",
+    ),
+    "a boxed sidebar": (
+        column(
+            column(Sheet(), 60, 760, f"{PEARS} {CIDER} {WASPS}", 58).box(400, 640, 150, 80),
+            410,
+            700,
+            WASPS,
+            24,
+            11,
+        ),
+        f"{PEARS} {CIDER} {WASPS}\n\n{WASPS}",
+    ),
+    "a caption inside of a sentence": (
+        Sheet()
+        .lines(
+            60,
+            760,
+            ["Every spring the weir is opened and the whole valley", "comes to watch how the brown water"],
+        )
+        .text(60, 710, "Figure 4: The weir from the mill.", 8)
+        .lines(60, 680, ["carries the branches of the winter down to the lake,", "where they are sold."]),
+        "Every spring the weir is opened and the whole valley comes to watch how the brown water carries the"
+        " branches of the winter down to the lake, where they are sold.\n\nFigure 4: The weir from the mill.",
+    ),
+    "a table without rules": (
+        stock(Sheet().text(60, 760, "Stock of the barn on the first of May."), 730),
+        f"Stock of the barn on the first of May.\n\n{PRICES}",
+    ),
+    "a table with rules": (stock(Sheet().grid([60, 180, 270, 360], [712, 696, 680, 664]), 700), PRICES),
+    "cells over two rows and over two columns": (
+        Sheet()
+        .grid([60, 180], [700, 680, 640])
+        .grid([180, 270, 360], [700, 680, 660, 640])
+        .box(60, 620, 210, 20)
+        .box(270, 620, 90, 20)
+        .row(686, {65: "Route", 185: "Day", 275: "Fare"})
+        .row(666, {65: "North", 185: "Monday", 275: "14"})
+        .row(646, {185: "Friday", 275: "17"})
+        .row(626, {65: "South, daily", 275: "11"}),
+        "| Route | Day | Fare |\n|---|---|---|\n| North | Monday | 14 |\n| North | Friday | 17 |\n"
+        "| South, daily | South, daily | 11 |",
+    ),
+    "cells of several lines": (
+        Sheet()
+        .row(730, {60: "Tool", 180: "Use", 450: "Price"}, font="bold")
+        .row(710, {60: "Ladder", 180: "For the upper branches, which are cut in the", 450: "40"})
+        .row(698, {180: "second week of March."})
+        .row(678, {60: "Hook", 180: "Pulls branches down to the picker so that no", 450: "12"})
+        .row(666, {180: "fruit falls."}),
+        "| Tool | Use | Price |\n|---|---|---|\n"
+        "| Ladder | For the upper branches, which are cut in the second week of March. | 40 |\n"
+        "| Hook | Pulls branches down to the picker so that no fruit falls. | 12 |",
+    ),
+    "names and values": (
+        Sheet()
+        .lines(60, 760, ["Name:", "Born:", "Trade:"], 10, 22)
+        .lines(160, 760, ["Maria Holm", "4 June 1981", "bell founder"], 10, 22),
+        "|  |  |\n|---|---|\n| Name: | Maria Holm |\n| Born: | 4 June 1981 |\n| Trade: | bell founder |",
+    ),
+    "broken words": (
+        Sheet()
+        .lines(
+            60,
+            760,
+            [
+                "The council is respon-",
+                "sible for a state-of-the-",
+                "art mill, a well-",
+                "known inn, the Anglo-",
+            ],
+            10,
+            14,
+        )
+        .lines(60, 704, ["Saxon door and a com-"], 10, 14)
+        .lines(300, 760, ["mittee for pages 12-", "14 of the book."], 10, 14),
+        "The council is responsible for a state-of-the-art mill, a well-known inn, the Anglo-Saxon door and a"
+        " committee for pages 12-14 of the book.",
+    ),
+    "ligatures": (
+        Sheet().text(60, 700, "The of\x02ce \x02led the \x03at \x02les.", 10, "times"),
+        "The office filed the flat files.",
+    ),
+    "a power": (
+        Sheet().text(60, 760, "A basin of 10").text(117, 764, "6", 6).text(123, 760, "litres."),
+        "A basin of 10^6 litres.",
+    ),
+    "text up and down the margins": (
+        column(Sheet(), 60, 760, PEARS, 80)
+        .text(30, 700, "Printed in Visby", 8, angle=270)
+        .text(570, 200, "Sheet 4", 8, angle=90),
+        f"{PEARS}\n\nSheet 4\n\nPrinted in Visby",
+    ),
+    "text upside down": (
+        Sheet()
+        .text(500, 114, "Words about the lamp that", angle=180)
+        .text(500, 128 - 28, "hangs upside down.", angle=180),
+        "hangs upside down.\nWords about the lamp that",
+    ),
+    "a page on its side": (
+        Sheet(rotate=90)
+        .text(100, 100, "The first line of the wide page", angle=90)
+        .text(114, 100, "goes on here.", angle=90),
+        "The first line of the wide page goes on here.",
+    ),
+    "lists": (
+        Sheet()
+        .row(740, {60: "\x95", 75: "a knife with a handle as long as"})
+        .text(75, 726, "your hand is wide")
+        .row(712, {60: "\x95", 75: "a sack"}),
+        "- a knife with a handle as long as your hand is wide\n- a sack",
+    ),
+    "contents": (
+        Sheet().lines(60, 730, ["1 Pears . . . . . . . . . . . . 3", "2 Cider ................ 14"]),
+        "1 Pears ... 3\n\n2 Cider ... 14",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", PAGES)
+def test_a_page_is_read_as_people_do(kind: str) -> None:
+    sheet, expected = PAGES[kind]
+    assert text_of(sheet) == expected.replace("\x95", "")
+
+
+def test_fields_and_comments_are_text() -> None:
+    sheet = (
+        Sheet()
+        .text(60, 720, "Full name")
+        .field("Tx", "name", "(Ada Lind)", 200, 716)
+        .text(60, 690, "Newsletter")
+        .field("Btn", "news", "/Yes", 200, 686, "/AS /Yes", 14)
+        .text(60, 660, "Gym")
+        .field("Btn", "gym", "/Off", 200, 656, "/AS /Off", 14)
+        .text(60, 630, "Size")
+        .field("Ch", "size", "(Large)", 200, 626, "/Ff 131072 /Opt [(Small)(Large)]")
+        .field("Tx", "pin", "(1234)", 200, 596, "/Ff 8192")
+        .field("Tx", "hidden", "(unseen)", 200, 566, "/F 2")
+        .comment("Check the spelling", "Bo", "Highlight")
+    )
+    rows = "| Full name | Ada Lind |\n| Newsletter | [x] Yes |\n| Gym | [ ] |\n| Size | Large |"
+    assert text_of(sheet) == f"|  |  |\n|---|---|\n{rows}\n\nComment by Bo: Check the spelling"
+
+
+def test_running_heads_are_left_out_of_sentences_and_told() -> None:
+    texts = [
+        f"{PEARS} The warden of the",
+        f"outer wall {WASPS[:-1]} and then the",
+        "river rose over the stones of the mill.",
+    ]
+    sheets = [
+        column(Sheet(), 60, 740, text, 80)
+        .text(60 if i % 2 else 400, 805, "The Orchard Book" if i % 2 else f"Chapter {i + 1}", 8)
+        .text(290, 30, f"- {i + 7} -", 8)
+        for i, text in enumerate(texts)
+    ]
+    converted = read_pdf(pdf_of(*sheets), "a.pdf")
+    assert "The warden of the outer wall" in converted.markdown
+    assert "and then the river rose" in converted.markdown
+    assert "- 8 -" not in converted.markdown
+    assert "running heads, footers and page numbers were left out" in converted.notices[-1]
+
+
+def test_a_note_at_the_foot_does_not_stand_in_the_sentence_over_the_page() -> None:
+    first = column(Sheet(), 60, 760, f"{PEARS} The mill was built when the river", 80)
+    first.rule(60, 120, 200, 120).text(60, 113, "3", 5).text(64, 109, "Some say by the sisters.", 8)
+    text = text_of(first, Sheet().text(60, 760, "froze and the bridge fell into the ice."))
+    assert (
+        text
+        == f"{PEARS} The mill was built when the river froze and the bridge fell into the ice.\n\n^3 Some say by the sisters."
+    )
+
+
+def test_a_table_goes_on_over_the_page_under_its_header() -> None:
+    first = stock(Sheet().grid([60, 180, 270, 360], [132, 116, 100, 84]), 120)
+    second = (
+        Sheet()
+        .grid([60, 180, 270, 360], [792, 776, 760])
+        .row(780, STOCK[0])
+        .row(764, {65: "Mead", 185: "2", 275: "7.95"})
+    )
+    assert text_of(first, second) == f"{PRICES}\n| Mead | 2 | 7.95 |"
+
+
+def test_pages_without_text_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pdf, "can_recognise", lambda: False)  # as without the extra
+    words = Sheet().text(60, 700, "Words.")
+    blank = Sheet().rule(100, 100, 400, 400)
+    (notice,) = read_pdf(pdf_of(words, blank, words, blank, blank), "a.pdf").notices
+    assert notice.startswith("Pages 2, 4 and 5 hold no text, as scans do: install the extra `ocr`")
+    with pytest.raises(BadDocument, match=r"a\.png is a picture; install the extra `ocr`"):
+        pdf.read_picture(b"", "a.png")
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("kind", ["PNG", "PDF"])
+def test_scans_and_pictures_are_read_by_text_recognition(kind: str) -> None:
+    sheet = stock(Sheet().text(60, 760, "The keeper writes down every ship that passes.", 12), 700)
+    with pdfium.PdfDocument(pdf_of(sheet)) as drawn:
+        picture = drawn[0].render(scale=2).to_pil().convert("RGB")
+    scan = io.BytesIO()
+    picture.save(scan, kind)
+    document = read_document(scan.getvalue(), f"scan.{kind.lower()}")
+    assert document.text == f"The keeper writes down every ship that passes.\n\n{PRICES}"
+    assert "read by text recognition (OCR)" in document.notices[1]
