@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from core.answer.protocol import Reader
+from core.answer.protocol import Reader, Span
 from core.base.config import SETS
 from core.base.events import Trace
+from core.corpus.context import below
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +105,16 @@ def answer_evidence(
     evidence: Sequence[Mapping[int, str]],
     found: Sequence[Sequence[int]] = (),
     metadata: Sequence[Sequence[str]] = (),
+    contexts: Sequence[Mapping[int, str]] = (),
 ) -> list[EvidenceAnswer]:
     """An answer to each question from its chunks, texts by chunk id. `found`: by question these ids in the
     order in which they were found, nothing where they have none. `metadata`: by question the JSON-LD of each
-    document as text, empty where a document has none; nothing where it isn't to be read.
+    document as text, empty where a document has none; nothing where it isn't to be read. `contexts`: by
+    question what the chunks stand under (`core.corpus.context`), which is read before each; an answer in it
+    cites the chunk and has no place.
     """
-    answers = _from_chunks(reader, questions, evidence, found or [()] * len(questions))
+    nothing: Sequence[Mapping[int, str]] = [{}] * len(questions)
+    answers = _from_chunks(reader, questions, evidence, found or [()] * len(questions), contexts or nothing)
     unsure = [at for at, answer in enumerate(answers) if not answer.reliable_text and at < len(metadata)]
     again = [at for at in unsure if any(metadata[at])]
     read = reader.read_many([questions[at] for at in again], [metadata[at] for at in again]) if again else []
@@ -126,17 +131,26 @@ def _from_chunks(
     questions: Sequence[str],
     evidence: Sequence[Mapping[int, str]],
     found: Sequence[Sequence[int]],
+    contexts: Sequence[Mapping[int, str]],
 ) -> list[EvidenceAnswer]:
     chunk_ids = [sorted(texts) for texts in evidence]
-    passages = [[texts[chunk_id] for chunk_id in ids] for ids, texts in zip(chunk_ids, evidence, strict=True)]
+    passages = [
+        [below(above.get(chunk_id, ""), texts[chunk_id]) for chunk_id in ids]
+        for ids, texts, above in zip(chunk_ids, evidence, contexts, strict=True)
+    ]
     ranks = [
         [order.index(chunk_id) for chunk_id in ids] if order else []
         for ids, order in zip(chunk_ids, found, strict=True)
     ]
     answers = []
-    for ids, answer in zip(chunk_ids, reader.read_many(questions, passages, ranks), strict=True):
-        place = None if answer.span is None else (answer.span.start, answer.span.end)
-        citations = () if answer.span is None else (ids[answer.span.passage],)
+    for ids, above, answer in zip(
+        chunk_ids, contexts, reader.read_many(questions, passages, ranks), strict=True
+    ):
+        place: tuple[int, int] | None = None
+        citations: tuple[int, ...] = ()
+        if answer.span is not None:
+            citations = (ids[answer.span.passage],)
+            place = _place(answer.span, above.get(citations[0], ""))
         passage = None if answer.passage is None else ids[answer.passage]
         answers.append(
             EvidenceAnswer(
@@ -150,3 +164,9 @@ def _from_chunks(
             )
         )
     return answers
+
+
+def _place(span: Span, above: str) -> tuple[int, int] | None:
+    """Where an answer stands in the chunk itself; None where it begins in what was read before it."""
+    shift = len(below(above, ""))
+    return (span.start - shift, span.end - shift) if span.start >= shift else None
