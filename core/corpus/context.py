@@ -28,8 +28,24 @@ def context(workspace: Workspace, chunk_id: int) -> str:
 
 
 def texts_in_context(workspace: Workspace) -> list[str]:
-    """The text of every chunk with its context before it, by chunk id."""
-    return [below(before, text) for before, text in zip(_contexts(workspace), workspace.texts(), strict=True)]
+    """The text of every chunk with its context before it, by chunk id; empty for headings alone, which the
+    chunk below them has before it.
+    """
+    bare = (
+        row + 1 < len(table)
+        and table.heading_code[row] == table.heading_code[row + 1]
+        and _is_bare(document.text, table, row)
+        for document, table in zip(workspace.documents, workspace.tables, strict=True)
+        for row in range(len(table))
+    )
+    whole = zip(_contexts(workspace), workspace.texts(), bare, strict=True)
+    return ["" if is_bare else below(before, text) for before, text, is_bare in whole]
+
+
+def _is_bare(text: str, table: ChunkTable, row: int) -> bool:
+    """Whether a chunk is headings alone."""
+    start, end = int(table.start[row]), int(table.end[row])
+    return text[start] == "#" and all(line[:1] in ("", "#") for line in text[start:end].split("\n"))
 
 
 def below(before: str, text: str) -> str:
