@@ -19,20 +19,20 @@ _BAR = re.compile(r"(?<!\\)\|")
 _LINE = re.compile(r"^(?=.)", re.MULTILINE)
 
 
-class _Markdown(MarkdownConverter):  # type: ignore[misc]
+class _Markdown(MarkdownConverter):
     """Headings with hashes, lists with dashes or labels of their own."""
 
     def convert_li(self, el: Any, text: str, parent_tags: set[str]) -> str:
         label = el.get(LABEL)
         text = text.strip()
         if label is None or not text:
-            item: str = super().convert_li(el, text, parent_tags)
+            item: str = super().convert_li(el, text, parent_tags)  # type: ignore[misc]  # stubs lack it
             return item
         indented = _LINE.sub(" " * (len(label) + 1), text)
         return f"{label} {indented.lstrip()}\n"
 
     def convert_td(self, el: Any, text: str, parent_tags: set[str]) -> str:
-        cell: str = super().convert_td(el, _BAR.sub(r"\\|", text), parent_tags)
+        cell: str = super().convert_td(el, _BAR.sub(r"\\|", text), parent_tags)  # type: ignore[misc]
         return cell
 
     convert_th = convert_td
