@@ -6,11 +6,13 @@ where several documents are open. Chunks stay slices; vectors are those of the c
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import repeat
 
 from core.base.types import CHUNK_TYPES, ChunkTable, Document, Workspace
 
+_WORD = re.compile(r"\w+")
 _MOST_CHARACTERS = 500
 """Of a header row."""
 _TABLE = CHUNK_TYPES.index("table")
@@ -28,8 +30,9 @@ def context(workspace: Workspace, chunk_id: int) -> str:
 
 
 def texts_in_context(workspace: Workspace) -> list[str]:
-    """The text of every chunk with its context before it, by chunk id; empty for headings alone, which the
-    chunk below them has before it.
+    """The text of every chunk, by chunk id, with the words of its context that it doesn't hold before it: a
+    word that is counted again would weigh more than one that stands below. Empty for headings alone, which
+    the chunk below them has before it.
     """
     bare = (
         row + 1 < len(table)
@@ -39,7 +42,20 @@ def texts_in_context(workspace: Workspace) -> list[str]:
         for row in range(len(table))
     )
     whole = zip(_contexts(workspace), workspace.texts(), bare, strict=True)
-    return ["" if is_bare else below(before, text) for before, text, is_bare in whole]
+    return ["" if is_bare else with_new_words(before, text) for before, text, is_bare in whole]
+
+
+def with_new_words(before: str, text: str) -> str:
+    """A text with the words of its context that it doesn't hold.
+
+    >>> with_new_words("Lamps / Kestrel", "The kestrel weighs 305 g.")
+    'Lamps\\nThe kestrel weighs 305 g.'
+    """
+    if not before:
+        return text
+    own = set(_WORD.findall(text.casefold()))
+    new = (word for word in dict.fromkeys(_WORD.findall(before)) if word.casefold() not in own)
+    return below(" ".join(new), text)
 
 
 def _is_bare(text: str, table: ChunkTable, row: int) -> bool:

@@ -147,8 +147,7 @@ def clean(soup: BeautifulSoup, *, keep_side_matter: bool = False, from_office: b
         if is_typed or tag.name in _FIELDS:
             fields.add(id(tag))
         hollow(tag)
-    page = _Page(soup, fields, struck)
-    left_out = page.drop(keep_side_matter=keep_side_matter or from_office)
+    left_out = _Weeding(soup, fields, struck).drop(keep_side_matter=keep_side_matter or from_office)
     unwrap_layout_tables(soup, from_office=from_office)
     _simplify(soup)
     return left_out
@@ -191,7 +190,7 @@ def _struck_classes(soup: BeautifulSoup) -> frozenset[str]:
     }
 
 
-class _Page:
+class _Weeding:
     """The elements of a page with their sizes, and what is dropped of them."""
 
     def __init__(self, soup: BeautifulSoup, fields: set[int], struck: frozenset[str]) -> None:

@@ -419,7 +419,9 @@ def _build_lists(soup: BeautifulSoup) -> None:
             open_lists = [(level, last)]
         elif level > open_lists[-1][0]:
             inner = soup.new_tag("ul")
-            open_lists[-1][1].contents[-1].append(inner)  # type: ignore[union-attr]  # lists hold items
+            upper = open_lists[-1][1].contents[-1]
+            assert isinstance(upper, Tag)  # lists hold items
+            upper.append(inner)
             open_lists.append((level, inner))
         item = soup.new_tag("li")
         item[LABEL] = label

@@ -21,7 +21,7 @@ from core.base.errors import BadRequest
 from core.base.events import StepTaken, Trace, fold
 from core.base.later import torch
 from core.corpus.bm25 import WordIndex, word_index
-from core.corpus.context import below, context, texts_in_context
+from core.corpus.context import context, texts_in_context, with_new_words
 from core.corpus.index import ChunkIndex, Corpus
 from core.encode.cache import embed_chunks
 from core.encode.encoder import DualEncoder
@@ -102,7 +102,7 @@ class Variant:
         texts = texts_in_context(self.corpus.workspace)
         at = self.change.chunk_id
         before = context(self.corpus.workspace, at)
-        changed = [] if self.change.text is None else [below(before, self.change.text)]
+        changed = [] if self.change.text is None else [with_new_words(before, self.change.text)]
         return [*texts[:at], *changed, *texts[at + 1 :]]
 
     @property
