@@ -1,4 +1,4 @@
-"""An EPUB -> Markdown: its chapters in the order of the package's spine."""
+"""An EPUB -> Markdown: chapters in the order of its spine."""
 
 from __future__ import annotations
 
