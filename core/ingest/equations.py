@@ -1,4 +1,4 @@
-"""Equations of office files (OMML) -> a line that reads: F=m/(a+2), √(x+1), ∑_(i=1)^n i."""
+"""Equations of office files (OMML) -> a line of text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers of clauses and list items in an office file, as its program shows them."""
+"""Numbers of clauses and list items, as an office program shows them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of a page: data as plain rows of equal width, layout as blocks.
+"""Tables of a page: data as plain rows, layout as blocks.
 
 A table holds data when it has two rows of two cells or more and nothing says otherwise: role="presentation",
 a table inside it, or, without header cells and caption, a cell as long as an article. A header cell or

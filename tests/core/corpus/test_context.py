@@ -1,4 +1,4 @@
-"""What a chunk stands under reaches whoever searches and reads it; the chunk stays as it is."""
+"""What a chunk stands under reaches whoever searches and reads it."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""DOCX: what people see in their word processor is in the text, in order."""
+"""DOCX: what people see is in the text, in order."""
 
 import pytest
 from defusedxml import ElementTree

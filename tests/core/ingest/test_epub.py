@@ -1,4 +1,4 @@
-"""EPUB: every chapter of the spine, whatever its name, in the package's order."""
+"""EPUB: every chapter of the spine, in its order."""
 
 import pytest
 
