@@ -102,6 +102,9 @@ def _grid(soup: BeautifulSoup, table: Tag, spans: _Spans) -> Iterator[list[Tag]]
         last = max(from_above, default=-1)
         while waiting or len(line) <= last:
             spanning = from_above.get(len(line))
+            if spanning is not None and not spans.take(1):
+                from_above, last = {}, -1
+                continue
             if spanning is not None:
                 cell, n_rows = spanning
                 if n_rows > 1:
@@ -115,7 +118,7 @@ def _grid(soup: BeautifulSoup, table: Tag, spans: _Spans) -> Iterator[list[Tag]]
             n_more = min(_span(cell, "colspan"), max(1, MAX_COLUMNS - len(line))) - 1
             n_rows = min(_span(cell, "rowspan"), len(rows)) - 1
             for column in range(spans.take(n_more) + 1):
-                if n_rows and spans.take(1):
+                if n_rows:
                     below[len(line)] = cell, n_rows
                 line.append(_again(soup, cell) if column else cell)
         from_above = below
