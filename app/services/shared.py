@@ -33,6 +33,7 @@ from core.base.events import RunStarted, StepScores, StepTaken, Stopped, Trace
 from core.base.home import cache_bytes, trim_caches
 from core.base.progress import finish
 from core.base.types import Workspace
+from core.corpus.context import context
 from core.corpus.opening import Opening
 from core.llm.protocol import Llm
 from core.methods.qrag.agent import Agent
@@ -265,7 +266,8 @@ class Services:
         if started.method in SETS:
             metadata.append(metadata_lines(workspace.documents))
         order = found_order(run.trace)
-        [answer] = answer_evidence(self.reader, [started.query], [texts], [order], metadata)
+        above = {chunk_id: context(workspace, chunk_id) for chunk_id in chunk_ids}
+        [answer] = answer_evidence(self.reader, [started.query], [texts], [order], metadata, [above])
         return answer
 
     def diagnose(self, run: RunInView) -> RunInView:

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import Any, cast, get_args
 
 from core.answer.kinds import Asks, unanswered
-from core.answer.protocol import Reader, State
+from core.answer.protocol import Reader, Span, State
 from core.base.config import SETS
 from core.base.events import Trace
+from core.corpus.context import below
 
 Place = tuple[int, int]
 """First character and behind the last, in the text of a chunk."""
@@ -154,12 +155,16 @@ def answer_evidence(
     evidence: Sequence[Mapping[int, str]],
     found: Sequence[Sequence[int]] = (),
     metadata: Sequence[Sequence[str]] = (),
+    contexts: Sequence[Mapping[int, str]] = (),
 ) -> list[EvidenceAnswer]:
     """An answer to each question from its chunks, texts by chunk id. `found`: by question these ids in the
     order in which they were found, nothing where they have none. `metadata`: by question the JSON-LD of each
-    document as text, empty where a document has none; nothing where it isn't to be read.
+    document as text, empty where a document has none; nothing where it isn't to be read. `contexts`: by
+    question what the chunks stand under (`core.corpus.context`), which is read before each; an answer in it
+    cites the chunk and has no place.
     """
-    answers = _from_chunks(reader, questions, evidence, found or [()] * len(questions))
+    nothing: Sequence[Mapping[int, str]] = [{}] * len(questions)
+    answers = _from_chunks(reader, questions, evidence, found or [()] * len(questions), contexts or nothing)
     unsure = [at for at, answer in enumerate(answers) if answer.state != "answer" and at < len(metadata)]
     again = [at for at in unsure if any(metadata[at])]
     read = reader.read_many([questions[at] for at in again], [metadata[at] for at in again]) if again else []
@@ -176,16 +181,20 @@ def _from_chunks(
     questions: Sequence[str],
     evidence: Sequence[Mapping[int, str]],
     found: Sequence[Sequence[int]],
+    contexts: Sequence[Mapping[int, str]],
 ) -> list[EvidenceAnswer]:
     chunk_ids = [sorted(texts) for texts in evidence]
-    passages = [[texts[chunk_id] for chunk_id in ids] for ids, texts in zip(chunk_ids, evidence, strict=True)]
+    passages = [
+        [below(above.get(chunk_id, ""), texts[chunk_id]) for chunk_id in ids]
+        for ids, texts, above in zip(chunk_ids, evidence, contexts, strict=True)
+    ]
     ranks = [
         [order.index(chunk_id) for chunk_id in ids] if order else []
         for ids, order in zip(chunk_ids, found, strict=True)
     ]
     answers = []
-    for question, ids, answer in zip(
-        questions, chunk_ids, reader.read_many(questions, passages, ranks), strict=True
+    for question, ids, above, answer in zip(
+        questions, chunk_ids, contexts, reader.read_many(questions, passages, ranks), strict=True
     ):
         span, likeliest = answer.span, answer.likeliest
         asks = unanswered(question, answer.text) if likeliest is not None else None
@@ -196,11 +205,17 @@ def _from_chunks(
                 round(answer.confidence, 4),
                 reader.name,
                 (ids[span.passage],) if span is not None and is_told else (),
-                (span.start, span.end) if span is not None and is_told else None,
+                _place(span, ids, above) if span is not None and is_told else None,
                 "passages" if asks is not None else answer.state,
                 None if likeliest is None else ids[likeliest.passage],
-                None if likeliest is None else (likeliest.start, likeliest.end),
+                None if likeliest is None else _place(likeliest, ids, above),
                 asks,
             )
         )
     return answers
+
+
+def _place(span: Span, chunk_ids: Sequence[int], contexts: Mapping[int, str]) -> Place | None:
+    """Where a span stands in the chunk itself; None where it begins in what was read before it."""
+    shift = len(below(contexts.get(chunk_ids[span.passage], ""), ""))
+    return (span.start - shift, span.end - shift) if span.start >= shift else None

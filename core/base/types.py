@@ -88,8 +88,6 @@ class ChunkTable:
     heading_code: np.ndarray
     """(N,) int32, index into `heading_paths`."""
     heading_paths: tuple[tuple[str, ...], ...]
-    n_duplicates: int = 0
-    """Chunks dropped because the same normalised text stood earlier in the document."""
 
     def __len__(self) -> int:
         return len(self.start)

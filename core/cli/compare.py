@@ -117,7 +117,9 @@ def _answered(reader: Reader, question: Question, columns: Sequence[Column]) -> 
         for column in columns
     ]
     found = [() if column.trace is None else found_order(column.trace) for column in columns]
-    answers = answer_evidence(reader, [question.query] * len(columns), evidence, found, metadata)
+    contexts = [{} if column.trace is None else question.contexts(column.trace) for column in columns]
+    queries = [question.query] * len(columns)
+    answers = answer_evidence(reader, queries, evidence, found, metadata, contexts)
     return [
         column if column.trace is None else replace(column, answer=answer)
         for column, answer in zip(columns, answers, strict=True)

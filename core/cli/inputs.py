@@ -24,6 +24,7 @@ from core.base.events import Trace
 from core.base.progress import finish
 from core.base.types import Document, Workspace, workspace_of_chunks
 from core.cli.common import progress_printer, say
+from core.corpus.context import context
 from core.corpus.index import Corpus
 from core.corpus.opening import Embedded, OpenProgress, chunk_documents, index_of, index_workspace
 from core.encode.cache import embed_chunks
@@ -104,6 +105,10 @@ class Question:
     def evidence(self, trace: Trace) -> dict[int, str]:
         """Texts of what was chosen, by chunk id."""
         return {chunk_id: self.workspace[chunk_id].text for chunk_id in trace.evidence}
+
+    def contexts(self, trace: Trace) -> dict[int, str]:
+        """What these stand under."""
+        return {chunk_id: context(self.workspace, chunk_id) for chunk_id in trace.evidence}
 
     def _spend(self, stage: str, milliseconds: float) -> None:
         self.timings[stage] = self.timings.get(stage, 0.0) + milliseconds

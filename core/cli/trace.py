@@ -78,6 +78,7 @@ def run_trace(args: argparse.Namespace) -> int:
                 [question.query for question, _ in ran],
                 [question.evidence(trace) for question, trace in ran],
                 [found_order(trace) for _, trace in ran],
+                contexts=[question.contexts(trace) for question, trace in ran],
             )
             answering = 1000 * (time.perf_counter() - began) / len(ran)
             for (question, trace), answer in zip(ran, answers, strict=True):

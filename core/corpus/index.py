@@ -21,6 +21,7 @@ import numpy as np
 from core.base.later import torch
 from core.base.types import Workspace
 from core.corpus.bm25 import WordIndex, word_index
+from core.corpus.context import texts_in_context
 from core.encode.rope import on_grid, turn
 
 _TURN_BLOCK = 8_192
@@ -206,7 +207,7 @@ class Searchable(Protocol):
 
     @property
     def words(self) -> WordIndex:
-        """The words of the chunks, counted when they are first asked for."""
+        """The words of the chunks and of what they stand under, counted when they are first asked for."""
         ...
 
 
@@ -244,5 +245,5 @@ class Corpus:
 
     @property
     def words(self) -> WordIndex:
-        """See `Searchable`. Corpora over one workspace share it."""
-        return word_index(self.workspace, self.texts, self.kept_words)
+        """See `Searchable`: of the chunks in their context. Corpora over one workspace share it."""
+        return word_index(self.workspace, lambda: texts_in_context(self.workspace), self.kept_words)

@@ -25,6 +25,7 @@ from core.base.home import cache_folder, keep_arrays, kept_arrays
 from core.base.progress import mapped, reported
 from core.base.types import ChunkTable, Document, Workspace
 from core.corpus.bm25 import WORDS_FORMAT, word_index
+from core.corpus.context import texts_in_context
 from core.corpus.index import ChunkIndex, Corpus
 from core.corpus.tiles import best_chunks
 from core.corpus.words import words_of
@@ -37,7 +38,7 @@ from core.ingest import chunk_document, default_chunker
 Stage = Literal["reading", "chunking", "embedding", "indexing"]
 
 _COLUMNS = ("start", "end", "n_tokens", "type_code", "heading_code")
-_TABLE_FORMAT = 1
+_TABLE_FORMAT = 2
 """Raise when chunkers change what they produce, so that old tables are not found."""
 
 
@@ -108,7 +109,9 @@ class Embedded:
         the part sees none of them, and they are what they will be.
         """
         began = time.monotonic()
-        words = word_index(self.workspace, self.workspace.texts, words_file(self.workspace, part))
+        words = word_index(
+            self.workspace, lambda: texts_in_context(self.workspace), words_file(self.workspace, part)
+        )
         shared = words.scores(words_of(query))
         ranked = best_chunks(shared, 0, LIKELIEST_CHUNKS)
         likely = ranked[(shared[ranked] > 0) & ~self.mask[ranked]]
@@ -271,7 +274,6 @@ def _load_table(path: Path) -> ChunkTable | None:
         return ChunkTable(
             **{name: stored[name] for name in _COLUMNS},
             heading_paths=tuple(map(tuple, json.loads(stored["headings"].tobytes()))),
-            n_duplicates=int(stored["n_duplicates"]),
         )
     except (KeyError, ValueError, TypeError):
         return None
@@ -280,12 +282,15 @@ def _load_table(path: Path) -> ChunkTable | None:
 def _save_table(path: Path, table: ChunkTable) -> None:
     headings = np.frombuffer(json.dumps(table.heading_paths).encode(), dtype=np.uint8)
     columns = {name: getattr(table, name) for name in _COLUMNS}
-    keep_arrays(path, {"headings": headings, "n_duplicates": np.array(table.n_duplicates), **columns})
+    keep_arrays(path, {"headings": headings, **columns})
 
 
 def words_file(workspace: Workspace, part: str = "") -> Path:
     """Where the words of all chunks are kept, see `Corpus.kept_words`."""
-    key = hashlib.sha256(f"{WORDS_FORMAT} {workspace.sha256}".encode())
+    titles = [document.title for document in workspace.documents]
+    headings = [table.heading_paths for table in workspace.tables]
+    known = f"{WORDS_FORMAT} {workspace.sha256} {json.dumps([titles, headings])}"
+    key = hashlib.sha256(known.encode())
     for table in workspace.tables:
-        key.update(np.stack([table.start, table.end]).astype(np.int64).tobytes())
+        key.update(np.stack([table.start, table.end, table.heading_code]).astype(np.int64).tobytes())
     return cache_folder("words", part) / f"{key.hexdigest()[:32]}.npz"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-
 import numpy as np
 
 from core.base.config import ChunkConfig, Chunker
@@ -33,30 +31,13 @@ def chunk_document(
     if config.one_sentence:
         units = Units(units.spans, np.arange(len(units), dtype=np.int32))
     chunks, n_tokens = pack(document.text, units, config.max_tokens, tokenizer, on_progress)
-    keep = (
-        _first_of_each(document.text, chunks.spans)
-        if config.chunker == "structure"
-        else np.ones(len(chunks), dtype=bool)
-    )
-    group = layout.units.group[chunks.group[keep]] if config.one_sentence else chunks.group[keep]
+    group = layout.units.group[chunks.group] if config.one_sentence else chunks.group
+    start, end = chunks.spans.T.copy()
     return ChunkTable(
-        start=chunks.spans[keep, 0],
-        end=chunks.spans[keep, 1],
-        n_tokens=n_tokens[keep],
+        start=start,
+        end=end,
+        n_tokens=n_tokens,
         type_code=layout.type_code[group],
         heading_code=layout.heading_code[group],
         heading_paths=layout.heading_paths,
-        n_duplicates=int(len(keep) - keep.sum()),
     )
-
-
-def _first_of_each(text: str, spans: np.ndarray) -> np.ndarray:
-    """(N,) bool: False where the same text, but for case and blanks, stood earlier."""
-    seen: set[bytes] = set()
-    keep = np.ones(len(spans), dtype=bool)
-    for row, (start, end) in enumerate(spans.tolist()):
-        normalised = " ".join(text[start:end].casefold().split())
-        key = hashlib.blake2b(normalised.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-        keep[row] = key not in seen
-        seen.add(key)
-    return keep

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from core.base.types import Notice
 
-Format = Literal["pdf", "picture", "docx", "epub", "html"]
+Format = Literal["pdf", "picture", "docx", "epub", "html", "ipynb"]
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,13 @@ MAX_CELL_CHARACTERS = 2_000
 """A table without header cells that has a longer cell than this is layout."""
 
 MAX_COLUMNS = 200
-"""Cells to which the header row of a table is filled up."""
+"""Columns that cells with spans are spread over, and to which a header row is filled up."""
+
+MAX_SPANNED_CELLS = 50_000
+"""Cells that the spans of a page's tables may add: a thousand rows of fifty columns."""
+
+MAX_REPEATED_CHARACTERS = 100
+"""A longer cell stands once, however many rows and columns it spans."""
 
 MAX_JSON_LD_BLOCKS = 100
 """JSON-LD blocks kept of one page."""

@@ -25,7 +25,7 @@ from core.ingest.naming import clip, extension, file_name, sane_title
 OnPart = Callable[[int, int], None]
 """Gets (parts done, parts in all) of a file, often enough to cancel by raising `Cancelled`."""
 
-Form = Literal["pdf", "picture", "docx", "epub", "zip", "text"]
+Form = Literal["pdf", "picture", "docx", "epub", "ipynb", "zip", "text"]
 
 _KIND_OF_EXTENSION: dict[str, DocumentKind] = {
     **dict.fromkeys((".html", ".htm", ".xhtml"), "html"),
@@ -94,6 +94,8 @@ def form_of(data: bytes, path: str, name: str) -> Form:
         return "picture"
     if data.startswith(ARCHIVE_STARTS):
         return _form_of_archive(Archive(data, name).names, named, name)
+    if named == "ipynb":
+        return "ipynb"
     if named == "docx" and data.startswith(_OLD_OFFICE):
         raise BadDocument(
             f"{name} is encrypted or of an old office format; save it as DOCX without a password and open"

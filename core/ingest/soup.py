@@ -7,6 +7,7 @@ levels deep; here a start tag closes what HTML says it closes. Comments and decl
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from typing import Any
 
@@ -72,6 +73,8 @@ _CLOSED_BY: dict[str, tuple[frozenset[str], frozenset[str]]] = {
 }
 """Start tag -> (elements it closes, elements beyond which it closes nothing)."""
 
+_WIDE_GAP = re.compile(r"(?<!\s)\s{200,}+")
+"""Trimming text before a longer gap costs the converter to Markdown the square of its length."""
 _LOOK_BACK = 24
 """Open elements looked at for one to close; bounded, or deep nesting would cost the square of its depth."""
 
@@ -91,6 +94,8 @@ class _ClosingSoup(BeautifulSoup):
             # a comment or declaration: taking it out of the tree later would cost a search
             self.current_data = []
         else:
+            if len(data := "".join(self.current_data)) > 200:
+                self.current_data = [_WIDE_GAP.sub(_narrow, data)]
             super().endData(containerClass)
 
     def _close(self, closed: frozenset[str], borders: frozenset[str]) -> None:
@@ -103,6 +108,10 @@ class _ClosingSoup(BeautifulSoup):
                 break
         if open_name is not None:
             self.handle_endtag(open_name)
+
+
+def _narrow(gap: re.Match[str]) -> str:
+    return "\n\n" if "\n" in gap[0] else gap[0][:200]
 
 
 def parse_html(html: str) -> tuple[BeautifulSoup, bool]:

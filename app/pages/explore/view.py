@@ -54,7 +54,6 @@ def document_header(documents: OpenDocuments | None, none: str = "No document op
     titles = [document.title for document in workspace.documents]
     title = titles[0] if len(titles) == 1 else f"{titles[0]} and {len(titles) - 1} more"
     cuts = {_cut(config) for config in workspace.configs if config is not None} or {"chunks as given"}
-    n_duplicates = sum(table.n_duplicates for table in workspace.tables)
     size = f"{workspace.n_tokens:,} tokens · {counted(len(workspace), 'chunk')} · {' + '.join(sorted(cuts))}"
     seconds = sum(documents.milliseconds.values()) / 1000
     came = "from cache" if documents.n_embedded == 0 else f"{counted(documents.n_embedded, 'chunk')} embedded"
@@ -63,8 +62,6 @@ def document_header(documents: OpenDocuments | None, none: str = "No document op
         for i, document in enumerate(workspace.documents)
         for notice in document.notices
     ]
-    if n_duplicates:
-        facts.append([f"{n_duplicates:,} repeated chunk{'s were' if n_duplicates > 1 else ' was'} left out."])
     facts += [[f"{sentence}."] for sentence in documents.notices]
     if not documents.agent.spec.trained:
         facts.append([UNTRAINED if documents.agent.spec.reads_choices else ONE_SEARCH])

@@ -11,7 +11,7 @@ language model writes no set has no row of that method.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,6 +24,7 @@ from core.base.events import Trace, fold
 from core.base.metrics import is_covered
 from core.base.progress import finish
 from core.base.types import Document, Workspace
+from core.corpus.context import context
 from core.corpus.index import Corpus
 from core.corpus.opening import Progress, chunk_documents, index_workspace
 from core.encode.encoder import DualEncoder
@@ -227,7 +228,9 @@ class _Evaluation:
         ]
         evidence = [{chunk_id: corpus.text(chunk_id) for chunk_id in trace.picks} for _, trace in ran]
         found = [found_order(trace) for _, trace in ran]
-        answers = iter(answer_evidence(reader, [question.question for question, _ in ran], evidence, found))
+        contexts = [self._contexts(texts) for texts in evidence]
+        asked = [question.question for question, _ in ran]
+        answers = iter(answer_evidence(reader, asked, evidence, found, contexts=contexts))
         return [None if trace is None else (trace, next(answers)) for trace in traces]
 
     def _written(self, chooser: LlmEvidenceSet, question: str, episode: Episode) -> Trace | None:
@@ -237,6 +240,9 @@ class _Evaluation:
         except BadRequest as fault:
             self.notices.append(f"{question}: {RESRAG_LLM} has no row: {fault}")
             return None
+
+    def _contexts(self, chunk_ids: Iterable[int]) -> dict[int, str]:
+        return {chunk_id: context(self.workspace, chunk_id) for chunk_id in chunk_ids}
 
     def _corpus(self, encoder: DualEncoder) -> Corpus:
         if encoder.vector_fingerprint not in self._corpora:
@@ -282,7 +288,9 @@ class _Evaluation:
             {chunk_id: self.workspace[chunk_id].text for chunk_id in relevant[question.id]}
             for question in questions
         ]
-        answers = answer_evidence(reader, [question.question for question in questions], evidence)
+        asked = [question.question for question in questions]
+        contexts = [self._contexts(texts) for texts in evidence]
+        answers = answer_evidence(reader, asked, evidence, contexts=contexts)
         return [
             self._gold_row(question, places[question.id], relevant[question.id], answer)
             for question, answer in zip(questions, answers, strict=True)

@@ -93,7 +93,6 @@ def encode_table(table: ChunkTable) -> bytes:
     header = {
         "n": len(table),
         "heading_paths": table.heading_paths,
-        "n_duplicates": table.n_duplicates,
     }
     data = json.dumps(header).encode() + b"\n"
     for name, dtype in _COLUMNS:
@@ -116,7 +115,7 @@ def decode_table(blob: bytes, max_chunks: int | None = None) -> ChunkTable:
         )
     try:
         values = json.loads(header)
-        check_bounds({name: values[name] for name in ("n", "n_duplicates")})
+        check_bounds({"n": values["n"]})
         n = int(values["n"])
         paths = tuple(tuple(str(part) for part in path) for path in values["heading_paths"])
         columns, offset = {}, 0
@@ -134,7 +133,6 @@ def decode_table(blob: bytes, max_chunks: int | None = None) -> ChunkTable:
             columns["type_code"],
             columns["heading_code"],
             paths,
-            int(values["n_duplicates"]),
         )
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise LogError(

@@ -21,6 +21,7 @@ from core.base.errors import BadRequest
 from core.base.events import StepTaken, Trace, fold
 from core.base.later import torch
 from core.corpus.bm25 import WordIndex, word_index
+from core.corpus.context import context, texts_in_context, with_new_words
 from core.corpus.index import ChunkIndex, Corpus
 from core.encode.cache import embed_chunks
 from core.encode.encoder import DualEncoder
@@ -97,9 +98,16 @@ class Variant:
     def texts(self) -> Sequence[str]:
         return [self.text(chunk_id) for chunk_id in range(len(self))]
 
+    def _texts_in_context(self) -> list[str]:
+        texts = texts_in_context(self.corpus.workspace)
+        at = self.change.chunk_id
+        before = context(self.corpus.workspace, at)
+        changed = [] if self.change.text is None else [with_new_words(before, self.change.text)]
+        return [*texts[:at], *changed, *texts[at + 1 :]]
+
     @property
     def words(self) -> WordIndex:
-        return word_index(self, self.texts)
+        return word_index(self, self._texts_in_context)
 
     def original(self, chunk_id: int) -> int:
         """The corpus's id of a chunk of the variant."""

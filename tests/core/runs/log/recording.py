@@ -28,7 +28,6 @@ def chunk_table(n_chunks: int = N_CHUNKS) -> ChunkTable:
         type_code=(np.arange(n_chunks) % 3).astype(np.uint8),
         heading_code=np.zeros(n_chunks, np.int32),
         heading_paths=(("Part", "=Section"),),
-        n_duplicates=2,
     )
 
 

@@ -25,7 +25,15 @@ from core.runs.export.runs import export_runs
 from core.runs.log import ExperimentLog, MalformedRuns, import_runs
 from core.runs.log.blobs import encode_table
 from core.runs.log.wire import read_runs
-from tests.core.runs.log.recording import DOCUMENT, chunk_table, log_run, make_record, q_values, step_taken
+from tests.core.runs.log.recording import (
+    DOCUMENT,
+    N_CHUNKS,
+    chunk_table,
+    log_run,
+    make_record,
+    q_values,
+    step_taken,
+)
 
 
 @pytest.fixture
@@ -165,9 +173,9 @@ def set_table(lines: list[dict[str, Any]], table: ChunkTable) -> None:
     lines[0]["documents"][0]["table"] = base64.b64encode(encode_table(table)).decode()
 
 
-def set_header(lines: list[dict[str, Any]], n_duplicates: str) -> None:
+def set_header(lines: list[dict[str, Any]], n_chunks: str) -> None:
     packed = zlib.decompress(encode_table(chunk_table()))
-    packed = packed.replace(b'"n_duplicates": 2', f'"n_duplicates": {n_duplicates}'.encode(), 1)
+    packed = packed.replace(b'"n": %d' % N_CHUNKS, f'"n": {n_chunks}'.encode(), 1)
     lines[0]["documents"][0]["table"] = base64.b64encode(zlib.compress(packed)).decode()
 
 
@@ -216,7 +224,7 @@ HOSTILE_EDITS: dict[str, Callable[[list[dict[str, Any]]], object]] = {
     "table with a heading that does not exist": lambda lines: set_table(
         lines, replace(chunk_table(), heading_paths=())
     ),
-    "table with duplicates without end": lambda lines: set_header(lines, "1e999"),
+    "table with chunks without end": lambda lines: set_header(lines, "1e999"),
     "table with a deep header": lambda lines: set_header(lines, "[" * 20_000 + "]" * 20_000),
     "table with chunks of fewer than no tokens": lambda lines: set_table(
         lines, replace(chunk_table(), n_tokens=-chunk_table().n_tokens)

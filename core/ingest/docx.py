@@ -1,0 +1,431 @@
+"""A DOCX -> Markdown, by mammoth over prepared parts.
+
+mammoth leaves out what it does not know, so that is put into words that it does: numbers of clauses, fields,
+equations, text boxes, notes and comments beside their paragraph, page headers and footers at the start.
+Struck and deleted text is left out. What is left out, and formulas without words, are told.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element, SubElement
+
+import mammoth
+from bs4 import BeautifulSoup, Tag
+from bs4.element import NavigableString
+from defusedxml import ElementTree as SafeTree  # type: ignore[import-untyped]
+
+from core.base.errors import BadDocument
+from core.base.types import Notice
+from core.ingest.archive import Archive, stored
+from core.ingest.clean import clean
+from core.ingest.converted import Converted
+from core.ingest.equations import M, equation_line
+from core.ingest.limits import MAX_COLUMNS
+from core.ingest.markdown import LABEL, markdown_of
+from core.ingest.numbering import BULLET, Numbering, Styles, W, is_on, value_of, whole
+from core.ingest.soup import parse_html, tags_named
+from core.ingest.xml_parts import XmlCheck
+
+_TITLE = "{http://purl.org/dc/elements/1.1/}title"
+_MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
+_R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
+_RELATION = "{http://schemas.openxmlformats.org/package/2006/relationships}Relationship"
+_V = "{urn:schemas-microsoft-com:vml}"
+_XML_SPACE = "{http://www.w3.org/XML/1998/namespace}space"
+_STRICT = (
+    (b"http://purl.oclc.org/ooxml/wordprocessingml/main", W[1:-1].encode()),
+    (b"http://purl.oclc.org/ooxml/officeDocument/math", M[1:-1].encode()),
+    (b"http://purl.oclc.org/ooxml/officeDocument/relationships", _R[1:-1].encode()),
+)
+"""Namespaces of the strict form of the format, and those that readers know."""
+_GROUP = f"{W}smartTag"
+"""An element of whose children mammoth reads all."""
+_READ_THROUGH = frozenset(
+    W + name for name in ("fldSimple", "hyperlink", "dir", "bdo", "ruby", "rubyBase", "rt")
+)
+_INSTEAD = {f"{W}cr": f"{W}br", f"{W}ptab": f"{W}tab"}
+_DRAWN = frozenset(W + name for name in ("drawing", "pict", "object"))
+_NOTES = {f"{W}footnoteReference": "footnotes", f"{W}endnoteReference": "endnotes"}
+_STYLE_MAP = "p[style-name='Title'] => h1:fresh"
+_HEADING_NAME = re.compile(r"heading ([1-9])", re.IGNORECASE)
+_MOST_HEADING = 6
+_MARK = re.compile("\ue000(\\d)\ue001([^\ue002]*)\ue002")
+"""What a numbered paragraph begins with until lists are built: level and label."""
+_LIST_LABEL = re.compile(r"-|\d{1,9}[.)]")
+"""What Markdown takes for the start of an item."""
+_FORMULA = "[formula]"
+
+
+def read_docx(data: bytes, name: str) -> Converted:
+    """Raises BadDocument when it is too large or without text, and what libraries raise on damaged parts."""
+    parts = Archive(data, name).repacked(lambda part: part.lower().endswith((".xml", ".rels")))
+    check = XmlCheck(name)
+    package = _Package({part: content for part, content in parts.items() if check.is_sound(content)})
+    html = mammoth.convert_to_html(
+        stored(package.prepared()), style_map=_STYLE_MAP, include_embedded_style_map=False
+    ).value
+    soup, _ = parse_html(html.replace("```", "` ` `"))  # in the text it would begin or end fenced code
+    _build_lists(soup)
+    for box in tags_named(soup, ("input",)):
+        box.replace_with("[x] " if box.has_attr("checked") else "[ ] ")
+    clean(soup, from_office=True)
+    markdown = markdown_of(soup)
+    if not markdown.strip():
+        raise BadDocument(f"{name} has no text; open one that has")
+    return Converted(markdown, package.title, tuple(map(Notice, package.notices())))
+
+
+class _Package:
+    """The parts of a file, and what was left out of them."""
+
+    def __init__(self, parts: dict[str, bytes]) -> None:
+        self._parts = parts
+        self._main = next(self._related("", "officeDocument"), "word/document.xml")
+        self._document = self._root(self._main)
+        if self._document is None:
+            raise ValueError("no main part")
+        self._styles = Styles.read(self._part("styles"))
+        self._numbering = Numbering(self._part("numbering"), self._styles)
+        self._notes: dict[str, dict[str, str]] = {}
+        self._comments: dict[str, str] = {}
+        self._beside: list[str] = []
+        """Notes and comments of the paragraph that is being read."""
+        self._n_notes = self._n_struck = self._n_deleted = 0
+        self._n_pictures = self._n_embedded = self._n_formulas = 0
+
+    @property
+    def title(self) -> str:
+        properties = self._root("docProps/core.xml")
+        return "" if properties is None else properties.findtext(f".//{_TITLE}") or ""
+
+    def prepared(self) -> dict[str, bytes]:
+        """What mammoth is given: the text with everything in it, and the styles."""
+        for kind in ("footnotes", "endnotes"):
+            self._notes[kind] = dict(self._texts_by_id(kind))
+        self._comments = dict(self._texts_by_id("comments"))
+        document = self._document
+        assert document is not None
+        body = document.find(f"{W}body")
+        if body is not None:
+            margins = list(self._margins(document))
+            self._walk(body)
+            for text in reversed(margins):
+                body.insert(0, _paragraph(text))
+        styles = self._part("styles")
+        given = {"word/document.xml": ElementTree.tostring(document)}
+        if styles is not None:
+            given["word/styles.xml"] = ElementTree.tostring(_mended(styles))
+        return given
+
+    def notices(self) -> Iterator[str]:
+        """A sentence on everything that was left out."""
+        for n, text in (
+            (self._n_struck, "Struck-out text left out: {} word{s}."),
+            (self._n_deleted, "Tracked deletions left out: {} word{s}."),
+            (self._n_pictures, "Pictures left out: {}."),
+            (self._n_embedded, "Embedded objects left out: {}."),
+            (self._n_formulas, "Formulas that can't be read: {}, each shown as " + _FORMULA + "."),
+        ):
+            if n:
+                yield text.format(f"{n:,}", s="s" * (n > 1))
+
+    def _root(self, name: str) -> Element | None:
+        content = self._parts.get(name)
+        if content is None:
+            return None
+        for strict, known in _STRICT:
+            content = content.replace(strict, known)
+        root: Element = SafeTree.fromstring(content)
+        return root
+
+    def _related(self, source: str, kind: str) -> Iterator[str]:
+        """Names of the parts of a kind that a part refers to."""
+        return (target for _, target in self._relations(source, kind))
+
+    def _relations(self, source: str, kind: str) -> Iterator[tuple[str, str]]:
+        folder, _, file = source.rpartition("/")
+        root = self._root(posixpath.join(folder, "_rels", f"{file}.rels"))
+        for relation in () if root is None else root.iter(_RELATION):
+            target = posixpath.normpath(posixpath.join("/", folder, relation.get("Target", ""))).lstrip("/")
+            if relation.get("Type", "").endswith(f"/{kind}") and target in self._parts:
+                yield relation.get("Id", ""), target
+
+    def _part(self, kind: str) -> Element | None:
+        return self._root(next(self._related(self._main, kind), f"word/{kind}.xml"))
+
+    def _texts_by_id(self, kind: str) -> Iterator[tuple[str, str]]:
+        """Notes or comments: (id, text)."""
+        root = self._part(kind)
+        for note in () if root is None else root:
+            self._walk(note)
+            text = _words(note)
+            author = " ".join(note.get(f"{W}author", "").split())
+            if kind == "comments":
+                text = f"[Comment{f' by {author}' if author else ''}: {text}]"
+            yield note.get(f"{W}id", ""), text
+
+    def _margins(self, document: Element) -> Iterator[str]:
+        """What stands at the head and foot of pages, each text once."""
+        seen = set()
+        for kind in ("header", "footer"):
+            targets = dict(self._relations(self._main, kind))
+            for reference in document.iter(f"{W}{kind}Reference"):
+                root = self._root(targets.get(reference.get(f"{_R}id", ""), ""))
+                if root is None:
+                    continue
+                self._walk(root)
+                text = _words(root)
+                if any(map(str.isalpha, text)) and (kind, text) not in seen:
+                    seen.add((kind, text))
+                    yield f"Page {kind}: {text}"
+
+    def _walk(self, parent: Element) -> None:
+        """Prepares all that lies in an element, in the order of the text."""
+        children: list[Element] = []
+        for child in list(parent):
+            children += self._prepared(child, parent)
+        parent[:] = children
+
+    def _prepared(self, element: Element, parent: Element) -> list[Element]:
+        tag = element.tag
+        if tag == f"{W}p":
+            self._prepare_paragraph(element)
+        elif tag == f"{W}r":
+            return self._run(element)
+        elif tag in (f"{M}oMath", f"{M}oMathPara"):
+            run = _run(self._formula(element))
+            return [run if parent.tag != f"{W}body" else _paragraph_of(run)]
+        elif tag == f"{_MC}AlternateContent":
+            return self._alternative(element)
+        elif tag in _DRAWN:
+            return self._drawn(element)
+        elif tag in (f"{W}del", f"{W}moveFrom") and parent.tag not in (f"{W}rPr", f"{W}trPr", f"{W}pPr"):
+            self._n_deleted += sum(len((text.text or "").split()) for text in element.iter(f"{W}delText"))
+            return []
+        elif tag == f"{W}commentReference":
+            if text := self._comments.get(element.get(f"{W}id", "")):
+                self._beside.append(text)
+            return []
+        elif tag in _NOTES:
+            return self._note(element)
+        elif tag == f"{W}tr":
+            _fill_row(element)
+            self._walk(element)
+        elif tag == f"{W}tcPr":
+            for span in element.findall(f"{W}gridSpan"):
+                span.set(f"{W}val", str(min(max(1, whole(span.get(f"{W}val"), 1)), MAX_COLUMNS)))
+        elif tag == f"{W}sym":
+            code = element.get(f"{W}char", "")
+            return [element] if re.fullmatch(r"[0-9A-Fa-f]{1,5}", code) else []
+        elif tag != f"{W}sectPr":
+            self._walk(element)
+            if tag in _READ_THROUGH:
+                _read_through(element)
+            element.tag = _INSTEAD.get(element.tag, element.tag)
+        return [element]
+
+    def _prepare_paragraph(self, paragraph: Element) -> None:
+        outer, self._beside = self._beside, []
+        properties = paragraph.find(f"{W}pPr")
+        is_deleted = properties is not None and properties.find(f"{W}rPr/{W}del") is not None
+        label = self._numbering.label(properties) if _has_text(paragraph) and not is_deleted else None
+        self._walk(paragraph)
+        for text in self._beside:
+            paragraph.append(_run(f" {text}"))
+        self._beside = outer
+        if label is not None and label[1]:
+            mark = _run(f"\ue000{label[0]}\ue001{label[1].replace(chr(0xE002), '')}\ue002")
+            paragraph.insert(0 if properties is None else 1 + list(paragraph).index(properties), mark)
+        self._mark_heading(properties)
+
+    def _mark_heading(self, properties: Element | None) -> None:
+        """Gives a paragraph that its outline level makes a heading the style of one."""
+        if properties is None:
+            return
+        level = value_of(properties, "outlineLvl")
+        for _, style in self._styles.chain(value_of(properties, "pStyle")):
+            if level is not None:
+                break
+            named = _HEADING_NAME.fullmatch(style.name)
+            level = str(int(named[1]) - 1) if named else value_of(style.properties, "outlineLvl")
+        depth = whole(level, 9) + 1
+        if depth <= _MOST_HEADING:
+            for style_name in properties.findall(f"{W}pStyle"):
+                properties.remove(style_name)
+            properties.insert(0, Element(f"{W}pStyle", {f"{W}val": f"Heading{depth}"}))
+
+    def _run(self, run: Element) -> list[Element]:
+        properties = run.find(f"{W}rPr")
+        marks = [is_on(properties, mark) for mark in ("strike", "dstrike")]
+        says_so = properties is not None and any(
+            properties.find(f"{W}{mark}") is not None for mark in ("strike", "dstrike")
+        )
+        style = value_of(properties, "rStyle")
+        by_style = style is not None and any(one.is_struck for _, one in self._styles.chain(style))
+        if any(marks) or (by_style and not says_so):
+            self._n_struck += len(_words(run).split())
+            return []
+        self._walk(run)
+        return [run]
+
+    def _formula(self, element: Element) -> str:
+        try:
+            text = " ".join(filter(None, map(equation_line, _equations(element))))
+        except Exception:  # whatever a writer put there, the rest of the document is read
+            text = " ".join("".join(element.itertext()).split())
+        if not text:
+            self._n_formulas += 1
+        return text or _FORMULA
+
+    def _alternative(self, element: Element) -> list[Element]:
+        """The form with words, the older one first."""
+        branches = [*element.findall(f"{_MC}Fallback"), *element.findall(f"{_MC}Choice")]
+        chosen = next((one for one in branches if _has_text(one)), None) or next(iter(branches), None)
+        if chosen is None:
+            return []
+        self._walk(chosen)
+        return list(chosen)
+
+    def _drawn(self, element: Element) -> list[Element]:
+        """The text boxes of a drawing."""
+        boxes = [box for box in element.iter(f"{W}txbxContent") if _has_text(box)]
+        if not boxes:
+            is_object = element.tag == f"{W}object"
+            self._n_embedded += is_object
+            self._n_pictures += not is_object
+            return []
+        picture = Element(f"{W}pict")
+        SubElement(picture, f"{_V}textbox").extend(boxes)
+        self._walk(picture[0])
+        return [picture]
+
+    def _note(self, reference: Element) -> list[Element]:
+        text = self._notes[_NOTES[reference.tag]].get(reference.get(f"{W}id", ""), "") if self._notes else ""
+        if not text:
+            return []
+        self._n_notes += 1
+        self._beside.append(f"[Note {self._n_notes}: {text}]")
+        return [_text(f"[{self._n_notes}]")]
+
+
+def _equations(element: Element) -> Iterator[Element]:
+    return element.iter(f"{M}oMath") if element.tag == f"{M}oMathPara" else iter([element])
+
+
+def _text(text: str) -> Element:
+    element = Element(f"{W}t", {_XML_SPACE: "preserve"})
+    element.text = text
+    return element
+
+
+def _run(text: str) -> Element:
+    run = Element(f"{W}r")
+    run.append(_text(text))
+    return run
+
+
+def _paragraph_of(run: Element) -> Element:
+    paragraph = Element(f"{W}p")
+    paragraph.append(run)
+    return paragraph
+
+
+def _paragraph(text: str) -> Element:
+    return _paragraph_of(_run(text))
+
+
+def _has_text(element: Element) -> bool:
+    texts = (child for tag in (f"{W}t", f"{M}t", f"{W}sym") for child in element.iter(tag))
+    return any(child.text or child.tag == f"{W}sym" for child in texts)
+
+
+def _words(element: Element) -> str:
+    """What an element says, on one line."""
+    written: list[str] = []
+    for child in element.iter():
+        if child.tag == f"{W}t":
+            written.append(child.text or "")
+        elif child.tag in (f"{W}p", f"{W}br", f"{W}tab"):
+            written.append(" ")
+    return " ".join(_MARK.sub(r"\2 ", "".join(written)).split())
+
+
+def _read_through(element: Element) -> None:
+    """Makes mammoth read what is in a field, a link or a ruby; the reading stands behind its word."""
+    if element.tag == f"{W}rt":
+        element.insert(0, _run(" ("))
+        element.append(_run(")"))
+    elif element.tag == f"{W}ruby":
+        element[:] = sorted(element, key=lambda child: child.get("reading", ""))
+    element.set("reading", "1" if element.tag == f"{W}rt" else "")
+    element.tag = _GROUP
+
+
+def _fill_row(row: Element) -> None:
+    """An empty cell where a row begins further right."""
+    n_before = whole(value_of(row, "trPr", "gridBefore"), 0)
+    if 0 < n_before <= MAX_COLUMNS:
+        cell = Element(f"{W}tc")
+        SubElement(SubElement(cell, f"{W}tcPr"), f"{W}gridSpan", {f"{W}val": str(n_before)})
+        cell.append(Element(f"{W}p"))
+        first = next((at for at, child in enumerate(row) if child.tag == f"{W}tc"), len(row))
+        row.insert(first, cell)
+
+
+def _mended(styles: Element) -> Element:
+    """Without styles that nothing can name; one without a type is a paragraph's, as the format says."""
+    for style in styles.findall(f"{W}style"):
+        if style.get(f"{W}styleId") is None:
+            styles.remove(style)
+        elif style.get(f"{W}type") is None:
+            style.set(f"{W}type", "paragraph")
+    return styles
+
+
+def _build_lists(soup: BeautifulSoup) -> None:
+    """Lists of paragraphs that begin with a mark; in headings, and where Markdown knows no such item, the
+    label stands before the words.
+    """
+    items: list[tuple[Tag, int, str]] = []
+    for tag in tags_named(soup, ("p", "h1", "h2", "h3", "h4", "h5", "h6")):
+        first = next((node for node in tag.descendants if isinstance(node, NavigableString)), None)
+        match = _MARK.match(first) if first is not None else None
+        if first is None or match is None:
+            continue
+        level, label, rest = int(match[1]), match[2], first[match.end() :]
+        if tag.name == "p":
+            first.replace_with(rest)
+            items.append((tag, level, label))
+        else:
+            first.replace_with(rest if label == BULLET else f"{label} {rest}")
+    open_lists: list[tuple[int, Tag]] = []
+    last: Tag | None = None
+    for tag, level, label in items:
+        if last is None or tag.previous_sibling is not last:
+            open_lists = []
+        while len(open_lists) > 1 and level < open_lists[-1][0]:
+            open_lists.pop()
+        is_outer = not open_lists or level <= open_lists[0][0]
+        if not open_lists or (is_outer and not _LIST_LABEL.fullmatch(label)):
+            if not _LIST_LABEL.fullmatch(label):
+                tag.insert(0, f"{label} ")
+                open_lists, last = [], None
+                continue
+            last = soup.new_tag("ul")
+            tag.insert_before(last)
+            open_lists = [(level, last)]
+        elif level > open_lists[-1][0]:
+            inner = soup.new_tag("ul")
+            upper = open_lists[-1][1].contents[-1]
+            assert isinstance(upper, Tag)  # lists hold items
+            upper.append(inner)
+            open_lists.append((level, inner))
+        item = soup.new_tag("li")
+        item[LABEL] = label
+        item.extend(list(tag.contents))
+        tag.extract()
+        open_lists[-1][1].append(item)

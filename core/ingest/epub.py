@@ -1,0 +1,129 @@
+"""An EPUB -> Markdown: chapters in the order of its spine."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator
+from urllib.parse import unquote
+from xml.etree.ElementTree import Element
+
+from defusedxml import ElementTree as SafeTree  # type: ignore[import-untyped]
+
+from core.base.errors import BadDocument
+from core.base.types import Notice
+from core.ingest.archive import Archive
+from core.ingest.clean import LeftOut, clean
+from core.ingest.converted import Converted
+from core.ingest.decode import decode
+from core.ingest.html import check_size
+from core.ingest.markdown import markdown_of
+from core.ingest.naming import printable
+from core.ingest.soup import parse_html
+
+_CONTAINER = "META-INF/container.xml"
+_RIGHTS = "META-INF/encryption.xml"
+_DC = "{http://purl.org/dc/elements/1.1/}"
+_CIPHER = "{http://www.w3.org/2001/04/xmlenc#}CipherReference"
+_METADATA = ("title", "creator", "language", "publisher", "date", "description", "identifier")
+_SHOWN = {"creator": "Authors"}
+_MEDIA = re.compile(
+    r"\.(?:jpe?g|png|gif|webp|svg|bmp|tiff?|css|js|ttf|otf|woff2?|mp[34]|m4[abv]|ogg|wav|aac|webm|pdf|smil|ncx|pls)$",
+    re.IGNORECASE,
+)
+_PAGES = ("application/xhtml+xml", "text/html", "text/x-oeb1-document", "application/xml", "")
+
+
+def read_epub(data: bytes, name: str) -> Converted:
+    """Raises BadDocument when it is protected or without text, and what libraries raise on damaged parts."""
+    archive = Archive(data, name)
+    parts = archive.repacked(lambda part: _MEDIA.search(part) is None)
+    package_path = _package_path(parts)
+    package = SafeTree.fromstring(parts[package_path])
+    chapters = list(_chapters(package, posixpath.dirname(package_path)))
+    rights = parts.get(_RIGHTS)
+    if rights is not None and _hides(rights, {path for chapter in chapters for path in chapter}):
+        raise BadDocument(
+            f"{name} is protected against reading by other programs (DRM); open a copy without protection"
+        )
+    texts: list[str] = []
+    read: set[str] = set()
+    notices: dict[Notice, None] = {}
+    n_again = n_missing = 0
+    left_out = LeftOut()
+    for candidates in chapters:
+        path = next((path for path in candidates if path in parts), None)
+        if path is None:
+            n_missing += 1
+        elif path in read:
+            n_again += 1
+        else:
+            read.add(path)
+            html, about = decode(parts[path], f"{printable(path)} in {name}", is_html=True)
+            notices |= dict.fromkeys(Notice(notice.sentence) for notice in about)
+            text, left = _chapter(html, f"{printable(path)} in {name}")
+            texts.append(text)
+            left_out += left
+    if not any(texts):
+        raise BadDocument(f"{name} has no text in its chapters; open one that has")
+    if n_again:
+        told = f"Its list of chapters names some again, {n_again:,} times; each was read once."
+        notices[Notice(told)] = None
+    if n_missing:
+        notices[Notice(f"Chapters that the book names but does not hold: {n_missing:,}.")] = None
+    about_book = "\n".join(_metadata(package))
+    return Converted(
+        "\n\n".join(filter(None, [about_book, *texts])),
+        package.findtext(f".//{_DC}title") or "",
+        (*notices, *map(Notice, left_out.notices())),
+    )
+
+
+def _package_path(parts: dict[str, bytes]) -> str:
+    container = SafeTree.fromstring(parts[_CONTAINER])
+    return next(str(root.get("full-path")) for root in container.iter() if _local(root) == "rootfile")
+
+
+def _local(element: Element) -> str:
+    return str(element.tag).rpartition("}")[2].rpartition(":")[2]
+
+
+def _chapters(package: Element, folder: str) -> Iterator[tuple[str, ...]]:
+    """For each chapter the names that it may have in the archive, the likeliest first."""
+    items = {
+        str(item.get("id")): item
+        for item in package.iter()
+        if _local(item) == "item" and item.get("media-type", "").lower() in _PAGES
+    }
+    for reference in package.iter():
+        item = items.get(str(reference.get("idref"))) if _local(reference) == "itemref" else None
+        if item is not None:
+            href = item.get("href", "")
+            plain = href.partition("#")[0].partition("?")[0]
+            yield tuple(
+                dict.fromkeys(
+                    posixpath.normpath(posixpath.join(folder, one)).lstrip("/")
+                    for one in (unquote(plain), plain, unquote(href), href)
+                )
+            )
+
+
+def _chapter(html: str, name: str) -> tuple[str, LeftOut]:
+    check_size(html, name)
+    soup, _ = parse_html(html.replace("```", "` ` `"))  # in the text it would begin or end fenced code
+    left_out = clean(soup, keep_side_matter=True)
+    return markdown_of(soup), left_out
+
+
+def _metadata(package: Element) -> Iterator[str]:
+    for name in _METADATA:
+        found = ("".join(element.itertext()).split() for element in package.iter(f"{_DC}{name}"))
+        if values := [" ".join(words) for words in found if words]:
+            text = ", ".join(values) if name == "creator" else values[0]
+            yield f"**{_SHOWN.get(name, name.capitalize())}:** {text}"
+
+
+def _hides(rights: bytes, chapters: set[str]) -> bool:
+    """Whether chapters are encrypted; fonts often are, and do no harm."""
+    references = SafeTree.fromstring(rights).iter(_CIPHER)
+    return any(unquote(str(reference.get("URI", ""))).lstrip("/") in chapters for reference in references)
