@@ -13,8 +13,6 @@ from dataclasses import replace
 from io import BytesIO
 
 from defusedxml import DefusedXmlException  # type: ignore[import-untyped]
-from markitdown import StreamInfo
-from markitdown.converters import IpynbConverter
 
 from core.base.errors import BadDocument
 from core.base.types import Notice
@@ -22,6 +20,7 @@ from core.ingest.converted import Converted, Format
 from core.ingest.docx import read_docx
 from core.ingest.epub import read_epub
 from core.ingest.html import read_html
+from core.ingest.lean import import_markitdown
 from core.ingest.limits import MAX_CONVERTED_CHARACTERS
 from core.ingest.pdf import OnPage, read_pdf, read_picture
 
@@ -79,6 +78,10 @@ def _tidy(markdown: str) -> str:
 
 def _read_notebook(data: bytes, name: str) -> Converted:
     """Cells of a Jupyter notebook, by markitdown, without what they printed."""
+    import_markitdown()
+    from markitdown import StreamInfo
+    from markitdown.converters import IpynbConverter
+
     read = IpynbConverter().convert(BytesIO(data), StreamInfo(extension=".ipynb", charset="utf-8"))
     if not read.markdown.strip():
         raise BadDocument(f"{name} has no cell with text; open one that has")

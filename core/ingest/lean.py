@@ -11,11 +11,11 @@ import sys
 from types import ModuleType
 
 
-def import_markitdown(*, without: tuple[str, ...] = ()) -> None:
-    """Imports markitdown, once, as if magika were empty and `without` (optional to it) were not installed."""
+def import_markitdown() -> None:
+    """Imports markitdown, once, as if magika were empty and pandas, which reads spreadsheets, not installed."""
     if "markitdown" in sys.modules:
         return
-    stand_ins: dict[str, ModuleType | None] = {"magika": ModuleType("magika"), **dict.fromkeys(without)}
+    stand_ins: dict[str, ModuleType | None] = {"magika": ModuleType("magika"), "pandas": None}
     stand_ins = {name: module for name, module in stand_ins.items() if name not in sys.modules}
     sys.modules.update(stand_ins)  # type: ignore[arg-type]  # None says: not installed
     try:

@@ -13,7 +13,6 @@ from typing import Any
 
 from core.base.child import answering_end, send_frame, serve
 from core.base.errors import BadDocument
-from core.ingest.lean import import_markitdown
 from core.ingest.limits import MAX_CONVERSION_BYTES
 
 _TITLE_CHARACTERS = 2_000
@@ -23,7 +22,6 @@ _TITLE_CHARACTERS = 2_000
 def main() -> None:
     """Serves jobs until stdin ends."""
     answers = answering_end()
-    import_markitdown(without=("pandas",))  # it reads spreadsheets
     from core.ingest.convert import convert
 
     def job(head: Mapping[str, Any], data: bytes) -> None:

@@ -8,8 +8,9 @@ from core.answer.evidence import answer_evidence
 from core.answer.protocol import Answer, Span
 from core.base.config import ChunkConfig
 from core.base.types import Document, Workspace
-from core.corpus.bm25 import WordIndex, words_of
+from core.corpus.bm25 import WordIndex
 from core.corpus.context import context, texts_in_context
+from core.corpus.words import words_of
 from core.ingest import chunk_document
 from tests.core.ingest.conftest import WordTokenizer
 
@@ -78,7 +79,8 @@ class Finder:
         [texts] = passages
         found = next(number for number, text in enumerate(texts) if self.word in text)
         start = texts[found].index(self.word)
-        return [Answer(self.word, 0.9, Span(found, start, start + len(self.word))) for _ in questions]
+        span = Span(found, start, start + len(self.word))
+        return [Answer(self.word, 0.9, span, "answer", span) for _ in questions]
 
     def support(self, statement: str, passage: str) -> float:  # noqa: ARG002 - the protocol's
         return 0.0

@@ -1,5 +1,6 @@
 """Files of every kind through the one door: what becomes of them, and the sentence where nothing does."""
 
+import json
 import zipfile
 
 import pytest
@@ -66,7 +67,7 @@ def test_a_docx_keeps_headings_and_tables_and_loses_images(converter):
     )
     head = "| day | rain |\n| --- | --- |"
     assert document.text.replace(head, "|  |  |\n| --- | --- |\n| day | rain |") == LETTER_TEXT
-    assert document.told == ""
+    assert document.told == "Pictures left out: 1."
     renamed = read_document(make_docx(LETTER), "renamed.pdf", converter)
     assert (renamed.kind, renamed.title) == ("markdown", "renamed"), "the bytes say what a file is"
 
@@ -79,6 +80,18 @@ def test_an_epub_gives_its_chapters_in_the_order_of_the_spine(converter):
     document = read_document(make_epub(chapters, "A book"), "b.epub", converter)
     assert (document.title, document.kind) == ("A book", "markdown")
     assert document.text == "**Title:** A book\n\n# One\n\nFirst here.\n\n# Two\n\n- a\n- b"
+
+
+def test_a_notebook_gives_its_cells_without_what_they_printed(converter):
+    cells = [
+        {"cell_type": "markdown", "source": ["# Tides\n", "Six hours apart."]},
+        {"cell_type": "code", "source": ["height = 3"], "outputs": [{"text": ["printed"]}]},
+    ]
+    document = read_document(json.dumps({"cells": cells}).encode(), "tides.ipynb", converter)
+    assert document.text == "# Tides\nSix hours apart.\n\n```python\nheight = 3\n```"
+    assert document.told == "What its cells printed was not read."
+    with pytest.raises(BadDocument, match="is damaged or no IPYNB file"):
+        read_document(b'{"cells": 3', "cut.ipynb", converter)
 
 
 def test_a_pdf_gives_the_text_of_its_pages_and_tells_how_far_it_is(converter):

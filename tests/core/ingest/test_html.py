@@ -85,7 +85,7 @@ def test_content_is_kept(name):
 def test_what_is_left_out_as_side_matter_is_counted():
     menu = "<nav><a href=/a>Home page</a></nav>"
     document = read_document(f"{menu}<p>The ferry leaves at six.</p><footer>Lund</footer>".encode(), "a.html")
-    assert document.notices == ("Menus and side matter left out: 3 words.",)
+    assert document.told == "Menus and side matter left out: 3 words."
     assert read_document(b"<p>The ferry leaves at six.", "a.html").notices == ()
 
 
@@ -113,7 +113,7 @@ STRUCK = {
 def test_struck_text_is_left_out_and_counted(name):
     document = read_document(f"<p>Boots cost {STRUCK[name]} now.".encode(), "a.html")
     assert document.text == "Boots cost 90 crowns now."
-    assert document.notices[0].startswith("Struck-out text left out: ")
+    assert document.notices[0].sentence.startswith("Struck-out text left out: ")
 
 
 def test_a_strike_that_is_never_closed_strikes_nothing():

@@ -244,7 +244,7 @@ def test_running_heads_are_left_out_of_sentences_and_told() -> None:
     assert "The warden of the outer wall" in converted.markdown
     assert "and then the river rose" in converted.markdown
     assert "- 8 -" not in converted.markdown
-    assert "running heads, footers and page numbers were left out" in converted.notices[-1]
+    assert "running heads, footers and page numbers were left out" in str(converted.notices[-1])
 
 
 def test_a_note_at_the_foot_does_not_stand_in_the_sentence_over_the_page() -> None:
@@ -273,7 +273,7 @@ def test_pages_without_text_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     words = Sheet().text(60, 700, "Words.")
     blank = Sheet().rule(100, 100, 400, 400)
     (notice,) = read_pdf(pdf_of(words, blank, words, blank, blank), "a.pdf").notices
-    assert notice.startswith("Pages 2, 4 and 5 hold no text, as scans do: install the extra `ocr`")
+    assert notice.sentence.startswith("Pages 2, 4 and 5 hold no text, as scans do: install the extra `ocr`")
     with pytest.raises(BadDocument, match=r"a\.png is a picture; install the extra `ocr`"):
         pdf.read_picture(b"", "a.png")
 
@@ -288,4 +288,4 @@ def test_scans_and_pictures_are_read_by_text_recognition(kind: str) -> None:
     picture.save(scan, kind)
     document = read_document(scan.getvalue(), f"scan.{kind.lower()}")
     assert document.text == f"The keeper writes down every ship that passes.\n\n{PRICES}"
-    assert "read by text recognition (OCR)" in document.notices[1]
+    assert "read by text recognition (OCR)" in str(document.notices[1])
