@@ -12,7 +12,7 @@ from types import ModuleType
 
 
 def import_markitdown() -> None:
-    """Imports markitdown, once, as if magika were empty and pandas, which reads spreadsheets, not installed."""
+    """Imports markitdown, once, as if magika were empty and pandas (for spreadsheets) not installed."""
     if "markitdown" in sys.modules:
         return
     stand_ins: dict[str, ModuleType | None] = {"magika": ModuleType("magika"), "pandas": None}
