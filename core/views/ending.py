@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from core.base.config import RESRAG_LLM
 from core.base.events import Trace
+from core.corpus.words import words_of
 from core.methods.registry import facts_of, notice_of
 from core.methods.sparc.events import EndReason
 from core.methods.sparc.naming import branch_name
@@ -29,8 +30,11 @@ def end_sentence(trace: Trace) -> str:
         case "budget":
             n = len(trace.steps)
             return f"The budget of {n} step{'s' if n != 1 else ''} is used up."
+        case "exhausted" if method.zero_is_none and not words_of(trace.started.query):
+            return "The question holds no word to search for, only common words or signs; name what you look for."
         case "exhausted" if method.zero_is_none:
-            return "No other chunk shares a word with the question."
+            other = " other" if trace.steps else ""
+            return f"No{other} chunk shares a word with the question."
         case "exhausted":
             return "No chunk is left that may be chosen."
         case "threshold" if method.name == RESRAG_LLM:

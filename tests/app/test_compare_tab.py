@@ -227,15 +227,15 @@ def test_orders_that_can_not_be_are_refused(
 
 
 def test_a_method_that_refuses_says_so_in_its_column(comparisons: Comparisons, services: Services) -> None:
-    letters = opened(services, "\n\n".join(f"{a} {b} ." for a in "bcdfg" for b in "hjklm"))
-    place, columns = compared(comparisons, letters, ComparisonOrder("b h ?", ("topk", "bm25"), 2))
+    signs = opened(services, "\n\n".join(f"{a} {b} ." for a in "?!;:," for b in "()[]%"))
+    place, columns = compared(comparisons, signs, ComparisonOrder("Was it the ?", ("topk", "bm25"), 2))
     assert columns[0].run is not None
     assert columns[1].run is None
     shown = json.dumps(view.results(place, columns))
     assert "no chunk of the document holds a word" in shown
     assert "only here" not in shown, "there is nothing to compare with"
     assert list(
-        json.loads(_downloads(view.heading(place, columns, letters.workspace))["comparison.json"])["methods"]
+        json.loads(_downloads(view.heading(place, columns, signs.workspace))["comparison.json"])["methods"]
     ) == ["top-k"]
 
 

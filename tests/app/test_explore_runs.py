@@ -90,7 +90,7 @@ def test_what_streams_in_is_what_a_reload_shows(running_app: RunningApp, open_pa
             timeout=30_000,
         )
         expect(page.locator("#qx-steps .qx-stop")).to_contain_text("Stopped", timeout=60_000)
-        expect(page.locator("#qx-answer .qx-answer-text")).to_be_visible(timeout=30_000)
+        expect(page.locator("#qx-answer [class*=qx-is-]")).to_be_visible(timeout=30_000)
         settle(page)  # a reload before would tear the stream
         shown = {
             panel: page.locator(panel).inner_text() for panel in ("#qx-steps", "#qx-evidence", "#qx-reading")

@@ -18,7 +18,7 @@ from tests.settled import frames_asked_for, release, settle
 
 WIDE, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
 QUESTION = "Where was the blanket before the chapel?"
-ANSWER, STOP = "#qx-answer .qx-answer-text", "#qx-steps .qx-stop"
+READ, ANSWER, STOP = "#qx-answer [class*=qx-is-]", "#qx-answer .qx-answer-text", "#qx-steps .qx-stop"
 BOXES = (
     "ids => Object.fromEntries(ids.map((id) => [id,"
     " document.getElementById(id).getBoundingClientRect().top]))"
@@ -54,7 +54,7 @@ def ran(shared: Page) -> Page:
     """With a run to its end and read: the last test's where it left one."""
     if shared.locator(CARDS).count() != 4 or not shared.locator(STOP).count():
         run(cleared(shared))
-    expect(shared.locator(ANSWER)).to_be_visible(timeout=60_000)
+    expect(shared.locator(READ)).to_be_visible(timeout=60_000)
     return shared
 
 
@@ -185,7 +185,7 @@ def test_the_answer_stands_beside_the_evidence_in_its_place(shipped: Page) -> No
     expect(shipped.locator("#qx-evidence")).to_be_visible(timeout=20_000)
 
     shipped.locator("#qx-back").click()
-    expect(shipped.locator(ANSWER)).to_have_count(0, timeout=20_000)  # another evidence is in view
+    expect(shipped.locator(READ)).to_have_count(0, timeout=20_000)  # another evidence is in view
     expect(shipped.locator("#qx-story .qx-ends")).to_have_count(0)
 
 
@@ -289,12 +289,12 @@ def test_a_person_s_choice_and_a_forbidden_chunk_fork_the_run(ran: Page) -> None
     assert own[1] not in chosen(ran)
     ran.locator("#qx-standing").get_by_role("button", name=f"chunk {own[1]:,}").click()
     expect(ran.locator("#qx-standing")).to_contain_text("Changed since this run: forbidden chunks")
-    expect(ran.locator(ANSWER)).to_be_visible(timeout=60_000)
+    expect(ran.locator(READ)).to_be_visible(timeout=60_000)
 
 
 def test_a_run_is_shared_beside_its_buttons_and_comes_back(page: Page) -> None:
     run(page)
-    expect(page.locator(ANSWER)).to_be_visible(timeout=60_000)
+    expect(page.locator(READ)).to_be_visible(timeout=60_000)
     address = page.url.partition("?")[0].rstrip("/")
     page.locator("#qx-status").get_by_role("button", name="Share").click()
     expect(page.locator("#qx-sharing a")).to_have_text(f"{address}/?run={run_id(page)}", timeout=20_000)
@@ -324,7 +324,7 @@ def test_a_run_is_shared_beside_its_buttons_and_comes_back(page: Page) -> None:
     assert page.locator(f"{CARDS} p").first.inner_text() in kept
     page.reload()
     wait_ready(page)
-    expect(page.locator(ANSWER)).to_be_visible(timeout=60_000)
+    expect(page.locator(READ)).to_be_visible(timeout=60_000)
     assert {panel: page.locator(panel).inner_text() for panel in shown} == shown
     expect(page.locator(".toast-body")).to_have_count(0)
 

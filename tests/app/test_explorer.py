@@ -57,8 +57,8 @@ def session(explorer: Explorer) -> Session:
 
 def test_a_notice_leads_to_the_chunk_where_it_stands(explorer: Explorer) -> None:
     agent = explorer.services.agents.default_checkpoint
-    opener = Opener(explorer, Session(), agent, lambda _: None, "sentences", 8)
-    opened = opener.content("Mary went home. Jöhn left the garden. Sandra ".encode() + b"\xff sat.", "a.txt")
+    text = "Mary went home. Jöhn left the garden. Sandra ".encode() + b"\xff sat."
+    opened = finish(Opener(explorer, Session(), agent, "sentences", 8).content(text, "a.txt"))
     documents = explorer.documents(opened)
     text = documents.workspace.documents[0].text
     (chunk_id,) = documents.workspace.overlapping(0, text.index("\ufffd"), text.index("\ufffd") + 1)

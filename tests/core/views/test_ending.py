@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from core.base.config import EpisodeConfig
@@ -32,6 +34,13 @@ def ended(method: str, reason: StopReason, q_value: float | None = 0.2) -> Trace
 )
 def test_every_method_says_why_it_ended(method: str, reason: StopReason, sentence: str) -> None:
     assert end_sentence(ended(method, reason)) == sentence
+
+
+def test_a_question_of_nothing_to_search_for_says_so() -> None:
+    whole = ended("bm25", "exhausted")
+    assert end_sentence(replace(whole, steps=())) == "No chunk shares a word with the question."
+    nothing = replace(whole, started=replace(whole.started, query="Is it the ?"), steps=())
+    assert end_sentence(nothing).startswith("The question holds no word to search for")
 
 
 def test_a_run_without_its_numbers_or_its_end_says_what_is_known() -> None:

@@ -7,6 +7,8 @@ commands `trace` and `sparc`; `earlier/runs.jsonl` is what its `runs export` mad
 
 from __future__ import annotations
 
+import base64
+import json
 import lzma
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from core.methods.sparc.trace import SparcTrace
 from core.runs.again.replay import replay_run
 from core.runs.export.runs import export_runs
 from core.runs.log import ExperimentLog, import_runs
+from core.runs.log.blobs import decode_table, encode_table
 
 EARLIER = Path(__file__).parent / "earlier"
 METHODS = ["sparc", "qrag", "qrag"]
@@ -46,6 +49,14 @@ def test_its_runs_are_listed_and_read(earlier: Path) -> None:
     assert len(sentences) == 8
 
 
+def as_of_today(line: str) -> str:
+    """A line of an export without what tables of chunks no longer tell."""
+    values = json.loads(line)
+    for document in values.get("documents", ()):
+        document["table"] = encode_table(decode_table(base64.b64decode(document["table"]))).hex()
+    return json.dumps(values)
+
+
 def test_its_export_is_what_today_s_would_be_and_comes_in(earlier: Path, tmp_path: Path) -> None:
     export = EARLIER / "runs.jsonl"
     with ExperimentLog.open(earlier) as log:
@@ -53,7 +64,8 @@ def test_its_export_is_what_today_s_would_be_and_comes_in(earlier: Path, tmp_pat
         pages = export_runs(log, ids, "html", tmp_path / "pages")
         assert len(list(pages.iterdir())) == 3
         again = export_runs(log, ids, "json", tmp_path / "again")
-        assert sorted(again.read_text("utf-8").splitlines()) == sorted(export.read_text("utf-8").splitlines())
+        lines = [path.read_text("utf-8").splitlines() for path in (again, export)]
+        assert sorted(map(as_of_today, lines[0])) == sorted(map(as_of_today, lines[1]))
     with ExperimentLog.open(tmp_path / "new.duckdb") as log:
         assert import_runs(log, export) == 3
         assert [row.method for row in log.search(owner=None).rows] == METHODS
