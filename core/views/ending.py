@@ -31,7 +31,9 @@ def end_sentence(trace: Trace) -> str:
             n = len(trace.steps)
             return f"The budget of {n} step{'s' if n != 1 else ''} is used up."
         case "exhausted" if method.zero_is_none and not words_of(trace.started.query):
-            return "The question holds no word to search for, only common words or signs; name what you look for."
+            return (
+                "The question holds no word to search for, only common ones or signs; name what you look for."
+            )
         case "exhausted" if method.zero_is_none:
             other = " other" if trace.steps else ""
             return f"No{other} chunk shares a word with the question."
