@@ -503,6 +503,7 @@ def test_a_log_of_ones_own_takes_sql_and_a_command_to_copy(
 
     rows.first.locator(".qx-query").click()
     made = rows.first.locator("td").filter(has=page.locator(".qx-year"))
+    expect(page.get_by_label("the open run")).to_be_checked()  # the list is drawn anew before
     edge = page.locator("#qx-runs-list .qx-scroll").bounding_box()
     date = made.locator("> span").bounding_box()
     assert edge is not None

@@ -251,7 +251,7 @@ class SetTrainer:
             for question, budget in drawn:
                 odds = self._log_odds(question, budget)
                 labelled = torch.zeros_like(odds)
-                labelled[chunk_ids_of(self._labels(question), question.asked.workspace.borders)] = 1.0
+                labelled[list(chunk_ids_of(self._labels(question), question.asked.workspace.borders))] = 1.0
                 losses.append(functional.binary_cross_entropy_with_logits(odds, labelled, reduction="sum"))
             return torch.stack(losses).mean()
 

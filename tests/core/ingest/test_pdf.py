@@ -288,4 +288,4 @@ def test_scans_and_pictures_are_read_by_text_recognition(kind: str) -> None:
     picture.save(scan, kind)
     document = read_document(scan.getvalue(), f"scan.{kind.lower()}")
     assert document.text == f"The keeper writes down every ship that passes.\n\n{PRICES}"
-    assert "read by text recognition (OCR)" in str(document.notices[1])
+    assert "read by text recognition (OCR)" in document.told
