@@ -56,6 +56,7 @@ def page(tiny_app: RunningApp, open_for_file: OpenPage) -> Page:
     wait_ready(page, 120)
     page.locator("#qx-run").click()
     expect(page.locator("#qx-steps .qx-stop")).to_contain_text("Stopped", timeout=60_000)
+    expect(page.locator("#qx-answer [class*=qx-is-]")).to_be_visible(timeout=60_000)  # it redraws the choices
     page.locator("#qx-steps").get_by_role("button", name="Why").first.click()
     expect(page.locator("#qx-steps .qx-why li")).to_have_count(1, timeout=30_000)
     page.locator("#qx-steps .qx-link").first.click()
