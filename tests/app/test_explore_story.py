@@ -406,6 +406,7 @@ def test_a_failed_question_says_why_and_what_helps_and_a_sample_brings_its_agent
     assert why.inner_text().startswith("What it missed" if is_right else "Why it failed")
     expect(page.locator("#qx-strip [data-part=key]")).to_contain_text("missed")
     expect(page.locator("#qx-evidence .qx-missed")).to_have_count(1)
+    expect(page.locator(f"{CARDS} .qx-quote")).to_have_count(4)
     for part in ("#qx-steps", "#qx-evidence"):
         assert "|" not in page.locator(part).inner_text(), "rules of a table are no words"
     expect(page.locator("#qx-answer .qx-judged")).to_be_visible()
