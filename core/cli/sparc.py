@@ -35,7 +35,9 @@ from core.corpus.opening import index_of, vector_store
 from core.encode.cache import embed_chunks
 from core.encode.encoder import DualEncoder, load_encoder
 from core.lab.evaluate.run import EvaluationProgress, Progress
-from core.lab.sparc.evaluation import Ground, SparcRow, SparcVariation, evaluate_sparc, read_pool
+from core.lab.sparc.evaluation import Ground, SparcRow, SparcVariation, evaluate_sparc
+from core.lab.tasks.pooled import pooled
+from core.lab.tasks.qa_sets import read_qa
 from core.llm.protocol import Llm
 from core.methods.sparc.build import build_agents, build_retrievals
 from core.methods.sparc.config import MAX_K, STRATEGIES, check_sparc_config
@@ -201,15 +203,16 @@ def sparc_rows(variations: Sequence[SparcVariation], args: argparse.Namespace) -
     agent, plain = load_encoder(args.checkpoint or PAGES, args.device), load_encoder("base", args.device)
     reader = load_reader(args.reader, args.device)
     for name in args.tasks or ("hotpotqa", "musique"):
-        pooled = read_pool(name, "eval" if args.split == "test" else args.split, args.data)
-        workspace = workspace_of_chunks(pooled.texts, np.zeros(len(pooled.texts), np.int32), pooled.name)
+        part = "eval" if args.split == "test" else args.split
+        questions = pooled(read_qa(name, part, args.data), f"{name}-pooled")
+        texts, title = questions[0].chunks, questions[0].task
+        workspace = workspace_of_chunks(texts, np.zeros(len(texts), np.int32), title)
         corpus, plain_corpus = (
-            Corpus(workspace, index_of(tower, embed_chunks(tower, pooled.texts, vector_store(tower))))
+            Corpus(workspace, index_of(tower, embed_chunks(tower, texts, vector_store(tower))))
             for tower in (agent, plain)
         )
         # so that fewer questions are the first of more
-        rows = range(len(pooled.examples))
-        order = Random(f"{pooled.name} {args.seed}").sample(rows, len(rows))
+        order = Random(f"{name} {args.seed}").sample(range(len(questions)), len(questions))
         about = {"split": args.split, "seed": args.seed}
         ground = Ground(
             retrievals=Retrievals(corpus, agent=agent, plain=plain, plain_corpus=plain_corpus),
@@ -219,8 +222,8 @@ def sparc_rows(variations: Sequence[SparcVariation], args: argparse.Namespace) -
             count=lambda texts: plain.tokenizer.count(texts).tolist(),
             about=about | {"checkpoint": agent.spec.name, "fingerprint": agent.fingerprint},
         )
-        examples = [pooled.examples[row] for row in sorted(order[: args.n or 100])]
-        told = partial(_tell, progress_printer(pooled.name))
+        examples = [questions[row] for row in sorted(order[: args.n or 100])]
+        told = partial(_tell, progress_printer(title))
         yield from evaluate_sparc(examples, variations, ground, told)
 
 

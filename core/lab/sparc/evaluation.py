@@ -22,7 +22,6 @@ from core.base.statistics import mean
 from core.corpus.index import Searchable
 from core.lab.sparc.baselines import run_baseline
 from core.lab.tasks.example import Example
-from core.lab.tasks.qa_sets import read_qa
 from core.llm.protocol import Cost, Llm
 from core.methods.sparc.agents import SparcAgents
 from core.methods.sparc.events import EndReason, Merged, SparcConfig, Strategy
@@ -103,42 +102,6 @@ def read_sparc_rows(path: Path) -> list[SparcRow]:
 def group_sparc(rows: Sequence[SparcRow]) -> list[tuple[SparcRow, ...]]:
     """Rows that differ in nothing but the question, in order of their first rows."""
     return grouped(rows, lambda row: row.setting)
-
-
-@dataclass(frozen=True, eq=False)
-class Pool:
-    """Questions over one list of paragraphs."""
-
-    name: str
-    part: str
-    texts: tuple[str, ...]
-    """In order of first appearance."""
-    examples: tuple[Example, ...]
-    """All over the same `texts`; `chunks` is the whole pool."""
-
-
-def pool(examples: Sequence[Example], name: str, part: str) -> Pool:
-    """The pool of some questions."""
-    rows = {
-        text: row
-        for row, text in enumerate(dict.fromkeys(text for example in examples for text in example.chunks))
-    }
-    texts = tuple(rows)
-    pooled = [
-        replace(
-            example,
-            task=f"{name}-pooled",
-            chunks=texts,
-            support=tuple(sorted({rows[example.chunks[row]] for row in example.support})),
-        )
-        for example in examples
-    ]
-    return Pool(name, part, texts, tuple(pooled))
-
-
-def read_pool(name: str, part: str = "eval", data: Path | None = None) -> Pool:
-    """The pool of a set's part. Raises BadRequest as `read_qa` does."""
-    return pool(read_qa(name, part, data), name, part)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,6 +6,7 @@ Where its examples come from, its defaults, and a sentence that describes what w
     niah-single-1 ... niah-multiquery    needles (RULER)
     generated                        the project's own documents
     hotpotqa, musique, 2wiki, nq, squad, clapnq        questions over their own paragraphs
+    hotpotqa-pooled, ...             each over the paragraphs of all questions at hand
     hotpotqa-long, ...               the same over all paragraphs of the set and books, up to a length
     a path                           a file or BEIR folder that `qa_sets` reads
 
@@ -29,6 +30,7 @@ from core.lab.tasks.data import babi_folder
 from core.lab.tasks.example import Example
 from core.lab.tasks.generated import generated_examples
 from core.lab.tasks.noise import Source, read_noise
+from core.lab.tasks.pooled import pooled
 from core.lab.tasks.qa_sets import FOLDERS, read_qa
 from core.lab.tasks.ruler import VARIANTS, hay_of, long_qa, needle_examples
 
@@ -172,6 +174,14 @@ def _qa(request: Request) -> tuple[Sequence[Example], int, str]:
     return _some(examples, request), 0, f"{request.name} ({part}), each over its own paragraphs"
 
 
+def _pooled_qa(request: Request) -> tuple[Sequence[Example], int, str]:
+    name = request.name.removesuffix("-pooled")
+    part = "eval" if request.part == "test" else request.part
+    examples = pooled(_some(read_qa(name, part, request.data), request), request.name)
+    n_paragraphs = len(examples[0].chunks) if examples else 0
+    return examples, 0, f"{name} ({part}), all over one pool of {n_paragraphs:,} paragraphs"
+
+
 def _long_qa(request: Request) -> tuple[Sequence[Example], int, str]:
     name = request.name.removesuffix("-long")
     part = "eval" if request.part == "test" else "train"
@@ -215,6 +225,10 @@ TASKS: dict[str, Task] = {
     },
     "generated": Task(_generated, step_budget=4, length="20K", has_training_part=False, n=48),
     **{name: Task(_qa, step_budget=steps) for name, steps in _QA_STEPS.items()},
+    **{
+        f"{name}-pooled": Task(_pooled_qa, step_budget=_QA_STEPS[name])
+        for name in ("hotpotqa", "musique", "2wiki")
+    },
     **{f"{name}-long": Task(_long_qa, step_budget=4, length="32K") for name in _QA_STEPS if name != "clapnq"},
 }
 """Tasks by name, with the steps of Q-RAG appendix H where it says."""

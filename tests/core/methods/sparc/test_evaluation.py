@@ -9,9 +9,10 @@ import pytest
 
 from core.base.errors import BadRequest
 from core.base.rows import row_line
-from core.lab.sparc.evaluation import Ground, SparcRow, SparcVariation, evaluate_sparc, pool, read_sparc_rows
+from core.lab.sparc.evaluation import Ground, SparcRow, SparcVariation, evaluate_sparc, read_sparc_rows
 from core.lab.studies.sparc import sparc
 from core.lab.tasks.example import Example
+from core.lab.tasks.pooled import pooled
 from core.methods.sparc.build import build_agents
 from core.methods.sparc.events import SparcConfig
 from core.methods.sparc.retrievals import Retrievals
@@ -29,8 +30,8 @@ CONFIG = SparcConfig(width=2, k=2, strategies=("bm25",), first_round="rewrite")
 
 @pytest.fixture(scope="module")
 def rows() -> list[SparcRow]:
-    pooled = pool(EXAMPLES, "made", "eval")
-    corpus, reader = corpus_of_texts(pooled.texts), KnowingReader({"Quillmarsh": 0.9, "bees": 0.8})
+    examples = pooled(EXAMPLES, "made-pooled")
+    corpus, reader = corpus_of_texts(examples[0].chunks), KnowingReader({"Quillmarsh": 0.9, "bees": 0.8})
     ground = Ground(
         Retrievals(corpus),
         corpus,
@@ -41,15 +42,16 @@ def rows() -> list[SparcRow]:
     )
     sparc_runs = SparcVariation(config=CONFIG, depths=(1, 3))
     variations = (SparcVariation(method="vanilla", config=CONFIG), sparc_runs)
-    return list(evaluate_sparc(pooled.examples, variations, ground))
+    return list(evaluate_sparc(examples, variations, ground))
 
 
 def test_paragraphs_are_pooled_once_and_support_is_mapped() -> None:
-    pooled = pool(EXAMPLES, "made", "eval")
-    assert len(pooled.texts) == len(set(pooled.texts)) == 8
-    for before, after in zip(EXAMPLES, pooled.examples, strict=True):
-        assert {before.chunks[row] for row in before.support} == {pooled.texts[row] for row in after.support}
-        assert (after.task, after.chunks) == ("made-pooled", pooled.texts)
+    examples = pooled(EXAMPLES, "made-pooled")
+    texts = examples[0].chunks
+    assert len(texts) == len(set(texts)) == 8
+    for before, after in zip(EXAMPLES, examples, strict=True):
+        assert {before.chunks[row] for row in before.support} == {texts[row] for row in after.support}
+        assert (after.task, after.chunks) == ("made-pooled", texts)
 
 
 def test_every_method_has_a_row_a_question_and_at_most_k_chunks(rows: list[SparcRow]) -> None:
