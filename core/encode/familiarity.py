@@ -1,9 +1,7 @@
 """How much a document's words resemble an agent's training texts.
 
 The measure is the mean surprise of its word pieces, in bits, under the frequencies of the training texts.
-Decides when a document counts as foreign: from FOREIGN times the surprise of the agent's own validation
-texts. Measured on both shipped agents (docs/q-rag.md): other novels and plain English stay below, program
-text, other languages and tables of names lie above.
+From FOREIGN times the surprise of the agent's own validation texts on, a document counts as foreign.
 """
 
 from __future__ import annotations
