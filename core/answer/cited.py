@@ -2,9 +2,10 @@
 
 Every sentence names the chunks that it cites, and the reader checks every citation. A model gets the evidence
 as numbered passages between marks that no chunk can forge, so that "ignore your instructions" in a chunk
-stays a quotation. Whatever the model then does, the result is in one of two states, an answer whose citations
-are marked one by one or no answer: a number that stands for no chunk is refused and listed, and a sentence is
-supported only if the reader finds that one of its chunks bears it out. The prompts are prompts/cited-*.txt.
+stays a quotation. Whatever the model then does, the result is an answer whose citations are marked one by
+one, no answer where the model says so in the words that it was given, or an error: a number that stands for
+no chunk is refused and listed, and a sentence is supported only if the reader finds that one of its chunks
+bears it out. The prompts are prompts/cited-*.txt.
 """
 
 from __future__ import annotations
@@ -21,14 +22,18 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from core.answer.protocol import Reader
+from core.base.errors import quoted
 from core.ingest.sentences import split_sentences
-from core.llm.protocol import Cost, Llm, LlmError, Message, Sampling, never
+from core.llm.draft import Draft
+from core.llm.protocol import Cost, Llm, LlmError, Message, NotAnswered, Sampling, never
 
 SUPPORT_THRESHOLD = 0.5
 """Reader's support from which on a chunk counts as bearing a sentence out."""
 MAX_ANSWER_CHARACTERS = 8_000
 """Of a reply: a longer one is no answer of a few sentences, and would keep the reader busy for long."""
-_SAMPLING = Sampling(max_tokens=400)
+_REPLY_TOKENS = 400
+_MAX_THOUGHTS = 20_000
+"""Characters of thoughts that are kept, the last ones."""
 _NO_ANSWER = re.compile(r"\W*no answer\W*", re.IGNORECASE)
 _MARKS = re.compile(r"<(?=\s*/?\s*(?:passage|question|metadata)\b)", re.IGNORECASE)
 _NUMBERS = r"\d{1,4}(?:\s*[-–]\s*\d{1,4})?"
@@ -75,6 +80,8 @@ class CitedAnswer:
     cost: Cost
     cut: bool = False
     """Whether it ended because its tokens did."""
+    thoughts: str = ""
+    """What the model thought first."""
 
     @property
     def supported(self) -> bool:
@@ -109,20 +116,21 @@ def cited_answer(
     reader: Reader,
     *,
     metadata: Sequence[str] = (),
-    on_text: Callable[[str], None] | None = None,
+    draft: Draft | None = None,
     cancelled: Callable[[], bool] = never,
 ) -> CitedAnswer:
     """Asks `llm` over chunks, (chunk id, text) in the order in which they are numbered. No chunks: no answer,
     and nobody is asked. `metadata`: JSON-LD of the documents as text, which it may read and not cite.
+    `draft`: see `Llm`.
 
-    Raises LlmError, LlmCancelled.
+    Raises LlmError, also for a refusal and a reply without a sentence, LlmCancelled.
     """
     if not chunks:
         return CitedAnswer("", (), (), llm.name, Cost())
     reply = llm.chat(
         cited_messages(question, [text for _, text in chunks], metadata),
-        _SAMPLING,
-        on_text=on_text,
+        Sampling(max_tokens=llm.reply_tokens or _REPLY_TOKENS),
+        draft=draft,
         cancelled=cancelled,
     )
     text = reply.text.strip()
@@ -131,10 +139,13 @@ def cited_answer(
             f"{llm.name} answered with {len(text):,} characters, more than {MAX_ANSWER_CHARACTERS:,}; ask"
             " again, or choose another model"
         )
-    if not text or _NO_ANSWER.fullmatch(text):
-        return CitedAnswer("", (), (), llm.name, reply.cost, reply.cut)
+    thoughts = reply.thoughts[-_MAX_THOUGHTS:]
+    if _NO_ANSWER.fullmatch(text):
+        return CitedAnswer("", (), (), llm.name, reply.cost, reply.cut, thoughts)
     sentences, refused = checked(text, chunks, reader)
-    return CitedAnswer(text, sentences, refused, llm.name, reply.cost, reply.cut)
+    if not sentences:
+        raise NotAnswered(f"{llm.name} answered without a sentence{quoted(text)}; ask again", reply.cost)
+    return CitedAnswer(text, sentences, refused, llm.name, reply.cost, reply.cut, thoughts)
 
 
 def cited_messages(question: str, passages: Sequence[str], metadata: Sequence[str] = ()) -> list[Message]:

@@ -22,7 +22,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema, create_model
 
 from core.base.config import MAX_QUERY_CHARACTERS
-from core.llm.protocol import Cost, Llm, LlmError, Message, Sampling, UnfitReply
+from core.llm.protocol import Cost, Llm, LlmError, Message, NotAnswered, Sampling
 from core.methods.sparc.agents import BranchResult, Rewrite, RewriteTask, SupportedAnswer, Turn
 from core.methods.sparc.budget import OutOfBudget
 from core.methods.sparc.events import Hit, Note, Strategy, Verdict, Weighed
@@ -49,7 +49,7 @@ def numbered(mark: str, texts: Iterable[str]) -> str:
 
 
 MAX_REPLY_TOKENS = 600
-"""Of every call (appendix A.4)."""
+"""Of every call (appendix A.4), unless the model is given more."""
 MAX_NOTE_CHARACTERS = 8_000
 MAX_ANSWER_CHARACTERS = 500
 MAX_REASON_CHARACTERS = 500
@@ -160,13 +160,14 @@ def ask(
     llm: Llm, messages: Sequence[Message], schema: type[_Schema], turn: Turn, temperature: float
 ) -> tuple[_Schema, Cost]:
     """One call within the budget. Raises LlmError, LlmCancelled, OutOfBudget, also for a reply cut off."""
-    most = turn.budget.begin(MAX_REPLY_TOKENS)
+    wanted = llm.reply_tokens or MAX_REPLY_TOKENS
+    most = turn.budget.begin(wanted)
     sampling = Sampling(temperature=temperature, max_tokens=most, seed=turn.seed)
     try:
         reply = llm.chat(messages, sampling, schema=schema, cancelled=turn.cancelled)
     except LlmError as error:
         turn.budget.book(error.spent)
-        if isinstance(error, UnfitReply) and most < MAX_REPLY_TOKENS and turn.budget.tokens_are_spent:
+        if isinstance(error, NotAnswered) and most < wanted and turn.budget.tokens_are_spent:
             raise OutOfBudget("tokens", error.spent) from None
         raise
     turn.budget.book(reply.cost)

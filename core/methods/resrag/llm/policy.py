@@ -113,7 +113,7 @@ class LlmEvidenceSet:
         try:
             self.reply = self.llm.chat(
                 task.messages,
-                Sampling(max_tokens=task.room, seed=config.seed),
+                Sampling(max_tokens=self.llm.reply_tokens or task.room, seed=config.seed),
                 schema=task.schema,
                 cancelled=self._cancelled,
             )
