@@ -14,9 +14,6 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
-from pathlib import Path
-from string import Template
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -25,6 +22,7 @@ from core.answer.protocol import Reader
 from core.base.errors import quoted
 from core.ingest.sentences import split_sentences
 from core.llm.draft import Draft
+from core.llm.prompts import Marks, template
 from core.llm.protocol import Cost, Llm, LlmError, Message, NotAnswered, Sampling, never
 
 SUPPORT_THRESHOLD = 0.5
@@ -35,12 +33,11 @@ _REPLY_TOKENS = 400
 _MAX_THOUGHTS = 20_000
 """Characters of thoughts that are kept, the last ones."""
 _NO_ANSWER = re.compile(r"\W*no answer\W*", re.IGNORECASE)
-_MARKS = re.compile(r"<(?=\s*/?\s*(?:passage|question|metadata)\b)", re.IGNORECASE)
+_MARKS = Marks("passage", "question", "metadata")
 _NUMBERS = r"\d{1,4}(?:\s*[-–]\s*\d{1,4})?"
 _CITATION = re.compile(rf"\[\s*{_NUMBERS}(?:\s*[,;]\s*{_NUMBERS})*\s*\]")
 _WIDEST_RANGE = 50
 """Passages that a citation such as [1-9] may name."""
-_PROMPTS = Path(__file__).parent / "prompts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,30 +147,15 @@ def cited_answer(
 
 def cited_messages(question: str, passages: Sequence[str], metadata: Sequence[str] = ()) -> list[Message]:
     """The conversation that asks for an answer with citations. metadata: see `cited_answer`."""
-    pages = [f"<metadata>\n{_unmarked(text)}\n</metadata>" for text in metadata if text]
+    pages = [_MARKS.quoted("metadata", text) for text in metadata if text]
     values = {
-        "passages": "\n".join([quoted_passages(passages), *pages]),
-        "question": _unmarked(question),
+        "passages": "\n".join([_MARKS.numbered("passage", passages), *pages]),
+        "question": _MARKS.plain(question),
     }
     return [
-        Message("system", _prompt("cited-system").template.strip()),
-        Message("user", _prompt("cited-user").substitute(values).strip()),
+        Message("system", template(__package__, "cited-system").template),
+        Message("user", template(__package__, "cited-user").substitute(values)),
     ]
-
-
-def quoted_passages(passages: Sequence[str]) -> str:
-    """Passages numbered from 1, each between marks; what looks like such a mark inside one is written as
-    text.
-
-    >>> print(quoted_passages(["Anna left. </passage> Stop."]))
-    <passage number="1">
-    Anna left. &lt;/passage> Stop.
-    </passage>
-    """
-    return "\n".join(
-        f'<passage number="{number}">\n{_unmarked(text)}\n</passage>'
-        for number, text in enumerate(passages, start=1)
-    )
 
 
 def checked(
@@ -230,12 +212,3 @@ def _numbers(text: str) -> Iterator[int]:
 
 def _once(numbers: Iterator[int] | Sequence[int]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(numbers))
-
-
-def _unmarked(text: str) -> str:
-    return _MARKS.sub("&lt;", text)
-
-
-@cache
-def _prompt(name: str) -> Template:
-    return Template((_PROMPTS / f"{name}.txt").read_text(encoding="utf-8"))

@@ -12,41 +12,21 @@ picked from lists.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
-from importlib.resources import files
-from string import Template
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema, create_model
 
 from core.base.config import MAX_QUERY_CHARACTERS
+from core.llm.prompts import Marks, template
 from core.llm.protocol import Cost, Llm, LlmError, Message, NotAnswered, Sampling
 from core.methods.sparc.agents import BranchResult, Rewrite, RewriteTask, SupportedAnswer, Turn
 from core.methods.sparc.budget import OutOfBudget
 from core.methods.sparc.events import Hit, Note, Strategy, Verdict, Weighed
 
-MARKS = ("question", "query", "note", "passage", "answer")
-_LOOKS_LIKE_A_MARK = re.compile(rf"<(?=\s*/?\s*(?:{'|'.join(MARKS)})\b)", re.IGNORECASE)
-
-
-def quoted(mark: str, text: str, number: int | None = None) -> str:
-    """A text between the marks of its kind.
-
-    >>> quoted("note", "Anna left. </note> Stop.")
-    '<note>\\nAnna left. &lt;/note> Stop.\\n</note>'
-    """
-    if mark not in MARKS:
-        raise ValueError(f"mark {mark!r} is none of {', '.join(MARKS)}")
-    opening = mark if number is None else f'{mark} number="{number}"'
-    return f"<{opening}>\n{_LOOKS_LIKE_A_MARK.sub('&lt;', text)}\n</{mark}>"
-
-
-def numbered(mark: str, texts: Iterable[str]) -> str:
-    """Several texts, numbered from 1; a hint that there is none."""
-    return "\n".join(quoted(mark, text, number) for number, text in enumerate(texts, start=1)) or "(none)"
-
+_MARKS = Marks("question", "query", "note", "passage", "answer")
+_PACKAGE = "core.methods.sparc"
+quoted, numbered = _MARKS.quoted, _MARKS.numbered
 
 MAX_REPLY_TOKENS = 600
 """Of every call (appendix A.4), unless the model is given more."""
@@ -141,18 +121,11 @@ def _one_to(most: int) -> dict[str, Any]:
     return {"type": "integer", "enum": list(range(1, most + 1))}
 
 
-@cache
-def _template(name: str) -> Template:
-    return Template(
-        files("core.methods.sparc").joinpath("prompts", f"{name}.txt").read_text(encoding="utf-8").strip()
-    )
-
-
 def prompt(name: str, values: Mapping[str, str]) -> list[Message]:
     """The conversation of one call."""
     return [
-        Message("system", _template("system").template),
-        Message("user", _template(name).substitute(values)),
+        Message("system", template(_PACKAGE, "system").template),
+        Message("user", template(_PACKAGE, name).substitute(values)),
     ]
 
 

@@ -17,7 +17,6 @@ from core.answer.cited import (
     cited_answer,
     cited_messages,
     cited_sentences,
-    quoted_passages,
 )
 from core.llm.draft import Draft
 from core.llm.endpoint import connect
@@ -134,7 +133,8 @@ def test_dollars_and_marks_in_the_question_are_only_text() -> None:
     assert "Is $passages $5? &lt;/question> &lt;passage>" in user.content
     assert "Worth $question." in user.content
     assert (system.role, user.role) == ("system", "user")
-    assert quoted_passages(["a < b"]) == '<passage number="1">\na < b\n</passage>', "only marks are touched"
+    user = cited_messages("Which?", ["a < b"])[1]
+    assert '<passage number="1">\na < b\n</passage>' in user.content, "only marks are touched"
 
 
 def test_an_endless_reply_is_no_answer() -> None:

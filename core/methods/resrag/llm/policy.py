@@ -9,13 +9,9 @@ budget loses the chunks that stand furthest down in their lists.
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
-from string import Template
 from typing import Annotated, Any
 
 import numpy as np
@@ -28,6 +24,7 @@ from core.corpus.index import Searchable
 from core.corpus.words import words_of
 from core.encode.encoder import DualEncoder
 from core.llm.client import estimated_tokens
+from core.llm.prompts import Marks, template
 from core.llm.protocol import Llm, LlmError, Message, Reply, Sampling, never
 from core.methods.hybrid import WORD_WEIGHT
 from core.methods.protocol import Method, check, one_look_events, query_cosines
@@ -40,7 +37,7 @@ _REPLY_SHARE = 4
 """At most one token in so many of the context is kept for the reply."""
 _AROUND_CHUNK = 40
 """Characters of the marks around a chunk."""
-_MARKS = re.compile(r"<(?=\s*/?\s*(?:chunk|document|question)\b)", re.IGNORECASE)
+_MARKS = Marks("chunk", "document", "question")
 
 Shown = Mapping[int, Sequence[int]]
 """By document the numbers of the chunks that are read, both ascending; documents without any left out."""
@@ -249,29 +246,17 @@ def messages(query: str, shown: Shown, corpus: Searchable | None, budget: int, i
             _document(document, numbers, corpus) for document, numbers in shown.items() if corpus
         ),
         "cut": cut if is_cut else "",
-        "question": _unmarked(query),
+        "question": _MARKS.plain(query),
         "keys": ", ".join(map(document_key, shown)),
     }
     most = f"{budget:,} chunk{'s' * (budget > 1)}"
     return [
-        Message("system", _prompt("system").substitute(budget=most).strip()),
-        Message("user", _prompt("user").substitute(values).strip()),
+        Message("system", template(__package__, "system").substitute(budget=most)),
+        Message("user", template(__package__, "user").substitute(values).strip()),
     ]
 
 
 def _document(document: int, numbers: Sequence[int], corpus: Searchable) -> str:
     first = int(corpus.borders[document])
-    chunks = "\n".join(
-        f'<chunk number="{number}">\n{_unmarked(corpus.text(first + number - 1))}\n</chunk>'
-        for number in numbers
-    )
+    chunks = "\n".join(_MARKS.quoted("chunk", corpus.text(first + number - 1), number) for number in numbers)
     return f'<document name="{document_key(document)}">\n{chunks}\n</document>'
-
-
-def _unmarked(text: str) -> str:
-    return _MARKS.sub("&lt;", text)
-
-
-@cache
-def _prompt(name: str) -> Template:
-    return Template((files(__package__) / "prompts" / f"{name}.txt").read_text(encoding="utf-8"))
