@@ -124,7 +124,7 @@ class Client(ABC):
             how = "thinking" if reply.thoughts else "without a word"
             words = f"spent its {reply.completion_tokens:,} tokens {how}; allow longer replies"
         else:
-            did = "thought and gave no answer" if reply.thoughts else "replied with nothing"
+            did = "only thought and never replied" if reply.thoughts else "replied with nothing"
             words = f"{did}; ask again, or choose another model"
         raise NotAnswered(f"{self.called} {words}", reply.cost)
 

@@ -19,7 +19,7 @@ from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema, create_m
 
 from core.base.config import MAX_QUERY_CHARACTERS
 from core.llm.prompts import Marks, template
-from core.llm.protocol import Cost, Llm, LlmError, Message, NotAnswered, Sampling
+from core.llm.protocol import Cost, Llm, LlmError, Message, NotAnswered, Reply, Sampling
 from core.methods.sparc.agents import BranchResult, Rewrite, RewriteTask, SupportedAnswer, Turn
 from core.methods.sparc.budget import OutOfBudget
 from core.methods.sparc.events import Hit, Note, Strategy, Verdict, Weighed
@@ -33,6 +33,8 @@ MAX_REPLY_TOKENS = 600
 MAX_NOTE_CHARACTERS = 8_000
 MAX_ANSWER_CHARACTERS = 500
 MAX_REASON_CHARACTERS = 500
+MAX_THOUGHTS = 8_000
+"""Characters, the last ones."""
 
 _HOW = {
     "bm25": "bm25: counts words; for exact names, titles, numbers and quotations. Leave question words out.",
@@ -133,6 +135,14 @@ def ask(
     llm: Llm, messages: Sequence[Message], schema: type[_Schema], turn: Turn, temperature: float
 ) -> tuple[_Schema, Cost]:
     """One call within the budget. Raises LlmError, LlmCancelled, OutOfBudget, also for a reply cut off."""
+    value, reply = _replied(llm, messages, schema, turn, temperature)
+    return value, reply.cost
+
+
+def _replied(
+    llm: Llm, messages: Sequence[Message], schema: type[_Schema], turn: Turn, temperature: float
+) -> tuple[_Schema, Reply]:
+    """`ask` with the whole reply."""
     wanted = llm.reply_tokens or MAX_REPLY_TOKENS
     most = turn.budget.begin(wanted)
     sampling = Sampling(temperature=temperature, max_tokens=most, seed=turn.seed)
@@ -148,7 +158,7 @@ def ask(
         raise LlmError(
             f"{llm.name} gave no {schema.__name__} in its reply; choose a model that follows a JSON schema"
         )
-    return reply.value, reply.cost
+    return reply.value, reply
 
 
 def rewriter_prompt(task: RewriteTask) -> list[Message]:
@@ -273,9 +283,10 @@ class LlmAgents:
 
     def answer(self, question: str, note: Note, turn: Turn) -> tuple[SupportedAnswer, Cost]:
         """A short answer; nobody measures its confidence."""
-        reply, cost = ask(self.llm, answer_prompt(question, note.text), GivenAnswer, turn, turn.temperature)
-        answer = reply.answer.strip()[:MAX_ANSWER_CHARACTERS]
-        return SupportedAnswer(answer, None, note.chunk_ids if answer else ()), cost
+        messages = answer_prompt(question, note.text)
+        given, reply = _replied(self.llm, messages, GivenAnswer, turn, turn.temperature)
+        answer, thoughts = given.answer.strip()[:MAX_ANSWER_CHARACTERS], reply.thoughts[-MAX_THOUGHTS:]
+        return SupportedAnswer(answer, None, note.chunk_ids if answer else (), thoughts), reply.cost
 
     def judge(
         self, question: str, query: str, reading: SupportedAnswer, note: Note, turn: Turn

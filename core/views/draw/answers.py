@@ -40,8 +40,10 @@ WHY: dict[State, str] = {
 """What a state means."""
 LONGEST = 400
 """Characters of a language model's sentence that are shown."""
+_MOST_THOUGHTS = 20_000
+"""Characters of thoughts that are shown, the last ones."""
 _AS_IT_THINKS = 2_000
-"""Characters of thoughts that are shown meanwhile, the last ones."""
+"""The same while they come."""
 _IN_COLUMN = 150
 """Characters around what is marked, in a column of Compare."""
 PassageOf = Callable[[int], ChunkInPlace]
@@ -122,7 +124,7 @@ def asking(llm: str, text: str = "", thought: str = "") -> list[Node]:
 
 def thoughts(thought: str) -> list[Node]:
     """What a model thought, folded; nothing where it didn't think aloud."""
-    words = h("pre.qx-pre", {"tabindex": "0"}, thought)
+    words = h("pre.qx-pre", {"tabindex": "0"}, thought[-_MOST_THOUGHTS:])
     return [h("details.qx-sm.qx-cost", h("summary", "What it thought"), words)] if thought else []
 
 

@@ -96,7 +96,7 @@ def picky(request: Request) -> Answer:
     return pieces(FOUND)
 
 
-THOUGHT = "thought and gave no answer"
+THOUGHT = "only thought and never replied"
 SPENT = "spent its 7 tokens thinking; allow longer replies"
 TEXT = (
     Kind("thoughts closed", (pieces(f"<think>\n{FOLDED}\n</think>\n\n{FOUND}"),), FOUND, FOLDED),

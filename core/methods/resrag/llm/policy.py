@@ -25,7 +25,7 @@ from core.corpus.words import words_of
 from core.encode.encoder import DualEncoder
 from core.llm.client import estimated_tokens
 from core.llm.prompts import Marks, template
-from core.llm.protocol import Llm, LlmError, Message, Reply, Sampling, never
+from core.llm.protocol import Llm, LlmError, Message, Sampling, never
 from core.methods.hybrid import WORD_WEIGHT
 from core.methods.protocol import Method, check, one_look_events, query_cosines
 from core.methods.resrag.action import UNREAD, Action, action_of, chunk_ids_of, document_key, parse_action
@@ -75,8 +75,6 @@ class LlmEvidenceSet:
         """
         self.llm, self.encoder = llm, encoder
         self.context_tokens, self._cancelled = context_tokens, cancelled
-        self.reply: Reply | None = None
-        """What the model said last."""
 
     def retrieve(self, query: str, corpus: Searchable, config: EpisodeConfig) -> Iterator[Event]:
         """See `Retriever`. Raises BadRequest (model unreachable, or no action written), LlmCancelled."""
@@ -108,7 +106,7 @@ class LlmEvidenceSet:
         """Chunk ids in falling relevance, at most the budget."""
         assert self.llm is not None
         try:
-            self.reply = self.llm.chat(
+            reply = self.llm.chat(
                 task.messages,
                 Sampling(max_tokens=self.llm.reply_tokens or task.room, seed=config.seed),
                 schema=task.schema,
@@ -116,8 +114,8 @@ class LlmEvidenceSet:
             )
         except LlmError as error:
             raise BadRequest(str(error)) from error
-        assert self.reply.value is not None  # a schema was asked for
-        return taken_by(self.reply.value, corpus.borders, config.step_budget)
+        assert reply.value is not None  # a schema was asked for
+        return taken_by(reply.value, corpus.borders, config.step_budget)
 
 
 @dataclass(frozen=True)
