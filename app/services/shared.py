@@ -315,16 +315,16 @@ class Services:
         self.library.runs.put(run.token, run)
         return run
 
-    def cite(self, run: RunInView, llm: Llm, draft: Draft, report: Callable[[str], None]) -> RunInView:
+    def cite(self, run: RunInView, llm: Llm, draft: Draft, report: Callable[[Draft], None]) -> RunInView:
         """The run with a language model's answer from its evidence, which the log keeps beside it.
 
-        `report` hears all the while what `draft` says so far; once it raises Cancelled, nobody waits for the
-        model any more. Raises LlmError, LlmCancelled, LogError, BadCheckpoint.
+        `report` is given `draft` all the while; once it raises Cancelled, nobody waits for the model any
+        more. Raises LlmError, LlmCancelled, LogError, BadCheckpoint.
         """
 
         def is_over() -> bool:
             try:
-                report(draft.text)
+                report(draft)
             except Cancelled:
                 return True
             return False

@@ -135,13 +135,13 @@ class Answers:
 
         draft = Draft()
 
-        def work(report: Callable[[str], None]) -> RunInView:
+        def work(report: Callable[[Draft], None]) -> RunInView:
             return self._services.cite(run, llm, draft, report)
 
         yield {cited: answer_view.asking(llm.name), cancel: gr.update(interactive=True)}
         yield from self._page.asking.work.follow(
             work,
-            lambda written: {cited: answer_view.asking(llm.name, written, draft.thoughts)},
+            lambda draft: {cited: answer_view.asking(llm.name, draft.text, draft.thoughts)},
             lambda asked: [{cited: answer_view.cited(asked.cited), cancel: gr.update(interactive=False)}],
             "asking a language model",
             lambda words: {
