@@ -49,7 +49,7 @@ def stream(*deltas: dict[str, Any], finish: str = "stop", usage: dict[str, int] 
     """A reply piece by piece."""
     events = [event(delta) for delta in deltas]
     body = "".join([*events, event({}, finish, usage=usage), "data: [DONE]\n\n"])
-    return Answers(200, body, "text/event-stream")
+    return raw(body)
 
 
 def pieces(text: str, **more: Any) -> Answers:
@@ -64,6 +64,11 @@ def whole(
     message = {"role": "assistant", "content": content, **more}
     body = {"choices": [{"index": 0, "message": message, "finish_reason": finish}], "usage": USAGE}
     return Answers(200, json.dumps(body, indent=1), content_type)
+
+
+def raw(*events: str) -> Answers:
+    """A stream as it stands."""
+    return Answers(200, "".join(events), "text/event-stream")
 
 
 def complains(status: int, message: str, **more: Any) -> Answers:
@@ -88,6 +93,11 @@ def without_system(complaint: Answers) -> Script:
     return script
 
 
+def no_schema(request: Request) -> Answer:
+    """Fails over a schema, and doesn't say why."""
+    return Answers(500) if request.structure == "json_schema" else pieces(ROOM)
+
+
 def picky(request: Request) -> Answer:
     """Takes no sampling at all, and says so field by field."""
     for field in ("temperature", "top_p"):
@@ -96,6 +106,11 @@ def picky(request: Request) -> Answer:
     return pieces(FOUND)
 
 
+BEGUN = event({"content": "It"})
+AGAIN = event({}, "stop").replace('"delta": {}', f'"delta": {{}}, "message": {{"content": "{FOUND}"}}')
+UNAVAILABLE = 'data: {"error": {"message": "response_format is unavailable"}}\n\n'
+REFUSED = r"refused to answer \(I can't help\)"
+FILTERED = "was stopped by a content filter"
 THOUGHT = "only thought and never replied"
 SPENT = "spent its 7 tokens thinking; allow longer replies"
 TEXT = (
@@ -105,7 +120,12 @@ TEXT = (
     Kind("thoughts that end unclosed", (pieces(f"<think>{FOLDED}"),), error=THOUGHT),
     Kind("<thought>", (pieces(f"<thought>{FOLDED}</thought>{FOUND}"),), FOUND, FOLDED),
     Kind("[THINK]", (pieces(f"[THINK]{FOLDED}[/THINK]{FOUND}"),), FOUND, FOLDED),
-    Kind("two thoughts", (pieces(f"<think>{FOLDED[:10]}</think>\n<think>{FOLDED[11:]}</think>{FOUND}"),), FOUND, f"{FOLDED[:10]}\n\n{FOLDED[11:]}"),
+    Kind(
+        "two thoughts",
+        (pieces(f"<think>{FOLDED[:10]}</think>\n<think>{FOLDED[11:]}</think>{FOUND}"),),
+        FOUND,
+        f"{FOLDED[:10]}\n\n{FOLDED[11:]}",
+    ),
     Kind(
         "harmony",
         (
@@ -123,43 +143,117 @@ TEXT = (
     Kind("reasoning", (whole(FOUND, reasoning=FOLDED),), FOUND, FOLDED),
     Kind("reasoning alone", (stream({"reasoning": FOLDED, "content": ""}),), error=THOUGHT),
     Kind("reasoning cut", (whole(None, "length", reasoning_content=FOLDED),), error=SPENT),
-    Kind("parts", (stream(*({"content": [{"type": "text", "text": part}]} for part in ("In the ", "hall [2]."))),), FOUND),
+    Kind(
+        "parts",
+        (stream(*({"content": [{"type": "text", "text": part}]} for part in ("In the ", "hall [2]."))),),
+        FOUND,
+    ),
     Kind(
         "parts that think",
-        (whole([{"type": "thinking", "thinking": [{"type": "text", "text": FOLDED}]}, {"type": "text", "text": FOUND}]),),
+        (
+            whole(
+                [
+                    {"type": "thinking", "thinking": [{"type": "text", "text": FOLDED}]},
+                    {"type": "text", "text": FOUND},
+                ]
+            ),
+        ),
         FOUND,
         FOLDED,
     ),
-    Kind("a refusal", (stream({"refusal": "I can't "}, {"refusal": "help."}),), error=r"refused to answer \(I can't help\)"),
-    Kind("a refusal in one piece", (whole(None, refusal="I can't help."),), error=r"refused to answer \(I can't help\)"),
-    Kind("filtered midway", (pieces("It lies in", finish="content_filter"),), error="was stopped by a content filter"),
-    Kind("filtered at once", (whole("", "content_filter"),), error="was stopped by a content filter"),
+    Kind("a refusal", (stream({"refusal": "I can't "}, {"refusal": "help."}),), error=REFUSED),
+    Kind("a refusal in one piece", (whole(None, refusal="I can't help."),), error=REFUSED),
+    Kind("filtered midway", (pieces("It lies in", finish="content_filter"),), error=FILTERED),
+    Kind("filtered at once", (whole("", "content_filter"),), error=FILTERED),
     Kind("cut", (pieces("It lies in", finish="length"),), "It lies in", cut=True),
-    Kind("cut before a word", (stream(finish="length"),), error="spent its 7 tokens without a word; allow longer replies"),
+    Kind(
+        "cut before a word",
+        (stream(finish="length"),),
+        error="spent its 7 tokens without a word; allow longer replies",
+    ),
     Kind("nothing", (stream(),), error="replied with nothing"),
-    Kind("an error as an object", (Answers(200, '{"object": "error", "message": "no such model", "code": 40401}'),), error=r"\(no such model\)"),
+    Kind(
+        "an error as an object",
+        (Answers(200, '{"object": "error", "message": "no such model", "code": 40401}'),),
+        error=r"\(no such model\)",
+    ),
     Kind("an error in one piece", (complains(200, "no such model"),), error=r"\(no such model\)"),
-    Kind("an error event", (Answers(200, event({"content": "It"}) + 'event: error\ndata: {"message": "out of memory"}\n\n', "text/event-stream"),), error=r"\(out of memory\)"),
-    Kind("an error that passes", (Answers(200, event({"content": "It"}) + 'data: {"error": {"code": 429, "message": "busy"}}\n\n', "text/event-stream"), pieces(FOUND)), FOUND, n_requests=2),
+    Kind(
+        "an error event",
+        (raw(BEGUN, 'event: error\ndata: {"message": "out of memory"}\n\n'),),
+        error=r"\(out of memory\)",
+    ),
+    Kind(
+        "an error that passes",
+        (raw(BEGUN, 'data: {"error": {"code": 429, "message": "busy"}}\n\n'), pieces(FOUND)),
+        FOUND,
+        n_requests=2,
+    ),
     Kind("an error as the end", (pieces("It lies in", finish="error"),), error="broke off with an error"),
     Kind("one piece as a stream", (whole(FOUND, content_type="text/event-stream"),), FOUND),
     Kind("a stream as one piece", (Answers(200, pieces(FOUND).body, "application/json"),), FOUND),
     Kind("one piece without its end", (whole(FOUND, None),), FOUND),
-    Kind("deltas, then all of it", (Answers(200, event({"content": FOUND}) + 'data: {"choices": [{"delta": {}, "finish_reason": "stop", "message": {"content": "In the hall [2]."}}]}\n\n', "text/event-stream"),), FOUND),
-    Kind("no streams", asks_for("stream", complains(400, "streaming is not supported"), whole(FOUND)), FOUND, n_requests=2),
+    Kind("deltas, then all of it", (raw(event({"content": FOUND}), AGAIN),), FOUND),
+    Kind(
+        "no streams",
+        asks_for("stream", complains(400, "streaming is not supported"), whole(FOUND)),
+        FOUND,
+        n_requests=2,
+    ),
     Kind("a packed stream", (packed(pieces(FOUND)),), FOUND),
     Kind("a packed piece", (packed(whole(FOUND)),), FOUND),
-    Kind("a packed bomb", (packed(Answers(200, "data: " + " " * 2**24, "text/event-stream")),), error="sent more than 8 MB"),
-    Kind("no system by 400", without_system(complains(400, "System role not supported")), FOUND, n_requests=2),
-    Kind("no system by 500", without_system(complains(500, "Jinja Exception: roles must alternate user/assistant")), FOUND, n_requests=2),
+    Kind("a packed bomb", (packed(raw("data: " + " " * 2**24)),), error="sent more than 8 MB"),
+    Kind(
+        "no system by 400", without_system(complains(400, "System role not supported")), FOUND, n_requests=2
+    ),
+    Kind(
+        "no system by 500",
+        without_system(complains(500, "Jinja Exception: roles must alternate user/assistant")),
+        FOUND,
+        n_requests=2,
+    ),
     Kind("temperature and top_p", picky, FOUND, n_requests=3),
-    Kind("one of two", asks_for("top_p", complains(400, "temperature and top_p cannot both be specified"), pieces(FOUND)), FOUND, n_requests=2),
-    Kind("top_p in a list", asks_for("top_p", Answers(422, '{"detail": [{"loc": ["body", "top_p"], "msg": "not permitted"}]}'), pieces(FOUND)), FOUND, n_requests=2),
-    Kind("524", (Answers(524, "<html>A timeout occurred</html>", "text/html"), pieces(FOUND)), FOUND, n_requests=2),
-    Kind("524 for ever", (Answers(524, "<html>A timeout occurred</html>", "text/html"),) * 3, error="answered 524; ask over less evidence", n_requests=3),
-    Kind("retry-after-ms", (Answers(429, headers={"retry-after-ms": "20", "Retry-After": "9"}), pieces(FOUND)), FOUND, n_requests=2),
-    Kind("a wait that is no number", (Answers(429, headers={"Retry-After": "nan"}), pieces(FOUND)), FOUND, n_requests=2),
-)  # fmt: skip
+    Kind(
+        "one of two",
+        asks_for("top_p", complains(400, "temperature and top_p cannot both be specified"), pieces(FOUND)),
+        FOUND,
+        n_requests=2,
+    ),
+    Kind(
+        "top_p in a list",
+        asks_for(
+            "top_p",
+            Answers(422, '{"detail": [{"loc": ["body", "top_p"], "msg": "not permitted"}]}'),
+            pieces(FOUND),
+        ),
+        FOUND,
+        n_requests=2,
+    ),
+    Kind(
+        "524",
+        (Answers(524, "<html>A timeout occurred</html>", "text/html"), pieces(FOUND)),
+        FOUND,
+        n_requests=2,
+    ),
+    Kind(
+        "524 for ever",
+        (Answers(524, "<html>A timeout occurred</html>", "text/html"),) * 3,
+        error="answered 524; ask over less evidence",
+        n_requests=3,
+    ),
+    Kind(
+        "retry-after-ms",
+        (Answers(429, headers={"retry-after-ms": "20", "Retry-After": "9"}), pieces(FOUND)),
+        FOUND,
+        n_requests=2,
+    ),
+    Kind(
+        "a wait that is no number",
+        (Answers(429, headers={"Retry-After": "nan"}), pieces(FOUND)),
+        FOUND,
+        n_requests=2,
+    ),
+)
 
 
 @pytest.mark.parametrize("kind", TEXT, ids=lambda kind: kind.name)
@@ -195,15 +289,30 @@ def test_no_thought_is_said_meanwhile(text: str) -> None:
 
 ROOMS = (
     Kind("thoughts before it", (pieces(f'Is it {{"room": "attic"}}?</think>{ROOM}'),), "json_schema"),
-    Kind("refused by 500", asks_for("response_format", complains(500, "failed to compile the json schema"), pieces(ROOM)), "text", n_requests=3),
-    Kind("refused by 500 without a word", lambda request: Answers(500) if request.structure == "json_schema" else pieces(ROOM), "json_object", n_requests=3),
-    Kind("refused in the stream", lambda request: Answers(200, 'data: {"error": {"message": "response_format is unavailable"}}\n\n', "text/event-stream") if "response_format" in request.body else pieces(ROOM), "text", n_requests=3),
+    Kind(
+        "refused by 500",
+        asks_for("response_format", complains(500, "failed to compile the json schema"), pieces(ROOM)),
+        "text",
+        n_requests=3,
+    ),
+    Kind("refused by 500 without a word", no_schema, "json_object", n_requests=3),
+    Kind(
+        "refused in the stream",
+        asks_for("response_format", raw(UNAVAILABLE), pieces(ROOM)),
+        "text",
+        n_requests=3,
+    ),
     Kind("in an outer object", (pieces(f'{{"name": "Place", "arguments": {ROOM}}}'),), "text"),
     Kind("a trailing comma", (pieces('{"room": "hall",}'),), "text"),
     Kind("thoughts alone", (stream({"reasoning": ROOM}, finish="length"),), error=SPENT),
     Kind("a refusal", (stream({"refusal": "No."}),), error="refused to answer"),
-    Kind("cut twice", (pieces('{"room": "ha', finish="length"),) * 2, error="cut off after 7 tokens; allow longer replies", n_requests=2),
-)  # fmt: skip
+    Kind(
+        "cut twice",
+        (pieces('{"room": "ha', finish="length"),) * 2,
+        error="cut off after 7 tokens; allow longer replies",
+        n_requests=2,
+    ),
+)
 
 
 @pytest.mark.parametrize("kind", ROOMS, ids=lambda kind: kind.name)
