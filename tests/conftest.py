@@ -171,6 +171,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "QRAG_LLM_URL",
         "QRAG_LLM_MODEL",
         "QRAG_LLM_KEY",
+        "QRAG_LLM_REPLY_TOKENS",
         "QRAG_LLM_ALLOW",
         "QRAG_DATA",
     ):

@@ -25,6 +25,7 @@ from app.services.visitors import LLM_TOKENS_PER_HOUR, LlmAllowance
 from core.base.errors import BadRequest
 from core.llm.address import ANYWHERE, Reach, reach_of_strangers, read_address
 from core.llm.client import estimated_tokens
+from core.llm.draft import Draft
 from core.llm.endpoint import EndpointLlm, connect
 from core.llm.protocol import Llm, LlmError, Message, Reply, Sampling, never
 
@@ -54,7 +55,7 @@ class Metered:
     """The model for everyone, asked for one visitor of a public server. Satisfies `core.llm.protocol.Llm`."""
 
     def __init__(self, llm: Llm, owner: str | None, allowance: LlmAllowance) -> None:
-        self.name = llm.name
+        self.name, self.reply_tokens = llm.name, llm.reply_tokens
         self._llm, self._owner, self._allowance = llm, owner, allowance
 
     def chat(
@@ -63,14 +64,14 @@ class Metered:
         sampling: Sampling = Sampling(),  # noqa: B008 - frozen
         *,
         schema: type[BaseModel] | None = None,
-        on_text: Callable[[str], None] | None = None,
+        draft: Draft | None = None,
         cancelled: Callable[[], bool] = never,
     ) -> Reply:
         """See `Llm`. A cancelled call counts as reserved: nobody knows how much was written by then."""
         most = estimated_tokens(sum(len(message.content) for message in messages)) + sampling.max_tokens
         hour = self._allowance.reserve(self._owner, most)
         try:
-            reply = self._llm.chat(messages, sampling, schema=schema, on_text=on_text, cancelled=cancelled)
+            reply = self._llm.chat(messages, sampling, schema=schema, draft=draft, cancelled=cancelled)
         except LlmError as error:
             self._allowance.settle(
                 self._owner, hour, most, error.spent.prompt_tokens + error.spent.completion_tokens
@@ -89,14 +90,19 @@ class LanguageModels:
         self._reach: Reach = reach_of_strangers(settings.llm_allow) if settings.public else ANYWHERE
         self._connections: Recent[Given] = Recent(most, lambda _: 1)
         self._loading = threading.Lock()
-        self._loaded: tuple[str, Llm] | None = None
+        self._loaded: tuple[tuple[str, int | None], Llm] | None = None
         if (settings.llm_url is None) != (settings.llm_model is None):
             raise BadRequest("QRAG_LLM_URL and QRAG_LLM_MODEL belong together; set both, or neither")
         self.default: Llm | None = None
         """For everyone who gives none."""
         self.allowance = LlmAllowance()
         if settings.llm_url is not None and settings.llm_model is not None:
-            self.default = connect(settings.llm_url, settings.llm_model, settings.llm_key)
+            self.default = connect(
+                settings.llm_url,
+                settings.llm_model,
+                settings.llm_key,
+                reply_tokens=settings.llm_reply_tokens,
+            )
 
     @property
     def may_give(self) -> bool:
@@ -143,18 +149,24 @@ class LanguageModels:
             return Metered(self.default, owner, self.allowance)
         return self.default
 
-    def give(self, session: Session, address: str, model: str, key: SecretStr) -> None:
+    def give(
+        self,
+        session: Session,
+        address: str,
+        model: str,
+        key: SecretStr,
+        reply_tokens: int | None = None,
+    ) -> None:
         """Takes a model at an endpoint; no key: the host's last one. Asks nothing. Raises BadRequest."""
         self._check(session)
         before = self._connections.get(session.llm)
         if not key.get_secret_value().strip() and before is not None and isinstance(before.llm, EndpointLlm):
             same_host = before.llm.address.origin == read_address(address).origin
             key = before.key if same_host and before.key is not None else key
-        self._connections.put(
-            session.llm, Given(connect(address, model, key, reach=self._reach), key, session.owner)
-        )
+        llm = connect(address, model, key, reply_tokens=reply_tokens, reach=self._reach)
+        self._connections.put(session.llm, Given(llm, key, session.owner))
 
-    def give_local(self, session: Session, source: str) -> None:
+    def give_local(self, session: Session, source: str, reply_tokens: int | None = None) -> None:
         """Loads a causal language model unless it was the last one. Raises BadRequest, BadCheckpoint."""
         self._check(session)
         if self._public:
@@ -162,11 +174,12 @@ class LanguageModels:
         if not source.strip():
             raise BadRequest("the model has no name; give a folder on this machine, or an id of the hub")
         with self._loading:
-            if self._loaded is None or self._loaded[0] != source:
+            asked = source.strip(), reply_tokens
+            if self._loaded is None or self._loaded[0] != asked:
                 from core.llm.local import LocalLlm  # takes seconds
 
                 self._loaded = None  # its memory may be needed
-                self._loaded = (source, LocalLlm(source.strip()))
+                self._loaded = (asked, LocalLlm(source.strip(), reply_tokens=reply_tokens))
             self._connections.put(session.llm, Given(self._loaded[1], owner=session.owner))
 
     def forget(self, session: Session) -> None:

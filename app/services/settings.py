@@ -56,6 +56,8 @@ class Settings:
     llm_model: str | None = None
     """What it is called there."""
     llm_key: SecretStr | None = None
+    llm_reply_tokens: int | None = None
+    """Most tokens of its replies; None: what each task needs."""
     llm_allow: str = ""
     """In public mode, the addresses whose hosts visitors may ask, between blanks; empty: none."""
     export_repository: str | None = None
@@ -69,9 +71,9 @@ class Settings:
     def from_args(cls, args: Sequence[str], environ: Mapping[str, str] = os.environ) -> Settings:
         """Reads flags, GRADIO_SERVER_NAME, GRADIO_SERVER_PORT, SPACE_ID, OAUTH_CLIENT_ID (a Space has it when
         its front matter asks), QRAG_USERS, SPACE_HOST, QRAG_ALLOW_HOST, QRAG_LLM_URL, QRAG_LLM_MODEL,
-        QRAG_LLM_KEY, QRAG_LLM_ALLOW and QRAG_EXPORT_REPO.
+        QRAG_LLM_KEY, QRAG_LLM_REPLY_TOKENS, QRAG_LLM_ALLOW and QRAG_EXPORT_REPO.
 
-        Raises BadRequest for a port, a host or a list of users that is none. An unknown flag ends
+        Raises BadRequest for a port, a number, a host or a list of users that is none. An unknown flag ends
         the process with exit status 2, as argparse does.
         """
         flags = _parser().parse_args(args)
@@ -91,6 +93,7 @@ class Settings:
             llm_url=environ.get("QRAG_LLM_URL") or None,
             llm_model=environ.get("QRAG_LLM_MODEL") or None,
             llm_key=SecretStr(environ[KEY_VARIABLE]) if environ.get(KEY_VARIABLE) else None,
+            llm_reply_tokens=_tokens(environ.get("QRAG_LLM_REPLY_TOKENS")),
             llm_allow=environ.get("QRAG_LLM_ALLOW", ""),
             export_repository=environ.get("QRAG_EXPORT_REPO") or None,
         )
@@ -125,6 +128,15 @@ def _port(text: str | None) -> int | None:
         return int(text)
     except ValueError:
         raise BadRequest(f"port={text!r} is not a number; give one between 1 and 65535") from None
+
+
+def _tokens(text: str | None) -> int | None:
+    if not text:
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        raise BadRequest(f"QRAG_LLM_REPLY_TOKENS={text!r} is not a number; give one, or none") from None
 
 
 def _users(text: str) -> tuple[tuple[str, SecretStr], ...]:

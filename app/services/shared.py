@@ -35,6 +35,7 @@ from core.base.progress import finish
 from core.base.types import Workspace
 from core.corpus.context import context
 from core.corpus.opening import Opening
+from core.llm.draft import Draft
 from core.llm.protocol import Llm
 from core.methods.qrag.agent import Agent
 from core.methods.sparc.retriever import SPARC
@@ -314,17 +315,16 @@ class Services:
         self.library.runs.put(run.token, run)
         return run
 
-    def cite(self, run: RunInView, llm: Llm, report: Callable[[str], None]) -> RunInView:
+    def cite(self, run: RunInView, llm: Llm, draft: Draft, report: Callable[[Draft], None]) -> RunInView:
         """The run with a language model's answer from its evidence, which the log keeps beside it.
 
-        `report` hears all the while what was written so far; once it raises Cancelled, nobody waits for the
-        model any more. Raises LlmError, LlmCancelled, LogError, BadCheckpoint.
+        `report` is given `draft` all the while; once it raises Cancelled, nobody waits for the model any
+        more. Raises LlmError, LlmCancelled, LogError, BadCheckpoint.
         """
-        pieces: list[str] = []
 
         def is_over() -> bool:
             try:
-                report("".join(pieces))
+                report(draft)
             except Cancelled:
                 return True
             return False
@@ -336,7 +336,7 @@ class Services:
             llm,
             self.reader,
             metadata=metadata_json(run.documents.workspace.documents),
-            on_text=pieces.append,
+            draft=draft,
             cancelled=is_over,
         )
         run = replace(self.library.runs.get(run.token) or run, cited=cited)

@@ -138,6 +138,11 @@ def add_llm_flags(parser: argparse.ArgumentParser) -> None:
         metavar="DIR_OR_ID",
         help="a causal language model on this machine, in place of an address",
     )
+    add(
+        "--llm-reply-tokens",
+        **COUNT,
+        help="most tokens of a reply, thoughts included (default: what each task needs)",
+    )
 
 
 def llm_of(args: argparse.Namespace, environ: Mapping[str, str] = os.environ) -> Llm | None:
@@ -147,7 +152,7 @@ def llm_of(args: argparse.Namespace, environ: Mapping[str, str] = os.environ) ->
             raise BadRequest("--llm-local excludes --llm-url and --llm-model; name one language model")
         from core.llm.local import LocalLlm  # takes seconds
 
-        return LocalLlm(args.llm_local, getattr(args, "device", None))
+        return LocalLlm(args.llm_local, getattr(args, "device", None), args.llm_reply_tokens)
     if args.llm_url is None and args.llm_model is None:
         return None
     if args.llm_url is None or args.llm_model is None:
@@ -156,7 +161,8 @@ def llm_of(args: argparse.Namespace, environ: Mapping[str, str] = os.environ) ->
 
     from core.llm.endpoint import connect
 
-    return connect(args.llm_url, args.llm_model, SecretStr(environ.get(KEY_VARIABLE, "")))
+    key = SecretStr(environ.get(KEY_VARIABLE, ""))
+    return connect(args.llm_url, args.llm_model, key, reply_tokens=args.llm_reply_tokens)
 
 
 def _number_or_none(text: str) -> float | None:

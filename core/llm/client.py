@@ -1,8 +1,9 @@
 """What clients share: how a structured reply is asked for and checked.
 
 Where nothing constrains it to its JSON schema, the schema is told in words and the object looked for among
-the words of the reply. A reply that doesn't fit is answered once with what is wrong with it. Replies are as
-hostile as uploads: their size is bounded, half characters are mended, and objects come out of pydantic alone.
+the words of the reply, without a comma too many, also inside another object. A reply that doesn't fit is
+answered once with what is wrong with it; one without a word is an error. Replies are as hostile as uploads:
+their size is bounded, half characters are mended, and objects come out of pydantic alone.
 """
 
 from __future__ import annotations
@@ -13,19 +14,34 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from pydantic.json_schema import GenerateJsonSchema
 
 from core.base.errors import BadRequest
-from core.llm.protocol import Cost, LlmError, Message, Reply, Sampling, Structure, UnfitReply, never
+from core.llm.draft import Draft
+from core.llm.protocol import (
+    Cost,
+    LlmError,
+    Message,
+    NotAnswered,
+    Reply,
+    Sampling,
+    Structure,
+    UnfitReply,
+    never,
+)
 
 MAX_REPLY_CHARACTERS = 200_000
+LONGEST_REPLY = 50_000
+"""Most tokens that may be allowed one."""
 _MAX_NAME = 200
 _MAX_OBJECTS = 50
 """Opening braces at which an object is looked for."""
-_THOUGHTS = re.compile(r"\A\s*<think>.*?</think>\s*", re.DOTALL)
+_COMMA = re.compile(r'("(?:[^"\\]|\\.)*+(?:"|\Z))|,(?=\s*[}\]])', re.DOTALL)
+"""A string, which stays, or a comma that nothing follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +50,7 @@ class Ask:
 
     messages: Sequence[Message]
     sampling: Sampling
-    on_text: Callable[[str], None]
+    draft: Draft
     cancelled: Callable[[], bool]
     schema: type[BaseModel] | None = None
 
@@ -50,14 +66,19 @@ class Client(ABC):
 
     name: str
 
-    def __init__(self, name: str) -> None:
-        """Raises BadRequest for a name that can't stand in a sentence."""
+    def __init__(self, name: str, reply_tokens: int | None = None) -> None:
+        """reply_tokens: see `Llm`. Raises BadRequest for those, or a name that can't stand in a sentence."""
         if not (name.strip() and name.isprintable() and len(name) <= _MAX_NAME):
             raise BadRequest(
                 f"the language model's name has {len(name):,} characters; give one of 1 to {_MAX_NAME}"
                 " printable ones, as its server calls it"
             )
-        self.name = name.strip()
+        if reply_tokens is not None and not 1 <= reply_tokens <= LONGEST_REPLY:
+            raise BadRequest(
+                f"a reply of {reply_tokens:,} tokens can't be asked for; give 1 to {LONGEST_REPLY:,}, or"
+                " none for what each task needs"
+            )
+        self.name, self.reply_tokens = name.strip(), reply_tokens
         self._refused: set[Structure | None] = set()
         """Structures that it doesn't serve."""
 
@@ -67,17 +88,15 @@ class Client(ABC):
         sampling: Sampling = Sampling(),  # noqa: B008 - frozen
         *,
         schema: type[BaseModel] | None = None,
-        on_text: Callable[[str], None] | None = None,
+        draft: Draft | None = None,
         cancelled: Callable[[], bool] = never,
     ) -> Reply:
-        """See `Llm`. Raises UnfitReply when two replies running hold no object of the schema."""
+        """See `Llm`. Raises NotAnswered, UnfitReply when two replies running hold no object of the schema."""
         began = time.perf_counter()
-        ask = Ask(messages, sampling, on_text or unheard, cancelled, schema)
+        ask = Ask(messages, sampling, draft or Draft(), cancelled, schema)
         try:
             reply = (
-                replace(self._complete(ask), structure=None)
-                if schema is None
-                else self._structured(ask, schema)
+                replace(self._said(ask), structure=None) if schema is None else self._structured(ask, schema)
             )
         except LlmError as error:
             milliseconds = 1000 * (time.perf_counter() - began)
@@ -89,11 +108,31 @@ class Client(ABC):
     def _complete(self, ask: Ask) -> Reply:
         """The model's turn, with what it was constrained to. Raises LlmError, LlmCancelled."""
 
+    @property
+    def called(self) -> str:
+        """How a sentence names it."""
+        return self.name
+
+    def _said(self, ask: Ask) -> Reply:
+        """The model's turn, which has words, unless an object is asked for: it is then asked again. Raises as
+        `_complete`, NotAnswered.
+        """
+        reply = self._complete(ask)
+        if reply.text.strip() or not (ask.schema is None or reply.cut or reply.thoughts):
+            return reply
+        if reply.cut:
+            how = "thinking" if reply.thoughts else "without a word"
+            words = f"spent its {reply.completion_tokens:,} tokens {how}; allow longer replies"
+        else:
+            did = "only thought and never replied" if reply.thoughts else "replied with nothing"
+            words = f"{did}; ask again, or choose another model"
+        raise NotAnswered(f"{self.called} {words}", reply.cost)
+
     def _structured(self, ask: Ask, schema: type[BaseModel]) -> Reply:
         first: Reply | None = None
         while True:
             try:
-                reply = self._complete(ask)
+                reply = self._said(ask)
             except LlmError as error:
                 error.spent += first.cost if first else Cost()
                 raise
@@ -105,10 +144,13 @@ class Client(ABC):
             if value is not None:
                 return replace(total, value=value)
             if first:
+                remedy = (
+                    "allow longer replies"
+                    if reply.cut
+                    else "try again, or choose a model that is better at JSON"
+                )
                 raise UnfitReply(
-                    f"{self.name} twice gave no usable JSON object: {why}; try again, or choose a model that"
-                    " is better at JSON",
-                    total.cost,
+                    f"{self.called} twice gave no usable JSON object: {why}; {remedy}", total.cost
                 )
             first = reply
             complaint = f"That reply can't be used: {why}. Reply again.\n\n{_schema_words(schema)}"
@@ -116,19 +158,17 @@ class Client(ABC):
             ask = replace(ask, messages=[*ask.messages, *again])
 
 
-def unheard(_: str) -> None:
-    """For callers that wait for the whole reply."""
-
-
 def estimated_tokens(characters: int) -> int:
     """About how many tokens a text has: four characters each."""
     return -(-characters // 4)
 
 
-def estimated(messages: Sequence[Message], text: str, structure: Structure | None = "text") -> Reply:
-    """A reply whose tokens nobody counted."""
-    n_asked = estimated_tokens(sum(len(message.content) for message in messages))
-    return Reply(text, n_asked, estimated_tokens(len(text)), 0.0, "estimate", structure=structure)
+def estimated(ask: Ask, structure: Structure | None = "text") -> Reply:
+    """The reply that was written, whose tokens nobody counted."""
+    thoughts, text = ask.draft.parts(finished=True)
+    n_asked = estimated_tokens(sum(len(message.content) for message in ask.told(structure)))
+    n_written = estimated_tokens(len(ask.draft.raw))
+    return Reply(text, n_asked, n_written, 0.0, "estimate", structure=structure, thoughts=thoughts)
 
 
 def _together(first: Reply, second: Reply) -> Reply:
@@ -172,47 +212,47 @@ def strict_schema(schema: type[BaseModel]) -> dict[str, Any]:
     return schema.model_json_schema(schema_generator=_Strict)
 
 
+def without_system(messages: Sequence[Message]) -> list[Message]:
+    """The same conversation with what the system says at the head of the first turn."""
+    system = [message.content for message in messages if message.role == "system"]
+    first, *further = [message for message in messages if message.role != "system"]
+    return [Message(first.role, "\n\n".join([*system, first.content])), *further]
+
+
 def _found(reply: Reply, schema: type[BaseModel]) -> tuple[BaseModel | None, bool, str]:
     """The object in a reply, whether it is all that the reply holds, and without one, what is wrong."""
     text, alone = reply.text.strip(), reply.cut
-    why = (
-        f"it was cut off after {reply.completion_tokens:,} tokens" if reply.cut else "it holds no JSON object"
-    )
-    for start, end in _objects(text):
-        is_all = (start, end) == (0, len(text))
+    why = "it holds no JSON object" if text else "it is empty"
+    if reply.cut:
+        why = f"it was cut off after {reply.completion_tokens:,} tokens"
+    for objects, is_all in _objects(text):
         alone = alone or is_all
-        try:
-            return schema.model_validate_json(text[start:end]), is_all, ""
-        except ValidationError as error:
-            fault = error.errors(include_input=False, include_url=False)[0]
-            why = ": ".join(filter(None, (".".join(map(str, fault["loc"])), fault["msg"])))
+        faults: list[str] = []
+        for found in objects:
+            try:
+                return schema.model_validate_json(found), is_all and not faults, ""
+            except ValidationError as error:
+                fault = error.errors(include_input=False, include_url=False)[0]
+                faults.append(": ".join(filter(None, (".".join(map(str, fault["loc"])), fault["msg"]))))
+        why = faults[0]
     return None, alone, why
 
 
-def _objects(text: str) -> Iterator[tuple[int, int]]:
-    """Spans of the JSON objects in a text, outermost ones, in order."""
-    decoder, start = json.JSONDecoder(), text.find("{")
+def _objects(text: str) -> Iterator[tuple[list[str], bool]]:
+    """The outermost JSON objects in a text, in order, each with those right inside it, and whether the text
+    holds nothing else.
+    """
+    decoder, start, length, is_mended = json.JSONDecoder(), text.find("{"), len(text), False
     for _ in range(_MAX_OBJECTS):
         if start < 0:
             return
         try:
-            _, end = decoder.raw_decode(text, start)
-            yield start, end
+            found, end = decoder.raw_decode(text, start)
+            within = islice((inner for inner in found.values() if isinstance(inner, dict)), _MAX_OBJECTS)
+            yield [text[start:end], *map(json.dumps, within)], (start, end) == (0, length)
         except (ValueError, RecursionError):
+            if not is_mended:
+                text, start, is_mended = _COMMA.sub(r"\1", text[start:]), 0, True
+                continue
             end = start + 1
         start = text.find("{", end)
-
-
-def mended(text: str) -> str:
-    """Text that every encoder reads: halves of a character that came apart are joined, lone ones and NUL
-    replaced.
-
-    >>> mended("\\ud83d\\ude00 a\\udc00\\0") == "\\U0001f600 a\\ufffd\\ufffd"
-    True
-    """
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").replace("\0", "\ufffd")
-
-
-def without_thoughts(text: str) -> str:
-    """What a model says after thinking aloud."""
-    return _THOUGHTS.sub("", text, count=1)

@@ -1,22 +1,21 @@
 """A model behind an OpenAI-compatible endpoint, by the openai client.
 
 vLLM, Ollama, llama.cpp, LM Studio, hosted ones, and the hub's inference. What may pass (429, 5xx, connections
-that fail) is tried again as long as no text has been passed on. What an endpoint refuses, a structure or a
-field of the request, is not asked of it again by this client. Every failure is one sentence that names the
-model and its host; the endpoint's own words stand in it as a short quotation without the key.
+that fail) is tried again. What an endpoint refuses, a structure, a field of the request or the system's role,
+is not asked of it again by this client. Every failure is one sentence that names the model and its host; the
+endpoint's own words stand in it as a short quotation without the key. An error says the same wherever it
+stands, in the status, in a reply or in the midst of a stream.
 """
 
 from __future__ import annotations
 
-import email.utils
 import re
 import socket
 import ssl
-import time
 from collections.abc import Callable, Generator
 from contextlib import closing, suppress
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx2
 from pydantic import BaseModel, Field, SecretStr, ValidationError
@@ -28,20 +27,28 @@ from core.llm.client import (
     Ask,
     Client,
     estimated,
-    mended,
     strict_schema,
-    unheard,
-    without_thoughts,
+    without_system,
 )
-from core.llm.protocol import Cost, LlmError, Reply, Structure
+from core.llm.draft import mended
+from core.llm.protocol import Cost, LlmError, NotAnswered, Reply, Structure
 from core.llm.wire import CheckedTransport, Failed, Patience, from_thread, pause
+
+if TYPE_CHECKING:
+    import openai
 
 _STRUCTURES: tuple[Structure, ...] = ("json_schema", "json_object", "text")
 _REFUSES_STRUCTURE = frozenset({400, 404, 415, 422, 501})
-_PASSING = frozenset({408, 429, 500, 502, 503, 504, 529})
+_OF_STRUCTURE = re.compile(r"response_format|schema|grammar|guided|structured|json", re.IGNORECASE)
+_OF_SYSTEM = re.compile(
+    r"\broles?\b|\bsystem (?:role|message|prompt|instruction)|\bdeveloper instruction", re.IGNORECASE
+)
+_IN_REPLY = 200
+"""The status of errors that say no other."""
+_PASSING = frozenset({408, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
 """Answers after which the same request may go better."""
-_DISPENSABLE = {name: name for name in ("stream_options", "seed", "temperature", "top_p")}
-_DISPENSABLE["max_completion_tokens"] = "max_tokens"
+_DISPENSABLE = {name: name for name in ("stream_options", "stream", "seed", "temperature", "top_p")}
+_DISPENSABLE |= {"streaming": "stream", "max_completion_tokens": "max_tokens"}
 """By a word of a complaint, the field to leave out; the last word takes its field's place."""
 _MAX_SAID = 10_000
 """Characters of a complaint that are read."""
@@ -50,6 +57,7 @@ _REMEDIES = {
     405: "check the address: it should end before /chat/completions",
     413: "ask over less evidence",
     429: "wait a while and try again",
+    524: "ask over less evidence, or have its server wait longer for the model",
 }
 _BREAKS: tuple[tuple[type[Exception], str, bool], ...] = (
     (socket.gaierror, "has a host name that nobody knows", True),
@@ -65,23 +73,34 @@ _BREAKS: tuple[tuple[type[Exception], str, bool], ...] = (
 
 
 class _Usage(BaseModel):
-    """Tokens as an endpoint counts them."""
+    """Tokens as an endpoint counts them; one that counts none doesn't count."""
 
-    prompt_tokens: int = Field(strict=True, ge=0, le=10**9)
-    completion_tokens: int = Field(strict=True, ge=0, le=10**9)
+    prompt_tokens: int = Field(strict=True, gt=0, le=10**9)
+    completion_tokens: int = Field(strict=True, gt=0, le=10**9)
 
 
 class EndpointLlm(Client):
     """A client of one model at one address. Every call is a connection: calls may run side by side."""
 
     def __init__(
-        self, address: Address, model: str, key: SecretStr | None, reach: Reach, patience: Patience
+        self,
+        address: Address,
+        model: str,
+        key: SecretStr | None,
+        reach: Reach,
+        patience: Patience,
+        reply_tokens: int | None,
     ) -> None:
-        super().__init__(model)
+        super().__init__(model, reply_tokens)
         self.address = address
         self.has_key = key is not None
         self._key, self._reach, self._patience = key, reach, patience
         self._spared: set[str] = set()
+        """Fields that it refuses; "system" for the role."""
+
+    @property
+    def called(self) -> str:
+        return f"{self.name} at {self.address.netloc}"
 
     def _complete(self, ask: Ask) -> Reply:
         structures: list[Structure] = ["text"]
@@ -91,47 +110,54 @@ class EndpointLlm(Client):
         n_requests = n_failures = 0
         while True:
             n_requests += 1
-            pieces: list[str] = []
             try:
-                reply = self._reply(ask, structures[0], pieces)
+                reply = self._reply(ask, structures[0])
+            except NotAnswered as error:
+                error.spent = replace(error.spent, calls=n_requests)
+                raise
             except Failed as failure:
                 if field := self._complained_of(failure):
                     self._spared.add(field)
                     continue
-                if len(structures) > 1 and failure.status in _REFUSES_STRUCTURE:
-                    refused.add(structures.pop(0))
-                    continue
                 n_failures += 1
-                wait = _seconds(failure.retry_after)
-                if wait is None:
-                    wait = self._patience.first_wait * 2 ** (n_failures - 1)
+                if len(structures) > 1 and _refuses_structure(failure, n_failures):
+                    refused.add(structures.pop(0))
+                    n_failures = 0
+                    continue
+                wait = self._patience.first_wait * 2 ** (n_failures - 1)
+                if failure.wait is not None and failure.wait >= 0:
+                    wait = failure.wait
                 if (
                     not failure.again
-                    or (pieces and ask.on_text is not unheard)  # nobody can take it back
                     or n_failures >= self._patience.attempts
                     or wait > self._patience.longest_wait
                 ):
                     tries = f", {n_failures} times in a row" if n_failures > 1 else ""
-                    sentence = f"{self.name} at {self.address.netloc} {failure.words}{tries}"
-                    raise LlmError(sentence, Cost(n_requests)) from None
+                    raise LlmError(f"{self.called} {failure.words}{tries}", Cost(n_requests)) from None
             else:
                 self._refused |= refused
                 return replace(reply, n_attempts=n_requests)
             pause(wait, ask.cancelled)
 
     def _complained_of(self, failure: Failed) -> str | None:
-        """A field that the endpoint refuses and can be spared."""
+        """A field that the endpoint refuses and can be spared, or the system's role."""
+        if failure.status in (_IN_REPLY, 400, 422, 500) and _OF_SYSTEM.search(failure.said):
+            return None if "system" in self._spared else "system"
         if failure.status not in (400, 422):
             return None
-        words = {word for word, field in _DISPENSABLE.items() if field not in self._spared}
-        return next((_DISPENSABLE[word] for word in re.findall(r"\w+", failure.said) if word in words), None)
+        open_ = {word: field for word, field in _DISPENSABLE.items() if field not in self._spared}
+        named = [word for word in re.findall(r"\w+", f"{failure.field} {failure.said}") if word in open_]
+        if failure.field not in named and {"temperature", "top_p"} <= {*named}:
+            return "top_p"  # one of the two: the other matters more
+        return open_[named[0]] if named else None
 
     def _body(self, ask: Ask, structure: Structure) -> dict[str, Any]:
+        told = ask.told(structure)
+        if "system" in self._spared:
+            told = without_system(told)
         body: dict[str, Any] = {
             "model": self.name,
-            "messages": [
-                {"role": message.role, "content": mended(message.content)} for message in ask.told(structure)
-            ],
+            "messages": [{"role": message.role, "content": mended(message.content)} for message in told],
             "stream": True,
             "stream_options": {"include_usage": True},
             "temperature": ask.sampling.temperature,
@@ -141,6 +167,8 @@ class EndpointLlm(Client):
         if ask.sampling.seed is not None:
             body["seed"] = ask.sampling.seed
         body = {name: value for name, value in body.items() if name not in self._spared}
+        if "stream" in self._spared:
+            body.pop("stream_options", None)
         if "max_tokens" in self._spared:
             body["max_completion_tokens"] = ask.sampling.max_tokens
         if structure == "json_object":
@@ -150,32 +178,44 @@ class EndpointLlm(Client):
             body["response_format"] = {"type": "json_schema", "json_schema": constraint}
         return body
 
-    def _reply(self, ask: Ask, structure: Structure, pieces: list[str]) -> Reply:
-        """The answer to one request; its text goes into `pieces` on the way. Raises Failed."""
+    def _reply(self, ask: Ask, structure: Structure) -> Reply:
+        """The answer to one request, written into the draft on the way. Raises Failed, NotAnswered."""
         usage: Any = None
-        finish, room = "", MAX_REPLY_CHARACTERS
+        finish, refusal, room, has_deltas = "", "", MAX_REPLY_CHARACTERS, False
+        ask.draft.clear()
         with closing(self._events(self._body(ask, structure), ask.cancelled)) as events:
             for event in events:
                 usage = event.get("usage") or usage
                 choice = _first(event.get("choices"))
-                said = choice.get("delta") or choice.get("message")
-                piece = said.get("content") if isinstance(said, dict) else None
-                if isinstance(piece, str) and piece:
-                    room -= len(piece)
+                turn, whole = choice.get("delta"), choice.get("message")
+                has_deltas = has_deltas or bool(turn)
+                if not turn and not has_deltas:
+                    turn = whole  # behind deltas it says all of them again
+                if isinstance(turn, dict):
+                    said, thought, no = _text(turn.get("content")), _thought(turn), _text(turn.get("refusal"))
+                    room -= len(said) + len(thought) + len(no)
                     if room < 0:
                         most = f"{MAX_REPLY_CHARACTERS:,} characters"
                         raise Failed(f"replied with more than {most}; choose another model")
-                    pieces.append(piece)
-                    ask.on_text(mended(piece))
+                    ask.draft.add(said, thought)
+                    refusal += no
                 reason = choice.get("finish_reason")
                 finish = finish or (reason if isinstance(reason, str) else "")
         if not finish:
             raise Failed("broke off in the middle of its reply; try again", again=True)
-        text = mended("".join(pieces))
-        reply = replace(estimated(ask.told(structure), text, structure), text=without_thoughts(text))
+        if finish == "error":
+            raise Failed("broke off with an error; try again later")
+        reply = replace(estimated(ask, structure), cut=finish == "length")
         with suppress(ValidationError):
             reply = replace(reply, **_Usage.model_validate(usage).model_dump(), counted_by="endpoint")
-        return replace(reply, cut=finish == "length")
+        if refusal.strip():
+            did = f"refused to answer{quoted(mended(refusal))}"
+        elif finish == "content_filter":
+            did = "was stopped by a content filter"
+        else:
+            return reply
+        words = f"{self.called} {did}; ask otherwise, or choose another model"
+        raise NotAnswered(words, reply.cost)
 
     def _events(self, body: dict[str, Any], cancelled: Callable[[], bool]) -> Generator[dict[str, Any]]:
         """What comes back, event by event. Raises Failed, LlmError of `Reach`, LlmCancelled."""
@@ -186,14 +226,15 @@ class EndpointLlm(Client):
             import openai  # takes more than a second, which no start waits for
 
             failure: Exception
+            client = openai.OpenAI(
+                api_key="added by the transport",  # without one, it looks into the environment
+                base_url=str(self.address),
+                max_retries=0,
+                timeout=timeout,
+                http_client=httpx2.Client(transport=transport, trust_env=False, timeout=timeout),
+            )
             try:
-                with openai.OpenAI(
-                    api_key="added by the transport",  # without one, it looks into the environment
-                    base_url=str(self.address),
-                    max_retries=0,
-                    timeout=timeout,
-                    http_client=httpx2.Client(transport=transport, trust_env=False, timeout=timeout),
-                ) as client:
+                with client:
                     # plain values: its types would take a hostile answer at its word
                     stream = client.post(
                         "/chat/completions",
@@ -205,14 +246,16 @@ class EndpointLlm(Client):
                     for event in stream:
                         if not isinstance(event, dict):
                             raise TypeError
+                        if "choices" not in event and _words_of(event):
+                            raise self._broken_off(event)
                         put(event)
-                if not transport.ended:  # the client stops where the server says [DONE]
+                if not transport.ended:  # whole, or the client stopped where the server said [DONE]
                     put({"choices": [{"finish_reason": "stop"}]})
                 return
             except (Failed, UserError) as error:
                 failure = error
             except Exception as error:  # whatever a hostile answer provokes
-                failure = self._failed(error)
+                failure = self._failed(error, client)
             raise failure.with_traceback(None)  # nothing behind it: its frames would hold the key
 
         try:
@@ -222,16 +265,17 @@ class EndpointLlm(Client):
         finally:
             transport.end()
 
-    def _failed(self, error: Exception) -> Failed:
+    def _failed(self, error: Exception, client: openai.OpenAI) -> Failed:
         """What went wrong, in words."""
         import openai
 
         if isinstance(error, openai.APIStatusError):
-            said = self._without_key(_words_of(error.body) or error.response.text)
-            return self._refusal(error.status_code, said, error.response.headers["retry-after"])
+            wait = client._parse_retry_after_header(error.response.headers)
+            said = _words_of(error.body) or error.response.text
+            said = "" if said.lstrip().startswith("<") else self._without_key(said)
+            return replace(self._refusal(error.status_code, said), field=_field_of(error.body), wait=wait)
         if type(error) is openai.APIError:
-            said = quoted(self._without_key(_words_of(error.body)))
-            return Failed(f"broke off with an error{said}; try again later")
+            return self._broken_off(error.body)
         causes: list[BaseException] = [error]
         while cause := causes[-1].__cause__ or causes[-1].__context__:
             causes.append(cause)
@@ -242,11 +286,19 @@ class EndpointLlm(Client):
             if isinstance(cause, kind)
         )
 
+    def _broken_off(self, body: Any) -> Failed:
+        """What an error means that stands in a reply; some say the status that it would have had."""
+        said = self._without_key(_words_of(body))
+        code = body.get("code") if isinstance(body, dict) else None
+        if isinstance(code, int) and 400 <= code < 600:
+            return replace(self._refusal(code, said), field=_field_of(body))
+        return Failed(f"broke off with an error{quoted(said)}; try again later", said=said)
+
     def _without_key(self, said: str) -> str:
         """Some repeat it."""
         return (said.replace(self._key.get_secret_value(), "***") if self._key else said)[:_MAX_SAID]
 
-    def _refusal(self, status: int, said: str, retry_after: str) -> Failed:
+    def _refusal(self, status: int, said: str) -> Failed:
         """What a status other than 200 means."""
         if 300 <= status < 400:
             words = f"answered with a redirect ({status}), and none is followed; give the address it leads to"
@@ -256,7 +308,7 @@ class EndpointLlm(Client):
         else:
             usual = "try again later" if status in _PASSING else "see what it says, and try again"
             words = f"answered {status}{quoted(said)}; {_REMEDIES.get(status, usual)}"
-        return Failed(words, status in _PASSING, status, said, retry_after)
+        return Failed(words, status in _PASSING, status, said)
 
 
 def connect(
@@ -264,14 +316,15 @@ def connect(
     model: str,
     key: SecretStr | None = None,
     *,
+    reply_tokens: int | None = None,
     reach: Reach = ANYWHERE,
     patience: Patience = Patience(),  # noqa: B008 - frozen
 ) -> EndpointLlm:
     """A client of the model at an address as people write it. Asks nothing yet.
 
     For the hub, the person at the machine may leave the key out: it is then the token of HF_TOKEN or of `hf
-    auth login`. Raises BadRequest for an address that is none or out of reach, a model without a name, and a
-    key that is none.
+    auth login`. reply_tokens: see `Llm`. Raises BadRequest for an address that is none or out of reach, a
+    model without a name, a key that is none, and replies of no length.
     """
     at = read_address(address)
     reach.check(at)
@@ -285,7 +338,15 @@ def connect(
             f"the key has {len(value):,} characters; give one of up to 2,000, letters, digits and signs"
             " without blanks"
         )
-    return EndpointLlm(at, model, SecretStr(value) if value else None, reach, patience)
+    return EndpointLlm(at, model, SecretStr(value) if value else None, reach, patience, reply_tokens)
+
+
+def _refuses_structure(failure: Failed, n_failures: int) -> bool:
+    """Whether an endpoint may do better without the structure: it says so, or failed twice over it."""
+    if failure.status == 500 and n_failures > 1:
+        return True
+    is_said = failure.status in (_IN_REPLY, 500) and _OF_STRUCTURE.search(failure.said) is not None
+    return is_said or failure.status in _REFUSES_STRUCTURE
 
 
 def _words_of(body: Any) -> str:
@@ -295,14 +356,26 @@ def _words_of(body: Any) -> str:
     return body if isinstance(body, str) else ""
 
 
-def _seconds(retry_after: str) -> float | None:
-    """Retry-After in seconds from now, which may also be a date."""
-    try:
-        if retry_after.strip().isdecimal():
-            return float(retry_after)
-        return max(0.0, email.utils.parsedate_to_datetime(retry_after).timestamp() - time.time())
-    except (ValueError, OverflowError):
-        return None
+def _field_of(body: Any) -> str:
+    """The field of the request that an error's body blames."""
+    field = body.get("param") if isinstance(body, dict) else None
+    return field if isinstance(field, str) else ""
+
+
+def _text(content: Any) -> str:
+    """The text of a content, which may come in parts."""
+    if isinstance(content, list):
+        texts = [part.get("text") for part in content if isinstance(part, dict)]
+        return "".join(text for text in texts if isinstance(text, str))
+    return content if isinstance(content, str) else ""
+
+
+def _thought(turn: dict[str, Any]) -> str:
+    """What a turn thinks, in a field beside its content, or in parts of it."""
+    content = turn.get("content")
+    parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+    beside = _text(turn.get("reasoning_content")) or _text(turn.get("reasoning"))
+    return beside + "".join(_text(part.get("thinking")) for part in parts)
 
 
 def _first(choices: Any) -> dict[str, Any]:

@@ -22,7 +22,8 @@ from transformers.utils import logging as transformers_logging
 
 from core.base.errors import BadCheckpoint, quoted
 from core.encode.hub import fetch
-from core.llm.client import Ask, Client, mended, strict_schema, without_thoughts
+from core.llm.client import Ask, Client, strict_schema, without_system
+from core.llm.draft import apart, mended
 from core.llm.protocol import Cost, LlmCancelled, LlmError, Message, Reply, Sampling
 
 MODEL_FILES = ["*.json", "*.txt", "*.model", "*.jinja", "*.safetensors"]
@@ -39,10 +40,12 @@ _ON_ONE_LINE = {"whitespace_flexible": False, "item_separator": ", ?", "key_sepa
 class LocalLlm(Client):
     """A loaded model. Calls from several threads take turns."""
 
-    def __init__(self, source: str, device: str | None = None) -> None:
-        """`source`: folder or hub id; `device`: by default cuda where there is one. Raises BadCheckpoint."""
+    def __init__(self, source: str, device: str | None = None, reply_tokens: int | None = None) -> None:
+        """`source`: folder or hub id; `device`: by default cuda where there is one. Raises BadCheckpoint,
+        BadRequest.
+        """
         folder = Path(source)
-        super().__init__(folder.name if folder.is_dir() else source)
+        super().__init__(folder.name if folder.is_dir() else source, reply_tokens)
         if not folder.is_dir():
             folder = fetch(source, MODEL_FILES, "pass a folder with the model")
         self._device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
@@ -68,6 +71,7 @@ class LocalLlm(Client):
         most = min(ask.sampling.max_tokens, self._window - len(prompt))
         tokens: list[int] = []
         sent = ""
+        ask.draft.clear()
         while not self._busy.acquire(timeout=_LOOK_EVERY):
             if ask.cancelled():
                 raise LlmCancelled
@@ -78,7 +82,7 @@ class LocalLlm(Client):
                 tokens.append(token)
                 text = self._text(tokens)
                 if not text.endswith(_UNFINISHED) or len(text) - len(sent) > _MOST_UNFINISHED:
-                    ask.on_text(mended(text[len(sent) :]))
+                    ask.draft.add(text[len(sent) :])
                     sent = text
                 if token in self._ends or len(tokens) >= most:
                     break
@@ -90,14 +94,16 @@ class LocalLlm(Client):
             ) from None
         finally:
             self._busy.release()
+        thoughts, said = apart(mended(self._text(tokens)))
         return Reply(
-            without_thoughts(mended(self._text(tokens))),
+            said,
             len(prompt),
             len(tokens),
             0.0,
             "tokenizer",
             structure="grammar" if matcher else "text",
             cut=tokens[-1] not in self._ends,
+            thoughts=thoughts,
         )
 
     @cached_property
@@ -187,10 +193,3 @@ def load_causal(folder: Path, dtype: torch.dtype | str = "auto") -> tuple[Any, A
             f"{folder.name} lacks {len(missing):,} of its weights, {missing[0]} first; fetch it again"
         )
     return tokenizer, model
-
-
-def without_system(messages: Sequence[Message]) -> list[Message]:
-    """The same conversation with what the system says at the head of the first turn."""
-    system = [message.content for message in messages if message.role == "system"]
-    first, *further = [message for message in messages if message.role != "system"]
-    return [Message(first.role, "\n\n".join([*system, first.content])), *further]

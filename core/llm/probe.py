@@ -17,9 +17,12 @@ class Greeting(BaseModel):
 
 
 def probe(llm: Llm) -> Reply | None:
-    """Asks for {"ready": true}. None: it replies, but without a usable JSON object. Raises LlmError."""
-    messages = [Message("user", 'Is anybody there? Set "ready" to true.')]
+    """Asks for {"ready": true}, as the app asks for all else. None: it replies, but without a usable JSON
+    object. Raises LlmError.
+    """
+    messages = [Message("system", "Be brief."), Message("user", 'Is anybody there? Set "ready" to true.')]
+    sampling = Sampling(max_tokens=llm.reply_tokens or _MAX_TOKENS, seed=0)
     try:
-        return llm.chat(messages, Sampling(max_tokens=_MAX_TOKENS), schema=Greeting)
+        return llm.chat(messages, sampling, schema=Greeting)
     except UnfitReply:
         return None

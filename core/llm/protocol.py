@@ -9,6 +9,7 @@ from typing import Literal, Protocol
 from pydantic import BaseModel
 
 from core.base.errors import UserError
+from core.llm.draft import Draft
 
 Role = Literal["system", "user", "assistant"]
 Structure = Literal["json_schema", "grammar", "json_object", "text"]
@@ -51,8 +52,12 @@ class LlmError(UserError):
         """Of all requests of the call, those whose reply didn't fit included."""
 
 
-class UnfitReply(LlmError):
-    """The model replied twice, and neither reply held an object of the schema."""
+class NotAnswered(LlmError):
+    """The model was there and gave nothing to use: it refused, was stopped, only thought, or said no word."""
+
+
+class UnfitReply(NotAnswered):
+    """It replied twice, and neither reply held an object of the schema."""
 
 
 class LlmCancelled(Exception):
@@ -72,6 +77,7 @@ class Reply:
     """A finished reply and what it cost."""
 
     text: str
+    """What is said, and never empty."""
     prompt_tokens: int
     completion_tokens: int
     milliseconds: float
@@ -82,6 +88,8 @@ class Reply:
     """The validated object; like the structure, None where no schema was asked for."""
     cut: bool = False
     """Whether the tokens ran out before the reply ended."""
+    thoughts: str = ""
+    """What the model thought first, where it thinks aloud."""
 
     @property
     def cost(self) -> Cost:
@@ -109,6 +117,8 @@ class Llm(Protocol):
 
     name: str
     """For traces and logs; never an address with credentials."""
+    reply_tokens: int | None
+    """Most tokens of a reply, thoughts included, as callers are to ask for; None: what their task needs."""
 
     def chat(
         self,
@@ -116,8 +126,10 @@ class Llm(Protocol):
         sampling: Sampling = ...,
         *,
         schema: type[BaseModel] | None = None,
-        on_text: Callable[[str], None] | None = None,
+        draft: Draft | None = None,
         cancelled: Callable[[], bool] = ...,
     ) -> Reply:
-        """One reply. `on_text` gets each piece. Raises LlmError, LlmCancelled soon after `cancelled()`."""
+        """One reply, written into `draft` as it comes. Raises LlmError, LlmCancelled soon after
+        `cancelled()`.
+        """
         ...

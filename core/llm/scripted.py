@@ -33,6 +33,7 @@ class ScriptedLlm(Client):
 
     def _complete(self, ask: Ask) -> Reply:
         messages = ask.told()
+        ask.draft.clear()
         with self._lock:
             self.calls.append(tuple(messages))
         try:
@@ -42,5 +43,5 @@ class ScriptedLlm(Client):
         for word in re.findall(r"\s*\S+|\s+\Z", text):
             if ask.cancelled():
                 raise LlmCancelled
-            ask.on_text(word)
-        return estimated(messages, text)
+            ask.draft.add(word)
+        return estimated(ask)

@@ -2,8 +2,9 @@
 
 A host's name is looked up once a request, and the connection goes to the address that was checked, while TLS
 is verified against the name. Of what the client would send, only path, body and time limits are taken: no
-header that it adds, or finds in the environment, leaves this machine. It is shown two headers of the answer,
-so nothing is followed, kept or unpacked. Who cancels waits for nothing, not even for a name to be looked up.
+header that it adds, or finds in the environment, leaves this machine. It is shown three headers of the
+answer, so nothing is followed or kept, and what a server packed unasked is unpacked here, within the bound.
+Who cancels waits for nothing, not even for a name to be looked up.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from core.llm.protocol import LlmCancelled
 
 MAX_ANSWER_BYTES = 8 * 2**20
 """Of one answer as it travels; a token takes some 250 bytes in a stream."""
+_UNPACKED = ("gzip", "x-gzip", "deflate")
+"""Packings that swell a thousandfold at most, so that a piece of the wire fits memory."""
 _LOOK_EVERY = 0.1
 """Seconds between looks whether the caller has cancelled."""
 
@@ -59,8 +62,11 @@ class Failed(Exception):
     """Whether another attempt may go better."""
     status: int = 200
     said: str = ""
-    """What an answer of another status says is wrong."""
-    retry_after: str = ""
+    """What the server says is wrong."""
+    field: str = ""
+    """Of the request, that it names as the fault."""
+    wait: float | None = None
+    """Seconds that it asks to wait."""
 
 
 @cache
@@ -77,7 +83,7 @@ class CheckedTransport(httpx2.BaseTransport):
         self._socket: socket.socket | None = None
         self._over = threading.Event()
         self.ended = False
-        """Whether the server ended the answer, before its reader did."""
+        """Whether a stream ended without saying so."""
 
     def end(self) -> None:
         """Wakes the thread that asks out of whatever read it waits in."""
@@ -128,21 +134,26 @@ class CheckedTransport(httpx2.BaseTransport):
         is_reply = answer.status_code == 200
         if is_reply and "html" in content_type:
             raise Failed("answered with a web page; check the address")
-        shown = {"Content-Type": content_type, "Retry-After": answer.headers.get("retry-after", "")}
-        body = self._bounded(answer.iter_raw(), is_reply and "json" in content_type)
+        shown = {"Content-Type": content_type}
+        shown |= {name: answer.headers.get(name, "") for name in ("Retry-After", "Retry-After-Ms")}
+        is_packed = answer.headers.get("content-encoding", "").strip().lower() in _UNPACKED
+        body = self._bounded(answer.iter_bytes() if is_packed else answer.iter_raw(), is_reply)
         return httpx2.Response(answer.status_code, headers=shown, content=body)
 
-    def _bounded(self, pieces: Iterable[bytes], in_one_piece: bool) -> Iterator[bytes]:
-        """A body; a reply in one piece becomes a stream of one event."""
-        left = MAX_ANSWER_BYTES
-        if in_one_piece:
-            yield b"data: "
+    def _bounded(self, pieces: Iterable[bytes], is_reply: bool) -> Iterator[bytes]:
+        """A body; a reply in one piece, whatever it is called, becomes a stream of one event."""
+        left, has_begun, in_one_piece = MAX_ANSWER_BYTES, not is_reply, False
         for piece in pieces:
             left -= len(piece)
             if left < 0:
                 raise Failed(f"sent more than {MAX_ANSWER_BYTES // 2**20} MB")
+            if not has_begun:
+                piece = piece.lstrip()
+                has_begun, in_one_piece = bool(piece), piece.startswith((b"{", b"["))
+                if in_one_piece:
+                    yield b"data: "
             yield piece.replace(b"\n", b" ").replace(b"\r", b" ") if in_one_piece else piece
-        self.ended = True
+        self.ended = not in_one_piece
         if in_one_piece:
             yield b"\n\n"
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+from core.answer.cited import CitedAnswer, CitedSentence
 from core.answer.evidence import EvidenceAnswer
 from core.base.types import Chunk
 from core.ingest.prose import Prose
-from core.views.draw.answers import answer, answer_place, in_column
+from core.llm.protocol import Cost
+from core.views.draw.answers import answer, answer_place, asking, cited, in_column
 from core.views.draw.text import drawn
 from core.views.quotes import LONGEST_MARK, ChunkInPlace, alone
 
@@ -31,6 +33,16 @@ def test_an_answer_with_its_chunk() -> None:
     assert "rained" not in said
     assert answer(None) == []
     assert '"mill"' in json.dumps(answer(TOLD)), "texts may stay out"
+
+
+def test_a_language_model_that_was_cut_or_thinks_is_told() -> None:
+    thought = "<b>Hm.</b> " * 400
+    cut = CitedAnswer("In the", (CitedSentence("In the", ()),), (), "tiny", Cost(1, 9, 7), True, thought)
+    assert {"was cut off after 7 tokens; allow longer replies", thought} <= {*strings(cited(cut))}
+    assert "No answer in the evidence." not in strings(cited(cut))
+    assert "No answer in the evidence." in strings(cited(CitedAnswer("", (), (), "tiny", Cost(1))))
+    assert "Thinking…" in strings(asking("tiny", "", thought))
+    assert max(map(len, strings(asking("tiny", "", thought)))) == 2_000
 
 
 def test_a_known_answer_is_compared() -> None:

@@ -14,7 +14,7 @@ from tests.app.axe import grave_faults_in_both
 from tests.app.conftest import RunningApp, wait_ready
 from tests.app.explore_page import run
 from tests.conftest import OpenPage
-from tests.llm_server import Answers, Hangs, LlmServer, serve_llm
+from tests.llm_server import Answers, Hangs, LlmServer, Says, serve_llm
 from tests.settled import settle
 
 TEXT = (
@@ -22,7 +22,7 @@ TEXT = (
     " rained over the hills all day long."
 )
 SAID = (
-    "The blanket was in the stable [1] [2] [3]. Queen Wilhelmina embroidered it in Paris [1]. <b>So they say</b>"
+    "<think>Was it [3]? <i>No.</i></think>The blanket was in the stable [1] [2] [3]. Queen Wilhelmina embroidered it in Paris [1]. <b>So they say</b>"
     " [9]."
 )
 
@@ -78,6 +78,10 @@ def test_a_language_model_cites_chunks_which_the_reader_checks(page: Page, serve
     expect(sentences.nth(2)).to_contain_text("cites no chunk")
     expect(cited).to_contain_text("cites passage 9, which it was not given")
     expect(cited).to_contain_text("<b>So they say</b>")
+    thoughts = cited.locator("details pre")
+    expect(thoughts).to_be_hidden()
+    cited.locator("summary").click()
+    expect(thoughts).to_have_text("Was it [3]? <i>No.</i>")
     link = cited.locator(".qx-link").nth(1)
     link.click()
     expect(page.locator("#qx-reading .qx-crumb")).to_contain_text(
@@ -95,7 +99,12 @@ def test_what_was_said_stays_where_no_answer_comes(page: Page, server: LlmServer
     assert len(told) == 3
     server.answer(Answers(429, headers={"Retry-After": "3600"}))
     page.locator("#qx-cite").click()
-    expect(cited).to_contain_text("no answer came: scripted-7b at", timeout=20_000)
+    expect(cited).to_contain_text("scripted-7b at", timeout=20_000)
+    assert cited.locator(".qx-answer-cited").all_inner_texts() == told
+    server.answer(Says("<think>It may be the attic.", finish="length"))
+    page.locator("#qx-cite").click()
+    expect(cited).to_contain_text("spent its 7 tokens thinking; allow longer replies", timeout=20_000)
+    expect(cited.locator("details pre").first).to_have_text("It may be the attic.")
     assert cited.locator(".qx-answer-cited").all_inner_texts() == told
 
     server.answer(Hangs())
@@ -118,6 +127,7 @@ def test_what_was_said_can_be_read_by_everybody_and_comes_back(page: Page) -> No
     page.reload()
     wait_ready(page)
     expect(cited.locator(".qx-answer-cited")).to_have_count(3, timeout=60_000)
+    expect(cited.locator("details pre")).to_have_text("Was it [3]? <i>No.</i>")
     assert cited.locator(".qx-answer-cited").all_inner_texts() == told
 
 

@@ -117,6 +117,7 @@ def test_a_model_for_everyone_may_lie_inside(server: LlmServer) -> None:
         "QRAG_LLM_URL": server.url,
         "QRAG_LLM_MODEL": "house",
         "QRAG_LLM_KEY": KEY,
+        "QRAG_LLM_REPLY_TOKENS": "3000",
         "QRAG_LLM_ALLOW": "hub",
         "SPACE_ID": "someone/space",
     }
@@ -125,7 +126,7 @@ def test_a_model_for_everyone_may_lie_inside(server: LlmServer) -> None:
     models = LanguageModels(settings)
     llm = models.get(Session())
     assert llm is not None
-    assert llm.chat(ASKED).text == "Yes."
+    assert (llm.chat(ASKED).text, llm.reply_tokens) == ("Yes.", 3000)
     assert "house, given by whoever runs this app, 300,000 tokens an hour for each visitor." in str(
         standing(models, HERE)
     )
@@ -226,9 +227,11 @@ def test_the_panel_saves_tests_and_forgets(panel_url: str, services: Services, o
         )
         expect(key).to_have_value("")
         expect(key).to_have_attribute("type", "password")
+        page.locator("#qx-llm-tokens input").fill("4000")
         page.locator("#qx-llm-test").click()
         says(page, "keeps to JSON, and is told the schema in words")
         assert server.requests[-1].headers["authorization"] == f"Bearer {KEY}"
+        assert server.requests[-1].body["max_tokens"] == 4000
         server.answer("Hello.", "Hello.")
         page.locator("#qx-llm-test").click()
         says(page, "tiny replies, but writes no JSON that can be used")

@@ -524,7 +524,8 @@ class PatientAtFirst:
     """Clients of one endpoint: only the second one, which all calls after round 1 get, ends by the clock."""
 
     def __init__(self, patient: Llm, other: Llm) -> None:
-        self.name, self._clients = other.name, [*[patient] * ROUND_1, other]
+        self.name, self.reply_tokens = other.name, other.reply_tokens
+        self._clients = [*[patient] * ROUND_1, other]
 
     def chat(self, *messages: Any, **settings: Any) -> Reply:
         client = self._clients.pop(0) if len(self._clients) > 1 else self._clients[0]

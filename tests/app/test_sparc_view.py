@@ -130,7 +130,8 @@ def test_a_merge_tells_what_it_kept_and_dropped_and_why() -> None:
 
 
 def test_a_card_tells_chunks_note_answer_verdict_and_cost() -> None:
-    shown = drawn.rounds(run_of(story()), opened=30)
+    events = [replace(one, thoughts="Or the barn?") if isinstance(one, Answered) else one for one in story()]
+    shown = drawn.rounds(run_of(events), opened=30)
     card = having(shown, "qx-branch")[2][2]
     told = words(card)
     for part in (
@@ -141,6 +142,7 @@ def test_a_card_tells_chunks_note_answer_verdict_and_cost() -> None:
         "accepted",
         "because of chunk 17",
         "rests on chunk",
+        "What it thought Or the barn?",
     ):
         assert part in told
     assert "added:  She went to the mill." in told

@@ -24,6 +24,7 @@ from app.services.explorer import Explorer
 from app.services.in_view import RunInView
 from app.services.session import Session
 from core.base.errors import UserError
+from core.llm.draft import Draft
 from core.runs.log import new_run_id
 from core.views.draw import answers as answer_view
 from core.views.quotes import passage_in
@@ -132,17 +133,23 @@ class Answers:
             yield {cited: [*notice(words, "info"), *answer_view.cited(run.cited)]}
             return
 
-        def work(report: Callable[[str], None]) -> RunInView:
-            return self._services.cite(run, llm, report)
+        draft = Draft()
+
+        def work(report: Callable[[Draft], None]) -> RunInView:
+            return self._services.cite(run, llm, draft, report)
 
         yield {cited: answer_view.asking(llm.name), cancel: gr.update(interactive=True)}
         yield from self._page.asking.work.follow(
             work,
-            lambda written: {cited: answer_view.asking(llm.name, written)},
+            lambda draft: {cited: answer_view.asking(llm.name, draft.text, draft.thoughts)},
             lambda asked: [{cited: answer_view.cited(asked.cited), cancel: gr.update(interactive=False)}],
             "asking a language model",
             lambda words: {
-                cited: [*notice(f"no answer came: {words}"), *answer_view.cited(run.cited)],
+                cited: [
+                    *notice(words),
+                    *answer_view.thoughts(draft.thoughts),
+                    *answer_view.cited(run.cited),
+                ],
                 cancel: gr.update(interactive=False),
             },
         )

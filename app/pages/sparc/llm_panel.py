@@ -96,14 +96,24 @@ class LlmPanel:
             visible=False,
             elem_id=f"qx-{place}-source",
         )
+        self.tokens = gr.Number(
+            0,
+            label="Longest reply",
+            info="In tokens, thoughts included; 0: what each task needs",
+            precision=0,
+            elem_id=f"qx-{place}-tokens",
+            min_width=160,
+        )
         with gr.Row(elem_classes="qx-buttons"):
             self.save = gr.Button("Save", variant="primary", elem_id=f"qx-{place}-save", min_width=80)
             self.test = gr.Button("Test", elem_id=f"qx-{place}-test", min_width=80)
             self.forget = gr.Button("Forget", elem_id=f"qx-{place}-forget", min_width=80)
 
     def _wire(self) -> None:
-        outputs = [self.changed, self.standing, self.address, self.model, self.key, self.source, self.notice]
-        fields = [self.session, self.changed, self.kind, self.address, self.model, self.key, self.source]
+        outputs = [self.changed, self.standing, self.address, self.model, self.key, self.source]
+        outputs += [self.tokens, self.notice]
+        fields = [self.session, self.changed, self.tokens, self.kind]
+        fields += [self.address, self.model, self.key, self.source]
         quick = in_line("llm")
         refusal = notice_in(self.notice)
         self.save.click(packs(self._save, refusal), fields, outputs, **quick)
@@ -123,10 +133,12 @@ class LlmPanel:
 
     # Handlers; each returns or yields updates by component
 
-    def _test(self, session: Session, changed: int, *fields: str | None) -> Iterator[Update]:
+    def _test(
+        self, session: Session, changed: int, tokens: int | None, *fields: str | None
+    ) -> Iterator[Update]:
         """One tiny call of what the fields say, or, where empty, of the model that would be asked."""
         if any(fields[1:]):
-            yield from self._save(session, changed, *fields)
+            yield from self._save(session, changed, tokens, *fields)
         llm = self.models.get(session)
         if llm is None:
             yield {self.notice: notice("no language model is set; give the address of one and its name")}
@@ -134,14 +146,16 @@ class LlmPanel:
         yield {self.notice: notice(f"Asking {llm.name}…", "info")}
         yield {self.notice: tested(llm.name, probe(llm))}
 
-    def _save(self, session: Session, changed: int, *fields: str | None) -> Iterator[Update]:
+    def _save(
+        self, session: Session, changed: int, tokens: int | None, *fields: str | None
+    ) -> Iterator[Update]:
         """Raises UserError; what was set before stays then."""
         kind, address, model, key, source = ((field or "").strip() for field in fields)
         if kind == LOCAL:
             yield {self.notice: notice("Loading the model…", "info")}
-            self.models.give_local(session, source)
+            self.models.give_local(session, source, tokens or None)
         else:
-            self.models.give(session, address, model, SecretStr(key))
+            self.models.give(session, address, model, SecretStr(key), tokens or None)
         yield {
             self.changed: changed + 1,
             self.standing: standing(self.models, session),
@@ -154,6 +168,7 @@ class LlmPanel:
         emptied = dict.fromkeys((self.address, self.model, self.key, self.source), "")
         return {
             **emptied,
+            self.tokens: 0,
             self.changed: changed + 1,
             self.standing: standing(self.models, session),
             self.notice: [],

@@ -32,7 +32,7 @@ from core.lab.studies.frontier import FrontierRow
 from core.lab.tasks.data import data_folder
 from core.lab.tasks.documents import read_document_questions
 from core.lab.train.set_questions import SetQuestion, document_questions, indexed, set_questions
-from core.llm.protocol import Llm, Sampling, UnfitReply
+from core.llm.protocol import Llm, NotAnswered, Sampling
 from core.methods.hybrid import Hybrid
 from core.methods.qrag.agent import Agent
 from core.methods.qrag.retriever import QRAG
@@ -239,10 +239,10 @@ def answering_model(llm: Llm) -> Answering:
     def text(question: str, passages: Sequence[str]) -> str:
         if not passages:
             return ""
-        sampling = Sampling(temperature=0.0, max_tokens=MAX_REPLY_TOKENS)
+        sampling = Sampling(temperature=0.0, max_tokens=llm.reply_tokens or MAX_REPLY_TOKENS)
         try:
             reply = llm.chat(answer_prompt(question, "\n\n".join(passages)), sampling, schema=GivenAnswer)
-        except UnfitReply:
+        except NotAnswered:  # a row like any other, without an answer
             return ""
         assert isinstance(reply.value, GivenAnswer)  # a schema was asked for
         return reply.value.answer.strip()

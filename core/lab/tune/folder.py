@@ -25,7 +25,8 @@ from core.base.errors import BadCheckpoint, BadRequest, Cancelled, quoted
 from core.encode.encoder import find_device
 from core.encode.hub import fetch
 from core.lab.train.sitting import TrainEvent, TrainingFolder
-from core.llm.local import MODEL_FILES, load_causal, without_system
+from core.llm.client import without_system
+from core.llm.local import MODEL_FILES, load_causal
 from core.llm.protocol import Message
 from core.runs.log.atomic import write_whole
 

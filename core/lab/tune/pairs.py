@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from core.base.config import MAX_SEED, check_numbers
 from core.base.errors import BadRequest
-from core.llm.client import mended
+from core.llm.draft import mended
 from core.llm.protocol import Message, Role
 
 Kind = Literal["rewrite", "continue_over_stop", "stop_over_continue"]

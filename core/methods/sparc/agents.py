@@ -109,6 +109,8 @@ class SupportedAnswer:
     answer: str
     confidence: float | None
     citations: tuple[int, ...]
+    thoughts: str = ""
+    """What a language model thought first."""
 
 
 class SparcAgents(Protocol):

@@ -103,7 +103,9 @@ class NoteUpdated:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A branch's candidate a_k. `citations`: chunks it rests on. `confidence`: None where not measured."""
+    """A branch's candidate a_k. `citations`: chunks it rests on. `confidence`: None where not measured.
+    `thoughts`: what a language model thought first.
+    """
 
     round: int
     branch: int
@@ -111,6 +113,7 @@ class Answered:
     confidence: float | None
     citations: tuple[int, ...]
     cost: Cost
+    thoughts: str = ""
     event: Literal["answered"] = "answered"
 
 

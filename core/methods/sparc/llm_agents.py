@@ -12,47 +12,29 @@ picked from lists.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
-from importlib.resources import files
-from string import Template
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema, create_model
 
 from core.base.config import MAX_QUERY_CHARACTERS
-from core.llm.protocol import Cost, Llm, LlmError, Message, Sampling, UnfitReply
+from core.llm.prompts import Marks, template
+from core.llm.protocol import Cost, Llm, LlmError, Message, NotAnswered, Reply, Sampling
 from core.methods.sparc.agents import BranchResult, Rewrite, RewriteTask, SupportedAnswer, Turn
 from core.methods.sparc.budget import OutOfBudget
 from core.methods.sparc.events import Hit, Note, Strategy, Verdict, Weighed
 
-MARKS = ("question", "query", "note", "passage", "answer")
-_LOOKS_LIKE_A_MARK = re.compile(rf"<(?=\s*/?\s*(?:{'|'.join(MARKS)})\b)", re.IGNORECASE)
-
-
-def quoted(mark: str, text: str, number: int | None = None) -> str:
-    """A text between the marks of its kind.
-
-    >>> quoted("note", "Anna left. </note> Stop.")
-    '<note>\\nAnna left. &lt;/note> Stop.\\n</note>'
-    """
-    if mark not in MARKS:
-        raise ValueError(f"mark {mark!r} is none of {', '.join(MARKS)}")
-    opening = mark if number is None else f'{mark} number="{number}"'
-    return f"<{opening}>\n{_LOOKS_LIKE_A_MARK.sub('&lt;', text)}\n</{mark}>"
-
-
-def numbered(mark: str, texts: Iterable[str]) -> str:
-    """Several texts, numbered from 1; a hint that there is none."""
-    return "\n".join(quoted(mark, text, number) for number, text in enumerate(texts, start=1)) or "(none)"
-
+_MARKS = Marks("question", "query", "note", "passage", "answer")
+_PACKAGE = "core.methods.sparc"
+quoted, numbered = _MARKS.quoted, _MARKS.numbered
 
 MAX_REPLY_TOKENS = 600
-"""Of every call (appendix A.4)."""
+"""Of every call (appendix A.4), unless the model is given more."""
 MAX_NOTE_CHARACTERS = 8_000
 MAX_ANSWER_CHARACTERS = 500
 MAX_REASON_CHARACTERS = 500
+MAX_THOUGHTS = 8_000
+"""Characters, the last ones."""
 
 _HOW = {
     "bm25": "bm25: counts words; for exact names, titles, numbers and quotations. Leave question words out.",
@@ -141,18 +123,11 @@ def _one_to(most: int) -> dict[str, Any]:
     return {"type": "integer", "enum": list(range(1, most + 1))}
 
 
-@cache
-def _template(name: str) -> Template:
-    return Template(
-        files("core.methods.sparc").joinpath("prompts", f"{name}.txt").read_text(encoding="utf-8").strip()
-    )
-
-
 def prompt(name: str, values: Mapping[str, str]) -> list[Message]:
     """The conversation of one call."""
     return [
-        Message("system", _template("system").template),
-        Message("user", _template(name).substitute(values)),
+        Message("system", template(_PACKAGE, "system").template),
+        Message("user", template(_PACKAGE, name).substitute(values)),
     ]
 
 
@@ -160,13 +135,22 @@ def ask(
     llm: Llm, messages: Sequence[Message], schema: type[_Schema], turn: Turn, temperature: float
 ) -> tuple[_Schema, Cost]:
     """One call within the budget. Raises LlmError, LlmCancelled, OutOfBudget, also for a reply cut off."""
-    most = turn.budget.begin(MAX_REPLY_TOKENS)
+    value, reply = _replied(llm, messages, schema, turn, temperature)
+    return value, reply.cost
+
+
+def _replied(
+    llm: Llm, messages: Sequence[Message], schema: type[_Schema], turn: Turn, temperature: float
+) -> tuple[_Schema, Reply]:
+    """`ask` with the whole reply."""
+    wanted = llm.reply_tokens or MAX_REPLY_TOKENS
+    most = turn.budget.begin(wanted)
     sampling = Sampling(temperature=temperature, max_tokens=most, seed=turn.seed)
     try:
         reply = llm.chat(messages, sampling, schema=schema, cancelled=turn.cancelled)
     except LlmError as error:
         turn.budget.book(error.spent)
-        if isinstance(error, UnfitReply) and most < MAX_REPLY_TOKENS and turn.budget.tokens_are_spent:
+        if isinstance(error, NotAnswered) and most < wanted and turn.budget.tokens_are_spent:
             raise OutOfBudget("tokens", error.spent) from None
         raise
     turn.budget.book(reply.cost)
@@ -174,7 +158,7 @@ def ask(
         raise LlmError(
             f"{llm.name} gave no {schema.__name__} in its reply; choose a model that follows a JSON schema"
         )
-    return reply.value, reply.cost
+    return reply.value, reply
 
 
 def rewriter_prompt(task: RewriteTask) -> list[Message]:
@@ -299,9 +283,10 @@ class LlmAgents:
 
     def answer(self, question: str, note: Note, turn: Turn) -> tuple[SupportedAnswer, Cost]:
         """A short answer; nobody measures its confidence."""
-        reply, cost = ask(self.llm, answer_prompt(question, note.text), GivenAnswer, turn, turn.temperature)
-        answer = reply.answer.strip()[:MAX_ANSWER_CHARACTERS]
-        return SupportedAnswer(answer, None, note.chunk_ids if answer else ()), cost
+        messages = answer_prompt(question, note.text)
+        given, reply = _replied(self.llm, messages, GivenAnswer, turn, turn.temperature)
+        answer, thoughts = given.answer.strip()[:MAX_ANSWER_CHARACTERS], reply.thoughts[-MAX_THOUGHTS:]
+        return SupportedAnswer(answer, None, note.chunk_ids if answer else (), thoughts), reply.cost
 
     def judge(
         self, question: str, query: str, reading: SupportedAnswer, note: Note, turn: Turn

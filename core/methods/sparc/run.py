@@ -201,7 +201,7 @@ class _Run:
             at_work, began = "answer generator", time.perf_counter()
             reading, cost = agents.answer(question, note, turn)
             answer = (reading.answer, reading.confidence, reading.citations)
-            say(Answered(number, branch, *answer, _timed(cost, began)))
+            say(Answered(number, branch, *answer, _timed(cost, began), reading.thoughts))
             self._go_on()
             at_work, began = "answer evaluator", time.perf_counter()
             verdict, reason, cost = agents.judge(question, query.query, reading, note, turn)

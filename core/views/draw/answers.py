@@ -40,6 +40,10 @@ WHY: dict[State, str] = {
 """What a state means."""
 LONGEST = 400
 """Characters of a language model's sentence that are shown."""
+_MOST_THOUGHTS = 20_000
+"""Characters of thoughts that are shown, the last ones."""
+_AS_IT_THINKS = 2_000
+"""The same while they come."""
 _IN_COLUMN = 150
 """Characters around what is marked, in a column of Compare."""
 PassageOf = Callable[[int], ChunkInPlace]
@@ -109,12 +113,19 @@ CHECKED = (
 _OF_LLM = {"aria-label": "Answer of the language model"}
 
 
-def asking(llm: str, text: str = "") -> list[Node]:
+def asking(llm: str, text: str = "", thought: str = "") -> list[Node]:
     """While a language model answers: what came so far."""
-    line = h("p.qx-mut", {"role": "status"}, "Asking…")
+    line = h("p.qx-mut", {"role": "status"}, "Thinking…" if thought else "Asking…")
     if text:
         line = h("p.qx-answer-cited", shorten(text, LONGEST))
-    return [h("section.qx-answer", _OF_LLM, h("h3", f"Answer of {llm}"), line)]
+    folded = thoughts(thought[-_AS_IT_THINKS:])
+    return [h("section.qx-answer", _OF_LLM, h("h3", f"Answer of {llm}"), line, *folded)]
+
+
+def thoughts(thought: str) -> list[Node]:
+    """What a model thought, folded; nothing where it didn't think aloud."""
+    words = h("pre.qx-pre", {"tabindex": "0"}, thought[-_MOST_THOUGHTS:])
+    return [h("details.qx-sm.qx-cost", h("summary", "What it thought"), words)] if thought else []
 
 
 def cited(cited_answer: CitedAnswer | None) -> list[Node]:
@@ -126,13 +137,17 @@ def cited(cited_answer: CitedAnswer | None) -> list[Node]:
     refused = ", ".join(map(str, cited_answer.refused))
     doubts = [f"cites passage {refused}, which it was not given"] if cited_answer.refused else []
     doubts += (
-        [f"was cut off after {cited_answer.cost.completion_tokens:,} tokens"] if cited_answer.cut else []
+        [f"was cut off after {cited_answer.cost.completion_tokens:,} tokens; allow longer replies"]
+        if cited_answer.cut
+        else []
     )
     noted = [h("p", h("span.qx-sm.qx-unsupported", doubt)) for doubt in doubts]
     tokens = cited_answer.cost.prompt_tokens + cited_answer.cost.completion_tokens
     took = f"{tokens:,} tokens · {cited_answer.cost.milliseconds:,.0f} ms"
     cost = tip("p.qx-sm.qx-mut", CHECKED, f"citations checked by the reader · {took}")
-    return [h("section.qx-answer", _OF_LLM, h("h3", f"Answer of {cited_answer.llm}"), *words, *noted, cost)]
+    folded = thoughts(cited_answer.thoughts)
+    head = h("h3", f"Answer of {cited_answer.llm}")
+    return [h("section.qx-answer", _OF_LLM, head, *words, *noted, *folded, cost)]
 
 
 def _sentence(sentence: CitedSentence) -> Node:

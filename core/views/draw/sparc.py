@@ -20,7 +20,7 @@ from core.llm.protocol import Cost
 from core.methods.sparc.events import BrokenOff, Hit, Merged, Note, Strategy
 from core.methods.sparc.naming import STRATEGY_NAMES, branch_name, decided_by_rules
 from core.methods.sparc.trace import SparcBranch, SparcRound, SparcTrace
-from core.views.draw.answers import marked, verdict_line
+from core.views.draw.answers import marked, thoughts, verdict_line
 from core.views.draw.nodes import Node, chunk_link, h, link_to, sends, tip
 from core.views.draw.tables import table
 from core.views.draw.words import counted, shorten, step_class
@@ -384,11 +384,12 @@ def _cited(citations: Sequence[int], run: ShownSparc) -> Node | None:
 
 
 def _verdict(branch: SparcBranch, run: ShownSparc) -> list[Node]:
-    """Why the evaluator decided so, and what the answer rests on."""
+    """Why the evaluator decided so, what the answer rests on, and what was thought before it."""
     reason = None if branch.judged is None else _reason(branch.judged.reason)
     answered = branch.answered
     cited = None if answered is None or not answered.answer.strip() else _cited(answered.citations, run)
-    return [node for node in (reason, cited) if node is not None]
+    folded = [] if answered is None else thoughts(answered.thoughts)
+    return [*(node for node in (reason, cited) if node is not None), *folded]
 
 
 def _reason(words: str) -> Node | None:

@@ -17,10 +17,10 @@ from core.answer.cited import (
     cited_answer,
     cited_messages,
     cited_sentences,
-    quoted_passages,
 )
+from core.llm.draft import Draft
 from core.llm.endpoint import connect
-from core.llm.protocol import LlmError, Message
+from core.llm.protocol import LlmError, Message, NotAnswered
 from core.llm.scripted import ScriptedLlm
 from tests.core.answer.conftest import PlainReader
 from tests.llm_server import serve_llm
@@ -78,9 +78,12 @@ def test_a_citation_of_a_chunk_that_is_not_there_is_refused() -> None:
 
 
 def test_no_answer_is_a_state_of_its_own() -> None:
-    for reply in ("NO ANSWER", " No answer.", "**NO ANSWER**", "  \n"):
+    for reply in ("NO ANSWER", " No answer.", "**NO ANSWER**", "<think>Hm.</think>NO ANSWER"):
         answer = asked(reply)
         assert (answer.text, answer.sentences, answer.supported, answer.cost.calls) == ("", (), False, 1)
+    for reply, words in (("  \n", "replied with nothing"), ("[2]", r"answered without a sentence \(\[2\]\)")):
+        with pytest.raises(NotAnswered, match=f"^scripted {words}; ask again"):
+            asked(reply)
     llm = ScriptedLlm([])
     assert cited_answer(QUESTION, [], llm, WordReader()).cost.calls == 0
     assert llm.calls == [], "nobody is asked without evidence"
@@ -130,7 +133,8 @@ def test_dollars_and_marks_in_the_question_are_only_text() -> None:
     assert "Is $passages $5? &lt;/question> &lt;passage>" in user.content
     assert "Worth $question." in user.content
     assert (system.role, user.role) == ("system", "user")
-    assert quoted_passages(["a < b"]) == '<passage number="1">\na < b\n</passage>', "only marks are touched"
+    user = cited_messages("Which?", ["a < b"])[1]
+    assert '<passage number="1">\na < b\n</passage>' in user.content, "only marks are touched"
 
 
 def test_an_endless_reply_is_no_answer() -> None:
@@ -139,8 +143,14 @@ def test_an_endless_reply_is_no_answer() -> None:
     assert MAX_ANSWER_CHARACTERS == 8_000
 
 
+def test_thoughts_cite_nothing() -> None:
+    answer = asked("Is it [3]? No.</think>The clock stands in the hall [2].")
+    assert (answer.chunk_ids, answer.thoughts) == ((7,), "Is it [3]? No.")
+    assert answer.text == "The clock stands in the hall [2]."
+
+
 def test_an_answer_survives_json() -> None:
-    answer = asked("Anna slid the letter under the clock [1][9]. It is late.")
+    answer = asked("<think>Hm.</think>Anna slid the letter under the clock [1][9]. It is late.")
     values = json.loads(json.dumps(answer.to_json()))
     assert CitedAnswer.from_json(values, answer.chunk_ids) == answer
     assert CitedAnswer.from_json(values, answer.chunk_ids[1:]) is None
@@ -149,9 +159,9 @@ def test_an_answer_survives_json() -> None:
 
 
 def test_over_http_it_streams_and_costs_what_the_endpoint_counts() -> None:
-    heard: list[str] = []
+    draft = Draft()
     with serve_llm(lambda _: "The clock stands in the hall [2].") as server:
         llm = connect(server.url, "tiny")
-        answer = cited_answer(QUESTION, CHUNKS, llm, WordReader(), on_text=heard.append)
-    assert "".join(heard) == answer.text == "The clock stands in the hall [2]."
+        answer = cited_answer(QUESTION, CHUNKS, llm, WordReader(), draft=draft)
+    assert draft.text == answer.text == "The clock stands in the hall [2]."
     assert (answer.cost.prompt_tokens, answer.cost.completion_tokens, answer.supported) == (11, 7, True)

@@ -30,9 +30,9 @@ def test_no_flag_is_no_model_whatever_the_environment_holds() -> None:
 
 def test_the_key_comes_from_the_environment() -> None:
     with serve_llm() as server:
-        llm = named("--llm-url", server.url, "--llm-model", "tiny")
+        llm = named("--llm-url", server.url, "--llm-model", "tiny", "--llm-reply-tokens", "4000")
         assert isinstance(llm, EndpointLlm)
-        assert llm.chat([Message("user", "Is it so?")]).text == "Yes."
+        assert (llm.chat([Message("user", "Is it so?")]).text, llm.reply_tokens) == ("Yes.", 4000)
         assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
 
 
@@ -51,6 +51,10 @@ def test_a_model_of_this_machine(tiny_causal: Path) -> None:
         (["--llm-model", "tiny"], "--llm-url and --llm-model belong together"),
         (["--llm-local", "x", "--llm-model", "tiny"], "--llm-local excludes"),
         (["--llm-url", "localhost", "--llm-model", "tiny"], "must be http:// or https://"),
+        (
+            ["--llm-url", "hub", "--llm-model", "tiny", "--llm-reply-tokens", "0"],
+            "a reply of 0 tokens can't be asked for; give 1 to 50,000",
+        ),
     ],
 )
 def test_flags_that_do_not_fit_together_are_refused(flags: list[str], words: str) -> None:

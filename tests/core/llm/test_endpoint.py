@@ -21,6 +21,7 @@ from pydantic import BaseModel, Field, SecretStr
 from core.base.errors import BadRequest
 from core.llm.address import HUB, Reach, reach_of_strangers, read_address
 from core.llm.client import MAX_REPLY_CHARACTERS
+from core.llm.draft import Draft
 from core.llm.endpoint import EndpointLlm, connect
 from core.llm.protocol import LlmCancelled, LlmError, Message, Sampling, UnfitReply
 from core.llm.wire import MAX_ANSWER_BYTES
@@ -52,10 +53,11 @@ class Ready(BaseModel):
 
 def test_a_reply_is_streamed_counted_and_timed(server: LlmServer, llm: EndpointLlm) -> None:
     server.answer(Says("It was in the kitchen, \U0001f600."))
-    heard: list[str] = []
-    reply = llm.chat(ASKED, Sampling(max_tokens=50, seed=3), on_text=heard.append)
-    assert reply.text == "".join(heard) == "It was in the kitchen, \U0001f600."
-    assert len(heard) > 2
+    draft, seen = Draft(), []
+    cancelled = lambda: seen.append(draft.text) is not None  # noqa: E731
+    reply = llm.chat(ASKED, Sampling(max_tokens=50, seed=3), draft=draft, cancelled=cancelled)
+    assert reply.text == draft.text == "It was in the kitchen, \U0001f600."
+    assert len({*seen}) > 2
     assert (reply.prompt_tokens, reply.completion_tokens, reply.counted_by) == (
         USAGE["prompt_tokens"],
         USAGE["completion_tokens"],
@@ -86,6 +88,7 @@ def test_a_reply_in_one_piece_and_without_counts_is_taken_too(server: LlmServer,
         {"prompt_tokens": -1, "completion_tokens": 2},
         {"prompt_tokens": 10**30, "completion_tokens": 2},
         {"prompt_tokens": True},
+        {"prompt_tokens": 0, "completion_tokens": 0},
     ],
 )
 def test_counts_that_make_no_sense_are_replaced_by_an_estimate(
@@ -129,13 +132,13 @@ def test_a_wait_beyond_the_bound_is_not_begun(server: LlmServer, llm: EndpointLl
     assert len(server.requests) == 1
 
 
-def test_text_that_was_passed_on_is_not_said_twice(server: LlmServer, llm: EndpointLlm) -> None:
-    server.answer(BreaksOff("The letter was in the"))
-    heard: list[str] = []
-    with pytest.raises(LlmError, match="broke off in the middle of its reply"):
-        llm.chat(ASKED, on_text=heard.append)
-    assert "".join(heard) == "The letter was in the"
-    assert len(server.requests) == 1
+def test_text_of_a_stream_that_broke_is_not_said_twice(server: LlmServer, llm: EndpointLlm) -> None:
+    server.answer(BreaksOff("The letter was in the"), "The hall.", *[BreaksOff("The letter")] * 3)
+    draft = Draft()
+    assert llm.chat(ASKED, draft=draft).text == draft.text == "The hall."
+    with pytest.raises(LlmError, match="broke off in the middle of its reply; try again, 3 times in a row"):
+        llm.chat(ASKED, draft=draft)
+    assert draft.text == "The letter"
 
 
 def test_a_dead_port_is_told_in_a_sentence() -> None:
@@ -344,7 +347,8 @@ def test_a_wrong_object_is_complained_of_once(server: LlmServer, llm: EndpointLl
 def test_two_wrong_objects_end_the_call(server: LlmServer, llm: EndpointLlm) -> None:
     server.answer("I would rather not.", Says('{"ready": tr', finish="length"))
     with pytest.raises(
-        UnfitReply, match="tiny twice gave no usable JSON object: it was cut off after 7 tokens; try again"
+        UnfitReply,
+        match=r"tiny at \S+ twice gave no usable JSON object: it was cut off after 7 tokens; allow",
     ):
         llm.chat(ASKED, schema=Ready)
     assert len(server.requests) == 2
@@ -454,9 +458,9 @@ def test_nothing_that_the_client_adds_or_finds_travels(
     assert without == usual
 
 
-def test_a_packed_answer_is_not_unpacked(server: LlmServer, llm: EndpointLlm) -> None:
-    packed = gzip.compress(event({"content": "word " * 1000}).encode())
-    server.answer(Answers(200, packed, "text/event-stream; charset=hex", {"Content-Encoding": "gzip"}))
+def test_a_packing_that_may_burst_is_not_unpacked(server: LlmServer, llm: EndpointLlm) -> None:
+    twice = gzip.compress(gzip.compress(event({"content": "word " * 1000}).encode()))
+    server.answer(Answers(200, twice, "text/event-stream; charset=hex", {"Content-Encoding": "gzip, gzip"}))
     with pytest.raises(LlmError, match="sent something that is no part of a chat reply"):
         llm.chat(ASKED)
 

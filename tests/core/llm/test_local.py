@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from core.base.errors import BadCheckpoint
+from core.llm.draft import Draft
 from core.llm.probe import Greeting, probe
 from core.llm.protocol import LlmCancelled, LlmError, Message, Sampling, UnfitReply
 from tests.tiny_causal import NO_SYSTEM, save_tiny_causal
@@ -32,11 +33,12 @@ def llm(tiny_causal: Path) -> LocalLlm:
 
 
 def test_a_reply_is_streamed_and_counted_by_the_tokenizer(llm: LocalLlm) -> None:
-    heard: list[str] = []
-    reply = llm.chat(ASKED, Sampling(max_tokens=40), on_text=heard.append)
+    draft, seen = Draft(), []
+    cancelled = lambda: seen.append(draft.text) is not None  # noqa: E731
+    reply = llm.chat(ASKED, Sampling(max_tokens=40), draft=draft, cancelled=cancelled)
     assert llm.name == "tiny-causal"
-    assert reply.text.startswith("".join(heard))
-    assert len(heard) > 1
+    assert reply.text.startswith(draft.text)
+    assert len({*seen}) > 1
     assert (reply.completion_tokens, reply.counted_by) == (40, "tokenizer")
     assert reply.prompt_tokens == len(PROMPT.replace("</s>", "")) + 2, (
         "every byte is a token, and so is each end of a turn"
@@ -75,9 +77,9 @@ def test_one_reply_at_a_time_and_cancelling_while_another_goes_on(llm: LocalLlm)
 
 
 def test_cancelling_ends_a_reply_between_two_tokens(llm: LocalLlm) -> None:
-    heard: list[str] = []
+    draft = Draft()
     with pytest.raises(LlmCancelled):
-        llm.chat(ASKED, Sampling(max_tokens=400), on_text=heard.append, cancelled=lambda: len(heard) >= 3)
+        llm.chat(ASKED, Sampling(max_tokens=400), draft=draft, cancelled=lambda: len(draft.text) >= 3)
     assert llm._busy.acquire(timeout=1), "it does not go on in the background"
     llm._busy.release()
 

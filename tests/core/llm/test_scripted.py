@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from core.llm.draft import Draft
 from core.llm.probe import Greeting, probe
 from core.llm.protocol import LlmCancelled, LlmError, Message, UnfitReply
 from core.llm.scripted import ScriptedLlm
@@ -13,9 +14,8 @@ ASKED = [Message("user", "Is it so?")]
 
 def test_replies_come_from_a_queue_and_then_no_more() -> None:
     llm = ScriptedLlm(["Yes, it is.", "No."])
-    heard: list[str] = []
-    assert llm.chat(ASKED, on_text=heard.append).text == "Yes, it is." == "".join(heard)
-    assert heard == ["Yes,", " it", " is."]
+    draft = Draft()
+    assert llm.chat(ASKED, draft=draft).text == "Yes, it is." == draft.text
     assert llm.chat(ASKED).text == "No."
     with pytest.raises(LlmError, match="the script of scripted has no reply left"):
         llm.chat(ASKED)
@@ -59,7 +59,7 @@ def test_replies_that_came_to_nothing_are_counted() -> None:
 
 
 def test_it_can_be_cancelled() -> None:
-    heard: list[str] = []
+    draft = Draft()
     with pytest.raises(LlmCancelled):
-        ScriptedLlm(["one two three"]).chat(ASKED, on_text=heard.append, cancelled=lambda: len(heard) == 2)
-    assert heard == ["one", " two"]
+        ScriptedLlm(["one two three"]).chat(ASKED, draft=draft, cancelled=lambda: "two" in draft.text)
+    assert draft.text == "one two"

@@ -9,13 +9,9 @@ budget loses the chunks that stand furthest down in their lists.
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
-from string import Template
 from typing import Annotated, Any
 
 import numpy as np
@@ -28,7 +24,8 @@ from core.corpus.index import Searchable
 from core.corpus.words import words_of
 from core.encode.encoder import DualEncoder
 from core.llm.client import estimated_tokens
-from core.llm.protocol import Llm, LlmError, Message, Reply, Sampling, never
+from core.llm.prompts import Marks, template
+from core.llm.protocol import Llm, LlmError, Message, Sampling, never
 from core.methods.hybrid import WORD_WEIGHT
 from core.methods.protocol import Method, check, one_look_events, query_cosines
 from core.methods.resrag.action import UNREAD, Action, action_of, chunk_ids_of, document_key, parse_action
@@ -40,7 +37,7 @@ _REPLY_SHARE = 4
 """At most one token in so many of the context is kept for the reply."""
 _AROUND_CHUNK = 40
 """Characters of the marks around a chunk."""
-_MARKS = re.compile(r"<(?=\s*/?\s*(?:chunk|document|question)\b)", re.IGNORECASE)
+_MARKS = Marks("chunk", "document", "question")
 
 Shown = Mapping[int, Sequence[int]]
 """By document the numbers of the chunks that are read, both ascending; documents without any left out."""
@@ -78,8 +75,6 @@ class LlmEvidenceSet:
         """
         self.llm, self.encoder = llm, encoder
         self.context_tokens, self._cancelled = context_tokens, cancelled
-        self.reply: Reply | None = None
-        """What the model said last."""
 
     def retrieve(self, query: str, corpus: Searchable, config: EpisodeConfig) -> Iterator[Event]:
         """See `Retriever`. Raises BadRequest (model unreachable, or no action written), LlmCancelled."""
@@ -111,16 +106,16 @@ class LlmEvidenceSet:
         """Chunk ids in falling relevance, at most the budget."""
         assert self.llm is not None
         try:
-            self.reply = self.llm.chat(
+            reply = self.llm.chat(
                 task.messages,
-                Sampling(max_tokens=task.room, seed=config.seed),
+                Sampling(max_tokens=self.llm.reply_tokens or task.room, seed=config.seed),
                 schema=task.schema,
                 cancelled=self._cancelled,
             )
         except LlmError as error:
             raise BadRequest(str(error)) from error
-        assert self.reply.value is not None  # a schema was asked for
-        return taken_by(self.reply.value, corpus.borders, config.step_budget)
+        assert reply.value is not None  # a schema was asked for
+        return taken_by(reply.value, corpus.borders, config.step_budget)
 
 
 @dataclass(frozen=True)
@@ -249,29 +244,17 @@ def messages(query: str, shown: Shown, corpus: Searchable | None, budget: int, i
             _document(document, numbers, corpus) for document, numbers in shown.items() if corpus
         ),
         "cut": cut if is_cut else "",
-        "question": _unmarked(query),
+        "question": _MARKS.plain(query),
         "keys": ", ".join(map(document_key, shown)),
     }
     most = f"{budget:,} chunk{'s' * (budget > 1)}"
     return [
-        Message("system", _prompt("system").substitute(budget=most).strip()),
-        Message("user", _prompt("user").substitute(values).strip()),
+        Message("system", template(__package__, "system").substitute(budget=most)),
+        Message("user", template(__package__, "user").substitute(values).strip()),
     ]
 
 
 def _document(document: int, numbers: Sequence[int], corpus: Searchable) -> str:
     first = int(corpus.borders[document])
-    chunks = "\n".join(
-        f'<chunk number="{number}">\n{_unmarked(corpus.text(first + number - 1))}\n</chunk>'
-        for number in numbers
-    )
+    chunks = "\n".join(_MARKS.quoted("chunk", corpus.text(first + number - 1), number) for number in numbers)
     return f'<document name="{document_key(document)}">\n{chunks}\n</document>'
-
-
-def _unmarked(text: str) -> str:
-    return _MARKS.sub("&lt;", text)
-
-
-@cache
-def _prompt(name: str) -> Template:
-    return Template((files(__package__) / "prompts" / f"{name}.txt").read_text(encoding="utf-8"))

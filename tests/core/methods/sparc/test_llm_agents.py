@@ -10,6 +10,7 @@ import pytest
 
 import core.methods.sparc
 from core.llm.protocol import Cost, LlmError
+from core.llm.scripted import ScriptedLlm
 from core.methods.sparc.agents import BranchResult, Rewrite, RewriteTask, SupportedAnswer, Turn
 from core.methods.sparc.budget import Budget, OutOfBudget
 from core.methods.sparc.events import Hit, Note
@@ -89,6 +90,12 @@ def test_the_evaluator_is_asked_without_chance_and_the_others_as_configured(turn
     LlmAgents(Hearing()).judge(QUESTION, "q", reading, Note("n", (1,)), replace(turn, temperature=0.7))
     assert heard == [0.7, 0.0]
     assert reading.citations == (1,)
+
+
+def test_what_a_model_thought_before_its_answer_is_kept(turn: Turn) -> None:
+    llm = ScriptedLlm(['<think>Or {"answer": "Oxmere"}?</think>{"answer": "Quillmarsh"}'])
+    reading, _ = LlmAgents(llm).answer(QUESTION, Note("n", (1,)), turn)
+    assert (reading.answer, reading.thoughts) == ("Quillmarsh", 'Or {"answer": "Oxmere"}?')
 
 
 def test_a_verdict_comes_from_a_list_in_small_or_large_or_not_at_all(turn: Turn) -> None:
