@@ -33,6 +33,7 @@ ROOMS = (
     "runs",
     "integrations",
     "lab",
+    "book",
     "cli",
 )
 """Folders of core from left to right. A room imports nothing but what lies to its left."""

@@ -27,9 +27,11 @@ def register(operations: Operations) -> None:
     offered: tuple[tuple[Callable[..., Any], str, int], ...] = (
         (operations.open_document, "open", 2),
         (operations.run_agent, "agent", RUNS_AT_ONCE),
+        (operations.retrieve, "agent", RUNS_AT_ONCE),
         (operations.step_run, "agent", RUNS_AT_ONCE),
         (operations.run_sparc, "sparc", 2),
         (operations.compare, "compare", 1),
+        (operations.import_run, "log", 4),
         (operations.search_runs, "log", 4),
         (operations.get_run, "log", 4),
         (operations.export_run, "log", 4),

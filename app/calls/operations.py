@@ -19,8 +19,9 @@ import gradio as gr
 
 from app.calls.arguments import described
 from app.services.comparisons import Compared, ComparisonOrder, Comparisons, own_key
+from app.services.experiments import Experiments
 from app.services.explorer import Explorer
-from app.services.in_view import OpenDocuments
+from app.services.in_view import OpenDocuments, RunInView
 from app.services.opener import Opener
 from app.services.session import Session
 from app.services.shared import Services
@@ -29,6 +30,8 @@ from app.services.visitors import owner_of, owner_of_user
 from core.base.config import ChunkConfig, EpisodeConfig
 from core.base.errors import BadRequest, Cancelled
 from core.base.progress import finish
+from core.integrations.adapters.search import passages_of
+from core.lab.evaluate.completeness import completeness_note
 from core.methods.qrag.retriever import QRAG
 from core.methods.sparc.config import check_sparc_config
 from core.methods.sparc.events import SparcConfig
@@ -120,6 +123,23 @@ class CompareReply(TypedDict):
     sets: dict[str, list[int]]
     overlap: dict[str, Any]
     support: dict[str, Any]
+    timings: Timings
+
+
+class RetrieveReply(TypedDict):
+    """What the document's agent keeps for a question, for a language model to answer from."""
+
+    run_id: str
+    passages: list[dict[str, Any]]
+    completeness: float | None
+    note: str
+    timings: Timings
+
+
+class ImportReply(TypedDict):
+    """Runs that another retriever made, now in the log."""
+
+    runs: list[dict[str, Any]]
     timings: Timings
 
 
@@ -249,6 +269,78 @@ class Operations:
         settings["forbidden"] = session.forbidden
         usual = self.explorer.usual_config(self.explorer.documents(session))
         return self._advance(session, query, usual.with_(**settings), None)
+
+    @described()
+    def retrieve(
+        self,
+        document_id: str,
+        query: str,
+        k: int | None = None,
+        visitor: str = "",
+        request: gr.Request | None = None,
+    ) -> RetrieveReply:
+        """Finds passages that answer a question, in the order in which a careful reader would need them, and says how likely they are complete: with a low
+        completeness, answer that the document doesn't say, or ask again in other words.
+
+        Args:
+            k: Most passages; null: as many as the agent finds worth taking.
+
+        Returns:
+            passages (text, title, headings, start, end: characters of the document's text, chunk_id, step, score, which is Q), completeness (how likely
+            the passages hold all that the question needs, from 0 to 1, null where nothing is known of it), note (that in a sentence)
+            run_id, and timings in milliseconds.
+        """
+        session = Session(corpus=document_id, owner=self._owner(visitor, request))
+        documents = self.explorer.documents(session)
+        config = self.explorer.usual_config(documents)
+        if k is not None:
+            config = config.with_(step_budget=k)
+        _, run = self._went(session, query, config, None)
+        found = passages_of(run.trace, documents.workspace)
+        passages = [{"text": passage.text, "score": passage.score, **passage.metadata} for passage in found]
+        return {
+            "run_id": run.run_id,
+            "passages": passages,
+            "completeness": run.completeness,
+            "note": completeness_note(run.completeness),
+            "timings": {**documents.milliseconds, "steps": run.trace.milliseconds},
+        }
+
+    @described()
+    def import_run(
+        self,
+        document_id: str,
+        content: str,
+        name: str = "run.jsonl",
+        queries: str = "",
+        passages: str = "",
+        qrels: str = "",
+        method: str = "",
+        visitor: str = "",
+        request: gr.Request | None = None,
+    ) -> ImportReply:
+        """Takes in what another retriever found in an open document, as logged runs that every page shows. What it returned is found again by its place or
+        text; what isn't in the document is counted and kept.
+
+        Args:
+            content: A TREC run, or a line of JSON a run: query, retrieved (a list of texts, chunk ids, pairs of offsets, or objects with text and score), and
+                where known answer and gold. Or OpenInference spans, as OTLP in JSON or as Phoenix exports them.
+            name: What the content's file is called.
+            queries: For a TREC run, the words of its queries: a line {"_id", "text"} each, or id and text with a blank between.
+            passages: For a TREC run, the text of its passages: a line {"_id", "text"} each.
+            qrels: For a TREC run, which passages are relevant.
+            method: Name of the retriever; empty: as the content says.
+
+        Returns:
+            runs (run_id, query, method, evidence as chunk ids, support, n_returned, n_missing: passages that are not in the document, n_missing_gold)
+            and timings in milliseconds.
+        """
+        session, began = Session(corpus=document_id, owner=self._owner(visitor, request)), time.perf_counter()
+        given = {name: content, "queries.jsonl": queries, "passages.jsonl": passages, "qrels.txt": qrels}
+        files = {key: text.encode() for key, text in given.items() if text}
+        report = self._while_wanted()
+        brought = Experiments(self.services).bring(files, self.explorer.documents(session), method, report)
+        return {"runs": [one.to_json() for one in brought], "timings": _reading(began)}
 
     @described(EpisodeConfig)
     def step_run(
@@ -497,7 +589,10 @@ class Operations:
             owner_of_user(self.services.settings, name) if name else owner_of(self.services.settings, visitor)
         )
 
-    def _advance(self, session: Session, query: str, config: EpisodeConfig, steps: int | None) -> RunReply:
+    def _went(
+        self, session: Session, query: str, config: EpisodeConfig, steps: int | None
+    ) -> tuple[Session, RunInView]:
+        """The run as far as it went, logged."""
         report = self._while_wanted()
         with closing(self.explorer.advance(session, query, config, steps)) as sessions:
             for at in sessions:
@@ -506,9 +601,13 @@ class Operations:
         self.services.log.flush()
         run = self.explorer.run_of(session)
         assert run is not None  # it is the newest, and the newest is never forgotten
-        run = self.services.answer(run)
         if run.ended:
             self.services.leave_run(run.token)
+        return session, run
+
+    def _advance(self, session: Session, query: str, config: EpisodeConfig, steps: int | None) -> RunReply:
+        session, run = self._went(session, query, config, steps)
+        run = self.services.answer(run)
         return cast(
             RunReply,
             {

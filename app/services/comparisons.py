@@ -44,6 +44,9 @@ from core.methods.sparc.trace import SparcTrace
 from core.methods.topk import TOPK
 from core.runs.again.records import sparc_answer, sparc_detail
 from core.runs.export.comparison_page import MAX_COLUMNS, comparison_page
+from core.runs.foreign.traces import Replayed
+from core.runs.log import RunRow
+from core.runs.log.records import MAX_PAGE
 from core.runs.whatif.comparison import Contestant, compare
 from core.runs.whatif.cuts import Cut, TextSpan, across_cuts, check_size, chunks_of, share_found, spans_of
 from core.runs.whatif.influence import Influence, leave_one_out
@@ -188,9 +191,30 @@ class Comparisons:
         """Whether the comparison of methods, or of ways of cutting, that was running has ended by then."""
         return self._idle[work].wait(seconds)
 
-    def methods(self) -> list[str]:
-        """Keys of the methods on offer, agents first."""
-        return [*(AGENT + name for name in self.services.agents.checkpoints if name != PLAIN), *OTHERS]
+    def methods(self, documents: OpenDocuments | None = None) -> list[str]:
+        """Keys of the methods on offer, agents first; last what ran elsewhere over these documents."""
+        agents = [AGENT + name for name in self.services.agents.checkpoints if name != PLAIN]
+        return [*agents, *OTHERS, *self.imported(documents)]
+
+    def imported(self, documents: OpenDocuments | None) -> list[str]:
+        """Those of which the log has runs over these documents, made elsewhere."""
+        if documents is None or not self.services.owns_log:
+            return []
+        methods = self.services.own_log.facets(documents.owner).methods
+        return [name for name in methods if facts_of(name).foreign and self._imported_runs(documents, name)]
+
+    def _imported_runs(self, documents: OpenDocuments, method: str, query: str = "") -> list[RunRow]:
+        """Those that are longest first."""
+        first = documents.workspace.documents[0].sha256
+        page = self.services.own_log.search(
+            owner=documents.owner, method=method, document=first, text=query, limit=MAX_PAGE
+        )
+        fits = [
+            row
+            for row in page.rows
+            if row.n_chunks == len(documents.corpus) and (not query or row.query == query)
+        ]
+        return sorted(fits, key=lambda row: -row.n_steps)
 
     def usual(self, agent: str) -> list[str]:
         """Keys of the methods that are chosen to begin with, for documents that are open under an agent."""
@@ -328,7 +352,7 @@ class Comparisons:
         self, documents: OpenDocuments, order: ComparisonOrder, llm: Llm | None
     ) -> list[tuple[Contestant, Agent]]:
         """Each with the agent under whose vectors the documents have to be open."""
-        names = self.methods()
+        names = self.methods(documents)
         check_names(order.methods, names)
         if not order.methods:
             raise BadRequest("no method is chosen; choose two or more to compare")
@@ -357,6 +381,10 @@ class Comparisons:
             agent = self.services.agents.load(key.removeprefix(AGENT))
             config = self._config(agent.spec, order, own=own, stops=order.own_stop)
             return Contestant(f"Q-RAG {agent.spec.name}", AgentRetriever(agent), agent.encoder, config), agent
+        if facts_of(key).foreign:
+            runs = self._imported_runs(documents, key, order.query)
+            trace = self.services.own_log.get(runs[0].run_id, documents.owner).trace if runs else None
+            return Contestant(facts_of(key).long_label, Replayed(key, trace), agent.encoder, config), agent
         if key == SPARC:  # it searches with the agent of the open documents, too
             retriever = self._sparc.retriever(documents, llm)
         else:

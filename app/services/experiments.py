@@ -8,8 +8,9 @@ format has several files), imports, and in local mode a person's own SQL. Whose 
 from __future__ import annotations
 
 import shutil
+import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Any
 
 from app.services.agents import PLAIN
 from app.services.http_call import http_of
+from app.services.in_view import OpenDocuments
 from app.services.shared import Services
 from app.services.visitors import CHARACTERS_PER_TOKEN, check_known, n_values
 from core.base.errors import BadRequest
@@ -28,6 +30,8 @@ from core.methods.sparc.retriever import SPARC
 from core.runs.again.replay import Replay, replay_run, replay_sparc
 from core.runs.again.snippets import Source, command_of, of_export, python_of
 from core.runs.export.runs import LINES, ExportFormat, export_runs, is_comparison
+from core.runs.foreign.files import read_foreign
+from core.runs.foreign.traces import Brought, bring, log_brought
 from core.runs.log import LoggedDocument, LoggedRun, MalformedRuns, RunPage, RunRow, import_runs
 from core.runs.log.records import MAX_PAGE, RunCurve, RunFacets, sparc_trace_of
 from core.runs.log.sql import SqlResult, query_log
@@ -194,6 +198,40 @@ class Experiments:
         except MalformedRuns as error:
             raise MalformedRuns(str(error).replace(str(path), path.name)) from error
 
+    def bring(
+        self,
+        files: Mapping[str, bytes],
+        documents: OpenDocuments,
+        method: str = "",
+        report: Callable[[Brought], None] = lambda _: None,
+    ) -> list[Brought]:
+        """What another retriever found in open documents, as runs of their visitor. `report` may raise to end
+        it before anything is logged. Raises BadRequest (no runs, too many, a day's bound).
+        """
+        owner, encoder, allowance = documents.owner, documents.agent.encoder, self.services.library.allowance
+        check_known(owner)
+        size = sum(map(len, files.values()))
+        if size > MAX_IMPORT_BYTES:
+            raise BadRequest(f"{size:,} bytes are more than {MAX_IMPORT_BYTES:,}; import fewer runs at once")
+        allowance.read(owner, size // CHARACTERS_PER_TOKEN)
+        began = time.monotonic()
+
+        def hear(one: Brought) -> None:
+            nonlocal began
+            allowance.take_time(owner, time.monotonic() - began)
+            allowance.log(owner, n_values(one.trace.steps))
+            began = time.monotonic()
+            report(one)
+
+        hashes = (document.sha256 for document in documents.workspace.documents)
+        part, workspace = self.services.library.cache_part(hashes, owner), documents.workspace
+        brought = bring(read_foreign(files, method), workspace, encoder.spec.name, part, hear)
+        log = self.services.log
+        logged = [log_brought(log, one, workspace, encoder, owner) for one in brought]
+        log.flush()
+        self.services.tell_readers()
+        return logged
+
     def query(self, sql: str) -> SqlResult:
         """The answer to a person's own SQL. Raises BadRequest, also in public mode."""
         if self.services.settings.public:
@@ -202,6 +240,8 @@ class Experiments:
 
     def reproduce(self, run: LoggedRun, url: str) -> list[Snippet]:
         """How a run is made again: here, or where somebody has its export; `url`: of this app, for HTTP."""
+        if facts_of(run.record.method).foreign:
+            return []
         name = run.record.checkpoint
         public = self.services.settings.public
         if run.record.method == SPARC:

@@ -123,6 +123,8 @@ class RunInView:
     """What a language model said of it, once one was asked."""
     diagnosis: Diagnosis | None = None
     """Why it lacks support that is known, once that was looked into."""
+    imported: str = ""
+    """What of a run that was made elsewhere was found again, in a sentence."""
 
     @property
     def owner(self) -> str | None:
@@ -198,7 +200,10 @@ class RunInView:
 
     def scale(self) -> tuple[float, float]:
         """Ends of the colour scale: where the checkpoint's Q usually lies, else what the first look saw."""
-        return colour_scale(self.q_values(1), self.spec)
+        if not self.method.foreign:
+            return colour_scale(self.q_values(1), self.spec)
+        worth = [step.q_value for step in self.trace.steps]
+        return min(0.0, *worth), max(1e-6, *worth)
 
     def unavailable(self, look: int) -> tuple[int, ...]:
         """Chunks that could not be chosen at a look: chosen before, or forbidden."""
@@ -206,12 +211,14 @@ class RunInView:
 
     def positions(self, look: int) -> np.ndarray | None:
         """(N,) rho at a look, None for an agent without positions."""
-        if self.spec.position_kind == "none" or not self.config.use_positions:
+        if self.spec.position_kind == "none" or not self.config.use_positions or self.method.foreign:
             return None
         return chunk_positions(self.spec, self.documents.workspace.borders, self.chosen_before(look))
 
     def ruler(self, look: int) -> list[Interval]:
         """The intervals of rho at a look."""
+        if self.method.foreign:
+            return []
         return intervals(
             self.spec,
             self.documents.workspace.borders,

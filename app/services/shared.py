@@ -41,6 +41,7 @@ from core.methods.qrag.agent import Agent
 from core.methods.sparc.retriever import SPARC
 from core.runs.again.records import log_trace, run_record, set_detail
 from core.runs.again.replay import workspace_of_run
+from core.runs.foreign.traces import detail_sentence
 from core.runs.log import Evaluation, ExperimentLog, InboxLog, RunLog, default_log_path, expire, open_log
 from core.runs.log.marks import MarkedQuestion, list_questions, relabel_run
 from core.runs.log.records import FinalStatus, known_answer_of, label_of, now, support_of, was_marked
@@ -274,7 +275,8 @@ class Services:
     def diagnose(self, run: RunInView) -> RunInView:
         """The run with why it lacks support that is known, where it does."""
         documents, trace = run.documents, run.trace
-        if run.diagnosis is not None or not run.gold or trace.started.method != documents.agent.name:
+        known = trace.started.method == documents.agent.name or run.method.foreign
+        if run.diagnosis is not None or not run.gold or not known:
             return run
         spans = () if run.label is None else run.label.spans
         return self._diagnosed(run, diagnose(documents.agent, documents.corpus, trace, run.gold, spans))
@@ -438,7 +440,10 @@ class Services:
         texts = run.evidence_texts()
         cited = CitedAnswer.from_json(logged.details.get("cited", {}), texts)
         run = replace(
-            run, answer=EvidenceAnswer.from_json(logged.details.get("answer", {}), texts), cited=cited
+            run,
+            answer=EvidenceAnswer.from_json(logged.details.get("answer", {}), texts),
+            cited=cited,
+            imported=detail_sentence(logged.details.get("imported", {})) if run.method.foreign else "",
         )
         self.library.runs.put(run.token, run)
         return run

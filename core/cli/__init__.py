@@ -19,6 +19,7 @@ from core.base.errors import BadRequest, UserError
 
 COMMANDS = {
     "ingest": "cut documents into chunks",
+    "import-run": "what another retriever found, as runs of the log",
     "import-checkpoint": "convert a checkpoint of the Q-RAG authors",
     "blend": "an agent from several: part of the way of a further training, or the mean of seeds",
     "trace": "run the agent and print what it saw and chose",

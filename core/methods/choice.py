@@ -103,8 +103,9 @@ class Encoders:
         return chosen, self._load(self._folders[chosen.checkpoint])
 
     def beside(self, method: str, agent: DualEncoder) -> DualEncoder:
-        """The one whose vectors a method without an agent searches, see `vectors_of`."""
-        return self._load(self._folders[vectors_of(method, agent.spec.name)])
+        """The one whose vectors a method searches: the agent where it has one, else see `vectors_of`."""
+        name = vectors_of(method, agent.spec.name)
+        return agent if method == QRAG.name or name == agent.spec.name else self._load(self._folders[name])
 
     def _load(self, folder: Path) -> DualEncoder:
         if folder not in self._loaded:

@@ -43,6 +43,8 @@ class Method:
     """Every choice changes what it sees of the other chunks."""
     zero_is_none: bool = False
     """A chunk whose score is 0 has no rank."""
+    foreign: bool = False
+    """It ran elsewhere: only what it returned has a score."""
 
 
 class Retriever(Protocol):

@@ -54,8 +54,25 @@ def check_names(names: Iterable[str], known: Collection[str] = tuple(METHODS)) -
             raise BadRequest(f"method {name[:80]!r} does not exist; choose among {', '.join(known)}")
 
 
+IMPORTED, IMPORTED_BY_RANK = "imported:", "imported-ranks:"
+"""Begin the names of methods that ran elsewhere, by what is known of choices: scores, or ranks alone."""
+
+
 def facts_of(name: str) -> Method:
-    """What there is to be told of a run's method, also of one that another version logged."""
+    """What there is to be told of a run's method, also of one that ran elsewhere, or that another
+    version logged.
+    """
+    for prefix, score_name, how in ((IMPORTED, "score", ""), (IMPORTED_BY_RANK, "1/rank", " by rank")):
+        if name.startswith(prefix):
+            label = name.removeprefix(prefix)
+            return Method(
+                name=name,
+                label=label,
+                sentence=f"What {label} returned, imported",
+                score_name=score_name,
+                long_label=f"{label} (imported{how})",
+                foreign=True,
+            )
     return METHODS.get(name) or Method(name=name, label=name, sentence=f"A method called {name}")
 
 

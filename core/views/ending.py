@@ -26,6 +26,12 @@ def end_sentence(trace: Trace) -> str:
         return "Its evaluator accepted the answer." if accepted else "Its depth or budget is used up."
     if notice := notice_of(trace):
         return f"{notice[0].upper()}{notice[1:]}."
+    if method.foreign:
+        return (
+            f"That is what {method.label} returned."
+            if trace.steps
+            else f"{method.label} returned none of it."
+        )
     match stopped.reason:
         case "budget":
             n = len(trace.steps)

@@ -85,14 +85,14 @@ def first_look_rank(trace: Trace, chunk_id: int) -> int | None:
     order.
 
     None where the method looked at nothing, and for a chunk that it can't find: one that shares no word with
-    the question, for BM25.
+    the question, for BM25, and one that a retriever elsewhere didn't return.
     """
     seen = trace.scores_at(1)
     if seen is None:
         return None
     scores = seen.q_values
     own = scores[chunk_id]
-    if facts_of(trace.started.method).zero_is_none and own <= 0:
+    if np.isnan(own) or (facts_of(trace.started.method).zero_is_none and own <= 0):
         return None
     return 1 + int(np.count_nonzero(scores > own)) + int(np.count_nonzero(scores[:chunk_id] == own))
 

@@ -41,7 +41,7 @@ class Trail:
 
     chunk_id: int
     standings: tuple[Standing | None, ...]
-    """One a look; None where the chunk could not be chosen, or the look's Q-values were not kept."""
+    """One a look; None where the chunk could not be chosen, or there is no Q of it."""
     found_at: int | None = None
     """1-based step that chose it."""
 
@@ -77,7 +77,7 @@ def gold_trails(trace: Trace, gold: Sequence[int]) -> tuple[Trail, ...]:
         for row, chunk_id in zip(standings, gold, strict=True):
             row.append(
                 None
-                if scores is None or not available[chunk_id]
+                if scores is None or not available[chunk_id] or np.isnan(scores.q_values[chunk_id])
                 else _standing(scores.q_values, available, chunk_id)
             )
     step_of = {chunk_id: step for step, chunk_id in enumerate(chosen, start=1)}

@@ -19,6 +19,7 @@ from typing import Any
 
 import gradio as gr
 import httpx
+import numpy as np
 import pytest
 from gradio_client import Client
 from gradio_client.exceptions import AppError
@@ -27,6 +28,9 @@ from mcp.client.streamable_http import streamable_http_client
 
 from app.calls.operations import Operations
 from app.doors import MAX_DOCUMENT_BYTES, MAX_UPLOAD_BYTES
+from app.pages.experiments import view as experiments_view
+from app.pages.explore import diagnosis as diagnosis_view
+from app.pages.explore.strip_source import RunStrip
 from app.pages.train.layout import NOT_SHOWN
 from app.services.comparisons import ComparisonOrder, Comparisons
 from app.services.explorer import Explorer
@@ -39,6 +43,7 @@ from app.services.visitors import owner_of_user
 from core.base.config import EpisodeConfig, help_of
 from core.base.errors import BadDocument, BadRequest, LogError, RunNotFound, UserError
 from core.base.events import StepTaken
+from core.base.progress import finish
 from core.cli import main
 from core.lab.train.config import TrainConfig
 from core.methods.sparc.events import SparcConfig
@@ -49,6 +54,8 @@ from tests.coroutines import run as run_coroutine
 FUNCTIONS = {
     "open_document",
     "run_agent",
+    "retrieve",
+    "import_run",
     "step_run",
     "run_sparc",
     "compare",
@@ -203,6 +210,39 @@ def test_a_comparison_gives_the_columns_and_their_runs(operations: Operations, d
     assert len(operations.compare(document, QUERY)["run_ids"]) == 4
     with pytest.raises(BadRequest, match="'dense' does not exist; choose among qrag:tiny"):
         operations.compare(document, QUERY, ["dense"])
+
+
+def test_a_run_made_elsewhere_is_explored_explained_and_compared(
+    operations: Operations, document: str
+) -> None:
+    """What our app makes of it: opened as any run, with why it failed, and a column beside the agent."""
+    line = {"query": QUERY, "retrieved": [TEXT.split("\n\n")[3], "not in here, not one word"], "gold": [3, 8]}
+    [made] = operations.import_run(document, json.dumps(line), "ours.jsonl")["runs"]
+    assert (made["method"], made["evidence"], made["support"]) == ("imported-ranks:ours", [3], [3, 8])
+    services, explorer = operations.services, operations.explorer
+    session = finish(explorer.attach(made["run_id"]))
+    run = explorer.run_of(session)
+    assert run is not None
+    assert run.imported == "1 of 2 passages that were returned are not in these documents."
+    assert (run.ruler(1), run.scale(), run.scores(1).q_values[4]) == (
+        [],
+        (0.0, 1.0),
+        pytest.approx(np.nan, nan_ok=True),
+    )
+    run = services.diagnose(services.answer(run))
+    words = json.dumps(diagnosis_view.diagnosis(run, session))
+    assert "not in these documents" in words
+    assert "chunk 8 belongs to the answer and is not among what ours returned" in words
+    steps = json.dumps(experiments_view.run_steps(services.own_log.get(made["run_id"])))
+    assert "not in here, not one word" in steps
+    strip = RunStrip(run)
+    facts = [strip.describe(chunk_id, 1) for chunk_id in (3, 4)]
+    assert [(fact["q"], fact["rank"]) for fact in facts] == [(1.0, 1), (None, None)]
+
+    compared = operations.compare(document, QUERY, ["qrag", "imported-ranks:ours"], k=2)
+    assert compared["methods"]["ours (imported by rank)"]["evidence"] == [3]
+    other = operations.compare(document, "who ?", ["bm25", "imported-ranks:ours"], k=2)
+    assert "no run of ours asks this question" in next(iter(other["refused"].values()))
 
 
 def test_runs_are_found_read_and_exported(operations: Operations, document: str, tmp_path: Path) -> None:
@@ -510,6 +550,7 @@ def test_the_mcp_tools_are_the_same_functions_and_answer_in_json(tiny_app: Runni
         ("open_document", {"text": TEXT, "chunker": "sentences", "max_tokens": 12}),
         ("run_agent", {"document_id": "$document", "query": QUERY, "stop_threshold": "none"}),
         ("get_run", {"run_id": "0" * 32}),
+        ("retrieve", {"document_id": "$document", "query": QUERY, "k": 2}),
     ]
     tools, replies = run_coroutine(over_mcp(tiny_app.url, calls))
     assert set(tools) == FUNCTIONS
@@ -531,6 +572,10 @@ def test_the_mcp_tools_are_the_same_functions_and_answer_in_json(tiny_app: Runni
     assert chosen(run) == logged_choices(call(tiny_app.url, "get_run", run_id=run["run_id"])[1][0])
     assert replies[2][0]
     assert "check the id" in replies[2][1]
+    found = json.loads(replies[3][1])
+    assert [passage["chunk_id"] for passage in found["passages"]] == chosen(run)[:2]
+    assert all(TEXT[one["start"] : one["end"]] == one["text"] for one in found["passages"])
+    assert (found["completeness"], found["note"][:16]) == (None, "Nothing is known"), "tiny has no curve"
 
 
 @pytest.mark.campaign

@@ -470,6 +470,19 @@ def test_find_open_replay_share_export_delete_import_and_continue(
     expect(page.locator("#qx-runs-import-notice")).to_contain_text("1 new run came in", timeout=30_000)
     expect(rows).to_have_count(1)
 
+    (tmp_path / "ours.jsonl").write_text(json.dumps({"query": "who ?", "retrieved": [3, "not in it at all"]}))
+    page.locator("#qx-runs-upload input[type=file]").set_input_files(tmp_path / "ours.jsonl")
+    expect(page.locator("#qx-runs-import-notice")).to_contain_text(
+        "1 of 2 passages that were returned are not", timeout=30_000
+    )
+    expect(rows.first).to_contain_text("ours")
+    rows.first.locator(".qx-query").click()
+    expect(page.locator("#qx-run-steps")).to_contain_text("That is what ours returned", timeout=30_000)
+    expect(page.locator("#qx-run-replay")).to_be_hidden()
+    page.get_by_role("button", name="Delete…").click()
+    page.get_by_role("button", name="Delete for good").click()
+    expect(rows).to_have_count(1, timeout=30_000)
+
     rows.first.locator(".qx-query").click()
     page.get_by_role("button", name="Continue from here").nth(1).click()
     expect(page.locator("#qx-status")).to_contain_text("step 2 of 4", timeout=60_000)

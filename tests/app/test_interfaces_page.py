@@ -11,14 +11,18 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from haystack.tools import create_tool_from_function
+from langchain_core.tools import tool
 from mcp import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 
 from core.cli import main
 from tests.app.conftest import ROOT, RunningApp
 from tests.coroutines import run as run_coroutine
+from tests.llm_server import Says, serve_llm
 
 PAGE = (ROOT / "docs" / "interfaces.md").read_text(encoding="utf-8")
 ADDRESS = "http://127.0.0.1:7860"
@@ -53,7 +57,7 @@ def events(printed: str) -> Iterator[object]:
 
 
 def test_the_page_has_no_example_that_is_not_run() -> None:
-    assert PAGE.count("```") == 2 * (5 + 4)
+    assert PAGE.count("```") == 2 * (5 + 5)
 
 
 @pytest.mark.campaign
@@ -112,6 +116,21 @@ def test_mcp_configuration(running_app: RunningApp) -> None:
             return {tool.name for tool in (await session.list_tools()).tools}
 
     assert "run_agent" in run_coroutine(tools(servers["qrag-explorer"]["url"]))
+
+
+@pytest.mark.campaign
+def test_behind_a_language_model(running_app: RunningApp) -> None:
+    """The function is a tool of LangChain and Haystack as it is; of LlamaIndex, see in_llama_index.py."""
+    with serve_llm(lambda _: Says("In the stable.", streamed=False)) as server:
+        code = example("Behind a language model", "python", running_app.url)
+        names: dict[str, Any] = {}
+        exec(code.replace("http://127.0.0.1:8000/v1", server.url), names)
+    asked = server.requests[0].body["messages"][-1]["content"]
+    expected = names["look_up"](names["question"])
+    assert asked.startswith(expected)
+    assert "stable" in expected
+    assert tool(names["look_up"]).invoke({"question": names["question"]}) == expected
+    assert create_tool_from_function(names["look_up"]).invoke(question=names["question"]) == expected
 
 
 @pytest.mark.parametrize(

@@ -155,6 +155,7 @@ class CompareTab(CompareLayout):
         spec = documents.agent.spec
         if taken.is_new:
             k, methods = self.comparisons.usual_k(documents), self.comparisons.usual(spec.name)
+            methods += self.comparisons.imported(documents)
             update[self.asking.known_questions] = known_questions(documents.questions)
             compared = replace(compared, lifted=())
         if (
@@ -170,7 +171,7 @@ class CompareTab(CompareLayout):
         compared = replace(compared, seen=taken.seen)
         shown = {
             self.asking.question: question,
-            self.methods: self._choices(methods),
+            self.methods: self._choices(methods, documents),
             self.size: size,
             self.k: k,
             self.compared: compared,
@@ -226,9 +227,9 @@ class CompareTab(CompareLayout):
             **self._on_controls(session, compared, *controls),
         }
 
-    def _choices(self, chosen: Sequence[str]) -> gr.CheckboxGroup:
+    def _choices(self, chosen: Sequence[str], documents: OpenDocuments) -> gr.CheckboxGroup:
         """The methods that there are now."""
-        keys = self.comparisons.methods()
+        keys = self.comparisons.methods(documents)
         return gr.CheckboxGroup(
             [(view.method_label(key), key) for key in keys],
             value=[key for key in chosen or () if key in keys],

@@ -150,10 +150,12 @@ class ExperimentsLayout:
                 gr.Markdown("### Import")
                 whose = " They become yours." if services.settings.public else ""
                 self.upload = gr.File(
-                    file_count="single",
+                    file_count="multiple",
                     type="filepath",
-                    file_types=[".jsonl", ".json"],
-                    label=f"Runs that were exported as JSON, up to {MAX_IMPORT_BYTES // 2**20} MB.{whose}",
+                    file_types=[".jsonl", ".json", ".txt", ".tsv", ".trec", ".run", ".qrels"],
+                    label="Runs exported here as JSON, or what another retriever found in the document open"
+                    " in Explore: a TREC run, lines of JSON, OpenInference spans. Up to"
+                    f" {MAX_IMPORT_BYTES // 2**20} MB.{whose}",
                     height=140,
                     elem_id="qx-runs-upload",
                 )

@@ -24,10 +24,13 @@ from app.pages.widgets.requests import OpenRun
 from app.pages.widgets.text import file_button
 from app.pages.widgets.work import Update, in_line
 from app.services.experiments import MAX_SELECTED, Experiments, RunFilters
+from app.services.explorer import open_in_explore
 from app.services.session import Session
 from app.services.shared import Services
 from core.base.errors import BadRequest
 from core.runs.export.runs import FORMATS as ALL_FORMATS
+from core.runs.foreign.files import files_of, is_export
+from core.runs.foreign.traces import found_sentence
 from core.runs.log.records import moment
 from core.runs.log.sql import EXAMPLES, SqlResult
 from core.views.draw.tables import PAGE
@@ -324,11 +327,25 @@ class ExperimentsTab(ExperimentsLayout):
             )
         return [looking.opened] if scope == OPENED else list(looking.selected)
 
-    def _import(self, session: Session, looking: ExperimentsPlace, path: str | None) -> Iterator[Update]:
-        if path is None:
+    def _import(
+        self, session: Session, looking: ExperimentsPlace, paths: list[str] | None
+    ) -> Iterator[Update]:
+        """Exported runs as they were, what another retriever found over the documents open in Explore."""
+        if not paths:
             return
         yield {self.import_notice: notice("Checking the file…", "info")}
-        count = self.experiments.take_in(Path(path), session.owner)
+        files = [Path(path) for path in paths]
+        if not all(map(is_export, files)):
+            documents = open_in_explore(self.services, session)
+            brought = self.experiments.bring(files_of(files), documents)
+            words = f"{counted(len(brought), 'run')} came in. {found_sentence(brought)}"
+            yield {
+                **self._shown(session, looking),
+                self.upload: None,
+                self.import_notice: notice(words, "info"),
+            }
+            return
+        count = sum(self.experiments.take_in(file, session.owner) for file in files)
         words = (
             f"{counted(count, 'new run')} came in."
             if count

@@ -52,6 +52,8 @@ SCORE = (
     "Score of the branch that found this chunk first, on the scale of its way to retrieve: BM25, inner"
     " product, or Q"
 )
+MOST_MISSING = 20
+"""Passages that are listed."""
 EMPTY = "No run is in the log yet. Press Run in Explore, or use python -m core trace --log."
 NO_MATCH = "No run matches. Change the filters, or clear them."
 
@@ -288,6 +290,7 @@ def run_steps(run: LoggedRun) -> list[Node]:
         h("ol.qx-found", *cards),
         h("p.qx-stop", h("strong", f"{why_ended(run)} {review_sentence(run.trace)}".rstrip()), hits),
         *_answered(run),
+        *_not_found_again(run),
         *([h("div.qx-row.qx-sm.qx-mut", *family)] if family else []),
     ]
 
@@ -302,6 +305,19 @@ def _answered(run: LoggedRun) -> list[Node]:
     verdict = verdict_line(verdict_on(result.told_text, accepted), accepted, "span")
     text = h("strong", shorten(result.told_text, LONGEST_MARK)) if result.told_text else None
     return [h("p.qx-row", h("span.qx-mut", head), text, verdict)]
+
+
+def _not_found_again(run: LoggedRun) -> list[Node]:
+    """Passages of a run made elsewhere that are not in its documents."""
+    passages = run.details.get("imported", {}).get("passages")
+    missing = [
+        h("li", {"dir": "auto"}, shorten(str(passage.get("text") or passage.get("name") or "no text"), CARD))
+        for passage in (passages if isinstance(passages, list) else ())
+        if isinstance(passage, dict) and passage.get("found") is None
+    ]
+    if not missing:
+        return []
+    return [h("h4", "Returned, and not in these documents"), h("ul.qx-sm", *missing[:MOST_MISSING])]
 
 
 def _answer_of(run: LoggedRun) -> EvidenceAnswer | None:
@@ -321,7 +337,8 @@ def _step(step: StepTaken, support: Sequence[int], run: LoggedRun) -> Node:
         marks.append(h("span.qx-mark.qx-hit", {"title": "The answer needs this chunk"}, "support"))
     method = run.record.method
     scored = {SPARC: SCORE, RESRAG: EXPLAIN["chance"], RESRAG_LLM: EXPLAIN["taken"]}
-    sentence = scored.get(method, EXPLAIN["q"])
+    facts = facts_of(method)
+    sentence = facts.sentence if facts.foreign else scored.get(method, EXPLAIN["q"])
     goes_on = act("continue", step.step, "Continue from here", title=CONTINUE)
     head = [
         h("span.qx-pin", str(step.step)),
@@ -341,7 +358,11 @@ def _step(step: StepTaken, support: Sequence[int], run: LoggedRun) -> Node:
 
 
 def can_replay(run: LoggedRun) -> bool:
-    """Whether a run can be made again: one of SPARC takes the branches that it came with."""
+    """Whether a run can be made again: one of SPARC takes the branches that it came with, one that was made
+    elsewhere can't be.
+    """
+    if facts_of(run.record.method).foreign:
+        return False
     return run.record.method != SPARC or has_branches(run)
 
 

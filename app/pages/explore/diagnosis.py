@@ -25,6 +25,13 @@ def diagnosis(run: RunInView | None, session: Session) -> list[Node]:
     """The sentence below the story of a run that failed; nothing for any other, and before its end."""
     if run is None or run.trace.stopped is None or session.cursor != len(run.trace.steps):
         return []
+    imported = _said("Imported: ", run.imported, []) if run.imported else []
+    return [*imported, *_why(run, session)]
+
+
+def _why(run: RunInView, session: Session) -> list[Node]:
+    """Why a run that has ended failed, as far as anybody knows."""
+    assert run.trace.stopped is not None
     result = run.diagnosis
     if result is not None:
         return _said(
@@ -75,7 +82,8 @@ def _no_answer(run: RunInView, session: Session) -> list[Node]:
     if answer is None or answer.state in ("answer", "passages"):
         return []
     best = max((step.q_value for step in run.trace.steps), default=None)
-    worth = "" if best is None else f" The best choice was worth Q {best:.2f}."
+    name = run.method.score_name
+    worth = "" if best is None else f" The best choice was worth {name} {best:.2f}."
     buttons = [_do("compare", "", "Compare", "with BM25 and the other methods")]
     if run.trace.stopped is not None and run.trace.stopped.reason == "threshold":
         buttons.insert(0, _do("longer", MOST_STEPS, f"Allow {MOST_STEPS} steps", "without an early stop"))
@@ -119,11 +127,13 @@ def _cause(finding: Diagnosis, run: RunInView) -> str:
         )
     elif not finding.ranks:
         words = f"{name} belongs to the answer and was never chosen."
+        if run.method.foreign:
+            words = f"{name} belongs to the answer and is not among what {run.method.label} returned."
     else:
         first, best = finding.ranks[0], min(finding.ranks)
         way = f", came up to {best:,} at step {finding.ranks.index(best) + 1}" if best < first else ""
         words = f"{name} belongs to the answer. It stood at rank {first:,}{way} and was never chosen."
-    return words if run.spec.trained else f"{words} This agent is not trained."
+    return words if run.spec.trained or run.method.foreign else f"{words} This agent is not trained."
 
 
 def _in_vain(run: RunInView) -> str:
@@ -131,6 +141,8 @@ def _in_vain(run: RunInView) -> str:
     tried = [f"{most} steps"] if (most := steps_tried(run.trace, run.n_chunks)) else []
     if are_words_tried(run.n_chunks):
         tried.append(f"the first {counted(run.config.step_budget, 'chunk')} of BM25")
+    if run.method.foreign:
+        tried.append(run.spec.name)
     return f" Tried without finding it: {' and '.join(tried)}." if tried else ""
 
 
@@ -148,7 +160,8 @@ def _button(remedy: Remedy, finding: Diagnosis, run: RunInView) -> Node:
             there = f"chunk {finding.chunk_id:,} is at rank {remedy.value} there"
             return _do("compare", "", "Compare with BM25", there)
         case "agent":
-            return _do("agent", remedy.value, f"Use {remedy.value} (trained)", brings)
+            trained = "" if run.method.foreign else " (trained)"
+            return _do("agent", remedy.value, f"Use {remedy.value}{trained}", brings)
         case "cut":
             return _do("cut", remedy.value, f"Cut at {remedy.value} tokens", brings)
 

@@ -122,19 +122,19 @@ class Panels:
             return {page.figures: gr.update(visible=False), page.near: ""}
         if not session.draws:
             return {page.figures: gr.update(visible=False), page.near: run.token}
-        look = session.look
+        look, score = session.look, run.method.score_name
         has_parts = any(step.content_q is not None for step in run.trace.steps)
         return {
             page.figures: gr.update(visible=True),
             page.near: "",
             page.decision: figure_title(
-                "Best Q per step and the threshold", decision(run.trace, session.cursor)
+                f"Best {score} per step and the threshold", decision(run.trace, session.cursor)
             ),
             page.best: drawn(lambda: best_q_figure(run.trace)),
             page.trail_card: gr.update(visible=bool(run.gold)),
             page.trail: gold_trail(present.first_steps(run.trace, session.cursor), run.gold),
             page.distribution_title: figure_title(
-                f"Distribution of Q at step {look}", "chunks that could be chosen, log scale"
+                f"Distribution of {score} at step {look}", "chunks that could be chosen, log scale"
             ),
             page.distribution: drawn(lambda: _distribution(run, look)),
             page.parts_card: gr.update(visible=has_parts),
@@ -177,6 +177,7 @@ def _strip(run: RunInView | None, session: Session) -> dict[str, Any] | None:
         intervals=slopes(run.ruler(session.look)),
         stopped=at_end and trace.n_looks > len(trace.steps),
         modes=MODES if run.config.temperature else tuple(mode for mode in MODES if mode != "p"),
+        score_name=run.method.score_name,
         probability_name=f"p at T = {run.config.temperature:g}",
         chunk_map={"of": run.documents.name, "least": LEAST_CHUNKS},
     )

@@ -267,7 +267,8 @@ class ExploreTab(ExploreLayout):
         assert run is not None
         query, config = run.trace.started.query, run.config
         update = {**self.panels.view(session, query, config), **self.panels.figures(run, session)}
-        lacks = self.answers.look_again(run)
+        unread = self.answers.to_read(run) if run.method.foreign and not run.others else {}
+        lacks = unread or self.answers.look_again(run)
         return {**update, **self.controls.showing(run.spec, config), self.controls.query: query, **lacks}
 
     def _on_filled(

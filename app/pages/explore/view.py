@@ -219,6 +219,7 @@ def _step_card(run: RunInView, step: StepTaken, session: Session, without: Seque
         gold=run.gold,
         scale=run.scale(),
         on=session.look == step.step,
+        score_name=run.method.score_name,
         acts=[*mark_buttons(step.chunk_id, session, short=True), *acts],
         below=_why(run, step, without) if explained else None,
         quote=quoted(

@@ -12,14 +12,14 @@ from typing import Any
 
 from core.base.config import EpisodeConfig
 from core.base.errors import BadDocument
-from core.base.events import fold
+from core.base.events import Trace, fold
 from core.base.progress import finish
-from core.base.types import Document
+from core.base.types import Document, Workspace
 from core.corpus.index import Corpus
 from core.corpus.opening import Progress, open_corpus
 from core.methods.choice import Encoders
 from core.methods.protocol import Retriever
-from core.methods.registry import build_retriever, facts_of, vectors_of
+from core.methods.registry import build_retriever, facts_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,29 +45,34 @@ class Search:
 
     def passages(self, query: str, k: int | None = None) -> list[Passage]:
         """What the method keeps, at most `k`, by default the configuration's number. Raises BadRequest."""
-        workspace, n = self.corpus.workspace, len(self.corpus)
+        n = len(self.corpus)
         config = self.config.with_(step_budget=min(self.config.step_budget if k is None else k, n))
         trace = fold(self.retriever.retrieve(query, self.corpus, config))
-        picks = {*trace.picks}
-        made = []
-        for step in trace.steps:
-            if step.chunk_id not in picks:
-                continue
-            chunk = workspace[step.chunk_id]
-            document = workspace.documents[chunk.document]
-            metadata = {
-                "title": document.title,
-                "headings": list(chunk.heading_path),
-                "start": chunk.start,
-                "end": chunk.end,
-                "chunk_id": chunk.chunk_id,
-                "step": step.step,
-                "method": self.retriever.name,
-                "score_name": facts_of(self.retriever.name).score_name,
-            }
-            name = f"{document.sha256[:16]}-{chunk.start}-{chunk.end}"
-            made.append(Passage(name, chunk.text, step.q_value, metadata))
-        return made
+        return passages_of(trace, self.corpus.workspace)
+
+
+def passages_of(trace: Trace, workspace: Workspace) -> list[Passage]:
+    """What a run keeps, in order of choice."""
+    picks, score_name = {*trace.picks}, facts_of(trace.started.method).score_name
+    made = []
+    for step in trace.steps:
+        if step.chunk_id not in picks:
+            continue
+        chunk = workspace[step.chunk_id]
+        document = workspace.documents[chunk.document]
+        metadata = {
+            "title": document.title,
+            "headings": list(chunk.heading_path),
+            "start": chunk.start,
+            "end": chunk.end,
+            "chunk_id": chunk.chunk_id,
+            "step": step.step,
+            "method": trace.started.method,
+            "score_name": score_name,
+        }
+        name = f"{document.sha256[:16]}-{chunk.start}-{chunk.end}"
+        made.append(Passage(name, chunk.text, step.q_value, metadata))
+    return made
 
 
 def open_search(
@@ -89,8 +94,6 @@ def open_search(
     encoders = Encoders(checkpoint, device)
     choice, agent = encoders.choice(documents[0])
     name = method or choice.method
-    own = name == "qrag" or agent.spec.name == vectors_of(name, agent.spec.name)
-    plain = agent if own else encoders.beside(name, agent)
-    retriever, encoder = build_retriever(name, agent, plain)
+    retriever, encoder = build_retriever(name, agent, encoders.beside(name, agent))
     corpus = finish(open_corpus(documents, encoder), hear).corpus
     return Search(corpus, retriever, config or agent.spec.episode_config())

@@ -80,6 +80,14 @@ def completeness(spec: CheckpointSpec, trace: Trace) -> float | None:
     return reached[-1] if reached and trace.stopped is not None else None
 
 
+def completeness_note(share: float | None) -> str:
+    """What a language model should make of it."""
+    if share is None:
+        return "Nothing is known of how complete these passages are."
+    words = f"With a chance of {100 * share:.0f} % these passages hold all that the question needs."
+    return f"{words} If they don't hold the answer, say that it was not found." if share < LOW else words
+
+
 @dataclass(frozen=True, eq=False)
 class JudgedQuestions:
     """Questions with their lead, whether their evidence was complete, and what others' curves say."""

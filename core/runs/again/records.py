@@ -6,7 +6,9 @@ retrieved it, with its whole trace beside it as detail "sparc" and its outcome a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, replace
+from types import MappingProxyType
 from typing import Any
 
 from core.answer.evidence import EvidenceAnswer
@@ -16,12 +18,13 @@ from core.base.errors import LogError
 from core.base.events import RunStarted, Trace
 from core.base.types import Workspace
 from core.encode.encoder import DualEncoder
+from core.methods.registry import facts_of
 from core.methods.resrag.action import action_json, action_of
 from core.methods.sparc.events import Retrieved, SparcStarted
 from core.methods.sparc.retriever import SPARC, evidence_steps
 from core.methods.sparc.trace import SparcTrace
 from core.runs.log import FinalStatus, LoggedRun, RunLog, RunRecord, new_run_id
-from core.runs.log.records import detail_json
+from core.runs.log.records import DetailName, detail_json
 
 
 def run_record(started: RunStarted, workspace: Workspace, encoder: DualEncoder, **more: Any) -> RunRecord:
@@ -35,7 +38,7 @@ def run_record(started: RunStarted, workspace: Workspace, encoder: DualEncoder, 
         chunking=[{"chunker": "given"} if config is None else asdict(config) for config in configs],
         checkpoint=encoder.spec.name,
         checkpoint_fingerprint=encoder.fingerprint,
-        vectors=encoder.vector_fingerprint,
+        vectors="" if facts_of(started.method).foreign else encoder.vector_fingerprint,
         document_hashes=tuple(document.sha256 for document in workspace.documents),
         n_chunks=len(workspace),
         seed=started.config.seed,
@@ -49,6 +52,7 @@ def log_trace(
     workspace: Workspace,
     encoder: DualEncoder,
     answer: EvidenceAnswer | None = None,
+    details: Mapping[DetailName, dict[str, Any]] = MappingProxyType({}),
     **more: Any,
 ) -> str:
     """Logs a finished run, with its answer if it was read; returns its id. `more`: as in `run_record`."""
@@ -62,6 +66,8 @@ def log_trace(
         log.attach(record.run_id, "answer", answer.to_json(), record.owner)
     if trace.started.method in SETS and trace.stopped is not None:
         log.attach(record.run_id, "set", set_detail(trace, workspace), record.owner)
+    for name, value in details.items():
+        log.attach(record.run_id, name, value, record.owner)
     log.finish(record.run_id, "complete" if trace.stopped else "cancelled")
     return record.run_id
 

@@ -24,6 +24,7 @@ from core.encode.checkpoint import CheckpointSpec, as_served, find_checkpoint, r
 from core.methods.qrag.positions import chunk_positions, intervals
 from core.methods.registry import facts_of
 from core.methods.sparc.naming import sparc_settings
+from core.runs.foreign.traces import detail_sentence
 from core.runs.log.records import LoggedDocument, LoggedRun, borders_of, readable_branches, support_of
 from core.views.draw.strip import Part, colour_scale, slopes, strip_value
 from core.views.draw.words import shorten
@@ -49,6 +50,9 @@ def settings_of(run: LoggedRun) -> dict[str, str]:
     if branches is not None:
         return sparc_settings(branches.started.config)
     config = run.trace.started.config
+    if facts_of(run.record.method).foreign:
+        scores = "as returned" if score_name(run) == "score" else "none that fall: ranks instead"
+        return {"Returned": detail_sentence(run.details.get("imported", {})), "Scores": scores}
     if run.record.method in SETS:
         is_chance = run.record.method == RESRAG and config.stop_threshold is not None
         least = f"a chance of {config.stop_threshold:g}" if is_chance else ""

@@ -18,6 +18,7 @@ import numpy as np
 from core.base.events import StepTaken, Trace
 from core.corpus.tiles import run_map
 from core.corpus.words import content_words
+from core.methods.registry import facts_of
 from core.methods.sparc.retriever import SPARC
 from core.methods.sparc.trace import SparcTrace
 from core.runs.export.live import (
@@ -174,13 +175,15 @@ def _chart(trace: Trace) -> Node | None:
         points.append((len(trace.steps) + 1, trace.stopped.q_value))
     if not points:
         return None
-    lines = [Line("best Q", tuple(float(x) for x, _ in points), tuple(y for _, y in points))]
+    lines = [Line("best", tuple(float(x) for x, _ in points), tuple(y for _, y in points))]
     threshold = trace.started.config.stop_threshold
     if threshold is not None:
         lines.append(
             Line("stop below", (1.0, float(max(2, len(points)))), (threshold, threshold), dashed=True)
         )
-    return h("div.qx-card.qx-chart", Html(svg([Chart("Q of the best chunk", "step", "Q", tuple(lines))])))
+    name = facts_of(trace.started.method).score_name
+    chart = Chart(f"{name} of the best chunk", "step", name, tuple(lines))
+    return h("div.qx-card.qx-chart", Html(svg([chart])))
 
 
 # Texts

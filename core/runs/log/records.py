@@ -22,9 +22,9 @@ from core.methods.sparc.trace import SparcTrace
 
 FinalStatus = Literal["complete", "cancelled", "failed"]
 Status = Literal["running", "complete", "cancelled", "failed"]
-DetailName = Literal["answer", "cited", "sparc", "set"]
-"""What may lie beside a run's steps: what was answered from them, the trace of a SPARC run, and the action of
-a set of RES-RAG with the JSON-LD of its documents."""
+DetailName = Literal["answer", "cited", "sparc", "set", "imported"]
+"""What may lie beside a run's steps: what was answered from them, the trace of a SPARC run, the action of
+a set of RES-RAG with the JSON-LD of its documents, and all that another retriever returned."""
 
 MAX_PAGE = 1000
 """Most runs one search returns."""

@@ -21,6 +21,7 @@ from core.corpus.index import Corpus
 from core.corpus.opening import chunk_documents, index_workspace
 from core.corpus.words import words_of
 from core.methods.qrag.agent import Agent
+from core.methods.registry import facts_of
 from core.runs.whatif.cuts import TextSpan, chunks_of, share_found, sizes_for
 from core.views.trail import gold_trails
 
@@ -66,7 +67,8 @@ def diagnose(
     agent: Agent, corpus: Corpus, trace: Trace, gold: Sequence[int], spans: Sequence[TextSpan] = ()
 ) -> Diagnosis | None:
     """Why a stopped run of an agent lacks support; None where it lacks none, where none is known, and where
-    it was asked before all chunks were embedded, which is why. `spans`: the support by its characters.
+    it was asked before all chunks were embedded, which is why. `spans`: the support by its characters. Of a
+    run that was made elsewhere, what the agent would find is tried instead of going on.
     """
     evidence = trace.picks
     lacking = [chunk_id for chunk_id in gold if chunk_id not in evidence]
@@ -85,7 +87,10 @@ def diagnose(
     n_found = len(gold) - len(lacking)
     beside = next((chunk_id for chunk_id in trace.chosen if _are_neighbours(corpus, chunk_id, nearest)), None)
     tried = [*_before_review(trace, gold), *_longer(agent, corpus, trace, gold)]
-    if taken_back_at is None:
+    if facts_of(trace.started.method).foreign:
+        n_found_here = n_found_by(agent, corpus, trace, gold)
+        tried = [Remedy("agent", agent.spec.name, n_found_here), *_by_words(corpus, trace, nearest, gold)]
+    elif taken_back_at is None:
         if beside is not None:
             tried.append(Remedy("take", nearest, n_found + 1))
         tried += _by_words(corpus, trace, nearest, gold)
@@ -113,8 +118,12 @@ def n_found_by(agent: Agent, corpus: Corpus, trace: Trace, gold: Sequence[int]) 
 
 
 def steps_tried(trace: Trace, n_chunks: int) -> int:
-    """Steps that going on is tried to; 0 where it is not: the run is that long, or the agent planned."""
+    """Steps that going on is tried to; 0 where it is not: the run is that long, the agent planned, or the run
+    was made elsewhere.
+    """
     config = trace.started.config
+    if facts_of(trace.started.method).foreign:
+        return 0
     most = min(MOST_STEPS, n_chunks - len(config.forbidden))
     return most if config.beam_width == 1 and len(trace.steps) < most else 0
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from core.base.events import Trace
+from core.methods.registry import facts_of
 from core.views.draw.nodes import Node, chunk_link, h, tip
 from core.views.draw.tables import table
 from core.views.trail import Trail, gold_trails
@@ -55,6 +56,8 @@ def fate(trail: Trail, trace: Trace) -> str:
         return f"found at step {trail.found_at}"
     standings = [standing for standing in trail.standings if standing is not None]
     if not standings:
+        if facts_of(trace.started.method).foreign:
+            return "not among what it returned"
         return "forbidden" if trail.chunk_id in trace.started.config.forbidden else "its ranks were not kept"
     if trail.loss is not None:
         return (

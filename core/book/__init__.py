@@ -1,0 +1,1 @@
+"""Documents in a few lines of Python, see `core.open`."""

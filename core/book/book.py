@@ -1,0 +1,228 @@
+"""Documents that can be asked, and their runs, for Python and notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from core.answer.evidence import EvidenceAnswer, answer_evidence, found_order
+from core.answer.metadata import metadata_lines
+from core.answer.protocol import Reader
+from core.answer.reader import load_reader
+from core.base.config import SETS, check_query
+from core.base.errors import BadDocument, BadRequest
+from core.base.events import StepTaken, Trace
+from core.base.progress import finish
+from core.base.types import Document, Workspace
+from core.book.notebook import comparison_html, run_html
+from core.corpus.context import context
+from core.corpus.index import Corpus
+from core.corpus.opening import chunk_documents, index_workspace
+from core.encode.encoder import DualEncoder
+from core.ingest import Converter, read_documents
+from core.integrations.adapters.search import Passage, passages_of
+from core.lab.evaluate.completeness import completeness
+from core.methods.choice import Encoders
+from core.runs.again.records import log_trace
+from core.runs.foreign.files import ForeignRun, file_bytes, files_of, read_foreign
+from core.runs.foreign.traces import Brought, bring, found_sentence, log_brought
+from core.runs.log import default_log_path, open_log
+from core.runs.whatif.comparison import compare, contestant
+from core.views.draw.words import counted
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BookRun:
+    """One question through one method."""
+
+    trace: Trace
+    workspace: Workspace
+    reading: EvidenceAnswer | None = None
+    """What the reader says of the evidence."""
+    complete: float | None = None
+    """How likely the evidence holds all that the question needs; None where nothing is known of it."""
+    run_id: str = ""
+    """In the log; empty for a run that isn't kept."""
+    notice: str = ""
+    """What of an imported run was found again."""
+
+    @property
+    def query(self) -> str:
+        return self.trace.started.query
+
+    @property
+    def method(self) -> str:
+        return self.trace.started.method
+
+    @property
+    def steps(self) -> tuple[StepTaken, ...]:
+        """Every choice, with its chunk, its score and the scores of all chunks then."""
+        return self.trace.steps
+
+    @property
+    def evidence(self) -> list[Passage]:
+        """What was kept, in document order."""
+        return sorted(
+            passages_of(self.trace, self.workspace), key=lambda passage: passage.metadata["chunk_id"]
+        )
+
+    @property
+    def answer(self) -> str | None:
+        """The answer; None where the evidence holds none, see `reading`."""
+        return None if self.reading is None else self.reading.told_text or None
+
+    def _repr_html_(self) -> str:
+        """A table of the choices and the strip, for a notebook."""
+        said = "" if self.reading is None else self.answer or "No answer in the evidence."
+        kept = passages_of(self.trace, self.workspace)
+        return run_html(self.trace, kept, said, self.complete, self.notice)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BookComparison:
+    """One question through several methods."""
+
+    runs: Mapping[str, BookRun]
+    """By method, in the order asked for."""
+    refused: Mapping[str, str]
+    """Why a method didn't answer."""
+
+    def __getitem__(self, method: str) -> BookRun:
+        return self.runs[method]
+
+    def _repr_html_(self) -> str:
+        """Who found what, and each strip, for a notebook."""
+        traces = {name: run.trace for name, run in self.runs.items()}
+        answers = {name: run.answer for name, run in self.runs.items()}
+        workspace = next(iter(self.runs.values())).workspace if self.runs else None
+        return comparison_html(traces, answers, workspace, self.refused)
+
+
+@dataclass(eq=False, repr=False)
+class Book:
+    """Open documents. `ask`, `compare` and `bring` search the same chunks."""
+
+    workspace: Workspace
+    agent: DualEncoder
+    method: str
+    """The one that suits the documents."""
+    encoders: Encoders
+    log_path: Path
+    _corpora: dict[str, Corpus] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        titles = ", ".join(document.title for document in self.workspace.documents[:3])
+        return f"<Book: {titles}; {counted(len(self.workspace), 'chunk')}; {self.agent.spec.name}>"
+
+    @property
+    def notices(self) -> list[str]:
+        """What reading the files left out or guessed."""
+        return [str(notice) for document in self.workspace.documents for notice in document.notices]
+
+    def ask(
+        self, query: str, method: str | None = None, *, k: int | None = None, log: bool = False
+    ) -> BookRun:
+        """One question. k: most chunks; None: as many as the agent takes. log: keep the run.
+
+        Raises BadRequest.
+        """
+        found = self.compare(query, [method or self.method], k=k, log=log)
+        if found.refused:
+            raise BadRequest(next(iter(found.refused.values())))
+        return next(iter(found.runs.values()))
+
+    def compare(
+        self, query: str, methods: Sequence[str | BookRun], *, k: int | None = None, log: bool = False
+    ) -> BookComparison:
+        """One question through several methods over the same chunks; a run stands for itself."""
+        check_query(query)
+        budget = min(self.agent.spec.step_budget if k is None else k, len(self.workspace))
+        config = self.agent.spec.episode_config(step_budget=budget)
+        runs, refused = dict[str, BookRun](), dict[str, str]()
+        for method in methods:
+            if isinstance(method, BookRun):
+                runs[method.method] = method
+                continue
+            one = contestant(method, self.agent, self.encoders.beside(method, self.agent), config)
+            [column] = compare(query, [one], lambda one: self._corpus(one.encoder))
+            if column.trace is None:
+                refused[method] = column.refused
+            else:
+                runs[method] = self._run(column.trace, one.encoder, log)
+        return BookComparison(runs, refused)
+
+    def bring(
+        self, source: str | Path | Sequence[str | Path | ForeignRun], method: str = ""
+    ) -> list[BookRun]:
+        """Runs of another retriever, out of files or as they are, which the log then keeps.
+
+        Files: a TREC run with its queries, passages and qrels; lines of JSON; OpenInference spans. Raises
+        BadRequest.
+        """
+        given = [source] if isinstance(source, str | Path) else list(source)
+        runs = [one for one in given if isinstance(one, ForeignRun)]
+        if paths := [Path(one) for one in given if not isinstance(one, ForeignRun)]:
+            runs += read_foreign(files_of(paths), method)
+        return [self._brought(one) for one in self.keep(runs)]
+
+    def keep(self, runs: Sequence[ForeignRun]) -> list[Brought]:
+        """Logs runs of another retriever, their passages found again."""
+        brought = bring(runs, self.workspace, self.agent.spec.name)
+        with closing(open_log(self.log_path)) as log:
+            return [log_brought(log, one, self.workspace, self.agent, None) for one in brought]
+
+    def _brought(self, one: Brought) -> BookRun:
+        texts = {step.chunk_id: step.text for step in one.trace.steps}
+        answer = {} if one.run.answer is None else {"text": one.run.answer.strip(), "by": one.run.method}
+        reading = EvidenceAnswer.from_json({**answer, "citations": []}, texts)
+        return BookRun(one.trace, self.workspace, reading, None, one.run_id, found_sentence([one]))
+
+    def _run(self, trace: Trace, encoder: DualEncoder, log: bool) -> BookRun:
+        workspace = self.workspace
+        texts = {chunk_id: workspace[chunk_id].text for chunk_id in trace.evidence}
+        above = {chunk_id: context(workspace, chunk_id) for chunk_id in texts}
+        metadata = metadata_lines(workspace.documents) if trace.started.method in SETS else []
+        query, order = trace.started.query, found_order(trace)
+        [reading] = answer_evidence(self._reader, [query], [texts], [order], [metadata], [above])
+        run_id = ""
+        if log:
+            with closing(open_log(self.log_path)) as opened:
+                run_id = log_trace(opened, trace, workspace, encoder, reading)
+        return BookRun(trace, workspace, reading, completeness(self.agent.spec, trace), run_id)
+
+    @cached_property
+    def _reader(self) -> Reader:
+        return load_reader(device=str(self.agent.device))
+
+    def _corpus(self, encoder: DualEncoder) -> Corpus:
+        """The chunks under an encoder's vectors, embedded when first asked for."""
+        if encoder.fingerprint not in self._corpora:
+            self._corpora[encoder.fingerprint] = finish(index_workspace(self.workspace, encoder)).corpus
+        return self._corpora[encoder.fingerprint]
+
+
+def open_book(
+    source: str | Path | Document | Sequence[str | Path | Document],
+    agent: str | None,
+    device: str | None,
+    log: Path | None,
+) -> Book:
+    """See `core.open`."""
+    given = [source] if isinstance(source, str | Path | Document) else list(source)
+    documents: list[Document] = []
+    with Converter() as converter:
+        for one in given:
+            if isinstance(one, Document):
+                documents.append(one)
+            else:
+                path = Path(one)
+                documents += read_documents(file_bytes(path), path.name, converter).values()
+    if not documents:
+        raise BadDocument("no documents were given; name at least one file")
+    encoders = Encoders(agent, device)
+    choice, encoder = encoders.choice(documents[0])
+    workspace = finish(chunk_documents(documents, encoder))
+    return Book(workspace, encoder, choice.method, encoders, log or default_log_path())

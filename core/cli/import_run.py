@@ -1,0 +1,49 @@
+"""`python -m core import-run`: what another retriever found, into the log."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from core.book.book import open_book
+from core.cli.common import print_json, say
+from core.cli.flags import DEVICE, JSON_ALONE, LOG_FILE
+from core.runs.foreign.files import files_of, read_foreign
+from core.runs.foreign.traces import found_sentence
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """The flags of `import-run`."""
+    add = parser.add_argument
+    add(
+        "files",
+        nargs="+",
+        type=Path,
+        metavar="FILE",
+        help="a TREC run with its queries (*quer*), passages and qrels; lines of JSON, a query and what was"
+        " retrieved each; or OpenInference spans",
+    )
+    add("--document", nargs="+", type=Path, required=True, metavar="FILE", help="what was searched")
+    add("--method", default="", metavar="NAME", help="of the retriever (default: as the files say)")
+    add(
+        "--checkpoint",
+        metavar="NAME_OR_DIR",
+        help="the agent that runs open with (default: the one that suits)",
+    )
+    add("--device", **DEVICE)
+    add("--log", **LOG_FILE)
+    add("--json", **JSON_ALONE)
+    parser.set_defaults(func=run_import)
+
+
+def run_import(args: argparse.Namespace) -> int:
+    """Prints a line a run: its id, question, and what was found again."""
+    runs = read_foreign(files_of(args.files), args.method)
+    book = open_book(args.document, args.checkpoint, args.device, args.log)
+    for notice in book.notices:
+        say(notice)
+    for one in book.keep(runs):
+        if one.n_missing:
+            say(f"{one.run.query[:80]}: {found_sentence([one])}")
+        print_json(one.to_json())
+    return 0

@@ -1,0 +1,1 @@
+"""Runs that another retriever made, brought into the log."""

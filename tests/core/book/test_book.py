@@ -1,0 +1,67 @@
+"""Three lines of Python, and what a notebook shows."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup
+
+import core
+from core.base.errors import BadRequest
+from core.book.book import Book
+from core.runs.log import open_reader
+
+QUERY = "Who slept in the <b>mill</b>?"
+PEOPLE = ("Anna", "Bela", "Cyrus", "Dora", "Emil")
+TEXT = "".join(f"# {name} <script>\n\n{name} slept in the mill & went <i>home</i>.\n\n" for name in PEOPLE)
+
+
+@pytest.fixture
+def book(tiny_checkpoints: dict[str, Path], home: Path, tmp_path: Path) -> Book:
+    (tmp_path / "book.md").write_text(TEXT, encoding="utf-8")
+    folder = str(tiny_checkpoints["relative10"])
+    return core.open(tmp_path / "book.md", agent=folder, log=home / "log.duckdb")
+
+
+def test_a_book_is_asked_and_compared(book: Book, tmp_path: Path) -> None:
+    run = book.ask(QUERY, k=3, log=True)
+    assert [step.chunk_id for step in run.steps] == list(run.trace.chosen)
+    places = [(passage.metadata["start"], passage.metadata["end"]) for passage in run.evidence]
+    assert places == sorted(places)
+    text = book.workspace.documents[0].text
+    assert [text[start:end] for start, end in places] == [passage.text for passage in run.evidence]
+    assert run.complete is None, "nobody measured it for this agent"
+    assert run.answer is None or run.answer in text
+    assert open_reader(book.log_path).get(run.run_id).trace.chosen == run.trace.chosen
+    (tmp_path / "mine.jsonl").write_text(json.dumps({"query": QUERY, "retrieved": [2, 0]}), encoding="utf-8")
+    [mine] = book.bring(tmp_path / "mine.jsonl")
+    assert "All 2 passages" in mine._repr_html_()
+    both = book.compare(QUERY, ["qrag", "bm25", mine], k=3)
+    assert both["qrag"].trace.chosen == run.trace.chosen
+    assert both["imported-ranks:mine"].trace.chosen == (2, 0)
+    with pytest.raises(BadRequest, match="method 'nothing' does not exist"):
+        book.ask(QUERY, "nothing")
+    with pytest.raises(BadRequest, match="can't be read"):
+        core.open("there-is-no-such-file.txt")
+
+
+def test_a_notebook_shows_text_as_text(book: Book) -> None:
+    run, both = book.ask(QUERY, k=3), book.compare(QUERY, ["qrag", "bm25"], k=3)
+    for html, n_strips in ((run._repr_html_(), 1), (both._repr_html_(), 2)):
+        page = BeautifulSoup(html, "html.parser")
+        assert len(page.find_all("svg")) == n_strips
+        assert page.find_all(["script", "i", "b"]) == []
+        assert "<i>home</i>" in page.get_text()
+    assert len(BeautifulSoup(run._repr_html_(), "html.parser").tbody.find_all("tr")) == len(run.evidence)
+
+
+def test_importing_it_is_quick() -> None:
+    heavy = (
+        "import core, sys; print(sorted({'torch', 'transformers', 'duckdb', 'numpy'} & sys.modules.keys()))"
+    )
+    done = subprocess.run([sys.executable, "-c", heavy], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

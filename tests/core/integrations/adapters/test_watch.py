@@ -1,0 +1,94 @@
+"""Watched retrievers of LangChain and Haystack: they answer as before, and every call is kept."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import haystack
+import pytest
+from haystack.components.retrievers.in_memory import InMemoryBM25Retriever
+from haystack.document_stores.in_memory import InMemoryDocumentStore
+from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
+from langchain_core.documents import Document as LangChainDocument
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import RunnableLambda
+
+import core
+from core.base.errors import BadRequest
+from core.book.book import Book
+from core.integrations.watch import watch, watched_file
+from core.runs.log import open_reader
+from tests.core.integrations.adapters.conftest import DOCUMENTS, QUESTION
+from tests.coroutines import run
+
+TEXTS = ["Dora slept in the mill.", "Anna went up the hill."]
+
+
+class FirstOnes(BaseRetriever):
+    """Gives what it was made with."""
+
+    k: int = 2
+
+    def _get_relevant_documents(
+        self,
+        query: str,  # noqa: ARG002 - part of the interface
+        *,
+        run_manager: CallbackManagerForRetrieverRun,  # noqa: ARG002 - part of the interface
+    ) -> list[LangChainDocument]:
+        return [LangChainDocument(page_content=text, id=str(i)) for i, text in enumerate(TEXTS)][: self.k]
+
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
+    ) -> list[LangChainDocument]:
+        return self._get_relevant_documents(query, run_manager=run_manager.get_sync())
+
+
+@pytest.fixture
+def book(tiny_checkpoints: dict[str, Path], home: Path) -> Book:
+    return core.open(DOCUMENTS, agent=str(tiny_checkpoints["relative10"]), log=home / "log.duckdb")
+
+
+def test_each_call_of_a_langchain_retriever_is_a_run(book: Book) -> None:
+    plain = FirstOnes()
+    retriever = watch(plain, book)
+    assert retriever is plain
+    ways = [
+        retriever.invoke(QUESTION),
+        run(retriever.ainvoke(QUESTION)),
+        (retriever | RunnableLambda(lambda found: found)).invoke(QUESTION),
+    ]
+    assert all([found.page_content for found in way] == TEXTS for way in ways)
+    assert retriever.model_dump()["k"] == 2
+    rows = open_reader(book.log_path).search(owner=None).rows
+    assert [(row.method, row.query, row.n_steps) for row in rows] == [
+        ("imported-ranks:FirstOnes", QUESTION, 2)
+    ] * 3, "a call each, once"
+    logged = open_reader(book.log_path).get(rows[0].run_id)
+    assert [step.text.splitlines()[-1] for step in logged.trace.steps] == TEXTS
+
+
+def test_a_haystack_component_works_on_in_its_pipeline(home: Path) -> None:
+    store = InMemoryDocumentStore()
+    store.write_documents([haystack.Document(content=text) for text in TEXTS])
+    pipeline = haystack.Pipeline()
+    retriever = watch(InMemoryBM25Retriever(store, top_k=1), name="own store")
+    pipeline.add_component("retriever", retriever)
+    made: Any = pipeline.run({"retriever": {"query": "mill"}})
+    [found] = made["retriever"]["documents"]
+    [line] = map(json.loads, watched_file("own store").read_text(encoding="utf-8").splitlines())
+    assert watched_file("own store").is_relative_to(home)
+    assert (line["query"], line["method"]) == ("mill", "own store")
+    assert line["retrieved"] == [{"text": TEXTS[0], "id": found.id, "score": found.score}]
+
+
+def test_who_asked_is_answered_whatever_becomes_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken:
+        def bring(self, source: object) -> None:
+            raise OSError(f"no room for {source}")
+
+    assert len(watch(FirstOnes(), Broken()).invoke(QUESTION)) == 2
+    assert "a call of FirstOnes was not logged" in caplog.text
+    with pytest.raises(BadRequest, match="list is no retriever of LangChain"):
+        watch([1])
