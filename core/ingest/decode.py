@@ -122,16 +122,21 @@ def _decode_undeclared(data: bytes, name: str) -> tuple[str, tuple[Notice, ...]]
     return _replacing(data, "utf-8", name)
 
 
+_SIGNS = "“”‘’„–—…«»€"
+_WESTERN = "äöüßàâçèéêëîïôùœæøåñáíóúãìò"
 _LATIN = {
-    "cp1252": "äöüßàâçèéêëîïôùœæøåñáíóúãìò",
-    "cp1250": "ąćęłńóśźżáčďéěíňřšťúůýžőűöüăâîşţđ",
-    "cp1254": "çğıöşüİâ",
-    "cp1257": "āčēģīķļņšūžąęėįųõäöü",
+    "cp1252": _WESTERN + _SIGNS,
+    "mac_roman": _WESTERN + _SIGNS,
+    "cp850": _WESTERN,
+    "cp1250": "ąćęłńóśźżáčďéěíňřšťúůýžőűöüăâîşţđ" + _SIGNS,
+    "cp1254": "çğıöşüİâ" + _SIGNS,
+    "cp1257": "āčēģīķļņšūžąęėįųõäöü" + _SIGNS,
 }
-"""Code pages of the Latin script, with letters of the languages that are written in them."""
+"""Code pages of the Latin script, with letters of the languages that are written in them and signs."""
 _OTHER = {
     "cp1251": "оеаинтсрвлкмдпуіо",
     "koi8-r": "оеаинтсрвлкмдпуіо",
+    "cp866": "оеаинтсрвлкмдпуіо",
     "cp1253": "αοιετσνηυρπκμςίόά",
     "cp1255": "יוהלאתרמבש",
     "cp1256": "الينمرتوبةدفعسك",
