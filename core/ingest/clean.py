@@ -130,8 +130,11 @@ class LeftOut:
 
     def notices(self) -> tuple[str, ...]:
         """A sentence on each kind that there is."""
-        told = (("Menus and side matter", self.side_matter), ("Struck-out text", self.struck))
-        return tuple(f"{kind} left out: {n:,} word{'s' * (n > 1)}." for kind, n in told if n)
+        told = (
+            ("Menus and side matter", self.side_matter, "; they can be kept"),
+            ("Struck-out text", self.struck, ""),
+        )
+        return tuple(f"{kind} left out: {n:,} word{'s' * (n > 1)}{more}." for kind, n, more in told if n)
 
 
 def clean(soup: BeautifulSoup, *, keep_side_matter: bool = False, from_office: bool = False) -> LeftOut:

@@ -46,18 +46,24 @@ _SAFE_ENCODING = re.compile(
 """Encodings but UTF-8 that a page may declare; others (utf-7, escapes) smuggle text past a reader."""
 
 
-def decode(data: bytes, name: str, *, is_html: bool = False) -> tuple[str, tuple[Notice, ...]]:
-    """The text of a file and notices on what was changed. Raises BadDocument when the bytes are no text."""
-    for mark, encoding in _BYTE_ORDER_MARKS:
+def decode(
+    data: bytes, name: str, *, is_html: bool = False, encoding: str = ""
+) -> tuple[str, tuple[Notice, ...]]:
+    """The text of a file and notices on what was changed; `encoding` is that of bytes that are not UTF-8, if
+    known. Raises BadDocument when the bytes are no text.
+    """
+    for mark, marked in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
-            return _replacing(data[len(mark) :], encoding, name)
+            return _replacing(data[len(mark) :], marked, name)
     _check_is_text(data, name)
+    if encoding and not _is_utf8(data):
+        return _replacing(data, codec_of(encoding) or "utf-8", name)
     if is_html and not data.isascii() and _is_utf8(data):
         return _replacing(data, "utf-8", name)  # whatever the page declares
     declared = (
         (_XML_ENCODING.match(data) or _HTML_ENCODING.search(data, 0, _DECLARED_BYTES)) if is_html else None
     )
-    named = _codec_of(declared[1].decode("ascii")) if declared else None
+    named = codec_of(declared[1].decode("ascii")) if declared else None
     return _replacing(data, named, name) if named else _decode_undeclared(data, name)
 
 
@@ -88,8 +94,8 @@ def _check_is_text(data: bytes, name: str) -> None:
         raise BadDocument(f"{name} is binary, not text (it has a NUL byte at {data.index(0):,}); {_REMEDY}")
 
 
-def _codec_of(declared: str) -> str | None:
-    """Python's name of an encoding that a page may declare; None sends the page to UTF-8."""
+def codec_of(declared: str) -> str | None:
+    """Python's name of an encoding that a page may declare and a person choose; None for any other."""
     if not _SAFE_ENCODING.fullmatch(declared.replace("_", "-")):
         return None
     try:
@@ -118,7 +124,8 @@ def _decode_undeclared(data: bytes, name: str) -> tuple[str, tuple[Notice, ...]]
         guess = _guess(data)
         if guess is not None:
             guessed, notices = _replacing(data, guess, name)
-            return guessed, (Notice(f"It is not UTF-8 and was read as {guess}, a guess."), *notices)
+            told = f"It is not UTF-8 and was read as {guess}, a guess: choose another if letters are wrong."
+            return guessed, (Notice(told), *notices)
     return _replacing(data, "utf-8", name)
 
 

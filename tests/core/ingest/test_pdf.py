@@ -163,6 +163,23 @@ PAGES = {
         "The council is responsible for a state-of-the-art mill, a well-known inn, the Anglo-Saxon door and a"
         " committee for pages 12-14 of the book.",
     ),
+    "hyphens by what the document writes elsewhere": (
+        Sheet().lines(
+            60,
+            760,
+            [
+                "The north-south road, a long rope and a term of office; a foot-",
+                "note and a long-",
+                "term plan for the north-",
+                "south wall of the railway, the rail-",
+                "way and the water-",
+                "ways of the rail and the lake, which is as long as it is deep.",
+            ],
+        ),
+        "The north-south road, a long rope and a term of office; a footnote and a long-term plan for the"
+        " north-south wall of the railway, the railway and the waterways of the rail and the lake, which is as"
+        " long as it is deep.",
+    ),
     "ligatures": (
         Sheet().text(60, 700, "The of\x02ce \x02led the \x03at \x02les.", 10, "times"),
         "The office filed the flat files.",
