@@ -163,8 +163,9 @@ def _guess(data: bytes) -> str | None:
     first = _BEYOND_ASCII.search(data)
     begin = max(0, (first.start() if first else 0) - _GUESS_BYTES // 2)
     data = data[begin : begin + _GUESS_BYTES]
-    beyond = sum(len(run) for run in _BEYOND_ASCII.findall(data))
-    latin = {name: _share(data, name, letters) for name, letters in _LATIN.items()}
+    runs = b" ".join(_BEYOND_ASCII.findall(data))
+    beyond = len(runs) - runs.count(b" ")
+    latin = {name: _share(runs, name, letters) for name, letters in _LATIN.items()}
     latin["cp1252"] += _WESTERN_FIRST
     if beyond < _MAX_WESTERN_SHARE * len(data):
         return max(latin, key=latin.__getitem__)
@@ -176,7 +177,7 @@ def _guess(data: bytes) -> str | None:
         text = data.decode(name, "ignore")
         if len(script.findall(text)) > least * max(1, len(_BEYOND.findall(text))) and _is_sound(data, name):
             return name
-    other = {name: _share(data, name, letters) for name, letters in _OTHER.items()}
+    other = {name: _share(runs, name, letters) for name, letters in _OTHER.items()}
     best = max(other, key=other.__getitem__)
     if other[best] > _COMMON:
         return best
@@ -192,11 +193,11 @@ _COMMON = 0.5
 """Share of the commonest letters in a text of their script, at least."""
 
 
-def _share(data: bytes, encoding: str, letters: str) -> float:
+def _share(runs: bytes, encoding: str, letters: str) -> float:
     """How many of the characters beyond ASCII are such letters; less where small letters go on with capitals,
     as in KOI8 read as Windows-1251.
     """
-    text = data.decode(encoding, "replace")
+    text = runs.decode(encoding, "replace")
     beyond = _BEYOND.findall(text)
     wanted = frozenset(letters)
     return (sum(c in wanted for c in beyond) - 2 * len(_TURNED_CASE.findall(text))) / max(1, len(beyond))
