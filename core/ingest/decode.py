@@ -152,6 +152,10 @@ _OTHER = {
 _KANA, _HANGUL = re.compile("[\u3041-\u30fe]"), re.compile("[\uac00-\ud7a3]")
 _BEYOND = re.compile("[^\x00-\x7f]")
 _TURNED_CASE = re.compile(r"[^\W\d_A-Z](?<=[а-яё])[А-ЯЁ]")
+_LONE_RUN = 1.5
+"""Bytes beyond ASCII that follow on each other, on average, in words of the Latin script."""
+_LIKELY_LATIN = 0.8
+"""Share of letters that fit, from which a text full of them is of the Latin script."""
 _WESTERN_FIRST = 0.08
 """That another Latin code page must fit better by: most texts that are no UTF-8 are Western European."""
 
@@ -164,29 +168,31 @@ def _guess(data: bytes) -> str | None:
     begin = max(0, (first.start() if first else 0) - _GUESS_BYTES // 2)
     data = data[begin : begin + _GUESS_BYTES]
     runs = b" ".join(_BEYOND_ASCII.findall(data))
-    beyond = len(runs) - runs.count(b" ")
+    beyond, n_runs = len(runs) - runs.count(b" "), runs.count(b" ") + 1
     latin = {name: _share(runs, name, letters) for name, letters in _LATIN.items()}
     latin["cp1252"] += _WESTERN_FIRST
-    if beyond < _MAX_WESTERN_SHARE * len(data):
-        return max(latin, key=latin.__getitem__)
+    best_latin = max(latin, key=latin.__getitem__)
+    if beyond < max(_MAX_WESTERN_SHARE * len(data), _LONE_RUN * n_runs):
+        return best_latin
     for name, script, least in (
         ("euc-jp", _KANA, 0.2),
         ("shift_jis", _KANA, 0.2),
         ("cp949", _HANGUL, 0.85),
     ):
         text = data.decode(name, "ignore")
-        if len(script.findall(text)) > least * max(1, len(_BEYOND.findall(text))) and _is_sound(data, name):
+        is_script = len(script.findall(text)) > least * max(1, len(_BEYOND.findall(text)))
+        if is_script and _is_sound(data, name) and not (name == "cp949" and _is_rare_korean(data)):
             return name
     other = {name: _share(runs, name, letters) for name, letters in _OTHER.items()}
     best = max(other, key=other.__getitem__)
     if other[best] > _COMMON:
         return best
+    if latin[best_latin] > _LIKELY_LATIN:
+        return best_latin
     import charset_normalizer  # slow to import, rarely needed
 
     found = charset_normalizer.from_bytes(data, cp_isolation=["gb18030", "big5"]).best()
-    if found is not None:
-        return found.encoding
-    return max(latin, key=latin.__getitem__)
+    return best_latin if found is None else found.encoding
 
 
 _COMMON = 0.5
@@ -201,6 +207,12 @@ def _share(runs: bytes, encoding: str, letters: str) -> float:
     beyond = _BEYOND.findall(text)
     wanted = frozenset(letters)
     return (sum(c in wanted for c in beyond) - 2 * len(_TURNED_CASE.findall(text))) / max(1, len(beyond))
+
+
+def _is_rare_korean(data: bytes) -> bool:
+    """Whether much of it is none of the syllables of EUC-KR, those in use."""
+    text = data.decode("euc_kr", "replace")
+    return text.count("\ufffd") > 0.5 * len(_HANGUL.findall(text))
 
 
 def _is_sound(data: bytes, encoding: str) -> bool:

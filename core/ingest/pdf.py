@@ -375,7 +375,8 @@ def _continuation(items: list[_Item], item: _Item, at: int, used: set[int]) -> i
     """Where it goes on, behind figures, notes and side matter; None where it is whole."""
     if item.kind == "table":
         return _table_goes_on(items, item, at)
-    if item.kind not in ("text", "list") or item.short_lines or ends_sentence(item.text):
+    is_verse = item.short_lines and item.text.count(" ") < 5 * item.n_lines
+    if item.kind not in ("text", "list") or is_verse or ends_sentence(item.text):
         return None
     is_broken = item.text.endswith(("-", "\u00ad"))
     is_prose = item.n_lines > 1 or item.text.count(" ") >= 5
@@ -391,6 +392,8 @@ def _continuation(items: list[_Item], item: _Item, at: int, used: set[int]) -> i
         first = other.text[:1]
         if first.islower() or (first.isalpha() and not first.isupper()):
             return k
+        if item.short_lines:
+            return None
         is_next = all(items[m].kind in ("note", "remark") for m in range(at + 1, k))
         is_moved = other.page != item.page or (item.is_full and other.span[0] > item.span[1])
         may_go_on = item.n_lines > 1 and other.n_lines > 1 and not other.is_indented and first.isalnum()

@@ -105,6 +105,8 @@ def test_other_encodings_are_read_with_a_notice(data, text, notice):
         ("cp866", "Башня стоит в конце мола. Сторож днём спит, а вечером зажигает огонь."),
         ("mac-roman", "Le gardien dort la journée et, à la tombée du soir, il éclaire la jetée."),
         ("cp850", "Der Wärter schläft am Tag und zündet abends das Licht über dem Fluß an."),
+        ("cp1250", "Wśze i żółw."),
+        ("cp1250", "Őrség: a kikötő zárva, fűtés nincs."),
         ("cp1252", "“It’s the keeper’s lamp”—so said the boy’s mother."),
         ("koi8-r", "Башня стоит в конце мола. Сторож днём спит, а вечером зажигает огонь."),
         ("cp1253", "Ο πύργος στέκεται στην άκρη του μόλου. Ο φύλακας κοιμάται τη μέρα."),
