@@ -25,8 +25,8 @@ _OF_ALL = {
 }
 
 
-def described(config: type | None = None) -> Callable[[_Operation], _Operation]:
-    """Completes the Args of an operation's docstring, which Gradio reads, from a config and from what all
+def described(*configs: type) -> Callable[[_Operation], _Operation]:
+    """Completes the Args of an operation's docstring, which Gradio reads, from configs and from what all
     operations take.
     """
 
@@ -36,7 +36,7 @@ def described(config: type | None = None) -> Callable[[_Operation], _Operation]:
         about, _, own = before.partition("Args:\n")
         lines = own.rstrip().splitlines()
         names = {line.split(":")[0].strip() for line in lines}
-        helps = _OF_ALL | (setting_help(config) if config else {})
+        helps = {**_OF_ALL, **{k: v for config in configs for k, v in setting_help(config).items()}}
         for name, parameter in inspect.signature(operation).parameters.items():
             if name not in names and name in helps:
                 lines.append(f"    {name}: {_as_json(helps[name], parameter.annotation)}")

@@ -30,6 +30,7 @@ from app.services.visitors import owner_of, owner_of_user
 from core.base.config import ChunkConfig, EpisodeConfig
 from core.base.errors import BadRequest, Cancelled
 from core.base.progress import finish
+from core.ingest import ReadingConfig
 from core.integrations.adapters.search import passages_of
 from core.lab.evaluate.completeness import completeness_note
 from core.methods.qrag.retriever import QRAG
@@ -180,7 +181,7 @@ class Operations:
         self.services, self.comparisons, self.sparc, self._call = services, comparisons, sparc, call
         self.explorer = Explorer(services)
 
-    @described(ChunkConfig)
+    @described(ChunkConfig, ReadingConfig)
     def open_document(
         self,
         text: str = "",
@@ -191,6 +192,8 @@ class Operations:
         agent: str = "",
         chunker: Chunker = "",
         max_tokens: int | None = None,
+        encoding: str = "",
+        keep_side_matter: bool = False,
         visitor: str = "",
         request: gr.Request | None = None,
     ) -> OpenReply:
@@ -220,14 +223,15 @@ class Operations:
                 f"{' and '.join(sources) or 'nothing'} is given to open; give one of text, content, sample and run_id"
             )
         if run_id:
-            if agent or chunker or max_tokens:
+            if agent or chunker or max_tokens or encoding or keep_side_matter:
                 raise BadRequest(
-                    "a run's documents open as the run had them; leave agent, chunker and max_tokens out"
+                    "a run's documents open as the run had them; leave agent, chunker, max_tokens, encoding and keep_side_matter out"
                 )
             opening = self.explorer.attach(run_id, owner)
         else:
             fresh = Session(owner=owner, agent_chosen=bool(agent))
-            opener = Opener(self.explorer, fresh, agent, chunker, max_tokens)
+            reading = ReadingConfig(encoding=encoding, keep_side_matter=keep_side_matter)
+            opener = Opener(self.explorer, fresh, agent, chunker, max_tokens, reading)
             if text:
                 opening = opener.pasted(text)
             elif sample:

@@ -10,7 +10,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -27,6 +27,7 @@ from core.ingest import (
     MAX_FILE_BYTES,
     Converter,
     OnPart,
+    ReadingConfig,
     default_chunker,
     read_document,
     read_documents,
@@ -60,6 +61,7 @@ class Opener:
     """Empty: as each document's kind wants."""
     max_tokens: float | None = None
     """Of a chunk; None: as the agent was trained."""
+    reading: ReadingConfig = field(default_factory=ReadingConfig)
     beside: OpenDocuments | None = None
     """What new documents lie behind, and whose known questions stay; None where they replace what is open."""
 
@@ -169,7 +171,7 @@ class Opener:
         take_time = partial(self.explorer.services.library.allowance.take_time, self.session.owner)
 
         def work(report: Progress) -> R:
-            with Converter(take_time) as converter:
+            with Converter(take_time, self.reading) as converter:
                 return read(converter, lambda done, total: report(OpenProgress("reading", done, total)))
 
         return reported(work)

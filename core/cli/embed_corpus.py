@@ -44,6 +44,8 @@ def run_embed_corpus(args: argparse.Namespace) -> int:
     )
     for notice in made.left_out:
         say(f"left out: {notice}")
+    for notice in made.told:
+        say(notice)
     print_json(
         {
             "corpus": str(args.out),

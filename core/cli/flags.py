@@ -6,11 +6,13 @@ import argparse
 import os
 from collections.abc import Collection, Mapping
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 from core.base.config import EpisodeConfig, setting_help, worded, words
 from core.base.errors import BadRequest
+from core.ingest import ReadingConfig
 from core.llm import KEY_VARIABLE
 
 if TYPE_CHECKING:
@@ -61,9 +63,22 @@ def add_inputs(parser: argparse.ArgumentParser, *, with_corpus: bool = False) ->
     )
     if with_corpus:
         source.add_argument("--corpus", **FOLDER, help="what embed-corpus made")
+    add_reading(parser)
     add("--checkpoint", **CHECKPOINT)
     add("--device", **DEVICE)
     add("--log", nargs="?", const="", metavar="FILE", help="keep the run in the experiment log")
+
+
+def add_reading(parser: argparse.ArgumentParser) -> None:
+    """How documents become text."""
+    about = partial(flag_help, ReadingConfig)
+    parser.add_argument("--encoding", metavar="NAME", default="", help=about("encoding"))
+    parser.add_argument("--keep-side-matter", action="store_true", help=about("keep_side_matter"))
+
+
+def reading_of(args: argparse.Namespace) -> ReadingConfig:
+    """As those flags say. Raises BadRequest."""
+    return ReadingConfig(encoding=args.encoding, keep_side_matter=args.keep_side_matter)
 
 
 def add_cluster_flag(parser: argparse.ArgumentParser) -> None:

@@ -14,7 +14,7 @@ from core.base.config import CHUNKERS, ChunkConfig
 from core.base.errors import BadRequest
 from core.base.types import Workspace
 from core.cli.common import print_json
-from core.cli.flags import COUNT, FILE, flag_help
+from core.cli.flags import COUNT, FILE, add_reading, flag_help, reading_of
 from core.cli.inputs import read_files
 from core.encode.checkpoint import find_base, find_checkpoint, read_spec
 from core.encode.tokens import FastTokenizer
@@ -25,6 +25,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `ingest`."""
     add = parser.add_argument
     add("files", **FILE, nargs="+")
+    add_reading(parser)
     about = partial(flag_help, ChunkConfig)
     add(
         "--chunker",
@@ -41,7 +42,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 def run_ingest(args: argparse.Namespace) -> int:
     """Prints chunks, or the text their offsets refer to."""
-    names, documents = zip(*read_files(args.files), strict=True)
+    names, documents = zip(*read_files(args.files, reading_of(args)), strict=True)
     if args.text:
         if len(documents) > 1:
             raise BadRequest(f"--text prints one document and got {len(documents)}; name one file")

@@ -24,13 +24,14 @@ from core.base.events import Trace
 from core.base.progress import finish
 from core.base.types import Document, Workspace, workspace_of_chunks
 from core.cli.common import progress_printer, say
+from core.cli.flags import reading_of
 from core.corpus.context import context
 from core.corpus.index import Corpus
 from core.corpus.opening import Embedded, OpenProgress, chunk_documents, index_of, index_workspace
 from core.encode.cache import embed_chunks
 from core.encode.checkpoint import CheckpointSpec, find_checkpoint, read_spec, shipped_checkpoints
 from core.encode.encoder import DualEncoder
-from core.ingest import MAX_FILE_BYTES, Converter, OnPart, read_documents
+from core.ingest import MAX_FILE_BYTES, Converter, OnPart, ReadingConfig, read_documents
 from core.methods.choice import choose
 from core.runs.again.records import log_trace
 from core.runs.log import RunLog
@@ -165,7 +166,7 @@ def questions(args: argparse.Namespace, encoder: DualEncoder) -> Iterator[Questi
         workspace = workspace_of_chunks(chunks, encoder.tokenizer.count(chunks), args.chunks.name)
     else:
         began = time.perf_counter()
-        documents = [document for _, document in read_files(args.document)]
+        documents = [document for _, document in read_files(args.document, reading_of(args))]
         read = time.perf_counter()
         workspace = finish(chunk_documents(documents, encoder), progress_printer())
         timings |= {"reading": 1000 * (read - began), "chunking": 1000 * (time.perf_counter() - read)}
@@ -199,11 +200,11 @@ def episode_seed(seed: int, episode_id: str | int) -> int:
     )
 
 
-def read_files(paths: Sequence[Path]) -> list[tuple[str, Document]]:
+def read_files(paths: Sequence[Path], config: ReadingConfig) -> list[tuple[str, Document]]:
     """Documents of files named at the keyboard, with names to show; notices to stderr. Raises BadDocument."""
     documents: list[tuple[str, Document]] = []
     report = progress_printer()
-    with Converter() as converter:
+    with Converter(config=config) as converter:
         for path in paths:
             read = _read_file(
                 path, converter, lambda done, total: report(OpenProgress("reading", done, total))

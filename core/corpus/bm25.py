@@ -18,19 +18,20 @@ import numpy as np
 from core.base.home import keep_arrays, kept_arrays
 from core.corpus.words import pieces_of, words_in
 
-WORDS_FORMAT = 2
+WORDS_FORMAT = 3
 """Raise when the words of a text or their weights change, so that kept indexes are not found."""
 
 
-class _Columns(dict[str, list[int]]):
+class _Columns(dict[str, tuple[int, ...]]):
     """The columns of the words of pieces of text, see `core.corpus.words`."""
 
     def __init__(self) -> None:
         super().__init__()
         self.of_word: dict[str, int] = {}
 
-    def __missing__(self, piece: str) -> list[int]:
-        columns = [self.of_word.setdefault(word, len(self.of_word)) for word in words_in(piece)]
+    def __missing__(self, piece: str) -> tuple[int, ...]:
+        of_word = self.of_word
+        columns = tuple([of_word.setdefault(word, len(of_word)) for word in words_in(piece)])
         self[piece] = columns
         return columns
 

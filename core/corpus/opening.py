@@ -27,6 +27,7 @@ from core.base.types import ChunkTable, Document, Workspace
 from core.corpus.bm25 import WORDS_FORMAT, word_index
 from core.corpus.context import texts_in_context
 from core.corpus.index import ChunkIndex, Corpus
+from core.corpus.language import is_not_english
 from core.corpus.tiles import best_chunks
 from core.corpus.words import words_of
 from core.encode.cache import EmbedProgress, VectorStore, embed_chunks, embedding
@@ -196,16 +197,23 @@ def index_workspace(workspace: Workspace, encoder: DualEncoder, part: str = "") 
 
 
 def _foreign(workspace: Workspace, encoder: DualEncoder) -> Iterator[str]:
-    """A sentence about each document whose words are far from those that the agent was trained on."""
+    """A sentence about each document whose words are far from those that the agent was trained on, or, where
+    that is not known, are not English.
+    """
     familiarity = encoder.familiarity
-    if familiarity is None:
-        return
     texts = workspace.texts()
     for document, first, last in zip(
         workspace.documents, workspace.borders.tolist(), workspace.borders[1:].tolist(), strict=False
     ):
-        bits = familiarity.surprise(texts[first:last], encoder.tokenizer)
-        if bits is not None and familiarity.is_foreign(bits):
+        own = texts[first:last]
+        bits = None if familiarity is None else familiarity.surprise(own, encoder.tokenizer)
+        is_foreign = familiarity is not None and bits is not None and familiarity.is_foreign(bits)
+        if (is_foreign or familiarity is None) and is_not_english(own):
+            yield (
+                f"{document.title} is not in English, on which the agents that ship were trained: look twice"
+                " at what they find, and compare with hybrid"
+            )
+        elif is_foreign:
             yield (
                 f"{document.title} reads unlike what {encoder.spec.name} was trained on: its Q may mislead,"
                 " so compare with another agent or with top-k"

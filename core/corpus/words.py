@@ -57,6 +57,9 @@ _NAMED_A = re.compile(r" A(?<=[^\W\d] A)(?![\w'’])")
 _BEFORE_GROUP = re.compile(r" (?<=\d )(?=\d{3}(?!\d))")
 _NARROW_BEFORE_GROUP = re.compile(r"[\u00a0\u2009\u202f](?<=\d.)(?=\d{3}(?!\d))")
 _AROUND = ",;:!?\"'()[]*_.…“”„‘’«»–—-"
+_BEFORE = _AROUND.replace(".", "")
+"""Not the point of .NET."""
+_SIGNS = (", ", ". ", '"', "“", "”")
 _LONGEST_KEPT = 64
 """Characters of a piece whose words are kept for the next time."""
 
@@ -69,7 +72,7 @@ def _token() -> re.Pattern[str]:
     part = f"{letter}+(?:{mark}+{letter}*)*"
     join = r"(?:[-_.@&'’ʼ‐‑－＿．＠＆＇]|(?<=\d)[,:٬٫，：](?=\d))"
     number = rf"(?<![\d.,])[1-9]\d{{0,2}}(?:{_GLUE}\d{{3}})+(?:[.,]\d+)?"
-    word = rf"(?:(?<!\w)\.(?=[A-Za-z]))?{part}(?:{join}{part})*(?:[+＋]{{2}}\d*|[#＃](?!\w))?"
+    word = rf"(?:(?<![\w.])\.(?=[A-Za-z]))?{part}(?:{join}{part})*(?:[+＋]{{2}}\d*|[#＃](?!\w))?"
     run = f"[{_UNSPACED}](?:[{_UNSPACED}]|{mark})*"
     return re.compile(rf"{_GLUE}A|{number}|{word}|{run}|§")
 
@@ -105,8 +108,11 @@ def located(text: str) -> Iterator[tuple[int, int, tuple[str, ...]]]:
 
 
 def pieces_of(text: str) -> list[str]:
-    """What stands between blanks, for `words_in`."""
-    return _glued(text).split()
+    """What stands between blanks and the commonest signs that are of no word, for `words_in`."""
+    text = _glued(text)
+    for sign in _SIGNS:
+        text = text.replace(sign, " ")
+    return text.split()
 
 
 def _glued(text: str) -> str:
@@ -117,9 +123,15 @@ def _glued(text: str) -> str:
 
 def words_in(piece: str) -> tuple[str, ...]:
     """The words of a piece. Few texts have many different pieces, so they are quick to look up."""
-    plain = piece.strip(_AROUND)
-    if plain.isascii() and plain.isalpha() and (plain.islower() or plain.istitle()) and piece[0] != ".":
-        return () if (word := plain.lower()) in _stop_words() else (word,)
+    plain = piece.rstrip(_AROUND).lstrip(_BEFORE).replace("’", "'")
+    has_hump = not (plain[1:].islower() or plain.isupper() or plain.istitle())
+    if plain.isascii() and not has_hump:
+        word = _ENDING.sub("", plain.lower()) if "'" in plain else plain.lower()
+        if word.isalpha():
+            return () if word in _stop_words() else (word,)
+        parts = word.split("-")
+        if all(map(str.isalpha, parts)):
+            return _counted(["".join(parts), *parts])
     return _kept(piece) if len(piece) <= _LONGEST_KEPT else _read(piece)
 
 
@@ -131,8 +143,12 @@ _kept = lru_cache(maxsize=1 << 14)(_read)
 
 
 def _words(token: str) -> tuple[str, ...]:
-    """The words of a token, none twice."""
-    return tuple(word for word in dict.fromkeys(_found_as(token)) if word not in _stop_words())
+    return _counted(_found_as(token))
+
+
+def _counted(words: list[str]) -> tuple[str, ...]:
+    """Those of the words of a token that count, none twice."""
+    return tuple([word for word in dict.fromkeys(words) if word not in _stop_words()])
 
 
 @cache
@@ -150,13 +166,14 @@ def _stop_words() -> frozenset[str]:
 def _found_as(token: str) -> list[str]:
     if token in (f"{_GLUE}A", "§"):
         return [token[-1]]
-    parts = _RAISED.split(token)
-    if len(parts) > 1:
-        return [word for part in parts for word in _found_as(part)]
-    text = unicodedata.normalize("NFKC", _DROPPED.sub("", token.replace(_GLUE, " "))).translate(_PLAIN)
-    if text[0] >= _UNSPACED[0] and _unspaced().match(text):
-        return _pairs(text)
-    if not text.isascii():
+    text = token
+    if not token.isascii():
+        parts = _RAISED.split(token)
+        if len(parts) > 1:
+            return [word for part in parts for word in _found_as(part)]
+        text = unicodedata.normalize("NFKC", _DROPPED.sub("", token.replace(_GLUE, " "))).translate(_PLAIN)
+        if text[0] >= _UNSPACED[0] and _unspaced().match(text):
+            return _pairs(text)
         text = "".join(str(unicodedata.decimal(c)) if c.isdecimal() else c for c in text)
     program = _PROGRAM.fullmatch(text.casefold())
     if program is not None:

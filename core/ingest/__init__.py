@@ -5,14 +5,17 @@ from core.ingest.converter import Converter
 from core.ingest.documents import read_documents
 from core.ingest.limits import MAX_DOCUMENT_TOKENS, MAX_FILE_BYTES
 from core.ingest.reader import OnPart, read_document, read_pasted
+from core.ingest.reading import ENCODINGS, ReadingConfig
 from core.ingest.sentences import split_sentences
 from core.ingest.tokenizer import Tokenizer
 
 __all__ = [
+    "ENCODINGS",
     "MAX_DOCUMENT_TOKENS",
     "MAX_FILE_BYTES",
     "Converter",
     "OnPart",
+    "ReadingConfig",
     "Tokenizer",
     "chunk_document",
     "default_chunker",

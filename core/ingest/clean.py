@@ -31,6 +31,8 @@ _DROPPED = frozenset(
     ]
 )
 _FIELDS = frozenset(["select", "textarea"])
+_UNREAD = frozenset(["option", "textarea", "svg", "map"])
+"""Those of them whose words people see."""
 _NO_FIELDS = frozenset(["hidden", "radio", "checkbox", "button", "submit", "reset", "image"])
 """Types of input that nobody types into."""
 _CHROME_ROLES = frozenset(["navigation", "contentinfo", "search", "menu", "menubar", "toolbar", "tooltip"])
@@ -124,14 +126,22 @@ class LeftOut:
 
     side_matter: int = 0
     struck: int = 0
+    unread: int = 0
+    """Of drawings and fields."""
 
     def __add__(self, other: LeftOut) -> LeftOut:
-        return LeftOut(self.side_matter + other.side_matter, self.struck + other.struck)
+        return LeftOut(
+            self.side_matter + other.side_matter, self.struck + other.struck, self.unread + other.unread
+        )
 
     def notices(self) -> tuple[str, ...]:
         """A sentence on each kind that there is."""
-        told = (("Menus and side matter", self.side_matter), ("Struck-out text", self.struck))
-        return tuple(f"{kind} left out: {n:,} word{'s' * (n > 1)}." for kind, n in told if n)
+        told = (
+            ("Menus and side matter", self.side_matter, "; they can be kept"),
+            ("Struck-out text", self.struck, ""),
+            ("Drawings and fields of forms", self.unread, ""),
+        )
+        return tuple(f"{kind} left out: {n:,} word{'s' * (n > 1)}{more}." for kind, n, more in told if n)
 
 
 def clean(soup: BeautifulSoup, *, keep_side_matter: bool = False, from_office: bool = False) -> LeftOut:
@@ -142,15 +152,18 @@ def clean(soup: BeautifulSoup, *, keep_side_matter: bool = False, from_office: b
     _keep_pictured_cells(soup)
     struck = _struck_classes(soup)
     fields = set()
+    unread = 0
     for tag in tags_named(soup, _DROPPED):
         is_typed = tag.name == "input" and str(tag.get("type", "")).lower() not in _NO_FIELDS
         if is_typed or tag.name in _FIELDS:
             fields.add(id(tag))
+        if tag.name in _UNREAD:
+            unread += _n_words([tag])
         hollow(tag)
     left_out = _Weeding(soup, fields, struck).drop(keep_side_matter=keep_side_matter or from_office)
     unwrap_layout_tables(soup, from_office=from_office)
     _simplify(soup)
-    return left_out
+    return replace(left_out, unread=unread)
 
 
 def _keep_formulas(soup: BeautifulSoup) -> None:

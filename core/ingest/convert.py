@@ -28,10 +28,12 @@ _BLANK_LINES = re.compile(r"\n(?:[ \t]*+\n)++")
 _LINE_END_BLANKS = re.compile(r"(?<![ \t])[ \t]++$", re.MULTILINE)
 
 
-def convert(data: bytes, form: Format, name: str, on_page: OnPage | None = None) -> Converted:
+def convert(
+    data: bytes, form: Format, name: str, on_page: OnPage | None = None, *, keep_side_matter: bool = False
+) -> Converted:
     """Markdown of a file. Raises BadDocument when it is damaged, encrypted, too large or without text."""
     if form == "html":
-        return read_html(data.decode(), name)
+        return read_html(data.decode(), name, keep_side_matter=keep_side_matter)
     try:
         if form in ("pdf", "picture"):
             converted = {"pdf": read_pdf, "picture": read_picture}[form](data, name, on_page)

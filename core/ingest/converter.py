@@ -35,6 +35,7 @@ from core.ingest.limits import (
     MAX_READING_SECONDS,
     seconds_for,
 )
+from core.ingest.reading import ReadingConfig
 
 _REMEDY = "open a part of it, or save its text and open that"
 
@@ -42,8 +43,9 @@ _REMEDY = "open a part of it, or save its text and open that"
 class Converter:
     """Converts one opening's files one by one; close it to end its child, which starts when first needed."""
 
-    def __init__(self, spend: Spend = lambda _: None) -> None:
+    def __init__(self, spend: Spend = lambda _: None, config: ReadingConfig | None = None) -> None:
         """`spend` hears of all time that goes by while files are read here."""
+        self.config = config or ReadingConfig()
         self._child: subprocess.Popen[bytes] | None = None
         self._deadline = time.monotonic() + MAX_READING_SECONDS
         self._spend = spend
@@ -89,7 +91,7 @@ class Converter:
         self._tags_left, self._characters_left = self._tags_left - n_tags, self._characters_left - len(html)
         began = time.monotonic()
         try:
-            return read_html(html, name)
+            return read_html(html, name, keep_side_matter=self.config.keep_side_matter)
         finally:
             self._spend(time.monotonic() - began)
 
@@ -118,7 +120,7 @@ class Converter:
         try:
             return ask(
                 self._child,
-                {"form": form, "name": name},
+                {"form": form, "name": name, "keep_side_matter": self.config.keep_side_matter},
                 data,
                 waiting,
                 seconds=seconds,

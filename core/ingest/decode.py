@@ -46,18 +46,24 @@ _SAFE_ENCODING = re.compile(
 """Encodings but UTF-8 that a page may declare; others (utf-7, escapes) smuggle text past a reader."""
 
 
-def decode(data: bytes, name: str, *, is_html: bool = False) -> tuple[str, tuple[Notice, ...]]:
-    """The text of a file and notices on what was changed. Raises BadDocument when the bytes are no text."""
-    for mark, encoding in _BYTE_ORDER_MARKS:
+def decode(
+    data: bytes, name: str, *, is_html: bool = False, encoding: str = ""
+) -> tuple[str, tuple[Notice, ...]]:
+    """The text of a file and notices on what was changed; `encoding` is that of bytes that are not UTF-8, if
+    known. Raises BadDocument when the bytes are no text.
+    """
+    for mark, marked in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
-            return _replacing(data[len(mark) :], encoding, name)
+            return _replacing(data[len(mark) :], marked, name)
     _check_is_text(data, name)
+    if encoding and not _is_utf8(data):
+        return _replacing(data, codec_of(encoding) or "utf-8", name)
     if is_html and not data.isascii() and _is_utf8(data):
         return _replacing(data, "utf-8", name)  # whatever the page declares
     declared = (
         (_XML_ENCODING.match(data) or _HTML_ENCODING.search(data, 0, _DECLARED_BYTES)) if is_html else None
     )
-    named = _codec_of(declared[1].decode("ascii")) if declared else None
+    named = codec_of(declared[1].decode("ascii")) if declared else None
     return _replacing(data, named, name) if named else _decode_undeclared(data, name)
 
 
@@ -88,8 +94,8 @@ def _check_is_text(data: bytes, name: str) -> None:
         raise BadDocument(f"{name} is binary, not text (it has a NUL byte at {data.index(0):,}); {_REMEDY}")
 
 
-def _codec_of(declared: str) -> str | None:
-    """Python's name of an encoding that a page may declare; None sends the page to UTF-8."""
+def codec_of(declared: str) -> str | None:
+    """Python's name of an encoding that a page may declare and a person choose; None for any other."""
     if not _SAFE_ENCODING.fullmatch(declared.replace("_", "-")):
         return None
     try:
@@ -118,20 +124,26 @@ def _decode_undeclared(data: bytes, name: str) -> tuple[str, tuple[Notice, ...]]
         guess = _guess(data)
         if guess is not None:
             guessed, notices = _replacing(data, guess, name)
-            return guessed, (Notice(f"It is not UTF-8 and was read as {guess}, a guess."), *notices)
+            told = f"It is not UTF-8 and was read as {guess}, a guess: choose another if letters are wrong."
+            return guessed, (Notice(told), *notices)
     return _replacing(data, "utf-8", name)
 
 
+_SIGNS = "“”‘’„–—…«»€"
+_WESTERN = "äöüßàâçèéêëîïôùœæøåñáíóúãìò"
 _LATIN = {
-    "cp1252": "äöüßàâçèéêëîïôùœæøåñáíóúãìò",
-    "cp1250": "ąćęłńóśźżáčďéěíňřšťúůýžőűöüăâîşţđ",
-    "cp1254": "çğıöşüİâ",
-    "cp1257": "āčēģīķļņšūžąęėįųõäöü",
+    "cp1252": _WESTERN + _SIGNS,
+    "mac_roman": _WESTERN + _SIGNS,
+    "cp850": _WESTERN,
+    "cp1250": "ąćęłńóśźżáčďéěíňřšťúůýžőűöüăâîşţđ" + _SIGNS,
+    "cp1254": "çğıöşüİâ" + _SIGNS,
+    "cp1257": "āčēģīķļņšūžąęėįųõäöü" + _SIGNS,
 }
-"""Code pages of the Latin script, with letters of the languages that are written in them."""
+"""Code pages of the Latin script, with letters of the languages that are written in them and signs."""
 _OTHER = {
     "cp1251": "оеаинтсрвлкмдпуіо",
     "koi8-r": "оеаинтсрвлкмдпуіо",
+    "cp866": "оеаинтсрвлкмдпуіо",
     "cp1253": "αοιετσνηυρπκμςίόά",
     "cp1255": "יוהלאתרמבש",
     "cp1256": "الينمرتوبةدفعسك",
@@ -140,6 +152,10 @@ _OTHER = {
 _KANA, _HANGUL = re.compile("[\u3041-\u30fe]"), re.compile("[\uac00-\ud7a3]")
 _BEYOND = re.compile("[^\x00-\x7f]")
 _TURNED_CASE = re.compile(r"[^\W\d_A-Z](?<=[а-яё])[А-ЯЁ]")
+_LONE_RUN = 1.5
+"""Bytes beyond ASCII that follow on each other, on average, in words of the Latin script."""
+_LIKELY_LATIN = 0.8
+"""Share of letters that fit, from which a text full of them is of the Latin script."""
 _WESTERN_FIRST = 0.08
 """That another Latin code page must fit better by: most texts that are no UTF-8 are Western European."""
 
@@ -151,43 +167,52 @@ def _guess(data: bytes) -> str | None:
     first = _BEYOND_ASCII.search(data)
     begin = max(0, (first.start() if first else 0) - _GUESS_BYTES // 2)
     data = data[begin : begin + _GUESS_BYTES]
-    beyond = sum(len(run) for run in _BEYOND_ASCII.findall(data))
-    latin = {name: _share(data, name, letters) for name, letters in _LATIN.items()}
+    runs = b" ".join(_BEYOND_ASCII.findall(data))
+    beyond, n_runs = len(runs) - runs.count(b" "), runs.count(b" ") + 1
+    latin = {name: _share(runs, name, letters) for name, letters in _LATIN.items()}
     latin["cp1252"] += _WESTERN_FIRST
-    if beyond < _MAX_WESTERN_SHARE * len(data):
-        return max(latin, key=latin.__getitem__)
+    best_latin = max(latin, key=latin.__getitem__)
+    if beyond < max(_MAX_WESTERN_SHARE * len(data), _LONE_RUN * n_runs):
+        return best_latin
     for name, script, least in (
         ("euc-jp", _KANA, 0.2),
         ("shift_jis", _KANA, 0.2),
         ("cp949", _HANGUL, 0.85),
     ):
         text = data.decode(name, "ignore")
-        if len(script.findall(text)) > least * max(1, len(_BEYOND.findall(text))) and _is_sound(data, name):
+        is_script = len(script.findall(text)) > least * max(1, len(_BEYOND.findall(text)))
+        if is_script and _is_sound(data, name) and not (name == "cp949" and _is_rare_korean(data)):
             return name
-    other = {name: _share(data, name, letters) for name, letters in _OTHER.items()}
+    other = {name: _share(runs, name, letters) for name, letters in _OTHER.items()}
     best = max(other, key=other.__getitem__)
     if other[best] > _COMMON:
         return best
+    if latin[best_latin] > _LIKELY_LATIN:
+        return best_latin
     import charset_normalizer  # slow to import, rarely needed
 
     found = charset_normalizer.from_bytes(data, cp_isolation=["gb18030", "big5"]).best()
-    if found is not None:
-        return found.encoding
-    return max(latin, key=latin.__getitem__)
+    return best_latin if found is None else found.encoding
 
 
 _COMMON = 0.5
 """Share of the commonest letters in a text of their script, at least."""
 
 
-def _share(data: bytes, encoding: str, letters: str) -> float:
+def _share(runs: bytes, encoding: str, letters: str) -> float:
     """How many of the characters beyond ASCII are such letters; less where small letters go on with capitals,
     as in KOI8 read as Windows-1251.
     """
-    text = data.decode(encoding, "replace")
+    text = runs.decode(encoding, "replace")
     beyond = _BEYOND.findall(text)
     wanted = frozenset(letters)
     return (sum(c in wanted for c in beyond) - 2 * len(_TURNED_CASE.findall(text))) / max(1, len(beyond))
+
+
+def _is_rare_korean(data: bytes) -> bool:
+    """Whether much of it is none of the syllables of EUC-KR, those in use."""
+    text = data.decode("euc_kr", "replace")
+    return text.count("\ufffd") > 0.5 * len(_HANGUL.findall(text))
 
 
 def _is_sound(data: bytes, encoding: str) -> bool:

@@ -92,6 +92,7 @@ class _Package:
         self._numbering = Numbering(self._part("numbering"), self._styles)
         self._notes: dict[str, dict[str, str]] = {}
         self._comments: dict[str, str] = {}
+        """By id, without those that stand beside their paragraph already."""
         self._beside: list[str] = []
         """Notes and comments of the paragraph that is being read."""
         self._n_notes = self._n_struck = self._n_deleted = 0
@@ -115,6 +116,7 @@ class _Package:
             self._walk(body)
             for text in reversed(margins):
                 body.insert(0, _paragraph(text))
+            body.extend(map(_paragraph, self._comments.values()))
         styles = self._part("styles")
         given = {"word/document.xml": ElementTree.tostring(document)}
         if styles is not None:
@@ -207,7 +209,7 @@ class _Package:
             self._n_deleted += sum(len((text.text or "").split()) for text in element.iter(f"{W}delText"))
             return []
         elif tag == f"{W}commentReference":
-            if text := self._comments.get(element.get(f"{W}id", "")):
+            if text := self._comments.pop(element.get(f"{W}id", ""), ""):
                 self._beside.append(text)
             return []
         elif tag in _NOTES:

@@ -33,7 +33,7 @@ def check_size(html: str, name: str) -> int:
     return n_tags
 
 
-def read_html(html: str, name: str) -> Converted:
+def read_html(html: str, name: str, *, keep_side_matter: bool = False) -> Converted:
     """Cleans and converts a page. Raises BadDocument when it is too large."""
     check_size(html, name)
     soup, flattened = parse_html(
@@ -50,7 +50,7 @@ def read_html(html: str, name: str) -> Converted:
             Notice(f"Elements nested more than {MAX_HTML_DEPTH} levels deep became plain text."),
         )
     title = _title(soup)
-    notices = (*notices, *map(Notice, clean(soup).notices()))
+    notices = (*notices, *map(Notice, clean(soup, keep_side_matter=keep_side_matter).notices()))
     return Converted(markdown_of(soup), title, notices, json_ld)
 
 

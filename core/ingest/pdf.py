@@ -27,6 +27,7 @@ from core.ingest.pdf_layout import (
     flows,
     glue,
     in_order,
+    joined,
     pieces_of,
     stacks_of,
     starts_item,
@@ -110,7 +111,7 @@ def _read(pdf: pdfium.PdfDocument, name: str, recogniser: Recogniser, on_page: O
     for i, page in enumerate(pages):
         items += _items(page, i, usual[0])
     title = pdf.get_metadata_dict().get("Title", "")
-    markdown = _written(_mended(items, _known(pages)), usual, name)
+    markdown = _written(_mended(items), usual, _known(pages), name)
     on_page(len(pdf), len(pdf))
     return Converted(markdown, title, tuple(map(Notice, notices)))
 
@@ -171,7 +172,7 @@ def read_picture(data: bytes, name: str, on_page: OnPage | None = None) -> Conve
     if pages[0].is_empty:
         raise BadDocument(f"{name} is a picture in which no text was found; open a sharper one")
     usual = _usual(pages)
-    markdown = _written(_mended(_items(pages[0], 0, usual[0]), _known(pages)), usual, name)
+    markdown = _written(_mended(_items(pages[0], 0, usual[0])), usual, _known(pages), name)
     return Converted(markdown, notices=(Notice(_guessed("Its text")),))
 
 
@@ -326,14 +327,10 @@ def _paragraph(pieces: list[Piece], block: Region, *, reads_on: bool) -> _Item:
 # The document
 
 
-def _known(pages: Sequence[Page]) -> set[str]:
+def _known(pages: Sequence[Page]) -> Counter[str]:
     """Words of the document in lower case, without signs around them."""
-    return {
-        word.text.strip(".,;:!?()[]“”\"'’").lower()
-        for page in pages
-        for word in page.words
-        if len(word.text) > 3
-    }
+    words = (word.text.strip(".,;:!?()[]“”\"'’").lower() for page in pages for word in page.words)
+    return Counter(word for word in words if len(word) > 3)
 
 
 def _usual(pages: Sequence[Page]) -> tuple[float, bool]:
@@ -347,7 +344,7 @@ def _usual(pages: Sequence[Page]) -> tuple[float, bool]:
     return (sizes.most_common(1)[0][0], bold[True] > bold[False]) if sizes else (10.0, False)
 
 
-def _mended(items: list[_Item], known: set[str]) -> list[_Item]:
+def _mended(items: list[_Item]) -> list[_Item]:
     """Sentences and tables put together again across what interrupts them."""
     done: list[_Item] = []
     used: set[int] = set()
@@ -364,7 +361,7 @@ def _mended(items: list[_Item], known: set[str]) -> list[_Item]:
             else:
                 item = replace(
                     item,
-                    text=glue(item.text, more.text, known),
+                    text=glue(item.text, more.text),
                     is_full=more.is_full,
                     n_lines=item.n_lines + more.n_lines,
                     page=more.page,
@@ -378,7 +375,8 @@ def _continuation(items: list[_Item], item: _Item, at: int, used: set[int]) -> i
     """Where it goes on, behind figures, notes and side matter; None where it is whole."""
     if item.kind == "table":
         return _table_goes_on(items, item, at)
-    if item.kind not in ("text", "list") or item.short_lines or ends_sentence(item.text):
+    is_verse = item.short_lines and item.text.count(" ") < 5 * item.n_lines
+    if item.kind not in ("text", "list") or is_verse or ends_sentence(item.text):
         return None
     is_broken = item.text.endswith(("-", "\u00ad"))
     is_prose = item.n_lines > 1 or item.text.count(" ") >= 5
@@ -394,6 +392,8 @@ def _continuation(items: list[_Item], item: _Item, at: int, used: set[int]) -> i
         first = other.text[:1]
         if first.islower() or (first.isalpha() and not first.isupper()):
             return k
+        if item.short_lines:
+            return None
         is_next = all(items[m].kind in ("note", "remark") for m in range(at + 1, k))
         is_moved = other.page != item.page or (item.is_full and other.span[0] > item.span[1])
         may_go_on = item.n_lines > 1 and other.n_lines > 1 and not other.is_indented and first.isalnum()
@@ -421,7 +421,7 @@ def _table_goes_on(items: list[_Item], item: _Item, at: int) -> int | None:
     return None
 
 
-def _written(items: list[_Item], usual: tuple[float, bool], name: str) -> str:
+def _written(items: list[_Item], usual: tuple[float, bool], known: Counter[str], name: str) -> str:
     """Markdown. Raises BadDocument where it becomes too long."""
     sizes = sorted({_rounded(i.size) for i in items if _is_large(i, usual[0])}, reverse=True)
     parts: list[str] = []
@@ -447,7 +447,7 @@ def _written(items: list[_Item], usual: tuple[float, bool], name: str) -> str:
                 f"{name} has more than {MAX_CONVERTED_CHARACTERS:,} characters of text; split it and open the"
                 " parts"
             )
-    return "".join(parts)
+    return joined("".join(parts), known)
 
 
 def _rounded(size: float) -> float:

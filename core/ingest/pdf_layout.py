@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -36,9 +37,9 @@ _STARTS_ITEM = re.compile(
 )
 _ENDS = re.compile(r"[.!?:;。！？؟։।][\"'”’»)\]]*(?:\^\d+)?$")
 _LEADERS = re.compile(r"(?: ?[.·…_]){5,}")
+BROKEN = "\ufdd0"
+"""In the place of a hyphen at a line's end, until the whole document says whether the word has it."""
 _HYPHENED = re.compile(r"[^\W\d_](?:[^\W_]|-)*-$")
-_HYPHEN_KEPT = frozenset(["self", "well", "half", "all", "cross", "quasi", "so", "vice"])
-"""First parts of words that are nearly always written with a hyphen."""
 
 
 @dataclass
@@ -407,26 +408,39 @@ def ends_sentence(text: str) -> bool:
     return _ENDS.search(text) is not None
 
 
-def glue(text: str, more: str, known: frozenset[str] | set[str] = frozenset()) -> str:
-    """A line and the next: a word that the line's end broke is whole again, unless the document writes it
-    with its hyphen elsewhere (`known` has its words in lower case).
-    """
+def glue(text: str, more: str) -> str:
+    """A line and the next; BROKEN is where a line's end broke a word."""
     if not text or not more:
         return text + more
     if text.endswith("\u00ad"):
         return text[:-1] + more
-    broken = _HYPHENED.search(text) if text.endswith("-") and more[0].isalnum() else None
-    if broken is not None:
-        first = broken[0].lower()
-        rest = re.match(r"[^\W_]+", more)
-        whole = first[:-1] + (rest[0].lower() if rest else "")
-        keeps = (
-            not more[0].islower()
-            or f"{first[:-1]}-{whole[len(first) - 1 :]}" in known
-            or (whole not in known and ("-" in first[:-1] or first[:-1] in _HYPHEN_KEPT))
-        )
-        return text + more if keeps else text[:-1] + more
+    if text.endswith("-") and more[0].isalnum() and _HYPHENED.search(text):
+        return f"{text[:-1]}{BROKEN}{more}" if more[0].islower() else text + more
     if text.endswith("-") and text[-2:-1].isdigit() and more[0].isdigit():
         return text + more
     is_solid = "\u2e80" <= text[-1] <= "\uffef" and "\u2e80" <= more[0] <= "\uffef"
     return f"{text}{more}" if is_solid and not "\uac00" <= text[-1] <= "\ud7a3" else f"{text} {more}"
+
+
+_BROKEN_WORD = re.compile(rf"(?:[^\W_]|-)+(?:{BROKEN}[^\W_]+)+")
+_HYPHEN_KEPT = frozenset(["self", "well", "half", "all", "cross", "quasi", "so", "vice"])
+"""First parts of words that are nearly always written with a hyphen."""
+
+
+def joined(text: str, known: Counter[str]) -> str:
+    """A text whose broken words are whole: with the hyphen where the document writes them so elsewhere, or
+    knows both parts and not the whole. `known`: how often it has a word, in lower case.
+    """
+    words = _BROKEN_WORD.findall(text)
+    ends = Counter(end.lower() for word in words for end in word.split(BROKEN)[1:])
+
+    def whole(word: re.Match[str]) -> str:
+        first, *rest = word[0].split(BROKEN)
+        for end in rest:
+            a, b = first.lower(), end.lower()
+            are_words = known[a] > 0 and known[b] > ends[b]
+            keeps = known[f"{a}-{b}"] or (not known[a + b] and ("-" in a or a in _HYPHEN_KEPT or are_words))
+            first = f"{first}-{end}" if keeps else first + end
+        return first
+
+    return _BROKEN_WORD.sub(whole, text).replace(BROKEN, "")

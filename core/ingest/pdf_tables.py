@@ -380,9 +380,25 @@ def _table(run: list[list[Piece]]) -> Region | None:
             ]
             for i in under:
                 rows[-1][i] = glue(rows[-1][i], piece.text)
-    block = Region.of(pieces)
-    block.kind, block.rows, block.has_header = "table", rows, has_header(rows, starts)
+    block, names = Region.of(pieces), _names_above(run, rows)
+    block.kind, block.rows = "table", names or rows
+    block.has_header = not names and has_header(rows, starts)
     return block
+
+
+def _names_above(run: list[list[Piece]], rows: list[list[str]]) -> list[list[str]]:
+    """The rows of a form that prints the names of its fields small above them, each name with its value;
+    empty where it is no such form.
+    """
+    if len(run) != len(rows) or len(run) % 2:
+        return []
+    pairs = list(zip(run[::2], run[1::2], strict=True))
+    if any(max(n.size for n in names) > 0.9 * min(v.size for v in values) for names, values in pairs):
+        return []
+    return [
+        [": ".join(filter(None, (name.rstrip(": "), value))) for name, value in zip(*pair, strict=True)]
+        for pair in zip(rows[::2], rows[1::2], strict=True)
+    ]
 
 
 def _alike(lines: list[list[Piece]]) -> bool:

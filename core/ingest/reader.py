@@ -140,6 +140,7 @@ def read_one(
         data,
         name,
         is_html=kind == "html" or (kind is None and _looks_like_html(data[:_SNIFFED].decode("latin-1"))),
+        encoding=converter.config.encoding,
     )
     return _document(text, name, kind or _kind_of(text), stem, notices, converter, on_part)
 

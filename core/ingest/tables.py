@@ -161,4 +161,6 @@ def is_data_table(table: Tag, *, from_office: bool = False) -> bool:
         return has_header and all(len(part.get_text()) <= _INNER_CHARACTERS for part in inner)
     if has_header or table.find("caption") is not None:
         return sum(len(row) for row in rows) > 1
-    return is_short and sum(len(row) > 1 for row in rows) >= 2
+    reaches_down = [any(_span(cell, "rowspan") > 1 for cell in row) for row in rows]
+    n_wide = sum(len(row) > 1 or reached for row, reached in zip(rows, [False, *reaches_down], strict=False))
+    return is_short and n_wide >= 2

@@ -29,7 +29,9 @@ def main() -> None:
             send_frame(answers, {"done": done, "total": total})
 
         try:
-            converted = convert(data, head["form"], head["name"], on_page)
+            converted = convert(
+                data, head["form"], head["name"], on_page, keep_side_matter=head["keep_side_matter"]
+            )
         except BadDocument as error:
             send_frame(answers, {"refused": str(error)})
             return

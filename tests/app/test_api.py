@@ -103,6 +103,9 @@ def test_a_document_opens_as_text_as_file_as_sample_and_out_of_a_run(operations:
     told = operations.open_document(content=broken, name="roads.txt")["notices"]
     sentence = "1 broken UTF-8 characters were replaced by \ufffd."
     assert told[0] == {"document": 0, "sentence": sentence, "at": 19}
+    polish = base64.b64encode("Zażółć gęślą jaźń .".encode("cp1250")).decode()
+    chosen_by_hand = operations.open_document(content=polish, name="a.txt", encoding="cp1250")
+    assert chosen_by_hand["notices"] == []
     sample = operations.open_document(sample="river-chronicle.txt")
     assert {question["question"] for question in sample["questions"]} >= {
         "Where was the blanket before the chapel?"
@@ -127,6 +130,7 @@ def test_what_can_not_be_opened_is_one_sentence(operations: Operations) -> None:
         ({"text": TEXT, "agent": "/etc"}, BadRequest, "not on offer"),
         ({"run_id": "0" * 32}, RunNotFound, "check the id"),
         ({"run_id": "0" * 32, "max_tokens": 9}, BadRequest, "as the run had them"),
+        ({"text": TEXT, "encoding": "utf-7"}, BadRequest, "choose one such as cp1252"),
     ]
     for arguments, kind, sentence in refused:
         with pytest.raises(kind, match=sentence):

@@ -23,6 +23,7 @@ from app.services.opener import Opener
 from app.services.session import Session
 from core.base.progress import finish
 from core.corpus.opening import Opening, OpenProgress
+from core.ingest import ReadingConfig
 from core.runs.log import new_run_id
 
 Update = dict[Any, Any]
@@ -50,7 +51,7 @@ class Openings:
     def wire(self, opens: dict[str, Any]) -> list[gr.events.Dependency]:
         """Returns what Cancel ends. opens: outputs and line of what opens documents."""
         page = self._page
-        chunking = [page.agent, page.chunker, page.max_tokens]
+        settings = [page.agent, page.chunker, page.max_tokens, page.encoding, page.keep_side_matter]
         self._closes_panel(page.keep)
         page.change.click(
             packs(lambda: {page.change_panel: gr.Column(visible=True), page.change_notice: []}),
@@ -68,7 +69,7 @@ class Openings:
             (page.open_generated, page.length, self._opener(Opener.generated)),
         )
         return [
-            self._closes_panel(button).then(handler, [self._session, source, *chunking], **opens)
+            self._closes_panel(button).then(handler, [self._session, source, *settings], **opens)
             for button, source, handler in ways
         ]
 
@@ -80,10 +81,17 @@ class Openings:
         """The handler of a button. adds: behind the documents that are open."""
 
         def handler(
-            session: Session, source: Any, agent: str, chunker: str, max_tokens: float | None
+            session: Session,
+            source: Any,
+            agent: str,
+            chunker: str,
+            max_tokens: float | None,
+            encoding: str,
+            keep_side_matter: bool,
         ) -> Iterator[Update]:
             beside = self._explorer.services.library.corpora.get(session.corpus) if adds else None
-            opener = Opener(self._explorer, session, agent, chunker, max_tokens, beside)
+            reading = ReadingConfig(encoding=encoding, keep_side_matter=keep_side_matter)
+            opener = Opener(self._explorer, session, agent, chunker, max_tokens, reading, beside)
             yield from self.run(session, way(opener, source), from_panel=True)
 
         return packs(handler)

@@ -21,7 +21,7 @@ from app.services import opener as opening
 from app.services.session import Session
 from app.services.shared import Services
 from core.base.config import CHUNKERS, MAX_BEAM_WIDTH, ChunkConfig, EpisodeConfig, help_of
-from core.ingest.limits import MAX_FILE_BYTES
+from core.ingest import ENCODINGS, MAX_FILE_BYTES, ReadingConfig
 from core.lab.tasks.samples import list_samples
 
 ADD, REPLACE = "Add to what is open", "Replace what is open"
@@ -103,6 +103,20 @@ class ExploreLayout:
                     label="Most tokens of a chunk",
                     info="Empty: what the agent was made for",
                     precision=0,
+                )
+            with gr.Accordion("How files are read", open=False), gr.Row():
+                self.encoding = gr.Dropdown(
+                    [("by the file, else a guess", ""), *((name, name) for name in ENCODINGS)],
+                    value="",
+                    label="Encoding",
+                    info=help_of(ReadingConfig, "encoding"),
+                    elem_id="qx-encoding",
+                )
+                self.keep_side_matter = gr.Checkbox(
+                    False,
+                    label="Keep side matter",
+                    info=help_of(ReadingConfig, "keep_side_matter"),
+                    elem_id="qx-keep-side-matter",
                 )
             self.openers = (
                 self.open_sample,

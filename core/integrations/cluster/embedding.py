@@ -144,7 +144,7 @@ class PartEmbedder:
                     for name, document in read().items():
                         chunks = list(_chunks(document, encoder))
                         texts += chunks
-                        documents.append(PartDocument(name, len(chunks)))
+                        documents.append(PartDocument(name, len(chunks), told=document.told))
                 except BadDocument as fault:
                     documents.append(PartDocument(title, 0, f"{title}: {fault}"))
         vectors = encoder.encode_chunks(texts).astype(encoder.spec.vectors)
@@ -243,6 +243,8 @@ class CorpusMade:
     n_chunks: int
     left_out: tuple[str, ...]
     """A sentence about each document that could not be read."""
+    told: tuple[str, ...]
+    """What reading the others lost or guessed."""
 
 
 def embed_corpus(
@@ -288,4 +290,5 @@ def embed_corpus(
         sum(not document.notice for document in documents),
         sum(part.n_chunks for part in parts),
         tuple(document.notice for document in documents if document.notice),
+        tuple(f"{document.title}: {document.told}" for document in documents if document.told),
     )

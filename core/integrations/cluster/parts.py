@@ -100,6 +100,8 @@ class PartDocument:
     n_chunks: int
     notice: str = ""
     """Why it was left out."""
+    told: str = ""
+    """What reading it lost or guessed."""
 
 
 def write_part(

@@ -166,7 +166,7 @@ class _Evaluation:
         self.setting, self.encoders, self._on_progress, self._llm = setting, encoders, on_progress, llm
         self.choice, self.encoder = encoders.choice(document)
         self.workspace: Workspace = finish(chunk_documents([document], self.encoder), on_progress)
-        self.notices: list[str] = []
+        self.notices = [f"{document.title}: {document.told}"] if document.notices else []
         self._corpora: dict[str, Corpus] = {}
         self._vectors: dict[str, str] = {}
         table = self.workspace.tables[0]

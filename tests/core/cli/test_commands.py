@@ -77,6 +77,13 @@ def test_ingest_text_byte_for_byte(core: Command, files: dict[str, Path]) -> Non
     assert [text[chunk["start"] : chunk["end"]] for chunk in chunks] == [chunk["text"] for chunk in chunks]
 
 
+def test_how_a_file_is_read_can_be_changed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "page.html"
+    page.write_bytes("<nav>Zażółć</nav><p>Wieża stoi, śpi.".encode("cp1250"))
+    assert main(["ingest", str(page), "--text", "--encoding", "cp1250", "--keep-side-matter"]) == 0
+    assert capsys.readouterr() == ("Zażółć\n\nWieża stoi, śpi.", "")
+
+
 def test_ingest_says_the_json_ld_of_a_page_once(core: Command, tmp_path: Path) -> None:
     block = '<script type="application/ld+json">{"@type": "Recipe", "name": "</scr\\u0069pt>"}</script>'
     pages = [tmp_path / "soup.html", tmp_path / "plain.html"]

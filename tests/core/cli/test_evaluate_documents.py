@@ -239,11 +239,16 @@ def test_a_question_whose_quote_is_not_there_is_named_and_left_out(
     assert "question w: the quote 'children pay nothing at all' does not stand in manual.md" in refused(
         "evaluate-documents", asked(tmp_path / "wrong.jsonl", wrong), folder, methods="bm25", json=True
     )
+    broken = folder / "manual.md"
+    broken.write_bytes(broken.read_bytes() + b"\n\nCaf\xe9\n")
     right = question("r", "manual.md", "single", "What does a ticket cost?", "four crowns", QUOTES[1])
     path = asked(tmp_path / "both.jsonl", wrong, right)
     status = main(["evaluate-documents", str(path), str(folder), "--methods", "bm25", "--json"])
     out, err = capsys.readouterr()
-    assert (status, len(err.splitlines())) == (2, 1)
+    assert status == 2
+    quote, read = err.splitlines()
+    assert "does not stand in manual.md" in quote
+    assert read.endswith("1 broken UTF-8 characters were replaced by \ufffd."), "what reading lost is told"
     assert [row["id"] for row in lines(out)[0]] == ["r"]
 
 

@@ -188,3 +188,22 @@ def test_a_home_that_is_no_folder(encoder: DualEncoder, home: Path) -> None:
     assert opened.corpus.words.frequency("milk") > 0
     assert "can't be kept" in opened.notices[0]
     assert home.read_text() == "a file"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_told"),
+    [
+        ("Der Hafen ist im Winter zu, und die Fähre fährt nicht. " * 4, True),
+        (
+            "Przewoźnik śpi, gdyż łódź już odpłynęła; młyn stoi, żona płacze i dziewięć gęsi idzie wąską ścieżką. "
+            * 3,
+            True,
+        ),
+        ("渡轮早上六点从北码头出发。", True),
+        ("The harbour is shut in winter, and the ferry does not go. " * 4, False),
+        ("| Pump | Rate |\n| P-7 | 12 l |\n" * 20, False),
+    ],
+)
+def test_a_document_in_another_language_is_told(encoder: DualEncoder, text: str, is_told: bool) -> None:
+    notices = finish(open_corpus([Document("a", text, "text")], encoder)).notices
+    assert any("not in English" in notice for notice in notices) == is_told

@@ -200,7 +200,10 @@ def test_notes_and_comments_stand_by_their_paragraph_and_margins_at_the_start():
     text = text_of(
         body,
         footnotes=f'<w:footnote w:id="3">{paragraph("In coin.")}</w:footnote>',
-        comments=f'<w:comment w:id="3" w:author="Ann">{paragraph("Ask why.")}</w:comment>',
+        comments=(
+            f'<w:comment w:id="3" w:author="Ann">{paragraph("Ask why.")}</w:comment>'
+            f'<w:comment w:id="4">{paragraph("Of nothing.")}</w:comment>'
+        ),
         header1=paragraph("Lease 4471"),
         header2=paragraph("Quay Street"),
         footer1=paragraph("12"),
@@ -210,6 +213,7 @@ def test_notes_and_comments_stand_by_their_paragraph_and_margins_at_the_start():
         "Page header: Quay Street",
         "Rent is due[1]. [Note 1: In coin.] [Comment by Ann: Ask why.]",
         "The end.",
+        "[Comment: Of nothing.]",
     ], "a page number alone is no text"
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.ingest import read_document
+from core.ingest import Converter, ReadingConfig, read_document
 from tests.conftest import few
 
 
@@ -85,8 +85,17 @@ def test_content_is_kept(name):
 def test_what_is_left_out_as_side_matter_is_counted():
     menu = "<nav><a href=/a>Home page</a></nav>"
     document = read_document(f"{menu}<p>The ferry leaves at six.</p><footer>Lund</footer>".encode(), "a.html")
-    assert document.told == "Menus and side matter left out: 3 words."
+    assert document.told == "Menus and side matter left out: 3 words; they can be kept."
     assert read_document(b"<p>The ferry leaves at six.", "a.html").notices == ()
+
+
+@pytest.mark.parametrize("in_child", [False, True])
+def test_side_matter_is_kept_where_a_person_wants_it(in_child):
+    with Converter(config=ReadingConfig(keep_side_matter=True)) as converter:
+        if in_child:
+            converter.convert(b"<p>a", "html", "a.html")
+        document = read_document(b"<nav>Home page</nav><p>The ferry leaves at six.", "a.html", converter)
+    assert (document.text, document.told) == ("Home page\n\nThe ferry leaves at six.", "")
 
 
 def test_the_name_of_a_tab_stands_before_what_it_opens():
@@ -170,6 +179,11 @@ def test_spans_keep_values_in_their_columns(name):
     rows, lines = SPANNED[name]
     table = f"<table><thead><tr><th>Route<th>Day<th>Time</thead>{rows}</table>"
     assert text_of(table).splitlines() == ["| Route | Day | Time |", "| --- | --- | --- |", *lines]
+
+
+def test_a_row_that_is_short_below_a_span_is_a_row_of_data():
+    lines = text_of("<table><tr><td rowspan=2>Jar<td>1 l<tr><td>2 l</table>").splitlines()
+    assert lines == ["| Jar | 1 l |", "| --- | --- |", "| Jar | 2 l |"]
 
 
 def test_a_title_over_all_columns_stands_above_and_a_small_table_in_a_cell_is_words_of_it():

@@ -163,6 +163,46 @@ PAGES = {
         "The council is responsible for a state-of-the-art mill, a well-known inn, the Anglo-Saxon door and a"
         " committee for pages 12-14 of the book.",
     ),
+    "a sentence of two lines around a figure's title": (
+        Sheet()
+        .lines(
+            60,
+            760,
+            [
+                "The tower was raised in three summers by masons who",
+                "had been promised beer as well as silver, and",
+            ],
+        )
+        .text(60, 600, "Figure 3: The tower.", 8)
+        .text(60, 560, "who went home in the fourth year."),
+        "The tower was raised in three summers by masons who had been promised beer as well as silver, and who"
+        " went home in the fourth year.\n\nFigure 3: The tower.",
+    ),
+    "names of fields above their values": (
+        Sheet()
+        .row(760, {60: "Surname", 300: "Given name"}, 8)
+        .row(746, {60: "Holm", 300: "Maja Lena"}, 11)
+        .row(716, {60: "Born", 300: "Passport"}, 8)
+        .row(702, {60: "May 1981", 300: "X 44 120"}, 11),
+        "|  |  |\n|---|---|\n| Surname: Holm | Given name: Maja Lena |\n| Born: May 1981 | Passport: X 44 120 |",
+    ),
+    "hyphens by what the document writes elsewhere": (
+        Sheet().lines(
+            60,
+            760,
+            [
+                "The north-south road, a long rope and a term of office; a foot-",
+                "note and a long-",
+                "term plan for the north-",
+                "south wall of the railway, the rail-",
+                "way and the water-",
+                "ways of the rail and the lake, which is as long as it is deep.",
+            ],
+        ),
+        "The north-south road, a long rope and a term of office; a footnote and a long-term plan for the"
+        " north-south wall of the railway, the railway and the waterways of the rail and the lake, which is as"
+        " long as it is deep.",
+    ),
     "ligatures": (
         Sheet().text(60, 700, "The of\x02ce \x02led the \x03at \x02les.", 10, "times"),
         "The office filed the flat files.",

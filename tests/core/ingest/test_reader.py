@@ -4,8 +4,8 @@ import codecs
 
 import pytest
 
-from core.base.errors import BadDocument
-from core.ingest import limits, read_document, read_pasted, reader
+from core.base.errors import BadDocument, BadRequest
+from core.ingest import Converter, ReadingConfig, limits, read_document, read_pasted, reader
 
 REFUSED = {
     "empty": (b"", "a.txt", "a.txt is empty; open a file that has text"),
@@ -102,6 +102,12 @@ def test_other_encodings_are_read_with_a_notice(data, text, notice):
         ("cp1254", "Kulenin bekçisi gündüz uyur, akşam ışığı yakar ve sabaha değin başında kalır."),
         ("cp1257", "Bokštas stovi molo gale. Sargas dieną miega, o vakare uždega šviesą ir ją saugo."),
         ("cp1251", "Башня стоит в конце мола. Сторож днём спит, а вечером зажигает огонь."),
+        ("cp866", "Башня стоит в конце мола. Сторож днём спит, а вечером зажигает огонь."),
+        ("mac-roman", "Le gardien dort la journée et, à la tombée du soir, il éclaire la jetée."),
+        ("cp850", "Der Wärter schläft am Tag und zündet abends das Licht über dem Fluß an."),
+        ("cp1250", "Wśze i żółw."),
+        ("cp1250", "Őrség: a kikötő zárva, fűtés nincs."),
+        ("cp1252", "“It’s the keeper’s lamp”—so said the boy’s mother."),
         ("koi8-r", "Башня стоит в конце мола. Сторож днём спит, а вечером зажигает огонь."),
         ("cp1253", "Ο πύργος στέκεται στην άκρη του μόλου. Ο φύλακας κοιμάται τη μέρα."),
         ("cp1255", "המגדל עומד בקצה המזח. השומר ישן ביום ומדליק אור בערב."),
@@ -117,6 +123,27 @@ def test_a_short_text_that_says_no_encoding_is_read_by_a_guess_that_is_told(enco
     document = read_document(text.encode(encoding), "a.txt")
     assert document.text == text
     assert "a guess" in document.told
+
+
+def test_an_encoding_that_a_person_chooses_is_that_of_all_that_is_not_utf8():
+    with Converter(config=ReadingConfig(encoding="iso8859-2")) as converter:
+        read = {
+            name: read_document(text.encode(encoding), name, converter)
+            for name, text, encoding in (
+                ("a.txt", "Wśze", "iso8859-2"),
+                ("b.html", "<meta charset=koi8-r><p>Wśze", "iso8859-2"),
+                ("c.txt", "Ærø", "utf-8"),
+            )
+        }
+    assert {name: document.text for name, document in read.items()} == {
+        "a.txt": "Wśze",
+        "b.html": "Wśze",
+        "c.txt": "Ærø",
+    }
+    assert not any(document.notices for document in read.values())
+    for unsafe in ("utf-7", "rot13", "no such", "unicode_escape"):
+        with pytest.raises(BadRequest, match="choose one such as cp1252"):
+            ReadingConfig(encoding=unsafe)
 
 
 def test_bytes_that_are_utf8_are_read_as_that_whatever_a_page_declares():

@@ -357,7 +357,7 @@ def many(tmp_path: Path) -> Path:
     for number in range(4):
         (folder / f"{number}.txt").write_text(f"Ben took {number} lamps. Ada went home.", encoding="utf-8")
     (folder / "below" / "page.html").write_text(
-        "<h1>Boats</h1><p>The ferry left at noon.</p>", encoding="utf-8"
+        "<nav>Home</nav><h1>Boats</h1><p>The ferry left at noon.</p>", encoding="utf-8"
     )
     (folder / "5.txt").write_bytes(b"")
     (folder / ".hidden").write_text("not a document", encoding="utf-8")
@@ -395,6 +395,7 @@ def test_documents_become_parts(many: Path, tmp_path: Path, tiny: str) -> None:
     assert (made.n_parts, made.n_parts_before, made.n_documents) == (6, 0, 5)
     assert len(made.left_out) == 1
     assert made.left_out[0].startswith("5.txt: ")
+    assert made.told == ("below/page.html: Menus and side matter left out: 1 word; they can be kept.",)
     parts = CorpusParts(tmp_path / "out")
     corpus = EmbeddedCorpus(parts, local_index(parts, SPEC, 2))
     assert corpus.titles == ["0.txt", "1.txt", "2.txt", "3.txt", "below/page.html"]
