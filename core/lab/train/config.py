@@ -20,9 +20,8 @@ POSITION_KINDS: tuple[PositionKind, ...] = ("relative", "none")
 _LEAST = {
     "updates": 1,
     "episodes": 1,
-    "accumulate": 1,
     "steps": 1,
-    "rank": 0,
+    "rank": 1,
     "validate_every": 1,
     "n_validation": 1,
     "warmup": 0,
@@ -48,15 +47,13 @@ class TrainConfig:
     updates: int = 720
     """Gradient steps."""
     episodes: int = 20
-    """Played in parallel for one gradient step. Divided among `accumulate` parts."""
-    accumulate: int = 1
-    """Parts of a batch whose gradients are summed before the step."""
+    """Played in parallel for one gradient step."""
     steps: int = 5
     """T: most chunks an episode takes. Fewer where it has fewer chunks."""
     position_kind: PositionKind = "relative"
     """Of chunks, for Q (eq. 6): relative to what was chosen, or none."""
     rank: int = 32
-    """Of the LoRA changes; 0: all the weights. Of the encoder blocks."""
+    """Of the LoRA changes of the encoder blocks."""
     dropout: float = 0.0
     """Share of activations dropped in training. By the online towers; targets and validation drop none."""
     learning_rate: float = 6e-4
@@ -119,10 +116,6 @@ class TrainConfig:
             raise BadRequest(
                 f"position kind {self.position_kind!r} can't be trained; choose one of"
                 f" {', '.join(POSITION_KINDS)}"
-            )
-        if self.accumulate > self.episodes:
-            raise BadRequest(
-                f"accumulate {self.accumulate} is above {self.episodes}, the episodes of an update; lower it"
             )
 
     def to_json(self) -> dict[str, Any]:

@@ -57,11 +57,7 @@ def test_stdout_carries_the_result_and_nothing_else(
     ("more", "sentence"),
     [
         (["--episodes", "0"], "episodes 0 is below 1; choose 1 or more"),
-        (["--accumulate", "9"], "accumulate 9 is above 4"),
-        (["--learning-rate", "nan"], "learning rate nan must be a finite number"),
         (["--learning-rate", "fast"], "invalid float value: 'fast'"),
-        (["--objective", "dqn"], "invalid choice: 'dqn'"),
-        (["--top-k-actions", "0"], "top-k actions 0 must be at least 1"),
         (["--device", "warp"], "device 'warp' is not on this machine"),
         (["--base", "/no/such/encoder"], "'/no/such/encoder' is no local folder"),
         (

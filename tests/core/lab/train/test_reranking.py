@@ -138,7 +138,7 @@ def test_the_command_trains_and_agents_that_read_their_choices_name_episodes(
     assert main(["train-reranker", str(agent), "--out", str(tmp_path / "made"), *flags, "--json"]) == 0
     said = capsys.readouterr()
     assert json.loads(said.out)["updates"] == 1
-    assert "by weight 0.0:" in said.err
+    assert "validation after 1 updates: weight " in said.err
     assert (tmp_path / "made" / RERANKER_FOLDER / "head.safetensors").exists()
     command = ["train-reranker", str(reading), "--out"]
     assert main([*command, str(tmp_path / "no"), *flags]) == 2

@@ -10,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -162,7 +161,6 @@ def test_what_can_not_be_trained_further(trained: Trained, plan_of: PlanOf, tmp_
                 " choose its rank and base"
             ),
         ),
-        (str(trained.folder), 0, "whole matrices can't start from the adapters"),
         ("base", 8, "base has no adapters of "),
         ("narrative", 8, "narrative has no adapters of "),
         (str(tmp_path / "nobody"), 8, "not found"),
@@ -239,7 +237,6 @@ def test_a_finished_training_started_again_only_says_so(trained: Trained, tmp_pa
     "settings",
     few(
         [
-            {"rank": 0},
             {"objective": "supervised"},
             {"target_towers": False, "bootstrap_at_cap": True},
             {"position_kind": "relative", "ranking_weight": 0.0},
@@ -255,29 +252,7 @@ def test_every_kind_of_training_runs_is_saved_and_serves(
     assert events[-1]["event"] == "finished"
     assert list(Trainer(plan, tmp_path / "run", "cpu").run()) == [events[-1]]  # from the resume file
     spec = load_encoder(str(tmp_path / "run"), "cpu").spec
-    assert (spec.weights, spec.position_kind) == (
-        "adapters" if plan.config.rank else "towers",
-        plan.config.position_kind,
-    )
-
-
-@pytest.mark.campaign
-def test_parts_of_a_batch_make_the_step_of_the_whole(plan_of: PlanOf, tmp_path: Path) -> None:
-    """Greedy choices, so that nothing is drawn; float32, so that batches round alike."""
-    told = []
-    for accumulate in (1, 2):
-        plan = plan_of(updates=1, episodes=8, accumulate=accumulate, top_k_actions=1)
-        plan = replace(plan, spec=plan.spec.model_copy(update={"vectors": "float32"}))
-        told.append(
-            [
-                event
-                for event in Trainer(plan, tmp_path / str(accumulate), "cpu").run()
-                if event["event"] in ("update", "validated")
-            ]
-        )
-    for whole, parts in zip(*told, strict=True):
-        for name in whole.keys() - {"seconds", "seconds_left", "tasks", "kept", "tokens", "event"}:
-            assert parts[name] == pytest.approx(whole[name], abs=2e-4), name
+    assert (spec.weights, spec.position_kind) == ("adapters", plan.config.position_kind)
 
 
 def damaged(trained: Trained, folder: Path, name: str, content: bytes | None = None) -> Path:

@@ -14,7 +14,7 @@ from random import Random
 import pytest
 
 from core.cli import main
-from core.cli.tune import interruption
+from core.cli.training import interruption
 from core.lab.tune.pairs import pair_lines, read_pairs
 from core.runs.log import ExperimentLog
 from tests.core.cli.conftest import argv, core, home, refused  # noqa: F401
@@ -60,8 +60,8 @@ def test_a_model_is_tuned(tiny_model: Path, tmp_path: Path, capsys: pytest.Captu
     result = json.loads(said)
     assert (result["out"], result["n_pairs"] + result["n_held_out"]) == (str(out), 30)
     lines = told.splitlines()
-    assert [line for line in lines if line.startswith("tuning ")]
-    assert [line for line in lines if line.startswith(f"step {result['steps']} of {result['steps']}: loss ")]
+    assert lines[0].startswith("training ")
+    assert [line for line in lines if line.startswith(f"update {result['steps']}: loss ")]
     assert json.loads((out / "tune.json").read_text())["config"]["reference"] is False
 
 

@@ -314,4 +314,4 @@ def test_the_command(
     said, told = capsys.readouterr()
     result = json.loads(said)
     assert (result["updates"], result["held_out"]["step"]) == (2, 2)
-    assert [line for line in told.splitlines() if line.startswith("update 2 of 2 (grpo): reward ")]
+    assert [line for line in told.splitlines() if line.startswith("update 2: loss ") and "reward" in line]
