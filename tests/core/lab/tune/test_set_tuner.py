@@ -173,14 +173,8 @@ def test_it_learns_the_action_and_then_what_is_rewarded(
     assert all(event["divergence"] >= 0 for event in steps["grpo"])
     assert max(event["clipped"] for event in steps["grpo"]) > 0, "the second pass is clipped"
     assert all(-5 <= event["reward"] <= 5 and 0 <= event["valid"] <= 1 for event in steps["grpo"])
-    assert {path.suffix for path in out.rglob("*") if path.is_file()} <= {
-        ".safetensors",
-        ".json",
-        ".jsonl",
-        ".jinja",
-        ".md",
-    }
-    assert f"| 40 | 1.00 | {after['reward']:.3f} | 1.000 | 1.000 |" in (out / "README.md").read_text()
+    suffixes = {path.suffix for path in out.rglob("*") if path.is_file()}
+    assert suffixes <= {".safetensors", ".json", ".jsonl", ".jinja"}
     served = LlmEvidenceSet(LocalLlm(str(out), "cpu"), encoder, context_tokens=TOY.context_tokens)
     question, corpus = next(indexed(asked[8:], encoder))
     trace = fold(served.retrieve(question.question, corpus, EpisodeConfig(step_budget=4)))

@@ -158,24 +158,16 @@ def test_a_stopped_tuning_goes_on_to_the_same_adapters(tiny_model: Path, tmp_pat
 
 
 @pytest.mark.campaign
-def test_the_folder_is_a_local_model_of_safetensors_with_a_card(tiny_model: Path, tmp_path: Path) -> None:
+def test_the_folder_is_a_local_model_of_safetensors(tiny_model: Path, tmp_path: Path) -> None:
     from core.llm.local import LocalLlm
 
     out = tmp_path / "tuned"
-    events = run(clear_pairs(30), tiny_model, out, TOY)
+    run(clear_pairs(30), tiny_model, out, TOY)
     llm = LocalLlm(str(out), "cpu")
     assert [
         llm.chat([Message("user", level)], Sampling(max_tokens=1)).text for level in (LEVELS[0], LEVELS[-1])
     ] == ["continue", "stop"]
-    assert {path.suffix for path in out.iterdir()} <= {".safetensors", ".json", ".jsonl", ".jinja", ".md"}
-    card = (out / "README.md").read_text()
-    kinds = events[0]["kinds"]
-    told = (
-        f"{kinds['continue_over_stop']} going on before stopping, {kinds['stop_over_continue']} stopping"
-        " before going on"
-    )
-    assert f"Trained on {events[0]['n_pairs']} pairs: {told}." in card
-    assert f"{events[-1]['held_out']['after']['margin']:.3f} after" in card
+    assert {path.suffix for path in out.iterdir()} <= {".safetensors", ".json", ".jsonl", ".jinja"}
     assert run(clear_pairs(30), tiny_model, out, TOY) == [], "finished long ago"
 
 
