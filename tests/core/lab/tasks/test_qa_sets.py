@@ -74,11 +74,9 @@ def test_musique(tmp_path: Path):
     assert (example.support, example.answers, example.kind) == ((0,), ("Ada", "Ada the smith"), "3 hops")
 
 
-@pytest.mark.parametrize("packed", [False, True])
-def test_hotpotqa(tmp_path: Path, packed: bool):
-    path = tmp_path / ("dev.json.gz" if packed else "dev.json")
-    text = json.dumps([HOTPOTQA]).encode()
-    path.write_bytes(gzip.compress(text) if packed else text)
+def test_hotpotqa(tmp_path: Path):
+    path = tmp_path / "dev.json.gz"
+    path.write_bytes(gzip.compress(json.dumps([HOTPOTQA]).encode()))
     (example,) = read_qa(path)
     assert example.chunks == ("Rain: It fell.", "Ada: A smith. Born early.", "Lamp: Made by Ada.")
     assert (example.support, example.kind, example.id) == ((1, 2), "comparison", "h1")

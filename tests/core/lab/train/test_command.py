@@ -10,7 +10,7 @@ import pytest
 
 from core.cli import main
 from tests.core.cli.conftest import argv, home, refused  # noqa: F401
-from tests.core.lab.train.conftest import SHORT, where_questions
+from tests.core.lab.train.conftest import SHORT
 
 
 def flags(questions: Path, base: Path, out: Path) -> list[str]:
@@ -91,21 +91,3 @@ def test_data_must_be_named_and_there(refused: Callable[..., str], base: Path, t
         "train", *out, data="multi-hop", data_folder=tmp_path / "nowhere"
     )
     assert "nothing.jsonl can't be read" in refused("train", "--questions", tmp_path / "nothing.jsonl", *out)
-    few = tmp_path / "few.jsonl"
-    few.write_text("".join(json.dumps(question) + "\n" for question in where_questions(3)))
-    assert (
-        refused("train", "--questions", few, *out).strip() == "few.jsonl has 3 questions, below 8; add more"
-    )
-
-
-def test_another_training_in_the_folder_is_refused(
-    refused: Callable[..., str],  # noqa: F811
-    questions: Path,
-    base: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    command = flags(questions, base, tmp_path / "agent")
-    assert main(command) == 0
-    capsys.readouterr()
-    assert "holds a training with other settings" in refused(*command, "--seed", 5)

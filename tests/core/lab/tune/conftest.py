@@ -1,10 +1,9 @@
-"""A causal language model of a few thousand parameters with a word-level tokenizer, and stop decisions over
-noisy evidence to tune it on.
+"""A causal language model of a few thousand parameters with a word-level tokenizer, and stop decisions to
+tune it on.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -27,50 +26,16 @@ TOY = TuneConfig(epochs=1, learning_rate=0.01, accumulate=4, rank=8, seed=1)
 """Settings with which the tiny model learns in a second or two."""
 
 
-@dataclass(frozen=True)
-class Stopping:
-    """A run of some rounds: from `right_from` on its answer is right. Evidence says so with noise, afresh
-    each round.
-    """
-
-    right_from: int
-    evidence: tuple[int, ...]
-    """Level of each round, 0 to N_LEVELS - 1."""
-
-    def is_right(self, round: int) -> bool:
-        """Of a 1-based round."""
-        return round >= self.right_from
-
-
-def stopping_runs(n: int, rng: Random, n_rounds: int = 8) -> list[Stopping]:
-    """Runs whose answers turn right in one of the first three rounds, or in one of five runs never."""
-    runs = []
-    for _ in range(n):
-        right_from = rng.choice((1, 2, 2, 3, n_rounds + 1))
-        levels = [rng.gauss(9.5 if number >= right_from else 6.0, 3.0) for number in range(1, n_rounds + 1)]
-        runs.append(Stopping(right_from, tuple(min(N_LEVELS - 1, max(0, round(level))) for level in levels)))
-    return runs
-
-
-def stop_pairs(runs: list[Stopping], n_rounds: int = 3) -> list[Preference]:
-    """A pair a round, of the first ones: stopping is preferred where the answer is right, going on where it
-    isn't.
-    """
-    pairs = []
-    for i, run in enumerate(runs):
-        for number, level in enumerate(run.evidence[:n_rounds], start=1):
-            prompt = (Message("user", LEVELS[level]),)
-            right = run.is_right(number)
-            chosen, rejected = ("stop", "continue") if right else ("continue", "stop")
-            pairs.append(
-                Preference(
-                    "stop_over_continue" if right else "continue_over_stop",
-                    f"question {i}",
-                    prompt,
-                    chosen,
-                    rejected,
-                )
-            )
+def clear_pairs(n: int) -> list[Preference]:
+    """Stopping is right at the three highest levels, going on at the three lowest."""
+    rng, pairs = Random(3), []
+    for i in range(n):
+        low = (Message("user", LEVELS[rng.randrange(3)]),)
+        high = (Message("user", LEVELS[-1 - rng.randrange(3)]),)
+        pairs += [
+            Preference("continue_over_stop", f"{i}", low, "continue", "stop"),
+            Preference("stop_over_continue", f"{i}", high, "stop", "continue"),
+        ]
     return pairs
 
 

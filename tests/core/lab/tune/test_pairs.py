@@ -53,18 +53,13 @@ def test_a_line_is_in_the_form_that_preference_trainers_take() -> None:
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"prompt": "Search."}, "prompt: Input should be a valid"),
         ({"prompt": []}, "prompt: List should have at least 1 item"),
         ({"prompt": [{"role": "tool", "content": ""}]}, "prompt.0.role: Input should be 'system'"),
-        ({"prompt": [{"role": ["user"], "content": ""}]}, "prompt.0.role: Input should be"),
         ({"prompt": [{"role": "system", "content": "Go."}]}, "the last message of prompt must be the user's"),
         ({"chosen": [{"role": "user", "content": "good"}]}, "chosen and rejected must each be one message"),
         ({"rejected": [{"role": "assistant", "content": "good"}]}, "chosen and rejected are the same"),
         ({"weight": -1}, "weight: Input should be greater than 0"),
-        ({"weight": True}, "weight: Input should be a valid number"),
-        ({"weight": "2"}, "weight: Input should be a valid number"),
         ({"kind": "other"}, "kind: Input should be 'rewrite'"),
-        ({"question": 5}, "question: Input should be a valid string"),
     ],
 )
 def test_a_line_that_can_not_be_used_is_one_sentence(

@@ -9,7 +9,6 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 from random import Random
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -213,19 +212,6 @@ def test_a_stopped_tuning_goes_on_to_the_same_adapters(
 
 
 @pytest.mark.campaign
-def test_grpo_is_held_near_the_warm_up(tasks: list[SetTask], model: Path, tmp_path: Path) -> None:
-    """It begins as the model after the warm-up, and comes back near it where beta is large."""
-    apart = []
-    for beta in (0.0001, 5.0):
-        events = run(tasks, model, tmp_path / f"{beta}", replace(TOY, updates=25, beta=beta, passes=1))
-        steps = [event["divergence"] for event in events if event.get("phase") == "grpo"]
-        assert steps[0] == 0
-        apart.append(median(steps[-5:]))
-    free, held = apart
-    assert held < free / 4
-
-
-@pytest.mark.campaign
 @pytest.mark.parametrize(("warm", "phase"), [(2, "warm-up"), (0, "grpo")])
 def test_either_phase_alone(tasks: list[SetTask], model: Path, tmp_path: Path, warm: int, phase: str) -> None:
     events = run(tasks, model, tmp_path / "tuned", replace(TOY, updates=2, warmup_updates=warm))
@@ -283,8 +269,6 @@ def test_questions_that_do_not_fit_are_refused(tasks: list[SetTask], tmp_path: P
         (["--group", "1"], "group 1 is below 2"),
         (["--warmup-updates", "300"], "warmup updates 300 are more than all 200 updates"),
         (["--nucleus", "0"], "nucleus 0.0 and temperature 1.0 must be above 0"),
-        (["--beta", "nan"], "beta nan must be a finite number"),
-        (["--task", "nothing"], "invalid choice"),
         (["--n", "0"], "n=0 must be at least 1"),
     ],
 )
