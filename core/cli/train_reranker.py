@@ -25,12 +25,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     mixtures = [name for name in RECIPES if name != "own"]
     add("--data", choices=mixtures, help="learn from episodes of this mixture")
-    add(
-        "--own-questions",
-        **JSON_LINES,
-        help='learn from your own: a line {"question", "chunks": [...], "support": [ids]} each (default:'
-        " questions about whole documents, for agents that read no choices)",
-    )
+    own = 'learn from your own: a line {"question", "chunks": [...], "support": [ids]} each'
+    add("--own-questions", **JSON_LINES, help=own)
     add("--base", metavar="NAME_OR_DIR", help=flag_help(RerankConfig, "base"))
     add_settings(parser, RerankConfig)
     parser.set_defaults(func=run_train_reranker)
@@ -40,15 +36,12 @@ def run_train_reranker(args: argparse.Namespace) -> int:
     """The command; returns the exit status."""
     let_interrupt()
     config = RerankConfig(**settings_of(args, RerankConfig))
-    if args.data is not None and args.own_questions is not None:
-        raise BadRequest("--data and --own-questions both say what to learn from; leave one of them out")
-    agent, name, mixture = find_checkpoint(args.agent), args.data or "own", None
-    if args.data is not None or args.own_questions is not None:
-        tokenizer = FastTokenizer(find_base(read_spec(agent).base, agent))
-        mixture = RECIPES[name].build(args.own_questions or args.data_folder, tokenizer)
-    trainer = RerankTrainer(
-        config, agent, args.out, mixture=mixture, data=args.data_folder, device=args.device
-    )
-    measured = "passage recall at 4, gained" if mixture is None else "Fact F1, gained"
+    if (args.data is None) == (args.own_questions is None):
+        raise BadRequest("say what to learn from: either --data NAME or --own-questions FILE.jsonl")
+    agent = find_checkpoint(args.agent)
+    tokenizer = FastTokenizer(find_base(read_spec(agent).base, agent))
+    build = RECIPES[args.data or "own"].build
+    mixture = build(args.own_questions or args.data_folder, tokenizer)
+    trainer = RerankTrainer(config, agent, mixture, args.out, args.device)
     figures = ("loss", "right", "weight", "score")
-    return run_training(args, trainer.run(), "agent", config.updates, measured, figures)
+    return run_training(args, trainer.run(), "agent", config.updates, "Fact F1, gained", figures)

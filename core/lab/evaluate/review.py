@@ -48,22 +48,22 @@ def choices_of(rows: Sequence[EpisodeRow], examples: Sequence[Example], agent: A
 def reviewed(
     rows: Sequence[EpisodeRow], corpora: Sequence[ExampleCorpus], agent: Agent, threshold: float | None
 ) -> list[EpisodeRow]:
-    """The rows with what a review at `threshold` keeps under their own stop threshold; None: no review."""
-    if threshold is None:
+    """Rows of one stop threshold with what a review at `threshold` keeps under it; None: no review."""
+    if threshold is None or not rows:
         return [replace(row, kept=None) for row in rows]
-    stops = _reviews([_end(row, corpus, threshold) for row, corpus in zip(rows, corpora, strict=True)], agent)
-    return [_without(row, stopped.taken_back) for row, stopped in zip(rows, stops, strict=True)]
+    *_, (_, left) = reviewed_under(rows, corpora, agent, [rows[0].stop_threshold], [threshold])
+    return left
 
 
-Thresholds = tuple[float, float | None]
-"""Of the stop and of the review; None: no review."""
+Thresholds = tuple[float | None, float | None]
+"""Of the stop and of the review; None: none."""
 
 
 def reviewed_under(
     rows: Sequence[EpisodeRow],
     corpora: Sequence[ExampleCorpus],
     agent: Agent,
-    stops: Sequence[float],
+    stops: Sequence[float | None],
     thresholds: Sequence[float],
 ) -> Iterator[tuple[Thresholds, list[EpisodeRow]]]:
     """The rows as each pair of a stop and a review threshold leaves them, one pair after the other, no review

@@ -21,8 +21,8 @@ from typing import Any, Protocol
 from core.base.errors import BadRequest
 from core.encode.tokens import FastTokenizer
 from core.lab.reader.lesson import YES_OR_NO, Lesson, has_answer
-from core.lab.tasks.babi_world import TASKS, Task, story_key, story_keys, tell_babi
-from core.lab.tasks.babilong import BabiQuestion, read_babi
+from core.lab.tasks.babi_world import TASKS, UntestedStories
+from core.lab.tasks.babilong import BabiQuestion
 from core.lab.tasks.data import babi_folder
 from core.lab.tasks.example import Example
 from core.lab.tasks.natural import QuestionInChunks, questions_in_chunks, training_questions
@@ -143,9 +143,7 @@ class ReadingCourse:
             *compose_noise(Random("prose of the reader's training"), tokenizer, NOISE_TOKENS).texts,
             *read_noise("books/train", tokenizer, None, NOISE_TOKENS, data).texts,
         ]
-        self._test_keys: set[str] = set()
-        for task in TASKS:
-            self._test_keys |= story_keys(read_babi(babi_folder(data), task, "test"))
+        self._untested = UntestedStories(babi_folder(data))
         natural = list(questions_in_chunks(*training_questions(data), tokenizer))
         learnable = [asked for asked in natural if asked.spans or not asked.support or _yes_or_no(asked)]
         self._natural = [asked for asked in learnable if not _is_held_out_document(asked)]
@@ -187,7 +185,7 @@ class ReadingCourse:
             "shares": self._shares,
             "questions": questions,
             "held_out": held,
-            "test_stories_left_out": len(self._test_keys),
+            "test_stories_left_out": len(self._untested),
         }
 
     def _lesson(self, name: str, rng: Random) -> Lesson:
@@ -198,11 +196,8 @@ class ReadingCourse:
         return _lesson_of_example(rng.choice(self._train[name]), rng)
 
     def _babi(self, rng: Random) -> Lesson:
-        task: Task = rng.choice(TASKS)
-        while True:
-            story = tell_babi(task, rng)
-            if story_key(story.facts, story.question) not in self._test_keys:
-                return self._lesson_of_story("babi", story, rng)
+        story = self._untested.tell(rng.choice(TASKS), rng)
+        return self._lesson_of_story("babi", story, rng)
 
     def _story(self, rng: Random) -> Lesson:
         n_each = rng.choice((1, 2, 3))

@@ -21,10 +21,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from random import Random
 from typing import Literal, NamedTuple
 
-from core.lab.tasks.babilong import BabiQuestion
+from core.lab.tasks.babilong import BabiQuestion, read_babi
 
 Task = Literal["qa1", "qa2", "qa3", "qa4", "qa5"]
 FactKind = Literal["move", "take", "drop", "give"]
@@ -319,6 +320,24 @@ def story_key(facts: Iterable[str], question: str) -> str:
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def story_keys(questions: Iterable[BabiQuestion]) -> set[str]:
-    """The keys of many questions, of a test file for one."""
-    return {story_key(question.facts, question.question) for question in questions}
+class UntestedStories:
+    """Stories that bAbI's test files don't have."""
+
+    def __init__(self, folder: Path) -> None:
+        """`folder`: bAbI's. Raises BadRequest."""
+        self._tested = {
+            story_key(known.facts, known.question)
+            for task in TASKS
+            for known in read_babi(folder, task, "test")
+        }
+
+    def __len__(self) -> int:
+        """How many are left out."""
+        return len(self._tested)
+
+    def tell(self, task: Task, rng: Random) -> BabiQuestion:
+        """One of them."""
+        while True:
+            story = tell_babi(task, rng)
+            if story_key(story.facts, story.question) not in self._tested:
+                return story
