@@ -65,8 +65,6 @@ def test_at_equal_tokens() -> None:
     assert "n = 4 questions over 3 documents and 12 chunks each" in markdown(frontier(rows))
     other = [row("topk", 0, (10, 30), (0.0, 1.0)), row("resrag", 0, (5, 40), (1.0, 1.0))]
     assert frontier(other).tables[1].rows == (), "sizes that the other method never has are not compared"
-    with pytest.raises(BadRequest, match="no rows"):
-        frontier([])
 
 
 def test_charts_of_every_task() -> None:

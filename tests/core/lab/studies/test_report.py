@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.views.charts import Report, Table, cell_text, markdown, with_interval
+from core.views.charts import Report, Table, markdown
 
 
 def test_markdown() -> None:
@@ -23,8 +23,3 @@ def test_markdown() -> None:
 def test_a_row_must_fill_its_columns() -> None:
     with pytest.raises(ValueError, match="2 cells"):
         Table("One", ("a", "b"), ((1,),))
-
-
-def test_words_for_numbers() -> None:
-    assert (cell_text(3), cell_text(2 / 3), cell_text(None)) == ("3", "0.667", "-")
-    assert (with_interval(0.5, None), with_interval(None, (0.0, 1.0))) == ("0.500", None)
