@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -115,7 +115,7 @@ def tune(
         for pair in pairs
     ]
     work = TuneFolder(
-        out, {"config": config.to_json(), "model": model, "pairs": digest(pair_lines(pairs))}, "pairs"
+        out, {"config": asdict(config), "model": model, "pairs": digest(pair_lines(pairs))}, "pairs"
     )
     if work.finished is not None:
         return work.finished

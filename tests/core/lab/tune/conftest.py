@@ -4,6 +4,7 @@ tune it on.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -39,6 +40,28 @@ def clear_pairs(n: int) -> list[Preference]:
     return pairs
 
 
+def word_model(folder: Path, words: Sequence[str], seed: int = 0, **sizes: int) -> Any:
+    """A model of one layer; its tokenizer, a word a token and without a chat template, is saved in the
+    folder. `words`: those that stand for padding, the end and the unknown first.
+    """
+    # takes seconds: not for every worker that collects
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+    from transformers.utils import logging as transformers_logging
+
+    transformers_logging.disable_progress_bar()
+    pad, end, unknown = words[:3]
+    tokenizer = Tokenizer(WordLevel({word: i for i, word in enumerate(words)}, unk_token=unknown))
+    tokenizer.pre_tokenizer = WhitespaceSplit()
+    PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token=pad, eos_token=end, unk_token=unknown
+    ).save_pretrained(folder)
+    about = {"pad_token_id": 0, "bos_token_id": None, "eos_token_id": 1, "num_hidden_layers": 1}
+    config = LlamaConfig(vocab_size=len(words), **({"max_position_embeddings": 64} | about | sizes))
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return LlamaForCausalLM(config)
+
+
 def make_tiny_model(folder: Path, seed: int = 0) -> Path:
     """A folder with a model that replies "stop" or "continue", with equal probability whatever it reads, and
     a tokenizer without a chat template.
@@ -47,34 +70,8 @@ def make_tiny_model(folder: Path, seed: int = 0) -> Path:
     that neighbours are alike, as to a real model; attention passes on what it sees, nothing of which bears on
     the choice between the two words yet.
     """
-    # takes seconds: not for every worker that collects
-    from transformers import (
-        LlamaConfig,
-        LlamaForCausalLM,
-        PreTrainedTokenizerFast,
-    )
-    from transformers.utils import logging as transformers_logging
-
-    transformers_logging.disable_progress_bar()
-    tokenizer = Tokenizer(WordLevel({word: i for i, word in enumerate(_VOCABULARY)}, unk_token="<unknown>"))
-    tokenizer.pre_tokenizer = WhitespaceSplit()
-    PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, pad_token="<pad>", eos_token="<end>", unk_token="<unknown>"
-    ).save_pretrained(folder)
-    config = LlamaConfig(
-        vocab_size=len(_VOCABULARY),
-        hidden_size=16,
-        intermediate_size=32,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        max_position_embeddings=64,
-        pad_token_id=0,
-        bos_token_id=None,
-        eos_token_id=1,
-    )
-    with torch.random.fork_rng(), torch.no_grad():
-        torch.manual_seed(seed)
-        model = LlamaForCausalLM(config)
+    model = word_model(folder, _VOCABULARY, seed, hidden_size=16, intermediate_size=32, num_attention_heads=2)
+    with torch.no_grad():
         into, out, layer = model.model.embed_tokens.weight, model.lm_head.weight, model.model.layers[0]
         layer.self_attn.v_proj.weight.copy_(torch.eye(16))
         layer.self_attn.o_proj.weight.copy_(torch.eye(16))

@@ -15,9 +15,6 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from tokenizers import Tokenizer
-from tokenizers.models import WordLevel
-from tokenizers.pre_tokenizers import WhitespaceSplit
 
 from core.base.config import EpisodeConfig
 from core.base.errors import BadRequest, Cancelled
@@ -33,6 +30,7 @@ from core.methods.resrag.llm.policy import LlmEvidenceSet
 from core.methods.resrag.reward import RewardConfig
 from tests.core.lab.train.set_data import write_sets
 from tests.core.lab.train.test_evidence_sets import PLACES, LastWord
+from tests.core.lab.tune.conftest import word_model
 
 KEY, NONSENSE = '{"Document_1":', "Maybe"
 LISTS = ["[1]}", "[]}", "[2]}", "[3]}", "[4]}"]
@@ -55,36 +53,14 @@ def save_undecided(folder: Path, *, window: int = 4096) -> Path:
     likelier nonsense. Its parts are set by hand: attention passes on the word itself, and the next word
     depends on nothing else.
     """
-    # takes seconds: not for every worker that collects
-    from transformers import (
-        LlamaConfig,
-        LlamaForCausalLM,
-        PreTrainedTokenizerFast,
-    )
-
-    tokenizer = Tokenizer(WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="<unknown>"))
-    tokenizer.pre_tokenizer = WhitespaceSplit()
-    PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, pad_token="<pad>", eos_token="<end>", unk_token="<unknown>"
-    ).save_pretrained(folder)
-    config = LlamaConfig(
-        vocab_size=len(WORDS),
-        hidden_size=32,
-        intermediate_size=8,
-        num_hidden_layers=1,
-        num_attention_heads=1,
-        max_position_embeddings=window,
-        pad_token_id=0,
-        bos_token_id=None,
-        eos_token_id=1,
-    )
+    sizes = {"hidden_size": 32, "intermediate_size": 8, "num_attention_heads": 1}
+    model = word_model(folder, WORDS, max_position_embeddings=window, **sizes)
     after = {
         "assistant:": {KEY: 6.0, NONSENSE: 7.0},
         KEY: {"[1]}": 6.5} | dict.fromkeys(LISTS[1:], 6.0),
         **{word: {"<end>": 9.0} for word in (NONSENSE, *LISTS)},
     }
-    with torch.random.fork_rng(), torch.no_grad():
-        model = LlamaForCausalLM(config)
+    with torch.no_grad():
         layer, into, out = model.model.layers[0], model.model.embed_tokens.weight, model.lm_head.weight
         for part in (layer.self_attn.v_proj, layer.self_attn.o_proj):
             part.weight.copy_(torch.eye(32))
