@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import takewhile
+from typing import TypeVar
 
 import numpy as np
 
@@ -55,17 +56,18 @@ def reviewed(
     return left
 
 
-Thresholds = tuple[float | None, float | None]
-"""Of the stop and of the review; None: none."""
+Thresholds = tuple[float, float | None]
+"""Of the stop and of the review; None: no review."""
+Stop = TypeVar("Stop", bound=float | None)
 
 
 def reviewed_under(
     rows: Sequence[EpisodeRow],
     corpora: Sequence[ExampleCorpus],
     agent: Agent,
-    stops: Sequence[float | None],
+    stops: Sequence[Stop],
     thresholds: Sequence[float],
-) -> Iterator[tuple[Thresholds, list[EpisodeRow]]]:
+) -> Iterator[tuple[tuple[Stop, float | None], list[EpisodeRow]]]:
     """The rows as each pair of a stop and a review threshold leaves them, one pair after the other, no review
     being one of the latter.
 

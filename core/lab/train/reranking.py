@@ -48,14 +48,9 @@ from core.encode.reranker import (
     window_of,
 )
 from core.encode.tokens import FastTokenizer
+from core.lab.train.config import LEAST, LowRankConfig
 from core.lab.train.contests import Contest, Contests
-from core.lab.train.descent import (
-    LEAST,
-    LowRankConfig,
-    low_rank_descent,
-    low_rank_encoder,
-    low_rank_state,
-)
+from core.lab.train.descent import low_rank_descent, low_rank_encoder, low_rank_state
 from core.lab.train.mixtures import Mixture
 from core.lab.train.sitting import CONFIG_FILE, Sitting, TrainEvent, Validation
 from core.lab.train.towers import low_rank_changes

@@ -264,4 +264,5 @@ def _none_because(report: CollectReport) -> str:
     if not report.runs:
         return "the log holds no SPARC runs"
     why = "".join(f"; {count:,} with {reason}" for reason, count in report.skipped.items())
-    return f"the {report.runs:,} SPARC runs of the log hold no decisions of a language model that give pairs{why}"
+    runs = f"the {report.runs:,} SPARC runs of the log hold"
+    return f"{runs} no decisions of a language model that give pairs{why}"

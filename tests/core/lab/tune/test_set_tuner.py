@@ -187,15 +187,6 @@ def test_a_stopped_tuning_goes_on_to_the_same_adapters(
     assert all(adapters[0][name].equal(adapters[1][name]) for name in adapters[0])
 
 
-@pytest.mark.campaign
-@pytest.mark.parametrize(("warm", "phase"), [(2, "warm-up"), (0, "grpo")])
-def test_either_phase_alone(tasks: list[SetTask], model: Path, tmp_path: Path, warm: int, phase: str) -> None:
-    events = run(tasks, model, tmp_path / "tuned", replace(TOY, updates=2, warmup_updates=warm))
-    assert [event["step"] for event in events if event["event"] == "held_out"] == [0, 2]
-    assert [event["phase"] for event in events if event["event"] == "step"] == [phase] * 2
-    assert (tmp_path / "tuned" / "adapter_model.safetensors").is_file()
-
-
 def test_what_a_reply_is_worth(tasks: list[SetTask]) -> None:
     """Right: 2 for the answer, 1 for agreeing with the label. Two of four chunks are free, three cost half of
     eta. A set that answers nothing: `bad_answer`.
