@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from core.cli.flags import FILE, add_settings, flag_help
+from core.cli.flags import add_settings, flag_help
 from core.cli.training import add_training_flags, let_interrupt, name_of, run_training, settings_of
 from core.encode.checkpoint import find_base
 from core.encode.packaged import MINILM
@@ -19,13 +19,6 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--base", default=MINILM, metavar="DIR_OR_ID", help="base encoder")
     add("--start-from", metavar="DIR", help=flag_help(ReaderConfig, "start_from"))
-    add(
-        "--more",
-        **FILE,
-        action="append",
-        default=[],
-        help="train on the questions of this file too, as evaluate takes them; may be given again",
-    )
     add_settings(parser, ReaderConfig)
     parser.set_defaults(func=run_train_reader)
 
@@ -35,7 +28,7 @@ def run_train_reader(args: argparse.Namespace) -> int:
     let_interrupt()
     name = name_of(args, "reader")
     config = ReaderConfig(**settings_of(args, ReaderConfig))
-    course = ReadingCourse(args.data_folder, FastTokenizer(find_base(args.base)), args.more)
+    course = ReadingCourse(args.data_folder, FastTokenizer(find_base(args.base)))
     trainer = ReaderTrainer(config, course, args.out, name=name, base=args.base, device=args.device)
     figures = ("loss", "score")
     return run_training(args, trainer.run(), "reader", config.updates, "validation F1", figures)

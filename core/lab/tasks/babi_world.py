@@ -26,6 +26,7 @@ from random import Random
 from typing import Literal, NamedTuple
 
 from core.lab.tasks.babilong import BabiQuestion, read_babi
+from core.lab.tasks.data import plain
 
 Task = Literal["qa1", "qa2", "qa3", "qa4", "qa5"]
 FactKind = Literal["move", "take", "drop", "give"]
@@ -316,7 +317,7 @@ class _Teller:
 
 def story_key(facts: Iterable[str], question: str) -> str:
     """Hash of a story and its question, the same whatever the case and blanks."""
-    text = "\n".join(" ".join(sentence.casefold().split()) for sentence in (*facts, question))
+    text = "\n".join(map(plain, (*facts, question)))
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 

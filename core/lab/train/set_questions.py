@@ -33,7 +33,7 @@ from core.encode.cache import embed_chunks
 from core.encode.encoder import DualEncoder
 from core.ingest.sentences import split_sentences
 from core.ingest.tokenizer import Tokenizer
-from core.lab.tasks.data import data_folder
+from core.lab.tasks.data import data_folder, plain
 from core.lab.tasks.documents import DocumentFolder, by_document, cut_whole, placed, read_document_questions
 from core.lab.tasks.example import Example
 from core.lab.tasks.natural import holding_chunks
@@ -143,20 +143,19 @@ def sentence_support(
     >>> sentence_support(["It was late.", "Bo is tall."], "Who is tall?", ["yes"], [])
     [1]
     """
-    plain_answers = [_plain(answer) for answer in answers if _plain(answer) not in ("", "yes", "no")]
-    plain_answers += [name for title in bridges if (name := _plain(title.partition(" (")[0]))]
+    plain_answers = [plain(answer) for answer in answers if plain(answer) not in ("", "yes", "no")]
+    plain_answers += [name for title in bridges if (name := plain(title.partition(" (")[0]))]
     whole_words = [re.compile(rf"(?<!\w){re.escape(answer)}(?!\w)") for answer in plain_answers]
-    plain = list(map(_plain, sentences))
-    holding = [row for row, text in enumerate(plain) if any(pattern.search(text) for pattern in whole_words)]
+    holding = [
+        row
+        for row, text in enumerate(map(plain, sentences))
+        if any(pattern.search(text) for pattern in whole_words)
+    ]
     if holding:
         return holding
     question_words = set(words_of(question))
     shared = [len(question_words & set(words_of(sentence))) for sentence in sentences]
     return [shared.index(max(shared))]
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.casefold().split())
 
 
 def document_questions(

@@ -125,7 +125,7 @@ def course_data(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:  
     are those of the task tests.
     """
     folder, rng = tmp_path_factory.mktemp("course"), Random(4)
-    for number, (name, part) in enumerate(SETS.values()):
+    for number, (name, part, _) in enumerate(SETS.values()):
         records: list[Any] = [qa_record(rng, 100 * number + i) for i in range(N_RECORDS)]
         for record in records:
             record["chunks"][record["support"][0]]["text"] += f" The Answer {record['id']} came."
