@@ -81,14 +81,8 @@ def markdown(report: Report) -> str:
 
 
 def _lines(table: Table) -> str:
-    lines = [
-        table.columns,
-        ("---",) * len(table.columns),
-        *[tuple(map(cell_text, row)) for row in table.rows],
-    ]
-    return "\n".join(
-        f"|{'|'.join(cells)}|" if cells[0] == "---" else f"| {' | '.join(cells)} |" for cells in lines
-    )
+    head, *lines = [f"| {' | '.join(map(cell_text, cells))} |" for cells in (table.columns, *table.rows)]
+    return "\n".join([head, f"|{'---|' * len(table.columns)}", *lines])
 
 
 def cell_text(cell: Cell) -> str:

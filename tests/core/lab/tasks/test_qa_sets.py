@@ -59,13 +59,8 @@ def write_lines(path: Path, *records: Any) -> Path:
 def test_common_schema(tmp_path: Path):
     (example,) = read_qa(write_lines(tmp_path / "mine.jsonl", COMMON))
     assert example.chunks == ("Lamp: Made by Ada.", "Rain fell.", "Ada: A smith.")
-    assert (example.support, example.answers, example.kind, example.task, example.id) == (
-        (0, 2),
-        ("Ada",),
-        "bridge",
-        "mine",
-        "a",
-    )
+    assert (example.support, example.answers, example.kind) == ((0, 2), ("Ada",), "bridge")
+    assert (example.task, example.id) == ("mine", "a")
 
 
 def test_musique(tmp_path: Path):
@@ -147,14 +142,8 @@ def example_of(number: int, n: int = 5) -> Example:
     chunks = tuple(
         f"Title {number}-{row}: The river of paper {number} reached town {row}." for row in range(n)
     )
-    return Example(
-        f"e{number}",
-        "t",
-        f"Which town did paper {number} reach by the river?",
-        chunks,
-        (1, 3),
-        (f"answer {number}",),
-    )
+    question = f"Which town did paper {number} reach by the river?"
+    return Example(f"e{number}", "t", question, chunks, (1, 3), (f"answer {number}",))
 
 
 POOL = [example_of(number) for number in range(12)]
@@ -164,25 +153,15 @@ POOL = [example_of(number) for number in range(12)]
 def test_borrowed_paragraphs_never_support(number: int, n: int, seed: int):
     example = POOL[number]
     gold = [example.chunks[chunk_id] for chunk_id in example.support]
-    lookalikes = [
-        Example(
-            "x",
-            "t",
-            "?",
-            (gold[0], f"Title {number}-1: Another text on it.", f"Elsewhere: It says Answer {number} there."),
-            (0,),
-        ),
-        *POOL,
-    ]
-    extended = DistractorPool(lookalikes).extend(example, n, Random(seed))
+    alike = {f"Title {number}-1: Another text on it.", f"Elsewhere: It says Answer {number} there."}
+    pool = DistractorPool([Example("x", "t", "?", (gold[0], *sorted(alike)), (0,)), *POOL])
+    extended = pool.extend(example, n, Random(seed))
     assert [extended.chunks[chunk_id] for chunk_id in extended.support] == sorted(
         gold, key=extended.chunks.index
     )
     assert len(set(extended.chunks)) == len(extended.chunks) == 5 + min(n, 55)
     assert set(example.chunks) <= set(extended.chunks)
-    assert not {f"Title {number}-1: Another text on it.", f"Elsewhere: It says Answer {number} there."} & set(
-        extended.chunks
-    )
+    assert not alike & set(extended.chunks)
 
 
 def test_borrowing_is_seeded_and_prefers_what_looks_alike():

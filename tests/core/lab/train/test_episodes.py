@@ -5,20 +5,19 @@ algorithm 1).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from core.encode.checkpoint import CheckpointSpec
 from core.lab.tasks.example import Example, Noise, Woven
 from core.lab.train.config import TrainConfig
 from core.lab.train.episodes import Played, Scorer, play
 from core.lab.train.towers import TrainableTowers
 from tests.conftest import few
+from tests.core.lab.train.conftest import TowersOf
 
 CPU = torch.device("cpu")
 NOISE = Noise(
@@ -50,27 +49,12 @@ class Watched(TrainableTowers):
         return super().embed_states(states, target=target)
 
 
-TowersOf = Callable[..., Watched]
-
-
 @pytest.fixture
-def towers_of(base: Path) -> TowersOf:
-    """`towers_of(with_targets=True, **fields of the spec)`: float32 towers away from their start, the targets
-    (where there are any) elsewhere.
-    """
+def towers_of(towers_of: TowersOf) -> TowersOf:
+    """Watched ones away from their start, the targets (where there are any) elsewhere."""
 
-    def build(*, with_targets: bool = True, **fields: Any) -> Watched:
-        spec = CheckpointSpec(
-            name="tiny",
-            trained=True,
-            base=".",
-            weights="adapters",
-            halves=1,
-            scale=1 / 3,
-            vectors="float32",
-            **{"position_kind": "relative", "position_resolution": 1 / 64} | fields,
-        )
-        towers = Watched(spec, base, rank=4, with_targets=with_targets, device=CPU, seed=0)
+    def build(**settings: Any) -> Watched:
+        towers = towers_of(Watched, **settings)
         towers.warm, towers.states = set(), []
         generator = torch.Generator().manual_seed(0)
         with torch.no_grad():

@@ -43,13 +43,8 @@ def test_validation_and_training_share_no_question(data: Path, monkeypatch: pyte
     assert len(validating) == len(VALIDATED) * round(0.08 * N_RECORDS)
     assert {example.task for example in mixture.validation(1000)} == set(VALIDATED)
     assert not training & validating
-    assert {example.task for example in drawn} == {
-        "hotpotqa",
-        "2wiki",
-        "musique",
-        "nq",
-        "squad",
-    }  # sentences of HotpotQA go by its name
+    # sentences of HotpotQA go by its name
+    assert {example.task for example in drawn} == {"hotpotqa", "2wiki", "musique", "nq", "squad"}
     assert len(training | validating) == len(SHARES) * N_RECORDS
     assert not {text for example in mixture.validation(1000) for text in example.chunks} & {
         text for example in drawn for text in example.chunks

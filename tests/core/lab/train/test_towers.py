@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import copy
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from core.encode.adapter import adaptable_layers
-from core.encode.checkpoint import CheckpointSpec, write_spec
+from core.encode.checkpoint import write_spec
 from core.encode.encoder import DualEncoder
 from core.lab.tasks.example import Example
 from core.lab.train.descent import Descent
@@ -23,6 +21,7 @@ from core.methods.qrag.agent import Agent
 from core.methods.qrag.episode import Episode
 from tests.conftest import few
 from tests.core.conftest import CorpusOf
+from tests.core.lab.train.conftest import TowersOf
 
 TEXTS = [
     "Mary went to the garden.",
@@ -31,33 +30,6 @@ TEXTS = [
     "Daniel went back to the office.",
 ]
 CPU = torch.device("cpu")
-TowersOf = Callable[..., TrainableTowers]
-
-
-@pytest.fixture
-def towers_of(base: Path) -> TowersOf:
-    """`towers_of(with_targets=True, seed=0, dropout=0.0, **spec)`: towers on the tiny encoder, in
-    float32 unless told otherwise.
-    """
-
-    def build(
-        *, with_targets: bool = True, seed: int = 0, dropout: float = 0.0, **fields: Any
-    ) -> TrainableTowers:
-        served = {"vectors": "float32", "position_kind": "relative", "position_resolution": 1 / 64} | fields
-        spec = CheckpointSpec(
-            name="tiny",
-            trained=True,
-            base=".",
-            weights="adapters",
-            halves=1,
-            scale=1 / 3,
-            **served,
-        )
-        return TrainableTowers(
-            spec, base, rank=4, with_targets=with_targets, device=CPU, seed=seed, dropout=dropout
-        )
-
-    return build
 
 
 @torch.no_grad()
