@@ -59,24 +59,6 @@ def test_an_object_a_task(core: Output, agent: Path, data: Path, tmp_path: Path,
     assert logged.config == short["config"]
 
 
-def test_own_questions_through_a_baseline(core: Output, tmp_path: Path) -> None:
-    path = tmp_path / "mine.jsonl"
-    chunks = ["the milk is here .", "night fell .", "the garden was cold ."]
-    path.write_text(
-        "".join(
-            json.dumps({"question": "where is the milk ?", "chunks": chunks, "support": [n]}) + "\n"
-            for n in (0, 1)
-        ),
-        encoding="utf-8",
-    )
-    (result,) = objects(core("evaluate", path, "--method", "bm25", "--step-budget", 1, "--json"))
-    assert (result["config"]["method"], result["config"]["trained_on"], result["metrics"]["fact_em"]) == (
-        "bm25",
-        None,
-        0.5,
-    )
-
-
 def test_answers_are_the_reader_s_from_the_evidence(core: Output, tmp_path: Path) -> None:
     """One that is found, one whose evidence is not, and one without a known answer, which leaves the mean
     alone.

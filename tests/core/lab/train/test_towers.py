@@ -52,24 +52,6 @@ def test_only_the_changes_of_linear_layers_can_move(towers_of: TowersOf) -> None
     assert len(towers.parameters) == 48
 
 
-def test_training_starts_from_the_base_in_all_four_towers(
-    towers_of: TowersOf, base: Path, tmp_path: Path
-) -> None:
-    towers = towers_of()
-    shutil.copytree(base, tmp_path / "base")
-    write_spec(tmp_path, towers.spec.model_copy(update={"weights": "base"}))
-    encoder = DualEncoder(tmp_path, "cpu")
-    with torch.no_grad():
-        for target in (False, True):
-            np.testing.assert_allclose(
-                towers.embed_chunks(TEXTS, target=target).numpy(), encoder.encode_chunks(TEXTS), atol=1e-5
-            )
-            state = towers.embed_states([(TEXTS[0], TEXTS[1:])], target=target)
-            np.testing.assert_allclose(
-                state.numpy(), encoder.encode_states([encoder.state_tokens(TEXTS[0], TEXTS[1:])]), atol=1e-5
-            )
-
-
 def test_targets_move_by_tau_of_the_way(towers_of: TowersOf) -> None:
     towers = towers_of()
     before = {name: copy.deepcopy(dict(tower.named_parameters())) for name, tower in towers.targets.items()}
