@@ -65,13 +65,16 @@ class Report:
 def markdown(report: Report) -> str:
     """The report as Markdown: each table under its title, then the notes.
 
-    >>> print(markdown(Report("x", (Table("T", ("a", "b"), ((1, 0.5), ("y", None))),))))
+    >>> table = Table("T", ("a", "b"), ((1, 0.5), ("y|z", None)))
+    >>> print(markdown(Report("x", (table,), notes=("Mind this.",))))
     **T**
     <BLANKLINE>
     | a | b |
     |---|---|
     | 1 | 0.500 |
-    | y | - |
+    | y\\|z | - |
+    <BLANKLINE>
+    - Mind this.
     <BLANKLINE>
     """
     blocks = [f"**{table.title}**\n\n{_lines(table)}" for table in report.tables]

@@ -71,10 +71,10 @@ def read_noise(
     return _collect(source, _texts(source, data_folder(data)), tokenizer, max_tokens, n_tokens)
 
 
-def compose_noise(rng: Random, tokenizer: Tokenizer, n_tokens: int, max_tokens: int | None = None) -> Noise:
+def compose_noise(rng: Random, tokenizer: Tokenizer, n_tokens: int) -> Noise:
     """Noise of at least `n_tokens` tokens from the project's own prose, for where there are no data sets."""
     paragraphs = (" ".join(compose_paragraph(rng)) for _ in iter(int, 1))
-    return _collect("prose", paragraphs, tokenizer, max_tokens, n_tokens)
+    return _collect("prose", paragraphs, tokenizer, None, n_tokens)
 
 
 def find_people(texts: Sequence[str]) -> frozenset[str]:

@@ -235,9 +235,9 @@ class DistractorPool:
         self._titles = [title_of(text).casefold() for text in self.texts]
         self._index = WordIndex(self.texts)
 
-    def extend(self, example: Example, n: int, rng: Random, hard_share: float = 0.5) -> Example:
-        """The example with up to n more paragraphs, all in random order: a share of them the lexically
-        closest to the question, the rest random.
+    def extend(self, example: Example, n: int, rng: Random) -> Example:
+        """The example with up to n more paragraphs, all in random order: those that are lexically closest to
+        the question, and random ones where these are fewer.
 
         Never one that stands in the example already, has the title of one of its support paragraphs, or holds
         an accepted answer: any of these might support the question unlabelled.
@@ -245,7 +245,7 @@ class DistractorPool:
         near = self._near(example)
         hard = [row for row in near[: 4 * n] if self._is_foreign(row, example)]
         rng.shuffle(hard)
-        taken = dict.fromkeys(hard[: round(n * hard_share)])
+        taken = dict.fromkeys(hard[:n])
         for row in rng.sample(range(len(self.texts)), min(len(self.texts), 4 * n)):
             if len(taken) == n:
                 break

