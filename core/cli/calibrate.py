@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from core.base.config import EpisodeConfig
@@ -107,7 +108,7 @@ def run_calibrate(args: argparse.Namespace) -> int:
     }
     spec = calibration.applied_to(read_spec(folder), how)
     _write(folder, spec)
-    print_json({"checkpoint": spec.name, **calibration.to_json(), **how})
+    print_json({"checkpoint": spec.name, **asdict(calibration), **how})
     return 0
 
 

@@ -1,4 +1,4 @@
-"""`python -m core train-reader`: a reader into a folder. See `train` for how it goes on."""
+"""`python -m core train-reader`: a reader, goes on as `train` does."""
 
 from __future__ import annotations
 

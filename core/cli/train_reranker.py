@@ -1,4 +1,4 @@
-"""`python -m core train-reranker`: an agent that reads its best chunks again, with the question.
+"""`python -m core train-reranker`: an agent that reads its best chunks again.
 
 What was chosen is read, too, where the agent reads that. See `train` for how a training goes on.
 """

@@ -1,4 +1,4 @@
-"""`python -m core train-resrag`: the light policy of RES-RAG. See `train` for how it goes on."""
+"""`python -m core train-resrag`: RES-RAG's light policy, goes on as `train` does."""
 
 from __future__ import annotations
 

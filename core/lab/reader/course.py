@@ -30,7 +30,7 @@ from core.lab.tasks.noise import compose_noise, read_noise
 from core.lab.tasks.qa_sets import read_qa
 from core.lab.tasks.ruler import RANDOM_IDS, VARIANTS, needle_example, needle_hay
 from core.lab.tasks.story import tell_story
-from core.lab.train.mixtures import Source
+from core.lab.train.mixtures import TrainingData
 
 NATURAL = "natural"
 SETS: dict[str, tuple[str, str, float]] = {
@@ -73,7 +73,7 @@ _VALIDATION_GENERATED, _VALIDATION_NATURAL = 0.2, 0.4
 """Shares of generated questions and of questions about documents in validation."""
 
 
-Course = Source[Lesson]
+Course = TrainingData[Lesson]
 
 
 class ReadingCourse:

@@ -17,7 +17,7 @@ from core.lab.tasks.own_questions import read_own_questions
 T_co = TypeVar("T_co", covariant=True)
 
 
-class Source(Protocol[T_co]):
+class TrainingData(Protocol[T_co]):
     """What a training draws from."""
 
     name: str
@@ -36,7 +36,7 @@ class Source(Protocol[T_co]):
         ...
 
 
-Mixture = Source[Example]
+Mixture = TrainingData[Example]
 
 VALIDATION_SHARE = 0.15
 FEWEST = 8

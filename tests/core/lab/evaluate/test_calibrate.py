@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -129,7 +129,7 @@ def test_the_review_in_the_middle_of_the_best_and_none_where_none_is_better() ->
         {"on": "validation"},
     )
     assert (spec.stop_threshold, spec.review_threshold) == (0.5, 0.1)
-    assert spec.scores == {"calibration": {}, "review": best.to_json() | {"on": "validation"}}
+    assert spec.scores == {"calibration": {}, "review": asdict(best) | {"on": "validation"}}
     as_it_was = brings_nothing.applied_to(spec, {})
     assert (as_it_was.stop_threshold, as_it_was.review_threshold) == (0.5, None)
     assert as_it_was.scores["review"]["stop_threshold"] == 0.5
