@@ -77,7 +77,7 @@ class Quiet:
         pass
 
     def create_model_card(self, *_: Any, **__: Any) -> None:
-        """None of trl's: the folder gets one of ours."""
+        """None: its configuration says what a folder holds."""
 
 
 class TuneProgress(TrainerCallback):  # type: ignore[misc]
@@ -182,6 +182,7 @@ def save_adapters(network: Any, tokenizer: Any, model: str, out: Path) -> None:
         str(model_folder(model)) if Path(model).is_dir() else model
     )
     network.save_pretrained(out, safe_serialization=True, selected_adapters=["default"])
+    (out / "README.md").unlink(missing_ok=True)  # the adapter library's empty template
     tokenizer.save_pretrained(out)
 
 
