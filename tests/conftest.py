@@ -49,8 +49,6 @@ class Counts:
     """Read as documents."""
     kills: int
     """Of processes that record into the log."""
-    tunings: int
-    """Of a tiny language model, each with a seed of its own, where one could come out right by chance."""
     payloads: int
     """Of markup, template and script in documents on a page."""
     forged_calls: int
@@ -68,7 +66,6 @@ COUNTS = (
         examples=500,
         hostile_files=20_000,
         kills=200,
-        tunings=3,
         payloads=200,
         forged_calls=2_000,
         visitors=20,
@@ -79,7 +76,6 @@ COUNTS = (
         examples=10,
         hostile_files=100,
         kills=2,
-        tunings=1,
         payloads=8,
         forged_calls=20,
         visitors=2,

@@ -7,7 +7,7 @@ second, so it waits for the first.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -71,10 +71,6 @@ class PairedTest:
     """95 % bootstrap interval of that mean, questions resampled."""
     p_value: float
     """Two-sided sign-flip permutation test of a mean difference of 0."""
-
-    def to_json(self) -> dict[str, object]:
-        """Plain JSON values."""
-        return asdict(self) | {"interval": None if self.interval is None else list(self.interval)}
 
 
 def paired_test(first: Sequence[float | None], second: Sequence[float | None]) -> PairedTest | None:

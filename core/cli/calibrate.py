@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import NamedTuple
 
 from core.base.config import EpisodeConfig
 from core.base.errors import BadCheckpoint, BadRequest
@@ -33,7 +33,7 @@ from core.lab.evaluate.calibrate import (
 from core.lab.evaluate.completeness import PLACE, questions_by_size, with_curves
 from core.lab.evaluate.documents import read_document_rows
 from core.lab.evaluate.review import Thresholds, choices_of, reviewed_under
-from core.lab.evaluate.run import Setting, evaluate, training_set
+from core.lab.evaluate.run import EvaluationProgress, Setting, evaluate, training_set
 from core.lab.tasks.example import Example
 from core.lab.train.mixtures import OwnMixture
 from core.lab.train.recipes import RECIPES
@@ -108,7 +108,7 @@ def run_calibrate(args: argparse.Namespace) -> int:
     }
     spec = calibration.applied_to(read_spec(folder), how)
     _write(folder, spec)
-    print_json({"checkpoint": spec.name, **calibration.to_json(), **how})
+    print_json({"checkpoint": spec.name, **asdict(calibration), **how})
     return 0
 
 
@@ -146,15 +146,6 @@ def _write(folder: Path, spec: CheckpointSpec) -> None:
         ) from error
 
 
-class _Reviewing(NamedTuple):
-    """How many pairs of thresholds are tried."""
-
-    done: int
-    total: int
-    stage: str = "reviewing"
-    seconds_left: float | None = None
-
-
 def _calibrate_review(
     rows: Sequence[EpisodeRow], examples: Sequence[Example], subject: Subject
 ) -> ReviewCalibration:
@@ -167,7 +158,7 @@ def _calibrate_review(
         for done, pair in enumerate(
             reviewed_under(rows, choices_of(rows, examples, agent), agent, stops, REVIEW_THRESHOLDS), start=1
         ):
-            report(_Reviewing(done, total))
+            report(EvaluationProgress("retrieving", done, total, None))
             yield pair
 
     return calibrate_review(pairs())

@@ -22,7 +22,7 @@ from core.answer.reader import load_reader
 from core.base.batches import batches
 from core.base.config import EpisodeConfig
 from core.base.errors import BadRequest
-from core.base.rows import EpisodeRow, read_rows, row_line
+from core.base.rows import EpisodeRow, row_line
 from core.cli.common import named_log, print_json, progress_printer, say
 from core.cli.flags import (
     COUNT,
@@ -49,7 +49,7 @@ from core.lab.evaluate.run import (
     training_set,
     with_answers,
 )
-from core.lab.evaluate.summary import Comparison, compare, summarise
+from core.lab.evaluate.summary import summarise
 from core.lab.tasks.babilong import parse_length
 from core.lab.tasks.catalog import PARTS, TASKS, TaskSet, load_task
 from core.lab.tasks.example import Example
@@ -81,11 +81,6 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add_cluster_flag(parser)
     add("--method", choices=BY_ENCODER, default=QRAG.name, help="default qrag: the checkpoint's agent")
     add("--checkpoint", metavar="NAME_OR_DIR")
-    add(
-        "--against",
-        metavar="NAME_OR_FILE",
-        help="a checkpoint, or a file of rows: paired test on the same examples",
-    )
     add("--chunk-tokens", **COUNT, help="join neighbouring chunks up to so many tokens (default: none)")
     add("--one-by-one", action="store_true", help="run one question at a time, for the clock")
     add("--rows", **JSON_LINES, help="write a line an example to this file")
@@ -131,7 +126,6 @@ def load_subject(method: str, checkpoint: str | None, device: str | None) -> Sub
 def run_evaluate(args: argparse.Namespace) -> int:
     """Prints an object a task."""
     subject, reader = load_subject(args.method, args.checkpoint, args.device), load_reader(device=args.device)
-    rival = OtherSide(args)
     with row_file(args.rows) as keep, named_log(args.log) as log, joined_cluster(args.cluster):
         for name in args.tasks:
             began = time.perf_counter()
@@ -156,8 +150,7 @@ def run_evaluate(args: argparse.Namespace) -> int:
                     keep_found("".join(found_lines(row.id, row.id, own_evidence(row), row.method)))
                     keep_relevant("".join(relevant_lines(row.id, row.id, row.support)))
             seconds = time.perf_counter() - began
-            against = rival.compare(rows, task, args, config)
-            result = _result(name, task, args, subject, config, rows, seconds, against)
+            result = _result(name, task, args, subject, config, rows, seconds)
             print_json(result)
             if log is not None:
                 evaluation = new_evaluation(rows, result["config"])
@@ -286,32 +279,6 @@ def episode_config(args: argparse.Namespace, subject: Subject, task: TaskSet) ->
     )
 
 
-class OtherSide:
-    """The other side of a paired test: kept rows, or a checkpoint that is run on the same examples."""
-
-    def __init__(self, args: argparse.Namespace) -> None:
-        """Reads what --against names; refuses unusable rows and checkpoints before anything runs."""
-        self.name: str | None = args.against
-        path = Path(args.against) if args.against else None
-        self._rows = read_rows(path) if path is not None and path.is_file() else None
-        self._subject = (
-            load_subject(QRAG.name, args.against, args.device)
-            if path is not None and self._rows is None
-            else None
-        )
-
-    def compare(
-        self, rows: Sequence[EpisodeRow], task: TaskSet, args: argparse.Namespace, config: EpisodeConfig
-    ) -> Comparison | None:
-        """The first side's rows against this one's, at the same step budget; None without --against."""
-        if self._subject is not None:
-            own = episode_config(args, self._subject, task).with_(step_budget=config.step_budget)
-            return compare(rows, list(evaluated(task.examples, how_of(task, args, own), self._subject, args)))
-        if self._rows is None:
-            return None
-        return compare(rows, [row for row in self._rows if row.task == rows[0].task])
-
-
 def _result(
     name: str,
     task: TaskSet,
@@ -320,7 +287,6 @@ def _result(
     config: EpisodeConfig,
     rows: Sequence[EpisodeRow],
     seconds: float,
-    against: Comparison | None,
 ) -> dict[str, Any]:
     """The object of the contract; `config` holds everything that qualifies the numbers."""
     summary = summarise(rows)
@@ -332,7 +298,7 @@ def _result(
         "description": task.description,
     }
     agent = {"fingerprint": subject.encoder.fingerprint, "trained_on": subject.trained_on}
-    result: dict[str, Any] = {
+    return {
         "task": name,
         "checkpoint": subject.encoder.spec.name,
         "n": summary.n,
@@ -344,7 +310,6 @@ def _result(
         },
         "seconds": round(seconds, 3),
     }
-    return result if against is None else result | {"against": {"name": args.against, **against.to_json()}}
 
 
 def _rounded(value: float | None) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import asdict
 
 from core.base.errors import BadRequest
 from core.cli.common import say
@@ -34,7 +35,7 @@ def run_preferences(args: argparse.Namespace) -> int:
         raise BadRequest(f"{args.to} can't be written ({error.strerror}); name another file") from error
     counts = ", ".join(f"{count:,} {kind.replace('_', ' ')}" for kind, count in report.pairs.items())
     print(
-        json.dumps({"path": str(args.to), **report.to_json()})
+        json.dumps({"path": str(args.to), **asdict(report)})
         if args.json
         else f"{args.to}: {counts}, from {report.runs:,} runs"
     )

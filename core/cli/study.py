@@ -12,7 +12,6 @@ import argparse
 import gzip
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -152,15 +151,13 @@ def _new_frontier_rows(args: argparse.Namespace, rows: list[FrontierRow]) -> Ite
                     f"question {key} has rows of other methods, policies, settings or readers than would be"
                     " added; name another file with --rows"
                 )
-        told = partial(_saved, args.rows, rows, told_by(progress_printer(name)))
+        report = told_by(progress_printer(name))
+
+        def told(done: int, total: int, report: Callable[[int, int], None] = report) -> None:
+            _save(args.rows, rows)
+            report(done, total)
+
         yield from frontier_rows(questions, answering, methods, told)
-
-
-def _saved(
-    path: Path | None, rows: list[FrontierRow], told: Callable[[int, int], None], done: int, total: int
-) -> None:
-    _save(path, rows)
-    told(done, total)
 
 
 def _save(path: Path | None, rows: Iterable[Any]) -> None:

@@ -1,24 +1,22 @@
-"""`python -m core train`.
+"""`python -m core train`: an agent into a folder.
 
-Trains an agent into a folder, and prints what came of it. Progress goes to stderr; the events, one a line,
-are in the folder's `progress.jsonl`. Started again with the same arguments, it goes on where it was cut off.
-Ctrl-C stops between two updates; the best agent so far is in the folder.
+Started again with the same arguments, it goes on where it was cut off. Ctrl-C stops between two updates; the
+best agent so far is in the folder, with the events of its training in `progress.jsonl`.
 """
 
 from __future__ import annotations
 
 import argparse
 from dataclasses import fields
-from typing import Any
 
 from core.base.errors import BadRequest
 from core.cli.common import named_log
 from core.cli.flags import JSON_LINES, add_settings, flag_help
-from core.cli.training import add_training_flags, kept_mark, let_interrupt, run_training, time_left
+from core.cli.training import add_training_flags, let_interrupt, name_of, run_training
 from core.encode.packaged import MINILM
 from core.lab.train.config import TrainConfig
 from core.lab.train.recipes import RECIPES, plan_training
-from core.lab.train.sitting import TrainEvent, training_record
+from core.lab.train.sitting import training_record
 from core.lab.train.trainer import Trainer
 
 
@@ -68,38 +66,17 @@ def run_train(args: argparse.Namespace) -> int:
     }
     plan = plan_training(
         args.data or "own",
-        agent=args.name or args.out.resolve().name,
+        agent=name_of(args, "agent"),
         source=args.questions or args.data_folder,
         base=args.base,
         **settings,
     )
     trainer = Trainer(plan, args.out, args.device)
     try:
-        return run_training(
-            args, trainer.run(), _line, "agent", plan.config.updates, lambda best: f"validation score {best}"
-        )
+        figures = ("td_loss", "success", "score")
+        updates = plan.config.updates
+        return run_training(args, trainer.run(), "agent", updates, "validation score", figures)
     finally:
         with named_log(args.log) as log:
             if log is not None:
                 log.keep(training_record(args.out))
-
-
-def _line(event: TrainEvent) -> str:
-    """One event, but for the last, for a person."""
-    match event["event"]:
-        case "update":
-            return (
-                f"update {event['update']}: TD loss {event['td_loss']:.4f}, success {event['success']:.2f},"
-                f" {time_left(event)}"
-            )
-        case "validated":
-            tasks: dict[str, Any] = event["tasks"]
-            parts = ", ".join(
-                f"{name} {values['fact_f1_oracle_stop']:.3f}" for name, values in sorted(tasks.items())
-            )
-            return (
-                f"validation after {event['update']} updates: {event['score']:.4f} ({parts})"
-                f"{kept_mark(event)}"
-            )
-        case _:
-            return f"training {event['n_parameters']:,} parameters on {event['device']}"

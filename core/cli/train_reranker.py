@@ -1,9 +1,6 @@
-"""`python -m core train-reranker`.
+"""`python -m core train-reranker`: an agent that reads its best chunks again.
 
-Gives an agent a reranker, which reads its best chunks together with the question, and with what was chosen
-where the agent reads that. Progress goes to stderr; the events, one a line, are in the folder's
-`progress.jsonl`. Started again with the same arguments, it goes on where it was cut off. Ctrl-C stops between
-two updates; the best agent so far is in the folder.
+What was chosen is read, too, where the agent reads that. See `train` for how a training goes on.
 """
 
 from __future__ import annotations
@@ -12,19 +9,11 @@ import argparse
 
 from core.base.errors import BadRequest
 from core.cli.flags import JSON_LINES, add_settings, flag_help
-from core.cli.training import (
-    add_training_flags,
-    kept_mark,
-    let_interrupt,
-    run_training,
-    settings_of,
-    time_left,
-)
+from core.cli.training import add_training_flags, let_interrupt, run_training, settings_of
 from core.encode.checkpoint import find_base, find_checkpoint, read_spec
 from core.encode.tokens import FastTokenizer
 from core.lab.train.recipes import RECIPES
 from core.lab.train.reranking import RerankConfig, RerankTrainer
-from core.lab.train.sitting import TrainEvent
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -36,12 +25,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     mixtures = [name for name in RECIPES if name != "own"]
     add("--data", choices=mixtures, help="learn from episodes of this mixture")
-    add(
-        "--own-questions",
-        **JSON_LINES,
-        help='learn from your own: a line {"question", "chunks": [...], "support": [ids]} each (default:'
-        " questions about whole documents, for agents that read no choices)",
-    )
+    own = 'learn from your own: a line {"question", "chunks": [...], "support": [ids]} each'
+    add("--own-questions", **JSON_LINES, help=own)
     add("--base", metavar="NAME_OR_DIR", help=flag_help(RerankConfig, "base"))
     add_settings(parser, RerankConfig)
     parser.set_defaults(func=run_train_reranker)
@@ -51,32 +36,12 @@ def run_train_reranker(args: argparse.Namespace) -> int:
     """The command; returns the exit status."""
     let_interrupt()
     config = RerankConfig(**settings_of(args, RerankConfig))
-    if args.data is not None and args.own_questions is not None:
-        raise BadRequest("--data and --own-questions both say what to learn from; leave one of them out")
-    agent, name, mixture = find_checkpoint(args.agent), args.data or "own", None
-    if args.data is not None or args.own_questions is not None:
-        tokenizer = FastTokenizer(find_base(read_spec(agent).base, agent))
-        mixture = RECIPES[name].build(args.own_questions or args.data_folder, tokenizer)
-    trainer = RerankTrainer(
-        config, agent, args.out, mixture=mixture, data=args.data_folder, device=args.device
-    )
-    measured = "passage recall at 4" if mixture is None else "Fact F1"
-    return run_training(
-        args, trainer.run(), _line, "agent", config.updates, lambda best: f"{measured} {best:+.4f}"
-    )
-
-
-def _line(event: TrainEvent) -> str:
-    """One event, but for the last, for a person."""
-    match event["event"]:
-        case "update":
-            learned = f"loss {event['loss']:.3f}, right {event['right']:.2f}"
-            return f"update {event['update']}: {learned}, {time_left(event)}"
-        case "validated":
-            parts = ", ".join(f"{weight}: {score:.3f}" for weight, score in event["by_weight"].items())
-            return f"validation after {event['update']} updates, by weight {parts}{kept_mark(event)}"
-        case _:
-            return (
-                f"training {event['n_parameters']:,} parameters on {event['device']} with"
-                f" {event['questions']:,} questions"
-            )
+    if (args.data is None) == (args.own_questions is None):
+        raise BadRequest("say what to learn from: either --data NAME or --own-questions FILE.jsonl")
+    agent = find_checkpoint(args.agent)
+    tokenizer = FastTokenizer(find_base(read_spec(agent).base, agent))
+    build = RECIPES[args.data or "own"].build
+    mixture = build(args.own_questions or args.data_folder, tokenizer)
+    trainer = RerankTrainer(config, agent, mixture, args.out, args.device)
+    figures = ("loss", "right", "weight", "score")
+    return run_training(args, trainer.run(), "agent", config.updates, "Fact F1, gained", figures)

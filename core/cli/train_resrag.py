@@ -1,9 +1,4 @@
-"""`python -m core train-resrag`.
-
-Trains the light policy of RES-RAG into a folder, and prints what came of it. Progress goes to stderr; the
-events, one a line, are in the folder's `progress.jsonl`. Started again with the same arguments, it goes on
-where it was cut off. Ctrl-C stops between two updates; the best policy so far is in the folder.
-"""
+"""`python -m core train-resrag`: RES-RAG's light policy, goes on as `train` does."""
 
 from __future__ import annotations
 
@@ -12,19 +7,10 @@ import argparse
 from core.answer.checkpoint import SMALL
 from core.answer.reader import load_reader
 from core.cli.flags import add_settings
-from core.cli.training import (
-    add_training_flags,
-    kept_mark,
-    let_interrupt,
-    name_of,
-    run_training,
-    settings_of,
-    time_left,
-)
+from core.cli.training import add_training_flags, let_interrupt, name_of, run_training, settings_of
 from core.encode.encoder import load_encoder
 from core.lab.train.evidence_sets import SetsRecord, SetTrainConfig, SetTrainer, see
 from core.lab.train.set_questions import counts_of, course_questions
-from core.lab.train.sitting import TrainEvent
 from core.methods.resrag.reward import RewardConfig
 
 
@@ -52,26 +38,5 @@ def run_train_resrag(args: argparse.Namespace) -> int:
     learned, held_out = course_questions(encoder.tokenizer, args.data_folder)
     about = SetsRecord(name=name, encoder=encoder.spec.name, reader=reader.name, questions=counts_of(learned))
     trainer = SetTrainer(config, see(learned, encoder), see(held_out, encoder), reader, args.out, about)
-    return run_training(
-        args, trainer.run(), _line, "policy", config.updates, lambda best: f"validation reward {best}"
-    )
-
-
-def _line(event: TrainEvent) -> str:
-    """One event, but for the last, for a person."""
-    match event["event"]:
-        case "update":
-            learned = (
-                f"loss {event['loss']:.3f}"
-                if event["phase"] == "warm-up"
-                else f"reward {event['reward']:.3f}, {event['chunks']:.1f} chunks"
-            )
-            return f"update {event['update']} ({event['phase']}): {learned}, {time_left(event)}"
-        case "validated":
-            scores = ", ".join(f"{name} {value:.3f}" for name, value in event["scores"].items())
-            return f"validation after {event['update']} updates: {scores}{kept_mark(event)}"
-        case _:
-            return (
-                f"training {event['n_parameters']:,} parameters on {sum(event['questions'].values())}"
-                " questions"
-            )
+    figures = ("loss", "reward", "chunks", "score")
+    return run_training(args, trainer.run(), "policy", config.updates, "validation reward", figures)

@@ -1,4 +1,4 @@
-"""What the commands that train share.
+"""What the commands that train and tune share.
 
 Their flags, a line an event, how a training is run and how it ends.
 """
@@ -8,11 +8,15 @@ from __future__ import annotations
 import argparse
 import json
 import signal
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
+from importlib.util import find_spec
+from threading import Event
 from typing import Any
 
-from core.base.errors import BadRequest
+from core.base.config import words
+from core.base.errors import BadRequest, Cancelled
 from core.cli.common import say
 from core.cli.flags import DATA_FOLDER, DEVICE, FOLDER, RESULT_AS_JSON
 from core.lab.train.sitting import TrainEvent
@@ -25,6 +29,15 @@ def add_training_flags(parser: argparse.ArgumentParser, noun: str, *, has_name: 
     add("--data-folder", **DATA_FOLDER)
     if has_name:
         add("--name", help=f"of the {noun} (default: that of the folder)")
+    add("--device", **DEVICE)
+    add("--json", **RESULT_AS_JSON)
+
+
+def add_tuning_flags(parser: argparse.ArgumentParser, model: str) -> None:
+    """What every tuning is told. `model`: what kind of one is tuned."""
+    add = parser.add_argument
+    add("--model", required=True, metavar="DIR_OR_ID", help=f"{model}: a folder, or an id of the hub")
+    add("--out", **FOLDER, required=True, help="folder for the adapters; an unfinished tuning there goes on")
     add("--device", **DEVICE)
     add("--json", **RESULT_AS_JSON)
 
@@ -53,30 +66,74 @@ def let_interrupt() -> None:
 def run_training(
     args: argparse.Namespace,
     events: Iterable[TrainEvent],
-    line: Callable[[TrainEvent], str],
     noun: str,
     updates: int,
-    score: Callable[[Any], str],
+    measured: str,
+    told: Sequence[str],
 ) -> int:
-    """Trains to the end, a line an event on stderr, and prints what came of it. `line`: an event that isn't
-    the last; `noun`: what the result calls the folder; `score`: the best value of the validation, in words.
+    """Trains to the end, a line an event on stderr, and prints what came of it. `noun`: what the result calls
+    the folder; `measured`: what validation measures; `told`: see `line_of`.
     """
-    last: dict[str, TrainEvent] = {}
     for event in events:
-        last[event["event"]] = event
-        say(f"finished after {event['seconds']:.0f} s" if event["event"] == "finished" else line(event))
-    seconds, best = last["finished"]["seconds"], last["finished"]["best"]
+        say(line_of(event, told))
+    seconds, best = event["seconds"], event["best"]
     result = {noun: str(args.out), "updates": updates, "seconds": seconds, "best": best}
-    print(json.dumps(result) if args.json else f"{args.out}: {score(best)} after {seconds:.0f} s")
+    print(json.dumps(result) if args.json else f"{args.out}: {measured} {best} after {seconds:.0f} s")
     return 0
 
 
-def time_left(event: TrainEvent) -> str:
-    """What is left of a training, in minutes or seconds."""
-    seconds = event["seconds_left"]
-    return f"{seconds / 60:.0f} min left" if seconds >= 90 else f"{seconds:.0f} s left"
+def run_tuning(tune: Callable[..., TrainEvent], told: Sequence[str]) -> dict[str, TrainEvent] | None:
+    """Tunes to the end: the last event of each kind; None where Ctrl-C ended it before."""
+    last: dict[str, TrainEvent] = {}
+
+    def tell(event: TrainEvent) -> None:
+        last[event["event"]] = event
+        say(line_of(event, told))
+
+    with interruption() as interrupted:
+        try:
+            finished = tune(tell=tell, cancelled=interrupted.is_set)
+        except Cancelled as stop:
+            say(str(stop))
+            return None
+    return last | {"finished": finished}
 
 
-def kept_mark(event: TrainEvent) -> str:
-    """What ends the line of a validation whose result is the best so far."""
-    return ", kept" if event.get("kept") else ""
+def check_trl() -> None:
+    """Raises BadRequest where the library that tunes is missing."""
+    if find_spec("trl") is None:
+        raise BadRequest("tuning needs the library trl, which is not installed; run pip install -e '.[tune]'")
+
+
+@contextmanager
+def interruption() -> Iterator[Event]:
+    """Set by the first Ctrl-C; the second ends the process as usual."""
+    interrupted = Event()
+
+    def interrupt(*_: Any) -> None:
+        interrupted.set()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield interrupted
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def line_of(event: TrainEvent, told: Sequence[str]) -> str:
+    """An event for a person. `told`: figures that are worth a line, by name."""
+    known = {name: event[name] for name in told if event.get(name) is not None}
+    figures = ", ".join(f"{words(name)} {value:.3f}" for name, value in known.items())
+    reached = event.get("update", event.get("step"))
+    match event["event"]:
+        case "started":
+            return f"training {event['n_parameters']:,} parameters"
+        case "finished":
+            return f"finished after {event['seconds']:.0f} s"
+        case "update" | "step":
+            seconds = event["seconds_left"]
+            left = f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
+            return f"update {reached}: {figures}, {left} left"
+        case _:
+            return f"validation after {reached} updates: {figures}{', kept' if event.get('kept') else ''}"

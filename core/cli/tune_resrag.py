@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import Any
+from functools import partial
 
-from core.base.errors import BadRequest, Cancelled
-from core.cli.common import say
-from core.cli.flags import COUNT, DATA_FOLDER, RESULT_AS_JSON, add_settings
-from core.cli.training import settings_of
-from core.cli.tune import add_tuning_flags, check_trl, interruption
+from core.base.errors import BadRequest
+from core.cli.flags import COUNT, DATA_FOLDER, add_settings
+from core.cli.training import add_tuning_flags, check_trl, line_of, run_tuning, settings_of
 from core.lab.train.set_questions import SETS
 from core.lab.tune.set_tasks import SetTuneConfig
 from core.methods.resrag.reward import RewardConfig
+
+FIGURES = ("loss", "reward", "valid", "answer_f1", "support_f1")
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +41,6 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     )
     add_settings(parser, SetTuneConfig)
     add_settings(parser, RewardConfig, without=("least", "most"))
-    add("--json", **RESULT_AS_JSON)
     parser.set_defaults(func=run_tune_resrag)
 
 
@@ -62,59 +61,18 @@ def run_tune_resrag(args: argparse.Namespace) -> int:
     encoder, reader = load_encoder(args.encoder, args.device), load_reader(SMALL, args.device)
     questions = set_questions(args.task, "train", args.n, encoder.tokenizer, args.data_folder)
     tasks = set_tasks(indexed(questions, encoder), encoder, settings)
-    learned, held_out = ([one for one in tasks if is_held_out(one.question) == out] for out in (False, True))
-    last: dict[str, Any] = {}
-
-    def tell(event: dict[str, Any]) -> None:
-        last[event["event"]] = event
-        say(_line(event))
-
-    with interruption() as interrupted:
-        try:
-            result = tune_sets(
-                learned,
-                held_out,
-                reader,
-                args.model,
-                args.out,
-                settings,
-                device=args.device,
-                tell=tell,
-                cancelled=interrupted.is_set,
-            )
-        except Cancelled as stop:
-            say(str(stop))
-            return 130
+    learned, held_out = (
+        [task for task in tasks if is_held_out(task.question) == out] for out in (False, True)
+    )
+    run = partial(tune_sets, learned, held_out, reader, args.model, args.out, settings, device=args.device)
+    last = run_tuning(run, FIGURES)
+    if last is None:
+        return 130
+    result = last["finished"]
     outcome = {"out": str(args.out), "updates": result["step"], "seconds": result["seconds"]}
     if "held_out" in last:
         outcome["held_out"] = {key: value for key, value in last["held_out"].items() if key != "event"}
-    print(json.dumps(outcome) if args.json else f"{args.out}: {_line(last.get('held_out', result))}")
+    print(
+        json.dumps(outcome) if args.json else f"{args.out}: {line_of(last.get('held_out', result), FIGURES)}"
+    )
     return 0
-
-
-def _line(event: dict[str, Any]) -> str:
-    """One event for a person."""
-    match event["event"]:
-        case "started":
-            return (
-                f"tuning {event['n_parameters']:,} parameters on {event['n_questions']:,} questions,"
-                f" {event['device']}; {event['n_held_out']:,} held out, {event['n_too_long']:,} too long"
-            )
-        case "step":
-            learned = (
-                f"reward {event['reward']:.3f}, {event['valid']:.2f} valid"
-                if "reward" in event
-                else f"loss {event['loss']:.4f}"
-            )
-            return (
-                f"update {event['step']} of {event['steps']} ({event['phase']}): {learned},"
-                f" {event['seconds_left']:.0f} s left"
-            )
-        case "held_out":
-            return (
-                f"questions held out, after {event['step']} updates: {event['valid']:.2f} valid, reward"
-                f" {event['reward']:.3f}, answer F1 {event['answer_f1']:.3f}, support F1"
-                f" {event['support_f1']:.3f}"
-            )
-        case _:
-            return f"finished after {event['seconds']:.0f} s"

@@ -65,13 +65,16 @@ class Report:
 def markdown(report: Report) -> str:
     """The report as Markdown: each table under its title, then the notes.
 
-    >>> print(markdown(Report("x", (Table("T", ("a", "b"), ((1, 0.5), ("y", None))),))))
+    >>> table = Table("T", ("a", "b"), ((1, 0.5), ("y|z", None)))
+    >>> print(markdown(Report("x", (table,), notes=("Mind this.",))))
     **T**
     <BLANKLINE>
     | a | b |
     |---|---|
     | 1 | 0.500 |
-    | y | - |
+    | y\\|z | - |
+    <BLANKLINE>
+    - Mind this.
     <BLANKLINE>
     """
     blocks = [f"**{table.title}**\n\n{_lines(table)}" for table in report.tables]
@@ -81,14 +84,8 @@ def markdown(report: Report) -> str:
 
 
 def _lines(table: Table) -> str:
-    lines = [
-        table.columns,
-        ("---",) * len(table.columns),
-        *[tuple(map(cell_text, row)) for row in table.rows],
-    ]
-    return "\n".join(
-        f"|{'|'.join(cells)}|" if cells[0] == "---" else f"| {' | '.join(cells)} |" for cells in lines
-    )
+    head, *lines = [f"| {' | '.join(map(cell_text, cells))} |" for cells in (table.columns, *table.rows)]
+    return "\n".join([head, f"|{'---|' * len(table.columns)}", *lines])
 
 
 def cell_text(cell: Cell) -> str:

@@ -34,6 +34,13 @@ _TAIL = 1.0
 """Percent of Q left outside the range at each end."""
 
 
+def with_record(
+    spec: CheckpointSpec, defaults: Mapping[str, object], name: str, record: Mapping[str, Any]
+) -> CheckpointSpec:
+    """The spec with other defaults, and under that name of its scores with what they rest on."""
+    return with_defaults(spec, {**defaults, "scores": {**(spec.scores or {}), name: dict(record)}})
+
+
 @dataclass(frozen=True)
 class Calibration:
     """Defaults, and what they rest on."""
@@ -54,23 +61,11 @@ class Calibration:
     """The same by task."""
     n: int
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        return asdict(self) | {"plateau": list(self.plateau), "q_range": list(self.q_range)}
-
     def applied_to(self, spec: CheckpointSpec, how: dict[str, Any]) -> CheckpointSpec:
         """The spec with these defaults; `scores.calibration` says what they rest on, `how` included."""
-        record = self.to_json() | how
-        return with_defaults(
-            spec,
-            {
-                "stop_threshold": self.stop_threshold,
-                "step_budget": self.step_budget,
-                "q_range": self.q_range,
-                "shown_temperature": self.shown_temperature,
-                "scores": {**(spec.scores or {}), "calibration": record},
-            },
-        )
+        record = asdict(self) | {"plateau": list(self.plateau), "q_range": list(self.q_range)} | how
+        names = ("stop_threshold", "step_budget", "q_range", "shown_temperature")
+        return with_record(spec, {name: getattr(self, name) for name in names}, "calibration", record)
 
 
 def calibrate(rows: Sequence[EpisodeRow]) -> Calibration:
@@ -123,22 +118,11 @@ class ReviewCalibration:
     """Fact F1 by stop threshold, under the best review threshold that costs little Fact EM."""
     n: int
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        return asdict(self)
-
     def applied_to(self, spec: CheckpointSpec, how: dict[str, Any]) -> CheckpointSpec:
         """The spec with these defaults; `scores.review` says what they rest on."""
         stop = as_served(spec).stop_threshold if self.stop_threshold is None else self.stop_threshold
-        review = self.to_json() | {"stop_threshold": stop} | how
-        return with_defaults(
-            spec,
-            {
-                "stop_threshold": stop,
-                "review_threshold": self.review_threshold,
-                "scores": {**(spec.scores or {}), "review": review},
-            },
-        )
+        defaults = {"stop_threshold": stop, "review_threshold": self.review_threshold}
+        return with_record(spec, defaults, "review", asdict(self) | {"stop_threshold": stop} | how)
 
 
 def calibrate_review(by_pair: Iterable[tuple[Thresholds, Sequence[EpisodeRow]]]) -> ReviewCalibration:

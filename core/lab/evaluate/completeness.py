@@ -23,7 +23,8 @@ from core.answer.confidence import (
     fit_confidence,
 )
 from core.base.events import Trace
-from core.encode.checkpoint import CheckpointSpec, with_defaults
+from core.encode.checkpoint import CheckpointSpec
+from core.lab.evaluate.calibrate import with_record
 from core.lab.evaluate.documents import DocumentRow
 from core.methods.qrag.retriever import QRAG
 
@@ -169,13 +170,8 @@ def with_curves(
 ) -> CheckpointSpec:
     """The spec with these curves; `scores.completeness` says what they rest on, `how` included."""
     record = {**how, "by_chunks": {str(size): calibrated.to_json() for size, calibrated in curves.items()}}
-    return with_defaults(
-        spec,
-        {
-            "lead_curves": {size: calibrated.curve for size, calibrated in curves.items()},
-            "scores": {**(spec.scores or {}), "completeness": record},
-        },
-    )
+    lead_curves = {size: calibrated.curve for size, calibrated in curves.items()}
+    return with_record(spec, {"lead_curves": lead_curves}, "completeness", record)
 
 
 def _fit(leads: np.ndarray, complete: np.ndarray) -> Knots:

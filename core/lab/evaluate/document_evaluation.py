@@ -11,7 +11,7 @@ language model writes no set has no row of that method.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -226,12 +226,22 @@ class _Evaluation:
         self.notices += [
             f"{question.id}: {notice}" for question, trace in ran if (notice := notice_of(trace))
         ]
-        evidence = [{chunk_id: corpus.text(chunk_id) for chunk_id in trace.picks} for _, trace in ran]
-        found = [found_order(trace) for _, trace in ran]
-        contexts = [self._contexts(texts) for texts in evidence]
-        asked = [question.question for question, _ in ran]
-        answers = iter(answer_evidence(reader, asked, evidence, found, contexts=contexts))
+        picks, found = [trace.picks for _, trace in ran], [found_order(trace) for _, trace in ran]
+        answers = iter(self._answers(reader, [question for question, _ in ran], picks, found))
         return [None if trace is None else (trace, next(answers)) for trace in traces]
+
+    def _answers(
+        self,
+        reader: Reader,
+        questions: Sequence[DocumentQuestion],
+        evidence: Sequence[tuple[int, ...]],
+        found: Sequence[Sequence[int]] = (),
+    ) -> Sequence[EvidenceAnswer]:
+        """What the reader answers each question from chunks."""
+        texts = [{chunk_id: self.workspace[chunk_id].text for chunk_id in ids} for ids in evidence]
+        contexts = [{chunk_id: context(self.workspace, chunk_id) for chunk_id in ids} for ids in evidence]
+        asked = [question.question for question in questions]
+        return answer_evidence(reader, asked, texts, found, contexts=contexts)
 
     def _written(self, chooser: LlmEvidenceSet, question: str, episode: Episode) -> Trace | None:
         """The set that a language model wrote; None, and a notice, where it wrote none."""
@@ -240,9 +250,6 @@ class _Evaluation:
         except BadRequest as fault:
             self.notices.append(f"{question}: {RESRAG_LLM} has no row: {fault}")
             return None
-
-    def _contexts(self, chunk_ids: Iterable[int]) -> dict[int, str]:
-        return {chunk_id: context(self.workspace, chunk_id) for chunk_id in chunk_ids}
 
     def _corpus(self, encoder: DualEncoder) -> Corpus:
         if encoder.vector_fingerprint not in self._corpora:
@@ -284,13 +291,7 @@ class _Evaluation:
         relevant: Mapping[str, tuple[int, ...]],
         reader: Reader,
     ) -> list[DocumentRow]:
-        evidence = [
-            {chunk_id: self.workspace[chunk_id].text for chunk_id in relevant[question.id]}
-            for question in questions
-        ]
-        asked = [question.question for question in questions]
-        contexts = [self._contexts(texts) for texts in evidence]
-        answers = answer_evidence(reader, asked, evidence, contexts=contexts)
+        answers = self._answers(reader, questions, [relevant[question.id] for question in questions])
         return [
             self._gold_row(question, places[question.id], relevant[question.id], answer)
             for question, answer in zip(questions, answers, strict=True)

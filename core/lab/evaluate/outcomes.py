@@ -25,9 +25,9 @@ Failure = Literal[
 FAILURES: tuple[Failure, ...] = get_args(Failure)
 
 
-def steps_taken(row: EpisodeRow, threshold: float | None, step_budget: int | None = None) -> int:
-    """Choices made under a stop threshold (None never stops) and a budget of at most the row's."""
-    most = len(row.chosen) if step_budget is None else min(step_budget, len(row.chosen))
+def steps_taken(row: EpisodeRow, threshold: float | None) -> int:
+    """Choices made under a stop threshold; None never stops."""
+    most = len(row.chosen)
     if threshold is None:
         return most
     return next((n for n, best in enumerate(row.best_q[:most]) if best < threshold), most)
@@ -58,12 +58,12 @@ def oracle_steps(row: EpisodeRow) -> int:
     return completed_at(row) or len(row.chosen)
 
 
-def stop_class(row: EpisodeRow, threshold: float | None, step_budget: int | None = None) -> Stop:
+def stop_class(row: EpisodeRow, threshold: float | None) -> Stop:
     """How stopping went. "never": support stays out even without a threshold; the paper discards these."""
     earliest = completed_at(row)
-    if earliest is None or (step_budget is not None and earliest > step_budget):
+    if earliest is None:
         return "never"
-    n_steps = steps_taken(row, threshold, step_budget)
+    n_steps = steps_taken(row, threshold)
     return "early" if n_steps < earliest else "late" if n_steps > earliest else "perfect"
 
 
@@ -96,16 +96,16 @@ GAMMA = 0.99
 """Discount of the returns (Q-RAG appendix G)."""
 
 
-def discounted_gains(row: EpisodeRow, *, penalty: bool = True) -> list[float]:
+def discounted_gains(row: EpisodeRow) -> list[float]:
     """For each choice, what was really still gained from its state on: gamma^(t* - t) times the reward at the
     completing step t*, 0 after it.
 
-    The reward is 1, or with the penalty for extra steps 0.5 + 0.5 * |support| / |chosen|, as in training.
+    The reward is 0.5 + 0.5 * |support| / |chosen|, as in training.
     """
     earliest = completed_at(row)
     if earliest is None:
         return [0.0] * len(row.chosen)
-    reward = 0.5 + 0.5 * len(row.support) / earliest if penalty else 1.0
+    reward = 0.5 + 0.5 * len(row.support) / earliest
     return [
         GAMMA ** (earliest - step) * reward if step <= earliest else 0.0
         for step in range(1, len(row.chosen) + 1)

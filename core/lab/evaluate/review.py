@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import takewhile
+from typing import TypeVar
 
 import numpy as np
 
@@ -48,24 +49,25 @@ def choices_of(rows: Sequence[EpisodeRow], examples: Sequence[Example], agent: A
 def reviewed(
     rows: Sequence[EpisodeRow], corpora: Sequence[ExampleCorpus], agent: Agent, threshold: float | None
 ) -> list[EpisodeRow]:
-    """The rows with what a review at `threshold` keeps under their own stop threshold; None: no review."""
-    if threshold is None:
+    """Rows of one stop threshold with what a review at `threshold` keeps under it; None: no review."""
+    if threshold is None or not rows:
         return [replace(row, kept=None) for row in rows]
-    stops = _reviews([_end(row, corpus, threshold) for row, corpus in zip(rows, corpora, strict=True)], agent)
-    return [_without(row, stopped.taken_back) for row, stopped in zip(rows, stops, strict=True)]
+    *_, (_, left) = reviewed_under(rows, corpora, agent, [rows[0].stop_threshold], [threshold])
+    return left
 
 
 Thresholds = tuple[float, float | None]
 """Of the stop and of the review; None: no review."""
+Stop = TypeVar("Stop", bound=float | None)
 
 
 def reviewed_under(
     rows: Sequence[EpisodeRow],
     corpora: Sequence[ExampleCorpus],
     agent: Agent,
-    stops: Sequence[float],
+    stops: Sequence[Stop],
     thresholds: Sequence[float],
-) -> Iterator[tuple[Thresholds, list[EpisodeRow]]]:
+) -> Iterator[tuple[tuple[Stop, float | None], list[EpisodeRow]]]:
     """The rows as each pair of a stop and a review threshold leaves them, one pair after the other, no review
     being one of the latter.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from typing import Any, Literal
 
@@ -103,15 +103,15 @@ def evaluate(
             )
 
 
-@dataclass(frozen=True, slots=True)
-class _ChosenPath:
+@dataclass(slots=True)
+class _Path:
     """What a method did on one example."""
 
-    chosen: tuple[int, ...]
-    q_values: tuple[float, ...]
-    best_q: tuple[float, ...]
-    milliseconds: float
-    evidence: tuple[int, ...] | None = None
+    chosen: list[int] = field(default_factory=list)
+    q_values: list[float] = field(default_factory=list)
+    best_q: list[float] = field(default_factory=list)
+    milliseconds: float = 0.0
+    kept: tuple[int, ...] | None = None
 
 
 def _rows(
@@ -126,20 +126,12 @@ def _rows(
         paths = _agent_paths(retriever.agent, corpora, configs)
     else:
         paths = [_path(retriever, corpus, fitted) for corpus, fitted in zip(corpora, configs, strict=True)]
-    counts = iter(
-        encoder.tokenizer.count(
-            [
-                corpus.text(chunk_id)
-                for corpus, path in zip(corpora, paths, strict=True)
-                for chunk_id in path.chosen
-            ]
-        ).tolist()
-    )
+    taken = zip(corpora, paths, strict=True)
+    texts = [corpus.text(chunk_id) for corpus, path in taken for chunk_id in path.chosen]
+    counts = iter(encoder.tokenizer.count(texts).tolist())
     learns = isinstance(retriever, AgentRetriever)
     shared: dict[str, Any] = {
-        "split": setting.split,
-        "length": setting.length,
-        "chunk_tokens": setting.chunk_tokens,
+        **asdict(setting),
         "seed": config.seed,
         "method": retriever.name,
         "checkpoint": encoder.spec.name,
@@ -156,14 +148,13 @@ def _rows(
             task=corpus.example.task,
             n_chunks=len(corpus),
             support=corpus.example.support,
-            step_budget=max(
-                fitted.step_budget, len(path.chosen)
-            ),  # the threshold method takes as many as its rule says
-            chosen=path.chosen,
-            q_values=path.q_values,
-            best_q=path.best_q,
+            # the threshold method takes as many as its rule says
+            step_budget=max(fitted.step_budget, len(path.chosen)),
+            chosen=tuple(path.chosen),
+            q_values=_rounded(path.q_values),
+            best_q=_rounded(path.best_q),
             tokens=tuple(islice(counts, len(path.chosen))),
-            kept=path.evidence,
+            kept=path.kept,
             milliseconds=round(path.milliseconds, 3),
             **shared,
         )
@@ -178,30 +169,27 @@ def training_set(encoder: DualEncoder) -> str | None:
 
 def _agent_paths(
     agent: Agent, corpora: Sequence[ExampleCorpus], configs: Sequence[EpisodeConfig]
-) -> list[_ChosenPath]:
+) -> list[_Path]:
     # what the stop and the review leave is read off the rows
     bare = [config.with_(stop_threshold=None, review_threshold=None) for config in configs]
     episodes = [
         Episode(c.example.question, c, config, id=c.example.id)
         for c, config in zip(corpora, bare, strict=True)
     ]
-    chosen: list[list[int]] = [[] for _ in episodes]
-    q_values: list[list[float]] = [[] for _ in episodes]
-    best_q: list[list[float]] = [[] for _ in episodes]
-    milliseconds = [0.0] * len(episodes)
+    paths = [_Path() for _ in episodes]
     for i, event in agent.run_batch(episodes):
         if isinstance(event, StepTaken):
-            best_q[i].append(_best_available(event, chosen[i]))
-            chosen[i].append(event.chunk_id)
-            q_values[i].append(event.q_value)
-            milliseconds[i] += event.milliseconds
-    going_on = [i for i, episode in enumerate(episodes) if len(chosen[i]) < len(episode.corpus)]
-    for i, look in zip(going_on, agent.look([(episodes[i], chosen[i]) for i in going_on]), strict=True):
-        best_q[i].append(float(look.scores.q_values[greedy(look.scores.q_values, look.available)[0]]))
-    return [
-        _ChosenPath(tuple(ids), _rounded(values), _rounded(best), spent)
-        for ids, values, best, spent in zip(chosen, q_values, best_q, milliseconds, strict=True)
-    ]
+            path = paths[i]
+            path.best_q.append(_best_available(event, path.chosen))
+            path.chosen.append(event.chunk_id)
+            path.q_values.append(event.q_value)
+            path.milliseconds += event.milliseconds
+    pairs = zip(episodes, paths, strict=True)
+    going_on = [(episode, path) for episode, path in pairs if len(path.chosen) < len(episode.corpus)]
+    looks = agent.look([(episode, path.chosen) for episode, path in going_on])
+    for (_, path), look in zip(going_on, looks, strict=True):
+        path.best_q.append(float(look.scores.q_values[greedy(look.scores.q_values, look.available)[0]]))
+    return paths
 
 
 def _best_available(event: StepTaken, chosen: Sequence[int]) -> float:
@@ -212,26 +200,23 @@ def _best_available(event: StepTaken, chosen: Sequence[int]) -> float:
     return float(event.scores.q_values[greedy(event.scores.q_values, available)[0]])
 
 
-def _path(retriever: Retriever, corpus: ExampleCorpus, config: EpisodeConfig) -> _ChosenPath:
+def _path(retriever: Retriever, corpus: ExampleCorpus, config: EpisodeConfig) -> _Path:
     """One example through a planner, or a baseline, which looks once and has no threshold of its own."""
     plans = isinstance(retriever, AgentRetriever)
+    if not plans:
+        config = config.with_(stop_threshold=None)
     began = time.perf_counter()
-    trace = fold(
-        retriever.retrieve(
-            corpus.example.question, corpus, config if plans else config.with_(stop_threshold=None)
-        )
-    )
+    trace = fold(retriever.retrieve(corpus.example.question, corpus, config))
     spent = 1000 * (time.perf_counter() - began) if plans else sum(step.milliseconds for step in trace.steps)
-    # at temperature 0, and a beam has no other, V(s) is the largest Q
-    best = [step.state_value for step in trace.steps] if plans else []
-    if plans and trace.stopped is not None and trace.stopped.q_value is not None:
-        best.append(trace.stopped.q_value)
-    evidence = None
-    if plans and config.review_threshold is not None:
-        evidence = tuple(chunk_id for chunk_id in trace.chosen if chunk_id not in trace.taken_back)
-    return _ChosenPath(
-        trace.chosen, _rounded([step.q_value for step in trace.steps]), _rounded(best), spent, evidence
-    )
+    path = _Path([*trace.chosen], [step.q_value for step in trace.steps], milliseconds=spent)
+    if plans:
+        # at temperature 0, and a beam has no other, V(s) is the largest Q
+        path.best_q = [step.state_value for step in trace.steps]
+        if trace.stopped is not None and trace.stopped.q_value is not None:
+            path.best_q.append(trace.stopped.q_value)
+        if config.review_threshold is not None:
+            path.kept = tuple(chunk_id for chunk_id in trace.chosen if chunk_id not in trace.taken_back)
+    return path
 
 
 def _rounded(values: Sequence[float]) -> tuple[float, ...]:

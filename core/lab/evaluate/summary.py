@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from core.base.errors import BadRequest
 from core.base.metrics import fact_em, fact_f1, fact_precision, fact_recall, false_positive_rate
@@ -100,11 +99,6 @@ class Comparison:
     n_left_out: int
     """Questions that only one of the two has."""
     tests: dict[str, PairedTest | None]
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        differences = {name: None if test is None else test.to_json() for name, test in self.tests.items()}
-        return {"n": self.n, "n_left_out": self.n_left_out, "differences": differences}
 
 
 def compare(first: Sequence[EpisodeRow], second: Sequence[EpisodeRow]) -> Comparison:

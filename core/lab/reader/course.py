@@ -16,52 +16,38 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
-from typing import Any, Protocol
+from typing import Any
 
 from core.base.errors import BadRequest
 from core.encode.tokens import FastTokenizer
 from core.lab.reader.lesson import YES_OR_NO, Lesson, has_answer
-from core.lab.tasks.babi_world import TASKS, Task, story_key, story_keys, tell_babi
-from core.lab.tasks.babilong import BabiQuestion, read_babi
-from core.lab.tasks.data import babi_folder
+from core.lab.tasks.babi_world import TASKS, UntestedStories
+from core.lab.tasks.babilong import BabiQuestion
+from core.lab.tasks.data import babi_folder, plain
 from core.lab.tasks.example import Example
 from core.lab.tasks.natural import QuestionInChunks, questions_in_chunks, training_questions
 from core.lab.tasks.noise import compose_noise, read_noise
 from core.lab.tasks.qa_sets import read_qa
 from core.lab.tasks.ruler import RANDOM_IDS, VARIANTS, needle_example, needle_hay
 from core.lab.tasks.story import tell_story
+from core.lab.train.mixtures import TrainingData
 
 NATURAL = "natural"
-SETS: dict[str, tuple[str, str]] = {
-    "squad": ("squad", "train"),
-    "nq": ("nq", "train"),
-    "hotpotqa": ("hotpotqa", "train"),
-    "hotpotqa-sentences": ("hotpotqa", "train_sentences"),
-    "hotpotqa-more": ("hotpotqa", "train_more"),
-    "2wiki": ("2wiki", "train"),
-    "2wiki-more": ("2wiki", "train_more"),
-    "musique": ("musique", "train"),
-    "hybridqa": ("hybridqa", "train"),
+SETS: dict[str, tuple[str, str, float]] = {
+    "squad": ("squad", "train", 1.5),
+    "nq": ("nq", "train", 2.5),
+    "hotpotqa": ("hotpotqa", "train", 1.5),
+    "hotpotqa-sentences": ("hotpotqa", "train_sentences", 1.5),
+    "hotpotqa-more": ("hotpotqa", "train_more", 1.5),
+    "2wiki": ("2wiki", "train", 1),
+    "2wiki-more": ("2wiki", "train_more", 1),
+    "musique": ("musique", "train", 1.5),
+    "hybridqa": ("hybridqa", "train", 1.5),
 }
-"""Data set and part behind each name."""
-SHARES: dict[str, float] = {
-    "squad": 1.5,
-    "nq": 2.5,
-    "hotpotqa": 1.5,
-    "hotpotqa-sentences": 1.5,
-    "hotpotqa-more": 1.5,
-    "2wiki": 1,
-    "2wiki-more": 1,
-    "musique": 1.5,
-    "hybridqa": 1.5,
-    NATURAL: 20,
-    "babi": 3,
-    "stories": 1.5,
-    "needles": 0.5,
-}
+"""Data set, part and share behind each name."""
+SHARES: dict[str, float] = {name: share for name, (_, _, share) in SETS.items()}
+SHARES |= {NATURAL: 20, "babi": 3, "stories": 1.5, "needles": 0.5}
 """How often each source is drawn, as weights."""
-MORE_SHARE = 5.0
-"""The same for each further file of questions."""
 ALONE, AMONG = 0.5, 0.3
 """Shares of questions over support alone and among distracting passages; the rest has only the latter."""
 MOST_DISTRACTORS = 3
@@ -87,65 +73,31 @@ _VALIDATION_GENERATED, _VALIDATION_NATURAL = 0.2, 0.4
 """Shares of generated questions and of questions about documents in validation."""
 
 
-class Course(Protocol):
-    """A source of lessons."""
-
-    name: str
-
-    def draw(self, rng: Random, n: int) -> list[Lesson]:
-        """n training lessons; everything random comes from `rng`."""
-        ...
-
-    def validation(self, n: int) -> list[Lesson]:
-        """About n lessons that `draw` never gives, the same at every call."""
-        ...
-
-    def describe(self) -> dict[str, Any]:
-        """What the course consists of, for the record: plain JSON values."""
-        ...
+Course = TrainingData[Lesson]
 
 
 class ReadingCourse:
     """The course of the reader that ships; a `Course`."""
 
-    def __init__(self, data: Path | None, tokenizer: FastTokenizer, more: Sequence[Path] = ()) -> None:
-        """`more`: further files of questions, see `read_qa`.
+    name = "reading"
 
-        Raises BadRequest when one is missing, or named as another one is.
-        """
+    def __init__(self, data: Path | None, tokenizer: FastTokenizer) -> None:
+        """Raises BadRequest when a set is missing."""
         self._tokenizer = tokenizer
-        self.name = " and ".join(["reading", *(path.name for path in more)])
-        self._shares = dict(SHARES)
-        for path in more:
-            if path.name in self._shares:
-                raise BadRequest(f"{path}: {path.name} names other questions already; rename the file")
-            self._shares[path.name] = MORE_SHARE
-        examples = {name: _answerable(*named, data) for name, named in SETS.items()}
-        examples |= {path.name: _answerable(path, "train", data) for path in more}
-        held = {
-            _plain(example.question)
-            for several in examples.values()
-            for example in several
-            if _is_held_out(example)
-        }
+        examples = {name: _answerable(of, part, data) for name, (of, part, _) in SETS.items()}
+        everything = [example for several in examples.values() for example in several]
+        held = {plain(example.question) for example in everything if _is_held_out(example)}
         self._train = {
-            name: [example for example in several if _plain(example.question) not in held]
+            name: [example for example in several if plain(example.question) not in held]
             for name, several in examples.items()
         }
-        self._held_out = [
-            example
-            for several in examples.values()
-            for example in several
-            if _plain(example.question) in held
-        ]
+        self._held_out = [example for example in everything if plain(example.question) in held]
         Random("order of the reader's validation").shuffle(self._held_out)
         self._noise = [
             *compose_noise(Random("prose of the reader's training"), tokenizer, NOISE_TOKENS).texts,
             *read_noise("books/train", tokenizer, None, NOISE_TOKENS, data).texts,
         ]
-        self._test_keys: set[str] = set()
-        for task in TASKS:
-            self._test_keys |= story_keys(read_babi(babi_folder(data), task, "test"))
+        self._untested = UntestedStories(babi_folder(data))
         natural = list(questions_in_chunks(*training_questions(data), tokenizer))
         learnable = [asked for asked in natural if asked.spans or not asked.support or _yes_or_no(asked)]
         self._natural = [asked for asked in learnable if not _is_held_out_document(asked)]
@@ -158,7 +110,7 @@ class ReadingCourse:
         }
 
     def draw(self, rng: Random, n: int) -> list[Lesson]:
-        names = rng.choices(list(self._shares), list(self._shares.values()), k=n)
+        names = rng.choices(list(SHARES), list(SHARES.values()), k=n)
         return [self._lesson(name, rng) for name in names]
 
     def validation(self, n: int) -> list[Lesson]:
@@ -184,10 +136,10 @@ class ReadingCourse:
         }
         held = len(self._held_out) + len(self._natural_held)
         return {
-            "shares": self._shares,
+            "shares": SHARES,
             "questions": questions,
             "held_out": held,
-            "test_stories_left_out": len(self._test_keys),
+            "test_stories_left_out": len(self._untested),
         }
 
     def _lesson(self, name: str, rng: Random) -> Lesson:
@@ -198,11 +150,8 @@ class ReadingCourse:
         return _lesson_of_example(rng.choice(self._train[name]), rng)
 
     def _babi(self, rng: Random) -> Lesson:
-        task: Task = rng.choice(TASKS)
-        while True:
-            story = tell_babi(task, rng)
-            if story_key(story.facts, story.question) not in self._test_keys:
-                return self._lesson_of_story("babi", story, rng)
+        story = self._untested.tell(rng.choice(TASKS), rng)
+        return self._lesson_of_story("babi", story, rng)
 
     def _story(self, rng: Random) -> Lesson:
         n_each = rng.choice((1, 2, 3))
@@ -259,7 +208,7 @@ class ReadingCourse:
         return _lesson_of_example(replace(example, task="needles", chunks=tuple(example.chunks)), rng)
 
 
-def _answerable(name: str | Path, part: str, data: Path | None) -> list[Example]:
+def _answerable(name: str, part: str, data: Path | None) -> list[Example]:
     """The questions whose answer stands in their support. Raises BadRequest where none does."""
     examples = [example for example in read_qa(name, part, data) if has_answer(_over_support(example))]
     if not examples:
@@ -288,11 +237,11 @@ def _lesson_of_example(example: Example, rng: Random) -> Lesson:
 
 def _lesson_of_document(asked: QuestionInChunks, rng: Random) -> Lesson:
     """A question over the chunks with its quotes, their surroundings, chunks like them, or others only."""
-    wanted = [_plain(answer) for answer in asked.question.answers if _plain(answer) not in YES_OR_NO]
+    wanted = [plain(answer) for answer in asked.question.answers if plain(answer) not in YES_OR_NO]
     others = [
         row
         for row in asked.nearest
-        if row not in asked.support and not any(answer in _plain(asked.texts[row]) for answer in wanted)
+        if row not in asked.support and not any(answer in plain(asked.texts[row]) for answer in wanted)
     ]
     drawn = rng.sample(others, min(len(others), rng.randint(1, MOST_DISTRACTORS)))
     kind = rng.random()
@@ -324,9 +273,9 @@ def _over_nearest(asked: QuestionInChunks) -> Lesson:
     """A question over BM25's first chunks; no answer where neither support nor its words are there."""
     rows = sorted(asked.nearest[:RETRIEVED_CHUNKS])
     texts = tuple(asked.texts[row] for row in rows)
-    answers = [_plain(answer) for answer in asked.question.answers if _plain(answer) not in YES_OR_NO]
+    answers = [plain(answer) for answer in asked.question.answers if plain(answer) not in YES_OR_NO]
     is_there = bool(asked.support) and (
-        set(asked.support) <= set(rows) or any(answer in _plain(text) for answer in answers for text in texts)
+        set(asked.support) <= set(rows) or any(answer in plain(text) for answer in answers for text in texts)
     )
     return Lesson(NATURAL, asked.question.question, texts, asked.question.answers if is_there else ())
 
@@ -346,7 +295,7 @@ def _surroundings(asked: QuestionInChunks, row: int, rng: Random) -> tuple[int, 
 def _yes_or_no(asked: QuestionInChunks) -> str:
     """The accepted answer that is yes or no; empty without one."""
     return next(
-        (word for answer in asked.question.answers if (word := _plain(answer).rstrip(".")) in YES_OR_NO), ""
+        (word for answer in asked.question.answers if (word := plain(answer).rstrip(".")) in YES_OR_NO), ""
     )
 
 
@@ -361,16 +310,12 @@ def _over_support(example: Example) -> Lesson:
 
 def _distractors(example: Example) -> list[str]:
     """Passages that are no support and hold no accepted answer."""
-    answers = [_plain(answer) for answer in example.answers if _plain(answer) not in ("yes", "no")]
+    answers = [plain(answer) for answer in example.answers if plain(answer) not in ("yes", "no")]
     others = [text for row, text in enumerate(example.chunks) if row not in example.support]
-    return [text for text in others if not any(answer in _plain(text) for answer in answers)]
+    return [text for text in others if not any(answer in plain(text) for answer in answers)]
 
 
 def _is_held_out(example: Example) -> bool:
     """By the title of a supporting passage, by its text where it has none."""
     titles = (example.chunks[row].partition(": ")[0] for row in example.support)
-    return any(hashlib.sha256(_plain(title).encode()).digest()[0] % HELD_OUT == 0 for title in titles)
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.casefold().split())
+    return any(hashlib.sha256(plain(title).encode()).digest()[0] % HELD_OUT == 0 for title in titles)

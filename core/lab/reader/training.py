@@ -41,13 +41,8 @@ from core.encode.tokens import FastTokenizer
 from core.lab.reader.course import Course
 from core.lab.reader.lesson import Lesson, gold_answers
 from core.lab.reader.tuning import Tuning, tune
-from core.lab.train.descent import (
-    LEAST,
-    LowRankConfig,
-    low_rank_descent,
-    low_rank_encoder,
-    low_rank_state,
-)
+from core.lab.train.config import LEAST, LowRankConfig
+from core.lab.train.descent import low_rank_descent, low_rank_encoder, low_rank_state
 from core.lab.train.sitting import Sitting, TrainEvent, Validation
 from core.lab.train.towers import low_rank_changes
 

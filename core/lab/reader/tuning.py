@@ -41,21 +41,18 @@ class Tuning:
     """Of the mean F1."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Outcome:
-    """One lesson read."""
-
-    certainty: float
-    """Of the best wording, before calibration."""
-    right: bool
-    nobody: float
-    """Probability of "no answer"."""
-    is_empty: bool
-    """No answer is likelier than the best one."""
-    is_absent: bool
-    """The lesson has no answer."""
-    em: float
-    f1: float
+_OUTCOME = np.dtype(
+    [
+        ("certainty", "f8"),  # of the best wording, before calibration
+        ("right", "?"),
+        ("nobody", "f8"),  # probability of "no answer"
+        ("is_empty", "?"),  # no answer is likelier than the best one
+        ("is_absent", "?"),  # the lesson has no answer
+        ("em", "f8"),
+        ("f1", "f8"),
+    ]
+)
+"""Of one lesson read."""
 
 
 def tune(
@@ -70,57 +67,31 @@ def tune(
     """
     readings = _readings(reader, lessons)
     scored = {
-        bias: [
-            _outcome(reader, reading, bias, lesson) for reading, lesson in zip(readings, lessons, strict=True)
-        ]
-        for bias in (BIASES if bias is None else [bias])
+        tried: _outcomes(reader, readings, lessons, tried) for tried in (BIASES if bias is None else [bias])
     }
-    bias = max(
-        scored,
-        key=lambda bias: (round(float(np.mean([outcome.f1 for outcome in scored[bias]])), 6), -abs(bias)),
-    )
+    bias = max(scored, key=lambda tried: (round(float(scored[tried]["f1"].mean()), 6), -abs(tried)))
     outcomes = scored[bias]
-    values = [outcome.f1 for outcome in outcomes]
+    sources = np.array([lesson.source for lesson in lessons])
     by_source: dict[str, dict[str, float]] = {}
-    for source in sorted({lesson.source for lesson in lessons}):
-        own = [
-            outcome
-            for outcome, lesson in zip(outcomes, lessons, strict=True)
-            if lesson.source == source and lesson.answers
-        ]
-        if own:
-            by_source[source] = {
-                "n": len(own),
-                "em": _mean([outcome.em for outcome in own]),
-                "f1": _mean([outcome.f1 for outcome in own]),
-            }
-    unanswerable = [outcome for outcome, lesson in zip(outcomes, lessons, strict=True) if not lesson.answers]
-    known = [
-        _outcome(reader, reading, bias, lesson)
-        for reading, lesson in zip(_readings(reader, found), found, strict=True)
-    ]
-    judged = known or outcomes
+    for source in sorted({*sources.tolist()}):
+        own = outcomes[(sources == source) & ~outcomes["is_absent"]]
+        if len(own):
+            by_source[source] = {"n": len(own), "em": _mean(own["em"]), "f1": _mean(own["f1"])}
+    absent, f1 = outcomes[outcomes["is_absent"]], outcomes["f1"]
     scores = {
         "n": len(outcomes),
-        "f1": _mean(values),
-        "em": _mean([outcome.em for outcome in outcomes]),
-        "no_answer_right": _mean([outcome.f1 for outcome in unanswerable]) if unanswerable else None,
+        "f1": _mean(f1),
+        "em": _mean(outcomes["em"]),
+        "no_answer_right": _mean(absent["f1"]) if len(absent) else None,
         "ece": _cross_fitted_error(outcomes),
-        "ece_uncalibrated": _error(
-            [outcome.certainty for outcome in outcomes], [outcome.right for outcome in outcomes]
-        ),
+        "ece_uncalibrated": _error(outcomes["certainty"].tolist(), outcomes["right"].tolist()),
     }
-    line = _fit(judged)
-    empty = [outcome for outcome in judged if outcome.is_empty]
-    line_of_none = fit_confidence(
-        [outcome.nobody for outcome in empty], [outcome.is_absent for outcome in empty]
-    )
-    least, guess = least_shown(
-        [confidence(outcome.certainty, line) for outcome in judged],
-        [outcome.right for outcome in judged],
-        [outcome.is_absent for outcome in judged],
-    )
-    error = float(np.std(values, ddof=1)) / len(values) ** 0.5 if len(values) > 1 else 0.0
+    judged = _outcomes(reader, _readings(reader, found), found, bias) if found else outcomes
+    line, empty = _fit(judged), judged[judged["is_empty"]]
+    line_of_none = fit_confidence(empty["nobody"].tolist(), empty["is_absent"].tolist())
+    sure = [confidence(certainty, line) for certainty in judged["certainty"].tolist()]
+    least, guess = least_shown(sure, judged["right"].tolist(), judged["is_absent"].tolist())
+    error = float(np.std(f1, ddof=1)) / len(f1) ** 0.5 if len(f1) > 1 else 0.0
     return Tuning(bias, line, line_of_none, least, guess, scores, by_source, error)
 
 
@@ -166,36 +137,33 @@ def _readings(reader: ExtractiveReader, lessons: Sequence[Lesson]) -> list[Readi
     )
 
 
-def _outcome(reader: ExtractiveReader, reading: Reading, bias: float, lesson: Lesson) -> _Outcome:
-    best, expected = reading.best(bias)
-    nobody = reading.nobody(bias)
-    text = "" if nobody >= expected else best.text
-    answers = lesson.answers
-    return _Outcome(
-        reading.certainty(best, expected, reader.spec.rank_cost),
-        bool(answers) and answer_f1(best.text, answers) >= RIGHT_FROM,
-        nobody,
-        not text,
-        not answers,
-        answer_em(text, answers) if answers else float(not text),
-        answer_f1(text, answers) if answers else float(not text),
-    )
+def _outcomes(
+    reader: ExtractiveReader, readings: Sequence[Reading], lessons: Sequence[Lesson], bias: float
+) -> np.ndarray:
+    rows = []
+    for reading, lesson in zip(readings, lessons, strict=True):
+        best, expected = reading.best(bias)
+        nobody, answers = reading.nobody(bias), lesson.answers
+        text = "" if nobody >= expected else best.text
+        certainty = reading.certainty(best, expected, reader.spec.rank_cost)
+        is_right = bool(answers) and answer_f1(best.text, answers) >= RIGHT_FROM
+        em, f1 = (of(text, answers) if answers else float(not text) for of in (answer_em, answer_f1))
+        rows.append((certainty, is_right, nobody, not text, not answers, em, f1))
+    return np.array(rows, dtype=_OUTCOME)
 
 
-def _fit(outcomes: Sequence[_Outcome]) -> Knots:
-    return fit_confidence(
-        [outcome.certainty for outcome in outcomes], [outcome.right for outcome in outcomes]
-    )
+def _fit(outcomes: np.ndarray) -> Knots:
+    return fit_confidence(outcomes["certainty"].tolist(), outcomes["right"].tolist())
 
 
-def _cross_fitted_error(outcomes: Sequence[_Outcome]) -> float | None:
+def _cross_fitted_error(outcomes: np.ndarray) -> float | None:
     """Calibration error, each half judged by the line fitted on the other."""
-    confidences, right = [], []
+    sure, right = [], []
     for judged, fitted in ((outcomes[::2], outcomes[1::2]), (outcomes[1::2], outcomes[::2])):
         knots = _fit(fitted)
-        confidences += [confidence(outcome.certainty, knots) for outcome in judged]
-        right += [outcome.right for outcome in judged]
-    return _error(confidences, right)
+        sure += [confidence(certainty, knots) for certainty in judged["certainty"].tolist()]
+        right += judged["right"].tolist()
+    return _error(sure, right)
 
 
 def _error(confidences: Sequence[float], right: Sequence[bool]) -> float | None:
@@ -203,5 +171,5 @@ def _error(confidences: Sequence[float], right: Sequence[bool]) -> float | None:
     return None if error is None else round(error, 4)
 
 
-def _mean(values: Sequence[float]) -> float:
+def _mean(values: np.ndarray) -> float:
     return round(float(np.mean(values)), 4)

@@ -20,7 +20,8 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from pydantic import BaseModel, Field
 
@@ -28,15 +29,16 @@ from core.base.config import check_query
 from core.base.errors import BadRequest
 from core.base.metrics import plain_answer
 from core.llm.protocol import Cost, Llm, LlmError
-from core.methods.sparc.agents import SparcAgents, SupportedAnswer, Turn
+from core.methods.sparc.agents import SparcAgents, Turn
 from core.methods.sparc.budget import Budget, OutOfBudget
 from core.methods.sparc.config import check_sparc_config, strongest_first
-from core.methods.sparc.events import EndReason, Hit, Note, SparcConfig, Strategy
+from core.methods.sparc.events import EndReason, Note, SparcConfig, Strategy
 from core.methods.sparc.llm_agents import ask, numbered, prompt, quoted
 from core.methods.sparc.retrievals import Retrievals
 from core.methods.sparc.rules import coverage
 from core.methods.sparc.words import sentences
 
+Reply = TypeVar("Reply", bound=BaseModel)
 MAX_PARAGRAPHS = 15
 """Most chunks that pile up."""
 CONFIDENT, ATTEMPTS = 0.7, 3
@@ -49,41 +51,20 @@ ITERATIONS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class BaselineStep:
-    """One search, thought or answer."""
-
-    query: str
-    strategy: Strategy | None
-    """None where nothing was searched."""
-    found: tuple[int, ...]
-    text: str
-    """What was answered or thought."""
-    confidence: float | None
-    cost: Cost
-
-
-@dataclass(frozen=True, slots=True)
 class BaselineTrace:
     """One question through one baseline."""
 
     method: str
-    question: str
     agents: str
     answer: str
     confidence: float | None
     evidence: tuple[int, ...]
     """Chunks that the answer was read from, in order of retrieval."""
-    steps: tuple[BaselineStep, ...]
+    queries: tuple[str, ...]
+    """What each step searched for; the question where it searched nothing."""
+    cost: Cost
     stop_reason: EndReason | None = None
     """What ended it before it had an answer; None where nothing did."""
-
-    @property
-    def cost(self) -> Cost:
-        """Of all steps."""
-        spent = Cost()
-        for step in self.steps:
-            spent += step.cost
-        return spent
 
 
 class Thought(BaseModel):
@@ -99,9 +80,18 @@ class Confidence(BaseModel):
     confidence: float = Field(ge=0, le=1)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
+class _Attempt:
+    """An answer, and the chunks that it was read from."""
+
+    ids: tuple[int, ...]
+    answer: str = ""
+    confidence: float | None = None
+
+
+@dataclass(eq=False)
 class _Bench:
-    """What a baseline works with."""
+    """What a baseline works with, and what it has spent."""
 
     question: str
     retrievals: Retrievals
@@ -109,45 +99,40 @@ class _Bench:
     llm: Llm | None
     config: SparcConfig
     turn: Turn
+    queries: list[str] = field(default_factory=list)
+    cost: Cost = field(default_factory=Cost)
 
-    def search(self, strategy: Strategy, query: str) -> tuple[tuple[Hit, ...], float]:
-        """(chunks, milliseconds)."""
+    def search(self, strategy: Strategy, query: str) -> tuple[int, ...]:
+        """A step's chunks."""
         began = time.perf_counter()
-        return self.retrievals.search(strategy, query, self.config.k), 1000 * (time.perf_counter() - began)
+        hits = self.retrievals.search(strategy, query, self.config.k)
+        self.cost += Cost(milliseconds=1000 * (time.perf_counter() - began))
+        self.queries.append(query)
+        return tuple(hit.chunk_id for hit in hits)
 
-    def answer(self, chunk_ids: Sequence[int], turn: Turn | None = None) -> tuple[SupportedAnswer, Cost]:
+    def answer(self, ids: Sequence[int], turn: Turn | None = None) -> _Attempt:
         """An answer from whole chunks."""
         began = time.perf_counter()
-        note = Note("\n\n".join(map(self.retrievals.text, chunk_ids)), tuple(chunk_ids))
+        note = Note("\n\n".join(map(self.retrievals.text, ids)), tuple(ids))
         reading, cost = self.agents.answer(self.question, note, turn or self.turn)
-        return reading, replace(cost, milliseconds=1000 * (time.perf_counter() - began))
+        self.cost += replace(cost, milliseconds=1000 * (time.perf_counter() - began))
+        return _Attempt(tuple(ids), reading.answer, reading.confidence)
 
-    def attempt(
-        self, strategy: Strategy, query: str, turn: Turn | None = None
-    ) -> tuple[list[int], SupportedAnswer, BaselineStep]:
-        """(chunks, answer, step) of one search and an answer from what it finds."""
-        hits, spent = self.search(strategy, query)
-        ids = [hit.chunk_id for hit in hits]
-        reading, cost = self.answer(ids, turn)
-        cost += Cost(milliseconds=spent)
-        return (
-            ids,
-            reading,
-            BaselineStep(query, strategy, tuple(ids), reading.answer, reading.confidence, cost),
-        )
+    def sampled(self, number: int) -> _Attempt:
+        """The number-th answer, from 0: a model's next sample, or the reader's over another strategy's."""
+        strategy = self.orders[0] if self.llm else self.orders[number % len(self.orders)]
+        turn = replace(self.turn, temperature=SAMPLED, seed=self.turn.seed + number)
+        return self.answer(self.search(strategy, self.question), turn)
 
-    def trace(
-        self, method: str, reading: SupportedAnswer, evidence: Sequence[int], steps: Sequence[BaselineStep]
-    ) -> BaselineTrace:
-        return BaselineTrace(
-            method,
-            self.question,
-            self.agents.name,
-            reading.answer,
-            reading.confidence,
-            tuple(evidence),
-            tuple(steps),
-        )
+    def ask(
+        self, llm: Llm, name: str, schema: type[Reply], ids: Sequence[int], temperature: float, **values: str
+    ) -> Reply:
+        """What a model says of the question and some chunks."""
+        passages = numbered("passage", map(self.retrievals.text, ids))
+        told = {"question": quoted("question", self.question), "passages": passages, **values}
+        reply, cost = ask(llm, prompt(name, told), schema, self.turn, temperature)
+        self.cost += cost
+        return reply
 
     @property
     def orders(self) -> tuple[Strategy, ...]:
@@ -174,128 +159,80 @@ def run_baseline(
     check_sparc_config(config)
     turn = Turn(retrievals, Budget(config.max_tokens, config.max_calls), config.temperature, config.seed)
     bench = _Bench(check_query(question), retrievals, agents, llm, config, turn)
+    reason: EndReason | None = None
     try:
-        return BASELINES[name](bench)
+        end = BASELINES[name](bench)
     except (LlmError, OutOfBudget) as error:
-        reason: EndReason = error.reason if isinstance(error, OutOfBudget) else "failed"
-        step = BaselineStep(bench.question, None, (), "", None, turn.budget.taken)
-        return replace(bench.trace(name, SupportedAnswer("", None, ()), (), [step]), stop_reason=reason)
+        reason = error.reason if isinstance(error, OutOfBudget) else "failed"
+        end, bench.queries, bench.cost = _Attempt(()), [bench.question], turn.budget.taken
+    said = (name, agents.name, end.answer, end.confidence, end.ids)
+    return BaselineTrace(*said, tuple(bench.queries), bench.cost, reason)
 
 
-def _vanilla(bench: _Bench) -> BaselineTrace:
-    ids, reading, step = bench.attempt(bench.orders[0], bench.question)
-    return bench.trace("vanilla", reading, ids, [step])
+def _vanilla(bench: _Bench) -> _Attempt:
+    return bench.answer(bench.search(bench.orders[0], bench.question))
 
 
-def _attempt(bench: _Bench, number: int) -> tuple[list[int], SupportedAnswer, BaselineStep]:
-    """The number-th answer, from 0: a model's next sample, or the reader's over another strategy's chunks."""
-    strategy = bench.orders[0] if bench.llm else bench.orders[number % len(bench.orders)]
-    turn = replace(bench.turn, temperature=SAMPLED, seed=bench.turn.seed + number)
-    return bench.attempt(strategy, bench.question, turn)
-
-
-def _parallel(bench: _Bench) -> BaselineTrace:
-    attempts = [_attempt(bench, number) for number in range(bench.config.width)]
-    votes = Counter(plain_answer(reading.answer) for _, reading, _ in attempts if reading.answer)
+def _parallel(bench: _Bench) -> _Attempt:
+    attempts = [bench.sampled(number) for number in range(bench.config.width)]
+    votes = Counter(plain_answer(attempt.answer) for attempt in attempts if attempt.answer)
     winner = votes.most_common(1)[0][0] if votes else ""
-    ids, reading, _ = next(
-        (attempt for attempt in attempts if plain_answer(attempt[1].answer) == winner), attempts[0]
-    )
-    return bench.trace("parallel", reading, ids, [step for _, _, step in attempts])
+    return next((attempt for attempt in attempts if plain_answer(attempt.answer) == winner), attempts[0])
 
 
-def _sequential(bench: _Bench) -> BaselineTrace:
-    tried: list[tuple[float, list[int], SupportedAnswer]] = []
-    steps = []
+def _sequential(bench: _Bench) -> _Attempt:
+    tried: list[tuple[float, _Attempt]] = []
     for number in range(ATTEMPTS):
-        ids, reading, step = _attempt(bench, number)
-        confidence, cost = (
-            (reading.confidence or 0.0, Cost())
-            if bench.llm is None
-            else _self_confidence(bench, bench.llm, reading, ids)
-        )
-        confidence *= bool(reading.answer)
-        steps.append(replace(step, confidence=confidence, cost=step.cost + cost))
-        tried.append((confidence, ids, replace(reading, confidence=confidence)))
-        if confidence >= CONFIDENT:
+        attempt = bench.sampled(number)
+        sure = attempt.confidence or 0.0
+        if bench.llm is not None:
+            answer = quoted("answer", attempt.answer)
+            sure = bench.ask(bench.llm, "confidence", Confidence, attempt.ids, 0.0, answer=answer).confidence
+        sure *= bool(attempt.answer)
+        tried.append((sure, replace(attempt, confidence=sure)))
+        if sure >= CONFIDENT:
             break
-    _, ids, reading = max(tried, key=lambda attempt: attempt[0])
-    return bench.trace("sequential", reading, ids, steps)
+    return max(tried, key=lambda made: made[0])[1]
 
 
-def _self_confidence(
-    bench: _Bench, llm: Llm, reading: SupportedAnswer, ids: Sequence[int]
-) -> tuple[float, Cost]:
-    values = {
-        "question": quoted("question", bench.question),
-        "passages": numbered("passage", map(bench.retrievals.text, ids)),
-        "answer": quoted("answer", reading.answer),
-    }
-    reply, cost = ask(llm, prompt("confidence", values), Confidence, bench.turn, 0.0)
-    return reply.confidence, cost
-
-
-def _ircot(bench: _Bench) -> BaselineTrace:
+def _ircot(bench: _Bench) -> _Attempt:
     lexical: Strategy = "bm25" if "bm25" in bench.config.strategies else bench.orders[0]
-    ids, thoughts, steps, query = list[int](), list[str](), list[BaselineStep](), bench.question
+    ids, thoughts, query = tuple[int, ...](), list[str](), bench.question
     for _ in range(THOUGHTS):
-        hits, spent = bench.search(lexical, query)
-        ids = _piled(ids, hits)
-        thought, cost = (
-            _rule_thought(bench, ids, thoughts)
-            if bench.llm is None
-            else _thought(bench, bench.llm, ids, thoughts)
-        )
-        found, cost = tuple(hit.chunk_id for hit in hits), cost + Cost(milliseconds=spent)
-        steps.append(BaselineStep(query, lexical, found, thought.thought, None, cost))
+        ids = tuple(dict.fromkeys([*ids, *bench.search(lexical, query)]))[:MAX_PARAGRAPHS]
+        thought = _thought(bench, ids, thoughts)
         if not thought.thought or thought.finished:
             break
         thoughts.append(thought.thought)
         query = thought.thought
-    reading, cost = bench.answer(ids)
-    last = BaselineStep(bench.question, None, (), reading.answer, reading.confidence, cost)
-    return bench.trace("ircot", reading, ids, [*steps, last])
+    bench.queries.append(bench.question)
+    return bench.answer(ids)
 
 
-def _thought(bench: _Bench, llm: Llm, ids: Sequence[int], thoughts: Sequence[str]) -> tuple[Thought, Cost]:
-    values = {
-        "question": quoted("question", bench.question),
-        "passages": numbered("passage", map(bench.retrievals.text, ids)),
-        "thoughts": numbered("note", thoughts),
-    }
-    thought, cost = ask(llm, prompt("thought", values), Thought, bench.turn, bench.turn.temperature)
-    return Thought(thought=thought.thought.strip()[:1_000], finished=thought.finished), cost
-
-
-def _rule_thought(bench: _Bench, ids: Sequence[int], thoughts: Sequence[str]) -> tuple[Thought, Cost]:
-    """The sentence of the evidence that says most of what is asked and wasn't thought yet."""
-    fresh = [
-        part
-        for chunk_id in ids
-        for part in sentences(bench.retrievals.text(chunk_id))
-        if part not in thoughts
-    ]
+def _thought(bench: _Bench, ids: Sequence[int], thoughts: Sequence[str]) -> Thought:
+    """A model's; or the sentence of the evidence that says most of what is asked and wasn't thought yet."""
+    if bench.llm is not None:
+        told, warmth = numbered("note", thoughts), bench.turn.temperature
+        thought = bench.ask(bench.llm, "thought", Thought, ids, warmth, thoughts=told)
+        return Thought(thought=thought.thought.strip()[:1_000], finished=thought.finished)
+    texts = map(bench.retrievals.text, ids)
+    fresh = [part for text in texts for part in sentences(text) if part not in thoughts]
     best = max(fresh, key=lambda part: coverage(bench.question, part, bench.retrievals), default="")
-    return Thought(thought=best), Cost()
+    return Thought(thought=best)
 
 
-def _iter_retgen(bench: _Bench) -> BaselineTrace:
-    query, steps = bench.question, list[BaselineStep]()
+def _iter_retgen(bench: _Bench) -> _Attempt:
+    query = bench.question
     for _ in range(ITERATIONS):
-        ids, reading, step = bench.attempt(bench.orders[0], query)
-        steps.append(step)
-        following = f"{bench.question} {reading.answer}".strip()
+        attempt = bench.answer(bench.search(bench.orders[0], query))
+        following = f"{bench.question} {attempt.answer}".strip()
         if following == query:
             break
         query = following
-    return bench.trace("iter-retgen", reading, ids, steps)
+    return attempt
 
 
-def _piled(ids: Sequence[int], hits: Sequence[Hit]) -> list[int]:
-    return list(dict.fromkeys([*ids, *(hit.chunk_id for hit in hits)]))[:MAX_PARAGRAPHS]
-
-
-BASELINES: dict[str, Callable[[_Bench], BaselineTrace]] = {
+BASELINES: dict[str, Callable[[_Bench], _Attempt]] = {
     "vanilla": _vanilla,
     "parallel": _parallel,
     "sequential": _sequential,

@@ -244,7 +244,7 @@ def _baseline_row(example: Example, variation: SparcVariation, ground: Ground) -
         evidence=trace.evidence,
         answer=trace.answer,
         confidence=trace.confidence,
-        rounds=len(trace.steps),
+        rounds=len(trace.queries),
         stop_reason=trace.stop_reason,
         overlap=None,
         second_round=None,

@@ -10,19 +10,20 @@ is tested against the whole reward, question by question.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass as checked_dataclass
 
 from core.base.config import RESRAG
 from core.base.errors import BadRequest
 from core.base.rows import grouped, read_lines
-from core.base.statistics import PairedTest, mean, paired_test
-from core.lab.studies.tables import check_any, filled, lines_of
+from core.base.statistics import PairedTest, paired_test
+from core.lab.studies.tables import check_any, lines_of
 from core.methods.sparc.retriever import SPARC
 from core.views.charts import Cell, Chart, Report, Table, mean_with_interval, with_p
 
@@ -65,13 +66,18 @@ def group_frontier(rows: Sequence[FrontierRow]) -> list[tuple[FrontierRow, ...]]
     return grouped(rows, lambda row: (row.task, row.method, row.policy, row.reader))
 
 
-Group = tuple[FrontierRow, ...]
-Place = tuple[Group, int]
-"""A method's rows, and which of its settings."""
-_AGAINST = (
-    *("questions", "policy", "budget", "tokens", "against", "its setting"),
-    *("answer F1, RES-RAG's minus its", "p", "support recall, RES-RAG's minus its"),
-)
+Group = Sequence[FrontierRow]
+Means = tuple[float, ...]
+
+
+def values_of(group: Group, column: str) -> np.ndarray:
+    """(settings, questions)."""
+    return np.array([getattr(row, column) for row in group], dtype=np.float64).T.copy()
+
+
+def means_of(group: Group, column: str) -> Means:
+    """A mean a setting."""
+    return tuple(values_of(group, column).mean(axis=1).tolist())
 
 
 @dataclass(frozen=True)
@@ -84,59 +90,47 @@ class Curve:
     reader: str
     n: int
     """Questions."""
-    settings: tuple[float, ...]
-    tokens: tuple[float, ...]
-    f1: tuple[float, ...]
-    recall: tuple[float, ...]
+    settings: Means
+    tokens: Means
+    f1: Means
+    recall: Means
 
 
-def curves(rows: Sequence[FrontierRow]) -> list[Curve]:
+def curves(rows: Group) -> list[Curve]:
     """A curve a task and method, in order of their first rows."""
-    return [
-        Curve(
-            group[0].task,
-            group[0].method,
-            group[0].policy,
-            group[0].reader,
-            len(group),
-            group[0].settings,
-            *(
-                tuple(_mean(group, place, column) for place in range(len(group[0].settings)))
-                for column in ("tokens", "f1", "recall")
-            ),
-        )
-        for group in group_frontier(rows)
-    ]
+    made = []
+    for group in group_frontier(rows):
+        first, means = group[0], [means_of(group, column) for column in ("tokens", "f1", "recall")]
+        about = (first.task, first.method, first.policy, first.reader, len(group), first.settings)
+        made.append(Curve(*about, *means))
+    return made
 
 
-def frontier(rows: Sequence[FrontierRow]) -> Report:
+_SIZED = (
+    *("questions", "method", "setting", "chunks", "most chunks", "tokens", "most tokens"),
+    *("answer F1", "EM", "support recall", "support F1"),
+)
+_AGAINST = (
+    *("questions", "policy", "budget", "tokens", "against", "its setting"),
+    *("answer F1, RES-RAG's minus its", "p", "support recall, RES-RAG's minus its"),
+)
+
+
+def frontier(rows: Group) -> Report:
     """All tables and charts. Raises BadRequest for no rows."""
     groups = group_frontier(rows)
     check_any(groups, "evaluate at least one question")
-    places = [(group, place) for group in groups for place in range(len(group[0].settings))]
-    columns: dict[str, Callable[[Place], Cell]] = {
-        "questions": lambda at: at[0][0].task,
-        "method": lambda at: _name(at[0][0]),
-        "setting": lambda at: f"{at[0][0].settings[at[1]]:g}",
-        "chunks": lambda at: f"{_mean(*at, column='chunks'):.1f}",
-        "most chunks": lambda at: max(row.chunks[at[1]] for row in at[0]),
-        "tokens": lambda at: f"{_mean(*at, column='tokens'):.0f}",
-        "most tokens": lambda at: max(row.tokens[at[1]] for row in at[0]),
-        "answer F1": lambda at: mean_with_interval([row.f1[at[1]] for row in at[0]]),
-        "EM": lambda at: _mean(*at, column="em"),
-        "support recall": lambda at: _mean(*at, column="recall"),
-        "support F1": lambda at: _mean(*at, column="support_f1"),
-    }
+    ours, theirs = ([g for g in groups if (g[0].method == RESRAG) is own] for own in (True, False))
     tests = [
         line
-        for group in groups
-        if group[0].method == RESRAG
-        for other in groups
-        if other[0].task == group[0].task and other[0].method != RESRAG
+        for group in ours
+        for other in theirs
+        if other[0].task == group[0].task
         for line in _against(group, other)
     ]
+    sized = tuple(line for group in groups for line in _sized(group))
     tables = (
-        filled("Evidence and what it brings", columns, places),
+        Table("Evidence and what it brings", _SIZED, sized),
         Table("At equal evidence tokens", _AGAINST, tuple(tests)),
     )
     return Report("frontier", tables, tuple(_charts(rows)), tuple(dict.fromkeys(map(_conditions, groups))))
@@ -148,53 +142,49 @@ def _name(of: FrontierRow | Curve) -> str:
 
 
 def _conditions(group: Group) -> str:
-    documents = mean(float(row.n_documents) for row in group) or 0.0
-    chunks = mean(float(row.n_chunks) for row in group) or 0.0
+    documents, chunks = (np.mean([getattr(row, of) for row in group]) for of in ("n_documents", "n_chunks"))
     return (
         f"{group[0].task}: n = {len(group)} questions over {documents:.0f} documents and {chunks:,.0f} chunks"
         f" each, answered by {group[0].reader}."
     )
 
 
-def _mean(group: Group, place: int, column: str) -> float:
-    return mean(float(getattr(row, column)[place]) for row in group) or 0.0
+def _sized(group: Group) -> Iterator[tuple[Cell, ...]]:
+    """A line a setting."""
+    chunks, tokens, f1 = (values_of(group, column) for column in ("chunks", "tokens", "f1"))
+    quality = zip(*(means_of(group, column) for column in ("em", "recall", "support_f1")), strict=True)
+    for place, (setting, rest) in enumerate(zip(group[0].settings, quality, strict=True)):
+        sizes = (f"{chunks[place].mean():.1f}", int(chunks[place].max()))
+        costs = (f"{tokens[place].mean():.0f}", int(tokens[place].max()))
+        named = (group[0].task, _name(group[0]), f"{setting:g}")
+        yield (*named, *sizes, *costs, mean_with_interval(f1[place].tolist()), *rest)
 
 
-def _against(group: Group, other: Group) -> list[tuple[Cell, ...]]:
+def _against(group: Group, other: Group) -> Iterator[tuple[Cell, ...]]:
     """RES-RAG at each budget against the mixture of another method's settings that spends as much."""
     theirs = {row.id: row for row in other}
     common = [row for row in group if row.id in theirs]
-    lines: list[tuple[Cell, ...]] = []
-    spent = 0.0
-    costs = [_mean(other, place, "tokens") for place in range(len(other[0].settings))]
-    for place, budget in enumerate(group[0].settings):
-        tokens = _mean(group, place, "tokens")
+    pairs = [
+        (values_of(common, column), values_of([theirs[row.id] for row in common], column))
+        for column in ("f1", "recall")
+    ]
+    costs, spent = means_of(other, "tokens"), 0.0
+    for place, tokens in enumerate(means_of(group, "tokens")):
         mix = mixture(costs, tokens)
         if mix is None or tokens <= spent:
             continue
-        spent = tokens
-        low, high, share = mix
-        tests = []
-        for column in ("f1", "recall"):
-            values = [getattr(theirs[row.id], column) for row in common]
-            mixed = [(1 - share) * value[low] + share * value[high] for value in values]
-            tests.append(paired_test([getattr(row, column)[place] for row in common], mixed))
-        answer, recall = tests
-        between = " to ".join(dict.fromkeys(f"{other[0].settings[at]:g}" for at in (low, high)))
-        lines.append(
-            (
-                group[0].task,
-                group[0].policy,
-                f"{budget:g}",
-                f"{tokens:.0f}",
-                _name(other[0]),
-                between,
-                _difference(answer),
-                None if answer is None else f"{answer.p_value:.2g}",
-                _difference(recall),
-            )
+        spent, (low, high, share) = tokens, mix
+        answer, recall = (
+            paired_test(own[place].tolist(), ((1 - share) * its[low] + share * its[high]).tolist())
+            for own, its in pairs
         )
-    return lines
+        between = " to ".join(dict.fromkeys(f"{other[0].settings[at]:g}" for at in (low, high)))
+        yield (
+            *(group[0].task, group[0].policy, f"{group[0].settings[place]:g}", f"{tokens:.0f}"),
+            *(_name(other[0]), between, _difference(answer)),
+            None if answer is None else f"{answer.p_value:.2g}",
+            _difference(recall),
+        )
 
 
 def _difference(test: PairedTest | None) -> str | None:
@@ -218,7 +208,7 @@ def mixture(costs: Sequence[float], wanted: float) -> tuple[int, int, float] | N
     return None
 
 
-def _charts(rows: Sequence[FrontierRow]) -> list[Chart]:
+def _charts(rows: Group) -> list[Chart]:
     drawn = curves(rows)
     charts = []
     for task in dict.fromkeys(curve.task for curve in drawn):
@@ -233,7 +223,7 @@ def _charts(rows: Sequence[FrontierRow]) -> list[Chart]:
     return charts
 
 
-def answering(rows: Sequence[FrontierRow]) -> Report:
+def answering(rows: Group) -> Report:
     """Over the questions that all have answered. Raises BadRequest for one reader, or no common question."""
     readers = list(dict.fromkeys(row.reader for row in rows))
     asked = [{(row.task, row.id) for row in rows if row.reader == reader} for reader in readers]
@@ -243,22 +233,13 @@ def answering(rows: Sequence[FrontierRow]) -> Report:
             f"the rows have {len(readers)} answering and {len(common)} questions in common; join those of two"
             " or more runs of study frontier over the same questions"
         )
-    reports = [
-        frontier(
-            [
-                row
-                for row in rows
-                if row.reader == reader and (row.task, row.id) in common and row.method != SPARC
-            ]
-        )
-        for reader in readers
-    ]
+    kept = [row for row in rows if (row.task, row.id) in common and row.method != SPARC]
+    reports = [frontier([row for row in kept if row.reader == reader]) for reader in readers]
     sized, leads = zip(*(report.tables for report in reports), strict=True)
+    lead = "answer F1, RES-RAG's minus its"
     tables = (
         _beside(sized, readers, ("questions", "method", "setting", "tokens"), "answer F1"),
-        _beside(
-            leads, readers, ("questions", "policy", "budget", "against"), "answer F1, RES-RAG's minus its"
-        ),
+        _beside(leads, readers, ("questions", "policy", "budget", "against"), lead),
     )
     return Report("answering", tables, notes=tuple(note for report in reports for note in report.notes))
 
@@ -282,15 +263,12 @@ _COLUMNS = (
 )
 
 
-Rows = dict[str, FrontierRow]
-"""By question."""
-
-
-def set_ablations(rows: Sequence[FrontierRow]) -> Report:
+def set_ablations(rows: Group) -> Report:
     """One table, a line a variant and budget, over the questions that all policies have. Raises BadRequest
     where a policy is named otherwise, or none has the whole reward.
     """
-    variants: dict[str, dict[str, list[Rows]]] = {}
+    variants: dict[str, dict[str, list[dict[str, FrontierRow]]]] = {}
+    """By task and variant its seeds, each by question."""
     for group in group_frontier(rows):
         if group[0].method == RESRAG:
             of_task = variants.setdefault(group[0].task, {})
@@ -304,11 +282,13 @@ def set_ablations(rows: Sequence[FrontierRow]) -> Report:
         ids = [key for key in own[WHOLE][0] if all(key in seed for seeds in own.values() for seed in seeds)]
         if not ids:
             raise BadRequest(f"no question of {task} has rows of all policies; make the rows anew")
-        for place, budget in enumerate(own[WHOLE][0][ids[0]].settings):
-            whole = _scores(own[WHOLE], ids, "f1", place)
-            for variant, seeds in own.items():
-                test = None if variant == WHOLE else paired_test(_scores(seeds, ids, "f1", place), whole)
-                lines.append((task, variant, f"{budget:g}", *_means(seeds, ids, place), with_p(test)))
+        asked = {name: [[seed[key] for key in ids] for seed in seeds] for name, seeds in own.items()}
+        whole = _over_seeds(asked[WHOLE], "f1")
+        for place, budget in enumerate(asked[WHOLE][0][0].settings):
+            for variant, seeds in asked.items():
+                f1 = _over_seeds(seeds, "f1")[place].tolist()
+                test = None if variant == WHOLE else paired_test(f1, whole[place].tolist())
+                lines.append((task, variant, f"{budget:g}", *_means(seeds, place), with_p(test)))
         notes.append(f"{task}: n = {len(ids)} questions, {len(own[WHOLE])} seeds of the whole reward.")
     return Report("set-ablations", (Table("Rewards", _COLUMNS, tuple(lines)),), notes=tuple(notes))
 
@@ -326,16 +306,17 @@ def _variant(policy: str) -> str:
     return name
 
 
-def _scores(seeds: Sequence[Rows], ids: Sequence[str], column: str, place: int) -> list[float]:
-    """(questions,) means over the seeds."""
-    return [mean(float(getattr(seed[key], column)[place]) for seed in seeds) or 0.0 for key in ids]
+def _over_seeds(seeds: Sequence[Group], column: str) -> np.ndarray:
+    """(settings, questions) means over the seeds."""
+    means: np.ndarray = np.mean([values_of(seed, column) for seed in seeds], axis=0)
+    return means
 
 
-def _means(seeds: Sequence[Rows], ids: Sequence[str], place: int) -> tuple[Cell, ...]:
+def _means(seeds: Sequence[Group], place: int) -> tuple[Cell, ...]:
     """The columns from chunks to support F1."""
     chunks, tokens, f1, em, recall, support_f1 = (
-        mean(_scores(seeds, ids, column, place))
+        float(_over_seeds(seeds, column)[place].mean())
         for column in ("chunks", "tokens", "f1", "em", "recall", "support_f1")
     )
-    by_seed = ", ".join(f"{mean(_scores([seed], ids, 'f1', place)):.3f}" for seed in seeds)
+    by_seed = ", ".join(f"{means_of(seed, 'f1')[place]:.3f}" for seed in seeds)
     return (f"{chunks:.2f}", f"{tokens:.0f}", f1, by_seed, em, recall, support_f1)

@@ -110,9 +110,10 @@ def curves(trainings: Sequence[Events]) -> Report:
 
 def ablations(trainings: Sequence[Events]) -> Report:
     """What each part brings (table 3), on validation examples: mean and standard deviation over seeds."""
+    validated = [_validated(events) for events in trainings]
     named = [
-        (name, [event["score"] for event in _validated(events)])
-        for name, events in zip(_variants(trainings), trainings, strict=True)
+        (name, [event["score"] for event in events])
+        for name, events in zip(_variants(trainings), validated, strict=True)
     ]
     lines: list[tuple[Cell, ...]] = [
         (
@@ -123,9 +124,7 @@ def ablations(trainings: Sequence[Events]) -> Report:
         )
         for group in grouped(named, itemgetter(0))
     ]
-    untrained = [
-        _validated(events)[0]["score"] for events in trainings if _validated(events)[0]["update"] == 0
-    ]
+    untrained = [first["score"] for first, *_ in validated if first["update"] == 0]
     if untrained:
         lines.append(("without fine-tuning", len(untrained), _spread(untrained), _spread(untrained)))
     note = (

@@ -1,8 +1,7 @@
 """Stories like those of bAbI qa1 to qa5, without end.
 
 Answers and support are derived as bAbI does. `World` is told one fact after another and says what could be
-asked now and which facts decide it; `find_support` replays a story through it, and the teller asks through
-it, so both follow the same rules. They were read off the training files:
+asked now and which facts decide it; the teller asks through it. The rules were read off the training files:
 
     qa1  the person's last move
     qa2  the last fact about the object, and the last move of whoever carries it or put it down; asked only
@@ -20,14 +19,14 @@ come from `random.Random`.
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import lru_cache
+from pathlib import Path
 from random import Random
 from typing import Literal, NamedTuple
 
-from core.lab.tasks.babilong import BabiQuestion
+from core.lab.tasks.babilong import BabiQuestion, read_babi
+from core.lab.tasks.data import plain
 
 Task = Literal["qa1", "qa2", "qa3", "qa4", "qa5"]
 FactKind = Literal["move", "take", "drop", "give"]
@@ -62,7 +61,7 @@ LONGEST_STORY = 400
 
 
 class WorldFact(NamedTuple):
-    """A fact sentence of qa1, qa2, qa3 or qa5, read."""
+    """What a sentence of qa1, qa2, qa3 or qa5 tells."""
 
     kind: FactKind
     actor: str
@@ -77,23 +76,6 @@ class WorldQuestion(NamedTuple):
     question: str
     answer: str
     support: tuple[int, ...]
-
-
-_TAILS = {"move": "", "take": "(?: there)?", "drop": "(?: there)?", "give": r" to (\w+)"}
-_FACT = {
-    kind: re.compile(rf"(\w+) (?:{'|'.join(wordings)}) the (\w+){_TAILS[kind]}\.")
-    for kind, wordings in WORDINGS.items()
-}
-_RELATION = re.compile(r"The (\w+) is (\w+) of the (\w+)\.")
-
-
-@lru_cache(maxsize=8192)
-def read_fact(text: str) -> WorldFact:
-    """A fact sentence taken apart. Raises ValueError when it is none of qa1, qa2, qa3 or qa5."""
-    for kind, pattern in _FACT.items():
-        if match := pattern.fullmatch(text):
-            return WorldFact(kind, *match.groups())
-    raise ValueError(f"{text!r} is no fact of a bAbI story")
 
 
 @dataclass
@@ -171,43 +153,27 @@ class World:
             if (question := self.where_was(thing, back))
         ]
 
+    def where_person(self, actor: str) -> WorldQuestion:
+        """qa1's question about somebody who has moved."""
+        last = self.moves[actor][-1]
+        return WorldQuestion(f"Where is {actor}?", self.facts[last].target, (last,))
+
     def who_gave(self, row: int) -> list[WorldQuestion]:
-        """qa5's five questions about a giving, but those with another answer by a later or other one."""
+        """qa5's five questions about a giving, but those that a later one decides."""
         gift = self.facts[row]
         giver, thing, receiver = gift.actor, gift.target, gift.receiver
-        questions = (
-            WorldQuestion(f"What did {giver} give to {receiver}?", thing, (row,)),
-            WorldQuestion(f"Who gave the {thing}?", giver, (row,)),
-            WorldQuestion(f"Who gave the {thing} to {receiver}?", giver, (row,)),
-            WorldQuestion(f"Who received the {thing}?", receiver, (row,)),
-            WorldQuestion(f"Who did {giver} give the {thing} to?", receiver, (row,)),
+        forms = (
+            (f"What did {giver} give to {receiver}?", thing, {"actor": giver, "receiver": receiver}),
+            (f"Who gave the {thing}?", giver, {"target": thing}),
+            (f"Who gave the {thing} to {receiver}?", giver, {"target": thing, "receiver": receiver}),
+            (f"Who received the {thing}?", receiver, {"target": thing}),
+            (f"Who did {giver} give the {thing} to?", receiver, {"actor": giver, "target": thing}),
         )
-        return [question for question in questions if self.answer(question.question) == question]
-
-    def answer(self, question: str) -> WorldQuestion | None:
-        """A question of qa1, qa2, qa3 or qa5 decided by what was told; None where bAbI wouldn't ask it.
-
-        Raises ValueError when it has none of their forms.
-        """
-        match question.rstrip("?").split():
-            case ["Where", "is", "the", thing]:
-                return self.where_is(thing)
-            case ["Where", "is", actor]:
-                return self._decided(question, self.moves.get(actor, ()), "target")
-            case ["Where", "was", "the", thing, "before", "the", place]:
-                places = [name for name, _ in self.journey.get(thing, ())]
-                return self.where_was(thing, places[::-1].index(place)) if place in places else None
-            case ["What", "did", giver, "give", "to", receiver]:
-                return self._decided(question, self._gifts(actor=giver, receiver=receiver), "target")
-            case ["Who", "gave", "the", thing, "to", receiver]:
-                return self._decided(question, self._gifts(target=thing, receiver=receiver), "actor")
-            case ["Who", "gave", "the", thing]:
-                return self._decided(question, self._gifts(target=thing), "actor")
-            case ["Who", "received", "the", thing]:
-                return self._decided(question, self._gifts(target=thing), "receiver")
-            case ["Who", "did", giver, "give", "the", thing, "to"]:
-                return self._decided(question, self._gifts(actor=giver, target=thing), "receiver")
-        raise ValueError(f"{question!r} is no question of qa1, qa2, qa3 or qa5")
+        return [
+            WorldQuestion(question, answer, (row,))
+            for question, answer, told in forms
+            if self._gifts(**told)[-1] == row
+        ]
 
     def _gifts(self, **wanted: str) -> list[int]:
         return [
@@ -215,44 +181,6 @@ class World:
             for row in self.gifts
             if all(getattr(self.facts[row], name) == value for name, value in wanted.items())
         ]
-
-    def _decided(self, question: str, rows: Sequence[int], asked_for: str) -> WorldQuestion | None:
-        return (
-            WorldQuestion(question, getattr(self.facts[rows[-1]], asked_for), (rows[-1],)) if rows else None
-        )
-
-
-def find_support(facts: Sequence[str], question: str) -> WorldQuestion | None:
-    """Answer and support of a question of qa1 to qa5 by bAbI's rules; None where bAbI wouldn't ask it.
-
-    Raises ValueError for sentences that aren't theirs.
-
-    >>> story = ["Mary went to the office.", "Mary got the milk there.", "Mary moved to the garden."]
-    >>> find_support(story, "Where is the milk?")
-    WorldQuestion(question='Where is the milk?', answer='garden', support=(1, 2))
-    """
-    if facts and _RELATION.fullmatch(facts[0]):
-        return _find_relation(facts, question)
-    world = World()
-    for text in facts:
-        world.tell(read_fact(text))
-    return world.answer(question)
-
-
-def _find_relation(facts: Sequence[str], question: str) -> WorldQuestion | None:
-    """qa4. Both forms ask for the first place of a fact; the second turns its direction round."""
-    match question.rstrip("?").split():
-        case ["What", "is", direction, "of", "the", place] if direction in OPPOSITE:
-            pass
-        case ["What", "is", "the", place, direction, "of"] if direction in OPPOSITE:
-            direction = OPPOSITE[direction]
-        case _:
-            raise ValueError(f"{question!r} is no question of qa4")
-    for row, text in enumerate(facts):
-        match_ = _RELATION.fullmatch(text)
-        if match_ and match_.group(2, 3) == (direction, place):
-            return WorldQuestion(question, match_[1], (row,))
-    return None
 
 
 def tell_babi(task: Task, rng: Random) -> BabiQuestion:
@@ -362,7 +290,7 @@ class _Teller:
         rng, world = self.rng, self.world
         match self.task:
             case "qa1":
-                return world.answer(f"Where is {rng.choice(self._recent(world.moves))}?")
+                return world.where_person(rng.choice(self._recent(world.moves)))
             case "qa2":
                 subjects = [
                     [place] for thing in self._recent(world.touched) if (place := world.where_is(thing))
@@ -389,10 +317,28 @@ class _Teller:
 
 def story_key(facts: Iterable[str], question: str) -> str:
     """Hash of a story and its question, the same whatever the case and blanks."""
-    text = "\n".join(" ".join(sentence.casefold().split()) for sentence in (*facts, question))
+    text = "\n".join(map(plain, (*facts, question)))
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def story_keys(questions: Iterable[BabiQuestion]) -> set[str]:
-    """The keys of many questions, of a test file for one."""
-    return {story_key(question.facts, question.question) for question in questions}
+class UntestedStories:
+    """Stories that bAbI's test files don't have."""
+
+    def __init__(self, folder: Path) -> None:
+        """`folder`: bAbI's. Raises BadRequest."""
+        self._tested = {
+            story_key(known.facts, known.question)
+            for task in TASKS
+            for known in read_babi(folder, task, "test")
+        }
+
+    def __len__(self) -> int:
+        """How many are left out."""
+        return len(self._tested)
+
+    def tell(self, task: Task, rng: Random) -> BabiQuestion:
+        """One of them."""
+        while True:
+            story = tell_babi(task, rng)
+            if story_key(story.facts, story.question) not in self._tested:
+                return story

@@ -122,28 +122,34 @@ def name_length(tokens: int) -> str:
     return str(tokens)
 
 
-@dataclass(frozen=True, slots=True)
-class Composed:
-    """Examples of one length, and how many questions were left out because their story alone is longer."""
-
-    examples: tuple[Example, ...]
-    left_out: int
-
-
-def compose(
+def babilong_examples(
     task: str,
-    question: BabiQuestion,
+    questions: Sequence[BabiQuestion],
     noise: Noise,
     token_budget: int,
-    rng: Random,
+    n: int | None,
+    seed: int,
     tokenizer: Tokenizer,
-    example_id: str,
-) -> Example | None:
-    """One question over a haystack of at most `token_budget` tokens; None when the story alone is longer."""
-    chunks = weave_to_length(
-        question.facts, int(tokenizer.count(question.facts).sum()), noise, token_budget, rng
-    )
-    return None if chunks is None else _example(task, question, chunks, example_id)
+) -> tuple[list[Example], int]:
+    """The first `n` questions that fit, None for all, in an order of the seed, each over its own haystack of
+    at most `token_budget` tokens; and how many were left out since their story alone is longer.
+    """
+    order = list(range(len(questions)))
+    Random(f"{task} {seed}").shuffle(order)
+    examples: list[Example] = []
+    left_out = 0
+    for row in order:
+        if len(examples) == n:
+            break
+        rng, told = Random(f"{task} {seed} {row} {token_budget}"), questions[row]
+        n_own = int(tokenizer.count(told.facts).sum())
+        chunks = weave_to_length(told.facts, n_own, noise, token_budget, rng)
+        if chunks is None:
+            left_out += 1
+        else:
+            name = f"{task}-{name_length(token_budget)}-{seed}-{row}"
+            examples.append(_example(task, told, chunks, name))
+    return examples, left_out
 
 
 def compose_chunks(
@@ -157,60 +163,3 @@ def compose_chunks(
 def _example(task: str, question: BabiQuestion, chunks: Woven, example_id: str) -> Example:
     support = tuple(chunks.places[row] for row in question.support)
     return Example(example_id, task, question.question, chunks, support, (question.answer,))
-
-
-def compose_all(
-    task: str,
-    questions: Sequence[BabiQuestion],
-    noise: Noise,
-    token_budget: int,
-    seed: int,
-    tokenizer: Tokenizer,
-    n: int | None,
-) -> Composed:
-    """The first `n` questions that fit, None for all, in an order of the seed."""
-    order = list(range(len(questions)))
-    Random(f"{task} {seed}").shuffle(order)
-    examples: list[Example] = []
-    left_out = 0
-    for row in order:
-        if n is not None and len(examples) == n:
-            break
-        rng = Random(f"{task} {seed} {row} {token_budget}")
-        example = compose(
-            task,
-            questions[row],
-            noise,
-            token_budget,
-            rng,
-            tokenizer,
-            f"{task}-{name_length(token_budget)}-{seed}-{row}",
-        )
-        if example is None:
-            left_out += 1
-        else:
-            examples.append(example)
-    return Composed(tuple(examples), left_out)
-
-
-def babilong_examples(
-    task: str,
-    part: Part,
-    length: str | int,
-    n: int | None,
-    seed: int,
-    noise: Noise,
-    *,
-    tokenizer: Tokenizer,
-    folder: Path,
-) -> Composed:
-    """Up to `n` questions (None: all) of a bAbI file in `folder`, each over its own haystack of `length`
-    tokens.
-
-    Raises BadRequest when the file can't be read, or no story fits.
-    """
-    token_budget = parse_length(length)
-    composed = compose_all(task, read_babi(folder, task, part), noise, token_budget, seed, tokenizer, n)
-    if not composed.examples:
-        raise BadRequest(f"no story of {task} fits in {token_budget:,} tokens; ask for a greater length")
-    return composed

@@ -8,7 +8,7 @@ Where its examples come from, its defaults, and a sentence that describes what w
     hotpotqa, musique, 2wiki, nq, squad, clapnq        questions over their own paragraphs
     hotpotqa-pooled, ...             each over the paragraphs of all questions at hand
     hotpotqa-long, ...               the same over all paragraphs of the set and books, up to a length
-    a path                           a file or BEIR folder that `qa_sets` reads
+    a path                           a file that `qa_sets` reads
 
 Short haystacks are cut from a part of the books, so that loading takes a second and hundreds of questions
 share vectors. Training and test parts never mix: the noise of a test part is books/eval or essays, that of a
@@ -25,7 +25,7 @@ from random import Random
 from core.base.errors import BadRequest
 from core.ingest.tokenizer import Tokenizer
 from core.lab.tasks.babi_world import TASKS as BABI_TASKS
-from core.lab.tasks.babilong import Part, babilong_examples, name_length, parse_length
+from core.lab.tasks.babilong import Part, babilong_examples, name_length, parse_length, read_babi
 from core.lab.tasks.data import babi_folder
 from core.lab.tasks.example import Example
 from core.lab.tasks.generated import generated_examples
@@ -131,21 +131,20 @@ def load_task(
 def _babi(request: Request) -> tuple[Sequence[Example], int, str]:
     source = _books(request.part)
     noise = read_noise(source, request.tokenizer, None, max(NOISE_POOL, request.token_budget), request.data)
-    composed = babilong_examples(
+    examples, left_out = babilong_examples(
         request.name,
-        request.part,
+        read_babi(babi_folder(request.data), request.name, request.part),
+        noise,
         request.token_budget,
         request.n,
         request.seed,
-        noise,
-        tokenizer=request.tokenizer,
-        folder=babi_folder(request.data),
+        request.tokenizer,
     )
     described = (
         f"bAbI {request.name} ({request.part}), each over {name_length(request.token_budget)} tokens of"
         f" sentences from {source}"
     )
-    return composed.examples, composed.left_out, described
+    return examples, left_out, described
 
 
 def _needles(request: Request) -> tuple[Sequence[Example], int, str]:

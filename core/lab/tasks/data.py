@@ -79,3 +79,8 @@ def is_text(value: object) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def plain(text: str) -> str:
+    """A text as texts are compared: whatever its case and blanks."""
+    return " ".join(text.casefold().split())

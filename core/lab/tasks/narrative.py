@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any
 
 from core.base.errors import BadRequest
 from core.lab.tasks.prose import compose_paragraph, compose_title, count_tokens
@@ -137,22 +136,3 @@ def _fitting(sentences: Sequence[str], n_tokens: int) -> list[str]:
         kept.append(sentence)
         left -= length
     return kept
-
-
-def questions_json(narrative: Narrative, title: str, description: str) -> dict[str, Any]:
-    """The sidecar of a generated document, support as quotes (no fact is told twice, so each occurs once)."""
-    return {
-        "title": title,
-        "description": description,
-        "licence": "Apache-2.0",
-        "questions": [
-            {
-                "id": f"q{i}",
-                "question": question.question,
-                "answer": question.answer,
-                "hops": question.hops,
-                "support": [narrative.text[span.start : span.end] for span in question.support],
-            }
-            for i, question in enumerate(narrative.questions, start=1)
-        ],
-    }

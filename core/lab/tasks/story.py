@@ -18,31 +18,14 @@ from typing import Literal, TypeVar
 
 FactKind = Literal["move", "take", "drop", "give"]
 
-ACTORS = ("Ruth", "Oskar", "Leila", "Anton", "Marta", "Felix", "Nadia", "Hugo", "Clara", "Yusuf")
-OBJECTS = (
-    "lantern",
-    "compass",
-    "violin",
-    "blanket",
-    "hammer",
-    "basket",
-    "mirror",
-    "telescope",
-    "necklace",
-    "globe",
-)
-PLACES = (
-    "mill",
-    "chapel",
-    "lighthouse",
-    "orchard",
-    "stable",
-    "library",
-    "cellar",
-    "tower",
-    "barn",
-    "cottage",
-)
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+ACTORS = _words("Ruth Oskar Leila Anton Marta Felix Nadia Hugo Clara Yusuf")
+OBJECTS = _words("lantern compass violin blanket hammer basket mirror telescope necklace globe")
+PLACES = _words("mill chapel lighthouse orchard stable library cellar tower barn cottage")
 WORDINGS: dict[FactKind, tuple[str, ...]] = {
     "move": ("went to", "walked to", "hurried to", "travelled to", "headed to", "came to"),
     "take": ("picked up", "took", "fetched", "grabbed"),

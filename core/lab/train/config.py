@@ -1,6 +1,6 @@
-"""Settings of an agent's training.
+"""Settings of trainings.
 
-They feed flags, the Train tab, the training's folder and the checkpoint's record. Defaults are those of
+An agent's feed flags, the Train tab, the training's folder and the checkpoint's record. Defaults are those of
 *narrative*, where its recipe names no others; how the shipped agents were trained stands on their cards.
 """
 
@@ -17,26 +17,47 @@ OBJECTIVES: tuple[Objective, ...] = ("pqn", "supervised")
 PositionKind = Literal["none", "relative"]
 POSITION_KINDS: tuple[PositionKind, ...] = ("relative", "none")
 
-_LEAST = {
-    "updates": 1,
-    "episodes": 1,
-    "accumulate": 1,
-    "steps": 1,
-    "rank": 0,
-    "validate_every": 1,
-    "n_validation": 1,
-    "warmup": 0,
-    "seed": 0,
-}
-"""Smallest value of each whole number."""
+LEAST = {"updates": 1, "rank": 1, "warmup": 0, "validate_every": 1, "n_validation": 1, "seed": 0}
+"""Smallest value of each whole number of a `LowRankConfig`."""
 _UNIT = ("gamma", "trace_lambda", "ema", "final_share", "exploring_starts", "dropout")
 """Settings between 0 and 1."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainConfig:
+class LowRankConfig:
+    """One training of encoders by LoRA."""
+
+    updates: int = 240
+    """Gradient steps."""
+    rank: int = 32
+    """Of the LoRA changes of the encoder blocks."""
+    learning_rate: float = 1e-3
+    """Highest; falls linearly."""
+    warmup: int = 30
+    """Updates over which the rate rises from 0."""
+    weight_decay: float = 1e-3
+    """Of AdamW."""
+    validate_every: int = 120
+    """Updates between validations. The best so far is kept at each."""
+    n_validation: int = 500
+    """Questions of each validation."""
+    seed: int = 0
+    """Of everything random."""
+
+    def rate(self, update: int) -> float:
+        """Learning rate of a 0-based update."""
+        return scheduled(self.learning_rate, update, self.updates, self.warmup)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig(LowRankConfig):
     """One training run. Q and temperatures are in units of the return, whose largest value is 1."""
 
+    updates: int = 720
+    learning_rate: float = 6e-4
+    warmup: int = 20
+    validate_every: int = 100
+    n_validation: int = 140
     data: str = "narrative"
     """Name of a mixture, or `own` for a person's questions."""
     start_from: str | None = None
@@ -45,28 +66,16 @@ class TrainConfig:
     """pqn: Q-RAG algorithm 1; supervised: cross-entropy on the support. Trajectories of the latter take only
     support, in random order (the paper's SFT).
     """
-    updates: int = 720
-    """Gradient steps."""
     episodes: int = 20
-    """Played in parallel for one gradient step. Divided among `accumulate` parts."""
-    accumulate: int = 1
-    """Parts of a batch whose gradients are summed before the step."""
+    """Played in parallel for one gradient step."""
     steps: int = 5
     """T: most chunks an episode takes. Fewer where it has fewer chunks."""
     position_kind: PositionKind = "relative"
     """Of chunks, for Q (eq. 6): relative to what was chosen, or none."""
-    rank: int = 32
-    """Of the LoRA changes; 0: all the weights. Of the encoder blocks."""
     dropout: float = 0.0
     """Share of activations dropped in training. By the online towers; targets and validation drop none."""
-    learning_rate: float = 6e-4
-    """Highest; falls linearly."""
-    warmup: int = 20
-    """Updates over which the rate rises from 0."""
     final_share: float = 0.05
     """Rate and temperature fall linearly to this share of their initial values."""
-    weight_decay: float = 1e-3
-    """Of AdamW."""
     clip: float = 2.0
     """Largest L2 norm of the gradient."""
     alpha: float = 0.03
@@ -96,12 +105,6 @@ class TrainConfig:
     """Of the ranking loss beside the TD loss; 0: none. It is cross-entropy on support not yet taken."""
     ranking_temperature: float = 0.05
     """Of the ranking loss, in units of Q."""
-    validate_every: int = 100
-    """Updates between validations. The best agent so far is kept at each."""
-    n_validation: int = 140
-    """Episodes of each validation."""
-    seed: int = 0
-    """Of everything random."""
 
     def __post_init__(self) -> None:
         """Raises BadRequest on a value out of range."""
@@ -110,7 +113,9 @@ class TrainConfig:
                 raise BadRequest(f"{words(name)} {getattr(self, name)} must be between 0 and 1")
         if self.top_k_actions is not None and self.top_k_actions < 1:
             raise BadRequest(f"top-k actions {self.top_k_actions} must be at least 1, or none for all chunks")
-        check_numbers(self, _LEAST, above_0=("alpha", "clip", "ranking_temperature"))
+        check_numbers(
+            self, LEAST | {"episodes": 1, "steps": 1}, above_0=("alpha", "clip", "ranking_temperature")
+        )
         if self.objective not in OBJECTIVES:
             raise BadRequest(
                 f"objective {self.objective!r} is unknown; choose one of {', '.join(OBJECTIVES)}"
@@ -119,10 +124,6 @@ class TrainConfig:
             raise BadRequest(
                 f"position kind {self.position_kind!r} can't be trained; choose one of"
                 f" {', '.join(POSITION_KINDS)}"
-            )
-        if self.accumulate > self.episodes:
-            raise BadRequest(
-                f"accumulate {self.accumulate} is above {self.episodes}, the episodes of an update; lower it"
             )
 
     def to_json(self) -> dict[str, Any]:

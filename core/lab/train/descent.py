@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,41 +12,13 @@ import torch
 from torch import nn
 
 from core.encode.encoder import fast_dtype
-from core.lab.train.config import scheduled
+from core.lab.train.config import LowRankConfig
 from core.lab.train.towers import base_encoder, changes_of, formed, trainable_tower
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 Part = TypeVar("Part")
-LEAST = {"updates": 1, "rank": 1, "validate_every": 1, "n_validation": 1}
-"""Smallest values of a `LowRankConfig`."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class LowRankConfig:
-    """One training of an encoder by LoRA, with heads."""
-
-    updates: int = 240
-    """Gradient steps."""
-    rank: int = 32
-    """Rank of the LoRA changes."""
-    learning_rate: float = 1e-3
-    """Highest rate."""
-    warmup: int = 30
-    """Updates over which the rate rises from 0; then it falls linearly."""
-    weight_decay: float = 1e-3
-    """Of AdamW."""
-    validate_every: int = 120
-    """Updates between validations."""
-    n_validation: int = 500
-    """Questions of each validation."""
-    seed: int = 0
-    """Of everything random."""
-
-    def rate(self, update: int) -> float:
-        """Learning rate of a 0-based update."""
-        return scheduled(self.learning_rate, update, self.updates, self.warmup)
 
 
 class Descent:

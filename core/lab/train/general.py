@@ -26,7 +26,7 @@ from core.encode.tokens import FastTokenizer
 from core.lab.tasks.data import data_folder
 from core.lab.tasks.documents import DocumentFolder, DocumentQuestion, each_document, read_document_questions
 from core.lab.tasks.example import Example
-from core.lab.tasks.natural import OWN_QUESTIONS
+from core.lab.tasks.natural import training_questions
 
 TASK = "natural"
 DISTRACTORS = 2
@@ -56,22 +56,16 @@ class GeneralMixture:
 
     def __init__(self, data: Path | None, tokenizer: FastTokenizer) -> None:
         """Raises BadRequest when the data sets aren't there."""
-        folder = data_folder(data)
-        natural = folder / "natural"
-        self._validation_questions = read_document_questions(natural / "validation.jsonl.gz")
-        closed = {question.document for question in self._validation_questions}
-        questions = read_document_questions(natural / "train.jsonl.gz")
-        for file in sorted(OWN_QUESTIONS.glob("*.jsonl.gz")):
-            questions += read_document_questions(file)
-        if shared := closed & {question.document for question in questions}:
+        questions, documents = training_questions(data)
+        validating = read_document_questions(data_folder(data) / "natural" / "validation.jsonl.gz")
+        if shared := {question.document for question in validating} & {q.document for q in questions}:
             raise BadRequest(
                 f"{min(shared)} is among the documents to train on and those that validate; take it out of"
                 " one of the two"
             )
-        documents = DocumentFolder(folder, natural / "train.jsonl.gz")
         plain = load_encoder("base")
         self._train = list(_questions_with_texts(questions, documents, tokenizer, plain))
-        self._held = list(_questions_with_texts(self._validation_questions, documents, tokenizer, plain))
+        self._held = list(_questions_with_texts(validating, documents, tokenizer, plain))
         Random("order of validation").shuffle(self._held)
 
     def draw(self, rng: Random, n: int) -> list[Example]:

@@ -5,33 +5,38 @@ A mixture says where each update's examples come from, and the fixed ones that v
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from core.base.errors import BadRequest
 from core.lab.tasks.example import Example
 from core.lab.tasks.own_questions import read_own_questions
 
+T_co = TypeVar("T_co", covariant=True)
 
-class Mixture(Protocol):
-    """A source of training episodes."""
+
+class TrainingData(Protocol[T_co]):
+    """What a training draws from."""
 
     name: str
     """As the checkpoint and every evaluation row name the training set."""
 
-    def draw(self, rng: Random, n: int) -> list[Example]:
-        """n training examples; everything random comes from `rng`."""
+    def draw(self, rng: Random, n: int) -> Sequence[T_co]:
+        """n of them to learn from; everything random comes from `rng`."""
         ...
 
-    def validation(self, n: int) -> list[Example]:
-        """About n examples that `draw` never gives, the same at every call."""
+    def validation(self, n: int) -> Sequence[T_co]:
+        """About n that `draw` never gives, the same at every call."""
         ...
 
     def describe(self) -> dict[str, Any]:
-        """What the mixture consists of, for the checkpoint's record: plain JSON values."""
+        """What the source consists of, for the checkpoint's record: plain JSON values."""
         ...
 
+
+Mixture = TrainingData[Example]
 
 VALIDATION_SHARE = 0.15
 FEWEST = 8

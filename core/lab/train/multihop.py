@@ -77,11 +77,7 @@ def _train_part(name: str, data: Path | None) -> list[Example]:
 
 
 def _hardened(example: Example, pool: DistractorPool, rng: Random) -> Example:
-    return (
-        pool.extend(example, HARDENED[example.task], rng, hard_share=1.0)
-        if example.task in HARDENED
-        else example
-    )
+    return pool.extend(example, HARDENED[example.task], rng) if example.task in HARDENED else example
 
 
 def mixed_up(examples: Sequence[Example], rng: Random) -> list[Example]:

@@ -15,8 +15,8 @@ from types import MappingProxyType
 from typing import Any
 
 from core.encode.tokens import FastTokenizer
-from core.lab.tasks.babi_world import ACTORS, GIVERS, TASKS, Task, story_key, story_keys, tell_babi
-from core.lab.tasks.babilong import BabiQuestion, compose_chunks, read_babi
+from core.lab.tasks.babi_world import ACTORS, GIVERS, TASKS, Task, UntestedStories
+from core.lab.tasks.babilong import compose_chunks
 from core.lab.tasks.data import babi_folder
 from core.lab.tasks.example import Example, Noise
 from core.lab.tasks.generated import story_example, training_rng
@@ -77,9 +77,7 @@ class NarrativeMixture:
         }
         for i, cut in enumerate(NAMED, start=1):
             self._validation_noises[cut] = self._rename(self._validation_noises[cut], training_rng(i))
-        self._test_keys: set[str] = set()
-        for task in TASKS:
-            self._test_keys |= story_keys(read_babi(babi_folder(data), task, "test"))
+        self._stories = UntestedStories(babi_folder(data))
 
     def draw(self, rng: Random, n: int) -> list[Example]:
         windows = {cut: _window(noise, rng, WINDOW[cut]) for cut, noise in self._noises.items()}
@@ -104,7 +102,7 @@ class NarrativeMixture:
             "noise": {
                 cut: {"source": noise.name, "chunks": len(noise.texts)} for cut, noise in self._noises.items()
             },
-            "test_stories_left_out": len(self._test_keys),
+            "test_stories_left_out": len(self._stories),
         }
 
     def _rename(self, noise: Noise, rng: Random) -> Noise:
@@ -118,7 +116,7 @@ class NarrativeMixture:
             return story_example(rng, noise, n_noise, self._tokenizer, example_id)
         if name == "needles":
             return self._needles(noise, n_noise, rng, example_id)
-        story = self._untested(_babi_task(name), rng)
+        story = self._stories.tell(_babi_task(name), rng)
         return compose_chunks(name, story, noise, len(story.facts) + n_noise, rng, example_id)
 
     def _needles(self, noise: Noise, n_noise: int, rng: Random, example_id: str) -> Example:
@@ -131,13 +129,6 @@ class NarrativeMixture:
         return replace(
             example, chunks=tuple(example.chunks)
         )  # as own texts: needles that differ by an id are worth a gradient
-
-    def _untested(self, task: Task, rng: Random) -> BabiQuestion:
-        """A story that bAbI's test file doesn't have."""
-        while True:
-            story = tell_babi(task, rng)
-            if story_key(story.facts, story.question) not in self._test_keys:
-                return story
 
 
 def _babi_task(name: str) -> Task:

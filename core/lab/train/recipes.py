@@ -137,7 +137,7 @@ def plan_training(
         name=agent,
         trained=True,
         base="." if Path(base).is_dir() else base,
-        weights="adapters" if config.rank else "towers",
+        weights="adapters",
         halves=1,
         **{"scale": 1 / 3} | served,
     )

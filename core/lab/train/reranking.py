@@ -35,7 +35,7 @@ from core.encode.checkpoint import (
     sha256_of,
     write_spec,
 )
-from core.encode.encoder import DualEncoder, find_device
+from core.encode.encoder import find_device
 from core.encode.forward import SERVED_WIDTH_STEP, padded_width, reads_segments
 from core.encode.reranker import (
     HEAD_FILE,
@@ -48,14 +48,9 @@ from core.encode.reranker import (
     window_of,
 )
 from core.encode.tokens import FastTokenizer
-from core.lab.train.contests import Contest, Contests, EpisodeQuestions, FirstLooks
-from core.lab.train.descent import (
-    LEAST,
-    LowRankConfig,
-    low_rank_descent,
-    low_rank_encoder,
-    low_rank_state,
-)
+from core.lab.train.config import LEAST, LowRankConfig
+from core.lab.train.contests import Contest, Contests
+from core.lab.train.descent import low_rank_descent, low_rank_encoder, low_rank_state
 from core.lab.train.mixtures import Mixture
 from core.lab.train.sitting import CONFIG_FILE, Sitting, TrainEvent, Validation
 from core.lab.train.towers import low_rank_changes
@@ -91,30 +86,21 @@ class RerankTrainer:
         self,
         config: RerankConfig,
         agent: Path,
+        mixture: Mixture,
         folder: Path,
-        *,
-        mixture: Mixture | None = None,
-        data: Path | None = None,
         device: str | None = None,
     ) -> None:
         """`agent` stays as it is; `folder` becomes one like it with a reranker. `mixture`: what to learn
-        from; None: questions about the whole documents of `data`, for an agent of one search alone.
-
-        Raises BadCheckpoint, and BadRequest when `folder` holds another training.
+        from. Raises BadCheckpoint, and BadRequest when `folder` holds another training.
         """
         self.config, self.agent, self.device = config, agent, find_device(device)
         spec = read_spec(agent)
         if spec.position_kind != "none":
             raise BadRequest(f"{spec.name} reads positions; a reranker is for agents with position_kind none")
-        if spec.reads_choices and mixture is None:
-            raise BadRequest(
-                f"Q of {spec.name} changes with each choice, so its reranker learns from episodes; name them"
-                " with --data or --own-questions"
-            )
         own = hash_of(agent, spec)
         self._goes_on = bool(own)
         self.spec: CheckpointSpec = spec.model_copy(update={"rerank_weight": 0.0})
-        self._mixture, self._data = mixture, data
+        self._mixture = mixture
         named = config.base or spec.rerank_base
         self._base = find_base(named or spec.base, agent)
         if named is not None:
@@ -131,9 +117,8 @@ class RerankTrainer:
             "config": asdict(config),
             "agent": self.spec.model_dump(mode="json", exclude={"scores"}),
             "reranker": own,
+            "mixture": {"name": mixture.name} | mixture.describe(),
         }
-        if mixture is not None:
-            about["mixture"] = {"name": mixture.name} | mixture.describe()
         self.sitting = Sitting(folder, about, self)
 
     def run(self) -> Generator[TrainEvent]:
@@ -142,7 +127,8 @@ class RerankTrainer:
 
     def begin(self) -> TrainEvent:
         self.tokenizer = FastTokenizer(self._base)
-        self._contests = self._make_contests()
+        counts = {"others": self.config.others, "n_validation": self.config.n_validation}
+        self._contests = Contests(self._mixture, self.spec, **counts)
         return {"questions": self._contests.n_questions, "device": str(self.device)}
 
     def step(self, update: int, rng: Random) -> TrainEvent:
@@ -179,7 +165,7 @@ class RerankTrainer:
         base = self.spec.rerank_base or self.spec.base
         save_adapter(candidate / RERANKER_FOLDER, low_rank_changes(self.network.encoder), base)
         save_head(self.network, candidate / RERANKER_FOLDER)
-        by_weight = self._contests.scores(candidate, self.spec, str(self.device))
+        by_weight = self._contests.scores(candidate, str(self.device))
         weight = max((weight for weight in by_weight if weight), key=lambda tried: by_weight[tried].mean())
         training = record | {"config": asdict(self.config), "questions": self._contests.n_questions}
         served = {"rerank_weight": weight, "reranked": RerankedDefaults(training=training)}
@@ -192,14 +178,6 @@ class RerankTrainer:
 
     def state(self) -> dict[str, torch.Tensor]:
         return low_rank_state(self.network.encoder, self._heads)
-
-    def _make_contests(self) -> Contests:
-        counts = {"others": self.config.others, "n_validation": self.config.n_validation}
-        if self._mixture is not None:
-            return EpisodeQuestions(self._mixture, self.spec, **counts)
-        return FirstLooks(
-            DualEncoder(self.agent, str(self.device)), self.sitting.folder, self._data, **counts
-        )
 
     def _logits(self, part: Sequence[Contest]) -> torch.Tensor:
         tokenizer, encoder, pairs = self.tokenizer, self.network.encoder, []

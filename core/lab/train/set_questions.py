@@ -33,11 +33,11 @@ from core.encode.cache import embed_chunks
 from core.encode.encoder import DualEncoder
 from core.ingest.sentences import split_sentences
 from core.ingest.tokenizer import Tokenizer
-from core.lab.tasks.data import data_folder
+from core.lab.tasks.data import data_folder, plain
 from core.lab.tasks.documents import DocumentFolder, by_document, cut_whole, placed, read_document_questions
 from core.lab.tasks.example import Example
 from core.lab.tasks.natural import holding_chunks
-from core.lab.tasks.qa_sets import read_qa
+from core.lab.tasks.qa_sets import read_qa, title_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +101,9 @@ def in_sentences(example: Example, task: str, tokenizer: Tokenizer, *, cut: bool
     """A labelled question with its paragraphs as documents. `cut`: into sentences."""
     titled: dict[str, list[int]] = {}
     for row, text in enumerate(example.chunks):
-        titled.setdefault(_title(text) or f"{row}", []).append(row)
+        titled.setdefault(title_of(text) or f"{row}", []).append(row)
     gold = set(example.support)
-    titles = {_title(example.chunks[row]) for row in gold} - {""}
+    titles = {title_of(example.chunks[row]) for row in gold} - {""}
     parts: list[Workspace] = []
     support: list[int] = []
     n_before = 0
@@ -117,7 +117,7 @@ def in_sentences(example: Example, task: str, tokenizer: Tokenizer, *, cut: bool
             )
             if row in gold and own:
                 kept = sentence_support(
-                    own, example.question, example.answers, titles - {_title(example.chunks[row])}
+                    own, example.question, example.answers, titles - {title_of(example.chunks[row])}
                 )
                 support += [n_before + len(chunks) + place for place in kept]
             chunks += own
@@ -143,26 +143,19 @@ def sentence_support(
     >>> sentence_support(["It was late.", "Bo is tall."], "Who is tall?", ["yes"], [])
     [1]
     """
-    plain_answers = [_plain(answer) for answer in answers if _plain(answer) not in ("", "yes", "no")]
-    plain_answers += [name for title in bridges if (name := _plain(title.partition(" (")[0]))]
+    plain_answers = [plain(answer) for answer in answers if plain(answer) not in ("", "yes", "no")]
+    plain_answers += [name for title in bridges if (name := plain(title.partition(" (")[0]))]
     whole_words = [re.compile(rf"(?<!\w){re.escape(answer)}(?!\w)") for answer in plain_answers]
-    plain = list(map(_plain, sentences))
-    holding = [row for row, text in enumerate(plain) if any(pattern.search(text) for pattern in whole_words)]
+    holding = [
+        row
+        for row, text in enumerate(map(plain, sentences))
+        if any(pattern.search(text) for pattern in whole_words)
+    ]
     if holding:
         return holding
     question_words = set(words_of(question))
     shared = [len(question_words & set(words_of(sentence))) for sentence in sentences]
     return [shared.index(max(shared))]
-
-
-def _title(text: str) -> str:
-    """The title that `core.lab.tasks.qa_sets.chunk_text` put before a text; empty where there is none."""
-    title, colon, _ = text.partition(": ")
-    return title if colon else ""
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.casefold().split())
 
 
 def document_questions(

@@ -1,8 +1,8 @@
 """The two towers under training and their slowly following targets.
 
-Q-RAG algorithm 1, lines 3 to 7 and 31. Only the linear layers of the encoder's blocks change, by LoRA or as
-whole matrices; embeddings, norms and biases stay the base's. The changed weights are formed in float32 once
-per update and rounded to the compute precision there, exactly as serving rounds them.
+Q-RAG algorithm 1, lines 3 to 7 and 31. Only the linear layers of the encoder's blocks change, by LoRA;
+embeddings, norms and biases stay the base's. The changed weights are formed in float32 once per update and
+rounded to the compute precision there, exactly as serving rounds them.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import nn
 from torch.nn.utils import parametrize
 
 from core.base.errors import BadCheckpoint
 from core.encode.adapter import LowRankChange, adaptable_layers, load_adapter, save_adapter
-from core.encode.checkpoint import WEIGHTS, CheckpointSpec, architecture, load_weights, max_positions_of
+from core.encode.checkpoint import CheckpointSpec, architecture, load_weights, max_positions_of
 from core.encode.encoder import compute_dtype
 from core.encode.forward import batches_by_length, chunk_row, join_state, padded_rows, pooled_vectors
 from core.encode.tokens import FastTokenizer
@@ -34,18 +34,6 @@ _BATCH_TOKENS = {"cpu": 1_024, "cuda": 65_536}
 _WIDTH_STEP = 4
 """Widths of a batch are multiples of it, finer than a server's: padding took a sixth of an update."""
 TOWERS = ("state", "action")
-
-
-class WholeChange(nn.Module):
-    """Parametrization of a weight (out, in): W -> W + D."""
-
-    def __init__(self, n_out: int, n_in: int) -> None:
-        super().__init__()
-        self.d = nn.Parameter(torch.zeros(n_out, n_in))
-
-    def forward(self, weight: torch.Tensor) -> torch.Tensor:
-        """The changed weight, float32 like `weight`."""
-        return weight + self.d
 
 
 class _Rounded(nn.Module):
@@ -93,9 +81,8 @@ class TrainableTowers:
         if dropout:
             for tower in self.online.values():
                 _drop(tower, dropout)
-        if (
-            device.type == "cpu"
-        ):  # the backward pass of fused attention is several times slower here than that of plain products
+        if device.type == "cpu":
+            # the backward pass of fused attention is several times slower here than that of plain products
             for tower in self.online.values():
                 tower.set_attn_implementation("eager")
 
@@ -151,21 +138,14 @@ class TrainableTowers:
 
     def start_from(self, folder: Path, origin: str) -> None:
         """Takes over the adapters of a checkpoint, targets too. Raises BadCheckpoint where they don't fit."""
-        if not self._rank:
-            raise BadCheckpoint(
-                f"whole matrices can't start from the adapters of {origin}; train with a rank above 0"
-            )
         for towers in (self.online, self.targets):
             for name, tower in towers.items():
                 load_adapter(folder / name, low_rank_changes(tower), origin)
 
     def save(self, folder: Path) -> None:
-        """Writes the towers into a checkpoint folder: adapters, or whole towers where those were trained."""
+        """Writes the adapters into a checkpoint folder."""
         for name, tower in self.online.items():
-            if self._rank:
-                save_adapter(folder / name, low_rank_changes(tower), self.spec.base)
-            else:
-                save_file(_complete(tower), folder / WEIGHTS[name])
+            save_adapter(folder / name, low_rank_changes(tower), self.spec.base)
 
     def _twin(self, name: str, pristine: PreTrainedModel, dtype: torch.dtype) -> PreTrainedModel:
         """A target like the online tower; made anew, since copies of a parametrized layer share weights."""
@@ -225,8 +205,7 @@ def trainable_tower(tower: PreTrainedModel, rank: int, dtype: torch.dtype) -> Pr
     tower.eval().requires_grad_(False)
     for layer in adaptable_layers(tower).values():
         n_out, n_in = layer.weight.shape
-        change = LowRankChange(n_out, n_in, rank) if rank else WholeChange(n_out, n_in)
-        parametrize.register_parametrization(layer, "weight", change)
+        parametrize.register_parametrization(layer, "weight", LowRankChange(n_out, n_in, rank))
         parametrize.register_parametrization(
             layer, "weight", _Rounded(dtype), unsafe=True
         )  # unsafe: it changes the dtype
@@ -260,15 +239,3 @@ def low_rank_changes(tower: PreTrainedModel) -> dict[str, LowRankChange]:
         assert isinstance(change, LowRankChange)
         changes[name] = change
     return changes
-
-
-@torch.no_grad()
-def _complete(tower: PreTrainedModel) -> dict[str, torch.Tensor]:
-    """All weights of a tower with its changes added, by the base encoder's names, in half precision."""
-    out: dict[str, torch.Tensor] = {}
-    for name, value in tower.state_dict().items():
-        if ".parametrizations." not in name:
-            out[name] = value.to("cpu", torch.bfloat16).contiguous()
-    for name, layer in adaptable_layers(tower).items():
-        out[f"{name}.weight"] = layer.weight.detach().to("cpu", torch.bfloat16).contiguous()
-    return out

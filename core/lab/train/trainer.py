@@ -6,14 +6,12 @@ import hashlib
 import shutil
 import tempfile
 from collections.abc import Generator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import numpy as np
 import torch
 
-from core.base.batches import batches
 from core.base.errors import BadCheckpoint
 from core.base.rows import EpisodeRow
 from core.encode.checkpoint import (
@@ -89,19 +87,17 @@ class Trainer:
         generator = torch.Generator(self.device).manual_seed(seed)
         torch.manual_seed(seed + 1)  # what dropout draws from
         examples = self.mixture.draw(rng, config.episodes)
-        episodes: list[Played] = []
+        played: list[Played] = []
 
-        def loss_of(part: Sequence[Example]) -> torch.Tensor:
-            played = play(self.towers, part, config, alpha, generator)
-            episodes.append(replace(played, loss=played.loss.detach()))  # so that its graph is let go
-            return played.loss * len(part) / len(examples)
+        def loss_of(examples: Sequence[Example]) -> torch.Tensor:
+            played.append(play(self.towers, examples, config, alpha, generator))
+            return played[0].loss
 
-        parts = list(batches(examples, -(-len(examples) // config.accumulate)))  # of nearly equal size
-        _, norm = self.descent.step(config.rate(update), config.clip, parts, loss_of)
+        _, norm = self.descent.step(config.rate(update), config.clip, [examples], loss_of)
         if config.target_towers:
             self.towers.follow(config.ema)
         figures = {"rate": config.rate(update), "alpha": alpha, "gradient_norm": round(norm, 4)}
-        return figures | _measure(episodes)
+        return figures | _measure(played[0])
 
     def validate(self, candidate: Path, record: TrainEvent) -> Validation:
         if self.spec.base == ".":
@@ -148,32 +144,24 @@ def familiarity_with(
     return Familiarity.of(list(texts), [text for example in validation for text in example.chunks], tokenizer)
 
 
-def _measure(parts: Sequence[Played]) -> TrainEvent:
-    """The figures of one update, means over its episodes; `return_parts`, `q` and `v` step by step."""
-    n = sum(len(part.completed) for part in parts)
-    completed = sum(sum(part.completed) for part in parts)
+def _measure(played: Played) -> TrainEvent:
+    """The figures of one update, means over its episodes; `returns`, `q` and others step by step."""
+    n_taken = played.taken.sum(1).clamp_min(1)
 
-    def per_step(name: str) -> list[float]:
-        n_steps = max(len(part.taken) for part in parts)
-        totals, counts = torch.zeros(n_steps), torch.zeros(n_steps)
-        for part in parts:
-            n = len(part.taken)
-            values = getattr(part, name)[:n] * part.taken
-            totals[:n] += values.sum(1).cpu()
-            counts[:n] += part.taken.sum(1).cpu()
-        means = totals / counts.clamp_min(1)
+    def per_step(values: torch.Tensor) -> list[float]:
+        means = (values * played.taken).sum(1) / n_taken
         return [round(value, 4) for value in means.tolist()]
 
     return {
-        "td_loss": round(sum(part.td_loss * len(part.completed) for part in parts) / n, 5),
-        "ranking_loss": round(sum(part.ranking_loss * len(part.completed) for part in parts) / n, 5),
-        "success": round(completed / n, 4),
-        "q": per_step("q_values"),
-        "v": per_step("values"),
-        "reward": per_step("rewards"),
-        "returns": per_step("returns"),
-        "entropy": per_step("entropy"),
-        "tokens": sum(part.n_tokens for part in parts),
+        "td_loss": round(played.td_loss, 5),
+        "ranking_loss": round(played.ranking_loss, 5),
+        "success": round(sum(played.completed) / len(played.completed), 4),
+        "q": per_step(played.q_values),
+        "v": per_step(played.values),
+        "reward": per_step(played.rewards),
+        "returns": per_step(played.returns),
+        "entropy": per_step(played.entropy),
+        "tokens": played.n_tokens,
     }
 
 

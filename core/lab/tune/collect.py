@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any, get_args
 
@@ -69,10 +69,6 @@ class CollectReport:
     left_out: int
     """Pairs too long for a file, or beyond its bound."""
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class Label:
@@ -85,19 +81,13 @@ class Label:
     def of(cls, value: Any, n_chunks: int) -> Label:
         """From `RunRecord.label`, which may come from anywhere; what doesn't fit counts as unknown."""
         value = value if isinstance(value, dict) else {}
-        support = value.get("support")
-        chunk_ids = (
-            [chunk_id for chunk_id in support if type(chunk_id) is int and 0 <= chunk_id < n_chunks]
-            if isinstance(support, list)
-            else []
+        support, named = value.get("support"), value.get("answers", value.get("answer"))
+        ids = support if isinstance(support, list) else []
+        answers = named if isinstance(named, list) else [named]
+        return cls(
+            frozenset(chunk_id for chunk_id in ids if type(chunk_id) is int and 0 <= chunk_id < n_chunks),
+            tuple(answer for answer in answers if isinstance(answer, str) and answer.strip()),
         )
-        named = value.get("answers", value.get("answer"))
-        answers = [
-            answer
-            for answer in (named if isinstance(named, list) else [named])
-            if isinstance(answer, str) and answer.strip()
-        ]
-        return cls(frozenset(chunk_ids), tuple(answers))
 
 
 @dataclass
@@ -169,12 +159,8 @@ class Collector:
     def _add_rewrites(
         self, trace: SparcTrace, played: SparcRound, support: Collection[int], corpus: tuple[Any, ...]
     ) -> None:
-        task = trace.rewriter_task(played.number)
-        if (
-            task is None
-            or not played.started.cost.calls
-            or any(branch.retrieved is None for branch in played.branches)
-        ):
+        task, found = trace.rewriter_task(played.number), [branch.retrieved for branch in played.branches]
+        if task is None or not played.started.cost.calls or None in found:
             return
         prompt = _as_sent(rewriter_prompt(task), queries_schema(task), played.started.cost)
         queries = [
@@ -182,40 +168,26 @@ class Collector:
             for query in played.started.queries
         ]
         reply = json.dumps(WantedQueries(queries=queries).model_dump(exclude_unset=True), ensure_ascii=False)
-        rewrites = {
-            chunk.chunk_id
-            for branch in played.branches
-            if branch.retrieved
-            for chunk in branch.retrieved.found
-        }
         state = self._rewrites.setdefault((prompt, *corpus), _Rewrites(task.question))
         if len(state.recalls) < MAX_REWRITES_OF_A_STATE:
-            state.recalls.setdefault(reply, fact_recall(rewrites, support))
+            chunks = {chunk.chunk_id for search in found if search for chunk in search.found}
+            state.recalls.setdefault(reply, fact_recall(chunks, support))
         self._decisions["rewrites"] += 1
         self._characters += _length(prompt) + len(reply)
 
     def _add_verdicts(self, trace: SparcTrace, played: SparcRound, answers: Collection[str]) -> None:
         question = trace.started.question
         for branch in played.branches:
-            if (
-                branch.noted is None
-                or branch.answered is None
-                or branch.judged is None
-                or not branch.judged.cost.calls
-            ):
+            noted, answered, judged = branch.noted, branch.answered, branch.judged
+            if noted is None or answered is None or judged is None or not judged.cost.calls:
                 continue
-            messages = evaluator_prompt(
-                question, branch.query.query, branch.answered.answer, branch.noted.after
-            )
-            prompt = _as_sent(messages, Judgement, branch.judged.cost)
-            state = self._verdicts.setdefault(
-                prompt, _Verdicts(question, is_right(branch.answered.answer, answers))
-            )
-            state.reasons.setdefault(branch.judged.verdict, branch.judged.reason)
-            verdict = "stop" if state.right else "continue"
-            self._decisions[
-                f"{'right' if branch.judged.verdict == verdict else 'wrong'} {branch.judged.verdict}"
-            ] += 1
+            messages = evaluator_prompt(question, branch.query.query, answered.answer, noted.after)
+            prompt = _as_sent(messages, Judgement, judged.cost)
+            right = is_right(answered.answer, answers)
+            state = self._verdicts.setdefault(prompt, _Verdicts(question, right))
+            state.reasons.setdefault(judged.verdict, judged.reason)
+            was_right = state.right == (judged.verdict == "stop")
+            self._decisions[f"{'right' if was_right else 'wrong'} {judged.verdict}"] += 1
             self._characters += _length(prompt)
 
     def _stop_pairs(self) -> Iterator[Preference]:
@@ -291,9 +263,6 @@ def _length(prompt: Iterable[Message]) -> int:
 def _none_because(report: CollectReport) -> str:
     if not report.runs:
         return "the log holds no SPARC runs"
-    if report.skipped and sum(report.skipped.values()) == report.runs:
-        return (
-            f"the {report.runs:,} SPARC runs of the log give no pairs"
-            f" ({', '.join(f'{count:,} {why}' for why, count in report.skipped.items())})"
-        )
-    return f"the {report.runs:,} SPARC runs of the log hold no decisions of a language model that give pairs"
+    why = "".join(f"; {count:,} with {reason}" for reason, count in report.skipped.items())
+    runs = f"the {report.runs:,} SPARC runs of the log hold"
+    return f"{runs} no decisions of a language model that give pairs{why}"

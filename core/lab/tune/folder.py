@@ -1,8 +1,8 @@
 """What all tunings of language models share.
 
 The folder holds `tune.json`, what was asked for; `progress.jsonl`, an event a line; `checkpoints/` while it
-is at work; and at the end adapters (safetensors only), the tokenizer with the chat template it was tuned
-with, and `README.md`, a card. Loading this module takes seconds.
+is at work; and at the end adapters (safetensors only) and the tokenizer with the chat template it was tuned
+with. Loading this module takes seconds.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from core.lab.train.sitting import TrainEvent, TrainingFolder
 from core.llm.client import without_system
 from core.llm.local import MODEL_FILES, load_causal
 from core.llm.protocol import Message
-from core.runs.log.atomic import write_whole
 
 ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")
 """What the papers' adapters change; a model without layers of these names has all its linear layers changed.
@@ -39,8 +38,6 @@ PLAIN_TEMPLATE = (
     " add_generation_prompt %}{{ '\n\n' }}assistant:{% endif %}"
 )
 """For a tokenizer without a chat template."""
-CONFIG_FILE, CHECKPOINTS = "tune.json", "checkpoints"
-
 TuneEvent = TrainEvent
 """One line of `progress.jsonl`: `{"event": "started" | "step" | "held_out" | "finished", "step": N, ...}`."""
 
@@ -48,21 +45,17 @@ TuneEvent = TrainEvent
 class TuneFolder(TrainingFolder):
     """The files of one tuning."""
 
-    noun, config_file, counter = "tuning", CONFIG_FILE, "step"
+    noun, config_file, counter = "tuning", "tune.json", "step"
 
     def __init__(self, folder: Path, wanted: dict[str, Any], learned: str) -> None:
         """learned: from what, in the plural. Raises BadRequest for another's folder; writes nothing."""
         self.differing = f"of another model, on other {learned} or with other settings"
         super().__init__(folder, wanted)
-        self.checkpoints = folder / CHECKPOINTS
+        self.checkpoints = folder / "checkpoints"
 
-    def end(self, network: Any, tokenizer: Any, model: str, purpose: str, lines: Iterable[str]) -> None:
-        """Leaves what was learned from `model` with a card, and forgets the saves."""
+    def end(self, network: Any, tokenizer: Any, model: str) -> None:
+        """Leaves what was learned from `model`, and forgets the saves."""
         save_adapters(network, tokenizer, model, self.folder)
-        name = "".join(letter if letter.isalnum() or letter in " ./-_" else " " for letter in model)[:200]
-        ending = "The folder is read as a local model; the model it was tuned from must be where it was.\n"
-        card = "\n\n".join([f"# {name}, tuned {purpose}", *lines, ending])
-        write_whole(self.folder / "README.md", [card])
         shutil.rmtree(self.checkpoints, ignore_errors=True)
 
     def saved(self, phase: str = "") -> Path | None:
@@ -85,7 +78,7 @@ class Quiet:
         pass
 
     def create_model_card(self, *_: Any, **__: Any) -> None:
-        """None of trl's: the folder gets one of ours."""
+        """None: its configuration says what a folder holds."""
 
 
 class TuneProgress(TrainerCallback):  # type: ignore[misc]
@@ -190,6 +183,7 @@ def save_adapters(network: Any, tokenizer: Any, model: str, out: Path) -> None:
         str(model_folder(model)) if Path(model).is_dir() else model
     )
     network.save_pretrained(out, safe_serialization=True, selected_adapters=["default"])
+    (out / "README.md").unlink(missing_ok=True)  # the adapter library's empty template
     tokenizer.save_pretrained(out)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -154,7 +154,3 @@ class TuneConfig:
         check_numbers(self, _LEAST, ("beta", "learning_rate", "lora_alpha", "weight_lambda"))
         if self.seed > MAX_SEED:
             raise BadRequest(f"seed {self.seed} is above {MAX_SEED}; choose a smaller one")
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        return asdict(self)

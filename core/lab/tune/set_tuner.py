@@ -9,7 +9,7 @@ same adapters. Departs from trl in one place: no telemetry is sent. Loading this
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from random import Random
@@ -149,29 +149,9 @@ def tune_sets(
         if config.updates > config.warmup_updates:
             progress.train(_grpo(network, tokenizer, tasks, judge, config, settings(GRPO)), saved)
             measure(config.updates)
-    events = work.events()
-    ends = {event["step"]: event for event in events if event["event"] == "held_out"}
-    seconds = max((event["seconds"] for event in events if event["event"] == "step"), default=0.0)
-    work.end(network, tokenizer, model, "to write evidence sets", _card(config, events[0], ends.values()))
+    seconds = max((event["seconds"] for event in work.events() if event["event"] == "step"), default=0.0)
+    work.end(network, tokenizer, model)
     return progress.say("finished", config.updates, seconds=seconds)
-
-
-def _card(config: SetTuneConfig, started: TuneEvent, held_out: Iterable[TuneEvent]) -> list[str]:
-    table = ["| after updates | valid actions | reward | answer F1 | support F1 |", "|---|---|---|---|---|"]
-    for event in held_out:
-        scores = " | ".join(f"{event[name]:.3f}" for name in ("reward", "answer_f1", "support_f1"))
-        table.append(f"| {event['step']} | {event['valid']:.2f} | {scores} |")
-    return [
-        f"LoRA adapters (rank {config.rank}) for RES-RAG: supervised on labelled actions, then GRPO on the"
-        " joint reward.",
-        f"{started['n_questions']:,} questions, of at most {config.context_tokens:,} tokens; labels are the"
-        f" {config.labels}. {config.warmup_updates} updates of warm-up,"
-        f" {config.updates - config.warmup_updates} of GRPO in groups of {config.group}, beta"
-        f" {config.beta:g}, seed {config.seed}; {started['n_parameters']:,} parameters on"
-        f" {started['device']}.",
-        f"On {started['n_held_out']:,} questions held out, at temperature 0 and without a second try:",
-        "\n".join(table),
-    ]
 
 
 class _SetProgress(TuneProgress):

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -88,11 +88,6 @@ class WeightedDpoTrainer(Quiet, DPOTrainer):  # type: ignore[misc]
             columns.append(WEIGHT)
 
 
-_KINDS = {
-    "rewrite": "rewrites",
-    "continue_over_stop": "going on before stopping",
-    "stop_over_continue": "stopping before going on",
-}
 HELD_OUT = 10
 """One question in so many is held out."""
 
@@ -120,7 +115,7 @@ def tune(
         for pair in pairs
     ]
     work = TuneFolder(
-        out, {"config": config.to_json(), "model": model, "pairs": digest(pair_lines(pairs))}, "pairs"
+        out, {"config": asdict(config), "model": model, "pairs": digest(pair_lines(pairs))}, "pairs"
     )
     if work.finished is not None:
         return work.finished
@@ -149,30 +144,8 @@ def tune(
                 kinds=dict(sorted(Counter(pair.kind for pair in training).items())),
             )
         progress.train(trainer, saved)
-    outcome = summary(work.events())
-    work.end(trainer.model, tokenizer, model, "for SPARC-RAG", _card(config, work.events()[0], outcome))
-    return progress.say("finished", trainer.state.global_step, **outcome)
-
-
-def _card(config: TuneConfig, started: TuneEvent, outcome: dict[str, Any]) -> list[str]:
-    kinds = ", ".join(f"{count:,} {_KINDS[kind]}" for kind, count in started["kinds"].items())
-    reference = "relative to the untuned model" if config.reference else "without a reference model"
-    ends = outcome["held_out"]
-    held_out = "Nothing was held out: too few questions."
-    if ends is not None:
-        held_out = (
-            f"On {outcome['n_held_out']:,} pairs of questions held out: log-probability of the preferred"
-            f" reply less that of the other, mean, {ends['before']['margin']:.3f} before and"
-            f" {ends['after']['margin']:.3f} after."
-        )
-    return [
-        f"LoRA adapters (rank {config.rank}) from weighted DPO on the preferences of logged runs.",
-        f"Trained on {started['n_pairs']:,} pairs: {kinds}. {started['n_too_long']:,} were too long.",
-        f"Loss: beta {config.beta:g}, lambda {config.weight_lambda:g}, {reference}; {config.epochs} epochs in"
-        f" steps of {config.accumulate} pairs, learning rate {config.learning_rate:g}, seed {config.seed}.",
-        held_out,
-        f"{outcome['seconds']:.0f} s on {started['device']}; {started['n_parameters']:,} parameters trained.",
-    ]
+    work.end(trainer.model, tokenizer, model)
+    return progress.say("finished", trainer.state.global_step, **summary(work.events()))
 
 
 def split_by_question(pairs: Sequence[Preference]) -> tuple[list[Preference], list[Preference]]:

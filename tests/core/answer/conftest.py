@@ -22,18 +22,12 @@ from core.lab.reader.training import ReaderConfig, ReaderTrainer
 from core.lab.tasks.qa_sets import FOLDERS
 from core.lab.train.sitting import TrainEvent
 from tests.core.lab.tasks.conftest import data, qa_record, write_gzip  # noqa: F401
+from tests.core.lab.train.conftest import NOISE
 
 NAMES, PLACES = (
     ("mary", "john", "sandra", "daniel"),
     ("kitchen", "garden", "office", "hallway", "bedroom", "bathroom"),
 )
-NOISE = [
-    f"The {what} came upon the {where}."
-    for what in ("night", "rain", "wind", "king")
-    for where in ("hill", "city", "road", "war")
-]
-
-
 TINY: dict[str, Any] = {"updates": 60, "lessons": 16, "learning_rate": 1e-2, "warmup": 5, "rank": 8}
 TINY |= {"window": 96, "longest_answer": 4, "validate_every": 30, "n_validation": 60}
 
@@ -131,7 +125,7 @@ def course_data(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:  
     are those of the task tests.
     """
     folder, rng = tmp_path_factory.mktemp("course"), Random(4)
-    for number, (name, part) in enumerate(SETS.values()):
+    for number, (name, part, _) in enumerate(SETS.values()):
         records: list[Any] = [qa_record(rng, 100 * number + i) for i in range(N_RECORDS)]
         for record in records:
             record["chunks"][record["support"][0]]["text"] += f" The Answer {record['id']} came."

@@ -12,10 +12,10 @@ import pytest
 
 from core.base.errors import BadRequest
 from core.encode.tokens import FastTokenizer
-from core.lab.reader.course import MORE_SHARE, NATURAL, SETS, SHARES, ReadingCourse
+from core.lab.reader.course import NATURAL, SETS, SHARES, ReadingCourse
 from core.lab.reader.lesson import occurrences
 from core.lab.tasks.qa_sets import FOLDERS
-from tests.core.answer.conftest import DOCUMENTS, N_RECORDS, lines_of
+from tests.core.answer.conftest import DOCUMENTS, N_RECORDS
 from tests.core.lab.tasks.conftest import data, tokenizer  # noqa: F401
 
 
@@ -92,39 +92,7 @@ def test_what_is_said_of_it(course: ReadingCourse) -> None:
     json.dumps(told)
 
 
-def test_a_file_of_more_questions_is_drawn_from_and_held_out_as_the_sets_are(
-    course_data: Path,
-    tokenizer: FastTokenizer,  # noqa: F811
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "mine.jsonl"
-    records = [
-        {
-            "question": f"Who keeps lighthouse {n}?",
-            "answer": f"Keeper {n}",
-            "chunks": [{"title": f"Lighthouse {n}", "text": f"It is kept by Keeper {n}."}],
-            "support": [0],
-        }
-        for n in range(60)
-    ]
-    path.write_text(lines_of(records), encoding="utf-8")
-    course = ReadingCourse(course_data, tokenizer, [path])
-    assert course.name == "reading and mine.jsonl"
-    told = course.describe()
-    assert told["shares"] == SHARES | {"mine.jsonl": MORE_SHARE}
-    drawn = [lesson for lesson in course.draw(Random(0), 400) if lesson.source == "mine"]
-    assert 0 < told["questions"]["mine.jsonl"] < len(records)
-    assert 10 < len(drawn) < 120
-    held = {lesson.question for lesson in course.validation(2_000) if lesson.source == "mine"}
-    assert len(held) == len(records) - told["questions"]["mine.jsonl"]
-    assert not held & {lesson.question for lesson in drawn}
-
-
-def test_what_can_not_be_a_course_is_refused(course_data: Path, data: Path, tokenizer: FastTokenizer) -> None:  # noqa: F811
-    for names in (("one/mine.jsonl", "other/mine.jsonl"), ("babi",)):
-        sentence = rf"{names[-1]}: .* names other questions already; rename the file"
-        with pytest.raises(BadRequest, match=sentence):
-            ReadingCourse(course_data, tokenizer, [Path(name) for name in names])
+def test_what_can_not_be_a_course_is_refused(data: Path, tokenizer: FastTokenizer) -> None:  # noqa: F811
     with pytest.raises(
         BadRequest, match=r"no answer of \w+ \(train\) stands in the passages that support it"
     ):

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
-
-from core.base.errors import BadRequest
-from core.base.rows import row_line
-from core.lab.reader.evaluation import evaluate_answers, group_answers, read_answers
+from core.lab.reader.evaluation import evaluate_answers, group_answers
 from core.lab.tasks.example import Example
 from tests.core.answer.conftest import NOISE, TrainedReader
 
@@ -22,7 +16,7 @@ EXAMPLES = [
 ABOUT = {"split": "test", "length": None, "seed": 0}
 
 
-def test_a_row_an_answer(trained: TrainedReader, tmp_path: Path) -> None:
+def test_a_row_an_answer(trained: TrainedReader) -> None:
     told: list[tuple[int, int]] = []
     report = lambda done, total: told.append((done, total))  # noqa: E731
     support = {example.id: example.support for example in EXAMPLES}
@@ -41,10 +35,4 @@ def test_a_row_an_answer(trained: TrainedReader, tmp_path: Path) -> None:
     assert sum(row.em for row in gold) >= 1
     rows = [*gold, *wrong]
     assert {row.fingerprint for row in rows} == {trained.reader.fingerprint}
-    path = tmp_path / "rows.jsonl"
-    path.write_text("".join(map(row_line, rows)), encoding="utf-8")
-    assert read_answers(path) == rows
     assert [len(group) for group in group_answers(rows)] == [2, 2]
-    path.write_text('{"id": "a"}\n', encoding="utf-8")
-    with pytest.raises(BadRequest, match=r"line 1 of rows\.jsonl is no answer row"):
-        read_answers(path)

@@ -10,6 +10,7 @@ from core.base.errors import BadRequest
 from core.lab.evaluate.documents import DocumentRow
 from core.lab.reader.found import found_lessons
 from core.lab.tasks.documents import DocumentFolder, DocumentQuestion
+from tests.core.lab.evaluate.rows import document_row
 
 
 def test_what_was_found_is_read_in_the_order_of_the_document(tmp_path: Path) -> None:
@@ -28,18 +29,6 @@ def test_what_was_found_is_read_in_the_order_of_the_document(tmp_path: Path) -> 
 
 def found_row(*evidence: tuple[int, int]) -> DocumentRow:
     """What BM25 found for question a about barn.txt."""
-    run = {"method": "bm25", "ran": "bm25", "checkpoint": "", "k": 2, "stops": True, "stopped": False}
-    answer = {"answer": None, "answer_confidence": 0.5, "answer_reliable": False, "answers": ("the mill",)}
-    return DocumentRow(
-        id="a",
-        kind="single",
-        document="barn.txt",
-        covered=(),
-        n_chunks=3,
-        chunk_ids=tuple(range(len(evidence))),
-        scores=(1.0,) * len(evidence),
-        evidence=evidence,
-        milliseconds=1.0,
-        **run,
-        **answer,
-    )
+    ids, scores = tuple(range(len(evidence))), (1.0,) * len(evidence)
+    about = {"document": "barn.txt", "method": "bm25", "ran": "bm25", "checkpoint": "", "covered": ()}
+    return document_row(chunk_ids=ids, scores=scores, evidence=evidence, answers=("the mill",), **about)

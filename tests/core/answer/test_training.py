@@ -70,10 +70,8 @@ def test_what_a_folder_holds_already_is_refused(base: Path, tmp_path: Path) -> N
 
 def test_settings_out_of_range(base: Path, tmp_path: Path) -> None:
     for settings, sentence in (
-        ({"updates": 0}, "updates 0 is below 1"),
         ({"window": 50}, "window 50 is below 96"),
         ({"window": 600}, "window 600 is above 512"),
-        ({"learning_rate": float("nan")}, "learning rate nan must be a finite number"),
         ({"clip": -1.0}, "clip -1.0 must be a finite number, 0 or more"),
     ):
         with pytest.raises(BadRequest, match=sentence):

@@ -27,23 +27,10 @@ def objects(printed: str) -> list[dict[str, Any]]:
 
 def test_an_object_a_task(core: Output, agent: Path, data: Path, tmp_path: Path, home: Path) -> None:
     path = tmp_path / "kept" / "rows.jsonl"
-    options = (
-        "--data",
-        data,
-        "--n",
-        4,
-        "--seed",
-        3,
-        "--checkpoint",
-        agent,
-        "--stop-threshold",
-        0.02,
-        "--rows",
-        path,
-        "--log",
-        home / "log.duckdb",
+    named = {"data": data, "checkpoint": agent, "rows": path, "log": home / "log.duckdb", "json": True}
+    short, paragraphs = objects(
+        core("evaluate", "qa1", "hotpotqa", n=4, seed=3, stop_threshold=0.02, **named)
     )
-    short, paragraphs = objects(core("evaluate", "qa1", "hotpotqa", *options, "--json"))
     for result in (short, paragraphs):
         assert list(result) == ["task", "checkpoint", "n", "config", "metrics", "intervals", "seconds"]
         assert (result["checkpoint"], result["n"]) == ("relative10", 4)
@@ -70,24 +57,6 @@ def test_an_object_a_task(core: Output, agent: Path, data: Path, tmp_path: Path,
         logged = read_evaluation(reader, entries[1].evaluation_id)
     assert list(logged.rows) == rows[:4]
     assert logged.config == short["config"]
-
-
-def test_own_questions_through_a_baseline(core: Output, tmp_path: Path) -> None:
-    path = tmp_path / "mine.jsonl"
-    chunks = ["the milk is here .", "night fell .", "the garden was cold ."]
-    path.write_text(
-        "".join(
-            json.dumps({"question": "where is the milk ?", "chunks": chunks, "support": [n]}) + "\n"
-            for n in (0, 1)
-        ),
-        encoding="utf-8",
-    )
-    (result,) = objects(core("evaluate", path, "--method", "bm25", "--step-budget", 1, "--json"))
-    assert (result["config"]["method"], result["config"]["trained_on"], result["metrics"]["fact_em"]) == (
-        "bm25",
-        None,
-        0.5,
-    )
 
 
 def test_answers_are_the_reader_s_from_the_evidence(core: Output, tmp_path: Path) -> None:
@@ -137,21 +106,10 @@ def test_evidence_and_support_go_to_trec_files(core: Output, tmp_path: Path) -> 
 
 
 def test_the_same_seed_gives_the_same_numbers(core: Output, agent: Path, data: Path) -> None:
-    call = (
-        "evaluate",
-        "qa2",
-        "--data",
-        data,
-        "--n",
-        3,
-        "--checkpoint",
-        agent,
-        "--temperature",
-        0.3,
-        "--json",
-    )
+    named = {"data": data, "n": 3, "checkpoint": agent, "temperature": 0.3, "json": True}
     first, again, other = (
-        [result["metrics"] for result in objects(core(*call, "--seed", seed))] for seed in (1, 1, 2)
+        [result["metrics"] for result in objects(core("evaluate", "qa2", seed=seed, **named))]
+        for seed in (1, 1, 2)
     )
     for metrics in (*first, *again, *other):
         del metrics["milliseconds"]
@@ -171,30 +129,14 @@ def test_neighbouring_chunks_are_joined_and_questions_run_one_by_one(
     assert n_chunks[0] > n_chunks[1]
 
 
-def test_against_an_agent_and_against_its_rows(
-    core: Output, agent: Path, tiny_checkpoints: dict[str, Path], data: Path, tmp_path: Path
-) -> None:
-    call = ("evaluate", "qa2", "--data", data, "--n", 6, "--json")
-    rows = tmp_path / "rows.jsonl"
-    core(*call, "--checkpoint", tiny_checkpoints["none"], "--rows", rows)
-    (live,) = objects(core(*call, "--checkpoint", agent, "--against", tiny_checkpoints["none"]))
-    (kept,) = objects(core(*call, "--checkpoint", agent, "--against", rows))
-    assert live["against"]["name"] == str(tiny_checkpoints["none"])
-    assert (live["against"]["n"], live["against"]["n_left_out"]) == (6, 0)
-    assert live["against"]["differences"] == kept["against"]["differences"]
-    assert 0 < live["against"]["differences"]["fact_f1"]["p_value"] <= 1
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (("qa77",), "task 'qa77' does not exist; choose among qa1"),
-        (("qa1", "--length", "far"), "length 'far'"),
         (("qa1", "--n", "0"), "n=0"),
         (("qa1", "--method", "magic"), "invalid choice: 'magic'"),
         (("qa1", "--step-budget", "0"), "step budget 0"),
         (("qa1", "--checkpoint", "nobody"), "'nobody' not found"),
-        (("qa1", "--against", "nobody"), "'nobody' not found"),
         (("qa1", "--rows", "/proc/none/rows.jsonl"), "rows.jsonl can't be written"),
         (("qa1", "--rows", "rows.jsonl.gz"), "rows.jsonl.gz would be no gzip file"),
     ],
@@ -203,13 +145,3 @@ def test_refusals_are_one_sentence(
     refused: Output, data: Path, arguments: tuple[str, ...], words: str
 ) -> None:
     assert words in refused("evaluate", *arguments, "--data", data, "--json")
-
-
-def test_another_tasks_rows_are_no_rival(
-    refused: Output, core: Output, agent: Path, data: Path, tmp_path: Path
-) -> None:
-    rows = tmp_path / "rows.jsonl"
-    core("evaluate", "qa1", "--data", data, "--n", 2, "--checkpoint", agent, "--rows", rows, "--json")
-    assert "no question in common" in refused(
-        "evaluate", "qa2", data=data, n=2, checkpoint=agent, against=rows, json=True
-    )

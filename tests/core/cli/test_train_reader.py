@@ -26,15 +26,8 @@ def test_training_by_command(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    command = argv(
-        "train-reader",
-        out=tmp_path / "mine",
-        base=base,
-        data_folder=course_data,
-        **SHORT,
-        device="cpu",
-        json=True,
-    )
+    named = {"out": tmp_path / "mine", "base": base, "data_folder": course_data, "device": "cpu"}
+    command = argv("train-reader", **SHORT, **named, json=True)
     assert main(command) == 0
     out, err = capsys.readouterr()
     result = json.loads(out)
@@ -91,17 +84,8 @@ def test_rows_of_answers_are_made_once_and_then_read(
 ) -> None:
     rows = tmp_path / "answers.jsonl.gz"
     agent = tiny_checkpoints["relative10"]
-    printed = core(
-        "study",
-        "answers",
-        "qa1",
-        "hotpotqa",
-        data=data,
-        n=2,
-        reader=trained.folder,
-        checkpoint=agent,
-        rows=rows,
-    )
+    how = {"data": data, "n": 2, "reader": trained.folder, "checkpoint": agent, "rows": rows}
+    printed = core("study", "answers", "qa1", "hotpotqa", **how)
     assert {(row.task, row.evidence) for row in read_answers(rows)} == {
         (task, kind) for task in ("qa1", "hotpotqa") for kind in ("gold", "relative10", "topk", "bm25")
     }
@@ -111,50 +95,30 @@ def test_rows_of_answers_are_made_once_and_then_read(
 def test_runs_end_in_an_answer(core: Output, tiny_checkpoints: dict[str, Path], tmp_path: Path) -> None:
     chunks = ["Mary went to the kitchen.", "The rain was cold.", "John went to the garden."]
     (tmp_path / "chunks.json").write_text(json.dumps(chunks), encoding="utf-8")
-    asked = (
-        "--query",
-        "Where is Mary?",
-        "--chunks",
-        tmp_path / "chunks.json",
-        "--checkpoint",
-        tiny_checkpoints["none"],
-        "--step-budget",
-        3,
-    )
-    told = json.loads(core("trace", *asked, "--json"))
+    about = {"chunks": tmp_path / "chunks.json", "checkpoint": tiny_checkpoints["none"], "step_budget": 3}
+    asked = {"query": "Where is Mary?", "json": True} | about
+    told = json.loads(core("trace", **asked))
     answer, span = told["answer"], told["answer"]["span"]
     assert (answer["text"], answer["by"], answer["citations"]) == ("kitchen", "reader", [span["chunk_id"]])
     assert chunks[span["chunk_id"]][span["start"] : span["end"]] == "kitchen"
     assert 0 < answer["confidence"] < 1
     assert told["timings"]["answer"] > 0
-    compared = json.loads(core("compare", *asked, "--methods", "topk,bm25", "--json"))
+    compared = json.loads(core("compare", methods="topk,bm25", **asked))
     assert {name: column["answer"] for name, column in compared["methods"].items()} == {
         "topk": "kitchen",
         "bm25": "kitchen",
     }
-    asked = ("--query", "Who wrote the novel?", *asked[2:])
-    assert json.loads(core("trace", *asked, "--json"))["answer"]["text"] == ""
-    assert (
-        json.loads(core("compare", *asked, "--methods", "topk", "--json"))["methods"]["topk"]["answer"]
-        is None
-    )
+    asked["query"] = "Who wrote the novel?"
+    assert json.loads(core("trace", **asked))["answer"]["text"] == ""
+    assert json.loads(core("compare", methods="topk", **asked))["methods"]["topk"]["answer"] is None
 
 
 def test_the_log_keeps_the_answer(core: Output, tiny_checkpoints: dict[str, Path], tmp_path: Path) -> None:
     (tmp_path / "chunks.json").write_text(
         json.dumps(["Mary went to the kitchen.", "It rained."]), encoding="utf-8"
     )
-    asked = (
-        "--query",
-        "Where is Mary?",
-        "--chunks",
-        tmp_path / "chunks.json",
-        "--checkpoint",
-        tiny_checkpoints["none"],
-        "--step-budget",
-        2,
-    )
-    core("trace", *asked, "--log", tmp_path / "log.duckdb", "--json")
+    about = {"chunks": tmp_path / "chunks.json", "checkpoint": tiny_checkpoints["none"], "step_budget": 2}
+    core("trace", query="Where is Mary?", log=tmp_path / "log.duckdb", json=True, **about)
     [run] = json.loads(core("runs", "list", "--log", tmp_path / "log.duckdb", "--json"))["runs"]
     shown = json.loads(core("runs", "show", run["run_id"], "--log", tmp_path / "log.duckdb", "--json"))
     assert shown["details"]["answer"]["text"] == "kitchen"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from core.base.rows import EpisodeRow
+from core.lab.evaluate.documents import DocumentRow
 
 
 def make_row(
@@ -35,3 +36,29 @@ def make_row(
         "milliseconds": 1.5,
     }
     return EpisodeRow(**values | changes)
+
+
+def document_row(**changes: Any) -> DocumentRow:
+    """A question with one quote, found by the first of two chunks of a document of nine."""
+    values: dict[str, Any] = {
+        "id": "a",
+        "kind": "single",
+        "document": "d",
+        "method": "auto",
+        "ran": "qrag",
+        "checkpoint": "general",
+        "k": 4,
+        "stops": False,
+        "covered": (True,),
+        "n_chunks": 9,
+        "chunk_ids": (3, 1),
+        "scores": (0.5, 0.25),
+        "evidence": ((30, 40), (10, 20)),
+        "stopped": False,
+        "answer": None,
+        "answer_confidence": 0.75,
+        "answer_reliable": True,
+        "answers": (),
+        "milliseconds": 2.0,
+    }
+    return DocumentRow(**values | changes)

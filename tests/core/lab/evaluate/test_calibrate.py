@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -44,17 +44,13 @@ def random_rows(seed: int, n: int, task: str) -> list[EpisodeRow]:
 
 
 def mean_f1(groups: list[list[EpisodeRow]], threshold: float) -> float:
-    return float(
-        np.mean(
-            [
-                np.mean([fact_f1(row.chosen[: steps_taken(row, threshold)], row.support) for row in group])
-                for group in groups
-            ]
-        )
-    )
+    f1 = [
+        [fact_f1(row.chosen[: steps_taken(row, threshold)], row.support) for row in rows] for rows in groups
+    ]
+    return float(np.mean([np.mean(own) for own in f1]))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_no_other_threshold_is_better(seed: int) -> None:
     groups = [random_rows(seed, 40, "a"), random_rows(seed + 100, 10, "b")]
     threshold, (lo, hi) = best_threshold(groups)
@@ -92,12 +88,8 @@ def test_all_defaults_at_once() -> None:
     spec = result.applied_to(
         CheckpointSpec(name="agent", trained=True, scores={"other": 1}), {"split": "validation"}
     )
-    assert (spec.stop_threshold, spec.step_budget, spec.q_range, spec.shown_temperature) == (
-        result.stop_threshold,
-        3,
-        (0.0, 0.95),
-        0.0475,
-    )
+    assert (spec.stop_threshold, spec.step_budget) == (result.stop_threshold, 3)
+    assert (spec.q_range, spec.shown_temperature) == ((0.0, 0.95), 0.0475)
     assert spec.scores["other"] == 1
     assert spec.scores["calibration"]["split"] == "validation"
     assert CheckpointSpec.model_validate_json(spec.model_dump_json()) == spec
@@ -137,7 +129,7 @@ def test_the_review_in_the_middle_of_the_best_and_none_where_none_is_better() ->
         {"on": "validation"},
     )
     assert (spec.stop_threshold, spec.review_threshold) == (0.5, 0.1)
-    assert spec.scores == {"calibration": {}, "review": best.to_json() | {"on": "validation"}}
+    assert spec.scores == {"calibration": {}, "review": asdict(best) | {"on": "validation"}}
     as_it_was = brings_nothing.applied_to(spec, {})
     assert (as_it_was.stop_threshold, as_it_was.review_threshold) == (0.5, None)
     assert as_it_was.scores["review"]["stop_threshold"] == 0.5

@@ -23,6 +23,7 @@ from core.lab.evaluate.completeness import (
     with_curves,
 )
 from core.lab.evaluate.documents import DocumentRow
+from tests.core.lab.evaluate.rows import document_row
 
 CURVES = {4: ((0.1, 0.2), (0.5, 0.8)), 8: ((0.1, 0.4), (0.5, 0.9))}
 SPEC = CheckpointSpec(name="finder", trained=True, reads_choices=False, lead_curves=CURVES)
@@ -67,27 +68,17 @@ def test_of_other_runs_nothing_is_known() -> None:
 def row(number: int, ahead: float, found_at: tuple[int | None, ...], **changes: Any) -> DocumentRow:
     values: dict[str, Any] = {
         "id": str(number),
-        "kind": "single",
         "document": f"d{number % 5}",
-        "method": "auto",
-        "ran": "qrag",
         "checkpoint": "finder",
         "k": 12,
-        "stops": False,
         "covered": tuple(at is not None for at in found_at),
         "n_chunks": 90,
         "chunk_ids": tuple(range(12)),
         "scores": (0.5 + ahead, 0.6, 0.5, 0.5, *[0.1] * 8),
         "evidence": tuple((i, i + 1) for i in range(12)),
-        "stopped": False,
-        "answer": None,
-        "answer_confidence": 0.5,
-        "answer_reliable": False,
-        "answers": (),
-        "milliseconds": 1.0,
         "found_at": found_at,
     }
-    return DocumentRow(**values | changes)
+    return document_row(**values | changes)
 
 
 ROWS = [

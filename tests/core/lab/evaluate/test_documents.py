@@ -2,41 +2,17 @@
 
 from __future__ import annotations
 
-import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from core.base.rows import row_line
-from core.lab.evaluate.documents import DocumentRow, read_document_rows, summarise_documents
+from core.lab.evaluate.documents import read_document_rows, summarise_documents
+from tests.core.lab.evaluate.rows import document_row
 
-
-def row(**changes: Any) -> DocumentRow:
-    values: dict[str, Any] = {
-        "id": "a",
-        "kind": "bridge",
-        "document": "d",
-        "method": "auto",
-        "ran": "hybrid",
-        "checkpoint": "base",
-        "k": 4,
-        "stops": True,
-        "covered": (True, False),
-        "n_chunks": 9,
-        "chunk_ids": (3, 1),
-        "scores": (0.5, 0.25),
-        "evidence": ((30, 40), (10, 20)),
-        "stopped": False,
-        "answer": "the red barn",
-        "answer_confidence": 0.7,
-        "answer_reliable": True,
-        "answers": ("a barn",),
-        "milliseconds": 2.0,
-    }
-    return DocumentRow(**values | changes)
-
-
+row = partial(document_row, kind="bridge", covered=(True, False), answer="the red barn", answers=("a barn",))
 UNANSWERABLE: dict[str, Any] = {"kind": "unanswerable", "covered": (), "answers": ()}
 ROWS = [
     row(),
@@ -58,15 +34,7 @@ def test_means_are_over_what_was_measured() -> None:
     figures = {kind: [means[name] for name in names] for kind, means in summary["auto"].items()}
     assert figures == {
         "bridge": [2, 2, 0.75, 0.5, 0, 0, 0],
-        "unanswerable": [
-            3,
-            0,
-            None,
-            None,
-            pytest.approx(1 / 3, abs=1e-6),
-            pytest.approx(2 / 3, abs=1e-6),
-            pytest.approx(1 / 3, abs=1e-6),
-        ],
+        "unanswerable": [3, 0, None, None, 0.333333, 0.666667, 0.333333],
         "all": [5, 2, 0.75, 0.5, 0.2, 0.4, 0.2],
     }
     assert summary["auto"]["all"]["answer_f1"] == pytest.approx(2 / 3, abs=1e-6)
@@ -85,21 +53,5 @@ def test_rows_are_read_back_as_they_were(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(map(row_line, ROWS)), encoding="utf-8")
     assert read_document_rows(path) == ROWS
-    assert list(json.loads(json.dumps(ROWS[0].to_json()))) == [
-        *(
-            "id",
-            "kind",
-            "document",
-            "method",
-            "checkpoint",
-            "covered",
-            "n_chunks",
-            "evidence",
-            "stopped",
-            "answer",
-            "answer_state",
-            "answer_confidence",
-            "answer_reliable",
-            "completeness",
-        )
-    ]
+    told = ROWS[0].to_json()
+    assert (told["answer"], told["n_chunks"], "scores" in told) == ("the red barn", 9, False)

@@ -51,18 +51,14 @@ def test_rows_hold_what_each_policy_serves(agents: dict[str, Agent]) -> None:
         name: EvidenceSet(encoder, EvidencePolicy(8, least_chance=chance)) for name, chance in least.items()
     }
     methods = [*plain_methods(encoder), *(set_method(name, method) for name, method in sets.items())]
-    rows = {
-        (row.method, row.policy, row.id): row
-        for row in frontier_rows(questions, answering_reader(reader), methods, print)
-    }
+    made = frontier_rows(questions, answering_reader(reader), methods, print)
+    rows = {(row.method, row.policy, row.id): row for row in made}
     assert len(rows) == len(questions) * 5
     served: dict[str, list[tuple[int, ...]]] = {}
     for asked, corpus in indexed(questions, encoder):
         for name, method in sets.items():
-            own = [
-                fold(method.retrieve(asked.question, corpus, EpisodeConfig(step_budget=size))).picks
-                for size in SIZES
-            ]
+            configs = [EpisodeConfig(step_budget=size) for size in SIZES]
+            own = [fold(method.retrieve(asked.question, corpus, config)).picks for config in configs]
             row = rows[method.name, name, asked.id]
             assert row.chunks == tuple(map(len, own))
             assert row.recall == tuple(fact_recall(ids, asked.support) for ids in own)
@@ -96,9 +92,8 @@ def test_sparc_is_cut_at_each_depth(agents: dict[str, Agent]) -> None:
     """A run of each depth ends with the evidence that the one run is cut to."""
     encoder, reader = agents["none"].encoder, LastWord()
     questions = [seen.asked for seen in where_is_the_milk(2, encoder)]
-    rows = list(
-        frontier_rows(questions, answering_reader(reader), sparc_methods(encoder, encoder, reader), print)
-    )
+    methods = sparc_methods(encoder, encoder, reader)
+    rows = list(frontier_rows(questions, answering_reader(reader), methods, print))
     assert [(row.method, row.policy) for row in rows] == [("sparc", f"W{width}") for width in WIDTHS] * 2
     found = {(row.id, row.policy): row for row in rows}
     for asked, corpus in indexed(questions, encoder):

@@ -79,7 +79,7 @@ def test_two_agents_on_the_same_questions() -> None:
     assert comparison.tests["fact_f1"].difference == pytest.approx((1 + 2 / 3) / 2)
     assert comparison.tests["fact_f1"].p_value == 0.5
     assert compare(theirs, ours).tests["fact_f1"].difference == -comparison.tests["fact_f1"].difference
-    assert comparison.to_json()["differences"]["fact_em"]["n"] == 2
+    assert comparison.tests["fact_em"].n == 2
 
 
 def test_what_can_not_be_compared_is_refused() -> None:

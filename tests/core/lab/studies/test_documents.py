@@ -12,32 +12,22 @@ from core.base.errors import BadRequest
 from core.lab.evaluate.documents import DocumentRow
 from core.lab.studies.documents import documents
 from core.views.charts import markdown
+from tests.core.lab.evaluate.rows import document_row
 from tests.core.lab.evaluate.test_completeness import ROWS
 
 
 def row(
     document: str, number: int, method: str, covered: tuple[bool, ...], answer: str | None = None
 ) -> DocumentRow:
-    return DocumentRow(
+    return document_row(
         id=f"{document}-{number}",
-        kind="single" if covered else "unanswerable",
         document=document,
         method=method,
         ran="qrag" if method == "auto" else method,
         checkpoint="" if method == "bm25" else "general",
-        k=4,
-        stops=False,
         covered=covered,
-        n_chunks=9,
-        chunk_ids=(1,),
-        scores=(0.5,),
-        evidence=((0, 9),),
-        stopped=False,
         answer=answer,
-        answer_confidence=0.75,
-        answer_reliable=True,
         answers=("Anna",) if covered else (),
-        milliseconds=1.0,
     )
 
 

@@ -26,8 +26,8 @@ def tokenizer() -> FastTokenizer:
 
 @pytest.fixture(scope="session")
 def prose(tokenizer: FastTokenizer) -> Noise:
-    """Packed noise, some 5,000 tokens."""
-    return compose_noise(Random(3), tokenizer, 5_000, 64)
+    """Noise of some 5,000 tokens."""
+    return compose_noise(Random(3), tokenizer, 5_000)
 
 
 def paragraphs(rng: Random, n: int) -> list[str]:

@@ -52,8 +52,6 @@ def test_packed_files_are_read_too_and_qa1_is_not_qa10(tmp_path: Path):
     [
         "3 Where is Mary? \toffice",
         "3 Where is Mary? \toffice\t2 9",
-        "3 Where is Mary? \toffice\t3",
-        "3 W? \ta\tb\tc",
     ],
 )
 def test_a_broken_question_names_file_and_line(tmp_path: Path, line: str):

@@ -63,6 +63,7 @@ def test_a_file_of_questions_is_a_task(tmp_path: Path, tokenizer: FastTokenizer)
         ({"name": "qa1", "part": "dev"}, "qa1 has no part 'dev'; choose train or test"),
         ({"name": "qa1", "n": 0}, "n=0 must be at least 1"),
         ({"name": "qa1", "length": "long"}, "length 'long' is no number"),
+        ({"name": "qa3", "length": 5}, "no question of qa3 fits in 5 tokens"),
         ({"name": "squad-long", "length": 30}, "no question of squad-long fits in 30 tokens"),
     ],
 )

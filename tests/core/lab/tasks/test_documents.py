@@ -74,22 +74,11 @@ def test_other_quotes_are_named(tmp_path: Path, quote: str, words: str) -> None:
 
 
 def test_questions_are_read_plain_or_packed(tmp_path: Path) -> None:
-    unanswerable = {
-        "id": "b",
-        "document": "d",
-        "kind": "unanswerable",
-        "question": "Who is Carl?",
-        "answer": "",
-        "support": [],
-    }
+    unanswerable = RECORD | {"id": "b", "kind": "unanswerable", "answer": "", "support": []}
     for name in ("q.jsonl", "q.jsonl.gz"):
         first, second = read_document_questions(written(tmp_path / name, RECORD, unanswerable))
-        assert (first.id, first.kind, first.answers, first.quotes) == (
-            "a",
-            "single",
-            ("5", "five"),
-            ("It's 5 o'clock.",),
-        )
+        assert (first.id, first.kind, first.answers) == ("a", "single", ("5", "five"))
+        assert first.quotes == ("It's 5 o'clock.",)
         assert (second.kind, second.answers, second.quotes) == ("unanswerable", (), ())
 
 
@@ -97,12 +86,9 @@ def test_questions_are_read_plain_or_packed(tmp_path: Path) -> None:
     ("changes", "sentence"),
     [
         ({"id": 3}, 'line 1 has no "id" with a text'),
-        ({"question": " "}, 'has no "question" with a text'),
         ({"kind": "guess"}, "'guess'; choose among single, bridge"),
         ({"kind": "unanswerable"}, '1 quotes in "support", and a question of kind unanswerable has none'),
-        ({"support": []}, "0 quotes"),
         ({"support": ["--"]}, "quotes with letters or digits"),
-        ({"support": "It's 5"}, "a list of quotes"),
         ({"answer": [5]}, "a text or a list of texts"),
         ({"question": "why " * 5_000}, "line 1"),
     ],

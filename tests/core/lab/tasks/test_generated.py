@@ -5,7 +5,6 @@ evaluation document.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from random import Random
 
 from hypothesis import given
@@ -18,7 +17,6 @@ from core.lab.tasks.generated import (
     document_examples,
     generated_examples,
     story_example,
-    training_rng,
 )
 from core.lab.tasks.narrative import generate_narrative
 from core.lab.tasks.story import ACTORS, WORDINGS
@@ -77,16 +75,3 @@ def test_training_examples(prose: Noise, tokenizer: FastTokenizer, seed: int, n_
     assert last in example.support
     held = [example.chunks[chunk_id] for chunk_id in example.support]
     assert any(f"the {example.answers[0]}." in chunk for chunk in held)
-
-
-def test_facts_stand_alone_or_with_prose_and_neighbours(prose: Noise, tokenizer: FastTokenizer):
-    rng = training_rng(0)
-    examples = [story_example(rng, prose, 60, tokenizer) for _ in range(200)]
-    alone = [example for example in examples if all(FACT.fullmatch(text) for text in example.chunks.own)]  # type: ignore[attr-defined]
-    assert 160 <= len(alone) <= 195
-    packed = [text for example in examples if example not in alone for text in example.chunks.own]  # type: ignore[attr-defined]
-    assert sum(len(FACT.findall(text)) > 1 for text in packed) > 0.05 * len(packed)
-    assert sum(not text.startswith(tuple(ACTORS)) for text in packed) > 0.3 * len(packed)
-    kinds = Counter(example.kind for example in examples)
-    assert 0 < kinds["1 facts"] < kinds["2 facts"] < kinds["3 facts"]
-    assert max(len(example.chunks.own) for example in alone) > 100  # type: ignore[attr-defined]

@@ -65,12 +65,6 @@ def test_wrapped_lines_are_joined_and_what_has_no_letter_is_left_out(tokenizer: 
     ]
 
 
-def test_a_long_sentence_is_cut_at_64_tokens(tokenizer: FastTokenizer):
-    chunks, n_tokens = cut_prose("and then it rained " * 60 + ".", tokenizer, None)
-    assert len(chunks) > 3
-    assert n_tokens.max() <= 64
-
-
 NOVEL = (
     "Emma said nothing.",
     "Emma looked away, and Emma sighed.",

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from core.base.errors import BadRequest
 from core.lab.tasks.example import Example
-from core.lab.tasks.qa_sets import FOLDERS, DistractorPool, read_qa
+from core.lab.tasks.qa_sets import DistractorPool, read_qa
 
 COMMON = {
     "id": "a",
@@ -59,13 +59,8 @@ def write_lines(path: Path, *records: Any) -> Path:
 def test_common_schema(tmp_path: Path):
     (example,) = read_qa(write_lines(tmp_path / "mine.jsonl", COMMON))
     assert example.chunks == ("Lamp: Made by Ada.", "Rain fell.", "Ada: A smith.")
-    assert (example.support, example.answers, example.kind, example.task, example.id) == (
-        (0, 2),
-        ("Ada",),
-        "bridge",
-        "mine",
-        "a",
-    )
+    assert (example.support, example.answers, example.kind) == ((0, 2), ("Ada",), "bridge")
+    assert (example.task, example.id) == ("mine", "a")
 
 
 def test_musique(tmp_path: Path):
@@ -74,63 +69,12 @@ def test_musique(tmp_path: Path):
     assert (example.support, example.answers, example.kind) == ((0,), ("Ada", "Ada the smith"), "3 hops")
 
 
-@pytest.mark.parametrize("packed", [False, True])
-def test_hotpotqa(tmp_path: Path, packed: bool):
-    path = tmp_path / ("dev.json.gz" if packed else "dev.json")
-    text = json.dumps([HOTPOTQA]).encode()
-    path.write_bytes(gzip.compress(text) if packed else text)
+def test_hotpotqa(tmp_path: Path):
+    path = tmp_path / "dev.json.gz"
+    path.write_bytes(gzip.compress(json.dumps([HOTPOTQA]).encode()))
     (example,) = read_qa(path)
     assert example.chunks == ("Rain: It fell.", "Ada: A smith. Born early.", "Lamp: Made by Ada.")
     assert (example.support, example.kind, example.id) == ((1, 2), "comparison", "h1")
-
-
-def beir(folder: Path, qrels: str, name: str = "test.tsv") -> Path:
-    (folder / "qrels").mkdir()
-    write_lines(
-        folder / "corpus.jsonl",
-        *({"_id": f"d{row}", "title": f"T{row}", "text": f"text {row}"} for row in range(4)),
-    )
-    write_lines(
-        folder / "queries.jsonl",
-        {"_id": "q1", "text": "First?"},
-        {"_id": "q2", "text": "Second?"},
-        {"_id": "q3", "text": "Not judged?"},
-    )
-    (folder / "qrels" / name).write_text(qrels, encoding="utf-8")
-    return folder
-
-
-@pytest.mark.parametrize(
-    ("name", "qrels"),
-    [
-        ("test.tsv", "query-id\tcorpus-id\tscore\nq1\td2\t1\nq1\td0\t2\nq2\td3\t1\nq2\td1\t0\n"),
-        ("test.txt", "q1 0 d2 1\nq1 0 d0 2\nq2 0 d3 1\nq2 0 d1 0\n"),
-    ],
-)
-def test_beir_and_trec(tmp_path: Path, name: str, qrels: str):
-    first, second = read_qa(beir(tmp_path, qrels, name), "test")
-    assert (first.question, first.support, second.question, second.support) == (
-        "First?",
-        (0, 2),
-        "Second?",
-        (3,),
-    )
-    assert first.chunks is second.chunks
-    assert first.chunks[0] == "T0: text 0"
-
-
-@pytest.mark.parametrize(
-    ("qrels", "message"),
-    [
-        ("q1\td9\t1\n", r"test\.tsv line 1 judges .* missing"),
-        ("q1\td0\n", r"test\.tsv line 1 must have three columns"),
-        ("q1\td0\t0\n", "holds no question"),
-        ("query-id\tcorpus-id\tscore\nq1 d0 x\n", "line 2 must have three columns"),
-    ],
-)
-def test_broken_judgements_are_named(tmp_path: Path, qrels: str, message: str):
-    with pytest.raises(BadRequest, match=message):
-        read_qa(beir(tmp_path, qrels), "test")
 
 
 def test_repeated_paragraphs_are_kept_once_and_support_follows(tmp_path: Path):
@@ -147,15 +91,17 @@ def test_repeated_paragraphs_are_kept_once_and_support_follows(tmp_path: Path):
 @pytest.mark.parametrize(
     ("record", "message"),
     [
-        ({**COMMON, "question": 3}, 'needs "question"'),
+        ({**COMMON, "question": 3}, 'has no "question"'),
         ({**COMMON, "question": " "}, "line 2: the question is empty"),
-        ({**COMMON, "question": "\udfff"}, 'needs "question"'),
+        ({**COMMON, "question": "\udfff"}, "half a character"),
         ({**COMMON, "chunks": []}, 'needs "chunks"'),
-        ({**COMMON, "chunks": [1]}, "neither a text nor an object"),
-        ({**COMMON, "chunks": [{"title": "a"}]}, 'needs "text"'),
-        ({**COMMON, "chunks": [{"title": 1, "text": "a"}]}, 'needs "title"'),
-        ({**COMMON, "support": [3]}, "support 3 is no chunk"),
-        ({**COMMON, "support": []}, "0 support chunks"),
+        ({**COMMON, "chunks": ["a", ""]}, "or is empty"),
+        ({**COMMON, "chunks": [{"title": "a"}]}, "no text, or object with one"),
+        ({**COMMON, "chunks": [{"title": 1, "text": "a"}]}, "no text, or object with one"),
+        ({**COMMON, "chunks": ["\ud800"]}, "half a character"),
+        ({**COMMON, "support": [True]}, "a list of whole numbers"),
+        ({**COMMON, "support": [3]}, "support 3 is no chunk; its numbers must be between 0 and 2"),
+        ({**COMMON, "support": []}, "0 support chunks, there must be between 1 and 32"),
         ({**MUSIQUE, "paragraphs": "x"}, 'needs "paragraphs"'),
         ({**MUSIQUE, "paragraphs": ["x"]}, "0 support chunks"),
     ],
@@ -169,17 +115,12 @@ def test_a_hostile_record_is_named(tmp_path: Path, record: dict[str, Any], messa
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("{", "bad.json is no JSON"),
-        ("{}", "bad.json holds no list"),
-        ("[1]", "bad.json question 1 is no object"),
         ("[" * 100_000, "bad.json is no JSON"),
-        (json.dumps([{**HOTPOTQA, "context": [["Rain"]]}]), "question 1: context must be pairs"),
-        (json.dumps([{**HOTPOTQA, "context": [["Rain", [1]]]}]), "question 1: context must be pairs"),
-        (
-            json.dumps([{**HOTPOTQA, "context": HOTPOTQA["context"][:2]}]),
-            "question 1 lacks a paragraph .* distractor setting",
-        ),
-        (json.dumps([{**HOTPOTQA, "supporting_facts": [[[], 1]]}]), "question 1: context must be pairs"),
+        ("{}", "bad.json holds no list"),
+        ("[1]", "bad.json question 1 must be an object"),
+        (json.dumps([{**HOTPOTQA, "context": [["Rain", [1]]]}]), "question 1 .* context are pairs"),
+        (json.dumps([{**HOTPOTQA, "context": HOTPOTQA["context"][:2]}]), "question 1 lacks a paragraph"),
+        (json.dumps([{**HOTPOTQA, "supporting_facts": [[[], 1]]}]), "question 1 .* supporting_facts pairs"),
         ("[]", "holds no question"),
     ],
 )
@@ -197,25 +138,12 @@ def test_what_is_no_set(tmp_path: Path):
         read_qa(tmp_path / "a.csv")
 
 
-def test_sets_by_name(data: Path):
-    for name in FOLDERS:
-        train, test = read_qa(name, "train", data), read_qa(name, "eval", data)
-        assert len(train) == len(test) == 8
-        assert {example.task for example in train} == {name}
-
-
 def example_of(number: int, n: int = 5) -> Example:
     chunks = tuple(
         f"Title {number}-{row}: The river of paper {number} reached town {row}." for row in range(n)
     )
-    return Example(
-        f"e{number}",
-        "t",
-        f"Which town did paper {number} reach by the river?",
-        chunks,
-        (1, 3),
-        (f"answer {number}",),
-    )
+    question = f"Which town did paper {number} reach by the river?"
+    return Example(f"e{number}", "t", question, chunks, (1, 3), (f"answer {number}",))
 
 
 POOL = [example_of(number) for number in range(12)]
@@ -225,25 +153,15 @@ POOL = [example_of(number) for number in range(12)]
 def test_borrowed_paragraphs_never_support(number: int, n: int, seed: int):
     example = POOL[number]
     gold = [example.chunks[chunk_id] for chunk_id in example.support]
-    lookalikes = [
-        Example(
-            "x",
-            "t",
-            "?",
-            (gold[0], f"Title {number}-1: Another text on it.", f"Elsewhere: It says Answer {number} there."),
-            (0,),
-        ),
-        *POOL,
-    ]
-    extended = DistractorPool(lookalikes).extend(example, n, Random(seed))
+    alike = {f"Title {number}-1: Another text on it.", f"Elsewhere: It says Answer {number} there."}
+    pool = DistractorPool([Example("x", "t", "?", (gold[0], *sorted(alike)), (0,)), *POOL])
+    extended = pool.extend(example, n, Random(seed))
     assert [extended.chunks[chunk_id] for chunk_id in extended.support] == sorted(
         gold, key=extended.chunks.index
     )
     assert len(set(extended.chunks)) == len(extended.chunks) == 5 + min(n, 55)
     assert set(example.chunks) <= set(extended.chunks)
-    assert not {f"Title {number}-1: Another text on it.", f"Elsewhere: It says Answer {number} there."} & set(
-        extended.chunks
-    )
+    assert not alike & set(extended.chunks)
 
 
 def test_borrowing_is_seeded_and_prefers_what_looks_alike():

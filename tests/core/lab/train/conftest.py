@@ -10,9 +10,12 @@ from random import Random
 from typing import Any
 
 import pytest
+import torch
 
+from core.encode.checkpoint import CheckpointSpec
 from core.lab.train.recipes import Plan, plan_training
 from core.lab.train.sitting import TrainEvent
+from core.lab.train.towers import TrainableTowers
 from core.lab.train.trainer import Trainer
 
 NAMES, PLACES, THINGS = (
@@ -40,6 +43,7 @@ SHORT: dict[str, Any] = TINY | {"updates": 2, "episodes": 4, "validate_every": 1
 """Settings of trainings that only have to run."""
 
 PlanOf = Callable[..., Plan]
+TowersOf = Callable[..., TrainableTowers]
 
 
 def where_questions(n: int) -> Iterator[dict[str, Any]]:
@@ -106,3 +110,25 @@ def trained(plan_of: PlanOf, tmp_path_factory: pytest.TempPathFactory) -> Traine
     """The training of TINY, uninterrupted. Not to be written to."""
     plan, folder = plan_of(**TINY), tmp_path_factory.mktemp("trained") / "tiny"
     return Trained(plan, folder, list(Trainer(plan, folder, "cpu").run()))
+
+
+@pytest.fixture
+def towers_of(base: Path) -> TowersOf:
+    """`towers_of(kind=TrainableTowers, with_targets=True, seed=0, dropout=0.0, **spec)`: towers on the tiny
+    encoder, in float32 unless told otherwise.
+    """
+
+    def build(
+        kind: type[TrainableTowers] = TrainableTowers,
+        *,
+        with_targets: bool = True,
+        seed: int = 0,
+        dropout: float = 0.0,
+        **fields: Any,
+    ) -> TrainableTowers:
+        served = {"vectors": "float32", "position_kind": "relative", "position_resolution": 1 / 64}
+        served |= {"base": ".", "weights": "adapters", "halves": 1, "scale": 1 / 3} | fields
+        spec, how = CheckpointSpec(name="tiny", trained=True, **served), {"seed": seed, "dropout": dropout}
+        return kind(spec, base, rank=4, with_targets=with_targets, device=torch.device("cpu"), **how)
+
+    return build

@@ -30,16 +30,10 @@ def write_sets(folder: Path) -> None:
     ]
     for name, source in SETS.items():
         for part, n in ((source.train, 14), (source.test, 2)):
-            asked = [
-                {
-                    "id": f"{name}-{part}-{i}",
-                    "question": f"{QUESTION} {name} {part} {i}",
-                    "answer": "Turku",
-                    "support": [0, 2],
-                }
-                for i in range(n)
-            ]
-            write(folder / source.folder / f"{part}.jsonl.gz", [one | {"chunks": chunks} for one in asked])
+            known = {"answer": "Turku", "support": [0, 2], "chunks": chunks}
+            names = [f"{name}-{part}-{i}" for i in range(n)]
+            asked = [known | {"id": each, "question": f"{QUESTION} {each}"} for each in names]
+            write(folder / source.folder / f"{part}.jsonl.gz", asked)
     texts = {
         "a.html": (
             "<h1>Boats</h1><p>The red boat was built in Bergen by two brothers.</p><p>It sank in a storm near"
@@ -64,23 +58,10 @@ def write_sets(folder: Path) -> None:
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
     records = [
-        {
-            "id": name,
-            "document": name,
-            "kind": "single",
-            "question": f"What of {name}?",
-            "answer": quote,
-            "support": [quote],
-        }
+        {"id": name, "document": name, "kind": "single", "question": f"What of {name}?"}
+        | {"answer": quote, "support": [quote]}
         for name, quote in quotes.items()
     ]
-    lost = {
-        "id": "lost",
-        "document": "a.html",
-        "kind": "single",
-        "question": "What?",
-        "answer": "x",
-        "support": ["a quote that stands nowhere"],
-    }
+    lost = records[0] | {"id": "lost", "support": ["a quote that stands nowhere"]}
     for part in ("train", "validation"):
         write(folder / "natural" / f"{part}.jsonl.gz", [*records, lost])

@@ -10,7 +10,7 @@ import pytest
 
 from core.cli import main
 from tests.core.cli.conftest import argv, home, refused  # noqa: F401
-from tests.core.lab.train.conftest import SHORT, where_questions
+from tests.core.lab.train.conftest import SHORT
 
 
 def flags(questions: Path, base: Path, out: Path) -> list[str]:
@@ -57,11 +57,6 @@ def test_stdout_carries_the_result_and_nothing_else(
     ("more", "sentence"),
     [
         (["--episodes", "0"], "episodes 0 is below 1; choose 1 or more"),
-        (["--accumulate", "9"], "accumulate 9 is above 4"),
-        (["--learning-rate", "nan"], "learning rate nan must be a finite number"),
-        (["--learning-rate", "fast"], "invalid float value: 'fast'"),
-        (["--objective", "dqn"], "invalid choice: 'dqn'"),
-        (["--top-k-actions", "0"], "top-k actions 0 must be at least 1"),
         (["--device", "warp"], "device 'warp' is not on this machine"),
         (["--base", "/no/such/encoder"], "'/no/such/encoder' is no local folder"),
         (
@@ -69,7 +64,6 @@ def test_stdout_carries_the_result_and_nothing_else(
             "the agent's name has 101 characters, there must be between 1 and 100; name it with --name",
         ),
         (["--data", "narrative"], "say what to train on: either --data NAME or --questions FILE.jsonl"),
-        (["--data", "everything"], "invalid choice: 'everything'"),
     ],
 )
 def test_a_flag_that_can_not_be_used_is_one_sentence(
@@ -95,21 +89,3 @@ def test_data_must_be_named_and_there(refused: Callable[..., str], base: Path, t
         "train", *out, data="multi-hop", data_folder=tmp_path / "nowhere"
     )
     assert "nothing.jsonl can't be read" in refused("train", "--questions", tmp_path / "nothing.jsonl", *out)
-    few = tmp_path / "few.jsonl"
-    few.write_text("".join(json.dumps(question) + "\n" for question in where_questions(3)))
-    assert (
-        refused("train", "--questions", few, *out).strip() == "few.jsonl has 3 questions, below 8; add more"
-    )
-
-
-def test_another_training_in_the_folder_is_refused(
-    refused: Callable[..., str],  # noqa: F811
-    questions: Path,
-    base: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    command = flags(questions, base, tmp_path / "agent")
-    assert main(command) == 0
-    capsys.readouterr()
-    assert "holds a training with other settings" in refused(*command, "--seed", 5)

@@ -13,32 +13,20 @@ from core.lab.train.config import TrainConfig
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        *[
-            ({name: 0}, f"{name.replace('_', ' ')} 0 is below 1; choose 1 or more")
-            for name in ("updates", "episodes", "accumulate", "steps", "n_validation")
-        ],
+        ({"updates": 0}, "updates 0 is below 1; choose 1 or more"),
         ({"validate_every": 0}, "validate every 0 is below 1; choose 1 or more"),
-        *[({name: -1}, f"{name} -1 is below 0; choose 0 or more") for name in ("rank", "warmup", "seed")],
+        ({"warmup": -1}, "warmup -1 is below 0; choose 0 or more"),
         ({"learning_rate": float("nan")}, "learning rate nan must be a finite number, 0 or more"),
-        ({"clip": float("inf")}, "clip inf must be a finite number above 0"),
-        ({"gamma": 1.01}, "gamma 1.01 must be between 0 and 1"),
-        ({"trace_lambda": -0.1}, "trace lambda -0.1 must be between 0 and 1"),
-        ({"ema": 2.0}, "ema 2.0 must be between 0 and 1"),
-        ({"dropout": 1.5}, "dropout 1.5 must be between 0 and 1"),
-        ({"final_share": 1.5}, "final share 1.5 must be between 0 and 1"),
-        ({"learning_rate": -1e-3}, "learning rate -0.001 must be a finite number, 0 or more"),
         ({"weight_decay": -1.0}, "weight decay -1.0 must be a finite number, 0 or more"),
-        ({"ranking_weight": -1.0}, "ranking weight -1.0 must be a finite number, 0 or more"),
+        ({"gamma": 1.01}, "gamma 1.01 must be between 0 and 1"),
         ({"alpha": 0.0}, "alpha 0.0 must be a finite number above 0"),
-        ({"clip": 0.0}, "clip 0.0 must be a finite number above 0"),
-        ({"ranking_temperature": -0.5}, "ranking temperature -0.5 must be a finite number above 0"),
+        ({"clip": float("inf")}, "clip inf must be a finite number above 0"),
         ({"top_k_actions": 0}, "top-k actions 0 must be at least 1, or none for all chunks"),
         ({"objective": "dqn"}, "objective 'dqn' is unknown; choose one of pqn, supervised"),
         (
             {"position_kind": "absolute"},
             "position kind 'absolute' can't be trained; choose one of relative, none",
         ),
-        ({"episodes": 4, "accumulate": 5}, "accumulate 5 is above 4, the episodes of an update; lower it"),
     ],
 )
 def test_a_value_out_of_range_is_one_sentence(changes: dict[str, Any], sentence: str) -> None:

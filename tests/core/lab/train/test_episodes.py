@@ -5,20 +5,19 @@ algorithm 1).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from core.encode.checkpoint import CheckpointSpec
 from core.lab.tasks.example import Example, Noise, Woven
 from core.lab.train.config import TrainConfig
 from core.lab.train.episodes import Played, Scorer, play
 from core.lab.train.towers import TrainableTowers
 from tests.conftest import few
+from tests.core.lab.train.conftest import TowersOf
 
 CPU = torch.device("cpu")
 NOISE = Noise(
@@ -50,27 +49,12 @@ class Watched(TrainableTowers):
         return super().embed_states(states, target=target)
 
 
-TowersOf = Callable[..., Watched]
-
-
 @pytest.fixture
-def towers_of(base: Path) -> TowersOf:
-    """`towers_of(with_targets=True, **fields of the spec)`: float32 towers away from their start, the targets
-    (where there are any) elsewhere.
-    """
+def towers_of(towers_of: TowersOf) -> TowersOf:
+    """Watched ones away from their start, the targets (where there are any) elsewhere."""
 
-    def build(*, with_targets: bool = True, **fields: Any) -> Watched:
-        spec = CheckpointSpec(
-            name="tiny",
-            trained=True,
-            base=".",
-            weights="adapters",
-            halves=1,
-            scale=1 / 3,
-            vectors="float32",
-            **{"position_kind": "relative", "position_resolution": 1 / 64} | fields,
-        )
-        towers = Watched(spec, base, rank=4, with_targets=with_targets, device=CPU, seed=0)
+    def build(**settings: Any) -> Watched:
+        towers = towers_of(Watched, **settings)
         towers.warm, towers.states = set(), []
         generator = torch.Generator().manual_seed(0)
         with torch.no_grad():
@@ -142,9 +126,8 @@ def test_states_hold_the_chosen_chunks_in_document_order(towers_of: TowersOf) ->
     out = played(towers, [WOVEN] * 8, steps=4)
     rows = [[order[text] for text in texts] for texts in towers.states]
     assert all(state == sorted(set(state)) for state in rows)
-    assert sorted(map(len, rows)) == sorted(
-        [0, 1, 2, 3] * 8 + [1, 2, 3] * 8
-    )  # online, and the targets from the second on
+    # online, and the targets from the second on
+    assert sorted(map(len, rows)) == sorted([0, 1, 2, 3] * 8 + [1, 2, 3] * 8)
     assert len({tuple(state) for state in rows if len(state) == 3}) > 1
     assert out.taken.all()
 
@@ -204,14 +187,11 @@ def test_exploring_starts_begin_with_a_part_of_the_support(towers_of: TowersOf) 
     assert set(out.completed) == {True, False}
     for i, texts in enumerate(begun):
         if texts:
-            assert out.rewards[0, i] == float(
-                out.completed[i]
-            )  # 0.5 + 0.5 * 2 / 2: the given chunk is paid with the last one
+            # 0.5 + 0.5 * 2 / 2: the given chunk is paid with the last one
+            assert out.rewards[0, i] == float(out.completed[i])
     alone = towers_of()
-    assert played(alone, [WOVEN] * 8, steps=1, exploring_starts=1.0).taken.tolist() == [
-        [True] * 8
-    ]  # the only step is the agent's own
-    assert alone.states[:8] == [[]] * 8
+    played(alone, [WOVEN] * 8, steps=1, exploring_starts=1.0)
+    assert alone.states[:8] == [[]] * 8, "the only step is the agent's own"
 
 
 def test_exploring_starts_hold_a_mistake_in_half_of_the_episodes(towers_of: TowersOf) -> None:
@@ -223,19 +203,12 @@ def test_exploring_starts_hold_a_mistake_in_half_of_the_episodes(towers_of: Towe
     begun = [tuple(texts) for texts in towers.states[:64]]
     wrong = [facts[2] in texts for texts in begun]
     assert 20 <= sum(wrong) <= 44
-    assert set(begun) == {
-        (),
-        facts[:1],
-        facts[1:2],
-        facts[2:],
-        (facts[0], facts[2]),
-        facts[1:],
-    }  # as states have them, in document order
+    # as states have them, in document order
+    assert set(begun) == {(), facts[:1], facts[1:2], facts[2:], (facts[0], facts[2]), facts[1:]}
     assert out.taken.sum(0).tolist() == [3 - len(texts) for texts in begun]
     paid = out.rewards.sum(0)
-    assert all(
-        paid[i] <= 0.5 + 0.5 * 2 / 3 + 1e-6 for i in range(64) if wrong[i]
-    )  # one chunk too many is paid for
+    # one chunk too many is paid for
+    assert all(paid[i] <= 0.5 + 0.5 * 2 / 3 + 1e-6 for i in range(64) if wrong[i])
     assert any(paid[i] > 0.8 for i in range(64) if wrong[i])
 
 
@@ -273,9 +246,8 @@ def test_words_are_a_part_of_q(towers_of: TowersOf) -> None:
     shares = (0.0, 1.0, 0.0, 0.25, 0.0, 0.5, 0.0, 0.0)
     example = Example("counted", "made", QUESTION, LISTED.chunks, (1, 5), word_shares=shares)
     plain, weighed = (played(towers_of(word_weight=weight), [example], steps=8) for weight in (0.0, 1e-4))
-    in_order_of_choice = (weighed.q_values - plain.q_values)[
-        :, 0
-    ] / 1e-4  # so small a weight changes no choice
+    # so small a weight changes no choice
+    in_order_of_choice = (weighed.q_values - plain.q_values)[:, 0] / 1e-4
     assert sorted(in_order_of_choice.tolist()) == pytest.approx(sorted(shares), abs=2e-2)
     losses = [
         played(towers_of(word_weight=weight), [example], objective="supervised").ranking_loss

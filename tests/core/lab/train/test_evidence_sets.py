@@ -78,11 +78,8 @@ def where_is_the_milk(n: int, encoder: DualEncoder) -> list[SeenQuestion]:
             workspace_of_chunks(moves[first : first + 4], encoder.tokenizer.count(moves[first : first + 4]))
             for first in (0, 4, 8)
         ]
-        asked.append(
-            SetQuestion(
-                f"{number}", "where", "where is the milk ?", join_workspaces(documents), (row,), (place,)
-            )
-        )
+        workspace = join_workspaces(documents)
+        asked.append(SetQuestion(f"{number}", "where", "where is the milk ?", workspace, (row,), (place,)))
     return see(asked, encoder)
 
 
@@ -101,18 +98,9 @@ def test_it_learns_the_smallest_set_that_answers(seen: list[SeenQuestion], tmp_p
     """From the paper's labels, which are useless here: the cosines of an untrained encoder are all above the
     threshold.
     """
-    events = list(
-        trainer(
-            tmp_path,
-            seen,
-            labels="similarity",
-            updates=90,
-            warmup_updates=10,
-            questions=12,
-            validate_every=45,
-            learning_rate=1e-2,
-        ).run()
-    )
+    settings = {"labels": "similarity", "updates": 90, "warmup_updates": 10, "questions": 12}
+    settings |= {"validate_every": 45, "learning_rate": 1e-2}
+    events = list(trainer(tmp_path, seen, **settings).run())
     warm, *_, last = [event["scores"] for event in events if event["event"] == "validated"]
     assert last["answer_f1"] > 0.9
     assert last["chunks"] < 1.5
@@ -149,24 +137,16 @@ def test_a_set_is_read_once(seen: list[SeenQuestion]) -> None:
     scores = AnswerScores(reader)
     asked = seen[0].asked
     nothing = next(row for row in range(12) if row not in asked.support)
-    assert scores.of([(asked, asked.support), (asked, (nothing,)), (asked, asked.support)]) == [
-        1.0,
-        None,
-        1.0,
-    ]
+    asked_for = [(asked, asked.support), (asked, (nothing,)), (asked, asked.support)]
+    assert scores.of(asked_for) == [1.0, None, 1.0]
     assert scores.of([(asked, asked.support), (asked, (*asked.support, nothing))])[0] == 1.0
     assert reader.n_read == 3
 
 
 def test_the_warm_up_is_a_fixed_reference(seen: list[SeenQuestion], tmp_path: Path) -> None:
     """The divergence is 0 where the policy leaves the warm-up, and is held down by beta."""
-    settings: dict[str, Any] = {
-        "updates": 30,
-        "warmup_updates": 5,
-        "validate_every": 30,
-        "passes": 1,
-        "learning_rate": 1e-2,
-    }
+    settings: dict[str, Any] = {"updates": 30, "warmup_updates": 5, "validate_every": 30, "passes": 1}
+    settings |= {"learning_rate": 1e-2}
     apart = []
     for beta in (0.0, 50.0):
         events = list(trainer(tmp_path / f"{beta}", seen, beta=beta, **settings).run())

@@ -4,7 +4,7 @@ is never trained on.
 
 from __future__ import annotations
 
-import json
+import shutil
 from pathlib import Path
 from random import Random
 
@@ -13,9 +13,8 @@ import pytest
 
 from core.base.errors import BadRequest
 from core.encode.encoder import DualEncoder
-from core.lab.train import general
+from core.lab.tasks import natural
 from core.lab.train.general import DISTRACTORS, TASK, GeneralMixture
-from tests.core.lab.tasks.conftest import write_gzip
 from tests.core.lab.train.whole_documents import PLACES, sentence, write_whole_documents
 
 
@@ -28,7 +27,7 @@ def data(tmp_path: Path) -> Path:
 def mixture(
     data: Path, minilm: DualEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> GeneralMixture:
-    monkeypatch.setattr(general, "OWN_QUESTIONS", tmp_path / "none")
+    monkeypatch.setattr(natural, "OWN_QUESTIONS", tmp_path / "none")
     return GeneralMixture(data, minilm.tokenizer)
 
 
@@ -61,21 +60,7 @@ def test_what_validates_is_never_trained_on(mixture: GeneralMixture) -> None:
     assert mixture.describe()["documents"] == 2
 
 
-def test_a_document_on_both_sides_is_refused(
-    data: Path, minilm: DualEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    own = tmp_path / "own"
-    monkeypatch.setattr(general, "OWN_QUESTIONS", own)
-    record = {
-        "id": "x",
-        "document": "clara.txt",
-        "kind": "single",
-        "question": "Who?",
-        "answer": "clara",
-        "support": [sentence("clara", "mill")],
-    }
-    write_gzip(own / "more.jsonl.gz", json.dumps(record))
-    with pytest.raises(
-        BadRequest, match=r"clara\.txt is among the documents to train on and those that validate"
-    ):
+def test_a_document_on_both_sides_is_refused(data: Path, minilm: DualEncoder) -> None:
+    shutil.copy(data / "natural" / "validation.jsonl.gz", data / "natural" / "train.jsonl.gz")
+    with pytest.raises(BadRequest, match=r"clara\.txt is among the documents to train on and those"):
         GeneralMixture(data, minilm.tokenizer)

@@ -1,5 +1,5 @@
-"""A reranker is trained on what its agent puts first: candidates and their labels, going on after a cut, and
-an agent that serves with it.
+"""A reranker is trained in the middle of episodes: what competes, going on after a cut, and an agent that
+serves with it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
-import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -22,23 +21,15 @@ from core.cli import main
 from core.encode.checkpoint import read_spec, write_spec
 from core.encode.encoder import DualEncoder
 from core.encode.reranker import HEAD_FILE, RERANKER_FOLDER
-from core.lab.tasks import natural
-from core.lab.train import contests
-from core.lab.train.contests import WEIGHTS, Candidates, EpisodeQuestions, K, candidates_of, recall_by_weight
+from core.lab.train.contests import WEIGHTS, Contests
 from core.lab.train.mixtures import OwnMixture
 from core.lab.train.reranking import RerankConfig, RerankTrainer
 from core.methods.qrag.agent import Agent
 from tests.core.cli.conftest import argv
 from tests.core.conftest import CorpusOf
-from tests.core.lab.train.whole_documents import PLACES, sentence, write_whole_documents
 
+TEXTS = ["Mary got the milk.", "Mary went to the garden.", "John went to the office.", "The rain was cold."]
 SMALL = RerankConfig(updates=4, questions=4, others=2, rank=2, validate_every=2, n_validation=4, warmup=1)
-
-
-@pytest.fixture
-def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(natural, "OWN_QUESTIONS", tmp_path / "none")
-    return write_whole_documents(tmp_path)
 
 
 @pytest.fixture
@@ -57,46 +48,23 @@ def agent(reading: Path, tmp_path: Path) -> Path:
     return folder
 
 
-def test_recall_is_of_whole_quotes_among_the_first_four_by_weight() -> None:
-    q_values = tuple(1 - 0.04 * i for i in range(6))
-    asked = Candidates("Who?", tuple("abcdef"), q_values, ((0,), (4, 1), (-1,)))
-    odds = np.array([-3.0, -3.0, -3.0, -3.0, 7.0])  # of the five that are read, the last belongs
-    recall = recall_by_weight([asked], [odds], 5)
-    rows = {weight: float(recall[row, 0]) for row, weight in enumerate(WEIGHTS)}
-    assert rows[0.0] == pytest.approx(1 / 3)
-    assert rows[0.02] == pytest.approx(2 / 3), "0.84 + 0.2 is first, 0.96 stays among four"
-    assert K == 4
-
-
-def test_candidates_are_the_agent_s_first_chunks_and_those_that_hold_quotes(agent: Path, data: Path) -> None:
-    questions, documents = natural.training_questions(data)
-    made = list(candidates_of(DualEncoder(agent, "cpu"), questions, documents))
-    assert len(made) == 2 * len(PLACES), "the unanswerable ones have nothing to learn"
-    for one in made:
-        assert list(one.q_values) == sorted(one.q_values, reverse=True)
-        place = next(place for place in PLACES if place in one.question)
-        held = [any(sentence(name, place) in one.texts[i] for i in one.support for name in ("anna", "boris"))]
-        assert all(held)
+def trainer(agent: Path, out: Path, questions: Path, config: RerankConfig = SMALL) -> RerankTrainer:
+    return RerankTrainer(config, agent, OwnMixture(questions), out, "cpu")
 
 
 @pytest.mark.campaign
 def test_a_training_goes_on_and_its_agent_reranks(
-    agent: Path, data: Path, tmp_path: Path, corpus_of: CorpusOf, monkeypatch: pytest.MonkeyPatch
+    agent: Path, questions: Path, tmp_path: Path, corpus_of: CorpusOf
 ) -> None:
-    through = list(RerankTrainer(SMALL, agent, tmp_path / "through", data=data, device="cpu").run())
+    through = list(trainer(agent, tmp_path / "through", questions).run())
     told = " ".join(event["event"] for event in through)
     assert told == "started validated update update validated update update validated finished"
-    cut = RerankTrainer(SMALL, agent, tmp_path / "cut", data=data, device="cpu").run()
+    assert through[1]["by_weight"].keys() == {str(weight) for weight in WEIGHTS}
+    cut = trainer(agent, tmp_path / "cut", questions).run()
     while next(cut)["event"] != "validated" or not (tmp_path / "cut" / "resume.safetensors").exists():
         pass
     cut.close()
-
-    def no_more(*_: object) -> None:
-        raise AssertionError("candidates are made once")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(contests, "candidates_of", no_more)
-        rest = list(RerankTrainer(SMALL, agent, tmp_path / "cut", data=data, device="cpu").run())
+    rest = list(trainer(agent, tmp_path / "cut", questions).run())
     updates = [[event["loss"] for event in told if event["event"] == "update"] for told in (through, rest)]
     assert updates[0][-len(updates[1]) :] == updates[1]
     assert 0 < len(updates[1]) < 4
@@ -104,19 +72,15 @@ def test_a_training_goes_on_and_its_agent_reranks(
     spec = read_spec(tmp_path / "through")
     assert spec.rerank_weight in WEIGHTS[1:]
     assert spec.reranked is not None
-    assert (spec.reranked.training or {})["questions"] == 2 * len(PLACES)
+    assert (spec.reranked.training or {})["questions"] == 102
     assert read_spec(agent).rerank_weight == 0, "the agent itself stays as it is"
     encoder = DualEncoder(tmp_path / "through", "cpu")
-    texts = [sentence("anna", place) for place in PLACES]
-    trace = fold(
-        Agent(encoder).run(
-            "Who took the mill lantern?", corpus_of(encoder, texts), EpisodeConfig(step_budget=2)
-        )
-    )
+    corpus = corpus_of(encoder, TEXTS)
+    trace = fold(Agent(encoder).run("Where is the milk?", corpus, EpisodeConfig(step_budget=2)))
     assert all(step.reranked_q is not None for step in trace.steps)
     with pytest.raises(BadRequest, match="other settings"):
-        RerankTrainer(RerankConfig(updates=5), agent, tmp_path / "through", data=data, device="cpu")
-    further = RerankTrainer(SMALL, tmp_path / "through", tmp_path / "further", data=data, device="cpu")
+        trainer(agent, tmp_path / "through", questions, replace(SMALL, updates=5))
+    further = trainer(tmp_path / "through", tmp_path / "further", questions)
     own, begins = (
         load_file(tmp_path / "through" / RERANKER_FOLDER / HEAD_FILE),
         further.network.head.state_dict(),
@@ -124,28 +88,26 @@ def test_a_training_goes_on_and_its_agent_reranks(
     assert all(torch.equal(own[name], begins[name]) for name in own), "its own reranker goes on"
 
 
-def test_the_command_trains_and_agents_that_read_their_choices_name_episodes(
+def test_the_command_trains(
     agent: Path,
     reading: Path,
-    data: Path,
     questions: Path,
     tmp_path: Path,
     tiny_checkpoints: dict[str, Path],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     numbers = {"updates": 1, "questions": 2, "others": 2, "rank": 2, "n_validation": 2}
-    flags = argv(data_folder=data, device="cpu", **numbers)
-    assert main(["train-reranker", str(agent), "--out", str(tmp_path / "made"), *flags, "--json"]) == 0
+    flags = argv(device="cpu", **numbers)
+    own = ["--own-questions", str(questions)]
+    assert main(["train-reranker", str(agent), "--out", str(tmp_path / "made"), *flags, *own, "--json"]) == 0
     said = capsys.readouterr()
     assert json.loads(said.out)["updates"] == 1
-    assert "by weight 0.0:" in said.err
+    assert "validation after 1 updates: weight " in said.err
     assert (tmp_path / "made" / RERANKER_FOLDER / "head.safetensors").exists()
     command = ["train-reranker", str(reading), "--out"]
-    assert main([*command, str(tmp_path / "no"), *flags]) == 2
-    assert "name them with --data or --own-questions" in capsys.readouterr().err
-    own = ["--own-questions", str(questions)]
-    assert main([*command, str(tmp_path / "no"), *flags, *own, "--data", "multi-hop"]) == 2
-    assert "leave one of them out" in capsys.readouterr().err
+    for both in ([], [*own, "--data", "multi-hop"]):
+        assert main([*command, str(tmp_path / "no"), *flags, *both]) == 2
+        assert "either --data NAME or --own-questions" in capsys.readouterr().err
     assert main([*command, str(tmp_path / "rereading"), *flags, *own]) == 0
     assert "Fact F1" in capsys.readouterr().out
     assert main(["train-reranker", str(tiny_checkpoints["absolute"]), "--out", "no", *flags, *own]) == 2
@@ -165,7 +127,7 @@ def test_readings_of_episodes_begin_in_their_middle(
     )
     mixture = OwnMixture(told_apart)
     spec = read_spec(tiny_checkpoints["none"]).model_copy(update={"state_order": order})
-    lesson = EpisodeQuestions(mixture, spec, others=2, n_validation=4)
+    lesson = Contests(mixture, spec, others=2, n_validation=4)
     assert lesson.n_questions == mixture.describe()["questions"]
     examples = {example.question: example for example in mixture.draw(Random(5), 2000)}
     begun = wrong = 0
@@ -184,32 +146,10 @@ def test_readings_of_episodes_begin_in_their_middle(
         assert order == "choice" or rows == sorted(rows)
     assert begun > 50
     assert 10 < wrong < 60
-    alone = EpisodeQuestions(
-        mixture, spec.model_copy(update={"reads_choices": False}), others=2, n_validation=4
-    )
+    alone = Contests(mixture, spec.model_copy(update={"reads_choices": False}), others=2, n_validation=4)
     assert not any(reading.chosen for reading in alone.draw(Random(1), 50))
     with pytest.raises(BadRequest, match="has 99 chunks beside its support"):
-        EpisodeQuestions(mixture, spec, others=99, n_validation=4)
-
-
-@pytest.mark.campaign
-def test_a_reranker_of_episodes_reads_what_was_chosen(reading: Path, questions: Path, tmp_path: Path) -> None:
-    mixture, made = OwnMixture(questions), tmp_path / "made"
-    events = list(RerankTrainer(SMALL, reading, made, mixture=mixture, device="cpu").run())
-    assert [event["by_weight"].keys() for event in events if event["event"] == "validated"] == [
-        {"0.0", "0.1", "0.2", "0.5"}
-    ] * 3
-    spec = read_spec(made)
-    assert spec.reads_choices
-    assert spec.rerank_weight in (0.1, 0.2, 0.5)
-    with pytest.raises(BadRequest, match="other settings"):
-        RerankTrainer(SMALL, reading, made, device="cpu", mixture=OwnMixture(shorter(questions, tmp_path)))
-
-
-def shorter(questions: Path, folder: Path) -> Path:
-    path = folder / "shorter.jsonl"
-    path.write_text("".join(questions.read_text().splitlines(keepends=True)[:40]))
-    return path
+        Contests(mixture, spec, others=99, n_validation=4)
 
 
 @pytest.fixture
@@ -238,25 +178,24 @@ def read_vocabulary_size(base: Path) -> int:
 
 @pytest.mark.campaign
 def test_a_reranker_may_stand_on_another_base(
-    agent: Path, data: Path, larger: Path, tmp_path: Path, corpus_of: CorpusOf
+    agent: Path, questions: Path, larger: Path, tmp_path: Path, corpus_of: CorpusOf
 ) -> None:
     made = tmp_path / "made"
-    list(RerankTrainer(replace(SMALL, base=str(larger)), agent, made, data=data, device="cpu").run())
+    list(trainer(agent, made, questions, replace(SMALL, base=str(larger))).run())
     spec = read_spec(made)
     assert spec.rerank_base == str(larger)
     encoder = DualEncoder(made, "cpu")
     assert encoder.vector_fingerprint == DualEncoder(agent, "cpu").vector_fingerprint, (
         "no vector is made anew"
     )
-    texts = [sentence("anna", place) for place in PLACES]
     config = EpisodeConfig(step_budget=2)
-    corpus = corpus_of(encoder, texts)
-    trace = fold(Agent(encoder).run("Who took the mill lantern?", corpus, config))
+    corpus = corpus_of(encoder, TEXTS)
+    trace = fold(Agent(encoder).run("Where is the milk?", corpus, config))
     assert all(step.reranked_q is not None for step in trace.steps)
-    further = RerankTrainer(SMALL, made, tmp_path / "further", data=data, device="cpu")
+    further = trainer(made, tmp_path / "further", questions)
     assert further.spec.rerank_base == str(larger), "its own reranker goes on"
 
     weights = load_file(larger / "model.safetensors")
     save_file({name: tensor + 1 for name, tensor in weights.items()}, larger / "model.safetensors")
     with pytest.raises(BadCheckpoint, match="trained on other weights"):
-        fold(Agent(DualEncoder(made, "cpu")).run("Who took the mill lantern?", corpus, config))
+        fold(Agent(DualEncoder(made, "cpu")).run("Where is the milk?", corpus, config))

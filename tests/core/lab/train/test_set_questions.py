@@ -43,11 +43,8 @@ def test_paragraphs_become_documents_of_sentences(agents: dict[str, Agent]) -> N
     ]
     supporting = [question.workspace[row].text for row in question.support]
     assert supporting == ["She knew Carl Dahl.", "He lived in Turku."], "the bridge, and the answer"
-    assert [document.title for document in question.workspace.documents] == [
-        "Anna Bell",
-        "Rain",
-        "Carl Dahl (poet)",
-    ]
+    titles = [document.title for document in question.workspace.documents]
+    assert titles == ["Anna Bell", "Rain", "Carl Dahl (poet)"]
     assert question.workspace[0].n_tokens == tokenizer.count([question.workspace[0].text])[0]
 
 
@@ -59,12 +56,8 @@ def test_chunks_of_one_title_are_one_document_where_nothing_is_cut(agents: dict[
         "no title",
         "none either",
     )
-    question = in_sentences(
-        Example("1", "made", "Whom to ask?", chunks, (2, 3), ("the council",)),
-        "made",
-        agents["none"].encoder.tokenizer,
-        cut=False,
-    )
+    example = Example("1", "made", "Whom to ask?", chunks, (2, 3), ("the council",))
+    question = in_sentences(example, "made", agents["none"].encoder.tokenizer, cut=False)
     assert chunks_of(question) == [[chunks[0], chunks[2]], [chunks[1]], [chunks[3]], [chunks[4]]]
     assert [question.workspace[row].text for row in question.support] == [chunks[2], chunks[3]], (
         "a chunk keeps its own support"
@@ -77,12 +70,8 @@ def test_every_text_is_embedded_once_and_belongs_to_its_chunk(
     monkeypatch.setenv("QRAG_HOME", str(tmp_path))
     encoder = agents["none"].encoder
     other = Example("2", "made", "Who wrote?", CHUNKS[::-1], (0,), ("Carl Dahl",))
-    pairs = list(
-        indexed(
-            [in_sentences(example, "made", encoder.tokenizer, cut=True) for example in (EXAMPLE, other)],
-            encoder,
-        )
-    )
+    asked = [in_sentences(example, "made", encoder.tokenizer, cut=True) for example in (EXAMPLE, other)]
+    pairs = list(indexed(asked, encoder))
     assert {len(corpus.index.vectors) for _, corpus in pairs} == {8}
     for question, corpus in pairs:
         assert corpus.workspace is question.workspace

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import copy
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from core.encode.adapter import adaptable_layers
-from core.encode.checkpoint import CheckpointSpec, write_spec
+from core.encode.checkpoint import write_spec
 from core.encode.encoder import DualEncoder
 from core.lab.tasks.example import Example
 from core.lab.train.descent import Descent
@@ -23,6 +21,7 @@ from core.methods.qrag.agent import Agent
 from core.methods.qrag.episode import Episode
 from tests.conftest import few
 from tests.core.conftest import CorpusOf
+from tests.core.lab.train.conftest import TowersOf
 
 TEXTS = [
     "Mary went to the garden.",
@@ -31,33 +30,6 @@ TEXTS = [
     "Daniel went back to the office.",
 ]
 CPU = torch.device("cpu")
-TowersOf = Callable[..., TrainableTowers]
-
-
-@pytest.fixture
-def towers_of(base: Path) -> TowersOf:
-    """`towers_of(rank=4, with_targets=True, seed=0, dropout=0.0, **spec)`: towers on the tiny encoder, in
-    float32 unless told otherwise.
-    """
-
-    def build(
-        rank: int = 4, *, with_targets: bool = True, seed: int = 0, dropout: float = 0.0, **fields: Any
-    ) -> TrainableTowers:
-        served = {"vectors": "float32", "position_kind": "relative", "position_resolution": 1 / 64} | fields
-        spec = CheckpointSpec(
-            name="tiny",
-            trained=True,
-            base=".",
-            weights="adapters" if rank else "towers",
-            halves=1,
-            scale=1 / 3,
-            **served,
-        )
-        return TrainableTowers(
-            spec, base, rank=rank, with_targets=with_targets, device=CPU, seed=seed, dropout=dropout
-        )
-
-    return build
 
 
 @torch.no_grad()
@@ -68,42 +40,20 @@ def shake(towers: TrainableTowers, seed: int = 0) -> None:
         parameter.add_(0.1 * torch.randn(parameter.shape, generator=generator)).copy_(parameter.bfloat16())
 
 
-@pytest.mark.parametrize("rank", [4, 0])
-def test_only_the_changes_of_linear_layers_can_move(towers_of: TowersOf, rank: int) -> None:
-    towers = towers_of(rank)
-    per_layer = 2 if rank else 1
+def test_only_the_changes_of_linear_layers_can_move(towers_of: TowersOf) -> None:
+    towers = towers_of()
     for name in TOWERS:
         movable = [
             key for key, parameter in towers.online[name].named_parameters() if parameter.requires_grad
         ]
-        assert len(movable) == per_layer * len(adaptable_layers(towers.online[name])) == per_layer * 12
+        assert len(movable) == 2 * len(adaptable_layers(towers.online[name])) == 24
         assert all(".parametrizations.weight.0." in key for key in movable)
         assert not any(parameter.requires_grad for parameter in towers.targets[name].parameters())
-    assert len(towers.parameters) == 2 * per_layer * 12
+    assert len(towers.parameters) == 48
 
 
-@pytest.mark.parametrize("rank", [4, 0])
-def test_training_starts_from_the_base_in_all_four_towers(
-    towers_of: TowersOf, rank: int, base: Path, tmp_path: Path
-) -> None:
-    towers = towers_of(rank)
-    shutil.copytree(base, tmp_path / "base")
-    write_spec(tmp_path, towers.spec.model_copy(update={"weights": "base"}))
-    encoder = DualEncoder(tmp_path, "cpu")
-    with torch.no_grad():
-        for target in (False, True):
-            np.testing.assert_allclose(
-                towers.embed_chunks(TEXTS, target=target).numpy(), encoder.encode_chunks(TEXTS), atol=1e-5
-            )
-            state = towers.embed_states([(TEXTS[0], TEXTS[1:])], target=target)
-            np.testing.assert_allclose(
-                state.numpy(), encoder.encode_states([encoder.state_tokens(TEXTS[0], TEXTS[1:])]), atol=1e-5
-            )
-
-
-@pytest.mark.parametrize("rank", [4, 0])
-def test_targets_move_by_tau_of_the_way(towers_of: TowersOf, rank: int) -> None:
-    towers = towers_of(rank)
+def test_targets_move_by_tau_of_the_way(towers_of: TowersOf) -> None:
+    towers = towers_of()
     before = {name: copy.deepcopy(dict(tower.named_parameters())) for name, tower in towers.targets.items()}
     shake(towers)
     towers.follow(0.25)
@@ -119,12 +69,11 @@ def test_targets_move_by_tau_of_the_way(towers_of: TowersOf, rank: int) -> None:
             torch.testing.assert_close(now, fast.detach(), rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.parametrize("rank", [4, 0])
-def test_a_pass_without_gradients_takes_none_from_those_after_it(towers_of: TowersOf, rank: int) -> None:
+def test_a_pass_without_gradients_takes_none_from_those_after_it(towers_of: TowersOf) -> None:
     """Weights are formed once: noise, embedded first and without gradients, must not leave weights without a
     graph to the rest.
     """
-    towers = towers_of(rank)
+    towers = towers_of()
     with towers.formed():
         with torch.no_grad():
             towers.embed_chunks(TEXTS[:2])
@@ -135,9 +84,7 @@ def test_a_pass_without_gradients_takes_none_from_those_after_it(towers_of: Towe
         )
         loss.backward()  # type: ignore[no-untyped-call]
     for tower in towers.online.values():
-        gradients = [
-            parameter.grad for key, parameter in tower.named_parameters() if key.endswith((".b", ".d"))
-        ]
+        gradients = [parameter.grad for key, parameter in tower.named_parameters() if key.endswith(".b")]
         assert all(gradient is not None and gradient.abs().max() > 0 for gradient in gradients)
 
 
@@ -154,9 +101,8 @@ def test_only_the_towers_under_training_drop_activations(
         first, second = embed(TEXTS), embed(TEXTS)
         assert not torch.allclose(first, second, atol=1e-3)
         torch.manual_seed(5)
-        torch.testing.assert_close(
-            embed(TEXTS), first, rtol=0, atol=0
-        )  # so that a training goes on as it would have
+        # so that a training goes on as it would have
+        torch.testing.assert_close(embed(TEXTS), first, rtol=0, atol=0)
         torch.testing.assert_close(embed(TEXTS, target=True), embed(TEXTS, target=True), rtol=0, atol=0)
     shutil.copytree(base, tmp_path / "base")
     towers.save(tmp_path)
@@ -168,9 +114,9 @@ def test_only_the_towers_under_training_drop_activations(
     )
 
 
-@pytest.mark.parametrize(("rank", "with_targets"), [(4, True), (4, False), (0, True)])
-def test_towers_and_moments_survive_a_file(towers_of: TowersOf, rank: int, with_targets: bool) -> None:
-    towers, other = (towers_of(rank, with_targets=with_targets, seed=seed) for seed in (0, 1))
+@pytest.mark.parametrize("with_targets", [True, False])
+def test_towers_and_moments_survive_a_file(towers_of: TowersOf, with_targets: bool) -> None:
+    towers, other = (towers_of(with_targets=with_targets, seed=seed) for seed in (0, 1))
     descent, fresh = (Descent(each.parameters, 0.01, each.formed) for each in (towers, other))
     for _ in range(2):
         descent.step(0.01, 1.0, [TEXTS], lambda part: towers.embed_chunks(part).sum())
@@ -190,36 +136,23 @@ def test_towers_and_moments_survive_a_file(towers_of: TowersOf, rank: int, with_
 
 
 @pytest.mark.parametrize(
-    ("rank", "vectors", "kind", "tolerance"),
-    few(
-        [
-            (4, "float32", "none", 1e-4),
-            (0, "float16", "relative", 0.06),
-            (4, "float32", "relative", 1e-4),
-            (4, "float16", "relative", 0.06),
-        ]
-    ),
+    ("vectors", "kind", "tolerance"),
+    few([("float32", "none", 1e-4), ("float32", "relative", 1e-4), ("float16", "relative", 0.06)]),
 )
 def test_q_is_served_as_it_was_formed(
     towers_of: TowersOf,
     base: Path,
     corpus_of: CorpusOf,
     tmp_path: Path,
-    rank: int,
     vectors: str,
     kind: str,
     tolerance: float,
 ) -> None:
     """Through the whole of both ways: towers, positions, rotations; half precision costs what it costs."""
-    towers = towers_of(rank, vectors=vectors, position_kind=kind)
+    towers = towers_of(vectors=vectors, position_kind=kind)
     shake(towers)
-    example = Example(
-        "e",
-        "made",
-        "Where is the milk?",
-        tuple(f"{text} {word}" for word in ("night", "river", "hill") for text in TEXTS),
-        (1,),
-    )
+    texts = tuple(f"{text} {word}" for word in ("night", "river", "hill") for text in TEXTS)
+    example = Example("e", "made", "Where is the milk?", texts, (1,))
     scorer = Scorer(towers.spec, towers.dim, CPU)
     shutil.copytree(base, tmp_path / "base")
     towers.save(tmp_path)
@@ -229,10 +162,8 @@ def test_q_is_served_as_it_was_formed(
     for chosen in ([], [4], [9, 2]):
         with torch.no_grad():
             state = towers.embed_states([(example.question, [example.chunks[row] for row in sorted(chosen)])])
-            chunks, positions = (
-                towers.embed_chunks(example.chunks)[None],
-                scorer.positions([example], [chosen], 12),
-            )
+            chunks = towers.embed_chunks(example.chunks)[None]
+            positions = scorer.positions([example], [chosen], 12)
             formed = scorer.scores(state, chunks, scorer.phases(positions))[0].numpy()
         (look,) = agent.look([(Episode(example.question, corpus, towers.spec.episode_config()), chosen)])
         np.testing.assert_allclose(look.scores.q_values, formed, atol=tolerance)

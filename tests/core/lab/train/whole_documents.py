@@ -33,24 +33,10 @@ def write_whole_documents(folder: Path) -> Path:
                 [sentence(name, place)] if i % 2 else [sentence(name, place), sentence(name, PLACES[i - 1])]
             )
             kind, question = "single" if i % 2 else "bridge", f"Who took the {place} lantern?"
-            record = {
-                "id": f"{name}-{i}",
-                "document": f"{name}.txt",
-                "kind": kind,
-                "question": question,
-                "answer": name,
-                "support": quotes,
-            }
-            lines[part].append(json.dumps(record))
-        nobody = {
-            "id": f"{name}-none",
-            "document": f"{name}.txt",
-            "kind": "unanswerable",
-            "question": "Who sank the boat?",
-            "answer": "",
-            "support": [],
-        }
-        lines[part].append(json.dumps(nobody))
+            about = {"id": f"{name}-{i}", "document": f"{name}.txt", "kind": kind, "answer": name}
+            lines[part].append(json.dumps(about | {"question": question, "support": quotes}))
+        nobody = about | {"id": f"{name}-none", "kind": "unanswerable", "question": "Who sank the boat?"}
+        lines[part].append(json.dumps(nobody | {"answer": "", "support": []}))
     for part, records in lines.items():
         write_gzip(folder / "natural" / f"{part}.jsonl.gz", "\n".join(records))
     return folder

@@ -1,10 +1,10 @@
-"""A causal language model of a few thousand parameters with a word-level tokenizer, and stop decisions over
-noisy evidence to tune it on.
+"""A causal language model of a few thousand parameters with a word-level tokenizer, and stop decisions to
+tune it on.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -27,51 +27,39 @@ TOY = TuneConfig(epochs=1, learning_rate=0.01, accumulate=4, rank=8, seed=1)
 """Settings with which the tiny model learns in a second or two."""
 
 
-@dataclass(frozen=True)
-class Stopping:
-    """A run of some rounds: from `right_from` on its answer is right. Evidence says so with noise, afresh
-    each round.
-    """
-
-    right_from: int
-    evidence: tuple[int, ...]
-    """Level of each round, 0 to N_LEVELS - 1."""
-
-    def is_right(self, round: int) -> bool:
-        """Of a 1-based round."""
-        return round >= self.right_from
-
-
-def stopping_runs(n: int, rng: Random, n_rounds: int = 8) -> list[Stopping]:
-    """Runs whose answers turn right in one of the first three rounds, or in one of five runs never."""
-    runs = []
-    for _ in range(n):
-        right_from = rng.choice((1, 2, 2, 3, n_rounds + 1))
-        levels = [rng.gauss(9.5 if number >= right_from else 6.0, 3.0) for number in range(1, n_rounds + 1)]
-        runs.append(Stopping(right_from, tuple(min(N_LEVELS - 1, max(0, round(level))) for level in levels)))
-    return runs
-
-
-def stop_pairs(runs: list[Stopping], n_rounds: int = 3) -> list[Preference]:
-    """A pair a round, of the first ones: stopping is preferred where the answer is right, going on where it
-    isn't.
-    """
-    pairs = []
-    for i, run in enumerate(runs):
-        for number, level in enumerate(run.evidence[:n_rounds], start=1):
-            prompt = (Message("user", LEVELS[level]),)
-            right = run.is_right(number)
-            chosen, rejected = ("stop", "continue") if right else ("continue", "stop")
-            pairs.append(
-                Preference(
-                    "stop_over_continue" if right else "continue_over_stop",
-                    f"question {i}",
-                    prompt,
-                    chosen,
-                    rejected,
-                )
-            )
+def clear_pairs(n: int) -> list[Preference]:
+    """Stopping is right at the three highest levels, going on at the three lowest."""
+    rng, pairs = Random(3), []
+    for i in range(n):
+        low = (Message("user", LEVELS[rng.randrange(3)]),)
+        high = (Message("user", LEVELS[-1 - rng.randrange(3)]),)
+        pairs += [
+            Preference("continue_over_stop", f"{i}", low, "continue", "stop"),
+            Preference("stop_over_continue", f"{i}", high, "stop", "continue"),
+        ]
     return pairs
+
+
+def word_model(folder: Path, words: Sequence[str], seed: int = 0, **sizes: int) -> Any:
+    """A model of one layer; its tokenizer, a word a token and without a chat template, is saved in the
+    folder. `words`: those that stand for padding, the end and the unknown first.
+    """
+    # takes seconds: not for every worker that collects
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+    from transformers.utils import logging as transformers_logging
+
+    transformers_logging.disable_progress_bar()
+    pad, end, unknown = words[:3]
+    tokenizer = Tokenizer(WordLevel({word: i for i, word in enumerate(words)}, unk_token=unknown))
+    tokenizer.pre_tokenizer = WhitespaceSplit()
+    PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token=pad, eos_token=end, unk_token=unknown
+    ).save_pretrained(folder)
+    about = {"pad_token_id": 0, "bos_token_id": None, "eos_token_id": 1, "num_hidden_layers": 1}
+    config = LlamaConfig(vocab_size=len(words), **({"max_position_embeddings": 64} | about | sizes))
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return LlamaForCausalLM(config)
 
 
 def make_tiny_model(folder: Path, seed: int = 0) -> Path:
@@ -82,34 +70,8 @@ def make_tiny_model(folder: Path, seed: int = 0) -> Path:
     that neighbours are alike, as to a real model; attention passes on what it sees, nothing of which bears on
     the choice between the two words yet.
     """
-    # takes seconds: not for every worker that collects
-    from transformers import (
-        LlamaConfig,
-        LlamaForCausalLM,
-        PreTrainedTokenizerFast,
-    )
-    from transformers.utils import logging as transformers_logging
-
-    transformers_logging.disable_progress_bar()
-    tokenizer = Tokenizer(WordLevel({word: i for i, word in enumerate(_VOCABULARY)}, unk_token="<unknown>"))
-    tokenizer.pre_tokenizer = WhitespaceSplit()
-    PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, pad_token="<pad>", eos_token="<end>", unk_token="<unknown>"
-    ).save_pretrained(folder)
-    config = LlamaConfig(
-        vocab_size=len(_VOCABULARY),
-        hidden_size=16,
-        intermediate_size=32,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        max_position_embeddings=64,
-        pad_token_id=0,
-        bos_token_id=None,
-        eos_token_id=1,
-    )
-    with torch.random.fork_rng(), torch.no_grad():
-        torch.manual_seed(seed)
-        model = LlamaForCausalLM(config)
+    model = word_model(folder, _VOCABULARY, seed, hidden_size=16, intermediate_size=32, num_attention_heads=2)
+    with torch.no_grad():
         into, out, layer = model.model.embed_tokens.weight, model.lm_head.weight, model.model.layers[0]
         layer.self_attn.v_proj.weight.copy_(torch.eye(16))
         layer.self_attn.o_proj.weight.copy_(torch.eye(16))

@@ -12,7 +12,7 @@ import pytest
 
 from core.base.errors import BadRequest
 from core.lab.tune import collect
-from core.lab.tune.collect import EARLY_STOP_WEIGHT, STOCK_REASONS, CollectReport, Label, collect_pairs
+from core.lab.tune.collect import EARLY_STOP_WEIGHT, STOCK_REASONS, Label, collect_pairs
 from core.lab.tune.pairs import Preference
 from core.llm.protocol import Cost
 from core.llm.scripted import ScriptedLlm
@@ -29,9 +29,9 @@ def of_kind(log: ExperimentLog, kind: str) -> list[Preference]:
     return [pair for pair in collect_pairs(log)[0] if pair.kind == kind]
 
 
-def verdicts(pair: Preference) -> tuple[str, str]:
+def said(pair: Preference, name: str) -> tuple[str, str]:
     """(chosen, rejected)."""
-    return json.loads(pair.chosen)["verdict"], json.loads(pair.rejected)["verdict"]
+    return json.loads(pair.chosen)[name], json.loads(pair.rejected)[name]
 
 
 def test_of_two_rewrites_in_one_state_the_one_that_found_more_support_is_preferred(
@@ -61,13 +61,8 @@ def test_prompts_are_what_the_agents_send(log: ExperimentLog) -> None:
     branch = trace.rounds[1].branches[0]
     assert branch.answered is not None
     assert branch.noted is not None
-    agents.judge(
-        QUESTION,
-        branch.query.query,
-        SupportedAnswer(branch.answered.answer, None, ()),
-        branch.noted.after,
-        turn,
-    )
+    answer = SupportedAnswer(branch.answered.answer, None, ())
+    agents.judge(QUESTION, branch.query.query, answer, branch.noted.after, turn)
     rewrite, stop = llm.calls
     assert [pair.prompt for pair in of_kind(log, "rewrite")] == [rewrite]
     assert stop in [pair.prompt for pair in of_kind(log, "stop_over_continue")]
@@ -89,27 +84,13 @@ def test_the_right_verdict_is_preferred_whichever_was_given(log: ExperimentLog) 
     log_sparc(log, [wrong_continue])
     _, report = collect_pairs(log)
     early, late = of_kind(log, "continue_over_stop")[0], of_kind(log, "stop_over_continue")[0]
-    assert (early.kind, verdicts(early), early.weight) == (
-        "continue_over_stop",
-        ("continue", "stop"),
-        EARLY_STOP_WEIGHT,
-    )
-    assert (json.loads(early.chosen)["reason"], json.loads(early.rejected)["reason"]) == (
-        STOCK_REASONS["continue"],
-        "Bob Hill is named.",
-    )
-    assert (late.kind, verdicts(late), late.weight) == ("stop_over_continue", ("stop", "continue"), 1.0)
-    assert (json.loads(late.chosen)["reason"], json.loads(late.rejected)["reason"]) == (
-        STOCK_REASONS["stop"],
-        "Not sure.",
-    )
-    assert report == CollectReport(
-        2,
-        {},
-        {"rewrites": 2, "wrong continue": 2, "wrong stop": 2},
-        {"continue_over_stop": 2, "stop_over_continue": 2},
-        0,
-    )
+    assert (said(early, "verdict"), early.weight) == (("continue", "stop"), EARLY_STOP_WEIGHT)
+    assert said(early, "reason") == (STOCK_REASONS["continue"], "Bob Hill is named.")
+    assert (said(late, "verdict"), late.weight) == (("stop", "continue"), 1.0)
+    assert said(late, "reason") == (STOCK_REASONS["stop"], "Not sure.")
+    assert (report.runs, report.skipped, report.left_out) == (2, {}, 0)
+    assert report.decisions == {"rewrites": 2, "wrong continue": 2, "wrong stop": 2}
+    assert report.pairs == {"continue_over_stop": 2, "stop_over_continue": 2}
 
 
 def test_a_state_seen_twice_gives_one_pair_with_the_reasons_that_were_given(log: ExperimentLog) -> None:
@@ -152,16 +133,8 @@ def test_of_a_label_only_what_fits_counts(value: Any, support: set[int], answers
 
 def test_sizes_are_bounded(log: ExperimentLog, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(8):
-        log_sparc(
-            log,
-            [
-                replace(
-                    RIGHT,
-                    found=((1, 9), (2, 3)) if number % 2 else ((4, 5), (6, 7)),
-                    queries=(f"query {number}", "film"),
-                )
-            ],
-        )
+        found = ((1, 9), (2, 3)) if number % 2 else ((4, 5), (6, 7))
+        log_sparc(log, [replace(RIGHT, found=found, queries=(f"query {number}", "film"))])
     monkeypatch.setattr(collect, "MAX_PAIRS_OF_A_STATE", 5)
     monkeypatch.setattr(collect, "MAX_PAIRS", 6)
     pairs, report = collect_pairs(log)

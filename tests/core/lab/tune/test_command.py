@@ -9,16 +9,15 @@ import signal
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from random import Random
 
 import pytest
 
 from core.cli import main
-from core.cli.tune import interruption
+from core.cli.training import interruption
 from core.lab.tune.pairs import pair_lines, read_pairs
 from core.runs.log import ExperimentLog
 from tests.core.cli.conftest import argv, core, home, refused  # noqa: F401
-from tests.core.lab.tune.conftest import stop_pairs, stopping_runs
+from tests.core.lab.tune.conftest import clear_pairs
 from tests.core.lab.tune.recording import Round, log_sparc
 
 Output = Callable[..., str]
@@ -51,7 +50,7 @@ def test_preferences_refuses_in_one_sentence(refused: Output, tmp_path: Path) ->
 
 def test_a_model_is_tuned(tiny_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, out = tmp_path / "pairs.jsonl", tmp_path / "tuned"
-    file.write_text("".join(pair_lines(stop_pairs(stopping_runs(10, Random(0))))))
+    file.write_text("".join(pair_lines(clear_pairs(15))))
     command = argv(
         "tune", pairs=file, model=tiny_model, out=out, epochs=1, no_reference=True, device="cpu", json=True
     )
@@ -60,8 +59,8 @@ def test_a_model_is_tuned(tiny_model: Path, tmp_path: Path, capsys: pytest.Captu
     result = json.loads(said)
     assert (result["out"], result["n_pairs"] + result["n_held_out"]) == (str(out), 30)
     lines = told.splitlines()
-    assert [line for line in lines if line.startswith("tuning ")]
-    assert [line for line in lines if line.startswith(f"step {result['steps']} of {result['steps']}: loss ")]
+    assert lines[0].startswith("training ")
+    assert [line for line in lines if line.startswith(f"update {result['steps']}: loss ")]
     assert json.loads((out / "tune.json").read_text())["config"]["reference"] is False
 
 
@@ -69,7 +68,6 @@ def test_a_model_is_tuned(tiny_model: Path, tmp_path: Path, capsys: pytest.Captu
     ("more", "sentence"),
     [
         (["--beta", "0"], "beta 0.0 must be a finite number above 0"),
-        (["--weight-lambda", "nan"], "weight lambda nan must be a finite number above 0"),
         (["--epochs", "0"], "epochs 0 is below 1; choose 1 or more"),
         (["--seed", str(2**63)], "choose a smaller one"),
         (["--device", "warp"], "device 'warp' is not on this machine"),
@@ -83,7 +81,7 @@ def test_a_flag_that_can_not_be_used_is_one_sentence(
     sentence: str,
 ) -> None:
     file = tmp_path / "pairs.jsonl"
-    file.write_text("".join(pair_lines(stop_pairs(stopping_runs(1, Random(0))))))
+    file.write_text("".join(pair_lines(clear_pairs(1))))
     assert sentence in refused("tune", "--pairs", file, "--model", tmp_path, "--out", tmp_path / "out", *more)
     assert not (tmp_path / "out").exists()
 

@@ -7,39 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from core.base.errors import BadRequest
 from core.lab.tune import pairs
-from core.lab.tune.pairs import KINDS, Preference, pair_lines, read_pairs
+from core.lab.tune.pairs import Preference, pair_lines, read_pairs
 from core.llm.protocol import Message
 
-TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
-PREFERENCES = st.builds(
-    Preference,
-    st.sampled_from(KINDS),
-    TEXT,
-    st.lists(st.builds(Message, st.sampled_from(["system", "user", "assistant"]), TEXT), max_size=2).map(
-        lambda turns: (*turns, Message("user", "Now."))
-    ),
-    TEXT.map("yes {}".format),
-    TEXT.map("no {}".format),
-    st.floats(0.5, 4),
-)
 PAIR = Preference("rewrite", "Who?", (Message("user", "Search."),), "good", "bad")
 
 
-@given(st.lists(PREFERENCES, min_size=1, max_size=4))
-def test_a_file_brings_its_pairs_back(
-    tmp_path_factory: pytest.TempPathFactory, preferences: list[Preference]
-) -> None:
-    path = tmp_path_factory.mktemp("pairs") / "pairs.jsonl"
-    path.write_text("".join(pair_lines(preferences)), encoding="utf-8")
-    assert read_pairs(path) == preferences
-
-
-def test_a_line_is_in_the_form_that_preference_trainers_take() -> None:
+def test_a_line_is_in_the_form_that_preference_trainers_take(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.jsonl"
+    other = Preference("stop_over_continue", "☃", (Message("system", ""), *PAIR.prompt), "y\n", "", 2.5)
+    path.write_text("".join(pair_lines([PAIR, other])), encoding="utf-8")
+    assert read_pairs(path) == [PAIR, other]
     assert json.loads(next(pair_lines([PAIR]))) == {
         "prompt": [{"role": "user", "content": "Search."}],
         "chosen": [{"role": "assistant", "content": "good"}],
@@ -53,18 +34,13 @@ def test_a_line_is_in_the_form_that_preference_trainers_take() -> None:
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"prompt": "Search."}, "prompt: Input should be a valid"),
         ({"prompt": []}, "prompt: List should have at least 1 item"),
         ({"prompt": [{"role": "tool", "content": ""}]}, "prompt.0.role: Input should be 'system'"),
-        ({"prompt": [{"role": ["user"], "content": ""}]}, "prompt.0.role: Input should be"),
         ({"prompt": [{"role": "system", "content": "Go."}]}, "the last message of prompt must be the user's"),
         ({"chosen": [{"role": "user", "content": "good"}]}, "chosen and rejected must each be one message"),
         ({"rejected": [{"role": "assistant", "content": "good"}]}, "chosen and rejected are the same"),
         ({"weight": -1}, "weight: Input should be greater than 0"),
-        ({"weight": True}, "weight: Input should be a valid number"),
-        ({"weight": "2"}, "weight: Input should be a valid number"),
         ({"kind": "other"}, "kind: Input should be 'rewrite'"),
-        ({"question": 5}, "question: Input should be a valid string"),
     ],
 )
 def test_a_line_that_can_not_be_used_is_one_sentence(

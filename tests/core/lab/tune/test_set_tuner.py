@@ -9,16 +9,12 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 from random import Random
-from statistics import median
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from tokenizers import Tokenizer
-from tokenizers.models import WordLevel
-from tokenizers.pre_tokenizers import WhitespaceSplit
 
 from core.base.config import EpisodeConfig
 from core.base.errors import BadRequest, Cancelled
@@ -34,6 +30,7 @@ from core.methods.resrag.llm.policy import LlmEvidenceSet
 from core.methods.resrag.reward import RewardConfig
 from tests.core.lab.train.set_data import write_sets
 from tests.core.lab.train.test_evidence_sets import PLACES, LastWord
+from tests.core.lab.tune.conftest import word_model
 
 KEY, NONSENSE = '{"Document_1":', "Maybe"
 LISTS = ["[1]}", "[]}", "[2]}", "[3]}", "[4]}"]
@@ -56,36 +53,14 @@ def save_undecided(folder: Path, *, window: int = 4096) -> Path:
     likelier nonsense. Its parts are set by hand: attention passes on the word itself, and the next word
     depends on nothing else.
     """
-    # takes seconds: not for every worker that collects
-    from transformers import (
-        LlamaConfig,
-        LlamaForCausalLM,
-        PreTrainedTokenizerFast,
-    )
-
-    tokenizer = Tokenizer(WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="<unknown>"))
-    tokenizer.pre_tokenizer = WhitespaceSplit()
-    PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, pad_token="<pad>", eos_token="<end>", unk_token="<unknown>"
-    ).save_pretrained(folder)
-    config = LlamaConfig(
-        vocab_size=len(WORDS),
-        hidden_size=32,
-        intermediate_size=8,
-        num_hidden_layers=1,
-        num_attention_heads=1,
-        max_position_embeddings=window,
-        pad_token_id=0,
-        bos_token_id=None,
-        eos_token_id=1,
-    )
+    sizes = {"hidden_size": 32, "intermediate_size": 8, "num_attention_heads": 1}
+    model = word_model(folder, WORDS, max_position_embeddings=window, **sizes)
     after = {
         "assistant:": {KEY: 6.0, NONSENSE: 7.0},
         KEY: {"[1]}": 6.5} | dict.fromkeys(LISTS[1:], 6.0),
         **{word: {"<end>": 9.0} for word in (NONSENSE, *LISTS)},
     }
-    with torch.random.fork_rng(), torch.no_grad():
-        model = LlamaForCausalLM(config)
+    with torch.no_grad():
         layer, into, out = model.model.layers[0], model.model.embed_tokens.weight, model.lm_head.weight
         for part in (layer.self_attn.v_proj, layer.self_attn.o_proj):
             part.weight.copy_(torch.eye(32))
@@ -173,14 +148,8 @@ def test_it_learns_the_action_and_then_what_is_rewarded(
     assert all(event["divergence"] >= 0 for event in steps["grpo"])
     assert max(event["clipped"] for event in steps["grpo"]) > 0, "the second pass is clipped"
     assert all(-5 <= event["reward"] <= 5 and 0 <= event["valid"] <= 1 for event in steps["grpo"])
-    assert {path.suffix for path in out.rglob("*") if path.is_file()} <= {
-        ".safetensors",
-        ".json",
-        ".jsonl",
-        ".jinja",
-        ".md",
-    }
-    assert f"| 40 | 1.00 | {after['reward']:.3f} | 1.000 | 1.000 |" in (out / "README.md").read_text()
+    suffixes = {path.suffix for path in out.rglob("*") if path.is_file()}
+    assert suffixes <= {".safetensors", ".json", ".jsonl", ".jinja"}
     served = LlmEvidenceSet(LocalLlm(str(out), "cpu"), encoder, context_tokens=TOY.context_tokens)
     question, corpus = next(indexed(asked[8:], encoder))
     trace = fold(served.retrieve(question.question, corpus, EpisodeConfig(step_budget=4)))
@@ -216,28 +185,6 @@ def test_a_stopped_tuning_goes_on_to_the_same_adapters(
     adapters = [load_file(tmp_path / name / "adapter_model.safetensors") for name in ("whole", "parts")]
     assert adapters[0].keys() == adapters[1].keys()
     assert all(adapters[0][name].equal(adapters[1][name]) for name in adapters[0])
-
-
-@pytest.mark.campaign
-def test_grpo_is_held_near_the_warm_up(tasks: list[SetTask], model: Path, tmp_path: Path) -> None:
-    """It begins as the model after the warm-up, and comes back near it where beta is large."""
-    apart = []
-    for beta in (0.0001, 5.0):
-        events = run(tasks, model, tmp_path / f"{beta}", replace(TOY, updates=25, beta=beta, passes=1))
-        steps = [event["divergence"] for event in events if event.get("phase") == "grpo"]
-        assert steps[0] == 0
-        apart.append(median(steps[-5:]))
-    free, held = apart
-    assert held < free / 4
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize(("warm", "phase"), [(2, "warm-up"), (0, "grpo")])
-def test_either_phase_alone(tasks: list[SetTask], model: Path, tmp_path: Path, warm: int, phase: str) -> None:
-    events = run(tasks, model, tmp_path / "tuned", replace(TOY, updates=2, warmup_updates=warm))
-    assert [event["step"] for event in events if event["event"] == "held_out"] == [0, 2]
-    assert [event["phase"] for event in events if event["event"] == "step"] == [phase] * 2
-    assert (tmp_path / "tuned" / "adapter_model.safetensors").is_file()
 
 
 def test_what_a_reply_is_worth(tasks: list[SetTask]) -> None:
@@ -289,8 +236,6 @@ def test_questions_that_do_not_fit_are_refused(tasks: list[SetTask], tmp_path: P
         (["--group", "1"], "group 1 is below 2"),
         (["--warmup-updates", "300"], "warmup updates 300 are more than all 200 updates"),
         (["--nucleus", "0"], "nucleus 0.0 and temperature 1.0 must be above 0"),
-        (["--beta", "nan"], "beta nan must be a finite number"),
-        (["--task", "nothing"], "invalid choice"),
         (["--n", "0"], "n=0 must be at least 1"),
     ],
 )
@@ -314,4 +259,4 @@ def test_the_command(
     said, told = capsys.readouterr()
     result = json.loads(said)
     assert (result["updates"], result["held_out"]["step"]) == (2, 2)
-    assert [line for line in told.splitlines() if line.startswith("update 2 of 2 (grpo): reward ")]
+    assert [line for line in told.splitlines() if line.startswith("update 2: loss ") and "reward" in line]

@@ -32,18 +32,18 @@ def test_a_single_search_misses_the_second_hop_and_reasoning_sentences_find_it(
     retrievals: Retrievals,
 ) -> None:
     vanilla, ircot = asked("vanilla", retrievals), asked("ircot", retrievals, config=replace(LEXICAL, k=3))
-    assert (vanilla.answer, vanilla.steps[0].query) == ("", QUESTION)
+    assert (vanilla.answer, vanilla.queries[0]) == ("", QUESTION)
     assert FIRST_HOP in vanilla.evidence
     assert SECOND_HOP not in vanilla.evidence
     assert ircot.answer == "Quillmarsh"
     assert {FIRST_HOP, SECOND_HOP} <= set(ircot.evidence)
-    assert "Tamsin Orrell" in ircot.steps[0].text
+    assert "Tamsin Orrell" in ircot.queries[1]
 
 
 def test_the_most_frequent_answer_wins(retrievals: Retrievals) -> None:
     llm = RoleLlm(answer=[{"answer": "Rome"}, {"answer": "The Quillmarsh"}, {"answer": "quillmarsh"}])
     trace = asked("parallel", retrievals, llm)
-    assert (trace.answer, len(trace.steps), trace.cost.calls) == ("The Quillmarsh", 3, 3)
+    assert (trace.answer, len(trace.queries), trace.cost.calls) == ("The Quillmarsh", 3, 3)
 
 
 def test_attempts_go_on_until_one_is_sure(retrievals: Retrievals) -> None:
@@ -57,7 +57,7 @@ def test_attempts_go_on_until_one_is_sure(retrievals: Retrievals) -> None:
             confidence=[{"confidence": value} for value in confidences],
         )
         trace = asked("sequential", retrievals, llm)
-        assert (trace.answer, len(trace.steps), trace.cost.calls) == (answer, n, 2 * n)
+        assert (trace.answer, len(trace.queries), trace.cost.calls) == (answer, n, 2 * n)
 
 
 def test_thoughts_are_searched_with_until_they_are_finished(retrievals: Retrievals) -> None:
@@ -65,14 +65,14 @@ def test_thoughts_are_searched_with_until_they_are_finished(retrievals: Retrieva
         thought=[{"thought": "Tamsin Orrell founded it"}, {"thought": "born in Quillmarsh", "finished": True}]
     )
     trace = asked("ircot", retrievals, llm)
-    assert [step.query for step in trace.steps] == [QUESTION, "Tamsin Orrell founded it", QUESTION]
+    assert [*trace.queries] == [QUESTION, "Tamsin Orrell founded it", QUESTION]
     assert SECOND_HOP in trace.evidence
     assert "Tamsin Orrell founded it" in llm.asked("thought")[1]
 
 
 def test_the_last_answer_goes_into_the_next_search(retrievals: Retrievals) -> None:
     trace = asked("iter-retgen", retrievals, reader=KnowingReader({"Tamsin Orrell": 0.5}))
-    assert [step.query for step in trace.steps] == [QUESTION, f"{QUESTION} Tamsin Orrell"]
+    assert [*trace.queries] == [QUESTION, f"{QUESTION} Tamsin Orrell"]
     assert trace.evidence[0] in (FIRST_HOP, SECOND_HOP)
 
 

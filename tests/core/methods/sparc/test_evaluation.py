@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from core.base.errors import BadRequest
-from core.base.rows import row_line
-from core.lab.sparc.evaluation import Ground, SparcRow, SparcVariation, evaluate_sparc, read_sparc_rows
+from core.lab.sparc.evaluation import Ground, SparcRow, SparcVariation, evaluate_sparc
 from core.lab.studies.sparc import sparc
 from core.lab.tasks.example import Example
 from core.lab.tasks.pooled import pooled
@@ -67,15 +65,6 @@ def test_every_method_has_a_row_a_question_and_at_most_k_chunks(rows: list[Sparc
     assert set(first["sparc"].evidence) == set(first["sparc"].support)
     assert first["sparc"].second_round is not None
     assert rows[2].second_round is None
-
-
-def test_rows_come_back_from_their_lines(rows: list[SparcRow], tmp_path: Path) -> None:
-    path = tmp_path / "rows.jsonl"
-    path.write_text("".join(map(row_line, rows)), encoding="utf-8")
-    assert read_sparc_rows(path) == rows
-    path.write_text('{"id": "a"}\n', encoding="utf-8")
-    with pytest.raises(BadRequest, match=r"line 1 of rows\.jsonl is no SPARC row"):
-        read_sparc_rows(path)
 
 
 def test_the_report_compares_at_equal_evidence(rows: list[SparcRow]) -> None:
