@@ -8,7 +8,7 @@ Where its examples come from, its defaults, and a sentence that describes what w
     hotpotqa, musique, 2wiki, nq, squad, clapnq        questions over their own paragraphs
     hotpotqa-pooled, ...             each over the paragraphs of all questions at hand
     hotpotqa-long, ...               the same over all paragraphs of the set and books, up to a length
-    a path                           a file that `qa_sets` reads
+    a path                           a file or BEIR folder that `qa_sets` reads
 
 Short haystacks are cut from a part of the books, so that loading takes a second and hundreds of questions
 share vectors. Training and test parts never mix: the noise of a test part is books/eval or essays, that of a

@@ -34,6 +34,15 @@ def babi_folder(named: Path | None = None) -> Path:
     return data_folder(named) / "babi" / "en-10k"
 
 
+def chunk_text(title: str, text: str) -> str:
+    """How a paragraph is given to an encoder.
+
+    >>> chunk_text("Scheria", "A region in Greek mythology."), chunk_text("", "A region.")
+    ('Scheria: A region in Greek mythology.', 'A region.')
+    """
+    return f"{title.strip()}: {text.strip()}" if title.strip() else text.strip()
+
+
 def json_lines(path: Path, *, max_bytes: int, max_line_bytes: int) -> Iterator[tuple[str, dict[str, Any]]]:
     """("FILE line N", object) for every line that isn't blank, of a plain or gzipped UTF-8 file.
 

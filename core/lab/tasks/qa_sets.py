@@ -4,6 +4,7 @@
                 "paragraphs"})
     *.json      one list in HotpotQA's format, which 2WikiMultiHopQA shares ({"question", "context",
                 "supporting_facts"})
+    a folder    of BEIR, see `core.lab.tasks.beir`
 
 All may be gzipped. A chunk is "title: text", since a paragraph often leaves its subject's name to its title;
 without a title it is the text alone. A paragraph that stands twice in a record is kept once. The files are
@@ -26,7 +27,8 @@ from core.base.config import MAX_QUERY_CHARACTERS, check_query
 from core.base.errors import BadRequest
 from core.corpus.bm25 import WordIndex
 from core.corpus.words import words_of
-from core.lab.tasks.data import data_folder, is_text, json_lines
+from core.lab.tasks.beir import read_beir
+from core.lab.tasks.data import chunk_text, data_folder, is_text, json_lines
 from core.lab.tasks.example import Example
 
 FOLDERS = {
@@ -52,7 +54,7 @@ MAX_SUPPORT = 32
 
 
 def read_qa(source: str | Path, part: str = "eval", data: Path | None = None) -> list[Example]:
-    """A set by name (`hotpotqa`, ...; file `<part>.jsonl.gz` of its folder), or a file by path.
+    """A set by name (`hotpotqa`, ...; file `<part>.jsonl.gz` of its folder), or a path.
 
     Raises BadRequest when there is no such set or file, or it isn't in one of the formats.
     """
@@ -61,11 +63,12 @@ def read_qa(source: str | Path, part: str = "eval", data: Path | None = None) ->
     else:
         path = Path(source)
         task = path.name.partition(".")[0]
-    if not path.is_file():
+    if not path.exists():
         raise BadRequest(
-            f"{source} ({part}) is neither a file nor one of {', '.join(FOLDERS)}; there is no file {path}"
+            f"{source} ({part}) is neither a file, a BEIR folder nor one of {', '.join(FOLDERS)}; there is no"
+            f" {path}"
         )
-    examples = list(_file(path, task))
+    examples = read_beir(path, part) if path.is_dir() else list(_file(path, task))
     if not examples:
         raise BadRequest(f"{path.name} holds no question; choose another file")
     return examples
@@ -79,15 +82,6 @@ def _file(path: Path, task: str) -> Iterator[Example]:
             return _json_lines(path, task)
         case suffix:
             raise BadRequest(f"{path.name} ends in .{suffix}; question sets are read from .json or .jsonl")
-
-
-def chunk_text(title: str, text: str) -> str:
-    """How a paragraph is given to an encoder.
-
-    >>> chunk_text("Scheria", "A region in Greek mythology."), chunk_text("", "A region.")
-    ('Scheria: A region in Greek mythology.', 'A region.')
-    """
-    return f"{title.strip()}: {text.strip()}" if title.strip() else text.strip()
 
 
 def title_of(text: str) -> str:

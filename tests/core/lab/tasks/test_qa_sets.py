@@ -131,7 +131,7 @@ def test_a_hostile_list_is_named(tmp_path: Path, content: str, message: str):
 
 
 def test_what_is_no_set(tmp_path: Path):
-    with pytest.raises(BadRequest, match="neither a file nor one of hotpotqa"):
+    with pytest.raises(BadRequest, match="neither a file, a BEIR folder nor one of hotpotqa"):
         read_qa("triviaqa")
     (tmp_path / "a.csv").write_text("a", encoding="utf-8")
     with pytest.raises(BadRequest, match=r"ends in \.csv"):
