@@ -123,6 +123,8 @@ class RunInView:
     """What a language model said of it, once one was asked."""
     diagnosis: Diagnosis | None = None
     """Why it lacks support that is known, once that was looked into."""
+    waited: float = 0.0
+    """Seconds that its visitor has waited for it, its answer included."""
 
     @property
     def owner(self) -> str | None:

@@ -33,7 +33,7 @@ from core.runs.log import MalformedRuns, RunPage
 from core.runs.log.records import RunCurve, RunRow
 from tests.app.axe import grave_faults_in_both
 from tests.app.conftest import RunningApp, StartApp, wait_ready
-from tests.app.explore_page import chosen, set_number
+from tests.app.explore_page import chosen, press_run, set_number
 from tests.conftest import OpenPage
 
 QUERY = "where was the apple before the hallway ?"
@@ -405,7 +405,7 @@ def downloaded(page: Page, path: Path) -> Path:
 def make_a_run(page: Page) -> tuple[str, list[int]]:
     """Presses Run in Explore: what was asked and chosen."""
     wait_ready(page, 120)
-    page.locator("#qx-run").click()
+    press_run(page)
     expect(page.locator("#qx-status")).to_contain_text("step 4 of 4", timeout=60_000)
     return page.locator("#qx-question textarea").input_value(), chosen(page)
 
