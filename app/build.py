@@ -15,8 +15,9 @@ from fastapi import FastAPI
 
 from app.calls import endpoints
 from app.calls import operations as api
+from app.components.page import page
 from app.components.tree import TREE_SCRIPT
-from app.gradio_internals import caller_at_hand, let_go_of_closed_pages
+from app.gradio_internals import caller_at_hand, keep_sliders_in_bounds, let_go_of_closed_pages
 from app.pages.compare.tab import CompareTab
 from app.pages.evaluate.tab import EvaluateTab
 from app.pages.evidence.tab import EvidenceTab
@@ -45,17 +46,19 @@ _TO_WHOLE = "() => setTimeout(() => document.getElementById('qx-whole-methods')?
 
 def build_app(services: Services) -> gr.Blocks:
     """The pages over shared services."""
+    keep_sliders_in_bounds()
     evaluations, sparc_runs = Evaluations(services), SparcRuns(services)
     with gr.Blocks(
         title="Q-RAG Explorer", analytics_enabled=False, delete_cache=(3600, 86400), fill_width=True
     ) as blocks:
         gr.Markdown("# Q-RAG Explorer", elem_id="qx-title")
+        own_page = page(elem_id="qx-page")
         # Spaces install gradio with authlib
         if services.settings.hub_sign_in and find_spec("authlib") is not None:
             gr.LoginButton(size="sm", elem_id="qx-sign-in")
         with gr.Tabs(selected="explore", overflow_behavior="wrap", elem_id="qx-tabs") as tabs:
             with _tab("Explore", "explore") as explore_tab:
-                explore = ExploreTab(services, evaluations)
+                explore = ExploreTab(services, evaluations, own_page)
             with _tab("Compare", "compare") as compare_tab:
                 compare = CompareTab(services, explore.session, explore.controls.query, sparc_runs)
             with _tab("SPARC", "sparc") as sparc_tab:
@@ -85,7 +88,7 @@ def build_app(services: Services) -> gr.Blocks:
                     [tabs, explore.wanted],
                     **QUIET,
                 )
-        words = "Watch an agent answer a question by picking one chunk after another. Press ? for keys."
+        words = "Press ? for keys."
         if services.settings.public:
             words += (
                 " What you open and run is yours alone until you share it, and deleted after"

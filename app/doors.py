@@ -47,7 +47,7 @@ _PAGE = r"/|/config/?|/theme\.css|/assets/.+|/static/.+|/favicon\.ico|/robots\.t
 _SIGN_IN = rf"/login/?|/login/(?:huggingface|callback)|/logout|{API}/(?:user|login_check)/?"
 _API = (
     rf"{API}/(?:(?:info|openapi\.json|theme\.css|queue/(?:join|data|status)|call/.+|cancel|reset|component_server"
-    r"|upload|upload_progress|heartbeat/[^/]+)/?|mcp(?:/.*)?|file=.*)"
+    r"|upload|upload_progress|heartbeat/[^/]+|app_id)/?|mcp(?:/.*)?|file=.*)"
 )
 _OPEN = re.compile(f"{_PAGE}|{_SIGN_IN}")
 """Paths that somebody needs to sign in at all; `/config` tells strangers only that they have to."""

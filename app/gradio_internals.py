@@ -7,6 +7,8 @@ Written for Gradio 6.31; a reason each:
 - `caller_at_hand`: nothing else tells a function that its caller has hung up, so that work can stop.
 - `let_go_of_closed_pages`: Gradio tells that a page was closed, but keeps what its states hold for an hour,
   and has no way to read them. The key of a language model is to go after a minute.
+- `keep_sliders_in_bounds`: a slider whose range has just changed is sent with its value of before, for which
+  Gradio writes a traceback into the server's log.
 - `upload_to`: Gradio names uploads by their content, in the folder of what the app hands out. Whoever has the
   same text could ask whether it was uploaded.
 - `serve_mcp`: a mounted app's MCP server calls the address that its caller names in a header, and writes
@@ -27,6 +29,7 @@ from typing import Any
 
 import gradio as gr
 from fastapi import FastAPI
+from gradio.components import Number
 from gradio.context import LocalContext
 from gradio.queueing import Event, Queue
 from gradio.routes import App
@@ -119,6 +122,17 @@ def caller_at_hand() -> Callable[[], bool]:
     blocks, event_id = LocalContext.blocks.get(None), LocalContext.event_id.get(None)
     event = None if blocks is None or event_id is None else blocks._queue.event_ids_to_events.get(event_id)
     return lambda: event is not None and not event.alive
+
+
+def keep_sliders_in_bounds() -> None:
+    """A value beyond a slider's ends is taken as that end."""
+
+    def preprocess(slider: gr.Slider, payload: float) -> float:
+        within = min(max(payload, slider.minimum), slider.maximum)
+        value: float = Number.round_to_precision(within, slider.precision)
+        return value
+
+    gr.Slider.preprocess = preprocess
 
 
 def let_go_of_closed_pages(blocks: gr.Blocks, services: Services) -> None:

@@ -65,7 +65,7 @@ def build_theme() -> gr.themes.Base:
         block_shadow="none",
         block_title_text_size="12.5px",
         block_title_text_weight="400",
-        block_info_text_size="12px",
+        block_info_text_size="12.5px",
         input_border_width="1px",
         button_border_width="1px",
         button_border_width_dark="1px",

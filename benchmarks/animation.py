@@ -29,7 +29,9 @@ _PATIENCE = 180_000.0
 def frames(page: Page) -> Iterator[Image.Image]:
     """The page before the run, after each choice, and with the answer."""
     expect(page.locator("#qx-header .qx-chip")).to_be_visible(timeout=_PATIENCE)
-    expect(page.locator("#qx-run")).to_be_enabled(timeout=_PATIENCE)
+    expect(page.locator("#qx-story .qx-part-answer")).to_be_visible(timeout=_PATIENCE)
+    page.locator("#qx-reset").click()
+    expect(page.locator("#qx-steps .qx-step")).to_have_count(0, timeout=_PATIENCE)
     yield _frame(page)
     for n_steps in (1, 2, 3):
         page.locator("#qx-step").click()

@@ -45,7 +45,7 @@ def rows(n: int = 1_000_000) -> list[Row]:
         _ask(page)
         expect(page.locator("#qx-answer")).to_contain_text(re.compile("answer", re.I), timeout=PATIENCE)
         seconds = _asked(page, path)
-        size = page.locator("#qx-header .qx-menu-panel p").first.text_content() or ""
+        size = page.locator("#qx-header p").first.text_content() or ""
     n_tokens, n_chunks = (float(number.replace(",", "")) for number in re.findall(r"([\d,]+) [tc]", size)[:2])
     return [
         Row("text", n_tokens, "tokens"),
@@ -62,7 +62,7 @@ def _asked(page: Page, path: Path) -> dict[str, float]:
         seconds[event] = time.perf_counter() - began
         print(f"{seconds[event]:.1f} s to {event}", file=sys.stderr, flush=True)
 
-    expect(page.locator("#qx-opening")).to_contain_text(re.compile("can be asked"), timeout=PATIENCE)
+    expect(page.locator("#qx-opening")).to_contain_text("You can ask now", timeout=PATIENCE)
     seen("the offer to ask")
     _ask(page)
     for event, condition in SEEN.items():

@@ -21,7 +21,7 @@ KEY_SCRIPT = (_HERE / "visitor.js").read_text(encoding="utf-8")
 
 
 def page(**kwargs: Any) -> gr.HTML:
-    """Invisible but for its help dialog."""
+    """A link past the tabs, the choice of colours, and the help dialog."""
     return gr.HTML(
         html_template=(_HERE / "page.html").read_text(encoding="utf-8"),
         js_on_load=f"({bundled('page.js')}).page(element, props, watch);",

@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import Protocol
 
 from app.services.in_view import Labelled, OpenDocuments, RunInView
 from app.services.kept_open import kept_documents
@@ -21,13 +22,12 @@ from app.services.library import OpenOrder
 from app.services.session import Session
 from app.services.shared import Services
 from core.base.config import ChunkConfig, EpisodeConfig
-from core.base.errors import BadRequest
+from core.base.errors import BadRequest, Cancelled
 from core.base.events import Event, RunStarted, Stopped
 from core.base.progress import mapped
 from core.base.types import Document, Workspace
 from core.corpus.opening import Opening, OpenProgress
 from core.methods.qrag.agent import Agent
-from core.methods.qrag.episode import Episode
 from core.runs.whatif.influence import without_each
 
 LEAST_WAIT = 5.0
@@ -61,11 +61,22 @@ Offer = tuple[OpenProgress, Session | None]
 """Progress, and the session to ask what is there by then; None where it is not worth a change of the page."""
 
 
+class Watch(Protocol):
+    """Told of a run by whoever drives it."""
+
+    def begun(self, run_token: str) -> None:
+        """The run goes on under this token."""
+
+    def reads(self, done: int, total: int) -> None:
+        """See `Episode.hears`."""
+
+
 @dataclass(frozen=True)
 class Explorer:
     """The actions, over shared services."""
 
     services: Services
+    watch: Watch | None = None
 
     def documents(self, session: Session) -> OpenDocuments:
         """What this visitor has open. Raises BadRequest."""
@@ -172,6 +183,7 @@ class Explorer:
             self.services.library.keep(opened)
         return Session(
             corpus=opened.token,
+            anchor=0,
             forbidden=session.forbidden,
             agent_chosen=session.agent_chosen,
             owner=session.owner,
@@ -182,16 +194,12 @@ class Explorer:
         """A visitor's session at the end of a logged run. Raises RunNotFound unless it's theirs or shared."""
         run = yield from self.services.attach(run_id, owner)
         steps = len(run.trace.steps)
-        return Session(
-            corpus=run.documents.token,
-            run=run.token,
-            cursor=steps,
-            look=max(1, steps),
-            chunk_id=run.trace.chosen[-1] if steps else None,
-            reads="evidence" if steps else "text",
-            forbidden=run.config.forbidden,
-            owner=owner,
-        )
+        return replace(self.at_end(Session(owner=owner), run), reads="evidence" if steps else "text")
+
+    def made_before(self, session: Session, query: str, config: EpisodeConfig) -> Session | None:
+        """At the end of the run that the log has of a question over what is open, if it has one."""
+        run = self.services.made_before(self.documents(session), query, config)
+        return None if run is None else self._at(session, run, len(run.trace.steps))
 
     def advance(
         self, session: Session, query: str, config: EpisodeConfig, steps: int | None
@@ -219,13 +227,6 @@ class Explorer:
             run = ended  # with other settings, a larger budget say, there may be more to take
         n_kept = 0 if run is None or config.beam_width > 1 else min(session.cursor, config.step_budget)
         yield from self._begin(session, query, config, run if n_kept else None, n_kept, steps)
-
-    def reads_again(self, session: Session, query: str, config: EpisodeConfig) -> bool:
-        """Whether the next look waits for a reranker. Raises BadRequest as that look would."""
-        documents, run, config = self._advanced(session, query, config)
-        if run is not None and run.trace.stopped is not None and same_settings(run.config, config):
-            return False  # what Back took away comes back as it was
-        return documents.agent.reads_again(Episode(query, documents.corpus, config))
 
     def _advanced(
         self, session: Session, query: str, config: EpisodeConfig
@@ -317,7 +318,7 @@ class Explorer:
             documents = self.services.library.with_likeliest(documents, query)
         config = config.with_(searched=documents.searched)
         kept = parent.trace.chosen[:n_kept] if parent else ()
-        events = documents.agent.run(query, documents.corpus, config, kept)
+        events = documents.agent.run(query, documents.corpus, config, kept, self._hears)
         started = next(events)  # what can't be run is refused here
         assert isinstance(started, RunStarted)
         self.leave(session)
@@ -327,9 +328,14 @@ class Explorer:
 
     def _go_on(self, session: Session, run: RunInView, steps: int | None) -> Generator[Session]:
         documents, started = run.documents, run.trace.started
-        events = documents.agent.run(started.query, documents.corpus, run.config, run.trace.chosen)
+        about = started.query, documents.corpus, run.config, run.trace.chosen
+        events = documents.agent.run(*about, self._hears)
         next(events)  # the run has started before
         yield from self._drive(session, run, events, steps)
+
+    @property
+    def _hears(self) -> Callable[[int, int], None] | None:
+        return None if self.watch is None else self.watch.reads
 
     def _drive(
         self, session: Session, run: RunInView, events: Generator[Event], steps: int | None
@@ -338,6 +344,8 @@ class Explorer:
         if run.config.beam_width > 1:
             steps = None
         n_steps = 0
+        if self.watch is not None:
+            self.watch.begun(run.token)
         with self.services.driving(run), closing(events):
             try:
                 for event in events:
@@ -352,7 +360,7 @@ class Explorer:
                         and len(run.trace.steps) < run.config.step_budget
                     ):
                         return
-            except GeneratorExit:
+            except (GeneratorExit, Cancelled):
                 if not run.ended:
                     self.services.end_run(run, "cancelled")
                 raise
@@ -366,12 +374,18 @@ class Explorer:
         return replace(
             session,
             run=run.token,
+            ran=True,
             cursor=cursor,
             look=max(1, cursor),
             chunk_id=chunk_id,
             anchor=None,
             reads="evidence",
         )
+
+    def at_end(self, session: Session, run: RunInView) -> Session:
+        """The session with all that a run has come to."""
+        at = replace(session, corpus=run.documents.token, forbidden=run.config.forbidden)
+        return self._at(at, run, len(run.trace.steps))
 
     def leave(self, session: Session) -> None:
         """Nobody will go on with the run in view."""

@@ -125,6 +125,8 @@ class RunInView:
     """Why it lacks support that is known, once that was looked into."""
     imported: str = ""
     """What of a run that was made elsewhere was found again, in a sentence."""
+    waited: float = 0.0
+    """Seconds that its visitor has waited for it, its answer included."""
 
     @property
     def owner(self) -> str | None:

@@ -233,7 +233,7 @@ def _cut_anew(questions: Sequence[Labelled], workspace: Workspace) -> tuple[Labe
 
 
 def find_chunk(workspace: Workspace, wanted: str, after: int | None) -> tuple[int, str]:
-    """(chunk id, what was found in words) of the next place of a text behind chunk `after`, from the top
+    """(chunk id, which match it is) of the next place of a text behind chunk `after`, from the top
     again at the end; "#12" is chunk 12.
 
     Raises BadRequest when there is none.
@@ -259,8 +259,12 @@ def find_chunk(workspace: Workspace, wanted: str, after: int | None) -> tuple[in
         if start_of_match >= 0:
             chunks = workspace.overlapping(index, start_of_match, start_of_match + len(sought))
             if chunks:
-                again = " from the top again" if turn == count else ""
-                return chunks[0], f"Found in chunk {chunks[0]:,}{again}." if again else ""
+                texts = [document.text for document in workspace.documents]
+                before = sum(_count(text, sought) for text in texts[:index])
+                before += _count(text, sought, start_of_match)
+                total = sum(_count(text, sought) for text in texts)
+                again = ", from the top again" if turn == count else ""
+                return chunks[0], f"Match {before + 1:,} of {total:,}{again}."
     raise BadRequest(f"{wanted[:60]!r} does not occur in what is open; try fewer words")
 
 
@@ -273,6 +277,15 @@ def _find(text: str, sought: str, start: int) -> int:
         if at >= 0:
             return begin + at
     return -1
+
+
+def _count(text: str, sought: str, end: int | None = None) -> int:
+    """How often a folded text occurs before `end`, whatever its case."""
+    end = len(text) if end is None else end
+    return sum(
+        _folded(text[begin : min(begin + _PIECE + len(sought) - 1, end)]).count(sought)
+        for begin in range(0, end, _PIECE)
+    )
 
 
 def _folded(text: str) -> str:

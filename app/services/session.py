@@ -35,8 +35,12 @@ class Session:
     """Names the opening under way, if any: a run started now would be over what is about to go."""
     filling: str = ""
     """Names the opening that still embeds what is open, if any: what is there by now can be asked."""
+    underway: str = ""
+    """Names what drives a run for the page, if anything does."""
     agent_chosen: bool = False
     """The person chose the agent themselves: opening a document of another kind keeps it."""
+    ran: bool = False
+    """Something was run over what is open: what acts on a run is shown from then on."""
     draws: bool = False
     """Figures below the text are drawn: they bring a megabyte of script, and few scroll so far."""
     owner: str | None = None

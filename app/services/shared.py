@@ -16,6 +16,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from app.services.agents import Agents
 from app.services.export_upkeep import ExportUpkeep, copy_named
 from app.services.in_view import Labelled, OpenDocuments, RunInView
@@ -27,7 +29,7 @@ from core.answer.cited import CitedAnswer, cited_answer
 from core.answer.evidence import EvidenceAnswer, answer_evidence, found_order
 from core.answer.metadata import metadata_json, metadata_lines
 from core.answer.protocol import Reader
-from core.base.config import SETS
+from core.base.config import SETS, EpisodeConfig
 from core.base.errors import BadRequest, Cancelled, LogError, UserError
 from core.base.events import RunStarted, StepScores, StepTaken, Stopped, Trace
 from core.base.home import cache_bytes, trim_caches
@@ -44,7 +46,15 @@ from core.runs.again.replay import workspace_of_run
 from core.runs.foreign.traces import detail_sentence
 from core.runs.log import Evaluation, ExperimentLog, InboxLog, RunLog, default_log_path, expire, open_log
 from core.runs.log.marks import MarkedQuestion, list_questions, relabel_run
-from core.runs.log.records import FinalStatus, known_answer_of, label_of, now, support_of, was_marked
+from core.runs.log.records import (
+    FinalStatus,
+    LoggedRun,
+    known_answer_of,
+    label_of,
+    now,
+    support_of,
+    was_marked,
+)
 from core.runs.whatif.cuts import chunks_of
 from core.runs.whatif.diagnosis import Diagnosis, Remedy, cut_that_helps, diagnose, n_found_by
 
@@ -310,6 +320,13 @@ class Services:
         most_first = sorted(remedies.values(), key=lambda remedy: -remedy.n_found)
         return self._diagnosed(run, replace(diagnosis, remedies=tuple(most_first)))
 
+    def waited(self, run: RunInView, seconds: float) -> RunInView:
+        """The run after its visitor has waited so much longer for it."""
+        run = self.library.runs.get(run.token) or run
+        run = replace(run, waited=run.waited + seconds)
+        self.library.runs.put(run.token, run)
+        return run
+
     def _diagnosed(self, run: RunInView, diagnosis: Diagnosis | None) -> RunInView:
         if diagnosis is None:
             return run
@@ -384,11 +401,13 @@ class Services:
         """Forgets documents, runs and language models whose page is closed, but for those that
         others have `in_use`; the log and the caches have them.
         """
-        self.language_models.release(set(tokens) - set(in_use))
+        gone = set(tokens) - set(in_use)
+        self.language_models.release(gone)
         documents = {self.library.corpora.get(token) for token in tokens}
-        for run in [
-            run for run in self.library.runs.all() if run.token in tokens and run.token not in in_use
-        ]:
+        for run in self.library.runs.all():
+            of_page = run.token in gone or run.documents.token in gone
+            if not of_page or run.token in in_use or run.token in self._driven:
+                continue
             if not run.ended:
                 self.end_run(run, "cancelled")
             self.library.runs.drop(run.token)
@@ -423,12 +442,53 @@ class Services:
         is_known = gold and (
             others or not was_marked(logged)
         )  # what is marked may be marked otherwise by now
-        questions = (Labelled(logged.record.query, known_answer_of(logged), 0, gold),) if is_known else ()
+        questions = self._known(workspace, owner)
+        if is_known and all(known.question != logged.record.query for known in questions):
+            questions += (Labelled(logged.record.query, known_answer_of(logged), 0, gold),)
         order = OpenOrder(self.agents.load(logged.record.checkpoint), owner, lambda _: questions)
         documents = yield from self.library.reopen(order, workspace)
+        return self._in_view(logged, documents, others)
+
+    def _known(self, workspace: Workspace, owner: str | None) -> tuple[Labelled, ...]:
+        """The known questions of a visitor's documents that are open in the same chunks."""
+        for documents in self.library.corpora.all():
+            theirs = documents.workspace
+            if documents.owner == owner and documents.questions and theirs.sha256 == workspace.sha256:
+                pairs = zip(theirs.tables, workspace.tables, strict=True)
+                if all(np.array_equal(a.start, b.start) for a, b in pairs):
+                    return documents.questions
+        return ()
+
+    def made_before(self, documents: OpenDocuments, query: str, config: EpisodeConfig) -> RunInView | None:
+        """The visitor's last complete run of a question over what is open, as it is in the log."""
+        if not self.owns_log:
+            return None
+        encoder, owner = documents.agent.encoder, documents.owner
+        page = self.own_log.search(
+            owner=owner,
+            text=query,
+            method=documents.agent.name,
+            checkpoint=encoder.spec.name,
+            document=documents.workspace.documents[0].sha256,
+            status="complete",
+            limit=10,
+        )
+        for row in page.rows:
+            logged = self.own_log.get(row.run_id, owner)
+            record = logged.record
+            if (
+                (record.query, record.n_chunks) == (query, len(documents.corpus))
+                and record.checkpoint_fingerprint == encoder.fingerprint
+                and logged.trace.started.config == config
+            ):
+                return self._in_view(logged, documents, others=False)
+        return None
+
+    def _in_view(self, logged: LoggedRun, documents: OpenDocuments, others: bool) -> RunInView:
+        """A logged run over documents that are open."""
         run = RunInView(
             token=secrets.token_hex(16),
-            run_id=run_id,
+            run_id=logged.record.run_id,
             documents=documents,
             trace=logged.trace,
             label=self.label_of(documents, logged.record.query),

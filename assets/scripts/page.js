@@ -10,6 +10,25 @@ export function page(element, props, watch) {
   off.checked = !(localStorage.getItem(STORED) === "1");
   off.addEventListener("change", () => localStorage.setItem(STORED, off.checked ? "0" : "1"));
 
+  // Light or dark, or what the system says.
+  const [theme, COLOURS] = [needed(element.querySelector(".qx-theme"), ".qx-theme"), "qrag-colours"];
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  const SCHEMES = [["", "◐", "as the system has them"], ["light", "☀", "light"], ["dark", "☾", "dark"]];
+  const scheme = () => Math.max(0, SCHEMES.findIndex(([name]) => name === localStorage.getItem(COLOURS)));
+  function paint() {
+    const [name, sign, words] = SCHEMES[scheme()];
+    document.body.classList.toggle("dark", name ? name === "dark" : system.matches);
+    theme.textContent = sign;
+    theme.title = `Colours: ${words}`;
+    theme.setAttribute("aria-label", theme.title);
+  }
+  theme.addEventListener("click", () => {
+    localStorage.setItem(COLOURS, SCHEMES[(scheme() + 1) % SCHEMES.length][0]);
+    paint();
+  });
+  system.addEventListener("change", paint);
+  paint();
+
   function address() {
     if (!props.value) return;      // nothing decided yet: keep what the visitor came with
     const url = new URL(location.href);
@@ -20,6 +39,24 @@ export function page(element, props, watch) {
   }
   watch("value", address);
   address();
+
+  // A server that was started anew knows nothing of this page: it is loaded again, with what its address names.
+  const away = needed(element.querySelector(".qx-away"), ".qx-away");
+  const { root, api_prefix, app_id } = window.gradio_config;
+  async function look() {
+    if (!element.isConnected) return clearInterval(looking);
+    if (document.visibilityState !== "visible") return undefined;
+    try {
+      const answer = await fetch(`${root}${api_prefix}/app_id`);
+      away.hidden = answer.ok;
+      if (answer.ok && (await answer.json()).app_id !== app_id) location.reload();
+    } catch {
+      away.hidden = false;
+    }
+    return undefined;
+  }
+  const looking = setInterval(look, 4000);
+  document.addEventListener("visibilitychange", look);
 
   // What opens over the page: panels with a button of their own, and menus. A click elsewhere or Escape closes them.
   /** @param {HTMLElement} button */
@@ -108,18 +145,20 @@ export function page(element, props, watch) {
     if (button && !button.matches(":disabled")) button.click();
   };
   /** @param {number} by */
-  function look(by) {              // through the story, the stop at its end included
+  function walk(by) {              // through the story, the stop at its end included
     const parts = inView("#qx-story [data-act=look]");
     const now = parts.findIndex((part) => part.closest(".qx-on"));
     const next = parts[Math.min(Math.max((now < 0 ? 0 : now) + by, 0), parts.length - 1)];
     if (next) next.click();
   }
+  const QUESTIONS = "#qx-question textarea, #qx-compare-question textarea, #qx-sparc-question textarea, #qx-sets-question textarea";
+  const ask = () => inView(QUESTIONS)[0]?.focus();
   /** @type {Keys} */
   const KEYS = {
     r: () => press("#qx-run, #qx-compare-run, #qx-sparc-start, #qx-sets-run"), s: () => press("#qx-step"), b: () => press("#qx-back"),
     c: () => press("#qx-cancel, #qx-compare-cancel, #qx-sparc-cancel, #qx-sets-cancel"),
-    "[": () => look(-1), "]": () => look(1),
-    "/": () => inView("#qx-question textarea, #qx-compare-question textarea, #qx-sparc-question textarea, #qx-sets-question textarea")[0]?.focus(),
+    "[": () => walk(-1), "]": () => walk(1),
+    "/": ask,
     "?": () => (dialog.open ? dialog.close() : dialog.showModal()),
   };
   /** @param {KeyboardEvent} event */
@@ -132,9 +171,36 @@ export function page(element, props, watch) {
     KEYS[event.key]();
   }
   document.addEventListener("keydown", key);
+  // A question that is at work is not asked once more, and what it was asked for stands pale from the first moment on.
+  /** @returns {HTMLButtonElement | null} */
+  const run = () => document.querySelector("#qx-run");
+  const asked = () => {
+    const card = document.querySelector("#qx-controls");
+    if (!card) return;
+    card.classList.add("qx-sent");
+    const heard = new MutationObserver(() => {
+      heard.disconnect();
+      card.classList.remove("qx-sent");
+    });
+    for (const panel of card.querySelectorAll("#qx-opening .qx-tree, #qx-notice .qx-tree, #qx-status .qx-tree")) heard.observe(panel, { childList: true });
+  };
+  /** @param {Event} event */
+  function asks(event) {
+    if (!run()?.disabled && !document.querySelector("#qx-controls.qx-sent")) return asked();
+    event.preventDefault();
+    return event.stopImmediatePropagation();
+  }
+  document.addEventListener("click", (event) => { if (around(event, "#qx-run")) asks(event); }, true);
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && !event.shiftKey && event.target === question()) asks(event);
+  }, true);
   // Charts measure their place when the window changes its size: one whose tab was hidden then is told again when the tab is shown.
   document.addEventListener("click", (event) => {
     if (around(event, "[role=tab]")) setTimeout(() => dispatchEvent(new Event("resize")), 100);
   });
-  one(element, "button").addEventListener("click", () => dialog.close());
+  one(element, "dialog button").addEventListener("click", () => dialog.close());
+  one(element, ".qx-skip").addEventListener("click", (event) => {
+    event.preventDefault();
+    ask();
+  });
 }

@@ -109,7 +109,7 @@ function factsOf(view, facts) {
   const numbers = [facts.q === null ? "not searched" : `${view.value.score_name} ${shown(facts.q)}`];
   if (facts.rank !== null) numbers.push("rank " + whole(facts.rank));
   if (facts.p !== null && view.value.modes.includes("p")) numbers.push(`${view.value.probability_name}${view.value.probability_name.includes(" ") ? ":" : ""} ${shown(facts.p)}`);
-  if (facts.rho !== null) numbers.push("place ρ " + facts.rho.toFixed(2));
+  if (facts.rho !== null) numbers.push("position ρ " + facts.rho.toFixed(2));
   const pin = view.value.chosen.find((one) => one.chunk_id === facts.chunk_id);
   const notes = [];
   if (pin) notes.push(`chosen at step ${pin.step}` + (pin.by === "person" ? " by you" : ""));

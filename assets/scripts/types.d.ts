@@ -95,3 +95,6 @@ interface ParentNode {
   querySelectorAll<E extends Element = HTMLElement>(selectors: string): NodeListOf<E>;
 }
 interface Element { closest<E extends Element = HTMLElement>(selectors: string): E | null }
+
+// What Gradio writes into the page.
+interface Window { gradio_config: { root: string; api_prefix: string; app_id: string } }

@@ -138,16 +138,15 @@ class EpisodeConfig:
     stop_threshold: float | None = None
     """Stop once the best Q is below a value. None never stops early. Q-RAG appendix B."""
     review_threshold: float | None = None
-    """At the end, take back what the others made superfluous. Their Q beside it is below
-    this; None keeps all."""
+    """At the end, take back chunks worth less than this beside the others. None keeps all."""
     seed: int = 0
-    """Of the sampling. Without effect where the temperature is 0."""
+    """Of the sampling; no effect at temperature 0."""
     beam_width: int = 1
-    """Paths to plan with; 1 plans nothing, more were not measured to find more. Q-RAG appendix D."""
+    """Beam width (1 = greedy). Q-RAG appendix D."""
     top_k_actions: int | None = None
-    """Sample among this many best chunks; None: among all."""
+    """Sample among so many best chunks; None: among all."""
     use_positions: bool = True
-    """False: no chunk is turned by where it lies. Shows what positions contribute to Q."""
+    """False: ignore where a chunk stands."""
     forced: tuple[tuple[int, int], ...] = ()
     """Choices made for the agent, as pairs of step, from 1 on, and chunk id."""
     forbidden: tuple[int, ...] = ()

@@ -9,7 +9,7 @@ first token, in the agent's folder under `reranker/`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -127,8 +127,16 @@ class Reranker:
             )
         self._engine: Engine = openvino or TorchEngine(encoder.to(device, dtype), _pass_of, n_inputs)
 
-    def log_odds(self, query: str, texts: Sequence[str], chosen: Sequence[str] = ()) -> np.ndarray:
-        """(n,) float32 between -8 and 8: how surely each text belongs to the evidence beside `chosen`."""
+    def log_odds(
+        self,
+        query: str,
+        texts: Sequence[str],
+        chosen: Sequence[str] = (),
+        told: Callable[[int], object] = lambda _: None,
+    ) -> np.ndarray:
+        """(n,) float32 between -8 and 8: how surely each text belongs to the evidence beside `chosen`.
+        `told`: hears how many were read, and ends the reading by raising.
+        """
         if not texts:
             return np.zeros(0, np.float32)
         query_ids, *parts = self._tokenizer.ids([query, *chosen, *texts])
@@ -137,8 +145,10 @@ class Reranker:
         pairs = [pair(self._tokenizer, query_ids, chunk, window, beside) for chunk in chunks]
         logits = np.empty(len(pairs), np.float32)
         with urgent(), torch.inference_mode():
+            told(n_read := 0)
             for places, states in self._engine.run(self._batches(pairs)):
                 logits[places] = self._head(torch.from_numpy(states))[:, 0].numpy()
+                told(n_read := n_read + len(places))
         return logits.clip(-LARGEST_ODDS, LARGEST_ODDS)
 
     def _batches(self, pairs: Sequence[Pair]) -> Iterator[Batch]:

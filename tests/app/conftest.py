@@ -215,8 +215,9 @@ def services(tiny: Path, tmp_path: Path) -> Iterator[Services]:
 
 
 def wait_ready(page: Page, seconds: float = 60) -> None:
-    """Until a document is open."""
+    """Until a document is open, and the sample's run is there."""
     expect(page.locator("#qx-header .qx-chip")).to_be_visible(timeout=1000 * seconds)
+    expect(page.locator("#qx-strip [data-state=loading]")).to_have_count(0, timeout=1000 * seconds)
     expect(page.locator("#qx-opening progress")).to_have_count(0, timeout=1000 * seconds)
 
 

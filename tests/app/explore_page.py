@@ -7,6 +7,10 @@ import re
 from playwright.sync_api import Page, expect
 
 CARDS = "#qx-steps .qx-step"
+IN_VIEW = """() => document.querySelector("#qx-steps .qx-stop")?.innerText.includes("Stopped")
+  ? document.querySelector("#qx-evidence [data-act=copy-link]")?.dataset.arg : ''"""
+"""The run that has ended; empty where none has."""
+AT_REST = """() => !document.querySelector(".qx-sent, #qx-opening progress, #qx-run:disabled")"""
 
 
 def run_id(page: Page) -> str:
@@ -23,9 +27,20 @@ def chosen(page: Page) -> list[int]:
     ]
 
 
+def press_run(page: Page, seconds: float = 60) -> None:
+    """Presses Run and waits until nothing is at work any more; where a run had ended, until there is another."""
+    before = page.evaluate(IN_VIEW)
+    page.locator("#qx-run").click()
+    page.wait_for_function(
+        f"before => ({AT_REST})() && (!before || ({IN_VIEW})() !== before)",
+        arg=before,
+        timeout=1000 * seconds,
+    )
+
+
 def run(page: Page, n_steps: int = 4) -> None:
     """Presses Run and waits for the end."""
-    page.locator("#qx-run").click()
+    press_run(page)
     expect(page.locator(CARDS)).to_have_count(n_steps, timeout=60_000)
     expect(page.locator("#qx-steps .qx-stop")).to_contain_text("Stopped", timeout=30_000)
 

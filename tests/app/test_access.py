@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 from tests.app.axe import grave_faults
 from tests.app.conftest import RunningApp, wait_ready
-from tests.app.explore_page import show_figures
+from tests.app.explore_page import press_run, show_figures
 from tests.conftest import CAMPAIGN, OpenPage
 from tests.settled import settle
 
@@ -54,7 +54,7 @@ def page(tiny_app: RunningApp, open_for_file: OpenPage) -> Page:
     """A page whose Explore, and in the campaign every tab, has something to show."""
     page = open_for_file(tiny_app.url, **WIDE)
     wait_ready(page, 120)
-    page.locator("#qx-run").click()
+    press_run(page)
     expect(page.locator("#qx-steps .qx-stop")).to_contain_text("Stopped", timeout=60_000)
     expect(page.locator("#qx-answer [class*=qx-is-]")).to_be_visible(timeout=60_000)  # it redraws the choices
     page.locator("#qx-steps").get_by_role("button", name="Why").first.click()
@@ -171,6 +171,20 @@ def test_the_keyboard_shows_where_it_is(page: Page, tab: str) -> None:
     assert len(names) > 10, "the focus went on"
     show(page, "Explore")
     assert page.locator("#qx-steps").inner_text() == before, "passing a control changes nothing"
+
+
+def test_a_link_leads_past_the_tabs_and_a_switch_holds_against_the_system(page: Page) -> None:
+    page.emulate_media(color_scheme="light", forced_colors="none")
+    show(page, "Explore")
+    page.locator(".qx-skip").focus()
+    expect(page.locator(".qx-skip")).to_be_in_viewport()
+    page.keyboard.press("Enter")
+    expect(page.locator("#qx-question textarea")).to_be_focused()
+    switch, dark = page.locator(".qx-theme"), "document.body.classList.contains('dark')"
+    for words, is_dark in (("light", False), ("dark", True), ("as the system has them", False)):
+        switch.click()
+        expect(switch).to_have_attribute("aria-label", f"Colours: {words}")
+        assert page.evaluate(dark) == is_dark
 
 
 def test_without_motion_nothing_moves_and_all_is_there(page: Page) -> None:

@@ -402,10 +402,9 @@ def downloaded(page: Page, path: Path) -> Path:
     return path
 
 
-def make_a_run(page: Page) -> tuple[str, list[int]]:
-    """Presses Run in Explore: what was asked and chosen."""
+def first_run(page: Page) -> tuple[str, list[int]]:
+    """The run that a first page makes: what was asked and chosen."""
     wait_ready(page, 120)
-    page.locator("#qx-run").click()
     expect(page.locator("#qx-status")).to_contain_text("step 4 of 4", timeout=60_000)
     return page.locator("#qx-question textarea").input_value(), chosen(page)
 
@@ -424,7 +423,7 @@ def test_find_open_replay_share_export_delete_import_and_continue(
     page = open_page(public_app.url, width=1400)
     errors: list[str] = []
     page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
-    asked, found = make_a_run(page)
+    asked, found = first_run(page)
     open_experiments(page)
     rows = page.locator("#qx-runs-list tbody tr")
     expect(rows).to_have_count(1)
@@ -501,7 +500,7 @@ def test_a_log_of_ones_own_takes_sql_and_a_command_to_copy(
 ) -> None:
     app = start_app("--checkpoint", str(tiny))
     page = open_page(app.url, width=1024)
-    asked, _ = make_a_run(page)
+    asked, _ = first_run(page)
     open_experiments(page)
     rows = page.locator("#qx-runs-list tbody tr")
     expect(rows).to_have_count(1)

@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.app.conftest import RunningApp, StartApp, choose_files, wait_ready
-from tests.app.explore_page import CARDS, run
+from tests.app.explore_page import CARDS, press_run, run
 from tests.conftest import CAMPAIGN, COUNTS, OpenPage, RecordAttack
 from tests.core.ingest.made import encrypted_pdf, make_docx, make_long_pdf, make_pdf, make_zip, paragraph
 from tests.settled import settle
@@ -202,7 +202,7 @@ def test_pasted_text_is_asked_and_more_is_added_and_found(page: Page) -> None:
         timeout=30_000
     )  # the title comes first, then the question of the document before goes
     page.locator("#qx-question textarea").fill("Where is the lamp?")
-    page.locator("#qx-run").click()
+    press_run(page)
     expect(page.locator("#qx-steps .qx-stop")).to_be_visible(timeout=30_000)
     paste(page, "# Birds\n\nThe **heron** stood on the\nweir all day.\n", "#qx-add-pasted")
     expect(page.locator("#qx-header .qx-doc-title")).to_contain_text("Pasted text and 1 more", timeout=60_000)
@@ -239,7 +239,7 @@ def test_an_archive_of_office_files_opens_as_a_list_of_documents(page: Page, tmp
     )
     expect(page.locator("#qx-run")).to_be_enabled(timeout=30_000)
     page.locator("#qx-question textarea").fill("Who runs the office with the key?")
-    page.locator("#qx-run").click()
+    press_run(page)
     expect(page.locator("#qx-steps .qx-stop")).to_be_visible(timeout=30_000)
 
 
@@ -256,7 +256,7 @@ def test_document_text_never_becomes_markup_template_or_script(
         page.locator("#qx-question textarea").fill(
             "What is the password of the harbour? " + " ".join(PAYLOADS)
         )
-        page.locator("#qx-run").click()
+        press_run(page)
         expect(page.locator("#qx-steps .qx-stop")).to_contain_text("Stopped", timeout=60_000)
         for details in page.locator("#qx-header details summary").all():
             details.click()

@@ -148,5 +148,5 @@ def test_a_part_is_offered_only_where_that_helps(explorer: Explorer, monkeypatch
 def test_settings_are_not_judged_before_a_document_brings_its_own(services: Services) -> None:
     """An empty number is 0 on a page that is still loading."""
     with gr.Blocks():
-        page = tab.ExploreTab(services, Evaluations(services))
+        page = tab.ExploreTab(services, Evaluations(services), gr.HTML())
     assert page._on_controls(Session(), "asked early ?", 6, 0, True, 0, 0, 1, True, 0, True, 0) == {}

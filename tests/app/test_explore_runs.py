@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from core.encode.checkpoint import find_checkpoint, read_spec
 from tests.app.conftest import RunningApp, wait_ready
-from tests.app.explore_page import CARDS, chosen, run, run_id, set_number, show_settings
+from tests.app.explore_page import CARDS, chosen, press_run, run, run_id, set_number, show_settings
 from tests.conftest import COUNTS, OpenPage
 from tests.settled import settle
 
@@ -58,7 +58,7 @@ def test_a_visitor_s_run_is_others_only_once_it_is_shared(
 ) -> None:
     page, other = open_page(public_app.url), open_page(public_app.url)
     wait_ready(page)
-    page.locator("#qx-run").click()
+    press_run(page)
     expect(page.locator("#qx-steps .qx-stop")).to_contain_text("Stopped", timeout=60_000)
     sharing = page.locator("#qx-sharing")
     page.locator("#qx-status").get_by_role("button", name="Share").click()

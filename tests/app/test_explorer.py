@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from copy import copy
@@ -21,6 +22,7 @@ from app.services.opener import Opener, find_chunk
 from app.services.session import Session
 from app.services.settings import Settings
 from app.services.shared import Services
+from app.services.underway import RunsUnderway
 from core.answer.evidence import EvidenceAnswer
 from core.base.config import EpisodeConfig
 from core.base.errors import BadDocument, BadRequest, RunNotFound
@@ -370,6 +372,8 @@ def test_find_walks_through_all_places_and_around(explorer: Explorer, session: S
         places.append(at)
         assert "garden" in workspace[at].text
     assert places == sorted(set(places))
+    assert find_chunk(workspace, "garden", places[0])[1] == "Match 2 of 8."
+    assert find_chunk(workspace, "garden", len(workspace) - 1)[1] == "Match 1 of 8, from the top again."
     assert find_chunk(workspace, "#7", None) == (7, "")
     assert find_chunk(workspace, "day 0 ", len(workspace) - 1)[0] == 0
     assert find_chunk(workspace, "DAY 7 .", None)[0] == 7
@@ -402,6 +406,14 @@ def test_find_looks_across_its_pieces_whatever_the_case(
             assert where in workspace[found].text
         with pytest.raises(BadRequest, match="does not occur"):
             find_chunk(workspace, "eightx", None)
+
+
+def test_a_question_longer_than_the_agent_reads_is_told(explorer: Explorer, session: Session) -> None:
+    documents = explorer.documents(session)
+    most = documents.agent.spec.max_state_part_tokens - 2
+    told = json.dumps(present.question_cut(documents, "where " * (most + 1)))
+    assert f"reads the first {most} of the question's {most + 1} tokens" in told
+    assert present.question_cut(documents, "where " * most) == []
 
 
 def test_forgotten_documents_say_so(explorer: Explorer) -> None:
@@ -514,7 +526,7 @@ def test_evidence_that_is_probably_incomplete_is_said_to_be_with_what_to_do(
     assert "evidence like this was complete in 9 of 10 cases" in summary
 
     doubt, summary = told({4: 0.3, 8: 0.6})
-    assert "3 of 10 had all their passages among 4 chunks" in doubt
+    assert "3 in 10 such runs found everything within 4 chunks" in doubt
     assert '"data-act": "longer", "data-arg": "8"' in doubt
     assert "complete in 6 of 10" in doubt
     assert '"data-act": "compare"' in doubt
@@ -524,7 +536,7 @@ def test_evidence_that_is_probably_incomplete_is_said_to_be_with_what_to_do(
     assert '"data-act": "longer", "data-arg": "8"' in doubt
     assert "those that come next" in doubt
     doubt, _ = told({4: 0.3}, budget=12)
-    assert "among the first 4 chunks" in doubt
+    assert "within the first 4 chunks" in doubt
     assert '"longer"' not in doubt, "the most that Explore takes"
     doubt, _ = told({4: 0.3}, budget=3)
     assert doubt == "[]", "nothing was measured of three chunks"
@@ -548,30 +560,60 @@ def test_the_agent_for_documents_knows_a_clear_question_from_a_vague_one(tmp_pat
         assert complete("What happened to them in the end?") < LOW
 
 
-def test_a_question_is_said_to_be_read_again_only_while_it_is(tmp_path: Path) -> None:
+def test_a_run_outlives_its_page_and_is_cancelled_while_it_reads_again(tmp_path: Path) -> None:
     agent, log = tmp_path / "agent", tmp_path / "log.duckdb"
     import_checkpoint(str(REFERENCE / "checkpoints" / "none"), agent, base=str(REFERENCE / "tiny-bert"))
     add_reranker(agent)
     with closing(Services(Settings(checkpoint=str(agent), log=log))) as services:
         explorer, name = Explorer(services), services.agents.default_checkpoint
         session = finish(Opener(explorer, Session(), name, "structure", 24).pasted(MANUAL))
-        assert explorer.reads_again(session, QUERY, CONFIG)
-        documents = services.library.corpora.get(session.corpus)
-        assert documents is not None
-        spec, n_chunks = documents.agent.spec, len(documents.workspace)
-        assert 2 < spec.rerank_pool < n_chunks
-        assert f" {spec.rerank_pool} best" in "".join(map(str, present.reading_again(spec, n_chunks)))
-        assert " 2 best" in "".join(map(str, present.reading_again(spec, 2)))
-        end = last(explorer.advance(session, QUERY, CONFIG, None))
-        assert not explorer.reads_again(end, QUERY, CONFIG)
-        assert not explorer.reads_again(end, QUERY, CONFIG.with_(step_budget=2))
-        assert explorer.reads_again(end, "how many steps ?", CONFIG)
-        with pytest.raises(BadRequest, match="step budget 99"):
-            explorer.reads_again(end, "how many steps ?", CONFIG.with_(step_budget=99))
-        run = explorer.run_of(end)
+        runs = RunsUnderway(explorer)
+        go = threading.Event()
+
+        def slowly(explorer: Explorer, session: Session) -> Iterator[Session]:
+            for after in explorer.advance(session, QUERY, CONFIG, None):
+                yield after
+                go.wait(20)
+
+        underway = runs.start(session, slowly)
+        page = underway.followed()
+        seen = next(now for now in page if now.session is not None)
+        page.close()  # reloaded
+        run = services.library.runs.get(underway.run_token)
         assert run is not None
-    with closing(Services(Settings(checkpoint=str(agent), log=log))) as services:
-        explorer = Explorer(services)
-        end = finish(explorer.attach(run.run_id))
-        assert explorer.reads_again(end, QUERY, CONFIG), "the run begins anew"
-        assert not explorer.reads_again(explorer.back(end), QUERY, CONFIG), "its choice comes back as it was"
+        assert seen.session is not None
+        assert seen.session.underway == underway.key
+        assert runs.of_run(run.run_id, None) is underway
+        assert runs.of_run(run.run_id, "another visitor") is None
+        go.set()
+        *_, end = underway.followed()
+        assert end.session is not None
+        assert explorer.run_of(end.session).trace.stopped is not None
+        assert runs.of_run(run.run_id, None) is None
+
+        go.clear()
+
+        def held(explorer: Explorer, session: Session) -> Iterator[Session]:
+            go.wait(20)
+            yield from explorer.advance(session, "Who?", CONFIG, None)
+
+        underway = runs.start(session, held)
+        underway.cancel(wait=0)
+        go.set()
+        assert all(now.session is None for now in underway.followed())
+        run = services.library.runs.get(underway.run_token)
+        assert run is not None
+        assert run.ended
+        services.log.flush()
+        assert services.own_log.get(run.run_id).status == "cancelled"
+
+
+def test_the_last_run_of_a_question_is_shown_over_what_is_open(explorer: Explorer, session: Session) -> None:
+    assert explorer.made_before(session, QUERY, CONFIG) is None
+    end = last(explorer.advance(session, QUERY, CONFIG, None))
+    explorer.services.log.flush()
+    made = explorer.made_before(session, QUERY, CONFIG)
+    assert made is not None
+    assert (made.corpus, made.cursor) == (session.corpus, end.cursor)
+    assert explorer.run_of(made).run_id == explorer.run_of(end).run_id
+    assert explorer.made_before(session, QUERY, CONFIG.with_(step_budget=1)) is None

@@ -17,7 +17,7 @@ from core.runs.export.runs import export_runs
 from core.runs.log import ExperimentLog, new_run_id
 from tests.app.axe import grave_faults
 from tests.app.conftest import RunningApp, served, wait_ready
-from tests.app.explore_page import show_settings
+from tests.app.explore_page import press_run, show_settings
 from tests.app.raw_page import RawPage, named
 from tests.conftest import OpenPage
 from tests.settled import settle
@@ -60,7 +60,7 @@ def test_axe_finds_nothing_grave_where_visitors_are_kept_apart(
 ) -> None:
     page = open_page(public_app.url)
     wait_ready(page)
-    page.locator("#qx-run").click()
+    press_run(page)
     expect(page.locator("#qx-steps .qx-stop")).to_contain_text("Stopped", timeout=60_000)
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
@@ -197,7 +197,7 @@ def test_two_browsers_share_what_its_owner_shares_and_nothing_else(
 ) -> None:
     a = open_page(public_app.url)
     wait_ready(a)
-    a.locator("#qx-run").click()
+    press_run(a)
     expect(a.locator("#qx-steps .qx-stop")).to_contain_text("Stopped", timeout=60_000)
     a.wait_for_url(re.compile(r"run=[0-9a-f]{32}"), timeout=20_000)
     address, n_steps = a.url, a.locator(STEPS).count()

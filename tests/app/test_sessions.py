@@ -10,6 +10,7 @@ import pytest
 
 from app import gradio_internals
 from app.build import build_app
+from app.pages.explore.at_work import first_question
 from app.services.explorer import Explorer
 from app.services.opener import Opener
 from app.services.session import Session
@@ -89,7 +90,7 @@ def test_closed_pages_free_what_they_had_open(served_app: tuple[str, Services]) 
             assert "step 2 of 2" in page.press(
                 "qx-run", qx_question="where was mary ?", qx_budget=2, qx_stops=False
             )
-        assert held_by(services) == (n_documents + 3, n_runs + 3)
+        assert held_by(services) == (n_documents + 3, n_runs + 6), "the sample's run and one of their own"
     wait_until(lambda: held_by(services) == (n_documents, n_runs))
 
 
@@ -110,3 +111,13 @@ def test_quick_clicks_of_a_page_are_worked_off_one_after_another(served_app: tup
     page.receive()
     (run,) = (run for run in services.library.runs.all() if run.token not in before)
     assert [step.step for step in run.trace.steps] == [1, 2, 3, 4, 5]
+
+
+def test_the_sample_s_run_is_made_once_and_there_from_then_on(served_app: tuple[str, Services]) -> None:
+    url, services = served_app
+    pages = [RawPage(url), RawPage(url)]
+    for page in pages:
+        assert "Stopped" in page.load("")
+    asked = first_question(services.library.corpora.all()[-1])
+    rows = services.own_log.search(owner=None, text=asked).rows
+    assert [row.status for row in rows] == ["complete"]

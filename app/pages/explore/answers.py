@@ -6,6 +6,7 @@ so it is computed beside the line of those who step, and shown within it: nothin
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -17,6 +18,7 @@ from app.components.tree import packs
 from app.pages.explore import diagnosis as diagnosis_view
 from app.pages.explore import story as story_view
 from app.pages.explore import view as present
+from app.pages.explore.at_work import reading_answer
 from app.pages.explore.layout import ExploreLayout
 from app.pages.widgets.notices import notice
 from app.pages.widgets.work import in_line
@@ -52,10 +54,11 @@ class Answers:
         page = self._page
         cites = page.cite.click(packs(self._cite), inputs, **{**quick, **in_line("cite")})
         reads = self.ended.change(self._read, [self._session, self.ended], self.read, **in_line("answer", 1))
+        shown = [page.answer, page.story, page.steps, page.evidence, page.cite]
         reads.success(
             packs(self._show_answer),
             [self._session, self.read],
-            **{**runs, "outputs": [page.answer, page.story, page.steps, page.evidence, page.cite]},
+            **{**runs, "outputs": [*page.asking.parts, *shown]},
         )
         looks_into = {"outputs": self._looked, **in_line("diagnosis", 1)}
         shows = {**runs, "outputs": page.diagnosis}
@@ -71,17 +74,23 @@ class Answers:
         """Asks for the answer that a run ends in; nothing while a run goes on, or was read before."""
         if run is None or run.trace.stopped is None or run.answer is not None:
             return {}
-        return {self._page.answer: answer_view.working(), self.ended: (run.token, new_run_id())}
+        asking = self._page.asking
+        return {
+            self._page.answer: answer_view.working(),
+            asking.progress: reading_answer(len(run.trace.evidence)),
+            asking.cancel: gr.update(interactive=True),
+            self.ended: (run.token, new_run_id()),
+        }
 
     def look_again(self, run: RunInView) -> Update:
         """Asks what a run that has ended lacks; nothing while it goes on."""
         return {} if run.trace.stopped is None else {self.read: (run.token, "", new_run_id())}
 
     def _read(self, session: Session, ended: tuple[str, str]) -> tuple[str, str, str]:
-        run = self._explorer.run_of(replace(session, run=ended[0]))
+        run, began = self._explorer.run_of(replace(session, run=ended[0])), time.monotonic()
         try:
             if run is not None:
-                self._services.answer(run)
+                self._services.waited(self._services.answer(run), time.monotonic() - began)
         except UserError as error:
             return ended[0], f"no answer was read: {error}", ended[1]
         return ended[0], "", ended[1]
@@ -91,10 +100,15 @@ class Answers:
         page, run, (token, error, _) = self._page, self._explorer.run_of(session), read
         if run is None or run.token != token:
             return {}
+        free = {page.asking.progress: [], page.asking.cancel: gr.update(interactive=False)}
+        free = {} if session.filling or session.underway else free
+        status = {page.asking.status: present.standing_at(run, session)}
         if error:
-            return {page.answer: notice(error)}
+            return {**free, **status, page.answer: notice(error)}
         answer = present.answer_in_view(run, session)
         return {
+            **free,
+            **status,
             page.answer: answer_view.answer(
                 answer, partial(passage_in, run.documents.workspace), run.known_answer
             ),

@@ -60,10 +60,6 @@ def _incomplete(run: RunInView, share: float) -> list[Node]:
     n_chunks, by_size = len(run.trace.picks), completeness_by_size(run.spec, run.trace)
     measured = max(size for size in by_size if size <= n_chunks)
     among = f"{n_chunks} chunks" if measured == n_chunks else f"the first {measured} chunks"
-    words = (
-        f"of questions with Q like here, {tenths(share)} had all their passages among {among}. The rest may"
-        " stand further down, or nowhere."
-    )
     more = [
         _do("longer", size, f"Take {size} chunks", f"complete in {tenths(larger)}")
         for size, larger in by_size.items()
@@ -72,8 +68,9 @@ def _incomplete(run: RunInView, share: float) -> list[Node]:
     twice = min(2 * n_chunks, MOST_STEPS, run.n_chunks)
     if not more and twice > n_chunks:
         more = [_do("longer", twice, f"Take {twice} chunks", "those that come next")]
+    words = f"{tenths(share).replace(' of ', ' in ')} such runs found everything within {among}."
     beside = _do("compare", "", "Compare", "with BM25, hybrid and others")
-    return _said("The evidence is probably incomplete: ", words, [*more[: MOST_BUTTONS - 1], beside])
+    return _said("Low scores: ", words, [*more[: MOST_BUTTONS - 1], beside])
 
 
 def _no_answer(run: RunInView, session: Session) -> list[Node]:

@@ -149,11 +149,16 @@ class Openings:
         """A sample, as from the panel."""
         yield from self.run(session, _sample(Opener(self._explorer, session, ""), key), from_panel=True)
 
+    def generated(self, session: Session, length: int) -> Iterator[Update]:
+        """A generated story, as from the panel."""
+        opener = Opener(self._explorer, replace(session, agent_chosen=False), "")
+        yield from self.run(session, opener.generated(length))
+
     def _underway(self, event: OpenProgress, session: Session, *, first: bool) -> Update:
         """What can be asked while documents are embedded, and how far they are."""
         page = self._page
-        documents, ready = self._explorer.documents(session), gr.update(interactive=True)
-        bar = part_progress(event, documents, session.filling in self._again)
+        ready = gr.update(interactive=True)
+        bar = part_progress(event, session.filling in self._again)
         update = {page.asking.progress: bar, page.asking.cancel: ready}
         if not first:
             return update

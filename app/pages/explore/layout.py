@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import gradio as gr
 
-from app.components.page import near, page
+from app.components.page import near
 from app.components.strip import Find, strip
 from app.components.tree import tree
 from app.pages.explore import story as story_view
@@ -24,6 +24,10 @@ from core.base.config import CHUNKERS, MAX_BEAM_WIDTH, ChunkConfig, EpisodeConfi
 from core.ingest import ENCODINGS, MAX_FILE_BYTES, ReadingConfig
 from core.lab.tasks.samples import list_samples
 
+CLAIM = (
+    "Your RAG finds the first passage and misses the second. Here you see every passage that was passed"
+    " over, and when."
+)
 ADD, REPLACE = "Add to what is open", "Replace what is open"
 """What is asked of a person who brings documents."""
 
@@ -31,10 +35,13 @@ ADD, REPLACE = "Add to what is open", "Replace what is open"
 class ExploreLayout:
     """Builds the components inside the Blocks that is being made; each is an attribute."""
 
-    def __init__(self, services: Services, find_strip: Find) -> None:
-        self.page = page(elem_id="qx-page")
+    def __init__(self, services: Services, find_strip: Find, page: gr.HTML) -> None:
+        self.page = page
         self.visitor_key = gr.Textbox(visible=False)
         """Holds nothing: the browser puts the key in its place when it sends the load event."""
+        with gr.Row(elem_id="qx-claim-row"):
+            gr.Markdown(CLAIM, elem_id="qx-claim")
+            self.demo = tree(present.demo(), elem_id="qx-demo")
         self._build_document()
         self._build_controls(services)
         self._build_views(services, find_strip)
@@ -126,7 +133,7 @@ class ExploreLayout:
                 self.add_pasted,
                 self.open_generated,
             )
-            self.keep = gr.Button("Keep the document that is open", elem_id="qx-keep")
+            self.keep = gr.Button("Cancel", elem_id="qx-keep")
 
     def _build_controls(self, services: Services) -> None:
         spec = services.agents.spec(services.agents.default_checkpoint)
@@ -209,21 +216,23 @@ class ExploreLayout:
         )
 
     def _build_moves(self) -> None:
+        """The page shows them from the first run over what is open on."""
         self.step = gr.Button("Step", elem_id="qx-step", min_width=60)
         self.back = gr.Button("Back", elem_id="qx-back", interactive=False, min_width=60)
         self.reset = gr.Button("Reset", elem_id="qx-reset", interactive=False, min_width=60)
 
     def _build_views(self, services: Services, find_strip: Find) -> None:
         with gr.Column(elem_classes="qx-card qx-story-card", elem_id="qx-story-card"):
+            self.earlier = tree(elem_id="qx-earlier")
             self.story = tree(story_view.story(None, Session()), elem_id="qx-story")
             self.diagnosis = tree(elem_id="qx-diagnosis")
-        with gr.Column(elem_classes="qx-card"):
+        with gr.Column(elem_classes="qx-card", elem_id="qx-strip-card"):
             maps = ChunkMaps(services.library)
             self.strip = strip(
                 find_strip, of_map=(maps.chunkmap, maps.nearest, maps.piece), elem_id="qx-strip"
             )
         with gr.Row(elem_classes="qx-split"):
-            with gr.Column(scale=5, min_width=280, elem_classes="qx-card"):
+            with gr.Column(scale=5, min_width=280, elem_classes="qx-card", elem_id="qx-steps-card"):
                 self.steps = tree(present.steps(None, Session()), elem_id="qx-steps")
             with gr.Column(scale=8, min_width=300, elem_classes="qx-card", elem_id="qx-reading-card"):
                 with gr.Row(elem_classes="qx-find"):
@@ -233,7 +242,7 @@ class ExploreLayout:
                         show_label=False,
                         container=False,
                         max_lines=1,
-                        placeholder="Find text, or #1203",
+                        placeholder="Find text, or #12 for a chunk",
                         elem_id="qx-find",
                         scale=5,
                     )

@@ -22,6 +22,7 @@ from core.base.errors import UserError
 from core.corpus.layout import LEAST_CHUNKS
 from core.corpus.tiles import MODES
 from core.views.draw import answers as answer_view
+from core.views.draw.nodes import Node
 from core.views.draw.steps import decision
 from core.views.draw.strip import slopes, strip_value
 from core.views.draw.trail import gold_trail
@@ -47,6 +48,15 @@ class Panels:
             return {}
         words = present.settings_line(documents.agent.spec, config, documents.trained)
         return {self._page.asking.line: words}
+
+    def standing(self, session: Session, config: EpisodeConfig | None, query: str) -> list[Node]:
+        """What there is to say of the question and its settings, beside the run in view."""
+        documents, run = self._library.corpora.get(session.corpus), self._explorer.run_of(session)
+        return [
+            *present.question_cut(documents, query),
+            *present.standing(run, session, config, query),
+            *part_standing(run, documents, session),
+        ]
 
     def shown(self, session: Session, controls: tuple[Any, ...]) -> Update:
         """Every panel, with what the controls hold; without settings where one is empty."""
@@ -84,10 +94,8 @@ class Panels:
             page.sharing.said: [],
             page.asking.notice: [],
             page.reading_notice: [],
-            page.asking.standing: [
-                *present.standing(run, session, config, query),
-                *part_standing(run, documents, session),
-            ],
+            page.asking.standing: self.standing(session, config, query),
+            page.earlier: [],
             page.strip: _strip(run, session),
             page.story: story_view.story(run, session),
             page.diagnosis: diagnosis_view.diagnosis(run, session),

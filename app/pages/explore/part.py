@@ -6,11 +6,12 @@ lie under the token that the whole of them will have, so that a page only has to
 
 from __future__ import annotations
 
-from app.pages.widgets.notices import bar, notice, time_left
+from app.pages.widgets.notices import bar, notice
 from app.services.in_view import OpenDocuments, RunInView
 from app.services.session import Session
 from core.corpus.opening import OpenProgress
 from core.views.draw.nodes import Node, act, h
+from core.views.draw.words import duration
 
 
 def percent(share: float) -> str:
@@ -22,10 +23,11 @@ def percent(share: float) -> str:
     return "below 1 %" if 0 < share < 0.01 else f"{int(100 * share)} %"
 
 
-def part_progress(item: OpenProgress, documents: OpenDocuments, again: bool) -> list[Node]:
-    """The bar, how much can be asked meanwhile, and whether a run over it is made again at the end."""
-    embedded = percent(item.done / max(item.total, 1))  # what can be asked grows by stretches of the text
-    words = f"{percent(documents.share)} can be asked · {embedded} embedded{time_left(item)}"
+def part_progress(item: OpenProgress, again: bool) -> list[Node]:
+    """The bar, how much is ready, and whether a run over it is made again at the end."""
+    left = "" if item.seconds_left is None else f", {duration(item.seconds_left)} left"
+    ready = percent(item.done / max(item.total, 1)).capitalize()
+    words = f"{ready} ready{left}. You can ask now."
     toggle = act(
         "at-end",
         "",

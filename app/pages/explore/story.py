@@ -12,9 +12,7 @@ from core.views.draw.story import story_nodes
 from core.views.quotes import passage_in
 from core.views.story import story_of
 
-INVITATION = (
-    "Press Run: the agent chooses one chunk after another, and the way it went stands here as one line."
-)
+INVITATION = "Ask a question. You will see which passages the agent picks, and why it stopped."
 
 
 def story(run: RunInView | None, session: Session) -> list[Node]:

@@ -5,9 +5,10 @@ Which component starts which action, and what is shown then.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,13 @@ from app.components.tree import clicked, packs
 from app.pages.experiments.view import sharing
 from app.pages.explore import view as present
 from app.pages.explore.answers import Answers
+from app.pages.explore.at_work import AT_ONCE, SOON, earlier, first_question, run_progress
 from app.pages.explore.controls import MAX_BUDGET, control_values, read_controls
 from app.pages.explore.documents import Openings
 from app.pages.explore.layout import ExploreLayout
 from app.pages.explore.mark_view import BELONGS, DOES_NOT
 from app.pages.explore.panels import Panels
-from app.pages.explore.part import likeliest_first, part_standing
+from app.pages.explore.part import likeliest_first
 from app.pages.explore.strip_source import RunStrip
 from app.pages.widgets.asking import known_questions
 from app.pages.widgets.notices import notice, notice_in, passing, passing_in
@@ -36,6 +38,7 @@ from app.pages.widgets.requests import (
     KeepAll,
     OpenChunk,
     OpenEpisode,
+    OpenGenerated,
     OpenRun,
     OpenSample,
     PageRequest,
@@ -53,6 +56,7 @@ from app.services.language_models import new_token
 from app.services.opener import Opener, find_chunk, open_recut
 from app.services.session import Session
 from app.services.shared import Services
+from app.services.underway import RunAtWork, RunsUnderway
 from app.services.visitors import newcomer, owner_of, owner_of_user
 from core.base.config import SETS, EpisodeConfig
 from core.base.errors import UserError
@@ -77,8 +81,8 @@ ACTIONS: dict[str, Callable[[int], PageRequest]] = {
 class ExploreTab(ExploreLayout):
     """Built once; handlers are methods."""
 
-    def __init__(self, services: Services, evaluations: Evaluations) -> None:
-        super().__init__(services, self._find_strip)
+    def __init__(self, services: Services, evaluations: Evaluations, page: gr.HTML) -> None:
+        super().__init__(services, self._find_strip, page)
         self.services, self.evaluations = services, evaluations
         self.explorer, self.experiments = Explorer(services), Experiments(services)
         self.session = gr.State(Session(owner=newcomer(services.settings)))
@@ -95,14 +99,15 @@ class ExploreTab(ExploreLayout):
         self.openings = Openings(self, self.explorer, self.session, self.filled, self._opened)
         self.answers = Answers(self, self.explorer, self.session)
         self.panels = Panels(self, self.explorer, self.session)
+        self.runs = RunsUnderway(self.explorer)
         self._wire()
 
     def _wire(self) -> None:
         self._panels = [
             *(self.session, self.page, self.header, self.change_panel, self.change_notice),
-            *(*self.asking.parts, self.sharing.said, self.strip, self.story, self.diagnosis),
+            *(*self.asking.parts, self.sharing.said, self.strip, self.earlier, self.story, self.diagnosis),
             *(self.chunker, self.max_tokens, self.agent, self.step, self.back, self.reset),
-            *(self.steps, self.reading_view, self.reading, self.reading_notice, self.evidence),
+            *(self.steps, self.find, self.reading_view, self.reading, self.reading_notice, self.evidence),
             *(self.near, self.figures, self.decision, self.best, self.distribution_title),
             *(self.distribution, self.parts_card, self.parts, self.trail_card, self.trail),
             *(self.answer, self.cite, self.cited, self.to_compare, self.to_sparc, self.to_sets),
@@ -133,11 +138,9 @@ class ExploreTab(ExploreLayout):
         inputs = [self.session, *controls]
         self.back.click(packs(self._back), inputs, **runs)
         self.reset.click(packs(self._reset), inputs, **runs)
-        # of many clicks on Run, the one that is answered and the last: another run each would fill the page
-        whole = {**runs, "trigger_mode": "always_last"}
         return [
-            self.asking.run.click(packs(self._run), inputs, **whole),
-            self.controls.query.submit(packs(self._run), inputs, **whole),
+            self.asking.run.click(packs(self._run), inputs, **runs),
+            self.controls.query.submit(packs(self._run), inputs, **runs),
             self.step.click(packs(self._step), inputs, **runs),
             self.asking.standing.select(packs(self._on_standing), inputs, **runs),
             self.reading.select(packs(self._on_reading), inputs, **runs),
@@ -159,6 +162,9 @@ class ExploreTab(ExploreLayout):
             panel.select(packs(self._on_tree), inputs, **quick)
         # who walks on before the last step asked for is shown
         self.story.select(packs(self._on_tree), inputs, trigger_mode="multiple", **quick)
+        self.demo.select(
+            packs(lambda: {self.wanted: OpenGenerated(present.DEMO_TOKENS)}), None, self.wanted, **QUIET
+        )
         self.near.select(packs(self._on_near), self.session, **quick)
         for event in (self.strip.select, self.strip.look):
             event(packs(self._on_strip), inputs, trigger_mode="multiple", **quick)
@@ -206,6 +212,9 @@ class ExploreTab(ExploreLayout):
         )
         session = replace(session, owner=owner, llm=new_token())
         run_id, doc = (str(request.query_params.get(key, ""))[:64] for key in ("run", "doc"))
+        if (underway := self.runs.of_run(run_id, owner)) is not None:
+            yield from self._found_again(session, underway)
+            return
         refused: list[Node] = []
         default = self.services.agents.default_checkpoint
         yield {self.session: session, self.strip: strip_loading("A document is being opened…")}
@@ -231,12 +240,45 @@ class ExploreTab(ExploreLayout):
         refused = refused or passing(self.services.log_notice)
         is_open = False
         opening = Opener(self.explorer, session, default).sample(sample.key)
+        told = {self.page: NOTHING, **({self.asking.notice: refused} if refused else {})}
         for update in self.openings.run(session, opening):
-            is_open |= self.header in update
-            opened = {self.page: NOTHING} if self.header in update else {}
-            yield update | opened | ({self.asking.notice: refused} if refused else {})
+            if self.header in update:
+                is_open, session = True, update[self.session]
+                update |= self._made_before(session)
+                session = update[self.session]
+            yield update | (told if is_open else {})
         if not is_open:
-            yield self._nothing_open()
+            yield {**self._nothing_open(), **({self.asking.notice: refused} if refused else {})}
+        elif not session.run:
+            for update in self._again_from_the_start(session, self._usual(session)):
+                yield update | told
+
+    def _usual(self, session: Session) -> tuple[Any, ...]:
+        """What the controls hold over documents that have just been opened."""
+        documents = self.explorer.documents(session)
+        return control_values(first_question(documents), self.explorer.usual_config(documents))
+
+    def _made_before(self, session: Session) -> Update:
+        """The sample's run, where the visitor's log has it; else what stands there until it is made."""
+        documents = self.explorer.documents(session)
+        query, config = first_question(documents), self.explorer.usual_config(documents)
+        made = self.explorer.made_before(session, query, config)
+        if made is None:
+            return {self.strip: strip_loading("The agent picks its passages…")}
+        run = self.explorer.run_of(made)
+        assert run is not None
+        shown = {**self.panels.view(made, query, config), **self.panels.figures(run, made)}
+        return {**shown, **self.answers.to_read(run), **self.answers.look_again(run)}
+
+    def _found_again(self, session: Session, underway: RunAtWork) -> Iterator[Update]:
+        """A run that goes on, on a page that was loaded again."""
+        run = self.services.library.runs.get(underway.run_token)
+        assert run is not None
+        session = replace(self.explorer.at_end(session, run), underway=underway.key)
+        query, config = run.trace.started.query, run.config
+        controls = self.controls.showing(run.spec, config)
+        yield {**self._opened(session), **controls, self.controls.query: query}
+        yield from self._following(underway, session, query, config)
 
     def _nothing_open(self) -> Update:
         """Where the page had said that a document is being opened."""
@@ -289,12 +331,7 @@ class ExploreTab(ExploreLayout):
         """What changes with the documents: known questions, controls at their defaults, empty views."""
         documents = self.explorer.documents(session)
         spec = self.services.agents.served(documents.agent.spec)
-        query = (
-            max(documents.questions, key=lambda labelled: labelled.hops).question
-            if documents.questions
-            else ""
-        )  # the first of the most hops
-        config = self.explorer.usual_config(documents)
+        query, config = first_question(documents), self.explorer.usual_config(documents)
         return {
             **self.panels.view(session, query, config),
             **self.panels.figures(None, session),
@@ -304,6 +341,7 @@ class ExploreTab(ExploreLayout):
             self.asking.known_questions: known_questions(documents.questions),
             self.chunker: "",
             self.max_tokens: None,
+            self.find: "",
             self.asking.progress: [],
             self.agent: self.agents(spec),
         }
@@ -340,14 +378,12 @@ class ExploreTab(ExploreLayout):
                 yield from self._asked(session, path, question)
             case OpenSample(key):
                 yield from self.openings.sample(session, key)
+            case OpenGenerated(length):
+                yield from self.openings.generated(session, length)
             case OpenChunk(chunk_id):
                 yield self._navigated(session, controls, "open", str(chunk_id))
             case ForbidChunk(chunk_id):
-                yield from self._acting(
-                    session,
-                    controls,
-                    lambda query, config: self.explorer.forbid(session, query, config, chunk_id),
-                )
+                yield from self._acting(session, controls, partial(_without, chunk_id))
             case TakeChunk(chunk_id):
                 yield from self._remedied(
                     controls, lambda at: {"budget": max(int(at), session.cursor + 1)}, session, chunk_id
@@ -374,18 +410,9 @@ class ExploreTab(ExploreLayout):
         values |= changes
         yield {getattr(self.controls, name): value for name, value in changes.items()}
         if chunk_id is not None:
-            yield from self._acting(
-                session,
-                tuple(values.values()),
-                lambda query, config: self.explorer.take(session, query, config, chunk_id),
-            )
-            return
-        fresh = self.explorer.reset(session)
-        yield from self._acting(
-            fresh,
-            tuple(values.values()),
-            lambda query, config: self.explorer.advance(fresh, query, config, None),
-        )
+            yield from self._acting(session, tuple(values.values()), partial(_with, chunk_id))
+        else:
+            yield from self._again_from_the_start(session, tuple(values.values()))
 
     def _recut(self, session: Session, max_tokens: int, controls: tuple[Any, ...]) -> Iterator[Update]:
         """The open documents in chunks of another size, and the same question with the same settings."""
@@ -425,11 +452,7 @@ class ExploreTab(ExploreLayout):
         query, config = episodes[0].example.question, episodes[0].config
         spec = self.explorer.documents(session).agent.spec
         yield self.controls.showing(spec, config)
-        yield from self._acting(
-            session,
-            control_values(query, config),
-            lambda query, config: self.explorer.advance(session, query, config, None),
-        )
+        yield from self._acting(session, control_values(query, config), _to_the_end)
 
     def _asked(self, session: Session, path: Path, question: str) -> Iterator[Update]:
         """A document opened and asked, as its agent usually is."""
@@ -447,27 +470,22 @@ class ExploreTab(ExploreLayout):
             yield from self._again_from_the_start(opened, control_values(question, config))
 
     def _run(self, session: Session, *controls: Any) -> Iterator[Update]:
-        yield from self._acting(
-            session, controls, lambda query, config: self.explorer.advance(session, query, config, None)
-        )
+        yield from self._acting(session, controls, _to_the_end)
 
-    def _step(self, session: Session, *controls: Any) -> Update:
-        """In one piece: to send a piece takes as long as to choose a chunk."""
-        shown: Update = {}
-        for update in self._acting(
-            session, controls, lambda query, config: self.explorer.advance(session, query, config, 1)
-        ):
-            shown |= update
-        return shown
+    def _step(self, session: Session, *controls: Any) -> Iterator[Update]:
+        """In one piece where it is soon done: to send a piece takes as long as to choose a chunk."""
+        yield from self._acting(session, controls, _one_step, silent=SOON)
 
     def _acting(
         self,
         session: Session,
         controls: tuple[Any, ...],
-        action: Callable[[str, EpisodeConfig], Generator[Session]],
+        action: RunAction,
         notice: gr.HTML | None = None,
+        silent: float = AT_ONCE,
     ) -> Iterator[Update]:
-        """A view per event of a run, the figures once it pauses or ends.
+        """A view of each event of a run, the figures once it pauses or ends. `silent`: seconds in which
+        nothing is shown but its end.
 
         An error becomes a sentence in `notice`, beside the buttons by default, and changes nothing else.
         """
@@ -479,44 +497,98 @@ class ExploreTab(ExploreLayout):
             return
         try:
             query, config = read_controls(controls)
-            documents = self.services.library.corpora.get(session.corpus)
-            if waiting := likeliest_first(documents):
-                yield {self.asking.standing: waiting}
-            if documents is not None and self.explorer.reads_again(session, query, config):
-                n_chunks = len(documents.workspace)
-                yield {self.asking.status: present.reading_again(documents.agent.spec, n_chunks)}
-            with closing(
-                action(query, config)
-            ) as sessions:  # a visitor who cancels or leaves closes the run at once
-                for session in sessions:
-                    yield {
-                        **self.panels.view(session, query, config),
-                        self.asking.cancel: gr.update(interactive=True),
-                    }
-            run = self.explorer.run_of(session)
-            yield {
-                **self.panels.figures(run, session),
-                **self.answers.to_read(run),
-                self.asking.cancel: gr.update(interactive=False),
-            }
-            self.services.log.flush()
         except UserError as error:
-            yield {
-                notice or self.asking.notice: passing(str(error)),
-                self.asking.status: present.standing_at(self.explorer.run_of(session), session),
-                self.asking.cancel: gr.update(interactive=False),
-            }
+            yield {notice or self.asking.notice: passing(str(error))}
+            return
+        if waiting := likeliest_first(self.services.library.corpora.get(session.corpus)):
+            yield {self.asking.standing: waiting}
+        underway = self.runs.start(session, partial(action, query, config))
+        yield from self._following(underway, session, query, config, silent, notice)
+
+    def _following(
+        self,
+        underway: RunAtWork,
+        session: Session,
+        query: str,
+        config: EpisodeConfig,
+        silent: float = 0.0,
+        notice: gr.HTML | None = None,
+    ) -> Iterator[Update]:
+        """What the page shows of a run at work. A visitor who leaves leaves it at work, see `RunAtWork`."""
+        asking, before, is_first = self.asking, session, True
+        in_view = self.explorer.run_of(session)
+        try:
+            n_chunks = self.explorer.documents(session).n_searched
+            for now in underway.followed(silent):
+                run, update = self.services.library.runs.get(underway.run_token), {}
+                if now.session is not None and now.session is not session:
+                    session = now.session
+                    update = self.panels.view(session, query, config)
+                elif is_first:
+                    is_new = in_view is not None and in_view.token != underway.run_token and silent != SOON
+                    update = {
+                        self.session: replace(session, underway=underway.key),
+                        self.earlier: earlier(in_view) if is_new else [],
+                        asking.standing: [],
+                    }
+                if is_first:
+                    step = gr.update(interactive=silent == SOON)  # which may be pressed many times
+                    update |= {asking.notice: [], asking.run: gr.update(interactive=False), self.step: step}
+                if run is not None:
+                    update[self.page] = f"run={run.run_id}"
+                if not session.filling:
+                    n_steps = 0 if run is None else len(run.trace.steps)
+                    bar = run_progress(now, config.step_budget, n_steps, n_chunks)
+                    update |= {asking.progress: bar, asking.cancel: gr.update(interactive=True)}
+                is_first = False
+                yield update
+        except Exception as error:
+            words = str(error)
+            if not isinstance(error, UserError):
+                logging.getLogger(__name__).exception("a run failed")
+                words = "the run failed; what is shown is kept, and the server's log says why"
+            at_end = self._at_end(session)
+            shown = {} if is_first else self.panels.view(session, query, config)
+            hollow = {} if before.run else {self.strip: None}
+            yield {**shown, **hollow, **at_end, notice or asking.notice: passing(words)}
+            return
+        run = self.explorer.run_of(session)
+        if run is not None and run.token == underway.run_token:
+            run = self.services.waited(run, underway.seconds)
+        yield {
+            **self._at_end(session),
+            **self.panels.figures(run, session),
+            **self.answers.to_read(run),
+        }
+        self.services.log.flush()
+
+    def _at_end(self, session: Session) -> Update:
+        """Nothing of the page is at work any more."""
+        return {
+            self.session: replace(session, underway=""),
+            self.earlier: [],
+            self.asking.status: present.standing_at(self.explorer.run_of(session), session),
+            **self._free(session),
+        }
+
+    def _free(self, session: Session) -> Update:
+        """Nothing is at work but what still embeds."""
+        free = self.openings.free()
+        if not session.filling:
+            return free
+        return {part: free[part] for part in (self.asking.run, self.step)}
 
     def _back(self, session: Session, *controls: Any) -> Update:
-        return self.panels.shown(self.explorer.back(session), controls)
+        return {**self.panels.shown(self.explorer.back(session), controls), **self._free(session)}
 
     def _reset(self, session: Session, *controls: Any) -> Update:
-        return self.panels.shown(self.explorer.reset(session), controls)
+        return {**self.panels.shown(self.explorer.reset(session), controls), **self._free(session)}
 
     def _cancelled(self, session: Session, *controls: Any) -> Update:
+        self.runs.cancel(session)
         words = passing("Cancelled; what was done so far is kept.", "info")
         update = {self.asking.progress: [], self.asking.notice: words, **self.openings.busy(False)}
-        session = self.openings.cancel(session)
+        session = replace(self.openings.cancel(session), underway="")
         return (
             {**self.panels.shown(session, controls), **update}
             if session.corpus
@@ -579,12 +651,9 @@ class ExploreTab(ExploreLayout):
     def _on_reading(self, session: Session, event: gr.EventData, *controls: Any) -> Iterator[Update]:
         action, argument = clicked(event)
         if action in ("force", "forbid") and argument.isdecimal():
-            act_on = self.explorer.force if action == "force" else self.explorer.forbid
+            act_on = _forced if action == "force" else _without
             yield from self._acting(
-                session,
-                controls,
-                lambda query, config: act_on(session, query, config, int(argument)),
-                self.reading_notice,
+                session, controls, partial(act_on, int(argument)), self.reading_notice, SOON
             )
         else:
             yield self._navigated(session, controls, action, argument)
@@ -599,10 +668,7 @@ class ExploreTab(ExploreLayout):
             yield self._navigated(session, controls, action, argument)
 
     def _again_from_the_start(self, session: Session, controls: tuple[Any, ...]) -> Iterator[Update]:
-        fresh = self.explorer.reset(session)
-        yield from self._acting(
-            fresh, controls, lambda query, config: self.explorer.advance(fresh, query, config, None)
-        )
+        yield from self._acting(session, controls, _anew)
 
     def _on_strip(self, session: Session, event: gr.EventData, *controls: Any) -> Update:
         data = event._data if isinstance(event._data, dict) else {}
@@ -671,12 +737,7 @@ class ExploreTab(ExploreLayout):
             return {}  # an agent's settings come with its documents
         query, config = read_controls(controls)
         return {
-            self.asking.standing: [
-                *present.standing(self.explorer.run_of(session), session, config, query),
-                *part_standing(
-                    self.explorer.run_of(session), self.services.library.corpora.get(session.corpus), session
-                ),
-            ],
+            self.asking.standing: self.panels.standing(session, config, query),
             **self.panels.line(session, config),
         }
 
@@ -687,6 +748,42 @@ class ExploreTab(ExploreLayout):
     def _find_strip(self, token: str) -> RunStrip | None:
         run = self.services.library.runs.get(token)
         return None if run is None else RunStrip(run)
+
+
+RunAction = Callable[[str, EpisodeConfig, Explorer, Session], Generator[Session]]
+"""What is done about a question with settings."""
+
+
+def _to_the_end(
+    query: str, config: EpisodeConfig, explorer: Explorer, session: Session
+) -> Generator[Session]:
+    return explorer.advance(session, query, config, None)
+
+
+def _one_step(query: str, config: EpisodeConfig, explorer: Explorer, session: Session) -> Generator[Session]:
+    return explorer.advance(session, query, config, 1)
+
+
+def _anew(query: str, config: EpisodeConfig, explorer: Explorer, session: Session) -> Generator[Session]:
+    return explorer.advance(explorer.reset(session), query, config, None)
+
+
+def _forced(
+    chunk_id: int, query: str, config: EpisodeConfig, explorer: Explorer, session: Session
+) -> Generator[Session]:
+    return explorer.force(session, query, config, chunk_id)
+
+
+def _with(
+    chunk_id: int, query: str, config: EpisodeConfig, explorer: Explorer, session: Session
+) -> Generator[Session]:
+    return explorer.take(session, query, config, chunk_id)
+
+
+def _without(
+    chunk_id: int, query: str, config: EpisodeConfig, explorer: Explorer, session: Session
+) -> Generator[Session]:
+    return explorer.forbid(session, query, config, chunk_id)
 
 
 def is_preview_of(run: RunInView, query: str) -> bool:

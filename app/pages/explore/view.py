@@ -34,7 +34,7 @@ from core.views.draw.words import counted, step_class, tenths
 from core.views.quotes import CARD, passage_in, quoted
 from core.views.story import missed_support
 
-NO_STEPS = "Press Run: the agent chooses one chunk after another, and each choice gets a card here."
+NO_STEPS = "Each passage that the agent picks gets a card here."
 UNTRAINED = (
     "No agent has learned documents like this one: these steps are of the untrained base. Choose general,"
     " which finds more."
@@ -79,8 +79,10 @@ def document_header(documents: OpenDocuments | None, none: str = "No document op
     ]
     if n_json_ld:
         about.append(_json_ld(workspace, n_json_ld))
-    menu = h("details.qx-menu", h("summary.qx-chip", chip), h("div.qx-menu-panel.qx-sm", *about))
-    return [h("strong.qx-doc-title", {"title": title}, title), menu]
+    name = h("strong.qx-doc-title", {"title": title}, title)
+    if len(about) == 2:  # nothing that calls for a menu
+        return [name, h("span.qx-chip", {"title": size}, chip), h("div.qx-unseen", *about)]
+    return [name, h("details.qx-menu", h("summary.qx-chip", chip), h("div.qx-menu-panel.qx-sm", *about))]
 
 
 def _place(workspace: Workspace, document: int, notice: Notice) -> list[Node]:
@@ -158,13 +160,43 @@ def settings_line(spec: CheckpointSpec, config: EpisodeConfig, trained: str = ""
     return [toggle, *[act("agent", trained, f"Use {trained} (trained)", title=title)] * bool(trained)]
 
 
+DEMO_TOKENS = 1_000_000
+
+
+def demo() -> list[Node]:
+    """The way to a long document, with what it takes."""
+    title = (
+        "A generated story. It is embedded in 1 to 4 minutes the first time, on two cores, and in seconds"
+        " after that. You can ask it meanwhile."
+    )
+    words = f"Try {DEMO_TOKENS:,} tokens"
+    return [
+        act("demo", "", words, title=title),
+        h("span.qx-mut.qx-sm", " 1 to 4 min the first time, then seconds"),
+    ]
+
+
+def question_cut(documents: OpenDocuments | None, query: str) -> list[Node]:
+    """That the agent reads only the beginning of a question."""
+    if documents is None:
+        return []
+    most = documents.agent.spec.max_state_part_tokens - 2
+    if len(query) <= most:  # a token has a character or more
+        return []
+    [tokens] = documents.agent.encoder.tokenizer.ids([query.strip()])
+    if len(tokens) <= most:
+        return []
+    words = f"The agent reads the first {most} of the question's {len(tokens):,} tokens: ask in fewer words"
+    return notice(words, "outdated")
+
+
 def status(run: RunInView | None, session: Session) -> str:
     """The line beside the buttons."""
     if run is None:
-        return "no run yet"
+        return ""
     budget = run.config.step_budget
-    last = run.trace.steps[session.cursor - 1] if session.cursor else None
-    took = f" · {last.milliseconds:,.0f} ms" if last else ""
+    waited = run.waited or run.trace.milliseconds / 1000
+    took = f" · {waited:.1f} s" if waited else ""
     child = f" · child run from step {run.fork_step}" if run.parent_run_id else ""
     method = f"{run.trace.started.method} · " if run.trace.started.method != QRAG.name else ""
     searched = f" · preview: searched {percent(share_searched(run.trace))}" if run.config.searched else ""
@@ -173,13 +205,11 @@ def status(run: RunInView | None, session: Session) -> str:
 
 def standing_at(run: RunInView | None, session: Session) -> list[Node]:
     """The line beside the buttons, and the way to hand the run on."""
+    if run is None:
+        return [h("span", "no run in view")] if session.ran else []
     share = act("share", "", "Share", title="The address of this run, for others or for later")
-    return [h("span", status(run, session)), *([] if run is None else [" ", share])]
-
-
-def reading_again(spec: CheckpointSpec, n_chunks: int) -> list[Node]:
-    """What stands beside the buttons until a reranker has read, which takes a moment."""
-    return [h("span", f"reading {_read_again(spec, min(spec.rerank_pool, n_chunks))} again…")]
+    waited = "Time you waited for it, the answer included"
+    return [h("span", {"title": waited}, status(run, session)), " ", share]
 
 
 def _read_again(spec: CheckpointSpec, most: int) -> str:
@@ -243,6 +273,8 @@ def _why(run: RunInView, step: StepTaken, without: Sequence[float]) -> Node:
 
 def reading_views(session: Session) -> list[Node]:
     """What the reading pane can show, and which of it."""
+    if not session.run:
+        return []
     names = {"evidence": "Evidence in place", "text": "Whole text"}
     buttons = [act("reads", key, words, aria_pressed=session.reads == key) for key, words in names.items()]
     return [h("div.qx-seg", {"role": "group", "aria-label": "What is read"}, *buttons)]
@@ -251,7 +283,7 @@ def reading_views(session: Session) -> list[Node]:
 def reading(documents: OpenDocuments | None, run: RunInView | None, session: Session) -> list[Node]:
     """The text around the marked chunk; chosen chunks carry their step's colour, support a ring."""
     if documents is None or (session.chunk_id is None and session.anchor is None):
-        return [h("p.qx-empty", "Click a bar of the strip or a step to read the chunk in its place.")]
+        return [h("p.qx-empty", "Click a bar or a step to read its chunk in the text.")]
     workspace = documents.workspace
     centre = session.anchor if session.anchor is not None else session.chunk_id
     assert centre is not None
@@ -296,7 +328,7 @@ def _forbidding(chunk_id: int, session: Session, *, short: bool = False) -> Node
 def evidence(run: RunInView | None, session: Session) -> list[Node]:
     """What was chosen, in document order, with what can be done with it."""
     if run is None or not session.cursor:
-        return [h("p.qx-empty", "The chosen chunks will stand here in document order.")]
+        return [h("p.qx-empty", "The passages will stand here, in document order.")]
     workspace = run.documents.workspace
     so_far = first_steps(run.trace, session.cursor)
     chosen = {
@@ -314,8 +346,6 @@ def evidence(run: RunInView | None, session: Session) -> list[Node]:
         "div.qx-row.qx-sm.qx-evidence-head",
         h("span.qx-mut", f"{counted(len(chunks), 'chunk')} · {tokens:,} tokens{counts}"),
         _likely(run, so_far),
-        h("span.qx-grow"),
-        h("div.qx-evidence-acts", *_acts(run, body)),
     )
     missed = missed_support(so_far, run.gold)
     rows = evidence_rows(workspace, chosen, missed, session.look, answer_in_view(run, session), run.token)
@@ -326,7 +356,7 @@ def evidence(run: RunInView | None, session: Session) -> list[Node]:
         "tabindex": "0",
         "aria-label": "Evidence in document order",
     }
-    return [head, h("ol", keep, *rows)]
+    return [head, h("ol", keep, *rows), h("div.qx-evidence-head.qx-evidence-acts", *_acts(run, body))]
 
 
 def _acts(run: RunInView, body: str) -> list[Node]:

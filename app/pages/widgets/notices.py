@@ -67,26 +67,16 @@ def time_left(report: OpenProgress) -> str:
 
 def bar(report: OpenProgress, words: str) -> list[Node]:
     """How far a stage is, beside words of it."""
-    return [
-        h(
-            "div.qx-progress",
-            {"role": "status"},
-            h("span", words),
-            h(
-                "progress",
-                {"value": report.done, "max": max(report.total, 1), "aria-label": _STAGES[report.stage]},
-            ),
-        )
-    ]
+    return progress_bar(words, _STAGES[report.stage], report.done, max(report.total, 1))
+
+
+def progress_bar(words: str, name: str, done: int | None = None, total: int = 1) -> list[Node]:
+    """Words and a bar of that name. `done`: None where nobody knows how far it is."""
+    reached = {} if done is None else {"value": done, "max": total}
+    bar = h("progress", {**reached, "aria-label": name})
+    return [h("div.qx-progress", {"role": "status"}, h("span", words), bar)]
 
 
 def preparing() -> list[Node]:
     """Before the first progress comes in."""
-    return [
-        h(
-            "div.qx-progress",
-            {"role": "status"},
-            h("span", "Reading…"),
-            h("progress", {"aria-label": "Reading"}),
-        )
-    ]
+    return progress_bar("Reading…", "Reading")

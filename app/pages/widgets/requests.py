@@ -48,6 +48,13 @@ class OpenSample(PageRequest):
 
 
 @dataclass(frozen=True)
+class OpenGenerated(PageRequest):
+    """A generated story of so many tokens."""
+
+    length: int
+
+
+@dataclass(frozen=True)
 class AskDocument(PageRequest):
     """A question to a document that is opened for it."""
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -96,10 +96,15 @@ class Agent:
         self._reranks = Reranks()
 
     def run(
-        self, query: str, corpus: Searchable, config: EpisodeConfig, prefix: Sequence[int] = ()
+        self,
+        query: str,
+        corpus: Searchable,
+        config: EpisodeConfig,
+        prefix: Sequence[int] = (),
+        hears: Callable[[int, int], None] | None = None,
     ) -> Generator[Event]:
-        """One episode. Raises BadRequest before the first event."""
-        for _, event in self.run_batch([Episode(query, corpus, config, prefix=tuple(prefix))]):
+        """One episode. `hears`: as `Episode.hears`. Raises BadRequest before the first event."""
+        for _, event in self.run_batch([Episode(query, corpus, config, prefix=tuple(prefix), hears=hears)]):
             yield event
 
     def run_batch(self, episodes: Sequence[Episode]) -> Iterator[tuple[int, Event]]:
@@ -176,12 +181,6 @@ class Agent:
     ) -> Look:
         """A look from an embedded state. Over shards it has Q of the best chunks alone."""
         return self._all_seen(episode, chosen, tokens, state_vector)
-
-    def reads_again(self, episode: Episode) -> bool:
-        """Whether a look would wait for the reranker. Raises BadRequest where the run can't be made."""
-        self.check(episode)
-        read = self._read(episode.prefix)
-        return bool(self.spec.rerank_weight) and self._reranks.get(episode, read) is None
 
     def _all_seen(
         self, episode: Episode, chosen: Sequence[int], tokens: StateTokens, state_vector: np.ndarray
@@ -276,8 +275,18 @@ class Agent:
             best = ranked[~np.isin(ranked, read)][: self.spec.rerank_pool]
             query, texts = self._state_parts(episode, read)
 
+            n_before = 0
+
             def log_odds(chunk_ids: np.ndarray) -> np.ndarray:
-                return reranker.log_odds(query, [episode.corpus.text(i) for i in chunk_ids.tolist()], texts)
+                nonlocal n_before
+                before, n_before = n_before, n_before + len(chunk_ids)
+
+                def told(n_read: int) -> None:
+                    if episode.hears is not None:
+                        episode.hears(before + n_read, len(best))
+
+                read_now = [episode.corpus.text(i) for i in chunk_ids.tolist()]
+                return reranker.log_odds(query, read_now, texts, told)
 
             reranked = read_best(log_odds, best, q_values[best], episode.corpus.borders, self.spec)
             reranked = self._reranks.keep(episode, read, reranked)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +25,8 @@ class Episode:
     id: str = ""
     prefix: tuple[int, ...] = ()
     """Chunks already chosen, in order of choice."""
+    hears: Callable[[int, int], None] | None = None
+    """Told how many of how many chunks a reranker has read for a step; ends the run by raising."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "query", check_query(self.query))

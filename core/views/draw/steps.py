@@ -57,7 +57,7 @@ def step_card(
             chunk_link(step.chunk_id),
             *marks,
             number("p", f"{step.probability:.2f}", "p") if trace.started.config.temperature else None,
-            number("place ρ", f"{step.position:.2f}", "rho") if step.position is not None else None,
+            number("position ρ", f"{step.position:.2f}", "rho") if step.position is not None else None,
             _reviewed(trace, step),
             number("tied", str(step.n_tied), "tied") if step.n_tied > 1 else None,
             h("span.qx-acts", *acts) if acts else None,

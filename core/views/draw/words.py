@@ -12,15 +12,9 @@ EXPLAIN = {
     "chance": "How likely the policy takes this chunk, given question, document, neighbours and budget",
     "taken": "1: the language model took this chunk, 0: it read and left it, -1: the chunk did not fit",
     "p": "p: probability of this choice under the Boltzmann policy (Q-RAG eq. 3)",
-    "rho": (
-        "Place of the chunk among those already chosen: 10 more with each of them that lies before it, and up"
-        " to 9 on the way to the next (Q-RAG eq. 6)"
-    ),
+    "rho": "Position: how far the chunk lies before or after those already chosen (Q-RAG eq. 6)",
     "tied": "Chunks with the same Q; the first in document order was taken",
-    "review": (
-        "Q of this choice in the state of the others, once the run had stopped; below the review threshold it"
-        " is taken back"
-    ),
+    "review": "Q of this choice beside the others, at the end; below the review threshold it is taken back",
     "ms": "Wall clock of the step: embedding the state, scoring all chunks, choosing",
     "tokens": "Length of the chunk in tokens of the agent's encoder",
 }

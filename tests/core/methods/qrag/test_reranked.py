@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import shutil
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,7 @@ import torch
 from pydantic import ValidationError
 
 from core.base.config import EpisodeConfig
-from core.base.errors import BadCheckpoint, BadRequest
+from core.base.errors import BadCheckpoint, Cancelled
 from core.base.events import fold
 from core.corpus.index import Corpus
 from core.encode.checkpoint import (
@@ -146,16 +145,26 @@ def test_chunks_next_to_one_that_belongs_get_a_share() -> None:
     assert reranked.parts.tolist() == [3 + 0.25 * 2, 1, 0.25 * 3, 2 + 0.25 * 3, 5]
 
 
-def test_a_question_is_read_again_once(folder: Path, corpus: Corpus) -> None:
+def test_a_question_is_read_again_once_and_says_how_far_it_is(folder: Path, corpus: Corpus) -> None:
     agent, config = Agent(DualEncoder(folder, "cpu")), EpisodeConfig(step_budget=2)
-    asked = Episode(QUERY, corpus, config)
-    assert agent.reads_again(asked)
-    fold(agent.run(QUERY, corpus, config))
-    assert not agent.reads_again(replace(asked, config=config.with_(step_budget=4, temperature=0.5)))
-    assert agent.reads_again(replace(asked, query="Where is the lamp?"))
-    assert agent.reads_again(replace(asked, config=config.with_(searched=((0, 2),))))
-    with pytest.raises(BadRequest, match="step budget 9"):
-        agent.reads_again(replace(asked, config=config.with_(step_budget=9)))
+    told: list[tuple[int, int]] = []
+
+    def ask(config: EpisodeConfig, query: str = QUERY) -> list[tuple[int, int]]:
+        told.clear()
+        fold(agent.run(query, corpus, config, hears=lambda done, total: told.append((done, total))))
+        return told
+
+    first = ask(config)
+    assert (first[0], first[-1]) == ((0, agent.spec.rerank_pool), (agent.spec.rerank_pool,) * 2)
+    assert not ask(config.with_(step_budget=4, temperature=0.5))
+    assert ask(config, "Where is the lamp?")
+    assert ask(config.with_(searched=((0, 2),), step_budget=1))
+
+    def cancel(*_: int) -> None:
+        raise Cancelled
+
+    with pytest.raises(Cancelled):
+        fold(agent.run("Who has it?", corpus, config, hears=cancel))
 
 
 def test_what_was_chosen_is_read_before_each_chunk(folder: Path, tmp_path: Path, corpus_of: CorpusOf) -> None:
@@ -174,7 +183,6 @@ def test_what_was_chosen_is_read_before_each_chunk(folder: Path, tmp_path: Path,
         wanted = np.zeros(len(corpus), np.float32)
         wanted[pool] = 0.5 * (odds - odds.min())
         np.testing.assert_allclose(step.scores.q_values - plain, wanted, atol=1e-5)
-        assert not agent.reads_again(replace(asked, prefix=chosen))
     beside, alone = (reranker.log_odds(QUERY, CHUNKS[:1], chosen)[0] for chosen in (CHUNKS[1:2], ()))
     assert abs(beside - alone) > 1e-6, "what was chosen tells"
     review = fold(agent.run(QUERY, corpus, asked.config.with_(review_threshold=-10.0))).stopped.review
