@@ -5,6 +5,7 @@ What each tab does is in app.pages.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -15,6 +16,7 @@ from fastapi import FastAPI
 
 from app.calls import endpoints
 from app.calls import operations as api
+from app.components.address import ADDRESS_SCRIPT, asked
 from app.components.tree import TREE_SCRIPT
 from app.gradio_internals import caller_at_hand, let_go_of_closed_pages
 from app.pages.compare.tab import CompareTab
@@ -26,7 +28,10 @@ from app.pages.sparc.tab import SparcTab
 from app.pages.train.tab import TrainTab
 from app.pages.widgets.requests import UseAgent
 from app.pages.widgets.work import QUIET
+from app.services.comparisons import MAX_COMPARED
 from app.services.evaluations import Evaluations
+from app.services.experiments import MAX_SELECTED
+from app.services.session import Session
 from app.services.shared import Services
 from app.services.sparc_runs import SparcRuns
 from app.services.visitors import RETENTION
@@ -113,7 +118,35 @@ def build_app(services: Services) -> gr.Blocks:
         experiments.on_show(experiments_tab.select)
         for tab in (compare, sparc, evidence, experiments, evaluate):
             _leads(tab.to_explore, tabs, "explore", explore.wanted)
+        _open_what_is_asked(blocks, tabs, explore, compare, experiments, evaluate)
     return blocks
+
+
+def _open_what_is_asked(
+    blocks: gr.Blocks,
+    tabs: gr.Tabs,
+    explore: ExploreTab,
+    compare: CompareTab,
+    experiments: ExperimentsTab,
+    evaluate: EvaluateTab,
+) -> None:
+    """Has the page begin with what its address asks for; Explore looks for itself."""
+    came, arrival = gr.Textbox(visible=False), gr.Timer(0.3, active=False)
+    names = json.dumps([tab.id for tab in tabs.children if isinstance(tab, gr.Tab)])
+    blocks.load(None, None, [tabs, came, arrival], js=f"() => qxAddress.first({names})", **QUIET)
+
+    def arrived(session: Session, came: str) -> dict[Any, Any]:
+        """A comparison waits for the documents that Explore opens; they may be its own."""
+        selection = asked(came, "runs", MAX_SELECTED), asked(came, "opened", 1)
+        there = {evaluate.asked: asked(came, "evaluation", 2), experiments.asked: selection}
+        return {
+            arrival: gr.Timer(active=session.awaits),
+            **(there if session.llm else {}),
+            **({} if session.awaits else {compare.asked: asked(came, "compare", MAX_COMPARED)}),
+        }
+
+    outputs = [arrival, evaluate.asked, experiments.asked, compare.asked]
+    arrival.tick(arrived, [explore.session, came], outputs, **QUIET)
 
 
 @contextmanager
@@ -122,6 +155,7 @@ def _tab(label: str, name: str) -> Iterator[gr.Tab]:
     with gr.Tab(label, id=name) as tab:
         gr.Markdown(f"## {label}", elem_classes="qx-unseen")
         yield tab
+    tab.select(None, js=f"() => qxAddress.show('{name}')", **QUIET)
 
 
 def _leads(source: gr.State, tabs: gr.Tabs, name: str, wanted: gr.State) -> Any:
@@ -138,7 +172,7 @@ def build_web_app(services: Services) -> FastAPI:
         auth=sign_in(settings.users, Guesses()) if settings.users else None,
         auth_message=SIGN_IN_HINT,
         css_paths=STYLES,
-        head=f"<script>{TREE_SCRIPT}</script>",
+        head=f"<script>{TREE_SCRIPT}{ADDRESS_SCRIPT}</script>",
         theme=build_theme(),
         max_file_size=MAX_FILE_BYTES,
         # its tools call the app without a password

@@ -57,6 +57,8 @@ MAX_K = 12
 AS_OPEN = "as it is open"
 """The way of cutting that Explore shows."""
 
+MAX_COMPARED = 24
+"""Columns of a comparison out of the log."""
 MAX_INFLUENCES = 1_000
 """Runs whose leave-one-out stays in memory: some numbers each."""
 
@@ -240,6 +242,32 @@ class Comparisons:
         finally:
             self._idle["cutting"].set()
 
+    def open(
+        self, run_ids: Sequence[str], owner: str | None, report: Callable[[OpenProgress], None]
+    ) -> Compared:
+        """The comparison that logged runs are, a column each, with their documents open again. Raises
+        RunNotFound, BadRequest, LogError, BadCheckpoint.
+        """
+        first = finish(self.services.attach(run_ids[0], owner), report)
+        others = (self.services.attach(run_id, owner, first.documents) for run_id in run_ids[1:])
+        runs = [first, *(finish(other, report) for other in others)]
+        asked = {(run.trace.started.query, run.documents.workspace.sha256) for run in runs}
+        if len(asked) > 1:
+            raise BadRequest(
+                "the address names runs of several questions or documents, which can't be compared; compare"
+                " one question again"
+            )
+        agents = [run for run in runs if run.method.looks_again]
+        order = ComparisonOrder(
+            first.trace.started.query,
+            tuple(_key_of(run) for run in runs),
+            min(max(run.config.step_budget for run in runs), MAX_K),
+            any(run.config.stop_threshold is not None for run in agents),
+            forbidden=next((run.config.forbidden for run in agents), ()),
+        )
+        columns = tuple(ColumnRef(_name_of(run), run.token, run.trace.milliseconds) for run in runs)
+        return Compared(first.documents.token, order, columns)
+
     def try_out(self, compared: Compared, change: Change) -> list[tuple[ShownColumn, TryOut]]:
         """Every column that chooses step by step, with one chunk changed, unlogged. Raises BadRequest."""
         columns = [
@@ -382,6 +410,16 @@ class Comparisons:
             review_threshold=review,
             forbidden=order.forbidden,
         )
+
+
+def _key_of(run: RunInView) -> str:
+    """Of the method that a run is."""
+    return AGENT + run.spec.name if run.method.trained else run.trace.started.method
+
+
+def _name_of(run: RunInView) -> str:
+    """What its column is called."""
+    return f"{run.method.label} {run.spec.name}" if run.method.trained else run.method.label
 
 
 def own_key(agent: str) -> str:

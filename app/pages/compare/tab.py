@@ -13,12 +13,13 @@ from typing import Any, Literal, TypeVar
 
 import gradio as gr
 
+from app.components.address import address_part, part_of
 from app.components.tree import clicked, packs
 from app.pages.compare import difference as difference_view
 from app.pages.compare import view
 from app.pages.compare.layout import OWN_STOP, SAME, CompareLayout
 from app.pages.widgets.asking import known_questions
-from app.pages.widgets.notices import notice, notice_in, passing, passing_in
+from app.pages.widgets.notices import notice, notice_in, passing, passing_in, progress
 from app.pages.widgets.requests import OpenRun
 from app.pages.widgets.text import file_button, open_documents
 from app.pages.widgets.work import Update, Work, in_line
@@ -82,13 +83,16 @@ class CompareTab(CompareLayout):
         """The same for RES-RAG's in Evidence sets."""
         self.wanted: gr.State = gr.State(None)
         """The run of Explore that is to be compared, a FromExplore; None before the first."""
+        self.asked: gr.State = gr.State(())
+        """Ids of logged runs that the page's address asks for, a column each."""
+        self.address = address_part("compare", "compare")
         self.cut_rows: gr.State = gr.State(())
         """What is shown of the ways of cutting."""
         self._wire()
 
     def _wire(self) -> None:
         self._outputs = [
-            *(self.compared, self.to_explore, self.to_sparc, self.to_sets),
+            *(self.compared, self.to_explore, self.to_sparc, self.to_sets, self.address),
             *(self.header, *self.asking.parts, self.as_explore, self.methods, self.size, self.k),
             *(self.heading, self.page, self.result_notice, self.columns, self.reading, self.support),
             *(self.common, self.change_panel, self.changed, self.change_notice, self.tried),
@@ -100,6 +104,10 @@ class CompareTab(CompareLayout):
         slow = in_line("compare", 1)
         run = packs(self._run, passing_in(self.asking.work.notice))
         running = self.asking.wire(run, place, self._outputs, **slow)
+        opens = packs(self._open, passing_in(self.asking.work.notice))
+        running.append(
+            self.asked.change(opens, [self.session, self.compared, self.asked], self._outputs, **slow)
+        )
         self.asking.work.wire_cancel(running, packs(self._cancelled), self.compared, self._outputs, **quick)
         run_cuts = packs(self._run_cuts, notice_in(self.cutting.notice))
         cutting = self.cutting.run.click(run_cuts, place, self._outputs, **in_line("compare-cuts", 1))
@@ -239,9 +247,8 @@ class CompareTab(CompareLayout):
             order = self._order(session, compared, *controls)
         except UserError as error:
             return {self.asking.standing: notice(str(error)), self.asking.line: view.settings_line(None)}
-        documents = self.services.library.corpora.get(session.corpus)
         searched = self.services.library.corpora.get(compared.corpus)
-        same = documents is not None and searched is not None and documents.workspace is searched.workspace
+        same = searched is not None and self.asking.has_open(session, searched.workspace)
         return {
             self.asking.standing: view.changes(compared, order, same),
             self.asking.line: view.settings_line(order),
@@ -265,6 +272,29 @@ class CompareTab(CompareLayout):
         yield from self._working(
             self.asking.work, lambda report: self.comparisons.run(documents, order, report, llm), show
         )
+
+    def _open(self, session: Session, compared: Compared, run_ids: tuple[str, ...]) -> Iterator[Update]:
+        """The comparison that these runs are, and its order in the form."""
+
+        def done(opened: Compared) -> Iterator[Update]:
+            order = opened.order
+            yield {
+                **self.asking.work.free(),
+                **self._results(replace(opened, seen=compared.seen)),
+                self.asking.question: order.query,
+                self.methods: self._choices(order.methods),
+                self.size: OWN_STOP if order.own_stop else SAME,
+                self.k: order.k,
+            }
+
+        if run_ids:
+            yield self.asking.begun()
+            yield from self.asking.work.follow(
+                lambda report: self.comparisons.open(run_ids, session.owner, report),
+                lambda report: {self.asking.progress: progress(report)},
+                done,
+                "opening",
+            )
 
     def _run_cuts(self, session: Session, compared: Compared, *controls: Any) -> Iterator[Update]:
         """Ways of cutting as they come."""
@@ -389,6 +419,7 @@ class CompareTab(CompareLayout):
         columns, workspace = self.comparisons.shown_columns(compared), self.comparisons.workspace(compared)
         return {
             self.compared: compared,
+            self.address: part_of(compare=[column.run.run_id for column in columns if column.run]),
             self.heading: view.heading(compared, columns, workspace),
             self.page: gr.DownloadButton(visible=False),
             self.result_notice: [],

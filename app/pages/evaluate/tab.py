@@ -13,6 +13,7 @@ from typing import Any
 
 import gradio as gr
 
+from app.components.address import address_part, part_of
 from app.components.tree import clicked, packs
 from app.pages.evaluate import view
 from app.pages.evaluate.layout import NOBODY, EvaluateLayout
@@ -67,6 +68,9 @@ class EvaluateTab(EvaluateLayout):
         self.looking = gr.State(EvaluatePlace(owner=newcomer(services.settings)))
         self.to_explore: gr.State = gr.State(None)
         """An OpenEpisode when one is to be opened in Explore."""
+        self.asked: gr.State = gr.State(())
+        """Ids of evaluations that the page's address asks for, one or two."""
+        self.address = address_part("evaluate", "evaluation")
         self._wire()
 
     def _wire(self) -> None:
@@ -76,7 +80,7 @@ class EvaluateTab(EvaluateLayout):
             *(self.calibrator, self.calibrator_notice, self.threshold, self.stops, self.stops_figure),
             *(self.make_default, self.default_words, self.default_notice),
             *(self.reliability_card, self.reliability_heading, self.reliability, self.reliability_table),
-            *(self.run, self.cancel, self.progress, self.notice, self.agent, self.second),
+            *(self.run, self.cancel, self.progress, self.notice, self.agent, self.second, self.address),
         ]
         looking = self.looking
         quick = in_line("evaluate-look")
@@ -87,6 +91,7 @@ class EvaluateTab(EvaluateLayout):
         run = packs(self._run, notice_in(self.notice))
         running = self.run.click(run, [looking, *order], results, **in_line("evaluate", 1))
         self.work.wire_cancel([running], packs(self._cancelled), looking, results, **quick)
+        self.asked.change(packs(self._on_asked), [self.session, self.asked], results, **quick)
         self.task.change(self._on_task, self.task, [self.length, self.part, self.questions], **quick)
         for panel in (self.list, self.filter, self.failures, self.episode, self.episode_notice):
             panel.select(packs(self._on_click), looking, results, **quick)
@@ -129,6 +134,13 @@ class EvaluateTab(EvaluateLayout):
             self.agent: gr.Dropdown(agents),
             self.second: gr.Dropdown([("none", NOBODY), *agents]),
         }
+
+    def _on_asked(self, session: Session, evaluation_ids: tuple[str, ...]) -> Iterator[Update]:
+        """What the page's address asks for."""
+        if evaluation_ids:
+            first, *others = evaluation_ids
+            second = others[0] if others else ""
+            yield from self._choose(EvaluatePlace(owner=session.owner, first=first, second=second))
 
     def _figures(self, looking: EvaluatePlace, threshold: float) -> Update:
         """Of the evaluation in view; none without one, or where its rows give no threshold."""
@@ -290,6 +302,7 @@ class EvaluateTab(EvaluateLayout):
             self.looking: looking,
             self.list: view.evaluation_list(entries, scores, looking.first, looking.second, looking.page),
             self.list_notice: notice(self.services.log_notice, "info"),
+            self.address: part_of(evaluation=[each for each in (looking.first, looking.second) if each]),
         }
 
     def _choose(self, looking: EvaluatePlace) -> Iterator[Update]:
