@@ -16,7 +16,7 @@ from fastapi import FastAPI
 
 from app.calls import endpoints
 from app.calls import operations as api
-from app.components.address import ADDRESS_SCRIPT, asked
+from app.components.address import ADDRESS_SCRIPT
 from app.components.tree import TREE_SCRIPT
 from app.gradio_internals import caller_at_hand, let_go_of_closed_pages
 from app.pages.compare.tab import CompareTab
@@ -28,10 +28,7 @@ from app.pages.sparc.tab import SparcTab
 from app.pages.train.tab import TrainTab
 from app.pages.widgets.requests import UseAgent
 from app.pages.widgets.work import QUIET
-from app.services.comparisons import MAX_COMPARED
 from app.services.evaluations import Evaluations
-from app.services.experiments import MAX_SELECTED
-from app.services.session import Session
 from app.services.shared import Services
 from app.services.sparc_runs import SparcRuns
 from app.services.visitors import RETENTION
@@ -135,18 +132,10 @@ def _open_what_is_asked(
     names = json.dumps([tab.id for tab in tabs.children if isinstance(tab, gr.Tab)])
     blocks.load(None, None, [tabs, came, arrival], js=f"() => qxAddress.first({names})", **QUIET)
 
-    def arrived(session: Session, came: str) -> dict[Any, Any]:
-        """A comparison waits for the documents that Explore opens; they may be its own."""
-        selection = asked(came, "runs", MAX_SELECTED), asked(came, "opened", 1)
-        there = {evaluate.asked: asked(came, "evaluation", 2), experiments.asked: selection}
-        return {
-            arrival: gr.Timer(active=session.awaits),
-            **(there if session.llm else {}),
-            **({} if session.awaits else {compare.asked: asked(came, "compare", MAX_COMPARED)}),
-        }
-
-    outputs = [arrival, evaluate.asked, experiments.asked, compare.asked]
-    arrival.tick(arrived, [explore.session, came], outputs, **QUIET)
+    # until Explore has opened what it shows, which may be what another tab asks for
+    look = arrival.tick(lambda session: gr.Timer(active=session.awaits), explore.session, arrival, **QUIET)
+    for tab in (compare, experiments, evaluate):
+        tab.on_arrival(look.then, came)
 
 
 @contextmanager

@@ -40,6 +40,6 @@ export function show(tab) {
 /** @param {string[]} tabs */
 export function first(tabs) {
   if (!tabs.includes(front)) [front, waits] = ["explore", false];
-  const asks = [...keys].some((key) => new URLSearchParams(came).has(key));
+  const asks = [...keys].some((key) => key !== "tab" && new URLSearchParams(came).has(key));
   return [{ __type__: "update", selected: front }, came, { __type__: "update", active: asks }];
 }

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 
 import gradio as gr
 
-from app.components.address import address_part, part_of
+from app.components.address import address_part, asked, part_of
 from app.components.tree import clicked, packs
 from app.pages.compare import difference as difference_view
 from app.pages.compare import view
@@ -24,6 +24,7 @@ from app.pages.widgets.requests import OpenRun
 from app.pages.widgets.text import file_button, open_documents
 from app.pages.widgets.work import Update, Work, in_line
 from app.services.comparisons import (
+    MAX_COMPARED,
     MAX_K,
     PLAIN,
     ColumnRef,
@@ -83,8 +84,6 @@ class CompareTab(CompareLayout):
         """The same for RES-RAG's in Evidence sets."""
         self.wanted: gr.State = gr.State(None)
         """The run of Explore that is to be compared, a FromExplore; None before the first."""
-        self.asked: gr.State = gr.State(())
-        """Ids of logged runs that the page's address asks for, a column each."""
         self.address = address_part("compare", "compare")
         self.cut_rows: gr.State = gr.State(())
         """What is shown of the ways of cutting."""
@@ -104,10 +103,6 @@ class CompareTab(CompareLayout):
         slow = in_line("compare", 1)
         run = packs(self._run, passing_in(self.asking.work.notice))
         running = self.asking.wire(run, place, self._outputs, **slow)
-        opens = packs(self._open, passing_in(self.asking.work.notice))
-        running.append(
-            self.asked.change(opens, [self.session, self.compared, self.asked], self._outputs, **slow)
-        )
         self.asking.work.wire_cancel(running, packs(self._cancelled), self.compared, self._outputs, **quick)
         run_cuts = packs(self._run_cuts, notice_in(self.cutting.notice))
         cutting = self.cutting.run.click(run_cuts, place, self._outputs, **in_line("compare-cuts", 1))
@@ -138,6 +133,11 @@ class CompareTab(CompareLayout):
         """`show`: the listener of the tab's being opened."""
         inputs = [self.session, self.explored, self.compared, self.wanted, *self._controls]
         self.asking.wire_shown(show, self._shown, inputs, self._outputs)
+
+    def on_arrival(self, arrives: Callable[..., Any], came: gr.Textbox) -> None:
+        """`arrives`: the listener of a page's beginning; `came`: the address that it began with."""
+        opens = packs(self._open, passing_in(self.asking.work.notice))
+        arrives(opens, [self.session, self.compared, came], self._outputs, **in_line("compare", 1))
 
     # Handlers; each returns or yields updates by component
 
@@ -247,11 +247,15 @@ class CompareTab(CompareLayout):
             order = self._order(session, compared, *controls)
         except UserError as error:
             return {self.asking.standing: notice(str(error)), self.asking.line: view.settings_line(None)}
+        documents = self.services.library.corpora.get(session.corpus)
+        waits = None
+        if documents is not None and not documents.searched:
+            waits = self.comparisons.to_embed(documents, order.methods)
         searched = self.services.library.corpora.get(compared.corpus)
         same = searched is not None and self.asking.has_open(session, searched.workspace)
         return {
             self.asking.standing: view.changes(compared, order, same),
-            self.asking.line: view.settings_line(order),
+            self.asking.line: view.settings_line(order, waits),
         }
 
     def _run(self, session: Session, compared: Compared, *controls: Any) -> Iterator[Update]:
@@ -273,8 +277,12 @@ class CompareTab(CompareLayout):
             self.asking.work, lambda report: self.comparisons.run(documents, order, report, llm), show
         )
 
-    def _open(self, session: Session, compared: Compared, run_ids: tuple[str, ...]) -> Iterator[Update]:
-        """The comparison that these runs are, and its order in the form."""
+    def _open(self, session: Session, compared: Compared, came: str) -> Iterator[Update]:
+        """The comparison that the page's address asks for, and its order in the form."""
+        run_ids = asked(came, "compare", MAX_COMPARED)
+        if not run_ids or compared.columns or session.awaits:
+            yield {}
+            return
 
         def done(opened: Compared) -> Iterator[Update]:
             order = opened.order
@@ -287,14 +295,13 @@ class CompareTab(CompareLayout):
                 self.k: order.k,
             }
 
-        if run_ids:
-            yield self.asking.begun()
-            yield from self.asking.work.follow(
-                lambda report: self.comparisons.open(run_ids, session.owner, report),
-                lambda report: {self.asking.progress: progress(report)},
-                done,
-                "opening",
-            )
+        yield self.asking.begun()
+        yield from self.asking.work.follow(
+            lambda report: self.comparisons.open(run_ids, session.owner, report),
+            lambda report: {self.asking.progress: progress(report)},
+            done,
+            "opening",
+        )
 
     def _run_cuts(self, session: Session, compared: Compared, *controls: Any) -> Iterator[Update]:
         """Ways of cutting as they come."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from app.pages.widgets.asking import settings_toggle
 from app.pages.widgets.notices import notice
-from app.services.comparisons import AGENT, Compared, Comparing, ComparisonOrder, ShownColumn
+from app.services.comparisons import AGENT, Compared, Comparing, ComparisonOrder, ShownColumn, ToEmbed
 from app.services.in_view import RunInView
 from core.base.config import SETS, EpisodeConfig
 from core.base.types import Workspace
@@ -105,13 +105,26 @@ def method_label(key: str) -> str:
     return facts_of(key).long_label or facts_of(key).label
 
 
-def settings_line(order: ComparisonOrder | None) -> list[Node]:
-    """What is set, as one sentence that opens the settings; None where a setting is not valid."""
+def settings_line(order: ComparisonOrder | None, waits: ToEmbed | None = None) -> list[Node]:
+    """What is set, as one sentence that opens the settings; None where a setting is not valid. `waits`: what
+    has to be embedded first.
+    """
     if order is None:
         return [settings_toggle("qx-compare-settings", h("strong", "Settings to be completed"), [])]
     names = ", ".join(map(method_label, order.methods)) or "no method"
     size = f"stops where the agent does, at {order.k} at most" if order.own_stop else f"{order.k} each"
-    return [settings_toggle("qx-compare-settings", h("span", h("strong", names)), [size])]
+    words = [size]
+    if waits is not None and waits.n_chunks:
+        about = "" if waits.seconds is None else f", about {duration(waits.seconds)}"
+        for_whom = "all" if len(waits.methods) == len(order.methods) else shorten_list(waits.methods)
+        words.append(f"embeds {counted(waits.n_chunks, 'chunk')} first{about}: {for_whom}")
+    return [settings_toggle("qx-compare-settings", h("span", h("strong", names)), words)]
+
+
+def shorten_list(keys: Sequence[str]) -> str:
+    """The first methods by their names."""
+    named = ", ".join(map(method_label, keys[:3]))
+    return f"{named} and {len(keys) - 3} more" if len(keys) > 3 else named
 
 
 _DOING = {
@@ -148,10 +161,7 @@ def changes(compared: Compared, order: ComparisonOrder, same_documents: bool) ->
     return notice(sentence, "outdated", act("again", "", "Compare again"))
 
 
-EMPTY = (
-    "Press Compare: the same question goes through each method, and what each one found stands in a column of"
-    " its own."
-)
+EMPTY = "Ask one question and see side by side what each method finds."
 
 
 def results(

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import gradio as gr
 
-from app.components.address import address_part, part_of
+from app.components.address import address_part, asked, part_of
 from app.components.tree import clicked, packs
 from app.pages.experiments import view
 from app.pages.experiments.layout import ANY, FORMATS, MATCHING, OPENED, OUTCOMES, SELECTED, ExperimentsLayout
@@ -103,8 +103,6 @@ class ExperimentsTab(ExperimentsLayout):
         """An OpenRun: what SPARC is to open."""
         self.to_sets: gr.State = gr.State(None)
         """The same for Evidence sets."""
-        self.asked: gr.State = gr.State(((), ()))
-        """Ids of runs that the page's address asks for: those that are selected, and the open one."""
         self.address = address_part("experiments", "runs", "opened")
         self._wire()
 
@@ -175,7 +173,6 @@ class ExperimentsTab(ExperimentsLayout):
         by = packs(self._on_by, notice_in(self.list_notice))
         self.by.input(by, [*place, self.by], self._outputs, **quick)
         in_list, in_run = notice_in(self.list_notice), notice_in(self.run_notice)
-        self.asked.change(packs(self._on_asked, in_list), [*place, self.asked], self._outputs, **quick)
         for panel, refusal in ((self.list, in_list), (self.head, in_run), (self.steps, in_run)):
             panel.select(packs(self._on_click, refusal), place, self._outputs, **quick)
         self.explore.click(packs(self._explore, in_run), place, self._outputs, **quick)
@@ -213,6 +210,11 @@ class ExperimentsTab(ExperimentsLayout):
         shown = packs(self._shown, notice_in(self.list_notice))
         show(shown, [self.session, self.looking], self._outputs, **in_line(LOOK))
 
+    def on_arrival(self, arrives: Callable[..., Any], came: gr.Textbox) -> None:
+        """`arrives`: the listener of a page's beginning; `came`: the address that it began with."""
+        handler = packs(self._arrived, notice_in(self.list_notice))
+        arrives(handler, [self.session, self.looking, came], self._outputs, **in_line(LOOK))
+
     def filtered(self, session: Session, method: str) -> gr.Dropdown:
         """The filter set to a method; its change lists the runs. Raises LogError."""
         methods = self.experiments.facets(session.owner).methods
@@ -227,15 +229,12 @@ class ExperimentsTab(ExperimentsLayout):
     def _on_filters(self, session: Session, looking: ExperimentsPlace, *controls: Any) -> Update:
         return self._listed(session, replace(looking, filters=read_filters(*controls), page=0))
 
-    def _on_asked(
-        self,
-        session: Session,
-        looking: ExperimentsPlace,
-        runs: tuple[tuple[str, ...], tuple[str, ...]],
-        request: gr.Request,
-    ) -> Update:
-        """What the page's address asks for."""
-        looking = replace(looking, selected=runs[0], opened=next(iter(runs[1]), ""))
+    def _arrived(self, session: Session, looking: ExperimentsPlace, came: str, request: gr.Request) -> Update:
+        """The selection, and the open run, that the page's address asks for."""
+        runs, opened = asked(came, "runs", MAX_SELECTED), asked(came, "opened", 1)
+        if not (runs or opened) or looking.selected or looking.opened or not session.llm:
+            return {}
+        looking = replace(looking, selected=runs, opened="".join(opened))
         return {**self._opened(session, looking, request), **self._charted(session, looking)}
 
     def _cleared(self) -> list[str]:

@@ -126,14 +126,17 @@ class Asking:
         """
         box = next(place for place, component in enumerate(inputs) if component is self.question)
         offer, wait = gr.Textbox(visible=False), gr.Timer(SECONDS_BETWEEN_LOOKS, active=False)
+        waited = gr.State(False)
 
-        def offered(session: Session, *others: Any) -> dict[Any, Any]:
+        def offered(had_waited: bool, session: Session, *others: Any) -> dict[Any, Any]:
             update, then = handler(session, *others), others[box - 1]
             words = json.dumps([then, update.pop(self.question, then)])
-            return {**update, offer: words, wait: gr.Timer(active=session.awaits)}
+            # once more when a document has come: its question reaches the page a moment later
+            again = gr.Timer(active=session.awaits or had_waited)
+            return {**update, offer: words, wait: again, waited: session.awaits}
 
         for opened in (show, wait.tick):
-            opened(packs(offered), inputs, [*outputs, offer, wait], **QUIET).then(
+            opened(packs(offered), [waited, *inputs], [*outputs, offer, wait, waited], **QUIET).then(
                 None, [self.question, offer], self.question, js=_UNLESS_TYPED, **QUIET
             )
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from statistics import stdev
 
 from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass as checked_dataclass
@@ -88,6 +89,9 @@ class Curve:
     tokens: tuple[float, ...]
     f1: tuple[float, ...]
     recall: tuple[float, ...]
+    f1_half: tuple[float, ...] = ()
+    """Half the width of the 95 % interval of each mean."""
+    recall_half: tuple[float, ...] = ()
 
 
 def curves(rows: Sequence[FrontierRow]) -> list[Curve]:
@@ -103,6 +107,10 @@ def curves(rows: Sequence[FrontierRow]) -> list[Curve]:
             *(
                 tuple(_mean(group, place, column) for place in range(len(group[0].settings)))
                 for column in ("tokens", "f1", "recall")
+            ),
+            *(
+                tuple(_half(group, place, column) for place in range(len(group[0].settings)))
+                for column in ("f1", "recall")
             ),
         )
         for group in group_frontier(rows)
@@ -158,6 +166,11 @@ def _conditions(group: Group) -> str:
 
 def _mean(group: Group, place: int, column: str) -> float:
     return mean(float(getattr(row, column)[place]) for row in group) or 0.0
+
+
+def _half(group: Group, place: int, column: str) -> float:
+    values = [float(getattr(row, column)[place]) for row in group]
+    return 1.96 * stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0.0
 
 
 def _against(group: Group, other: Group) -> list[tuple[Cell, ...]]:
