@@ -16,7 +16,7 @@ from fastapi import FastAPI
 
 from app.calls import endpoints
 from app.calls import operations as api
-from app.components.address import ADDRESS_SCRIPT
+from app.components.address import ADDRESS_SCRIPT, ASKED
 from app.components.tree import TREE_SCRIPT
 from app.gradio_internals import caller_at_hand, let_go_of_closed_pages
 from app.pages.compare.tab import CompareTab
@@ -130,7 +130,8 @@ def _open_what_is_asked(
     """Has the page begin with what its address asks for; Explore looks for itself."""
     came, arrival = gr.Textbox(visible=False), gr.Timer(0.3, active=False)
     names = json.dumps([tab.id for tab in tabs.children if isinstance(tab, gr.Tab)])
-    blocks.load(None, None, [tabs, came, arrival], js=f"() => qxAddress.first({names})", **QUIET)
+    first = f"() => qxAddress.first({names}, {json.dumps(ASKED)})"
+    blocks.load(None, None, [tabs, came, arrival], js=first, **QUIET)
 
     # until Explore has opened what it shows, which may be what another tab asks for
     look = arrival.tick(lambda session: gr.Timer(active=session.awaits), explore.session, arrival, **QUIET)

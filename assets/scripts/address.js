@@ -36,10 +36,10 @@ export function show(tab) {
   write();
 }
 
-// The tab to begin with, and what the address asks for.
-/** @param {string[]} tabs */
-export function first(tabs) {
+// The tab to begin with, the address, and whether it asks for one of `wanted`: parts of tabs that are not drawn are not known yet.
+/** @param {string[]} tabs @param {string[]} wanted */
+export function first(tabs, wanted) {
   if (!tabs.includes(front)) [front, waits] = ["explore", false];
-  const asks = [...keys].some((key) => key !== "tab" && new URLSearchParams(came).has(key));
-  return [{ __type__: "update", selected: front }, came, { __type__: "update", active: asks }];
+  const asks = new URLSearchParams(came);
+  return [{ __type__: "update", selected: front }, came, { __type__: "update", active: wanted.some((key) => asks.has(key)) }];
 }

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 
 import gradio as gr
 
-from app.components.address import address_part, asked, part_of
+from app.components.address import address_part, asked, part_of, without
 from app.components.tree import clicked, packs
 from app.pages.compare import difference as difference_view
 from app.pages.compare import view
@@ -137,7 +137,8 @@ class CompareTab(CompareLayout):
     def on_arrival(self, arrives: Callable[..., Any], came: gr.Textbox) -> None:
         """`arrives`: the listener of a page's beginning; `came`: the address that it began with."""
         opens = packs(self._open, passing_in(self.asking.work.notice))
-        arrives(opens, [self.session, self.compared, came], self._outputs, **in_line("compare", 1))
+        outputs = without(self._outputs, [self.to_explore, self.to_sparc, self.to_sets])
+        arrives(opens, [self.session, self.compared, came], outputs, **in_line("compare", 1))
 
     # Handlers; each returns or yields updates by component
 

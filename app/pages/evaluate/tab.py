@@ -13,7 +13,7 @@ from typing import Any
 
 import gradio as gr
 
-from app.components.address import address_part, asked, part_of
+from app.components.address import address_part, asked, part_of, without
 from app.components.tree import clicked, packs
 from app.pages.evaluate import view
 from app.pages.evaluate.layout import DOCUMENTS_TAB, NOBODY, EvaluateLayout
@@ -131,7 +131,8 @@ class EvaluateTab(EvaluateLayout):
     def on_arrival(self, arrives: Callable[..., Any], came: gr.Textbox) -> None:
         """`arrives`: the listener of a page's beginning; `came`: the address that it began with."""
         handler = packs(self._arrived)
-        arrives(handler, [self.session, self.looking, came], self._results, **in_line("evaluate-look"))
+        outputs = without(self._results, [self.to_explore])
+        arrives(handler, [self.session, self.looking, came], outputs, **in_line("evaluate-look"))
 
     # Handlers; each returns or yields updates by component
 

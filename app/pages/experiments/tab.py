@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import gradio as gr
 
-from app.components.address import address_part, asked, part_of
+from app.components.address import address_part, asked, part_of, without
 from app.components.tree import clicked, packs
 from app.pages.experiments import view
 from app.pages.experiments.layout import ANY, FORMATS, MATCHING, OPENED, OUTCOMES, SELECTED, ExperimentsLayout
@@ -213,7 +213,8 @@ class ExperimentsTab(ExperimentsLayout):
     def on_arrival(self, arrives: Callable[..., Any], came: gr.Textbox) -> None:
         """`arrives`: the listener of a page's beginning; `came`: the address that it began with."""
         handler = packs(self._arrived, notice_in(self.list_notice))
-        arrives(handler, [self.session, self.looking, came], self._outputs, **in_line(LOOK))
+        outputs = without(self._outputs, [self.to_explore, self.to_sparc, self.to_sets])
+        arrives(handler, [self.session, self.looking, came], outputs, **in_line(LOOK))
 
     def filtered(self, session: Session, method: str) -> gr.Dropdown:
         """The filter set to a method; its change lists the runs. Raises LogError."""

@@ -211,7 +211,8 @@ class ExploreTab(ExploreLayout):
             run_id = next(iter(asked(str(request.url.query), "compare", 1)), "")
         refused: list[Node] = []
         default = self.services.agents.default_checkpoint
-        yield {self.session: session, self.strip: strip_loading("A document is being opened…")}
+        waits = replace(session, opening=new_run_id())  # other tabs wait for what is opened from here on
+        yield {self.session: waits, self.strip: strip_loading("A document is being opened…")}
         if run_id:
             method = self._method_of(run_id, owner)
             if tab not in ("", "sparc", "evidence"):
