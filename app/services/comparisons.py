@@ -308,7 +308,7 @@ class Comparisons:
         order = ComparisonOrder(
             first.trace.started.query,
             tuple(_key_of(run) for run in runs),
-            min(max(run.config.step_budget for run in runs), MAX_K),
+            min([*agents, *runs][0].config.step_budget, MAX_K),
             any(run.config.stop_threshold is not None for run in agents),
             forbidden=next((run.config.forbidden for run in agents), ()),
         )

@@ -91,7 +91,7 @@ class CompareTab(CompareLayout):
 
     def _wire(self) -> None:
         self._outputs = [
-            *(self.compared, self.to_explore, self.to_sparc, self.to_sets, self.address),
+            *(self.compared, self.to_explore, self.to_sparc, self.to_sets),
             *(self.header, *self.asking.parts, self.as_explore, self.methods, self.size, self.k),
             *(self.heading, self.page, self.result_notice, self.columns, self.reading, self.support),
             *(self.common, self.change_panel, self.changed, self.change_notice, self.tried),
@@ -113,6 +113,10 @@ class CompareTab(CompareLayout):
             button.click(trying, [self.compared, self.changed], self._outputs, **quick).success(
                 None, js=SHOW_TRIED, api_visibility="private"
             )
+        # an event of its own: Gradio loses one update of a generator that is soon followed by another
+        self.compared.change(
+            self._addressed, self.compared, self.address, trigger_mode="always_last", **quick
+        )
         self.asking.wire_known(self.session)
         refusal = notice_in(self.result_notice)
         for panel in (self.columns, self.reading, self.support, self.common, self.tried):
@@ -427,7 +431,6 @@ class CompareTab(CompareLayout):
         columns, workspace = self.comparisons.shown_columns(compared), self.comparisons.workspace(compared)
         return {
             self.compared: compared,
-            self.address: part_of(compare=[column.run.run_id for column in columns if column.run]),
             self.heading: view.heading(compared, columns, workspace),
             self.page: gr.DownloadButton(visible=False),
             self.result_notice: [],
@@ -438,6 +441,11 @@ class CompareTab(CompareLayout):
             self.change_panel: gr.Column(visible=False),
             self.tried: [],
         }
+
+    def _addressed(self, compared: Compared) -> str:
+        """Where the columns are found."""
+        runs = [self.services.library.runs.get(column.run) for column in compared.columns]
+        return part_of(compare=[run.run_id for run in runs if run is not None])
 
     def _changing(self, compared: Compared, chunk_id: int) -> Update:
         """A chunk's text, to be changed."""

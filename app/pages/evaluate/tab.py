@@ -78,7 +78,7 @@ class EvaluateTab(EvaluateLayout):
             *(self.calibrator, self.calibrator_notice, self.threshold, self.stops, self.stops_figure),
             *(self.make_default, self.default_words, self.default_notice),
             *(self.reliability_card, self.reliability_heading, self.reliability, self.reliability_table),
-            *(self.run, self.cancel, self.progress, self.notice, self.agent, self.second, self.address),
+            *(self.run, self.cancel, self.progress, self.notice, self.agent, self.second),
         ]
         looking = self.looking
         quick = in_line("evaluate-look")
@@ -89,6 +89,8 @@ class EvaluateTab(EvaluateLayout):
         run = packs(self._run, notice_in(self.notice))
         running = self.run.click(run, [looking, *order], results, **in_line("evaluate", 1))
         self.work.wire_cancel([running], packs(self._cancelled), looking, results, **quick)
+        # an event of its own: Gradio loses one update of a generator that is soon followed by another
+        self.looking.change(_addressed, self.looking, self.address, trigger_mode="always_last", **quick)
         self.task.change(self._on_task, self.task, [self.length, self.part, self.questions], **quick)
         for panel in (self.list, self.filter, self.failures, self.episode, self.episode_notice):
             panel.select(packs(self._on_click), looking, results, **quick)
@@ -336,7 +338,6 @@ class EvaluateTab(EvaluateLayout):
             self.looking: looking,
             self.list: view.evaluation_list(entries, scores, looking.first, looking.second, looking.page),
             self.list_notice: notice(self.services.log_notice, "info"),
-            self.address: part_of(evaluation=[each for each in (looking.first, looking.second) if each]),
         }
 
     def _choose(self, looking: EvaluatePlace) -> Iterator[Update]:
@@ -464,3 +465,8 @@ class EvaluateTab(EvaluateLayout):
             except UserError as error:
                 example, refused = None, str(error)
             yield {self.episode: view.episode(row, other, example, refused)}
+
+
+def _addressed(looking: EvaluatePlace) -> str:
+    """Where the evaluations in view are found."""
+    return part_of(evaluation=[each for each in (looking.first, looking.second) if each])
