@@ -1,6 +1,7 @@
 // The page's address says which tab is in front and what it shows. What a visitor came with stays there until a tab shows something.
 
 const came = location.search;
+const AGAIN = [0, 300, 1500]; // milliseconds: Gradio may say that a value changes before it has
 const keys = new Set(["tab"]);
 /** @type {Map<string, () => string>} */
 const shown = new Map();
@@ -21,11 +22,11 @@ export function part(tab, own, props, watch) {
   const kept = new URLSearchParams([...new URLSearchParams(came)].filter(([key]) => own.includes(key))).toString();
   let decided = false;
   for (const key of own) keys.add(key);
-  shown.set(tab, () => (decided ? props.value : kept));
-  watch("value", () => {
+  shown.set(tab, () => {
     decided ||= Boolean(props.value);
-    write();
+    return decided ? props.value : kept;
   });
+  watch("value", () => AGAIN.forEach((wait) => setTimeout(write, wait)));
 }
 
 /** @param {string} tab */

@@ -113,10 +113,8 @@ class CompareTab(CompareLayout):
             button.click(trying, [self.compared, self.changed], self._outputs, **quick).success(
                 None, js=SHOW_TRIED, api_visibility="private"
             )
-        # an event of its own: Gradio loses one update of a generator that is soon followed by another
-        self.compared.change(
-            self._addressed, self.compared, self.address, trigger_mode="always_last", **quick
-        )
+        for event in running:  # apart: Gradio loses an update of a generator that is soon followed by another
+            event.then(self._addressed, self.compared, self.address, **quick)
         self.asking.wire_known(self.session)
         refusal = notice_in(self.result_notice)
         for panel in (self.columns, self.reading, self.support, self.common, self.tried):

@@ -1,4 +1,4 @@
-"""Groups of chunks that lie close on a map, named by their own words."""
+"""Groups of chunks on a map, named by their own words."""
 
 from __future__ import annotations
 
