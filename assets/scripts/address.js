@@ -23,11 +23,23 @@ export function part(tab, own, props, watch) {
   let decided = false;
   for (const key of own) keys.add(key);
   shown.set(tab, () => {
-    decided ||= Boolean(props.value);
+    decided ||= props.value !== "-";
     return decided ? props.value : kept;
   });
   watch("value", () => AGAIN.forEach((wait) => setTimeout(write, wait)));
 }
+
+// A comparison's columns come one after another; its link is drawn with each.
+const LOOK = 1000; // milliseconds
+let linked = "";
+setInterval(() => {
+  const link = document.querySelector("#qx-compare-heading [data-act=copy-link]")?.dataset.arg || "";
+  if (!link || link === linked) return;
+  linked = link;
+  keys.add("compare");
+  shown.set("compare", () => link);
+  write();
+}, LOOK);
 
 /** @param {string} tab */
 export function show(tab) {

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 
 import gradio as gr
 
-from app.components.address import address_part, asked, part_of, without
+from app.components.address import asked, without
 from app.components.tree import clicked, packs
 from app.pages.compare import difference as difference_view
 from app.pages.compare import view
@@ -84,7 +84,6 @@ class CompareTab(CompareLayout):
         """The same for RES-RAG's in Evidence sets."""
         self.wanted: gr.State = gr.State(None)
         """The run of Explore that is to be compared, a FromExplore; None before the first."""
-        self.address = address_part("compare", "compare")
         self.cut_rows: gr.State = gr.State(())
         """What is shown of the ways of cutting."""
         self._wire()
@@ -113,8 +112,6 @@ class CompareTab(CompareLayout):
             button.click(trying, [self.compared, self.changed], self._outputs, **quick).success(
                 None, js=SHOW_TRIED, api_visibility="private"
             )
-        for event in running:  # apart: Gradio loses an update of a generator that is soon followed by another
-            event.then(self._addressed, self.compared, self.address, **quick)
         self.asking.wire_known(self.session)
         refusal = notice_in(self.result_notice)
         for panel in (self.columns, self.reading, self.support, self.common, self.tried):
@@ -439,11 +436,6 @@ class CompareTab(CompareLayout):
             self.change_panel: gr.Column(visible=False),
             self.tried: [],
         }
-
-    def _addressed(self, compared: Compared) -> str:
-        """Where the columns are found."""
-        runs = [self.services.library.runs.get(column.run) for column in compared.columns]
-        return part_of(compare=[run.run_id for run in runs if run is not None])
 
     def _changing(self, compared: Compared, chunk_id: int) -> Update:
         """A chunk's text, to be changed."""

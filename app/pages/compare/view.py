@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from app.components.address import part_of
 from app.pages.widgets.asking import settings_toggle
 from app.pages.widgets.notices import notice
 from app.services.comparisons import AGENT, Compared, Comparing, ComparisonOrder, ShownColumn, ToEmbed
@@ -214,7 +215,9 @@ def heading(compared: Compared, columns: Sequence[ShownColumn], workspace: Works
     support = next((column.run.gold for column in columns if column.run), ())
     record = json.dumps(comparison_json(query, columns, workspace, support), ensure_ascii=False, indent=1)
     sheet = comparison_csv(query, columns, workspace, support)
+    address = part_of(compare=[column.run.run_id for column in columns if column.run])
     takes = [
+        act("copy-link", f"?tab=compare&{address}", "Copy link", title="The address of this comparison"),
         act("export", "", "Page (HTML)", title="These columns as one page, live without a network"),
         act("download", record, "JSON", data_name="comparison.json"),
         act("download", sheet, "CSV", data_name="comparison.csv"),
