@@ -26,7 +26,7 @@ def address_part(tab: str, *keys: str) -> gr.HTML:
     """Invisible; its value, made by `part_of`, stands in the address while the tab is in front."""
     arguments = ", ".join(map(json.dumps, (tab, keys)))
     return gr.HTML(
-        "-",  # for nothing yet: Gradio's browser side does not see the first change of an empty value
+        "",
         html_template="<span hidden></span>",
         js_on_load=f"qxAddress.part({arguments}, props, watch);",
         apply_default_css=False,

@@ -1,7 +1,6 @@
 // The page's address says which tab is in front and what it shows. What a visitor came with stays there until a tab shows something.
 
 const came = location.search;
-const AGAIN = [0, 300, 1500]; // milliseconds: Gradio may say that a value changes before it has
 const keys = new Set(["tab"]);
 /** @type {Map<string, () => string>} */
 const shown = new Map();
@@ -23,10 +22,10 @@ export function part(tab, own, props, watch) {
   let decided = false;
   for (const key of own) keys.add(key);
   shown.set(tab, () => {
-    decided ||= props.value !== "-";
+    decided ||= Boolean(props.value);
     return decided ? props.value : kept;
   });
-  watch("value", () => AGAIN.forEach((wait) => setTimeout(write, wait)));
+  watch("value", write);
 }
 
 // A comparison's columns come one after another; its link is drawn with each.
