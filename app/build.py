@@ -5,6 +5,7 @@ What each tab does is in app.pages.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -15,6 +16,7 @@ from fastapi import FastAPI
 
 from app.calls import endpoints
 from app.calls import operations as api
+from app.components.address import ADDRESS_SCRIPT, ASKED
 from app.components.page import page
 from app.components.tree import TREE_SCRIPT
 from app.gradio_internals import caller_at_hand, keep_sliders_in_bounds, let_go_of_closed_pages
@@ -116,7 +118,28 @@ def build_app(services: Services) -> gr.Blocks:
         experiments.on_show(experiments_tab.select)
         for tab in (compare, sparc, evidence, experiments, evaluate):
             _leads(tab.to_explore, tabs, "explore", explore.wanted)
+        _open_what_is_asked(blocks, tabs, explore, compare, experiments, evaluate)
     return blocks
+
+
+def _open_what_is_asked(
+    blocks: gr.Blocks,
+    tabs: gr.Tabs,
+    explore: ExploreTab,
+    compare: CompareTab,
+    experiments: ExperimentsTab,
+    evaluate: EvaluateTab,
+) -> None:
+    """Has the page begin with what its address asks for; Explore looks for itself."""
+    came, arrival = gr.Textbox(visible=False), gr.Timer(0.3, active=False)
+    names = json.dumps([tab.id for tab in tabs.children if isinstance(tab, gr.Tab)])
+    first = f"() => qxAddress.first({names}, {json.dumps(ASKED)})"
+    blocks.load(None, None, [tabs, came, arrival], js=first, **QUIET)
+
+    # until Explore has opened what it shows, which may be what another tab asks for
+    look = arrival.tick(lambda session: gr.Timer(active=session.awaits), explore.session, arrival, **QUIET)
+    for tab in (compare, experiments, evaluate):
+        tab.on_arrival(look.then, came)
 
 
 @contextmanager
@@ -125,6 +148,7 @@ def _tab(label: str, name: str) -> Iterator[gr.Tab]:
     with gr.Tab(label, id=name) as tab:
         gr.Markdown(f"## {label}", elem_classes="qx-unseen")
         yield tab
+    tab.select(None, js=f"() => qxAddress.show('{name}')", **QUIET)
 
 
 def _leads(source: gr.State, tabs: gr.Tabs, name: str, wanted: gr.State) -> Any:
@@ -141,7 +165,7 @@ def build_web_app(services: Services) -> FastAPI:
         auth=sign_in(settings.users, Guesses()) if settings.users else None,
         auth_message=SIGN_IN_HINT,
         css_paths=STYLES,
-        head=f"<script>{TREE_SCRIPT}</script>",
+        head=f"<script>{TREE_SCRIPT}{ADDRESS_SCRIPT}</script>",
         theme=build_theme(),
         max_file_size=MAX_FILE_BYTES,
         # its tools call the app without a password

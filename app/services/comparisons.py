@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -30,7 +31,7 @@ from core.base.events import Event, RunStarted, StepTaken, Stopped
 from core.base.progress import finish
 from core.base.types import Workspace
 from core.corpus.index import Corpus
-from core.corpus.opening import Opened, OpenProgress
+from core.corpus.opening import Opened, OpenProgress, index_workspace
 from core.encode.checkpoint import CheckpointSpec
 from core.llm.protocol import Llm
 from core.methods.bm25 import BM25
@@ -60,6 +61,8 @@ MAX_K = 12
 AS_OPEN = "as it is open"
 """The way of cutting that Explore shows."""
 
+MAX_COMPARED = 24
+"""Columns of a comparison out of the log."""
 MAX_INFLUENCES = 1_000
 """Runs whose leave-one-out stays in memory: some numbers each."""
 
@@ -96,6 +99,17 @@ class ComparisonOrder:
     """How the open documents' agent runs, budget and forbidden chunks aside; None: by its defaults."""
     forbidden: tuple[int, ...] = ()
     """Chunks that agents must not choose."""
+
+
+@dataclass(frozen=True)
+class ToEmbed:
+    """What has to be embedded before a comparison is whole."""
+
+    methods: tuple[str, ...] = ()
+    """Those that wait for it."""
+    n_chunks: int = 0
+    seconds: float | None = None
+    """None where nothing was measured."""
 
 
 @dataclass(frozen=True)
@@ -182,6 +196,7 @@ class Comparisons:
     def __init__(self, services: Services, sparc: SparcRuns | None = None) -> None:
         """sparc: what SPARC's column is made with; one of its own by default."""
         self.services, self._sparc = services, sparc or SparcRuns(services)
+        self._to_embed: dict[tuple[str, str, str | None], int] = {}
         self._influences: Recent[Influence] = Recent(MAX_INFLUENCES, lambda _: 1)
         self._idle = {"comparing": threading.Event(), "cutting": threading.Event()}
         for idle in self._idle.values():
@@ -226,6 +241,38 @@ class Comparisons:
         """Chunks of every column to begin with."""
         return min(documents.agent.spec.step_budget, len(documents.corpus), MAX_K)
 
+    def to_embed(self, documents: OpenDocuments, methods: Sequence[str]) -> ToEmbed:
+        """What methods wait for before they can run. Raises BadCheckpoint."""
+        waits = {key: self._missing(documents, self._agent(key, documents)) for key in methods}
+        agents = {self._agent(key, documents).spec.name: n for key, n in waits.items()}
+        n_chunks, pace = sum(agents.values()), documents.milliseconds.get("embedding", 0.0)
+        seconds = n_chunks * pace / documents.n_embedded / 1000 if documents.n_embedded else None
+        return ToEmbed(tuple(key for key, n in waits.items() if n), n_chunks, seconds)
+
+    def _agent(self, key: str, documents: OpenDocuments) -> Agent:
+        """The agent under whose vectors a method searches documents."""
+        if key.startswith(AGENT):
+            return self.services.agents.load(key.removeprefix(AGENT))
+        if key == SPARC:  # beside those of the agent that is open
+            return self.services.agents.load(PLAIN)
+        if not facts_of(key).has_vectors:
+            return documents.agent
+        return self.services.agents.load(vectors_of(key, documents.agent.spec.name))
+
+    def _missing(self, documents: OpenDocuments, agent: Agent) -> int:
+        """Chunks that have no vector of an agent yet."""
+        workspace, owner = documents.workspace, documents.owner
+        if agent is documents.agent:
+            return 0
+        known = (workspace.sha256, agent.spec.name, owner)
+        if known not in self._to_embed:
+            hashes = (document.sha256 for document in workspace.documents)
+            part = self.services.library.cache_part(hashes, owner)
+            with closing(index_workspace(workspace, agent.encoder, part)) as opening:
+                now = next(opening)
+            self._to_embed[known] = now.total - now.done
+        return self._to_embed[known]
+
     def run(
         self,
         documents: OpenDocuments,
@@ -233,8 +280,9 @@ class Comparisons:
         report: Callable[[Comparing[ColumnRef]], None],
         llm: Llm | None = None,
     ) -> tuple[ColumnRef, ...]:
-        """A column a method, agents first, that of the open documents leading. `llm`: decides in SPARC's,
-        where rules do without one, and chooses in RES-RAG's. Raises BadRequest, BadCheckpoint.
+        """A column a method, that of the open documents' agent first, then those that need nothing embedded.
+        `llm`: decides in SPARC's, where rules do without one, and chooses in RES-RAG's. Raises BadRequest,
+        BadCheckpoint.
 
         `report` may raise Cancelled: columns that are there stay, the run in progress is logged as cancelled.
         """
@@ -244,6 +292,7 @@ class Comparisons:
         try:
             return _Comparison(self.services, documents, query, report).columns(contestants)
         finally:
+            self._to_embed.clear()
             self._idle["comparing"].set()
 
     def across_cuts(
@@ -263,6 +312,32 @@ class Comparisons:
             return _Cutting(self.services, documents, query, report).rows(config)
         finally:
             self._idle["cutting"].set()
+
+    def open(
+        self, run_ids: Sequence[str], owner: str | None, report: Callable[[OpenProgress], None]
+    ) -> Compared:
+        """The comparison that logged runs are, a column each, with their documents open again. Raises
+        RunNotFound, BadRequest, LogError, BadCheckpoint.
+        """
+        first = finish(self.services.attach(run_ids[0], owner), report)
+        others = (self.services.attach(run_id, owner, first.documents) for run_id in run_ids[1:])
+        runs = [first, *(finish(other, report) for other in others)]
+        asked = {(run.trace.started.query, run.documents.workspace.sha256) for run in runs}
+        if len(asked) > 1:
+            raise BadRequest(
+                "the address names runs of several questions or documents, which can't be compared; compare"
+                " one question again"
+            )
+        agents = [run for run in runs if run.method.looks_again]
+        order = ComparisonOrder(
+            first.trace.started.query,
+            tuple(_key_of(run) for run in runs),
+            min([*agents, *runs][0].config.step_budget, MAX_K),
+            any(run.config.stop_threshold is not None for run in agents),
+            forbidden=next((run.config.forbidden for run in agents), ()),
+        )
+        columns = tuple(ColumnRef(_name_of(run), run.token, run.trace.milliseconds) for run in runs)
+        return Compared(first.documents.token, order, columns)
 
     def try_out(self, compared: Compared, change: Change) -> list[tuple[ShownColumn, TryOut]]:
         """Every column that chooses step by step, with one chunk changed, unlogged. Raises BadRequest."""
@@ -368,7 +443,11 @@ class Comparisons:
                 " for all"
             )
         name = documents.agent.spec.name
-        keys = sorted(dict.fromkeys(order.methods), key=lambda key: (key != AGENT + name, names.index(key)))
+        waits = self.to_embed(documents, order.methods).methods
+        keys = sorted(
+            dict.fromkeys(order.methods),
+            key=lambda key: (key != AGENT + name, key in waits, names.index(key)),
+        )
         return [self._contestant(key, documents, order, llm) for key in keys]
 
     def _contestant(
@@ -378,7 +457,7 @@ class Comparisons:
         own, config = key == own_key(agent.spec.name), EpisodeConfig(step_budget=order.k)
         retriever: Retriever
         if key.startswith(AGENT):
-            agent = self.services.agents.load(key.removeprefix(AGENT))
+            agent = self._agent(key, documents)
             config = self._config(agent.spec, order, own=own, stops=order.own_stop)
             return Contestant(f"Q-RAG {agent.spec.name}", AgentRetriever(agent), agent.encoder, config), agent
         if facts_of(key).foreign:
@@ -388,7 +467,7 @@ class Comparisons:
         if key == SPARC:  # it searches with the agent of the open documents, too
             retriever = self._sparc.retriever(documents, llm)
         else:
-            agent = self.services.agents.load(vectors_of(key, agent.spec.name))
+            agent = self._agent(key, documents)
             retriever, _ = build_retriever(key, agent.encoder, agent.encoder, llm)
             if own:
                 config = self._config(agent.spec, order, own=True, stops=False)
@@ -410,6 +489,16 @@ class Comparisons:
             review_threshold=review,
             forbidden=order.forbidden,
         )
+
+
+def _key_of(run: RunInView) -> str:
+    """Of the method that a run is."""
+    return AGENT + run.spec.name if run.method.trained else run.trace.started.method
+
+
+def _name_of(run: RunInView) -> str:
+    """What its column is called."""
+    return f"{run.method.label} {run.spec.name}" if run.method.trained else run.method.label
 
 
 def own_key(agent: str) -> str:

@@ -251,6 +251,14 @@ class Evaluations:
             _entry(evaluation) for evaluation in reversed(self._recent.all()) if evaluation.owner == owner
         ]
 
+    def pace(self, task: str, length: str | None, owner: str | None = None) -> float | None:
+        """Seconds that a question of a task took the last time; None where it was never asked. Raises
+        BadRequest, LogError.
+        """
+        tokens = parse_length(length or str(TASKS[task].length)) if _has_length(task) else None
+        alike = (entry for entry in self.all(owner) if entry.task == task and entry.length == tokens)
+        return next((entry.config["seconds"] / entry.n for entry in alike if "seconds" in entry.config), None)
+
     def get(self, evaluation_id: str, owner: str | None = None) -> Evaluation:
         """One evaluation of a visitor with its rows. Raises RunNotFound, LogError."""
         shown = self._recent.get(evaluation_id)

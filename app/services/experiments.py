@@ -35,6 +35,7 @@ from core.runs.foreign.traces import Brought, bring, log_brought
 from core.runs.log import LoggedDocument, LoggedRun, MalformedRuns, RunPage, RunRow, import_runs
 from core.runs.log.records import MAX_PAGE, RunCurve, RunFacets, sparc_trace_of
 from core.runs.log.sql import SqlResult, query_log
+from core.views.draw.words import shorten
 
 MAX_SELECTED = 50
 """Runs that may be selected."""
@@ -44,6 +45,20 @@ MAX_CURVES = 12
 """Runs that one chart tells apart."""
 MAX_IMPORT_BYTES = 64 * 2**20
 """Length of an imported file."""
+
+
+GROUPS: dict[str, Callable[[RunRow], str]] = {
+    "method and agent": lambda row: f"{facts_of(row.method).label} {row.checkpoint}",
+    "method": lambda row: facts_of(row.method).label,
+    "agent": lambda row: row.checkpoint,
+    "documents": lambda row: shorten(", ".join(row.titles), 40),
+    "question": lambda row: shorten(row.query, 40),
+    "status": lambda row: row.status,
+    "steps": lambda row: str(row.n_steps),
+    "stopped by": lambda row: row.stop_reason or "not stopped",
+    "seed": lambda row: f"seed {row.seed}",
+}
+"""What a chart can put together."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +86,7 @@ class Charted:
     curves: tuple[tuple[RunRow, RunCurve], ...]
     """Of the first MAX_CURVES."""
     counts: dict[str, dict[str, int]]
-    """By "method agent": how many hits, misses, and runs without a label."""
+    """By group: how many hits, misses, and runs without a label."""
 
 
 @dataclass(frozen=True)
@@ -88,9 +103,18 @@ class Experiments:
 
     services: Services
 
-    def page(self, filters: RunFilters, page: int, size: int, owner: str | None) -> RunPage:
-        """A page of runs, the newest first."""
-        return self.services.own_log.search(owner=owner, **filters.values(), limit=size, offset=page * size)  # type: ignore[arg-type]
+    def page(
+        self,
+        filters: RunFilters,
+        page: int,
+        size: int,
+        owner: str | None,
+        sort: str = "made",
+        descends: bool = True,
+    ) -> RunPage:
+        """A page of runs, the newest first, or by another column."""
+        values: dict[str, Any] = {**filters.values(), "sort": sort, "descends": descends}
+        return self.services.own_log.search(owner=owner, **values, limit=size, offset=page * size)
 
     def facets(self, owner: str | None) -> RunFacets:
         """What runs can be filtered by."""
@@ -122,8 +146,10 @@ class Experiments:
         """What a run read."""
         return self.services.own_log.documents(run_id, owner)
 
-    def charted(self, run_ids: Sequence[str], owner: str | None) -> Charted:
-        """What can be drawn of the visitor's own runs, in the order given; others are left out."""
+    def charted(self, run_ids: Sequence[str], owner: str | None, by: str = "method and agent") -> Charted:
+        """What can be drawn of the visitor's own runs, in the order given; others are left out. `by`: one of
+        GROUPS.
+        """
         rows = {
             row.run_id: row
             for row in self.services.own_log.search(owner=owner, run_ids=run_ids, limit=MAX_PAGE).rows
@@ -133,7 +159,7 @@ class Experiments:
         counted: dict[str, Counter[str]] = {}
         for row in chosen:
             outcome = "not labelled" if row.hit is None else "hit" if row.hit else "miss"
-            counted.setdefault(f"{facts_of(row.method).label} {row.checkpoint}", Counter())[outcome] += 1
+            counted.setdefault(GROUPS[by](row), Counter())[outcome] += 1
         drawn = tuple((row, curves[row.run_id]) for row in chosen[:MAX_CURVES] if row.run_id in curves)
         return Charted(drawn, {name: dict(counts) for name, counts in counted.items()})
 

@@ -417,9 +417,11 @@ class Services:
             if closed is not None and closed.token not in in_use and closed.token not in needed:
                 self.library.close(closed)
 
-    def attach(self, run_id: str, owner: str | None = None) -> Opening[RunInView]:
+    def attach(
+        self, run_id: str, owner: str | None = None, beside: OpenDocuments | None = None
+    ) -> Opening[RunInView]:
         """A run as it stands: the visitor's own that is in view, else out of the log, with its documents open
-        again, as another of that visitor's.
+        again, as another of that visitor's. `beside`: documents that are open and may be the same.
 
         Raises RunNotFound unless it is the visitor's own or shared, LogError, BadCheckpoint.
         """
@@ -445,8 +447,12 @@ class Services:
         questions = self._known(workspace, owner)
         if is_known and all(known.question != logged.record.query for known in questions):
             questions += (Labelled(logged.record.query, known_answer_of(logged), 0, gold),)
-        order = OpenOrder(self.agents.load(logged.record.checkpoint), owner, lambda _: questions)
-        documents = yield from self.library.reopen(order, workspace)
+        agent = self.agents.load(logged.record.checkpoint)
+        if beside is not None and beside.workspace.sha256 == workspace.sha256:
+            documents = yield from self.library.under(beside, agent)
+        else:
+            order = OpenOrder(agent, owner, lambda _: questions)
+            documents = yield from self.library.reopen(order, workspace)
         return self._in_view(logged, documents, others)
 
     def _known(self, workspace: Workspace, owner: str | None) -> tuple[Labelled, ...]:

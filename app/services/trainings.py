@@ -23,7 +23,7 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -50,6 +50,7 @@ from core.lab.train.sitting import (
 NICENESS = 10
 """The page must stay quick while a training takes every core."""
 MAX_NAME = 40
+QUICK_UPDATES = 30
 _PACE = ("episodes", "steps", "rank", "objective")
 """Settings that decide how long an update takes, beside the data."""
 _LIKE_MULTI_HOP = ("own", "multi-hop-without-musique")
@@ -363,6 +364,13 @@ def recipe_config(data: str) -> TrainConfig:
     if data not in RECIPES:
         raise BadRequest(f"training data {data!r} is unknown; choose one of {', '.join(RECIPES)}")
     return TrainConfig(**{"data": data} | RECIPES[data].settings)
+
+
+def quick_config(data: str) -> TrainConfig:
+    """The same in minutes: enough to see whether an agent learns from the questions."""
+    config = recipe_config(data)
+    updates = min(config.updates, QUICK_UPDATES)
+    return replace(config, updates=updates, validate_every=updates // 2, n_validation=40, warmup=5)
 
 
 def checked_base(text: str) -> str:

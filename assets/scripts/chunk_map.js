@@ -26,6 +26,9 @@ export function makeChunkMap(part, view, actions, server, ask, stateOf, paint) {
   /** @type {number[] | null} */
   let held = null; // where the pointer holds the map
   let moved = false; // it was dragged since
+  const back = /** @type {HTMLButtonElement} */ (part("chunkmap-back"));
+  /** @type {number[][]} */
+  let before = []; // the pieces that were shown
   const offered = () => { // the vectors of which there can be a map
     const { chunk_map, n_chunks } = view.value;
     return chunk_map && n_chunks >= chunk_map.least ? chunk_map.of : null;
@@ -60,9 +63,12 @@ export function makeChunkMap(part, view, actions, server, ask, stateOf, paint) {
       return;
     }
     view.chunkmap = {
-      of, names: answer.names, places: unpack(answer.places, Uint16Array), groups: unpack(answer.groups, Uint8Array), points: null, picture: null, colour: "value", found: [], seen: [0, 0, 1],
+      of, names: answer.names, places: unpack(answer.places, Uint16Array), groups: unpack(answer.groups, Uint8Array),
+      clusterNames: answer.cluster_names, clusters: unpack(answer.clusters, Uint8Array), points: null, picture: null, colour: "value", found: [], seen: [0, 0, 1],
     };
     part("chunkmap-found").textContent = "";
+    before = [];
+    list([], []);
     refresh();
   }
 
@@ -110,29 +116,43 @@ export function makeChunkMap(part, view, actions, server, ask, stateOf, paint) {
   async function find() {
     const text = /** @type {HTMLInputElement} */ (part("chunkmap-text")).value.trim();
     const of = offered();
-    const reply = text ? await server.nearest([view.value.token, text]).catch(() => undefined) : { chunks: [] };
+    const reply = text ? await server.nearest([view.value.token, text]).catch(() => undefined) : { chunks: [], texts: [] };
     const map = current();
     if (!map || map.of !== of) return;
-    /** @type {{ chunks?: number[], error?: string }} */
-    const { chunks = [], error = "" } = reply || { error: "The server did not answer; try again in a moment." };
+    /** @type {{ chunks?: number[], texts?: string[], error?: string }} */
+    const { chunks = [], texts = [], error = "" } = reply || { error: "The server did not answer; try again in a moment." };
     map.found = chunks;
-    part("chunkmap-found").textContent = error || (chunks.length ? `Ringed: the ${chunks.length} nearest, first chunk ${whole(chunks[0])}` : "");
+    part("chunkmap-found").textContent = error || (chunks.length ? `The ${chunks.length} nearest, ringed in the map:` : "");
+    list(chunks, texts);
     if (chunks.length) actions.move(() => chunks[0]);
     paint();
   }
 
+  /** @param {number[]} chunks @param {string[]} texts */
+  function list(chunks, texts) {
+    part("chunkmap-list").replaceChildren(...chunks.map((chunk, i) => {
+      const [item, button] = [made("li", ""), made("button", texts[i])];
+      button.className = "qx-link";
+      button.title = `Open chunk ${whole(chunk)}`;
+      button.onclick = () => actions.open(chunk);
+      item.append(button);
+      return item;
+    }));
+  }
+
   /** @param {ChunkMap} map */
-  function fillColouring({ names, colour }) {
+  function fillColouring({ names, clusterNames, colour }) {
     const { documents, score_name } = view.value;
-    const kinds = [["value", score_name], ...(documents.length > 1 && documents.length <= MOST_NAMED ? [["documents", "document"]] : []), ...(names.length ? [["headings", "heading"]] : [])];
+    const kinds = [["value", score_name], ...(documents.length > 1 && documents.length <= MOST_NAMED ? [["documents", "document"]] : []), ...(names.length ? [["headings", "heading"]] : []),
+      ...(clusterNames.length ? [["clusters", "what it is about"]] : [])];
     part("chunkmap-colouring").hidden = kinds.length < 2;
     if (colouring.length !== kinds.length || colouring.options[0].text !== kinds[0][1]) colouring.replaceChildren(...kinds.map(([kind, name]) => new Option(name, kind)));
     colouring.value = colour;
   }
 
   /** @param {ChunkMap} map @param {(group: number) => string} colourOf */
-  function fillKey({ colour, names }, colourOf) {
-    const words = { value: [], documents: view.value.documents.map((document) => document.title), headings: names }[colour];
+  function fillKey({ colour, names, clusterNames }, colourOf) {
+    const words = { value: [], documents: view.value.documents.map((document) => document.title), headings: names, clusters: clusterNames }[colour];
     part("chunkmap-key").hidden = !words.length;
     part("chunkmap-key").replaceChildren(...words.map((name, group) => {
       const item = made("li", name);
@@ -204,13 +224,25 @@ export function makeChunkMap(part, view, actions, server, ask, stateOf, paint) {
   }
 
   // Another piece of the map; a finger scrolls the page while all of it is shown.
-  /** @param {ChunkMap} map @param {number[]} seen */
-  function show(map, seen) {
+  /** @param {ChunkMap} map @param {number[]} seen @param {boolean} [goesOn] it is one movement with the last one */
+  function show(map, seen, goesOn) {
     if (seen.every((number, i) => number === map.seen[i])) return;
+    if (!goesOn) before = [...before.slice(-50), map.seen];
+    back.disabled = !before.length;
     [map.seen, map.picture] = [seen, null];
     loadPiece();
     canvas.style.touchAction = seen[2] > 1 ? "none" : "";
   }
+  back.onclick = () => {
+    const [map, seen] = [current(), before.pop()];
+    if (!map || !seen) return;
+    show(map, seen, true);
+    paint();
+  };
+  part("chunkmap-wide").onclick = () => {
+    const wide = panel.classList.toggle("qx-wide");
+    part("chunkmap-wide").setAttribute("aria-pressed", String(wide));
+  };
   /** @param {number} factor @param {number[]} [around] */
   function zoom(factor, around) {
     const map = current();
@@ -238,8 +270,8 @@ export function makeChunkMap(part, view, actions, server, ask, stateOf, paint) {
       const by = [event.offsetX - held[0], event.offsetY - held[1]];
       if (!moved && Math.hypot(...by) < LEAST_DRAG) return;
       if (!moved) canvas.setPointerCapture(event.pointerId);
+      show(map, panned(sizeOf(canvas, map.seen), by), moved);
       [moved, held] = [true, [event.offsetX, event.offsetY]];
-      show(map, panned(sizeOf(canvas, map.seen), by));
       return paint();
     }
     const chunk = meant(event);

@@ -90,8 +90,9 @@ const groupColours = (n, colours) => (group) =>
   group < n ? `oklch(${colours.dark ? 0.76 : 0.6} 0.13 ${Math.round(20 + (330 * group) / n)})` : colours.mut;
 
 /** @param {ChunkMap} map @param {Part[]} documents @returns {(chunk: number) => number} */
-function groupOf({ colour, groups }, documents) {
+function groupOf({ colour, groups, clusters }, documents) {
   if (colour === "headings") return (chunk) => groups[chunk];
+  if (colour === "clusters") return (chunk) => clusters[chunk];
   return (chunk) => documents.findLastIndex((document) => document.first_chunk <= chunk);
 }
 
@@ -102,9 +103,9 @@ export function mapPicture(size, value, map, points, scale, colours) {
   [canvas.width, canvas.height] = size.pixels;
   const ctx = brush(canvas);
   ctx.scale(size.ratio, size.ratio);
-  const { places, colour, names } = map;
+  const { places, colour, names, clusterNames } = map;
   const grouped = colour !== "value";
-  const colourOf = groupColours(colour === "headings" ? names.length : value.documents.length, colours);
+  const colourOf = groupColours({ value: 0, headings: names.length, clusters: clusterNames.length, documents: value.documents.length }[colour], colours);
   const group = groupOf(map, value.documents);
   if (points.chunks.length < value.n_chunks) drawDensity(ctx, size, places, points.chunks, colours);
   const weights = Float32Array.from(points.values, (number) => strength(scale, number));

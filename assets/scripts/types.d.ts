@@ -32,7 +32,8 @@ interface Shown { mode: Mode; overview: Tile; lens: Tile; masked: Set<number>; s
 interface Points { mode: Mode; chunks: Numbers; values: Float32Array; masked: Set<number> }
 // places: two numbers a chunk, 0 to 65535; groups: one a chunk, 255 for none; picture: the points drawn; found: the chunks nearest to a text.
 interface ChunkMap {
-  of: string; places: Uint16Array; names: string[]; groups: Uint8Array; colour: "value" | "documents" | "headings";
+  of: string; places: Uint16Array; names: string[]; groups: Uint8Array; clusterNames: string[]; clusters: Uint8Array;
+  colour: "value" | "documents" | "headings" | "clusters";
   points: Points | null; picture: HTMLCanvasElement | null; found: number[]; seen: number[];
 }
 interface View {
@@ -69,9 +70,9 @@ interface MapQuestions extends Questions {
   points: [request: [token: string, look: number, mode: Mode], answer: { values: string; chunks: string }];
   piece: [request: [token: string, look: number, mode: Mode, ...borders: number[]], answer: { values: string; chunks: string }];
   chunkmap: [request: [token: string, action: "make" | "look" | "stop"], answer: { done: number; total: number } | MapEnd];
-  nearest: [request: [token: string, text: string], answer: { chunks: number[] }];
+  nearest: [request: [token: string, text: string], answer: { chunks: number[]; texts: string[] }];
 }
-type MapEnd = { stopped: true } | { refused: string } | { places: string; names: string[]; groups: string };
+type MapEnd = { stopped: true } | { refused: string } | { places: string; names: string[]; groups: string; cluster_names: string[]; clusters: string };
 type Refusal = { error: string };
 type Reply<K extends keyof MapQuestions> = MapQuestions[K][1] | Refusal;
 type MapServer = { [K in keyof MapQuestions]: (request: MapQuestions[K][0]) => Promise<Reply<K>> };

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from core.base.errors import BadRequest
 from core.cli.common import say
 from core.runs.hub.client import check_repository, connect
-from core.runs.hub.space import Deployment, check_hardware, deploy_space, space_files
+from core.runs.hub.space import Deployment, check_hardware, deploy_space, plan
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +44,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add(
         "--dry-run",
         action="store_true",
-        help="print the paths that would be sent, a line each, and ask nothing of the hub",
+        help="say what would be made, sent and public, and what it costs; nothing is asked of the hub",
     )
     parser.set_defaults(func=run_deploy_space)
 
@@ -59,7 +59,7 @@ def run_deploy_space(args: argparse.Namespace) -> int:
         secrets=_from_environment(args.secret),
     )
     if args.dry_run:
-        print(*sorted(["README.md", *space_files()]), sep="\n")
+        print(plan(deployment))
         return 0
     hub = connect(tuple(deployment.secrets.values()))
     public = [name for name, value in deployment.variables.items() if value in hub.secrets]

@@ -17,6 +17,7 @@ BM25 = Method(
     label="BM25",
     sentence="The chunks that share the rarest words with the question, all at once; no encoder",
     score_name="BM25",
+    has_vectors=False,
     zero_is_none=True,
 )
 

@@ -39,6 +39,8 @@ class Method:
     """On the page, where there is room to say more; empty: the label."""
     trained: bool = False
     """It searches with a trained agent of its own, not with the untrained encoder."""
+    has_vectors: bool = True
+    """It searches vectors of chunks, so that they have to be embedded first."""
     looks_again: bool = False
     """Every choice changes what it sees of the other chunks."""
     zero_is_none: bool = False

@@ -203,7 +203,9 @@ def test_steps_are_one_run_and_go_on_as_children(operations: Operations, documen
 
 def test_a_comparison_gives_the_columns_and_their_runs(operations: Operations, document: str) -> None:
     reply = operations.compare(document, QUERY, ["qrag", "topk", "bm25"], 3)
-    assert list(reply["methods"]) == ["Q-RAG tiny", "top-k", "BM25"] == list(reply["run_ids"])
+    assert list(reply["methods"]) == ["Q-RAG tiny", "BM25", "top-k"] == list(reply["run_ids"]), (
+        "what is ready leads"
+    )
     assert {len(column["evidence"]) for column in reply["methods"].values()} == {3}
     assert {"reading", "chunking", "embedding", "steps"} <= set(reply["timings"])
     for name, run_id in reply["run_ids"].items():

@@ -36,6 +36,7 @@ from app.services.explorer import Explorer
 from app.services.in_view import Labelled, OpenDocuments
 from app.services.library import OpenOrder
 from app.services.opener import Opener
+from app.services.recent import Recent
 from app.services.session import Session
 from app.services.settings import Settings
 from app.services.shared import Services
@@ -114,19 +115,23 @@ def test_columns_are_logged_runs_that_explore_opens(
     comparisons: Comparisons, services: Services, began: datetime, documents: OpenDocuments
 ) -> None:
     before = len(services.library.corpora.all())
-    _, columns = compared(comparisons, documents, ComparisonOrder(QUERY, EVERY, 3))
+    waits = comparisons.to_embed(documents, EVERY)
+    assert set(waits.methods) == {"hybrid", "topk", "threshold", "multistep"}
+    assert waits.n_chunks == 40, "once for all of them"
+    place, columns = compared(comparisons, documents, ComparisonOrder(QUERY, EVERY, 3))
     assert [column.name for column in columns] == [
         "Q-RAG tiny",
+        "BM25",
         "hybrid",
         "top-k",
-        "BM25",
         "threshold",
         "multi-step",
     ]
+    assert not comparisons.to_embed(documents, EVERY).methods
     logged = {
         row.run_id: (row.method, row.status) for row in services.own_log.search(owner=None, since=began).rows
     }
-    methods = ("qrag", "hybrid", "topk", "bm25", "threshold", "multistep")
+    methods = ("qrag", "bm25", "hybrid", "topk", "threshold", "multistep")
     assert logged == {
         column.run.run_id: (method, "complete")
         for column, method in zip(columns, methods, strict=True)
@@ -145,6 +150,16 @@ def test_columns_are_logged_runs_that_explore_opens(
 
     comparisons.run(documents, ComparisonOrder(QUERY, EVERY, 2), lambda _: None)
     assert len(services.library.corpora.all()) == before + 1, "the base encoder's vectors were opened once"
+
+    services.library.runs = Recent(2**30, lambda run: run.n_bytes)  # as after a restart
+    opened_again = comparisons.open([column.run.run_id for column in columns if column.run], None, print)
+    assert [column.name for column in opened_again.columns] == [column.name for column in place.columns]
+    assert (opened_again.order.query, opened_again.order.k) == (QUERY, 3)
+    assert set(opened_again.order.methods) == set(EVERY)
+    shown = comparisons.shown_columns(opened_again)
+    assert [column.trace and column.trace.chosen for column in shown] == [
+        column.trace and column.trace.chosen for column in columns
+    ]
 
 
 def test_an_evidence_set_is_a_column_like_the_others(

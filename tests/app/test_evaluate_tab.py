@@ -387,7 +387,7 @@ def test_evaluate_compare_calibrate_and_open_an_episode(
     page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
     wait_ready(page)
     page.get_by_role("tab", name="Evaluate").click()
-    expect(page.locator("#qx-evaluate-list")).to_contain_text("No evaluation is in the log yet")
+    expect(page.locator("#qx-evaluate-list")).to_contain_text("None yet")
     pick(page, "qx-evaluate-task", "my own questions")
     pick(page, "qx-evaluate-agent", "mine")
     pick(page, "qx-evaluate-second", "tiny")

@@ -124,7 +124,7 @@ def test_the_sentence_says_what_was_taken_and_what_it_answers() -> None:
     assert "from" not in words(view.sentence(set_of((1,), sizes=(4,), json_ld=("",), said="Bo")))
     nothing = words(view.sentence(set_of((), said="")))
     assert "No chunk of 13 has a chance above one half." in nothing
-    assert "The likeliest has a chance of below 1 %." in nothing
+    assert "The best chunk has a chance of below 1 %" in nothing
     handbook = list_samples()[1]
     assert f"Open {handbook.title} in Explore" in nothing
     for other in (set_of((3,), said=""), set_of((), said="", method="resrag-llm")):
@@ -292,20 +292,23 @@ def test_the_ring_is_the_budget_that_is_set(budget: int, setting: str) -> None:
     assert setting in ring["title"]
     lefts = {at["title"]: float(at["--x"][:-1]) for at in dots}
     assert {
-        "Q-RAG multi-hop, Q 0.9: 40 tokens, Answer F1 0.200",
-        "SPARC-RAG W2, depth 3: 90 tokens, Answer F1 0.300",
+        "Q-RAG multi-hop, Q 0.9: 40 tokens, Answer F1 0.20 [0.20, 0.20]",
+        "SPARC-RAG W2, depth 3: 90 tokens, Answer F1 0.30 [0.30, 0.30]",
     } < lefts.keys()
-    assert lefts["top-k, k 1: 30 tokens, Answer F1 0.100"] < lefts["top-k, k 2: 60 tokens, Answer F1 0.200"]
+    assert (
+        lefts["top-k, k 1: 30 tokens, Answer F1 0.10 [0.10, 0.10]"]
+        < lefts["top-k, k 2: 60 tokens, Answer F1 0.20 [0.20, 0.20]"]
+    )
 
 
 def test_the_frontier_of_other_questions_and_of_none() -> None:
     told = words(frontier_view.frontier(CURVES, "nq", "recall", 8))
-    assert "mean of 90 test questions, answered by reader-large" in told
+    assert "means of 90 questions with 95 % intervals, answered by reader-large" in told
     assert "likelier than not" in told, "where there is no agent"
     assert "likelier than not" not in words(frontier_view.frontier(CURVES, "hotpotqa", "recall", 8))
     assert "top-k" not in told
     assert frontier_view.frontier([], "", "f1", 8) == []
-    assert "hotpotqa" in words(frontier_view.frontier(CURVES, "<b>", "no such", 8))
+    assert "Wikipedia, two facts" in words(frontier_view.frontier(CURVES, "<b>", "no such", 8))
 
 
 def test_the_reading_pane_marks_what_is_taken() -> None:

@@ -30,6 +30,7 @@ from core.base.config import EpisodeConfig
 from core.base.errors import BadRequest, LogError, RunNotFound
 from core.base.progress import finish
 from core.runs.log import MalformedRuns, RunPage
+from core.runs.log.queries import SORTS
 from core.runs.log.records import RunCurve, RunRow
 from tests.app.axe import grave_faults_in_both
 from tests.app.conftest import RunningApp, StartApp, wait_ready
@@ -112,6 +113,11 @@ def test_a_page_follows_its_filters_and_belongs_to_its_owner(visited: Experiment
     with pytest.raises(BadRequest, match="no run that has ended"):
         visited.all_ids(RunFilters(text="nothing like it"), A)
     assert [row.run_id for row, _ in visited.charted([theirs, other, mine], A).curves] == [other, mine]
+    for sort in SORTS:
+        pages = [visited.page(RunFilters(), 0, 20, A, sort, descends).rows for descends in (True, False)]
+        listed = [[row.run_id for row in rows] for rows in pages]
+        assert {*listed[0]} == {*listed[1]} == {other, mine}, sort
+    assert listed[0] == listed[1][::-1] == sorted((mine, other), reverse=True), "the last sort is by id"
     for forbidden in (
         visited.run,
         visited.share,
@@ -463,7 +469,7 @@ def test_find_open_replay_share_export_delete_import_and_continue(
 
     page.get_by_role("button", name="Delete…").click()
     page.get_by_role("button", name="Delete for good").click()
-    expect(page.locator("#qx-runs-list")).to_contain_text("No run is in the log yet", timeout=30_000)
+    expect(page.locator("#qx-runs-list")).to_contain_text("No runs yet", timeout=30_000)
     expect(page.locator("#qx-run-detail")).to_be_hidden()
     page.locator("#qx-runs-upload input[type=file]").set_input_files(exported)
     expect(page.locator("#qx-runs-import-notice")).to_contain_text("1 new run came in", timeout=30_000)

@@ -141,7 +141,7 @@ def test_a_card_tells_chunks_note_answer_verdict_and_cost() -> None:
         "83 % sure",
         "accepted",
         "because of chunk 17",
-        "rests on chunk",
+        "cites chunk",
         "What it thought Or the barn?",
     ):
         assert part in told
@@ -180,10 +180,12 @@ def test_totals_stand_against_their_budgets() -> None:
     run = run_of(story(max_calls=20))
     [totals] = having(drawn.rounds(run), "qx-totals")
     assert " ".join(words(totals[2]).split()) == (
-        "2 of 3 rounds 15 of 20 calls 3,750 of 5,000 tokens 6 different chunks read 3 in the note found support"
+        "2 of 3 rounds 15 of 20 calls 3,750 of 5,000 tokens 6 chunks read 3 kept 3 dropped found support"
         " + new in its note, = there before, · not taken"
     )
-    assert "4.5 s · 9 chunks read · 15 calls" in words(view.standing_at(run))
+    assert "4.5 s · 6 chunks read, 3 kept, 3 dropped · BM25, Q-RAG, dense · 15 calls" in words(
+        view.standing_at(run)
+    )
 
 
 def test_who_decides_is_said() -> None:
@@ -238,7 +240,7 @@ def test_every_end_has_its_sentence(reason: Any, told: str) -> None:
 
 
 def test_states_before_and_after() -> None:
-    assert "Press Run" in words(sparc_line.story(None))
+    assert "Ask a question" in words(sparc_line.story(None))
     assert (
         view.standing_at(None) == drawn.final(None) == drawn.costs(None) == view.reading(None, 3, None) == []
     )
@@ -297,7 +299,7 @@ def test_the_story_is_one_line_and_one_sentence() -> None:
         "Asked Where did Anna hide the letter?",
         "1.2 round 1 · 2 branches Q-RAG’s branch led: Chunk 3 tells of Anna."
         " found 1 of 2 support; one of two says the mill",
-        "⋏ merge Kept 1 chunk, dropped 3 of 4 different ones",
+        "⋏ merge Kept 1 chunk, dropped 3 of 4 chunks read so far",
         "2.1 round 2 · 2 branches Asked on: mill hiding place"
         " found 2 of 2 support; one of two says under the mill stone",
         "✓ Answer under the mill stone 83 % sure · right",

@@ -13,16 +13,18 @@ from typing import Any, Literal, TypeVar
 
 import gradio as gr
 
+from app.components.address import asked, without
 from app.components.tree import clicked, packs
 from app.pages.compare import difference as difference_view
 from app.pages.compare import view
 from app.pages.compare.layout import OWN_STOP, SAME, CompareLayout
 from app.pages.widgets.asking import known_questions
-from app.pages.widgets.notices import notice, notice_in, passing, passing_in
+from app.pages.widgets.notices import notice, notice_in, passing, passing_in, progress
 from app.pages.widgets.requests import OpenRun
 from app.pages.widgets.text import file_button, open_documents
 from app.pages.widgets.work import Update, Work, in_line
 from app.services.comparisons import (
+    MAX_COMPARED,
     MAX_K,
     PLAIN,
     ColumnRef,
@@ -130,6 +132,12 @@ class CompareTab(CompareLayout):
         """`show`: the listener of the tab's being opened."""
         inputs = [self.session, self.explored, self.compared, self.wanted, *self._controls]
         self.asking.wire_shown(show, self._shown, inputs, self._outputs)
+
+    def on_arrival(self, arrives: Callable[..., Any], came: gr.Textbox) -> None:
+        """`arrives`: the listener of a page's beginning; `came`: the address that it began with."""
+        opens = packs(self._open, passing_in(self.asking.work.notice))
+        outputs = without(self._outputs, [self.to_explore, self.to_sparc, self.to_sets])
+        arrives(opens, [self.session, self.compared, came], outputs, **in_line("compare", 1))
 
     # Handlers; each returns or yields updates by component
 
@@ -241,11 +249,14 @@ class CompareTab(CompareLayout):
         except UserError as error:
             return {self.asking.standing: notice(str(error)), self.asking.line: view.settings_line(None)}
         documents = self.services.library.corpora.get(session.corpus)
+        waits = None
+        if documents is not None and not documents.searched:
+            waits = self.comparisons.to_embed(documents, order.methods)
         searched = self.services.library.corpora.get(compared.corpus)
-        same = documents is not None and searched is not None and documents.workspace is searched.workspace
+        same = searched is not None and self.asking.has_open(session, searched.workspace)
         return {
             self.asking.standing: view.changes(compared, order, same),
-            self.asking.line: view.settings_line(order),
+            self.asking.line: view.settings_line(order, waits),
         }
 
     def _run(self, session: Session, compared: Compared, *controls: Any) -> Iterator[Update]:
@@ -265,6 +276,32 @@ class CompareTab(CompareLayout):
         llm = self.services.language_models.get(session)
         yield from self._working(
             self.asking.work, lambda report: self.comparisons.run(documents, order, report, llm), show
+        )
+
+    def _open(self, session: Session, compared: Compared, came: str) -> Iterator[Update]:
+        """The comparison that the page's address asks for, and its order in the form."""
+        run_ids = asked(came, "compare", MAX_COMPARED)
+        if not run_ids or compared.columns or session.awaits:
+            yield {}
+            return
+
+        def done(opened: Compared) -> Iterator[Update]:
+            order = opened.order
+            yield {
+                **self.asking.work.free(),
+                **self._results(replace(opened, seen=compared.seen)),
+                self.asking.question: order.query,
+                self.methods: self._choices(order.methods, open_in_explore(self.services, session)),
+                self.size: OWN_STOP if order.own_stop else SAME,
+                self.k: order.k,
+            }
+
+        yield self.asking.begun()
+        yield from self.asking.work.follow(
+            lambda report: self.comparisons.open(run_ids, session.owner, report),
+            lambda report: {self.asking.progress: progress(report)},
+            done,
+            "opening",
         )
 
     def _run_cuts(self, session: Session, compared: Compared, *controls: Any) -> Iterator[Update]:

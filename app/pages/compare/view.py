@@ -10,9 +10,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from app.components.address import part_of
 from app.pages.widgets.asking import settings_toggle
 from app.pages.widgets.notices import notice
-from app.services.comparisons import AGENT, Compared, Comparing, ComparisonOrder, ShownColumn
+from app.services.comparisons import AGENT, Compared, Comparing, ComparisonOrder, ShownColumn, ToEmbed
 from app.services.in_view import RunInView
 from core.base.config import SETS, EpisodeConfig
 from core.base.types import Workspace
@@ -105,13 +106,26 @@ def method_label(key: str) -> str:
     return facts_of(key).long_label or facts_of(key).label
 
 
-def settings_line(order: ComparisonOrder | None) -> list[Node]:
-    """What is set, as one sentence that opens the settings; None where a setting is not valid."""
+def settings_line(order: ComparisonOrder | None, waits: ToEmbed | None = None) -> list[Node]:
+    """What is set, as one sentence that opens the settings; None where a setting is not valid. `waits`: what
+    has to be embedded first.
+    """
     if order is None:
         return [settings_toggle("qx-compare-settings", h("strong", "Settings to be completed"), [])]
     names = ", ".join(map(method_label, order.methods)) or "no method"
     size = f"stops where the agent does, at {order.k} at most" if order.own_stop else f"{order.k} each"
-    return [settings_toggle("qx-compare-settings", h("span", h("strong", names)), [size])]
+    words = [size]
+    if waits is not None and waits.n_chunks:
+        about = "" if waits.seconds is None else f", about {duration(waits.seconds)}"
+        for_whom = "all" if len(waits.methods) == len(order.methods) else shorten_list(waits.methods)
+        words.append(f"embeds {counted(waits.n_chunks, 'chunk')} first{about}: {for_whom}")
+    return [settings_toggle("qx-compare-settings", h("span", h("strong", names)), words)]
+
+
+def shorten_list(keys: Sequence[str]) -> str:
+    """The first methods by their names."""
+    named = ", ".join(map(method_label, keys[:3]))
+    return f"{named} and {len(keys) - 3} more" if len(keys) > 3 else named
 
 
 _DOING = {
@@ -148,10 +162,7 @@ def changes(compared: Compared, order: ComparisonOrder, same_documents: bool) ->
     return notice(sentence, "outdated", act("again", "", "Compare again"))
 
 
-EMPTY = (
-    "Press Compare: the same question goes through each method, and what each one found stands in a column of"
-    " its own."
-)
+EMPTY = "Ask one question and see side by side what each method finds."
 
 
 def results(
@@ -204,7 +215,9 @@ def heading(compared: Compared, columns: Sequence[ShownColumn], workspace: Works
     support = next((column.run.gold for column in columns if column.run), ())
     record = json.dumps(comparison_json(query, columns, workspace, support), ensure_ascii=False, indent=1)
     sheet = comparison_csv(query, columns, workspace, support)
+    address = part_of(compare=[column.run.run_id for column in columns if column.run])
     takes = [
+        act("copy-link", f"?tab=compare&{address}", "Copy link", title="The address of this comparison"),
         act("export", "", "Page (HTML)", title="These columns as one page, live without a network"),
         act("download", record, "JSON", data_name="comparison.json"),
         act("download", sheet, "CSV", data_name="comparison.csv"),

@@ -20,6 +20,7 @@ from core.base.config import help_of
 from core.lab.tasks.catalog import PARTS, TASKS
 
 LENGTHS = ("1K", "4K", "32K", "128K", "1M", "10M")
+TASKS_TAB, DOCUMENTS_TAB = "tasks", "documents"
 NOBODY = ""
 """No second agent."""
 
@@ -43,13 +44,17 @@ class EvaluateLayout:
     """Builds the components inside the Blocks that is being made; each is an attribute."""
 
     def __init__(self, services: Services, session: gr.State) -> None:
+        if services.settings.public:  # whole documents are folders to read and embed
+            self._build_tasks(services)
+            return
+        with gr.Tabs(selected=TASKS_TAB, elem_id="qx-evaluate-forms") as self.forms:
+            with gr.Tab("Benchmark tasks", id=TASKS_TAB):
+                self._build_tasks(services)
+            with gr.Tab("My documents and questions", id=DOCUMENTS_TAB):
+                self.whole = WholeDocuments(services, session)
+
+    def _build_tasks(self, services: Services) -> None:
         self._build_form(services)
-        if not services.settings.public:  # it reads and embeds whole folders
-            self.whole = WholeDocuments(services, session)
-        with gr.Column(elem_classes="qx-card"):
-            gr.Markdown("### Evaluations in the log")
-            self.list = tree(view.evaluation_list((), {}, "", "", 0), elem_id="qx-evaluate-list")
-            self.list_notice = tree(elem_id="qx-evaluate-list-notice")
         with gr.Column(visible=False, elem_id="qx-evaluate-results") as self.results:
             with gr.Column(elem_classes="qx-card"):
                 self.score_heading = tree(elem_id="qx-evaluate-conditions")
@@ -61,6 +66,10 @@ class EvaluateLayout:
                 self.failures = tree(elem_id="qx-evaluate-failures")
                 self.episode = tree(elem_id="qx-evaluate-episode")
                 self.episode_notice = tree(elem_id="qx-evaluate-episode-notice")
+        with gr.Column(elem_classes="qx-card"):
+            gr.Markdown("### Earlier evaluations")
+            self.list = tree(view.evaluation_list((), {}, "", "", 0), elem_id="qx-evaluate-list")
+            self.list_notice = tree(elem_id="qx-evaluate-list-notice")
 
     def _build_form(self, services: Services) -> None:
         tasks = available_tasks(services.settings)
@@ -125,6 +134,7 @@ class EvaluateLayout:
                     "Run evaluation", variant="primary", elem_id="qx-evaluate-run", min_width=150
                 )
                 self.cancel = cancel_button("qx-evaluate-cancel")
+            self.estimate = tree(elem_id="qx-evaluate-estimate")
             self.progress = tree(elem_id="qx-evaluate-progress")
             self.notice = tree(elem_id="qx-evaluate-notice")
         self.work = Work(self.run, self.cancel, self.progress, self.notice)

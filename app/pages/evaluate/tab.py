@@ -13,9 +13,10 @@ from typing import Any
 
 import gradio as gr
 
+from app.components.address import address_part, asked, part_of, without
 from app.components.tree import clicked, packs
 from app.pages.evaluate import view
-from app.pages.evaluate.layout import NOBODY, EvaluateLayout
+from app.pages.evaluate.layout import DOCUMENTS_TAB, NOBODY, EvaluateLayout
 from app.pages.widgets.figures import drawn
 from app.pages.widgets.notices import notice, notice_in
 from app.pages.widgets.requests import OpenEpisode
@@ -67,6 +68,7 @@ class EvaluateTab(EvaluateLayout):
         self.looking = gr.State(EvaluatePlace(owner=newcomer(services.settings)))
         self.to_explore: gr.State = gr.State(None)
         """An OpenEpisode when one is to be opened in Explore."""
+        self.address = address_part("evaluate", "evaluation")
         self._wire()
 
     def _wire(self) -> None:
@@ -87,9 +89,22 @@ class EvaluateTab(EvaluateLayout):
         run = packs(self._run, notice_in(self.notice))
         running = self.run.click(run, [looking, *order], results, **in_line("evaluate", 1))
         self.work.wire_cancel([running], packs(self._cancelled), looking, results, **quick)
+        self.looking.change(_addressed, self.looking, self.address, trigger_mode="always_last", **quick)
         self.task.change(self._on_task, self.task, [self.length, self.part, self.questions], **quick)
         for panel in (self.list, self.filter, self.failures, self.episode, self.episode_notice):
             panel.select(packs(self._on_click), looking, results, **quick)
+        told = [looking, self.task, self.questions, self.length, self.n, self.second]
+        gr.on(
+            [control.change for control in told[1:]],
+            packs(self._estimated),
+            told,
+            self.estimate,
+            trigger_mode="always_last",
+            **quick,
+        )
+        if not self.services.settings.public:
+            show_documents = lambda: gr.Tabs(selected=DOCUMENTS_TAB)  # noqa: E731
+            self.whole.wanted.change(show_documents, None, self.forms, **QUIET)
         threshold = [self.stops, self.stops_figure, self.default_notice]
         refusal = notice_in(self.default_notice)
         self.threshold.input(
@@ -114,6 +129,12 @@ class EvaluateTab(EvaluateLayout):
         place = [self.looking, self.session, self.threshold]
         show(packs(self._shown), place, self._results, **QUIET)
 
+    def on_arrival(self, arrives: Callable[..., Any], came: gr.Textbox) -> None:
+        """`arrives`: the listener of a page's beginning; `came`: the address that it began with."""
+        handler = packs(self._arrived)
+        outputs = without(self._results, [self.to_explore])
+        arrives(handler, [self.session, self.looking, came], outputs, **in_line("evaluate-look"))
+
     # Handlers; each returns or yields updates by component
 
     def _shown(self, looking: EvaluatePlace, session: Session, threshold: float) -> Update:
@@ -129,6 +150,32 @@ class EvaluateTab(EvaluateLayout):
             self.agent: gr.Dropdown(agents),
             self.second: gr.Dropdown([("none", NOBODY), *agents]),
         }
+
+    def _arrived(self, session: Session, looking: EvaluatePlace, came: str) -> Iterator[Update]:
+        """What the page's address asks for."""
+        evaluations = asked(came, "evaluation", 2)
+        if not evaluations or looking.first or not session.llm:
+            yield {}
+            return
+        first, second = (*evaluations, "")[:2]
+        yield from self._choose(EvaluatePlace(owner=session.owner, first=first, second=second))
+
+    def _estimated(
+        self,
+        looking: EvaluatePlace,
+        task: str,
+        questions: str | None,
+        length: str | None,
+        n: float | None,
+        second: str,
+    ) -> Update:
+        """How long it will take, by those that were made before."""
+        n_asked = int(n or 0) * (2 if second else 1)
+        try:
+            pace = None if questions else self.evaluations.pace(task, length, looking.owner)
+        except UserError:
+            return {self.estimate: []}
+        return {self.estimate: view.estimate(pace, n_asked)}
 
     def _figures(self, looking: EvaluatePlace, threshold: float) -> Update:
         """Of the evaluation in view; none without one, or where its rows give no threshold."""
@@ -417,3 +464,8 @@ class EvaluateTab(EvaluateLayout):
             except UserError as error:
                 example, refused = None, str(error)
             yield {self.episode: view.episode(row, other, example, refused)}
+
+
+def _addressed(looking: EvaluatePlace) -> str:
+    """Where the evaluations in view are found."""
+    return part_of(evaluation=[each for each in (looking.first, looking.second) if each])

@@ -29,7 +29,7 @@ MOST_EXPORTED = 2_000
 TOKENS_A_SECOND = 4e5
 """At which a haystack is read and counted twice, on a machine with two cores."""
 
-EMPTY = "No evaluation is in the log yet. Run one on top, or with python -m core evaluate --log."
+EMPTY = "None yet. Run one above, or with python -m core evaluate --log."
 METRIC_WORDS = {
     "fact_f1": (
         "Fact F1",
@@ -164,6 +164,16 @@ def measuring(now: Measuring) -> list[Node]:
     return [*nodes, h("div.qx-numbers", *bars)] if bars else nodes
 
 
+def estimate(pace: float | None, n: int) -> list[Node]:
+    """How long `n` questions will take, at `pace` seconds each."""
+    words = "Not measured on this machine yet: try 10 questions to see how long one takes."
+    if pace is not None:
+        took = duration(pace) if pace >= 1 else f"{1000 * pace:,.0f} ms"
+        words = f"A question took {took} the last time"
+        words += f": about {duration(pace * n)} for {n:,}." if n else "."
+    return [h("p.qx-mut.qx-sm", words)]
+
+
 def evaluation_list(
     entries: Sequence[EvaluationEntry], scores: Mapping[str, float | None], first: str, second: str, page: int
 ) -> list[Node]:
@@ -291,9 +301,9 @@ def _first_figures(first: Summary, second: Summary | None) -> list[Node]:
     last = "evidence_tokens" if first.metrics["answer_f1"] is None else "answer_f1"
     nodes = []
     for name in ("fact_f1", "fact_em", last):
-        value = _short(name, first.metrics[name])
+        value = _with_interval(name, first)
         if second is not None:
-            value = f"A {value} · B {_short(name, second.metrics[name])}"
+            value = f"A {value} · B {_with_interval(name, second)}"
         nodes.append(_metric(name, value))
     return nodes
 

@@ -22,6 +22,14 @@ from core.views.draw.nodes import Node, h
 from core.views.draw.words import shorten
 
 MEASURES = {"f1": "Answer F1", "recall": "Support recall"}
+TASK_NAMES = {
+    "hotpotqa": "Wikipedia, two facts",
+    "nq": "Wikipedia, one fact",
+    "conditionalqa": "Government pages",
+    "natural": "Web pages",
+    "natural-manuals": "Manuals",
+}
+"""Data sets, for people."""
 _COLOURS = (
     "var(--qx-acc)",
     "var(--qx-s2)",
@@ -51,14 +59,15 @@ def frontier(curves: Sequence[Curve], task: str, measure: str, budget: int) -> l
         h("h3", "Quality against cost"),
         h(
             "span.qx-sm.qx-mut",
-            f"mean of {own[0].n} test questions, answered by {own[0].reader}; measured by the project, not on"
-            f" your documents{_EARLIER if QRAG.name not in {curve.method for curve in own} else ''}",
+            f"means of {own[0].n} questions with 95 % intervals, answered by {own[0].reader}; measured by the"
+            " project, not on your documents"
+            + (_EARLIER if QRAG.name not in {curve.method for curve in own} else ""),
         ),
         h("span.qx-grow"),
         h(
             "span.qx-seg",
             {"role": "group", "aria-label": "Questions"},
-            *(pressed("task", one, one, one == task) for one in tasks),
+            *(pressed("task", one, TASK_NAMES.get(one, one), one == task) for one in tasks),
         ),
         h(
             "span.qx-seg",
@@ -77,14 +86,18 @@ def frontier(curves: Sequence[Curve], task: str, measure: str, budget: int) -> l
         h(
             "p.qx-sm.qx-mut",
             "A dot is a setting; it opens your own runs of that method. The ring is RES-RAG at the budget"
-            " that is set. Evidence tokens on a log scale.",
+            " that is set.",
         ),
     ]
 
 
 def _plot(curves: Sequence[Curve], measure: str, budget: int) -> Node:
     spent = [max(one, 1.0) for curve in curves for one in curve.tokens]
-    values = [one for curve in curves for one in getattr(curve, measure)]
+    values = [
+        mean + half
+        for curve in curves
+        for mean, half in zip(getattr(curve, measure), _halves(curve, measure), strict=True)
+    ]
     x0, x1 = math.log(min(spent) * 0.9), math.log(max(spent) * 1.1)
     y1 = 0.1 * math.ceil(10 * max(values) + 0.5)
 
@@ -107,11 +120,15 @@ def _plot(curves: Sequence[Curve], measure: str, budget: int) -> Node:
         path = "L".join(f"{10 * across(x):.1f} {3 * down(y):.1f}" for x, y, _ in points)
         lines.append(h("path.qx-front-line", {"--c": colour, "d": f"M{path}"}))
         ring = max((one for one in curve.settings if one <= budget), default=min(curve.settings))
+        halves = dict(zip(curve.settings, _halves(curve, measure), strict=True))
         for x, y, setting in points:
+            low, high = max(y - halves[setting], 0.0), min(y + halves[setting], y1)
+            bar = f"M{10 * across(x):.1f} {3 * down(low):.1f}V{3 * down(high):.1f}"
+            lines.append(h("path.qx-front-bar", {"--c": colour, "d": bar}))
             kind = "qx-front-dot" + " qx-ring" * (curve.method == RESRAG and setting == ring)
             words = (
                 f"{_name(curve)}, {_SETTING.get(curve.method, 'k')} {setting:g}: {x:,.0f} tokens,"
-                f" {MEASURES[measure]} {y:.3f}"
+                f" {MEASURES[measure]} {y:.2f} [{low:.2f}, {high:.2f}]"
             )
             at = {"--x": f"{min(max(across(x), 0), 100):.1f}%", "--y": f"{min(max(down(y), 0), 100):.1f}%"}
             marks.append(
@@ -138,7 +155,13 @@ def _plot(curves: Sequence[Curve], measure: str, budget: int) -> Node:
         {"role": "group", "aria-label": "Quality against cost, a dot a setting"},
         svg,
         *marks,
+        h("span.qx-front-up", MEASURES[measure]),
+        h("span.qx-front-across", "mean tokens of evidence, log scale"),
     )
+
+
+def _halves(curve: Curve, measure: str) -> tuple[float, ...]:
+    return getattr(curve, f"{measure}_half") or (0.0,) * len(curve.settings)
 
 
 def _name(curve: Curve) -> str:

@@ -60,7 +60,7 @@ def _terms(terms: RewardTerms) -> list[Node]:
             f"{config.consistency_weight:g} × F1, mean of the documents",
             signed(reward.consistency),
         ),
-        ("penalty", beyond, f"{config.penalty_weight:g} × mean of 0, ½ or 1", signed(-reward.penalty)),
+        ("penalty", beyond, f"length penalty, at most {config.penalty_weight:g}", signed(-reward.penalty)),
         (
             "total",
             "Reward",

@@ -21,8 +21,7 @@ from core.views.quotes import LONGEST_MARK
 from core.views.story import state_words, sure, verdict_on
 
 EMPTY = (
-    "Press Run: a small policy gives every chunk a chance and takes the smallest set that should answer, over"
-    " all documents at once."
+    "Ask a question. A small policy gives every chunk a chance and takes the smallest set that should answer."
 )
 
 
@@ -46,7 +45,12 @@ def took(view: SetInView | None) -> list[Node]:
 def sentence(view: SetInView | None) -> list[Node]:
     """The set as one sentence, with the answer from it."""
     if view is None:
-        return [h("p.qx-empty", EMPTY)]
+        handbook = list_samples()[1]
+        title = "It was trained on texts like this one"
+        return [
+            h("p.qx-empty", EMPTY),
+            act("sample", handbook.key, f"Try it on {handbook.title}", title=title),
+        ]
     run = view.run
     n_from = sum(bool(one.taken) for one in view.documents)
     places = f" from {n_from} of {len(view.documents):,} documents" if len(view.documents) > 1 else ""
@@ -70,8 +74,8 @@ def sentence(view: SetInView | None) -> list[Node]:
 def _why_empty(view: SetInView) -> list[Node]:
     """Why the light policy takes nothing, and where it takes something."""
     words = (
-        f"The likeliest has a chance of {percent(float(view.chances.max()))}. The light policy learned from"
-        " articles and manuals: in a story, or where nothing answers, no chunk stands out."
+        f"The best chunk has a chance of {percent(float(view.chances.max()))}: the light policy learned from"
+        " articles and manuals, so ask a story in Explore, or choose a language model under Settings."
     )
     handbook = list_samples()[1]
     if any(document.title == handbook.title for document in view.run.documents.workspace.documents):

@@ -12,7 +12,7 @@ import gradio as gr
 from app.components.tree import tree
 from app.pages.experiments import view
 from app.pages.widgets.work import Work, cancel_button
-from app.services.experiments import MAX_IMPORT_BYTES
+from app.services.experiments import GROUPS, MAX_IMPORT_BYTES
 from app.services.shared import Services
 from core.runs.export.runs import ExportFormat
 from core.runs.log.records import Status
@@ -115,6 +115,7 @@ class ExperimentsLayout:
                     with gr.Accordion("As a table", open=False):
                         self.curve_table = tree(elem_id="qx-runs-curve-table")
                 with gr.Column(min_width=300):
+                    self.by = gr.Dropdown(list(GROUPS), label="Bars by", elem_id="qx-runs-by", min_width=130)
                     self.counts = gr.Plot(show_label=False, elem_id="qx-runs-counts")
                     with gr.Accordion("As a table", open=False):
                         self.count_table = tree(elem_id="qx-runs-count-table")

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import gradio as gr
 
+from app.components.address import address_part, asked, part_of, without
 from app.components.tree import clicked, packs
 from app.pages.experiments import view
 from app.pages.experiments.layout import ANY, FORMATS, MATCHING, OPENED, OUTCOMES, SELECTED, ExperimentsLayout
@@ -23,7 +24,7 @@ from app.pages.widgets.notices import notice, notice_in, preparing, progress
 from app.pages.widgets.requests import OpenRun
 from app.pages.widgets.text import file_button
 from app.pages.widgets.work import Update, in_line
-from app.services.experiments import MAX_SELECTED, Experiments, RunFilters
+from app.services.experiments import GROUPS, MAX_SELECTED, Experiments, RunFilters
 from app.services.explorer import open_in_explore
 from app.services.session import Session
 from app.services.shared import Services
@@ -31,7 +32,8 @@ from core.base.errors import BadRequest
 from core.runs.export.runs import FORMATS as ALL_FORMATS
 from core.runs.foreign.files import files_of, is_export
 from core.runs.foreign.traces import found_sentence
-from core.runs.log.records import moment
+from core.runs.log.queries import SORTS
+from core.runs.log.records import RunPage, moment
 from core.runs.log.sql import EXAMPLES, SqlResult
 from core.views.draw.tables import PAGE
 from core.views.draw.words import counted
@@ -39,6 +41,8 @@ from core.views.figures import counts_figure, curves_figure
 
 _ID = re.compile(r"[0-9a-f]{32}")
 _MOST_PAGES = 1_000_000
+LARGEST_FIRST = ("steps", "support", "made", "chunks", "seed", "took", "shared")
+"""Columns that are sorted so by the first click."""
 _HIDES = "() => ({__type__: 'update', visible: false})"
 """In the browser, before the next press: the file at hand is of earlier choices."""
 _ADDRESS = re.compile(r"https?://[\w.:\[\]-]+")
@@ -53,6 +57,10 @@ class ExperimentsPlace:
     page: int = 0
     selected: tuple[str, ...] = ()
     opened: str = ""
+    sort: str = "made"
+    descends: bool = True
+    by: str = next(iter(GROUPS))
+    """What the chart of outcomes puts together."""
     asking: Literal["", "share", "delete"] = ""
     """What waits for its second click."""
 
@@ -98,6 +106,7 @@ class ExperimentsTab(ExperimentsLayout):
         """An OpenRun: what SPARC is to open."""
         self.to_sets: gr.State = gr.State(None)
         """The same for Evidence sets."""
+        self.address = address_part("experiments", "runs", "opened")
         self._wire()
 
     def _wire(self) -> None:
@@ -141,6 +150,7 @@ class ExperimentsTab(ExperimentsLayout):
             self.agent,
             self.list,
             self.list_notice,
+            self.address,
         ]
         self._outputs = [*listing, *detail, *charts, *files]
         place = [self.session, self.looking]
@@ -163,6 +173,8 @@ class ExperimentsTab(ExperimentsLayout):
             trigger_mode="always_last",
             **quick,
         )
+        by = packs(self._on_by, notice_in(self.list_notice))
+        self.by.input(by, [*place, self.by], self._outputs, **quick)
         in_list, in_run = notice_in(self.list_notice), notice_in(self.run_notice)
         for panel, refusal in ((self.list, in_list), (self.head, in_run), (self.steps, in_run)):
             panel.select(packs(self._on_click, refusal), place, self._outputs, **quick)
@@ -201,6 +213,12 @@ class ExperimentsTab(ExperimentsLayout):
         shown = packs(self._shown, notice_in(self.list_notice))
         show(shown, [self.session, self.looking], self._outputs, **in_line(LOOK))
 
+    def on_arrival(self, arrives: Callable[..., Any], came: gr.Textbox) -> None:
+        """`arrives`: the listener of a page's beginning; `came`: the address that it began with."""
+        handler = packs(self._arrived, notice_in(self.list_notice))
+        outputs = without(self._outputs, [self.to_explore, self.to_sparc, self.to_sets])
+        arrives(handler, [self.session, self.looking, came], outputs, **in_line(LOOK))
+
     def filtered(self, session: Session, method: str) -> gr.Dropdown:
         """The filter set to a method; its change lists the runs. Raises LogError."""
         methods = self.experiments.facets(session.owner).methods
@@ -215,12 +233,24 @@ class ExperimentsTab(ExperimentsLayout):
     def _on_filters(self, session: Session, looking: ExperimentsPlace, *controls: Any) -> Update:
         return self._listed(session, replace(looking, filters=read_filters(*controls), page=0))
 
+    def _arrived(self, session: Session, looking: ExperimentsPlace, came: str, request: gr.Request) -> Update:
+        """The selection, and the open run, that the page's address asks for."""
+        runs, opened = asked(came, "runs", MAX_SELECTED), asked(came, "opened", 1)
+        if not (runs or opened) or looking.selected or looking.opened or not session.llm:
+            return {}
+        looking = replace(looking, selected=runs, opened="".join(opened))
+        return {**self._opened(session, looking, request), **self._charted(session, looking)}
+
     def _cleared(self) -> list[str]:
         """Values of the filters' controls; their change lists all."""
         return [ANY, ANY, ANY, ANY, ANY, next(iter(OUTCOMES)), "", ""]
 
     def _on_columns(self, session: Session, looking: ExperimentsPlace, columns: list[str] | None) -> Update:
         return self._listed(session, replace(looking, columns=tuple(columns or ())))
+
+    def _on_by(self, session: Session, looking: ExperimentsPlace, by: str) -> Update:
+        looking = replace(looking, by=by if by in GROUPS else looking.by)
+        return {self.looking: looking, **self._charted(session, looking)}
 
     def _on_click(
         self, session: Session, looking: ExperimentsPlace, event: gr.EventData, request: gr.Request
@@ -240,10 +270,13 @@ class ExperimentsTab(ExperimentsLayout):
             case "toggle" if chosen:
                 return self._select(session, looking, [chosen])
             case "select-page":
-                rows = self.experiments.page(looking.filters, looking.page, PAGE, session.owner).rows
+                rows = self._page(session, looking, looking.page).rows
                 return self._select(
                     session, looking, [row.run_id for row in rows if row.run_id not in looking.selected]
                 )
+            case "sort" if argument in SORTS:
+                turned = not looking.descends if argument == looking.sort else argument in LARGEST_FIRST
+                return self._listed(session, replace(looking, sort=argument, descends=turned, page=0))
             case "clear":
                 return self._select(session, replace(looking, selected=()), [])
             case "runs-page" if argument.isdecimal():
@@ -377,10 +410,10 @@ class ExperimentsTab(ExperimentsLayout):
 
     def _listing(self, session: Session, looking: ExperimentsPlace) -> Update:
         number = min(looking.page, _MOST_PAGES)
-        page = self.experiments.page(looking.filters, number, PAGE, session.owner)
+        page = self._page(session, looking, number)
         if number and not page.rows:  # what stood there is deleted
             number = max(0, (page.total - 1) // PAGE)
-            page = self.experiments.page(looking.filters, number, PAGE, session.owner)
+            page = self._page(session, looking, number)
         listing = view.run_list(
             page,
             number,
@@ -388,8 +421,16 @@ class ExperimentsTab(ExperimentsLayout):
             looking.selected,
             looking.opened,
             filtered=looking.filters != RunFilters(),
+            sort=looking.sort,
+            descends=looking.descends,
         )
-        return {self.looking: replace(looking, page=number), self.list: listing}
+        address = part_of(runs=looking.selected, opened=[looking.opened] if looking.opened else [])
+        return {self.looking: replace(looking, page=number), self.list: listing, self.address: address}
+
+    def _page(self, session: Session, looking: ExperimentsPlace, number: int) -> RunPage:
+        return self.experiments.page(
+            looking.filters, number, PAGE, session.owner, looking.sort, looking.descends
+        )
 
     def _select(self, session: Session, looking: ExperimentsPlace, toggled: list[str]) -> Update:
         """Selects runs that are not, and the other way round."""
@@ -412,18 +453,18 @@ class ExperimentsTab(ExperimentsLayout):
     def _charted(self, session: Session, looking: ExperimentsPlace) -> Update:
         if not looking.selected:
             return {self.charts: gr.Column(visible=False)}
-        charted = self.experiments.charted(looking.selected, session.owner)
+        charted = self.experiments.charted(looking.selected, session.owner, looking.by)
         with_q = view.with_q(charted)
-        names = view.run_names([row for row, _ in with_q])
+        names = view.run_names([row for row, _ in with_q], looking.selected)
         curves = [(name, curve.chosen, curve.refused) for name, (_, curve) in zip(names, with_q, strict=True)]
         return {
             self.charts: gr.Column(visible=True),
             self.charts_heading: view.charts_heading(charted, len(looking.selected)),
             self.curves_card: gr.Column(visible=bool(curves)),
             self.curves: drawn(lambda: curves_figure(curves)),
-            self.curve_table: view.curve_table(charted),
+            self.curve_table: view.curve_table(charted, looking.selected),
             self.counts: drawn(lambda: counts_figure(charted.counts)),
-            self.count_table: view.count_table(charted),
+            self.count_table: view.count_table(charted, looking.by),
         }
 
     def _opened(self, session: Session, looking: ExperimentsPlace, request: gr.Request) -> Update:

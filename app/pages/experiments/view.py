@@ -25,7 +25,7 @@ from core.runs.log.records import RunCurve, known_answer_of, support_of
 from core.runs.log.sql import MAX_ROWS, SqlResult
 from core.views.draw.answers import marked, verdict_line
 from core.views.draw.nodes import Node, act, h, link_to, sends, tip
-from core.views.draw.tables import PAGE, fields, on_page, pager, table, table_row
+from core.views.draw.tables import PAGE, fields, on_page, pager, sorted_by, table, table_row
 from core.views.draw.words import EXPLAIN, counted, duration, shorten, shorten_between, step_class, two_ends
 from core.views.ending import review_sentence
 from core.views.quotes import CARD, LONGEST_MARK, alone, quoted
@@ -54,7 +54,7 @@ SCORE = (
 )
 MOST_MISSING = 20
 """Passages that are listed."""
-EMPTY = "No run is in the log yet. Press Run in Explore, or use python -m core trace --log."
+EMPTY = "No runs yet. Ask a question in Explore, or use python -m core trace --log."
 NO_MATCH = "No run matches. Change the filters, or clear them."
 
 Key = str
@@ -76,8 +76,9 @@ def _outcome(row: RunRow) -> Node:
 
 
 def _status(row: RunRow) -> Node:
-    kind = {"failed": "qx-chip-bad", "running": "qx-chip-live"}.get(row.status, "qx-mut")
-    chip = h(f"span.qx-chip.{kind}", {"title": row.message or ""}, row.status)
+    kinds = {"failed": " qx-chip-bad", "running": " qx-chip-live", "cancelled": " qx-mut"}
+    title = {"class": "qx-chip" + kinds.get(row.status, ""), "title": row.message or ""}
+    chip = h("span", title, row.status)
     return h("span", chip, " ", h("span.qx-mark", {"title": PREVIEW}, "preview")) if row.preview else chip
 
 
@@ -142,22 +143,27 @@ def run_list(
     page: RunPage,
     number: int,
     columns: Collection[Key],
-    selected: Collection[str],
+    selected: Sequence[str],
     opened: str,
     *,
     filtered: bool,
+    sort: str = "made",
+    descends: bool = True,
 ) -> list[Node]:
-    """A page of runs. `number`: of the page, from 0; `columns`: those shown beside the question."""
+    """A page of runs. `number`: of the page, from 0; `columns`: those shown beside the question; `sort`: the
+    column that they are sorted by.
+    """
     if not page.total:
         return [h("p.qx-empty", NO_MATCH if filtered else EMPTY), *_selection(selected, ())]
     shown = [(name, column) for name, column in COLUMNS.items() if name in columns]
-    head: list[str | tuple[str, str]] = [
-        ("select", "For charts and exports"),
-        "question",
-        *((name, column.sentence) for name, column in shown),
+    head: list[Node | tuple[str, str]] = [
+        ("select", "For charts and exports; the number is the run's in the charts"),
+        sorted_by("question", "What was asked", sort, descends),
+        *(sorted_by(name, column.sentence, sort, descends) for name, column in shown),
     ]
+    places = {run_id: place for place, run_id in enumerate(selected, start=1)}
     rows = [
-        _row(row, [column for _, column in shown], row.run_id in selected, row.run_id == opened, again)
+        _row(row, [column for _, column in shown], places.get(row.run_id), row.run_id == opened, again)
         for row, again in zip(page.rows, compared_before(page.rows), strict=True)
     ]
     return [
@@ -196,9 +202,12 @@ def _selection(selected: Collection[str], rows: Sequence[RunRow]) -> list[Node]:
     return [h("div.qx-row.qx-sm", h("span.qx-mut", words), h("span.qx-grow"), *buttons)]
 
 
-def _row(row: RunRow, columns: Sequence[RunColumn], selected: bool, opened: bool, again: bool) -> Node:
-    """`again`: it answers the question of the row above, as one comparison."""
-    toggle, tick = "qx-btn.qx-tick" + ".qx-pressed" * selected, "✓" if selected else " "
+def _row(row: RunRow, columns: Sequence[RunColumn], place: int | None, opened: bool, again: bool) -> Node:
+    """`place`: among the selected runs; `again`: it answers the question of the row above, as one
+    comparison.
+    """
+    selected = place is not None
+    toggle, tick = "qx-btn.qx-tick" + ".qx-pressed" * selected, str(place or " ")
     label = {"aria-pressed": selected, "aria-label": f"Select: {row.query[:80]}"}
     words = ["↳ same question"] if again else _in_a_line(row.query)
     whole = {"aria-expanded": opened, "title": row.query[:2_000]}
@@ -408,8 +417,8 @@ def with_q(charted: Charted) -> list[tuple[RunRow, RunCurve]]:
     return [(row, curve) for row, curve in charted.curves if facts_of(row.method).score_name == "Q"]
 
 
-def run_names(rows: Sequence[RunRow]) -> list[str]:
-    """Of runs in a legend: their places, and what they differ in."""
+def run_names(rows: Sequence[RunRow], selected: Sequence[str] = ()) -> list[str]:
+    """Of runs in a legend: their places among the selected, and what they differ in."""
     parts: list[Callable[[RunRow], str]] = [
         lambda row: shorten_between(row.query, 36),
         lambda row: facts_of(row.method).label,
@@ -423,9 +432,9 @@ def run_names(rows: Sequence[RunRow]) -> list[str]:
         said = [part(row) for row in rows]
         if len({*said}) > 1 and len({*names}) < len(rows):
             names = [f"{name} · {words}" if name else words for name, words in zip(names, said, strict=True)]
+    places = [[*selected].index(row.run_id) for row in rows] if selected else range(len(rows))
     return [
-        f"{place}. {name or parts[0](row)}"
-        for place, (row, name) in enumerate(zip(rows, names, strict=True), start=1)
+        f"{place + 1}. {name or parts[0](row)}" for place, name, row in zip(places, names, rows, strict=True)
     ]
 
 
@@ -447,7 +456,7 @@ def charts_heading(charted: Charted, n_selected: int) -> list[Node]:
     ]
 
 
-def curve_table(charted: Charted) -> list[Node]:
+def curve_table(charted: Charted, selected: Sequence[str] = ()) -> list[Node]:
     """The numbers of the chart: Q of each choice."""
     curves = with_q(charted)
     if not curves:
@@ -457,21 +466,21 @@ def curve_table(charted: Charted) -> list[Node]:
     refusals = ("refused", "Best Q when the agent stopped")
     head: list[str | tuple[str, str]] = ["run", "method", "agent", *steps, refusals]
     rows = []
-    for name, (row, curve) in zip(run_names([row for row, _ in curves]), curves, strict=True):
+    for name, (row, curve) in zip(run_names([row for row, _ in curves], selected), curves, strict=True):
         values = [f"{value:.3f}" for value in curve.chosen] + [""] * (longest - len(curve.chosen))
         refused = "" if curve.refused is None else f"{curve.refused:.3f}"
         rows.append(table_row(name, facts_of(row.method).label, row.checkpoint, *values, refused))
     return [table(head, rows, "Best Q by step")]
 
 
-def count_table(charted: Charted) -> list[Node]:
-    """The numbers of the chart: outcomes by method and agent."""
+def count_table(charted: Charted, by: str = "method and agent") -> list[Node]:
+    """The numbers of the chart: outcomes by group."""
     kinds = ("hit", "miss", "not labelled")
     rows = [
         table_row(name, *(f"{counts.get(kind, 0):,}" for kind in kinds))
         for name, counts in charted.counts.items()
     ]
-    return [table(["method and agent", *kinds], rows, "Outcomes")]
+    return [table([by, *kinds], rows, "Outcomes")]
 
 
 # Files and SQL

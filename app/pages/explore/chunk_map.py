@@ -23,15 +23,19 @@ from app.services.library import Library
 from app.services.recent import Recent
 from core.base.config import EpisodeConfig
 from core.base.errors import BadRequest, Cancelled, UserError
-from core.corpus.layout import heading_groups, kept_layout, layout_of, vectors_key
+from core.corpus.layout import clusters, heading_groups, kept_layout, layout_of, vectors_key
 from core.corpus.tiles import best_chunks, salience
 from core.methods.qrag.episode import Episode
 from core.views.draw.strip import packed
+from core.views.draw.words import shorten
+from core.views.quotes import one_line
 
 MOST_WAITING = 8
 """Maps that are on their way at once."""
 NEAREST = 10
 """Chunks that are shown for a text."""
+_LONGEST = 160
+"""Characters of each."""
 _MOST_ASKING = 5.0
 """Seconds that a text waits for those of others."""
 _AT_ONCE = 0.3
@@ -69,8 +73,8 @@ class ChunkMaps:
 
     def chunkmap(self, request: Any) -> Answer:
         """[a run's token, "make" | "look" | "stop"] -> {"done", "total"} while its map is made, {"stopped"},
-        {"refused": sentence}, or the map: {"places": two numbers a chunk, "names", "groups": one a chunk},
-        packed.
+        {"refused": sentence}, or the map, packed: {"places": two numbers a chunk, "groups" and "clusters":
+        one a chunk, "names" and "cluster_names": theirs}.
         """
         token, action = fields(request, 2)
         documents = self._documents(token)
@@ -90,8 +94,8 @@ class ChunkMaps:
         return made
 
     def nearest(self, request: Any) -> Answer:
-        """[a run's token, text] -> {"chunks": ids, the nearest first}: those of most Q to the agent, had it
-        the text for a question and nothing chosen.
+        """[a run's token, text] -> {"chunks": ids, the nearest first, "texts": how they begin}: those of most
+        Q to the agent, had it the text for a question and nothing chosen.
         """
         token, text = fields(request, 2)
         documents = self._documents(token)
@@ -106,7 +110,9 @@ class ChunkMaps:
             raise BadRequest(_sentence(error)) from error
         finally:
             self._asking.release()
-        return {"chunks": best_chunks(look.scores.q_values, 0, NEAREST).tolist()}
+        chunks = best_chunks(look.scores.q_values, 0, NEAREST).tolist()
+        texts = [shorten(one_line(documents.workspace[i].text), _LONGEST) for i in chunks]
+        return {"chunks": chunks, "texts": texts}
 
     def piece(self, request: Any) -> Answer:
         """[a run's token, look, mode, left, top, right, bottom] -> the most telling chunks of a piece of the
@@ -154,7 +160,14 @@ class ChunkMaps:
         try:
             places = self._places(documents, making)
             names, groups = heading_groups(documents.workspace)
-            made = {"places": packed(places), "names": list(names), "groups": packed(groups)}
+            cluster_names, cluster_of = clusters(places, documents.workspace)
+            made = {
+                "places": packed(places),
+                "names": list(names),
+                "groups": packed(groups),
+                "cluster_names": list(cluster_names),
+                "clusters": packed(cluster_of),
+            }
         except Cancelled:
             pass
         except UserError as error:

@@ -14,6 +14,7 @@ from typing import Any
 
 import gradio as gr
 
+from app.components.address import asked
 from app.components.page import KEY_SCRIPT, NOTHING
 from app.components.strip import strip_loading
 from app.components.tree import clicked, packs
@@ -211,16 +212,21 @@ class ExploreTab(ExploreLayout):
             else owner_of(self.services.settings, key or "")
         )
         session = replace(session, owner=owner, llm=new_token())
-        run_id, doc = (str(request.query_params.get(key, ""))[:64] for key in ("run", "doc"))
+        tab, run_id, doc = (str(request.query_params.get(key, ""))[:64] for key in ("tab", "run", "doc"))
+        if not run_id and not doc:
+            run_id = next(iter(asked(str(request.url.query), "compare", 1)), "")
         if (underway := self.runs.of_run(run_id, owner)) is not None:
             yield from self._found_again(session, underway)
             return
         refused: list[Node] = []
         default = self.services.agents.default_checkpoint
-        yield {self.session: session, self.strip: strip_loading("A document is being opened…")}
+        waits = replace(session, opening=new_run_id())  # other tabs wait for what is opened from here on
+        yield {self.session: waits, self.strip: strip_loading("A document is being opened…")}
         if run_id:
             method = self._method_of(run_id, owner)
-            if method == SPARC:
+            if tab not in ("", "sparc", "evidence"):
+                pass
+            elif method == SPARC:
                 yield {self.to_sparc: OpenRun(run_id)}
             elif method in SETS:
                 yield {self.to_sets: OpenRun(run_id)}

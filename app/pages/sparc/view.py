@@ -15,7 +15,7 @@ from app.services.sparc_runs import SparcRun
 from core.methods.sparc.events import SparcConfig
 from core.methods.sparc.naming import STRATEGY_NAMES
 from core.views.draw.nodes import Node, act, h, sends, tip
-from core.views.draw.sparc import finders_of
+from core.views.draw.sparc import finders_of, read_and_kept
 from core.views.draw.text import found_by, reading_pane
 from core.views.draw.words import counted, duration, step_class
 
@@ -32,7 +32,6 @@ def settings_line(config: SparcConfig | None, llm: str) -> list[Node]:
     words = [
         f"up to {counted(config.depth, 'round')}",
         f"{counted(config.k, 'chunk')} a branch",
-        ", ".join(STRATEGY_NAMES[name] for name in config.strategies),
     ]
     words += ["round 1 rewrites the question"] * (config.first_round == "rewrite")
     words += [f"{config.max_tokens:,} tokens at most"] if config.max_tokens is not None else []
@@ -64,15 +63,15 @@ def standing_at(run: SparcRun | None) -> list[Node]:
     if run is None:
         return []
     trace, cost = run.trace, run.trace.cost
-    read = sum(len(branch.chunks) for one in trace.rounds for branch in one.branches)
+    ran = dict.fromkeys(branch.query.strategy for one in trace.rounds for branch in one.branches)
+    read = ", ".join(number + words for number, words in read_and_kept(run))
     took = (
         f"{cost.milliseconds / 1000:,.1f} s"
         if cost.milliseconds < 90_000
         else duration(cost.milliseconds / 1000)
     )
-    facts = f"{took} · {counted(read, 'chunk')} read" + (
-        f" · {counted(cost.calls, 'call')}" if cost.calls else ""
-    )
+    by = f" · {', '.join(STRATEGY_NAMES[name] for name in ran)}" if ran else ""
+    facts = f"{took} · {read}{by}" + (f" · {counted(cost.calls, 'call')}" if cost.calls else "")
     sentence = (
         "Time of all agents and retrievals added up (branches work side by side, so the clock shows less),"
         f" chunks that branches read, calls of a language model. Their tokens: {cost.prompt_tokens:,} read,"

@@ -12,7 +12,13 @@ import gradio as gr
 
 from app.components.tree import tree
 from app.pages.train import view
-from app.services.trainings import MAX_NAME, available_data, example_questions, recipe_config
+from app.services.trainings import (
+    MAX_NAME,
+    QUICK_UPDATES,
+    available_data,
+    example_questions,
+    recipe_config,
+)
 from core.base.batches import batches
 from core.base.config import help_of, words
 from core.encode.packaged import MINILM
@@ -32,6 +38,15 @@ NOT_SHOWN = ("data", "start_from")
 FROM_BASE = ("The base encoder", "")
 MAIN = ("updates", "episodes", "steps", "position_kind", "rank", "learning_rate", "ranking_weight", "seed")
 """Settings that stand in the open, in this order; `position_kind` as a tick."""
+GROUPS = {
+    "Batches": ("objective", "accumulate"),
+    "Learning": ("dropout", "warmup", "final_share", "weight_decay", "clip"),
+    "Values": ("gamma", "trace_lambda", "ema", "soft_values", "target_towers", "bootstrap_at_cap"),
+    "Exploration and reward": ("alpha", "top_k_actions", "exploring_starts", "penalize_extra_steps"),
+    "Ranking and validation": ("ranking_temperature", "validate_every", "n_validation"),
+}
+"""The other settings."""
+QUICK, FULL = "quick", "full"
 _LABELS = {
     "episodes": "Episodes an update",
     "steps": "Steps of an episode",
@@ -92,6 +107,12 @@ class TrainLayout:
                     )
                 with gr.Column(scale=7, min_width=280):
                     tree(view.format_help(example_questions()), elem_id="qx-train-format")
+            self.effort = gr.Radio(
+                [(f"Quick: {QUICK_UPDATES} updates, to see whether it learns", QUICK), ("Full", FULL)],
+                value=FULL,
+                label="How long",
+                elem_id="qx-train-effort",
+            )
             with gr.Row(elem_classes="qx-settings-grid"):
                 self.name = gr.Textbox(
                     label="Agent name",
@@ -110,12 +131,10 @@ class TrainLayout:
                 )
                 self.settings: dict[str, Any] = {name: self._setting(name, config) for name in MAIN}
             with gr.Accordion("More settings", open=False, elem_id="qx-train-more"):
-                with gr.Row(elem_classes="qx-settings-grid"):
-                    self.settings |= {
-                        field.name: self._setting(field.name, config)
-                        for field in fields(TrainConfig)
-                        if field.name not in (*MAIN, *NOT_SHOWN)
-                    }
+                for title, names in GROUPS.items():
+                    gr.Markdown(f"#### {title}")
+                    with gr.Row(elem_classes="qx-settings-grid"):
+                        self.settings |= {name: self._setting(name, config) for name in names}
                 self.base = gr.Textbox(
                     "",
                     label="Base encoder",

@@ -15,7 +15,7 @@ import plotly.graph_objects as go
 
 from app.components.tree import clicked, packs
 from app.pages.train import view
-from app.pages.train.layout import FROM_BASE, TrainLayout, config_values
+from app.pages.train.layout import FROM_BASE, QUICK, TrainLayout, config_values
 from app.pages.widgets.figures import drawn
 from app.pages.widgets.notices import notice_in
 from app.pages.widgets.work import QUIET, Update, in_line
@@ -25,6 +25,7 @@ from app.services.trainings import (
     ShownTraining,
     Trainings,
     checked_base,
+    quick_config,
     recipe_config,
     shipped_seconds_an_update,
     startable_agents,
@@ -64,7 +65,13 @@ class TrainTab(TrainLayout):
         for panel in (self.list, self.updates):
             panel.select(packs(self._on_click), view_state, detail, **quick)
         self.timer.tick(packs(self._tick), view_state, detail, **quick)
-        self.data.change(packs(self._on_data), self.data, [self.own, *settings, self.estimate], **quick)
+        gr.on(
+            [self.data.change, self.effort.change],
+            packs(self._on_data),
+            [self.data, self.effort],
+            [self.own, *settings, self.estimate],
+            **quick,
+        )
         paced = [self.settings[name] for name in ("updates", "episodes", "steps", "rank", "objective")]
         gr.on(
             [control.change for control in (*paced, self.base)],
@@ -175,8 +182,8 @@ class TrainTab(TrainLayout):
             return {}
         return self._view(chosen, pages)
 
-    def _on_data(self, data: str) -> Update:
-        values = config_values(recipe_config(data))
+    def _on_data(self, data: str, effort: str) -> Update:
+        values = config_values(quick_config(data) if effort == QUICK else recipe_config(data))
         fields = {component: values[name] for name, component in self.settings.items()}
         return {
             self.own: gr.Row(visible=data == "own"),

@@ -31,6 +31,8 @@ _UNLESS_TYPED = """(now, offer) => {
 _BLANK = "\N{NO-BREAK SPACE}"
 SECONDS_BETWEEN_LOOKS = 1.0
 """For a document that is being opened."""
+MOST_LOOKS = 4
+"""For its question, once it is there."""
 
 
 @dataclass(frozen=True)
@@ -122,18 +124,23 @@ class Asking:
         outputs: Sequence[gr.Component],
     ) -> None:
         """Has `handler` fill the tab whenever it is opened, which `show` listens to, and again until a
-        document is there that is being opened. Its first input is the visitor's place in Explore.
+        document is there that is being opened. Its first inputs are the visitor's place in Explore and the
+        question there.
         """
         box = next(place for place, component in enumerate(inputs) if component is self.question)
         offer, wait = gr.Textbox(visible=False), gr.Timer(SECONDS_BETWEEN_LOOKS, active=False)
+        looks = gr.State(0)
 
-        def offered(session: Session, *others: Any) -> dict[Any, Any]:
-            update, then = handler(session, *others), others[box - 1]
+        def offered(n_looks: int, session: Session, explored: str, *others: Any) -> dict[Any, Any]:
+            update, then = handler(session, explored, *others), others[box - 2]
             words = json.dumps([then, update.pop(self.question, then)])
-            return {**update, offer: words, wait: gr.Timer(active=session.awaits)}
+            # a document's question reaches the page a moment after the document
+            n_looks = 0 if session.awaits else n_looks + 1
+            again = session.awaits or (not explored and n_looks < MOST_LOOKS)
+            return {**update, offer: words, wait: gr.Timer(active=again), looks: n_looks}
 
         for opened in (show, wait.tick):
-            opened(packs(offered), inputs, [*outputs, offer, wait], **QUIET).then(
+            opened(packs(offered), [looks, *inputs], [*outputs, offer, wait, looks], **QUIET).then(
                 None, [self.question, offer], self.question, js=_UNLESS_TYPED, **QUIET
             )
 

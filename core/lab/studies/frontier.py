@@ -94,6 +94,9 @@ class Curve:
     tokens: Means
     f1: Means
     recall: Means
+    f1_half: Means = ()
+    """Half the width of the 95 % interval of each mean."""
+    recall_half: Means = ()
 
 
 def curves(rows: Group) -> list[Curve]:
@@ -102,7 +105,7 @@ def curves(rows: Group) -> list[Curve]:
     for group in group_frontier(rows):
         first, means = group[0], [means_of(group, column) for column in ("tokens", "f1", "recall")]
         about = (first.task, first.method, first.policy, first.reader, len(group), first.settings)
-        made.append(Curve(*about, *means))
+        made.append(Curve(*about, *means, *(_halves(group, column) for column in ("f1", "recall"))))
     return made
 
 
@@ -158,6 +161,14 @@ def _sized(group: Group) -> Iterator[tuple[Cell, ...]]:
         costs = (f"{tokens[place].mean():.0f}", int(tokens[place].max()))
         named = (group[0].task, _name(group[0]), f"{setting:g}")
         yield (*named, *sizes, *costs, mean_with_interval(f1[place].tolist()), *rest)
+
+
+def _halves(group: Group, column: str) -> Means:
+    """Half the width of the 95 % interval of each mean."""
+    values = values_of(group, column)
+    if len(group) < 2:
+        return (0.0,) * len(values)
+    return tuple((1.96 * values.std(axis=1, ddof=1) / len(group) ** 0.5).tolist())
 
 
 def _against(group: Group, other: Group) -> Iterator[tuple[Cell, ...]]:

@@ -9,6 +9,7 @@ are only passed on.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -28,6 +29,7 @@ KINDS = frozenset(
 MAX_FILE_BYTES = 10_000_000
 """Largest file: a Space is built from git, which is slow with larger ones."""
 
+PRICES = "https://huggingface.co/pricing#spaces"
 SUGGESTED_HARDWARE = "t4-small"
 """Enough: 22M parameters, and a step over ten million tokens is one product of 160,000 by 384 numbers."""
 
@@ -112,6 +114,34 @@ def space_files(root: Path = ROOT) -> dict[str, Path]:
                 f" {MAX_FILE_BYTES:,}; move it elsewhere"
             )
     return dict(sorted(files.items()))
+
+
+def plan(deployment: Deployment, root: Path = ROOT) -> str:
+    """What deploying would do and cost, for people; nothing is asked of the hub."""
+    files = space_files(root)
+    sizes = Counter[str]()
+    for name, path in files.items():
+        sizes[name.split("/")[0]] += path.stat().st_size
+    largest = ", ".join(f"{name} {size / 1e6:.1f} MB" for name, size in sizes.most_common(4))
+    hardware = "left as it is; a new Space gets cpu-basic, which is free"
+    if deployment.hardware is not None:
+        hardware = f"{deployment.hardware}, free"
+        if not deployment.hardware.startswith("cpu-basic"):
+            hardware = f"{deployment.hardware}, billed by the hour until you pause it: {PRICES}"
+    seen = "everybody; --private makes a new Space private"
+    if deployment.private:
+        seen = "you alone, if the Space has to be made; one that exists stays as it is"
+    names = ", ".join(deployment.variables) or "none"
+    lines = {
+        "Space": f"{deployment.repository}, made if it is missing",
+        "Open to": seen,
+        "Hardware": hardware,
+        "Size": f"{len(files) + 1:,} files, {sizes.total() / 1e6:.1f} MB: {largest}",
+        "Public": f"what is sent, if the Space is, and variables ({names}): program, agents, sample documents",
+        "Secret": ", ".join(deployment.secrets) or "none",
+        "Not sent": "logs, caches, documents and agents of your own",
+    }
+    return "\n".join(f"{name:9} {words}" for name, words in lines.items())
 
 
 def space_readme(hardware: str | None = None) -> str:

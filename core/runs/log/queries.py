@@ -51,6 +51,26 @@ _ROW = f"""
     FROM runs r"""
 """Columns by the names that `RunRow` has for them."""
 
+SORTS = {
+    "question": "lower(query)",
+    "method": "method",
+    "agent": "checkpoint",
+    "answer": "lower(answer->>'$.text')",
+    "documents": "lower(array_to_string(titles, ', '))",
+    "status": "status",
+    "steps": "n_steps",
+    "support": "n_found / n_support",
+    "made": "created_at",
+    "stopped by": "stop_reason",
+    "chunks": "n_chunks",
+    "seed": "seed",
+    "took": "finished_at - created_at",
+    "child of": "parent_run_id",
+    "shared": "shared",
+    "id": "run_id",
+}
+"""What a list can be sorted by, over the columns of `_ROW`."""
+
 _FILTERS = {
     "text": "contains(lower(query), lower($text))",
     "method": "method = $method",
@@ -100,8 +120,10 @@ class RunReader(ABC):
         run_ids: Sequence[str] | None = None,
         limit: int = 50,
         offset: int = 0,
+        sort: str = "made",
+        descends: bool = True,
     ) -> RunPage:
-        """The reader's own runs, newest first. `text`: part of the query; `document`: a hash, or part of a
+        """The reader's own runs, newest first, or by another of SORTS; what has no value is last. `text`: part of the query; `document`: a hash, or part of a
         title; both without regard to case.
 
         `since` and `until`, with time zones: begun at or after the one and before the other. `hit`: of
@@ -111,6 +133,8 @@ class RunReader(ABC):
             raise LogError(f"limit={limit} must be between 1 and {MAX_PAGE}; turn pages with offset")
         if offset < 0:
             raise LogError(f"offset={offset} must be 0 or more")
+        if sort not in SORTS:
+            raise LogError(f"sort={sort[:40]!r} is no column; choose among {', '.join(SORTS)}")
         parameters: dict[str, Parameter | None] = {
             "text": text,
             "method": method,
@@ -123,7 +147,7 @@ class RunReader(ABC):
             "run_ids": None if run_ids is None else list(run_ids),
         }
         filters = {name: _parameter(value) for name, value in parameters.items() if value is not None}
-        return self.read(lambda con: _search(con, owner, filters, limit, offset))
+        return self.read(lambda con: _search(con, owner, filters, limit, offset, sort, descends))
 
     def facets(self, owner: str | None = None) -> RunFacets:
         """The methods and checkpoints of the reader's own runs."""
@@ -164,17 +188,24 @@ def _parameter(value: Parameter) -> Parameter:
 
 
 def _search(
-    con: Connection, owner: str | None, filters: Mapping[str, Parameter], limit: int, offset: int
+    con: Connection,
+    owner: str | None,
+    filters: Mapping[str, Parameter],
+    limit: int,
+    offset: int,
+    sort: str,
+    descends: bool,
 ) -> RunPage:
     where = " AND ".join([MINE, *(_FILTERS[name] for name in filters)])
     values = {"owner": owner, **filters}
     [(total,)] = con.execute(f"SELECT count(*) FROM runs r WHERE {where}", values).fetchall()
-    page = (
-        f"{_ROW} WHERE run_id IN (SELECT run_id FROM runs r WHERE {where} ORDER BY created_at DESC, run_id"
-        " LIMIT $limit OFFSET $offset)"
-    )
+    order = f"{SORTS[sort]} {'DESC' if descends else 'ASC'} NULLS LAST, created_at DESC, run_id"
+    page, turned = f"({_ROW} WHERE {where})", "LIMIT $limit OFFSET $offset"
+    if sort == "made":  # without counting anything of the runs on other pages
+        page = f"({_ROW} WHERE run_id IN (SELECT run_id FROM runs r WHERE {where} ORDER BY {order} {turned}))"
+        turned = "LIMIT $limit"
     rows = con.execute(
-        f"{page} ORDER BY created_at DESC, run_id", {**values, "limit": limit, "offset": offset}
+        f"SELECT * FROM {page} ORDER BY {order} {turned}", {**values, "limit": limit, "offset": offset}
     )
     return RunPage(tuple(map(_row, rows_by_name(rows))), total)
 

@@ -43,8 +43,7 @@ CONFIDENCE = (
     " hundred are right"
 )
 EMPTY = (
-    "A round stands here as soon as it begins: its branches side by side, each with what it asked, where it"
-    " looked, what it found and what it answers; below them what the merge kept and dropped."
+    "Each round shows its branches side by side: what each one asked, found and answered, and what was kept."
 )
 SIGNS = "Signs before the chunks of a branch"
 COSTS = "a row a branch: time at work, and what a language model took"
@@ -104,8 +103,7 @@ def _totals(run: ShownSparc) -> Node:
     if tokens or config.max_tokens is not None:
         most = "" if config.max_tokens is None else f" of {config.max_tokens:,}"
         totals.append((f"{tokens:,}", f"{most} tokens"))
-    totals.append((f"{len(trace.pool):,}", " different chunks read"))
-    totals.append((f"{len(trace.note.chunk_ids)}", " in the note"))
+    totals += read_and_kept(run)
     legend = h("span.qx-legend", h("span.qx-legend-chosen"), "found")
     gold = [h("span.qx-legend", h("span.qx-legend-gold"), "support")] if run.gold else []
     return h(
@@ -115,6 +113,16 @@ def _totals(run: ShownSparc) -> Node:
         *gold,
         h("span", {"title": SIGNS}, "+ new in its note, = there before, · not taken"),
     )
+
+
+def read_and_kept(run: ShownSparc) -> list[tuple[str, str]]:
+    """How many different chunks were read, how many of them are in the last note, and how many are not."""
+    n_read, n_kept = len(run.trace.pool), len(run.evidence)
+    return [
+        (f"{n_read:,}", f" {'chunk' if n_read == 1 else 'chunks'} read"),
+        (f"{n_kept:,}", " kept"),
+        (f"{n_read - n_kept:,}", " dropped"),
+    ]
 
 
 def rounds(run: ShownSparc | None, opened: int | None = None) -> list[Node]:
@@ -172,7 +180,7 @@ def _round_facts(one: SparcRound, leader: str) -> list[Node]:
     facts: list[Node] = [h("span", f"asked on, from the note of {leader}" if leader else asked)]
     chunk_ids = [chunk.chunk_id for branch in one.branches for chunk in branch.chunks]
     if chunk_ids:
-        facts.append(h("span", f"{len(chunk_ids)} found, {len(set(chunk_ids))} different"))
+        facts.append(h("span", f"{counted(len(set(chunk_ids)), 'chunk')} read"))
     if one.merged is not None and one.merged.overlap is not None:
         facts.append(tip("span.qx-kv", OVERLAP, f"overlap {one.merged.overlap:.2f}"))
     if one.started.cost.calls:
@@ -380,7 +388,7 @@ def _cited(citations: Sequence[int], run: ShownSparc) -> Node | None:
         for i in dict.fromkeys(citations)
         if 0 <= i < run.trace.started.n_chunks
     ]
-    return h("span.qx-cited.qx-why-so", h("span.qx-mut", "rests on chunk"), *links) if links else None
+    return h("span.qx-cited.qx-why-so", h("span.qx-mut", "cites chunk"), *links) if links else None
 
 
 def _verdict(branch: SparcBranch, run: ShownSparc) -> list[Node]:
@@ -556,7 +564,7 @@ def final(run: ShownSparc | None) -> list[Node]:
             )
         )
     head = h("h3", "What the answer rests on" if answer else "What was found")
-    caption = f"{counted(len(items), 'chunk')} in document order{support}"
+    caption = f"{len(items)} of {counted(len(run.trace.pool), 'chunk')} read, in document order{support}"
     facts = h("span.qx-sm.qx-mut", caption)
     return [h("div.qx-row", head, facts), h("ol.qx-rests-on", *items)]
 

@@ -15,8 +15,8 @@ from core.views.ending import sparc_end_sentence
 from core.views.sparc_story import RoundPart, lead, sparc_story
 
 INVITATION = (
-    "Press Run: branches look for different things at once, the best leads on, their notes are merged, and"
-    " the way it went stands here as one line."
+    "Ask a question. Several branches search at once; you will see what each found, and which one led to the"
+    " answer."
 )
 _MOST_WITH_MERGES = 3
 """Rounds whose merges are parts of their own: more would not stand side by side."""
@@ -67,7 +67,7 @@ def _merge(part: RoundPart) -> Node:
     inner = [
         part_head("merge", badge),
         h("span.qx-part-words", f"Kept {part.n_kept} {chunks}, dropped {part.n_dropped}"),
-        h("span.qx-part-foot", f"of {part.n_kept + part.n_dropped} different ones"),
+        h("span.qx-part-foot", f"of {counted(part.n_kept + part.n_dropped, 'chunk')} read so far"),
     ]
     return h("li.qx-told.qx-merged", sends("qx-part", "goto", f"qx-merge-{part.number}", *inner))
 

@@ -6,23 +6,34 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from core.views.charts import Table, cell_text
-from core.views.draw.nodes import Node, act, h
+from core.views.draw.nodes import Node, act, h, sends
 
 T = TypeVar("T")
 PAGE = 20
 """Rows of a table shown at once."""
 
 
-def table(head: Sequence[str | tuple[str, str]], rows: Sequence[Node], label: str) -> Node:
-    """A table that scrolls sideways where it is too wide. A heading may be (words, sentence)."""
+def table(head: Sequence[Node | tuple[str, str]], rows: Sequence[Node], label: str) -> Node:
+    """A table that scrolls sideways where it is too wide. A heading may be (words, sentence), or a cell."""
     cells = [
         h("th", {"scope": "col", "title": cell[1], "tabindex": "0"}, cell[0])
         if isinstance(cell, tuple)
         else h("th", {"scope": "col"}, cell)
+        if isinstance(cell, str)
+        else cell
         for cell in head
     ]
     whole = h("table.qx-table", h("thead", h("tr", *cells)), h("tbody", *rows))
     return h("div.qx-scroll", {"role": "region", "aria-label": label, "tabindex": "0"}, whole)
+
+
+def sorted_by(name: str, sentence: str, sort: str, descends: bool) -> Node:
+    """A heading that sorts by its column. `sort`: the column that the rows are sorted by."""
+    arrow = (" ↓" if descends else " ↑") * (name == sort)
+    way = {"aria-sort": "descending" if descends else "ascending"} if name == sort else {}
+    return h(
+        "th", {"scope": "col", **way}, sends("qx-link.qx-sort", "sort", name, name + arrow, title=sentence)
+    )
 
 
 def table_row(*cells: Node, on: bool = False) -> Node:

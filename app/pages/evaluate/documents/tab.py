@@ -27,12 +27,12 @@ from app.services.shared import Services
 from core.base.config import help_of
 from core.methods.registry import facts_of
 
-_WORDS = """### Whole documents
-Questions whose evidence is quoted word for word, through any methods. Drop the documents and one `.jsonl` file, a question a line:
+_WORDS = """### My documents and questions
+Drop your documents and one `.jsonl` file with a question a line; its support is quoted word for word:
 `{"id": "1", "document": "manual.md", "kind": "single", "question": "…", "answer": "…", "support": ["a passage of manual.md"]}`
 
-Kinds: single, bridge, comparison, temporal, table, and unanswerable, which has no support. Without files, the documents that ship with the app
-are asked about. Questions that you marked in Explore are asked from there."""
+Kinds: single, bridge, comparison, temporal, table, unanswerable (no support). Without files, the sample documents are asked about.
+Questions that you marked in Explore are started there."""
 
 
 class WholeDocuments:

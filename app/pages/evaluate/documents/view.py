@@ -11,11 +11,11 @@ from app.pages.evaluate.view import figures, heading, number
 from app.pages.widgets.notices import notice, progress
 from app.services.document_evaluations import DocumentsProgress
 from core.base.rows import row_line
-from core.base.statistics import mean
+from core.base.statistics import interval, mean
 from core.lab.evaluate.documents import DOCUMENT_METRICS, DocumentRow
 from core.lab.studies.documents import documents
 from core.methods.registry import facts_of
-from core.views.charts import Table, cell_text
+from core.views.charts import Table
 from core.views.draw.answers import WHY
 from core.views.draw.nodes import Node, act, h, link_to
 from core.views.draw.tables import PAGE, on_page, pager, report_table, table
@@ -74,16 +74,24 @@ def _first_figures(rows: Sequence[DocumentRow]) -> list[Node]:
         by_method.setdefault(row.method, []).append(row)
     nodes: list[Node] = []
     for name, (label, sentence) in _FIRST.items():
-        means = {method: mean(map(DOCUMENT_METRICS[name], own)) for method, own in by_method.items()}
+        values = {method: [*map(DOCUMENT_METRICS[name], own)] for method, own in by_method.items()}
+        means = {method: mean(some) for method, some in values.items()}
         if len(nodes) == 3 or all(value is None for value in means.values()):
             continue
         first, *others = means
         best = max(others, key=lambda method: means[method] or 0.0, default=first)
         words = [
-            f"{facts_of(method).label} {cell_text(means[method])}" for method in dict.fromkeys((first, best))
+            f"{facts_of(method).label} {_with_interval(values[method])}"
+            for method in dict.fromkeys((first, best))
         ]
         nodes.append(number(label, " · ".join(words), sentence))
     return nodes
+
+
+def _with_interval(values: Sequence[float | None]) -> str:
+    value, ends = mean(values), interval(values)
+    around = "" if ends is None else f" [{ends[0]:.2f}, {ends[1]:.2f}]"
+    return "–" if value is None else f"{value:.2f}{around}"
 
 
 def _of_all(report: Table) -> Table:

@@ -225,15 +225,16 @@ def test_arguments_that_can_not_work(
     assert hub_stand_in.requests == []
 
 
-def test_a_dry_run_prints_the_paths_and_asks_nothing(
+def test_a_dry_run_says_what_is_made_public_and_paid_and_asks_nothing(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, hub_stand_in: HubStandIn
 ) -> None:
     monkeypatch.delenv("HF_TOKEN")
-    assert main(["deploy-space", "--repo", NAME, "--dry-run"]) == 0
-    printed = capsys.readouterr().out.splitlines()
-    assert printed == sorted([*space_files(), "README.md"])
+    assert main(["deploy-space", "--repo", NAME, "--dry-run", "--hardware", "t4-small"]) == 0
+    printed = capsys.readouterr().out
+    for words in (NAME, "everybody", "t4-small, billed by the hour", f"{len(space_files()) + 1:,} files"):
+        assert words in printed
     foreign = re.compile(r"^(tests|results|benchmarks|docs|\.)|\.(log|duckdb|pyc)$")
-    assert not [name for name in printed if foreign.search(name)]
+    assert not [name for name in space_files() if foreign.search(name)]
     assert hub_stand_in.requests == []
 
 
