@@ -346,7 +346,7 @@ class RuleAgents:
         if not reading.answer:
             return (
                 "continue",
-                "rules: the reader finds no answer in the evidence that the question doesn't hold itself",
+                "rules: no answer, the match only repeats the question",
                 Cost(),
             )
         held, confidence = evidence(question, note.chunk_ids, turn.sources), reading.confidence or 0.0
