@@ -39,8 +39,7 @@ FROM_BASE = ("The base encoder", "")
 MAIN = ("updates", "episodes", "steps", "position_kind", "rank", "learning_rate", "ranking_weight", "seed")
 """Settings that stand in the open, in this order; `position_kind` as a tick."""
 GROUPS = {
-    "Batches": ("objective", "accumulate"),
-    "Learning": ("dropout", "warmup", "final_share", "weight_decay", "clip"),
+    "Learning": ("objective", "dropout", "warmup", "final_share", "weight_decay", "clip"),
     "Values": ("gamma", "trace_lambda", "ema", "soft_values", "target_towers", "bootstrap_at_cap"),
     "Exploration and reward": ("alpha", "top_k_actions", "exploring_starts", "penalize_extra_steps"),
     "Ranking and validation": ("ranking_temperature", "validate_every", "n_validation"),

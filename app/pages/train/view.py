@@ -180,7 +180,7 @@ def _about(training: ShownTraining) -> str:
     positions = (
         "no positions" if config["position_kind"] == "none" else f"{config['position_kind']} positions"
     )
-    weights = f"LoRA of rank {config['rank']}" if config["rank"] else "whole encoder blocks"
+    weights = f"LoRA of rank {config['rank']}"
     started = next((event for event in training.events if event["event"] == "started"), None)
     where = ""
     if started is not None:
