@@ -42,7 +42,7 @@ class RawPage:
         (listener,) = (
             found
             for found in self._config["dependencies"]
-            if any(name == "load" for _, name in found["targets"])
+            if found["backend_fn"] and any(name == "load" for _, name in found["targets"])
         )
         self._join(listener, [None, key], {"run": run_id} if run_id else {})
         return self.receive()

@@ -135,6 +135,10 @@ def test_forged_calls_are_answered_or_refused_in_a_sentence(
     sound: dict[str, dict[str, Any]] = dict.fromkeys(
         ("run_agent", "step_run", "run_sparc", "compare"), over_document
     )
+    sound["import_run"] = {
+        "document_id": own.document_id,
+        "content": json.dumps({"query": QUERY, "retrieved": [0]}),
+    }
     sound |= {"open_document": {"text": QUERY}, "search_runs": {}, "get_run": of_run, "export_run": of_run}
     outcomes = {"complete": 0, "error": 0, "refused": 0}
     for number in range(COUNTS.forged_calls):

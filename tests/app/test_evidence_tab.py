@@ -437,7 +437,7 @@ def test_a_set_from_question_to_experiments_and_back(
     upload(page, soup, road)
     sets_page(page)
     expect(page.locator("#qx-sets-header")).to_contain_text("and 1 more")
-    expect(page.locator("#qx-sets-said")).to_contain_text("Press Run")
+    expect(page.locator("#qx-sets-said")).to_contain_text("Ask a question.")
     page.locator("#qx-sets-question textarea").fill("Who is the cook of the Blue Anchor?")
     run_set(page)
     assert sorted(actions(page)) == ["Document_1", "Document_2"]

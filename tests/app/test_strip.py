@@ -553,7 +553,7 @@ def test_table_pages_and_opens_chunks(small: Shown) -> None:
 
 def test_states_without_numbers(page: Page) -> None:
     page.get_by_role("tab", name="Others").click()
-    expect(page.locator("#empty")).to_contain_text("Run the agent to see what every chunk is worth")
+    expect(page.locator("#empty")).to_contain_text("Here you will see what every chunk is worth")
     expect(page.locator("#empty canvas").first).to_be_hidden()
     expect(page.locator("#gone [data-part=note]")).to_have_text(
         "This run is no longer here; run the agent again."

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
-from scipy.cluster.vq import kmeans2
 
 from core.base.types import Workspace
 from core.corpus.words import content_words
@@ -28,6 +27,8 @@ def clusters(places: np.ndarray, workspace: Workspace) -> tuple[tuple[str, ...],
     n = min(MOST_CLUSTERS, len(places) // _LEAST_CHUNKS)
     if n < 2:
         return (), np.zeros(len(places), np.uint8)
+    from scipy.cluster.vq import kmeans2  # brings scipy, which only a map needs
+
     _, groups = kmeans2(places.astype(float), n, minit="++", seed=0)
     counts, sizes = [], []
     for group in range(n):
