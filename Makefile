@@ -23,10 +23,10 @@ help:
 run: setup
 	@.venv/bin/python app.py $(ARGS)
 
-# Two workers, a file to each at a time: files with a browser wait more than they compute.
+# Three workers, a file to each at a time: files with a browser wait more than they compute.
 # In the order of their names, after those that compute longest (LONG in tests/conftest.py), so that none is left for the end.
 # What is compiled once is kept, whatever the environment says: each worker, server and command would do it again.
-PYTEST := -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+PYTEST := -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 RUN := PYTHONDONTWRITEBYTECODE= .venv/bin/python
 
 # mypy takes half a minute of one core without its cache, in which browsers and servers leave time to spare.

@@ -422,6 +422,7 @@ def show_the_seed(page: Page) -> None:
     expect(page.locator("#qx-runs-list thead")).to_contain_text("seed", timeout=30_000)
 
 
+@pytest.mark.campaign
 def test_find_open_replay_share_export_delete_import_and_continue(
     public_app: RunningApp, open_page: OpenPage, tmp_path: Path
 ) -> None:
