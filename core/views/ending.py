@@ -33,6 +33,8 @@ def end_sentence(trace: Trace) -> str:
             else f"{method.label} returned none of it."
         )
     match stopped.reason:
+        case "budget" if len(trace.chosen) == trace.started.n_chunks:
+            return "Every chunk is chosen; smaller ones would tell more apart."
         case "budget":
             n = len(trace.steps)
             return f"The budget of {n} step{'s' if n != 1 else ''} is used up."

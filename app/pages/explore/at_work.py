@@ -33,7 +33,8 @@ def run_progress(now: HowFar, budget: int, n_steps: int, n_chunks: int) -> list[
     if now.n_to_read:
         words = f"{step}: reading the best chunks again, {now.n_read:,} of up to {now.n_to_read:,}"
         return progress_bar(words, "Reading again", now.n_read, now.n_to_read)
-    return progress_bar(f"{step}: scoring {counted(n_chunks, 'chunk')}", "Scoring")
+    first = "" if n_steps else " (a first run loads the models)"
+    return progress_bar(f"{step}: scoring {counted(n_chunks, 'chunk')}{first}", "Scoring")
 
 
 def reading_answer(n_chunks: int) -> list[Node]:

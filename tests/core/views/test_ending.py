@@ -36,6 +36,12 @@ def test_every_method_says_why_it_ended(method: str, reason: StopReason, sentenc
     assert end_sentence(ended(method, reason)) == sentence
 
 
+def test_a_run_that_took_every_chunk_says_so() -> None:
+    whole = ended("qrag", "budget")
+    alone = replace(whole, started=replace(whole.started, n_chunks=1))
+    assert end_sentence(alone) == "Every chunk is chosen; smaller ones would tell more apart."
+
+
 def test_a_question_of_nothing_to_search_for_says_so() -> None:
     whole = ended("bm25", "exhausted")
     assert end_sentence(replace(whole, steps=())) == "No chunk shares a word with the question."
