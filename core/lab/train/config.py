@@ -102,7 +102,9 @@ class TrainConfig(LowRankConfig):
     penalize_extra_steps: bool = True
     """False: reward 1, however many chunks it took. Else 0.5 + 0.5 * |support| / |chosen| on completion."""
     ranking_weight: float = 0.1
-    """Of a loss that ranks support first, beside the TD loss; 0: none. It is cross-entropy on support not yet taken."""
+    """Of a loss that ranks support first, beside the TD loss; 0: none. It is cross-entropy on support
+    not yet taken.
+    """
     ranking_temperature: float = 0.05
     """Of the ranking loss, in units of Q."""
 

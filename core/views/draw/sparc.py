@@ -565,7 +565,8 @@ def final(run: ShownSparc | None) -> list[Node]:
             )
         )
     head = h("h3", "What the answer rests on" if answer else "What was found")
-    caption = f"{len(items)} of {counted(len(run.trace.pool), 'chunk')} read: the note's and the best branch's{support}"
+    read = counted(len(run.trace.pool), "chunk")
+    caption = f"{len(items)} of {read} read: the note's and the best branch's{support}"
     facts = h("span.qx-sm.qx-mut", caption)
     return [h("div.qx-row", head, facts), h("ol.qx-rests-on", *items)]
 
