@@ -77,15 +77,15 @@ class EvaluationOrder:
     agents: tuple[str, ...]
     """One, or two to compare."""
     part: Part = "test"
-    """Thresholds: use train. They are judged on what they were not chosen on."""
+    """Test to judge, train to set a threshold. A threshold is judged on what it was not chosen on."""
     length: str | None = None
-    """Tokens of each haystack. None: the task's own."""
+    """Tokens of each text. None: the task's own."""
     n: int | None = None
     """None: all of them."""
     step_budget: int | None = None
     """None: the task's own."""
     seed: int = 0
-    """Of the sample."""
+    """Which questions are drawn."""
     questions: Path | None = None
     """For OWN."""
     owner: str | None = None

@@ -834,7 +834,7 @@ def test_other_methods_are_compared_again_and_an_empty_question_leaves_all(
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
     show_methods(page).get_by_label("threshold").check()
-    expect(page.locator("#qx-compare-standing")).to_contain_text("made with another methods", timeout=30_000)
+    expect(page.locator("#qx-compare-standing")).to_contain_text("columns were made: methods", timeout=30_000)
     page.get_by_role("button", name="Compare again").click()
     done(page, 5)
     expect(page.locator("#qx-compare-standing .qx-notice")).to_have_count(0)

@@ -325,7 +325,9 @@ def test_the_reading_pane_marks_what_is_taken() -> None:
 def test_what_is_asked_now_and_what_is_shown() -> None:
     shown = set_of((3,))
     assert view.changes(shown, f" {QUERY} ", True, False) == []
-    assert "another document, question, policy" in words(view.changes(shown, "else", False, True))
+    assert "Changed since this set was chosen: document, question, policy" in words(
+        view.changes(shown, "else", False, True)
+    )
     assert view.changes(None, "else", False, False) == []
 
 

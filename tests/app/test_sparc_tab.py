@@ -632,7 +632,7 @@ def test_without_a_language_model_from_the_question_to_the_log_and_back(page: Pa
     page.get_by_role("tab", name="SPARC", exact=True).click()
     settle(page)  # the tab asks what is open in Explore
     page.locator("#qx-sparc-question textarea").fill("Who else?")
-    expect(page.locator("#qx-sparc-standing")).to_contain_text("made with another question", timeout=20_000)
+    expect(page.locator("#qx-sparc-standing")).to_contain_text("rounds were made: question", timeout=20_000)
     page.get_by_role("tab", name="Experiments", exact=True).click()
     page.locator("#qx-runs-list .qx-query").first.click()
     expect(page.locator("#qx-run-explore")).to_have_text("Open in SPARC", timeout=30_000)

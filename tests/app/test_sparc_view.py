@@ -119,7 +119,10 @@ def test_a_merge_tells_what_it_kept_and_dropped_and_why() -> None:
         for _, _, children in having(drawn.rounds(run_of(events)), "qx-merge")
     ]
     assert "Kept in the note: 1 Chunk 3 tells of Anna. 3 the answer rests on it" in bands[0]
-    assert "Dropped: 3 Chunk 17 tells of Anna. 17 support 2nd of 2 by worth, the note holds 1" in bands[0]
+    assert (
+        "Left out of the note: 3 Chunk 17 tells of Anna. 17 support 2nd of 2 by worth, the note holds 1"
+        in bands[0]
+    )
     assert "Chunk 9 tells of Anna. 9 left out of its branch’s own note" in bands[0]
     assert "Kept in the note: 3" in bands[1]
     assert "in the note before" in bands[1]
@@ -180,12 +183,10 @@ def test_totals_stand_against_their_budgets() -> None:
     run = run_of(story(max_calls=20))
     [totals] = having(drawn.rounds(run), "qx-totals")
     assert " ".join(words(totals[2]).split()) == (
-        "2 of 3 rounds 15 of 20 calls 3,750 of 5,000 tokens 6 chunks read 3 kept 3 dropped found support"
+        "2 of 3 rounds 15 of 20 calls 3,750 of 5,000 tokens 6 chunks read 3 used found support"
         " + new in its note, = there before, · not taken"
     )
-    assert "4.5 s · 6 chunks read, 3 kept, 3 dropped · BM25, Q-RAG, dense · 15 calls" in words(
-        view.standing_at(run)
-    )
+    assert "4.5 s · 6 chunks read, 3 used · BM25, Q-RAG, dense · 15 calls" in words(view.standing_at(run))
 
 
 def test_who_decides_is_said() -> None:
@@ -367,8 +368,10 @@ def test_a_change_after_a_run_is_said() -> None:
     run = run_of(story())
     config = run.trace.started.config
     assert view.changes(run, run.trace.started.question, config, same_documents=True) == []
-    assert "another settings" in words(
+    assert "were made: settings" in words(
         view.changes(run, run.trace.started.question, replace(config, width=3), same_documents=True)
     )
-    assert "another document and question" in words(view.changes(run, "Who?", config, same_documents=False))
+    assert "were made: document and question" in words(
+        view.changes(run, "Who?", config, same_documents=False)
+    )
     assert view.changes(run_of(story()[:4]), "Who?", config, same_documents=False) == []

@@ -24,8 +24,8 @@ _BOTH = "The chunk that was chosen, and its Q at this step: as the documents are
 SUPPORT_FOUND = "Share of the characters of this question's support that lie in what was chosen"
 SAME_TEXT = "Share of the characters found with the cut that is open that are found with this one too"
 CUTS = (
-    "The agent again over the same documents, cut by both chunkers, from 32 tokens a chunk to as many as it"
-    " reads: which length this question needs. Known vectors are not embedded again; every run is in the log."
+    "Asks the agent again with the documents cut finer and coarser, to find the chunk size that suits this"
+    " question. The first time takes longest: each way of cutting is embedded once."
 )
 
 

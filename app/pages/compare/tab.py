@@ -277,6 +277,9 @@ class CompareTab(CompareLayout):
         yield from self._working(
             self.asking.work, lambda report: self.comparisons.run(documents, order, report, llm), show
         )
+        if not documents.searched:  # what was to be embedded first is there now
+            waits = self.comparisons.to_embed(documents, order.methods)
+            yield {self.asking.line: view.settings_line(order, waits)}
 
     def _open(self, session: Session, compared: Compared, came: str) -> Iterator[Update]:
         """The comparison that the page's address asks for, and its order in the form."""

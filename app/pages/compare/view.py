@@ -158,11 +158,11 @@ def changes(compared: Compared, order: ComparisonOrder, same_documents: bool) ->
         "agent settings": then.settings != order.settings,
     }
     words = ", ".join(name for name, changed in differs.items() if changed)
-    sentence = f"The columns below were made with another {words}." if words else ""
+    sentence = f"Changed since these columns were made: {words}." if words else ""
     return notice(sentence, "outdated", act("again", "", "Compare again"))
 
 
-EMPTY = "Ask one question and see side by side what each method finds."
+EMPTY = "Ask a question. You will see what each method finds, and what only one of them finds."
 
 
 def results(
@@ -205,7 +205,7 @@ def _opens(at: int, page: str, brings: str) -> Node:
 def heading(compared: Compared, columns: Sequence[ShownColumn], workspace: Workspace | None) -> list[Node]:
     """What was asked, how the columns were sized, and the exports."""
     if not columns or workspace is None:
-        return [h("h3", "Columns")]
+        return [h("h3", "Side by side")]
     query, order = compared.order.query.strip(), compared.order
     size = (
         f"agents stop by themselves, at {order.k} at the latest; the others follow the first"

@@ -76,8 +76,8 @@ class EvaluateLayout:
         agents = list(services.agents.checkpoints)
         with gr.Column(elem_classes="qx-card", elem_id="qx-evaluate-form"):
             gr.Markdown(
-                "### Run an evaluation\nQuestions whose support is known, through one agent or two; every row"
-                " goes to the log."
+                "### Run an evaluation\nHow often does an agent find all the passages that answer a question?"
+                " Asked over many questions whose passages are known."
             )
             with gr.Row(elem_classes="qx-settings-grid"):
                 hint = partial(help_of, EvaluationOrder, none="0")

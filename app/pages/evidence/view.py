@@ -191,7 +191,7 @@ def changes(view: SetInView | None, question: str, same_documents: bool, by_mode
         "policy": view.by_model != by_model,
     }
     words = ", ".join(name for name, changed in differs.items() if changed)
-    sentence = f"The set below was chosen with another {words}." if words else ""
+    sentence = f"Changed since this set was chosen: {words}." if words else ""
     return notice(sentence, "outdated", act("again", "", "Run again"))
 
 

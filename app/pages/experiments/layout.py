@@ -36,8 +36,8 @@ class ExperimentsLayout:
     def __init__(self, services: Services) -> None:
         with gr.Column(elem_classes="qx-card", elem_id="qx-runs"):
             gr.Markdown(
-                "### Runs in the log\nEvery run of the other pages, and of the command line with --log,"
-                " with Q of all chunks at every step."
+                "### Runs in the log\nEvery run of the other pages, and of commands with --log. Click a"
+                " question to see its run, tick some to compare them in charts."
             )
             self._build_filters()
             self.list_notice = tree(elem_id="qx-runs-notice")

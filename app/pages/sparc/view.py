@@ -52,7 +52,7 @@ def changes(run: SparcRun | None, question: str, config: SparcConfig, same_docum
     }
     words = " and ".join(name for name, changed in differs.items() if changed)
     return notice(
-        f"The rounds below were made with another {words}." if words else "",
+        f"Changed since these rounds were made: {words}." if words else "",
         "outdated",
         act("again", "", "Run again"),
     )

@@ -84,8 +84,8 @@ class TrainLayout:
         config = recipe_config(first)
         with gr.Column(elem_classes="qx-card", elem_id="qx-train-form"):
             gr.Markdown(
-                "### Train an agent\nIt plays episodes over questions whose support is known and learns the"
-                " value of each next chunk (Q-RAG algorithm 1)."
+                "### Train an agent\nGive it questions whose supporting passages are known: it learns to find"
+                " such passages, one after another (Q-RAG algorithm 1)."
             )
             self.data = gr.Radio(
                 [(DATA_LABELS.get(name, name), name) for name in data],

@@ -30,9 +30,9 @@ class LowRankConfig:
     updates: int = 240
     """Gradient steps."""
     rank: int = 32
-    """Of the LoRA changes of the encoder blocks."""
+    """Size of the LoRA changes; more can learn more, and takes longer."""
     learning_rate: float = 1e-3
-    """Highest; falls linearly."""
+    """Peak; falls linearly."""
     warmup: int = 30
     """Updates over which the rate rises from 0."""
     weight_decay: float = 1e-3
@@ -42,7 +42,7 @@ class LowRankConfig:
     n_validation: int = 500
     """Questions of each validation."""
     seed: int = 0
-    """Of everything random."""
+    """The same seed repeats a training."""
 
     def rate(self, update: int) -> float:
         """Learning rate of a 0-based update."""
@@ -67,11 +67,11 @@ class TrainConfig(LowRankConfig):
     support, in random order (the paper's SFT).
     """
     episodes: int = 20
-    """Played in parallel for one gradient step."""
+    """Questions played for one gradient step."""
     steps: int = 5
     """T: most chunks an episode takes. Fewer where it has fewer chunks."""
     position_kind: PositionKind = "relative"
-    """Of chunks, for Q (eq. 6): relative to what was chosen, or none."""
+    """Q knows where a chunk stands among those chosen (eq. 6), or does not."""
     dropout: float = 0.0
     """Share of activations dropped in training. By the online towers; targets and validation drop none."""
     final_share: float = 0.05
@@ -102,7 +102,9 @@ class TrainConfig(LowRankConfig):
     penalize_extra_steps: bool = True
     """False: reward 1, however many chunks it took. Else 0.5 + 0.5 * |support| / |chosen| on completion."""
     ranking_weight: float = 0.1
-    """Of the ranking loss beside the TD loss; 0: none. It is cross-entropy on support not yet taken."""
+    """Of a loss that ranks support first, beside the TD loss; 0: none. It is cross-entropy on support
+    not yet taken.
+    """
     ranking_temperature: float = 0.05
     """Of the ranking loss, in units of Q."""
 

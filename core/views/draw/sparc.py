@@ -116,12 +116,13 @@ def _totals(run: ShownSparc) -> Node:
 
 
 def read_and_kept(run: ShownSparc) -> list[tuple[str, str]]:
-    """How many different chunks were read, how many of them are in the last note, and how many are not."""
-    n_read, n_kept = len(run.trace.pool), len(run.evidence)
+    """How many different chunks were read, and how many of them the answer was read from: the last note's
+    and those of the best branch.
+    """
+    n_read, n_used = len(run.trace.pool), len(run.evidence)
     return [
         (f"{n_read:,}", f" {'chunk' if n_read == 1 else 'chunks'} read"),
-        (f"{n_kept:,}", " kept"),
-        (f"{n_read - n_kept:,}", " dropped"),
+        (f"{n_used:,}", " used"),
     ]
 
 
@@ -502,7 +503,7 @@ def _merge(merged: Merged, one: SparcRound, run: ShownSparc, *, last: bool) -> N
         {"id": f"qx-merge-{one.number}"},
         h("div", h("strong", leads), _reason(merged.reason), note, cost),
         _fates(f"Kept in the note: {len(kept)}", kept, run, "qx-kept"),
-        _fates(f"Dropped: {len(dropped)}", dropped, run, "qx-dropped"),
+        _fates(f"Left out of the note: {len(dropped)}", dropped, run, "qx-dropped"),
     )
 
 
@@ -564,7 +565,8 @@ def final(run: ShownSparc | None) -> list[Node]:
             )
         )
     head = h("h3", "What the answer rests on" if answer else "What was found")
-    caption = f"{len(items)} of {counted(len(run.trace.pool), 'chunk')} read, in document order{support}"
+    read = counted(len(run.trace.pool), "chunk")
+    caption = f"{len(items)} of {read} read: the note's and the best branch's{support}"
     facts = h("span.qx-sm.qx-mut", caption)
     return [h("div.qx-row", head, facts), h("ol.qx-rests-on", *items)]
 
