@@ -85,7 +85,9 @@ def _no_answer(run: RunInView, session: Session) -> list[Node]:
     if run.trace.stopped is not None and run.trace.stopped.reason == "threshold":
         buttons.insert(0, _do("longer", MOST_STEPS, f"Allow {MOST_STEPS} steps", "without an early stop"))
     title, sees = ("Only a guess: ", "is not sure") if answer.told_text else ("Not found: ", "sees no answer")
-    joins = " It points at words of one passage: an answer that joins several is for you, or a language model."
+    joins = (
+        " It points at words of one passage: an answer that joins several is for you, or a language model."
+    )
     read = f"the reader {sees} in {counted(len(run.trace.picks), 'chunk')}.{joins}{worth}"
     return _said(title, read, buttons)
 
