@@ -189,8 +189,8 @@ def _eventually(command, seconds: float = 60):  # type: ignore[no-untyped-def]
         time.sleep(1)
 
 
-BOXES = """() => ['.qx-set-line', '.qx-progress', '[data-act=at-end]'].map(
-    (part) => document.querySelector(`#qx-controls ${part}`).getBoundingClientRect().toJSON())"""
+BOXES = """() => ['#qx-controls .qx-set-line', '#qx-opening .qx-progress', '#qx-opening [data-act=at-end]'].map(
+    (part) => document.querySelector(part).getBoundingClientRect().toJSON())"""
 
 
 def lie_apart(page: Page) -> None:

@@ -220,7 +220,7 @@ def test_a_folder_is_dropped_asked_and_read_off(
     page = open_page(tiny_app.url)
     wait_ready(page, 120)
     page.get_by_role("tab", name="Evaluate", exact=True).click()
-    page.get_by_role("tab", name="My documents and questions").click()
+    page.get_by_role("tab", name="My documents").click()
     choose_files(page, "#qx-whole-files", files[0])
     ask(page)
     expect(page.locator("#qx-whole-notice")).to_contain_text("0 files end in .jsonl", timeout=30_000)

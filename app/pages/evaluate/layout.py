@@ -50,7 +50,7 @@ class EvaluateLayout:
         with gr.Tabs(selected=TASKS_TAB, elem_id="qx-evaluate-forms") as self.forms:
             with gr.Tab("Benchmark tasks", id=TASKS_TAB):
                 self._build_tasks(services)
-            with gr.Tab("My documents and questions", id=DOCUMENTS_TAB):
+            with gr.Tab("My documents", id=DOCUMENTS_TAB):
                 self.whole = WholeDocuments(services, session)
 
     def _build_tasks(self, services: Services) -> None:

@@ -167,7 +167,8 @@ class Asking:
         if documents is None:
             return None
         now = (session.corpus, explored)
-        keeps = seen == now or (question and not seen[0])
+        came_before = not seen[0] or seen == (session.corpus, "")
+        keeps = seen == now or (question and came_before)
         text = question if keeps else explored or question
         return TakenOver(documents, self._corpora.get(seen[0]), text, now)
 
