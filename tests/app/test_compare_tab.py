@@ -608,7 +608,7 @@ def test_what_changed_since_is_named() -> None:
     assert view.changes(Compared(), order, False) == []
     assert view.changes(place, ComparisonOrder(" a ?", ("bm25", "topk"), 4), True) == []
     words = json.dumps(view.changes(place, ComparisonOrder("b ?", ("topk",), 4, True), False))
-    assert "another document, question, methods, number of chunks" in words
+    assert ": document, question, methods, number of chunks." in words
 
 
 def ids(page: Page, column: int) -> list[int]:
@@ -672,7 +672,7 @@ def compare_page(tiny_app: RunningApp, open_for_file: OpenPage) -> Iterator[Page
     asked = page.locator("#qx-question textarea").input_value()
     page.get_by_role("tab", name="Compare").click()
     expect(page.locator("#qx-compare-question textarea")).to_have_value(asked, timeout=30_000)
-    expect(page.locator("#qx-compare-columns")).to_contain_text("Ask one question and see side by side")
+    expect(page.locator("#qx-compare-columns")).to_contain_text("You will see what each method finds")
     show_methods(page).get_by_label("multi-step, not trained").check()
     compare(page, 5)
     yield page

@@ -387,7 +387,7 @@ def test_without_documents_and_with_another_s_run(
     assert "no language model is connected" in text(unasked[tab.asking.notice])
     changed = tab._on_question(Session(corpus=documents.token), place, QUESTION, MODEL)
     assert "no language model is connected" in text(changed[tab.asking.line])
-    assert "another policy" in text(changed[tab.asking.standing])
+    assert "was chosen: policy." in text(changed[tab.asking.standing])
     stranger = wired(blocks, "_on_click")(Session(owner="f" * 64), place, click("open", 3))
     assert "not in memory any more" in text(stranger[tab.asking.notice])
 

@@ -67,7 +67,7 @@ def test_a_hint_is_the_first_sentence_about_a_setting_with_the_control_s_words()
     assert help_of(EpisodeConfig, "top_k_actions") == "Sample among so many best chunks; empty: among all"
     assert help_of(SparcConfig, "max_calls", none="0") == "Most calls of a language model; 0: no bound"
     assert help_of(TrainConfig, "soft_values").startswith("Off: the value of a state")
-    assert help_of(TrainConfig, "position_kind").startswith("Of chunks, for Q (eq. 6): relative")
+    assert help_of(TrainConfig, "position_kind").startswith("Q knows where a chunk stands")
 
 
 def test_every_number_and_choice_of_a_config_is_a_flag_that_says_what_the_setting_says() -> None:
