@@ -143,6 +143,10 @@ class CheckpointSpec(BaseModel):
     """
     rerank_beside: float = Field(0.0, ge=0, le=1)
     """Share of what it adds to a chunk that its neighbours get besides, where they were read, too."""
+    rerank_again: int = Field(0, ge=0, le=64)
+    """Chunks that it reads once more at each further step at most, those that lead, the chosen ones before
+    each; for an agent whose towers read the question alone.
+    """
     reranked: RerankedDefaults | None = None
     """Takes the place of the fields of the same names while the reranker is used."""
     reads_choices: bool = True
@@ -195,6 +199,11 @@ class CheckpointSpec(BaseModel):
             raise ValueError(
                 "rerank_weight is for agents that read no positions: set position_kind to none, or leave it"
                 " out"
+            )
+        if self.rerank_again and self.reads_choices:
+            raise ValueError(
+                "rerank_again is for agents with reads_choices false: the others' reranker reads anew at"
+                " every step anyway"
             )
         return self
 
@@ -517,6 +526,7 @@ def load_towers(folder: Path, spec: CheckpointSpec) -> Towers:
         "rerank_pool": 16,
         "rerank_first": None,
         "rerank_beside": 0.0,
+        "rerank_again": 0,
     }
     unused = {name for name, value in newer.items() if getattr(spec, name) == value}
     decides = spec.model_dump_json(

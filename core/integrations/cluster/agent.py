@@ -46,8 +46,10 @@ class ShardedAgent(Agent):
         reranked = None
         if self.encoder.reranker is not None:
             first = index.look(state_vector, positions, words=sent, left_out=self._read(chosen))
-            pool = index.best(first, self.spec.rerank_pool)
-            reranked = self._reranked(episode, chosen, _spread(pool, len(corpus)))
+            pool = _spread(index.best(first, self.spec.rerank_pool), len(corpus))
+            available = np.isfinite(pool)
+            available[[*chosen, *config.forbidden]] = False
+            reranked = self._reranked(episode, chosen, pool, available)
         look = index.look(
             state_vector,
             positions,

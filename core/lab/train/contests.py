@@ -2,7 +2,8 @@
 
 A question is asked in the middle of an episode of a mixture: some of the support was chosen already, now and
 then a wrong chunk, and one chunk of what remains competes with those that share most words with the question.
-An agent of one search has chosen nothing before. A validation lets the agent search, as people get it.
+An agent whose reranker reads no choices has chosen nothing before. A validation lets the agent search, as
+people get it.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ class Contests:
         if rng.random() < WRONG:
             chosen.append(others.pop(rng.randrange(len(others))))
         competing = [right, *rng.sample(others[:COMPETE], self._others)]
-        if not self._spec.reads_choices:
+        if not self._spec.reads_choices and not self._spec.rerank_again:
             chosen = []
         elif self._spec.state_order == "document":
             chosen.sort()

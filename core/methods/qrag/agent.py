@@ -18,6 +18,7 @@ import time
 import zlib
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -33,7 +34,7 @@ from core.methods.qrag.episode import Episode, Look, Reranked
 from core.methods.qrag.planner import BeamPath, best_actions, best_paths
 from core.methods.qrag.policy import ChosenAction, choose
 from core.methods.qrag.positions import chunk_positions
-from core.methods.qrag.reranked import Reranks, read_best
+from core.methods.qrag.reranked import Reranks, read_again, read_best
 from core.methods.qrag.stop import stop_of
 
 Beams = dict[int, list[BeamPath]]
@@ -82,6 +83,20 @@ class _Review:
             taken_back=tuple(self.taken_back),
             milliseconds=stopped.milliseconds + milliseconds,
         )
+
+
+@dataclass
+class _Counter:
+    """Tells how many of how many chunks were read for a step."""
+
+    hears: Callable[[int, int], None] | None
+    most: int
+    n_before: int = 0
+
+    def told(self, n_read: int) -> None:
+        """n_read: since the last count."""
+        if self.hears is not None:
+            self.hears(self.n_before + n_read, self.most)
 
 
 class Agent:
@@ -194,11 +209,11 @@ class Agent:
         available = config.searched_chunks(len(corpus))
         if config.searched:
             q_values[~available] = np.nan
-        reranked = self._reranked(episode, chosen, q_values)
-        if reranked is not None:
-            q_values[reranked.chunk_ids] += reranked.parts
         available[list(chosen)] = False
         available[list(config.forbidden)] = False
+        reranked = self._reranked(episode, chosen, q_values, available)
+        if reranked is not None:
+            q_values[reranked.chunk_ids] += reranked.parts
         turned = self.spec.position_kind != "none" and config.use_positions
         scores = StepScores(q_values, positions if turned else None)
         return Look(tokens, state_vector, words, reranked, scores, available)
@@ -237,7 +252,7 @@ class Agent:
         chunk_id: int,
     ) -> float:
         """Q of one chunk; without those of all the others where it doesn't hang on them."""
-        if self.spec.rerank_weight and self.spec.reads_choices:  # a part of Q only among others
+        if self.spec.rerank_weight:  # a part of Q only among others
             look = self._all_seen(episode, chosen, tokens, state_vector)
             return float(look.scores.q_values[chunk_id])
         positions = chunk_positions(
@@ -245,12 +260,7 @@ class Agent:
         )
         words = self._words_part(episode)
         q_value = episode.corpus.index.q_value(state_vector, chunk_id, float(positions[chunk_id]))
-        reranked = self._reranks.get(episode, ())
-        return (
-            q_value
-            + (0.0 if words is None else float(words[chunk_id]))
-            + (0.0 if reranked is None else reranked.part_of(chunk_id))
-        )
+        return q_value + (0.0 if words is None else float(words[chunk_id]))
 
     def _words_part(self, episode: Episode) -> np.ndarray | None:
         """(N,) float32: what the query's words add to Q in every state, an inner product over all chunks."""
@@ -261,36 +271,46 @@ class Agent:
         )
         return part
 
-    def _reranked(self, episode: Episode, chosen: Sequence[int], q_values: np.ndarray) -> Reranked | None:
-        """What the reranker adds to the best chunks by `q_values`, the rest of Q; the same in every state of
-        an agent that reads no choices.
+    def _reranked(
+        self, episode: Episode, chosen: Sequence[int], q_values: np.ndarray, available: np.ndarray
+    ) -> Reranked | None:
+        """What the reranker adds to the best chunks by `q_values`, the rest of Q; `available` says which may
+        be chosen.
         """
-        reranker, read = self.encoder.reranker, self._read(chosen)
-        if reranker is None:
+        if self.encoder.reranker is None:
             return None
-        reranked = self._reranks.get(episode, read)
-        if reranked is None:
+        spec, read = self.spec, self._read(chosen)
+
+        def read_with(behind: Sequence[int], most: int) -> Callable[[np.ndarray], np.ndarray]:
+            return partial(self._log_odds, episode, behind, _Counter(episode.hears, most))
+
+        def first() -> Reranked:
             n_searched = episode.config.n_searched(len(episode.corpus))  # those without Q come last
-            ranked = best_chunks(q_values, 0, min(self.spec.rerank_pool + len(read), n_searched))
-            best = ranked[~np.isin(ranked, read)][: self.spec.rerank_pool]
-            query, texts = self._state_parts(episode, read)
+            ranked = best_chunks(q_values, 0, min(spec.rerank_pool + len(read), n_searched))
+            best = ranked[~np.isin(ranked, read)][: spec.rerank_pool]
+            return read_best(read_with(read, len(best)), best, q_values[best], episode.corpus.borders, spec)
 
-            n_before = 0
+        reranked = self._reranks.of(episode, read, (), first)
+        if not chosen or not spec.rerank_again:
+            return reranked
+        ids = reranked.chunk_ids
+        behind = read_with(chosen, spec.rerank_again)
+        return self._reranks.of(
+            episode,
+            chosen,
+            episode.config.forbidden,
+            lambda: read_again(behind, reranked, q_values[ids], available[ids], spec),
+        )
 
-            def log_odds(chunk_ids: np.ndarray) -> np.ndarray:
-                nonlocal n_before
-                before, n_before = n_before, n_before + len(chunk_ids)
-
-                def told(n_read: int) -> None:
-                    if episode.hears is not None:
-                        episode.hears(before + n_read, len(best))
-
-                read_now = [episode.corpus.text(i) for i in chunk_ids.tolist()]
-                return reranker.log_odds(query, read_now, texts, told)
-
-            reranked = read_best(log_odds, best, q_values[best], episode.corpus.borders, self.spec)
-            reranked = self._reranks.keep(episode, read, reranked)
-        return reranked
+    def _log_odds(
+        self, episode: Episode, behind: Sequence[int], counter: _Counter, chunk_ids: np.ndarray
+    ) -> np.ndarray:
+        reranker, corpus = self.encoder.reranker, episode.corpus
+        assert reranker is not None
+        read_now, before = ([corpus.text(i) for i in ids] for ids in (chunk_ids.tolist(), behind))
+        log_odds = reranker.log_odds(episode.query, read_now, before, counter.told)
+        counter.n_before += len(chunk_ids)
+        return log_odds
 
     def _read(self, chosen: Sequence[int]) -> Sequence[int]:
         """Those of the chosen chunks that a state holds, in its order."""

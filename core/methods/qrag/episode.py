@@ -40,6 +40,10 @@ class Reranked:
     """(n,) the chunks that were read, best first by the rest of Q."""
     parts: np.ndarray
     """(n,) float32, what is added to Q of each."""
+    log_odds: np.ndarray
+    """(n,) float32, what the reranker said of each without the chosen chunks, or with all those of the state
+    for an agent whose state holds them.
+    """
 
     def part_of(self, chunk_id: int) -> float:
         """What is added to Q of a chunk; 0 for one that was not read."""

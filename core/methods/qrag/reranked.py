@@ -3,7 +3,8 @@
 It reads them from the best on, by the rest of Q. An agent may have it end early: after the first ones it goes
 on, four chunks at a time, as long as the last four changed which chunks lead. So a question that the first
 ones settle costs little, and one that they don't is looked for deeper. Evidence often goes on in the next
-chunk, so a chunk may get a share of what its neighbour got. Keeps the last that was computed.
+chunk, so a chunk may get a share of what its neighbour got. At a further step it may read those that lead
+once more, behind the chosen ones. Keeps the last that was computed.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -46,10 +48,37 @@ def read_best(
         parts += np.float32(spec.rerank_beside) * parts_beside(pool[:n_read], parts, borders)
         leading = set(best_chunks(q_values[:n_read] + parts, 0, spec.step_budget).tolist())
         if n_read == len(pool) or leading == before:
-            return Reranked(pool[:n_read], parts)
+            return Reranked(pool[:n_read], parts, log_odds)
         before = leading
         log_odds = np.concatenate((log_odds, read(pool[n_read : n_read + FURTHER])))
         n_read = len(log_odds)
+
+
+def read_again(
+    read: Callable[[np.ndarray], np.ndarray],
+    reranked: Reranked,
+    q_values: np.ndarray,
+    available: np.ndarray,
+    spec: CheckpointSpec,
+) -> Reranked:
+    """`reranked` as it is behind the chosen chunks, for those that lead: FURTHER are read at a time until the
+    best one was, or `spec.rerank_again` were.
+
+    `read`: log-odds behind the chosen chunks, by ids. `q_values` (n,): the rest of Q. `available` (n,): which
+    may be chosen.
+    """
+    parts = reranked.parts.copy()
+    is_read = np.zeros(len(parts), dtype=bool)
+    while int(is_read.sum()) < spec.rerank_again:
+        ranked = np.argsort(-np.where(available, q_values + parts, -np.inf), kind="stable")
+        ranked = ranked[: int(available.sum())]
+        if not len(ranked) or is_read[ranked[0]]:
+            break
+        rows = ranked[~is_read[ranked]][: min(FURTHER, spec.rerank_again - int(is_read.sum()))]
+        change = read(reranked.chunk_ids[rows]) - reranked.log_odds[rows]
+        parts[rows] += np.float32(spec.rerank_weight) * change
+        is_read[rows] = True
+    return replace(reranked, parts=parts)
 
 
 def rerank_parts(log_odds: np.ndarray, weight: float) -> np.ndarray:
@@ -75,26 +104,33 @@ def parts_beside(chunk_ids: np.ndarray, parts: np.ndarray, borders: np.ndarray) 
 
 
 class Reranks:
-    """Parts by corpus, question, what was searched and which chosen chunks were read. Thread-safe."""
+    """Parts by corpus, question, what was searched, which chosen chunks were read, and which of the leading
+    ones were not to be read behind them. Thread-safe.
+    """
 
     def __init__(self) -> None:
         self._by_corpus: WeakKeyDictionary[Searchable, OrderedDict[object, Reranked]] = WeakKeyDictionary()
         self._changing = threading.Lock()
 
-    def get(self, episode: Episode, read: Sequence[int]) -> Reranked | None:
-        """What was kept of a state, whose chunks `read` were read with the question."""
+    def of(
+        self,
+        episode: Episode,
+        read: Sequence[int],
+        left_out: Sequence[int],
+        made: Callable[[], Reranked],
+    ) -> Reranked:
+        """What was kept of a state, whose chunks `read` were read with the question, or else `made` for the
+        next looks.
+        """
+        key = episode.query, episode.config.searched, tuple(read), tuple(left_out)
         with self._changing:
-            return self._by_corpus.get(episode.corpus, OrderedDict()).get(_key(episode, read))
-
-    def keep(self, episode: Episode, read: Sequence[int], reranked: Reranked) -> Reranked:
-        """Keeps it for the next looks, and gives it back."""
+            kept = self._by_corpus.get(episode.corpus, OrderedDict()).get(key)
+        if kept is not None:
+            return kept
+        reranked = made()
         with self._changing:
             of_corpus = self._by_corpus.setdefault(episode.corpus, OrderedDict())
-            of_corpus[_key(episode, read)] = reranked
+            of_corpus[key] = reranked
             while len(of_corpus) > _MOST_KEPT:
                 of_corpus.popitem(last=False)
         return reranked
-
-
-def _key(episode: Episode, read: Sequence[int]) -> object:
-    return episode.query, episode.config.searched, tuple(read)

@@ -36,8 +36,8 @@ from core.encode.reranker import (
     pair,
 )
 from core.methods.qrag.agent import Agent
-from core.methods.qrag.episode import Episode
-from core.methods.qrag.reranked import FURTHER, parts_beside, read_best, rerank_parts
+from core.methods.qrag.episode import Episode, Reranked
+from core.methods.qrag.reranked import FURTHER, parts_beside, read_again, read_best, rerank_parts
 from core.views.figures import parts_figure
 from tests.core.conftest import CorpusOf
 from tests.reranker import add_reranker
@@ -188,6 +188,55 @@ def test_what_was_chosen_is_read_before_each_chunk(folder: Path, tmp_path: Path,
     review = fold(agent.run(QUERY, corpus, asked.config.with_(review_threshold=-10.0))).stopped.review
     others = agent.look([(asked, trace.chosen[:2])])[0].scores.q_values
     assert review[2] == pytest.approx(float(others[trace.chosen[2]]), abs=1e-5)
+
+
+def test_what_leads_is_read_once_more_behind_the_chosen_chunks(
+    folder: Path, tmp_path: Path, corpus_of: CorpusOf
+) -> None:
+    encoder = DualEncoder(changed(folder, tmp_path / "again", {"rerank_pool": 5, "rerank_again": 5}), "cpu")
+    corpus, reranker, told = corpus_of(encoder, CHUNKS), encoder.reranker, []
+    asked = Episode(QUERY, corpus, EpisodeConfig(step_budget=3), hears=lambda *read: told.append(read))
+    agent = Agent(encoder)
+    trace = fold(event for _, event in agent.run_batch([asked]))
+    odds = reranker.log_odds(QUERY, CHUNKS)
+    first = trace.steps[0].scores.q_values
+    for step in trace.steps[1:]:
+        chosen = trace.chosen[: step.step - 1]
+        change = step.scores.q_values - first
+        (read,) = np.nonzero(np.abs(change) > 1e-6)
+        assert step.chunk_id in read, "what is chosen was read behind the others"
+        behind = reranker.log_odds(QUERY, [CHUNKS[i] for i in read], [CHUNKS[i] for i in chosen])
+        np.testing.assert_allclose(change[read], 0.5 * (behind - odds[read]), atol=1e-5)
+        assert step.content_q + step.reranked_q == pytest.approx(step.q_value, abs=1e-5)
+    n_told = len(told)
+    fold(agent.run(QUERY, corpus, asked.config, hears=asked.hears))
+    assert len(told) == n_told, "nothing is read a third time"
+    with pytest.raises(ValidationError, match="reads anew at every step anyway"):
+        CheckpointSpec(name="x", trained=True, rerank_again=4)
+
+
+def test_reading_again_ends_when_the_best_chunk_was_read() -> None:
+    odds = np.array([4.0, 3, 2, 1, 0, -1, -2, -3, -4, -5], np.float32)
+    parts = rerank_parts(odds, 0.5)
+    settings = {"rerank_weight": 0.5, "reads_choices": False}
+    spec = CheckpointSpec(name="x", trained=True, rerank_again=8, **settings)
+    before = Reranked(np.arange(10) + 100, parts, odds)
+    available = np.ones(10, dtype=bool)
+    available[0] = False
+
+    def asked_where(falls: float) -> list[int]:
+        asked: list[int] = []
+
+        def read(ids: np.ndarray) -> np.ndarray:
+            asked.extend((ids - 100).tolist())
+            return odds[ids - 100] - np.float32(falls)
+
+        after = read_again(read, before, np.zeros(10, np.float32), available, spec)
+        np.testing.assert_allclose(after.parts[asked], parts[asked] - 0.5 * falls)
+        return asked
+
+    assert asked_where(0) == [1, 2, 3, 4], "four at a time"
+    assert asked_where(20) == [1, 2, 3, 4, 5, 6, 7, 8], "each fell behind those not read yet"
 
 
 def test_pairs_are_cut_to_the_window_and_chosen_chunks_share_what_is_left(encoder: DualEncoder) -> None:
