@@ -150,7 +150,7 @@ class CheckpointSpec(BaseModel):
     reranked: RerankedDefaults | None = None
     """Takes the place of the fields of the same names while the reranker is used."""
     reads_choices: bool = True
-    """False: a state is the question alone, so choices change no Q: one search, taken chunk by chunk."""
+    """False: a state is the question alone, so choices change no Q but by `rerank_again`."""
     state_order: Literal["document", "choice"] = "document"
     """Order of the chosen chunks in the state text."""
     max_state_part_tokens: int = Field(64, ge=8)

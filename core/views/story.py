@@ -246,6 +246,8 @@ def _aloud(part: StoryPart, n_chunks: int) -> str:
         return by + back
     if len(part.ranks) == 1:
         return f", {_nth(part.ranks[0]).lower()} of {n_chunks:,}{by}{back}"
+    if len(set(part.ranks)) == 1:
+        return f", rank {part.ranks[0]:,} from the start{by}{back}"
     return f", from rank {part.ranks[0]:,} to {part.ranks[-1]:,}{by}{back}"
 
 

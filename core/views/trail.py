@@ -1,15 +1,16 @@
 """The gold trail.
 
 Where every support chunk of a labelled question stood at each look of a run, and where retrieval lost it. A
-chunk whose Q stays as it is moves up by one place with every better chunk that is taken, so a rank that
-worsens is a fall. The choice after the look at which a chunk stood best (the last such look) is the one that
-lost it, and a chunk which stands best when the run ends was not lost but not reached.
+rank changes only where Q does, not because others were taken: of a chunk that was chosen, the choices before
+it count at no look; of one that wasn't, all choices so far count as better. The choice after the look at
+which a chunk stood best (the last such look) is the one that lost it, and a chunk which stands best when the
+run ends was not lost but not reached.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,7 +22,7 @@ class Standing:
     """A chunk at one look."""
 
     rank: int
-    """Place among the chunks that could be chosen, 1 is best, equals in document order."""
+    """1 is best, equals in document order; see the module for what counts."""
     q_value: float
 
 
@@ -68,27 +69,30 @@ class Trail:
 def gold_trails(trace: Trace, gold: Sequence[int]) -> tuple[Trail, ...]:
     """Each support chunk's trail, in `gold`'s order, over a run that looked before each choice."""
     chosen = trace.chosen
-    standings: list[list[Standing | None]] = [[] for _ in gold]
-    for look in range(1, trace.n_looks + 1):
-        scores = trace.scores_at(look)
-        masked = [*chosen[: look - 1], *trace.started.config.forbidden]
-        available = trace.started.config.searched_chunks(trace.started.n_chunks) & (scores is not None)
-        available[masked] = False
-        for row, chunk_id in zip(standings, gold, strict=True):
-            row.append(
-                None
-                if scores is None or not available[chunk_id] or np.isnan(scores.q_values[chunk_id])
-                else _standing(scores.q_values, available, chunk_id)
-            )
     step_of = {chunk_id: step for step, chunk_id in enumerate(chosen, start=1)}
-    return tuple(
-        Trail(chunk_id, tuple(row), step_of.get(chunk_id))
-        for chunk_id, row in zip(gold, standings, strict=True)
-    )
+    trails = []
+    for chunk_id in gold:
+        found_at = step_of.get(chunk_id)
+        standings: list[Standing | None] = []
+        for look in range(1, trace.n_looks + 1):
+            taken = chosen[: look - 1 if found_at is None else found_at - 1]
+            is_gone = found_at is not None and look > found_at
+            standing = None if is_gone else _standing(trace, look, taken, chunk_id)
+            if standing is not None and found_at is None:
+                standing = replace(standing, rank=standing.rank + len(taken))
+            standings.append(standing)
+        trails.append(Trail(chunk_id, tuple(standings), found_at))
+    return tuple(trails)
 
 
-def _standing(q_values: np.ndarray, available: np.ndarray, chunk_id: int) -> Standing:
-    own = q_values[chunk_id]
-    better = int(np.count_nonzero(available & (q_values > own)))
-    equal = int(np.count_nonzero(available[:chunk_id] & (q_values[:chunk_id] == own)))
+def _standing(trace: Trace, look: int, taken: Sequence[int], chunk_id: int) -> Standing | None:
+    """Among what was searched, without some chunks."""
+    config, scores = trace.started.config, trace.scores_at(look)
+    counted = config.searched_chunks(trace.started.n_chunks)
+    counted[[*taken, *config.forbidden]] = False
+    if scores is None or not counted[chunk_id] or np.isnan(scores.q_values[chunk_id]):
+        return None
+    q_values, own = scores.q_values, scores.q_values[chunk_id]
+    better = int(np.count_nonzero(counted & (q_values > own)))
+    equal = int(np.count_nonzero(counted[:chunk_id] & (q_values[:chunk_id] == own)))
     return Standing(1 + better + equal, float(own))

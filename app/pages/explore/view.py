@@ -134,6 +134,8 @@ def agent_note(spec: CheckpointSpec) -> str:
     trained = agent_words(spec)
     positions = "no positions" if spec.position_kind == "none" else f"{spec.position_kind} positions"
     each = " at every step" if spec.reads_choices else ""
+    if spec.rerank_again:
+        each = ", and at each further step what leads, behind its choices"
     again = f" · reads {_read_again(spec, spec.rerank_pool)} again{each}" if spec.rerank_weight else ""
     return f"{trained} · {positions}{again}"
 

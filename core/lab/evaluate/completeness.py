@@ -3,8 +3,8 @@
 It is read off Q without a label. The lead is Q of the best chunk at the first look minus Q of the fourth.
 Where one chunk stands out, its passage is mostly the one that is needed; where four are worth about the same,
 mostly none is. The share of complete evidence at each lead is measured on questions whose passages are known,
-by number of chunks, and kept with the agent. This holds only for agents whose Q no choice changes. A curve is
-judged by cross-validation over documents.
+by number of chunks, and kept with the agent. This holds only for agents whose towers read no choices. A curve
+is judged by cross-validation over documents.
 """
 
 from __future__ import annotations

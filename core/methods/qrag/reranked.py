@@ -24,6 +24,8 @@ from core.methods.qrag.episode import Episode, Reranked
 
 FURTHER = 4
 """Chunks that are read at a time after the first."""
+AGAIN = 2
+"""Those that are read at a time behind the chosen ones, twice as long."""
 _MOST_KEPT = 256
 """States of a corpus whose parts are kept: some hundred bytes each."""
 
@@ -61,7 +63,7 @@ def read_again(
     available: np.ndarray,
     spec: CheckpointSpec,
 ) -> Reranked:
-    """`reranked` as it is behind the chosen chunks, for those that lead: FURTHER are read at a time until the
+    """`reranked` as it is behind the chosen chunks, for those that lead: AGAIN are read at a time until the
     best one was, or `spec.rerank_again` were.
 
     `read`: log-odds behind the chosen chunks, by ids. `q_values` (n,): the rest of Q. `available` (n,): which
@@ -74,7 +76,7 @@ def read_again(
         ranked = ranked[: int(available.sum())]
         if not len(ranked) or is_read[ranked[0]]:
             break
-        rows = ranked[~is_read[ranked]][: min(FURTHER, spec.rerank_again - int(is_read.sum()))]
+        rows = ranked[~is_read[ranked]][: min(AGAIN, spec.rerank_again - int(is_read.sum()))]
         change = read(reranked.chunk_ids[rows]) - reranked.log_odds[rows]
         parts[rows] += np.float32(spec.rerank_weight) * change
         is_read[rows] = True

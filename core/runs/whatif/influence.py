@@ -2,7 +2,8 @@
 
 What each choice was worth without each of the choices before it (leave one out). Asks the agent again with
 one chunk fewer in the state, which changes the state's text and, with relative positions, where chunks lie.
-Two choices may each be dispensable while the other is there: the differences don't add up to Q.
+The chunk that is left out can't be chosen there, as it can't after it was. Two choices may each be
+dispensable while the other is there: the differences don't add up to Q.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ def without_each(
 ) -> tuple[float, ...]:
     """Q of the last of `chosen` without each before it: a row of `leave_one_out`, its states in a batch."""
     *before, chunk_id = chosen
-    episode = Episode(query, corpus, config)
     states = []
-    for left_out in range(len(before)):
-        others = [*before[:left_out], *before[left_out + 1 :]]
-        states.append((episode, others))
+    for i, left_out in enumerate(before):
+        without = config.with_(forbidden=(*config.forbidden, left_out), forced=())
+        episode = Episode(query, corpus, without)
+        states.append((episode, [*before[:i], *before[i + 1 :]]))
     looks = agent.look(states)
     return tuple(float(look.scores.q_values[chunk_id]) for look in looks)

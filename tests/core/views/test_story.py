@@ -45,12 +45,12 @@ def test_a_found_answer_is_told_with_the_way_to_it() -> None:
     told = EvidenceAnswer("the attic", 0.913, "reader", (2,), (21, 30))
     story = story_of(traced(), shown, [1, 2], told, "attic")
     assert [part.excerpt.mark for part in story.steps] == ["key", "the attic"]
-    assert [part.ranks for part in story.steps] == [(1,), (3, 1)]
+    assert [part.ranks for part in story.steps] == [(1,), (2, 1)]
     assert story.missed == ()
     assert (
         story.sentence()
         == "Asked: Where is the key? First choice, chunk 1: Anna put the key into the drawer, first of 4; "
-        "Second choice, chunk 2: The drawer stands in the attic, from rank 3 to 1; "
+        "Second choice, chunk 2: The drawer stands in the attic, from rank 2 to 1; "
         "answer: the attic, 91 % sure, right. Nothing left is worth 0.50: best Q is 0.20."
     )
 
@@ -58,7 +58,7 @@ def test_a_found_answer_is_told_with_the_way_to_it() -> None:
 def test_what_was_missed_and_not_answered_is_told() -> None:
     told = EvidenceAnswer("", 0.2, "reader", state="absent", passage=1, nearest=(13, 16))
     story = story_of(traced(reason="budget"), shown, [3], told, "the attic")
-    assert [(part.chunk_id, part.ranks) for part in story.missed] == [(3, (2, 2))]
+    assert [(part.chunk_id, part.ranks) for part in story.missed] == [(3, (2, 3))]
     assert (story.answer.text, story.answer.verdict, story.answer.chunk_id) == ("", "no answer", 1)
     assert story.sentence().endswith(
         "missed, chunk 3: The attic is locked; answer: Not in this document, as far as I see, known answer the"

@@ -51,29 +51,40 @@ def test_the_choice_after_the_best_place_is_the_one_that_lost_it(
     ),
     st.sets(st.integers(0, 5), max_size=1),
 )
-def test_ranks_are_those_of_a_stable_sort_of_what_is_left(
+def test_ranks_are_those_of_a_stable_sort_of_what_counts(
     rows: list[list[float]], forbidden: set[int]
 ) -> None:
     trace = Trace(
         RunStarted("where ?", "qrag", "", 6, EpisodeConfig(step_budget=4, forbidden=tuple(forbidden)))
     )
-    orders = []
+    left = [i for i in range(6) if i not in forbidden]
     for step, row in enumerate(rows, start=1):
-        left = [i for i in range(6) if i not in forbidden and i not in trace.chosen]
-        orders.append(sorted(left, key=lambda i: -row[i]))
-        best = orders[-1][0]
+        best = max((i for i in left if i not in trace.chosen), key=lambda i: row[i])
         scores = StepScores(np.array(row, np.float32), None)
         trace = trace.with_event(
             StepTaken(step, best, row[best], 1.0, row[best], None, "", 0.0, scores=scores)
         )
     for chunk_id, found in enumerate(gold_trails(trace, range(6))):
-        expected = [order.index(chunk_id) + 1 if chunk_id in order else None for order in orders]
-        assert [standing.rank if standing else None for standing in found.standings] == expected
         assert found.found_at == (trace.chosen.index(chunk_id) + 1 if chunk_id in trace.chosen else None)
-        assert all(
-            standing is None or standing.q_value == row[chunk_id]
-            for standing, row in zip(found.standings, rows, strict=True)
-        )
+        for look, (standing, row) in enumerate(zip(found.standings, rows, strict=True)):
+            if chunk_id in forbidden or (found.found_at is not None and look >= found.found_at):
+                assert standing is None
+                continue
+            ahead = trace.chosen[: look if found.found_at is None else found.found_at - 1]
+            order = sorted((i for i in left if i not in ahead), key=lambda i: -row[i])
+            n_ahead = len(ahead) if found.found_at is None else 0
+            assert standing == Standing(n_ahead + order.index(chunk_id) + 1, row[chunk_id])
+
+
+def test_a_rank_does_not_change_where_others_are_taken() -> None:
+    scores = StepScores(np.arange(6, 0, -1, dtype=np.float32), None)
+    trace = Trace(RunStarted("where ?", "qrag", "", 6, EpisodeConfig(step_budget=3)))
+    for step in (1, 2, 3):
+        trace = trace.with_event(StepTaken(step, step - 1, 0, 1, 0, None, "", 0, scores=scores))
+    ranks = [
+        [standing and standing.rank for standing in one.standings] for one in gold_trails(trace, range(6))
+    ]
+    assert ranks == [[1, None, None], [1, 1, None], [1, 1, 1], [4, 4, 4], [5, 5, 5], [6, 6, 6]]
 
 
 def test_the_look_after_which_the_agent_stopped_counts(agents: dict[str, Agent], corpus_of: CorpusOf) -> None:
@@ -85,7 +96,9 @@ def test_the_look_after_which_the_agent_stopped_counts(agents: dict[str, Agent],
     assert stopped.stopped.reason == "threshold"
     (found,) = gold_trails(stopped, [stopped.stopped.chunk_id])
     assert len(found.standings) == len(stopped.steps) + 1
-    assert found.standings[-1] == Standing(1, stopped.stopped.q_value)
+    assert found.standings[-1] == Standing(len(stopped.steps) + 1, stopped.stopped.q_value), (
+        "the next in line"
+    )
     assert found.loss is None
     bare = replace(whole, steps=tuple(replace(step, scores=None) for step in whole.steps))
     first = whole.chosen[0]

@@ -235,7 +235,7 @@ def test_reading_again_ends_when_the_best_chunk_was_read() -> None:
         np.testing.assert_allclose(after.parts[asked], parts[asked] - 0.5 * falls)
         return asked
 
-    assert asked_where(0) == [1, 2, 3, 4], "four at a time"
+    assert asked_where(0) == [1, 2], "two at a time"
     assert asked_where(20) == [1, 2, 3, 4, 5, 6, 7, 8], "each fell behind those not read yet"
 
 
