@@ -1,30 +1,26 @@
 """A person's own SQL over the log.
 
-Asked of a snapshot, in a child process (`sql_worker`) that can touch nothing else, within bounds of time,
-memory and length. For local mode only: a snapshot holds everybody's runs, and no SQL is filtered by owner.
+Asked of a snapshot, in a child process (`core.runs.sql_worker`) that can touch nothing else, within bounds
+of time, memory and length. For local mode only: a snapshot holds everybody's runs, and no SQL is filtered by
+owner.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from core.base.child import ask, end_child, ended_by_time, exit_status, start_child
 from core.base.errors import BadRequest, LogError
 from core.runs.log.database import CATALOG
 from core.runs.log.store import ExperimentLog, snapshot_of
 
 MAX_SECONDS = 5
-"""Wall clock of a query, the start of its process included."""
-MAX_MEMORY_BYTES = 1 << 30
-"""What a query may take beyond what its process has when it begins."""
+"""Computing time of a query."""
 MAX_ROWS = 1_000
 MAX_COLUMNS = 64
 MAX_CELL = 2_000
@@ -36,9 +32,8 @@ MAX_SQL_CHARACTERS = 20_000
 _TOO_LONG = (
     f"the query took longer than {MAX_SECONDS} s and was ended; ask for less, for example with WHERE or LIMIT"
 )
-_OUT_OF_MEMORY = 77
-_WORKER = Path(__file__).with_name("sql_worker.py")
-_PASSED_ON = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH")
+_MAX_ANSWER_BYTES = 12 * MAX_CHARACTERS
+"""As JSON."""
 
 EXAMPLES = {
     "How often each agent found all": (
@@ -112,39 +107,29 @@ def _ask(path: Path, sql: str) -> dict[str, Any]:
         "path": str(path),
         "catalog": CATALOG,
         "sql": sql,
-        "memory_bytes": MAX_MEMORY_BYTES,
-        "seconds": MAX_SECONDS,
         "max_rows": MAX_ROWS,
         "max_columns": MAX_COLUMNS,
         "max_cell": MAX_CELL,
         "max_characters": MAX_CHARACTERS,
-        "out_of_memory": _OUT_OF_MEMORY,
     }
     try:
-        child = subprocess.run(
-            [sys.executable, "-P", "-s", str(_WORKER)],
-            input=json.dumps(order).encode(),
-            capture_output=True,
-            timeout=MAX_SECONDS,
-            cwd="/",
-            env={
-                "LC_ALL": "C.UTF-8",
-                **{name: os.environ[name] for name in _PASSED_ON if name in os.environ},
-            },
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise BadRequest(_TOO_LONG) from None
+        child = start_child("core.runs.sql_worker")
     except OSError as error:
         raise LogError(
             f"no process for the query could be started ({error.strerror}); close something and try again"
         ) from error
-    if child.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
-        raise BadRequest(_TOO_LONG)
-    if child.returncode:
+    try:
+        _, text = ask(child, order, b"", lambda *_: None, seconds=MAX_SECONDS, most_bytes=_MAX_ANSWER_BYTES)
+        answer: dict[str, Any] = json.loads(text)
+        return answer
+    except TimeoutError:
+        raise BadRequest(_TOO_LONG) from None
+    except (BrokenPipeError, EOFError):
+        if ended_by_time(exit_status(child)):
+            raise BadRequest(_TOO_LONG) from None
         raise BadRequest(
-            f"the query needs more than {MAX_MEMORY_BYTES:,} bytes of memory, or failed in another way; ask"
-            " for less, for example fewer columns"
-        )
-    answer: dict[str, Any] = json.loads(child.stdout)
-    return answer
+            "the query needs more memory than there is for one, or failed in another way; ask for less, for"
+            " example fewer columns"
+        ) from None
+    finally:
+        end_child(child)
