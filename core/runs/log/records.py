@@ -315,7 +315,7 @@ def support_of(run: LoggedRun) -> tuple[int, ...]:
     """The support chunks that the run's label names; none where it names nothing that could be a chunk."""
     named = (run.record.label or {}).get("support", ())
     if isinstance(named, list | tuple):
-        return tuple(i for i in named if isinstance(i, int) and 0 <= i < run.record.n_chunks)
+        return tuple(i for i in named if type(i) is int and 0 <= i < run.record.n_chunks)
     return ()
 
 

@@ -23,6 +23,7 @@ from core.encode.encoder import DualEncoder
 from core.llm.protocol import Llm
 from core.methods.protocol import Retriever
 from core.methods.registry import METHODS, build_retriever
+from core.runs.log.transfer import disarmed
 from core.views.findings import Column, first_look_rank, found_by, overlap, sets
 from core.views.report import method_json
 
@@ -182,9 +183,5 @@ def comparison_csv(
                 len(finders.get(step.chunk_id, ())),
                 is_support,
             )
-            writer.writerow((_inert(query), _inert(name), *numbers, _inert(chunk.text)))
+            writer.writerow((disarmed(query), disarmed(name), *numbers, disarmed(chunk.text)))
     return out.getvalue()
-
-
-def _inert(text: str) -> str:
-    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
