@@ -260,24 +260,19 @@ def replay_command(arguments: argparse.Namespace) -> int:
     """Makes a logged run again. Exit status 1 when the choices differ or Q moved by more than 1e-4."""
     from core.answer.reader import reader_named  # takes seconds, with the next: the other commands do without
     from core.encode.encoder import load_encoder
-    from core.methods.sparc.retriever import SPARC
-    from core.runs.again.replay import replay_run, replay_sparc
+    from core.runs.again.replay import replay_run
 
     with _reader(arguments) as reader:
         run, documents = reader.get(arguments.run_id), reader.documents(arguments.run_id)
     encoder = load_encoder(arguments.checkpoint or run.record.checkpoint, arguments.device)
-    if run.record.method == SPARC:
-        plain = load_encoder("base", arguments.device) if encoder.spec.trained else encoder
-        replay = replay_sparc(
-            run,
-            documents,
-            encoder,
-            plain,
-            partial(reader_named, device=arguments.device),
-            progress_printer(),
-        )
-    else:
-        replay = replay_run(run, documents, encoder, progress_printer())
+    replay = replay_run(
+        run,
+        documents,
+        encoder,
+        progress_printer(),
+        plain=partial(load_encoder, "base", arguments.device) if encoder.spec.trained else None,
+        reader_named=partial(reader_named, device=arguments.device),
+    )
     _print_json(replay.to_json())
     return 0 if replay.report.holds else 1
 

@@ -129,19 +129,12 @@ def packed_texts(
         rows = [[i, places[i][0], places[i][1][:LONGEST_TEXT]] for i in sorted(order[:count])]
         return _deflated(json.dumps(rows, ensure_ascii=False).encode("utf-8", "replace"))
 
-    fits, too_many, text = 0, len(order) + 1, packed(0)
     count = len(order)
-    while too_many - fits > max(1, fits // 50):  # about as many as there is room for
-        content = packed(count)
-        # texts compress alike: sizes tell how many have room, one try is closely below that, one above
-        likely = count * room / len(content)
-        if len(content) <= room:
-            fits, text, count = count, content, int(1.01 * likely)
-        else:
-            too_many, count = count, int(0.99 * likely)
-        if not fits < count < too_many:
-            count = (fits + too_many) // 2
-    return text, fits
+    text = packed(count)
+    while len(text) > room:  # texts compress alike: sizes tell how many have room
+        count = int(0.98 * count * room / len(text))
+        text = packed(count)
+    return text, count
 
 
 def _best_of(q_values: np.ndarray) -> np.ndarray:

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from core.runs.hub.export import known_to_copy, remember_copied, take_in_shard, write_shard
 from core.runs.log import ExperimentLog
-from core.runs.log.mirror import ended_runs, known_to_copy, remember_copied, take_in_shard, write_shard
+from core.runs.log.transfer import ended_runs
 from tests.core.runs.log.recording import DOCUMENT, log_run, make_record
 
 A = "a" * 64
