@@ -46,19 +46,6 @@ WARM_UP, GRPO = "warm-up", "grpo"
 """Phases, and where their saves lie."""
 _AT_ONCE = 8
 """Replies to questions held out that are written together."""
-_FIGURES = {
-    "loss": "loss",
-    "reward": "reward",
-    "reward_std": "spread",
-    "kl": "divergence",
-    "clip_ratio/region_mean": "clipped",
-    "completions/mean_length": "reply_tokens",
-    "valid": "valid",
-    "answer": "answer",
-    "consistency": "consistency",
-    "penalty": "penalty",
-}
-"""What is told of an update, by trl's name; the last three are of the valid replies."""
 
 
 def tune_sets(
@@ -143,7 +130,7 @@ def tune_sets(
 
 
 class _SetProgress(TuneProgress):
-    """Also tells what the trainers log, an update a line."""
+    """Also tells what the trainers log, by their names, an update a line."""
 
     phase = WARM_UP
 
@@ -158,7 +145,7 @@ class _SetProgress(TuneProgress):
         config, step = self._config, state.global_step
         if self.phase != WARM_UP:
             step = config.warmup_updates + step // config.passes
-        figures = {ours: round(logs[name], 5) for name, ours in _FIGURES.items() if name in logs}
+        figures = {name: round(value, 5) for name, value in logs.items()}
         self.say("step", step, phase=self.phase, **figures, **self.time(state))
 
 

@@ -127,7 +127,7 @@ def tune(
         save_steps=SAVE_EVERY,
         activation_checkpointing=place.type == "cuda",
         eval_strategy="epoch" if held_out else "no",
-        eval_on_start=bool(held_out) and not work.saves().exists(),
+        eval_on_start=bool(held_out) and "held_out" not in [event["event"] for event in work.events()],
         **trainer_settings(place, work.saves(), config.seed, config.accumulate),
     )
     progress = _PairProgress(work, tell)

@@ -20,12 +20,11 @@ from core.methods.sparc.trace import SparcTrace
 from core.runs.export.live import (
     about,
     framed,
+    left_out,
     packed_looks,
     packed_texts,
     reading_card,
-    rounded_sentence,
     strip_card,
-    texts_sentence,
     tree,
     walk_bar,
 )
@@ -134,18 +133,10 @@ def _instrument(view: LoggedView, data: dict[str, Any]) -> Iterator[Node]:
         return
     yield walk_bar(bool(data["texts"]))
     yield strip_card()
-    yield from (h("p.qx-mut", words) for words in _left_out(view, data))
+    n, n_looks = view.run.record.n_chunks, view.trace.n_looks
+    cut = f"The strip has the first {MAX_PICTURES} steps of {n_looks}." if n_looks > MAX_PICTURES else ""
+    yield from left_out(data, score_name(view.run), cut, n)
     yield Html(f"<noscript>{html_of(run_picture(view.trace))}</noscript>")
-
-
-def _left_out(view: LoggedView, data: dict[str, Any]) -> Iterator[str]:
-    """What the page had no room for."""
-    if data["rounded_bits"]:
-        yield rounded_sentence(score_name(view.run), data["rounded_bits"])
-    if view.trace.n_looks > MAX_PICTURES:
-        yield f"The strip has the first {MAX_PICTURES} steps of {view.trace.n_looks}."
-    if 0 < data["n_texts"] < view.run.record.n_chunks:
-        yield texts_sentence(data["n_texts"])
 
 
 def _data(view: LoggedView) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any, Literal, get_args
 
 from core.base.config import MAX_SEED, EpisodeConfig
-from core.base.errors import BadRequest, LogError
+from core.base.errors import BadRequest, LogError, RunNotFound
 from core.base.events import RunStarted, StepTaken, Stopped, StopReason, Trace, event_to_json, fold
 from core.base.types import ChunkTable, Document, DocumentKind
 from core.methods.sparc.trace import SparcTrace
@@ -297,6 +297,14 @@ def detail_json(name: str, value: Mapping[str, Any]) -> str:
             " something out of it"
         )
     return text.decode()
+
+
+def not_recorded(run_id: str) -> RunNotFound:
+    """What somebody hears who adds to a run that takes nothing."""
+    return RunNotFound(
+        f"run {run_id} is not being recorded: it was not started, or is finished, and a finished run never"
+        " changes"
+    )
 
 
 def logged_documents(

@@ -25,6 +25,7 @@ from core.runs.log.records import (
     LoggedRun,
     RunRecord,
     detail_json,
+    not_recorded,
 )
 
 PART_BYTES = 4_000
@@ -37,13 +38,11 @@ def insert_run(
     con: Connection, record: RunRecord, documents: Sequence[LoggedDocument], created_at: datetime
 ) -> None:
     """A run that has just started."""
+    told = record.to_json()
+    del told["document_hashes"]
     values = {
-        **{name: storable(value) for name, value in record.to_json().items() if isinstance(value, str)},
-        **{name: json_text(getattr(record, name)) for name in ("config", "chunking")},
-        "label": None if record.label is None else json_text(record.label),
-        "n_chunks": record.n_chunks,
-        "seed": record.seed,
-        "fork_step": record.fork_step,
+        **{name: storable(value) if isinstance(value, str) else value for name, value in told.items()},
+        **{name: json_text(told[name]) for name in ("config", "chunking", "label") if told[name] is not None},
         "status": "running",
         "shared": False,
         "created_at": created_at.replace(tzinfo=None),
@@ -126,10 +125,7 @@ def insert_event(con: Connection, run_id: str, event: StepTaken | Stopped) -> No
         "SELECT fork_step, n_chunks FROM runs WHERE run_id = ? AND status = 'running'", [run_id]
     ).fetchone()
     if run is None:
-        raise RunNotFound(
-            f"run {run_id} is not being recorded: it was not started, or is finished, and a finished run"
-            " never changes"
-        )
+        raise not_recorded(run_id)
     fork_step, n_chunks = run
     position = event.step if isinstance(event, StepTaken) else event.n_steps + 1
     scores = event.scores
