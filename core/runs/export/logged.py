@@ -132,7 +132,7 @@ class LoggedView:
         if not self.looks:
             values = [step.q_value for step in self.trace.steps if math.isfinite(step.q_value)]
             return 0.0, max([*values, 1e-6])
-        return colour_scale(_finite(self.looks[0]), self.spec)
+        return colour_scale(self.looks[0][np.isfinite(self.looks[0])], self.spec)
 
     @property
     def look(self) -> int:
@@ -210,12 +210,6 @@ def _scores(trace: Trace) -> list[np.ndarray]:
     if len(values) == len(looks) and all(np.isfinite(q_values).any() for q_values in values):
         return values
     return []
-
-
-def _finite(q_values: np.ndarray) -> np.ndarray:
-    """The finite ones, at least one."""
-    finite: np.ndarray = q_values[np.isfinite(q_values)]
-    return finite
 
 
 def strip_data(view: LoggedView, rows: Sequence[int]) -> dict[str, Any]:

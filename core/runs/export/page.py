@@ -93,24 +93,15 @@ def _head(run: LoggedRun, documents: Sequence[LoggedDocument], support: Sequence
         f" {run.created_at:%Y-%m-%d %H:%M} UTC · {run.status}"
     )
     n_found = len({*support} & {*run.trace.evidence})
-    hits = (
-        [
-            h(
-                "p",
-                {"class": "qx-found" if n_found == len(support) else "qx-mut"},
-                f"{n_found} of {len(support)} support chunks found",
-            )
-        ]
-        if support
-        else []
-    )
+    words = f"{n_found} of {len(support)} support chunks found"
+    hits = h("p", {"class": "qx-found" if n_found == len(support) else "qx-mut"}, words) if support else None
     titles = h("p", {"dir": "auto"}, ", ".join(document.title for document in documents))
     return h(
         "header",
         h("h1", {"dir": "auto"}, record.query),
         titles,
         h("p.qx-mut", facts),
-        *hits,
+        hits,
         h("dl", *fields(settings_of(run))),
     )
 
@@ -178,8 +169,9 @@ def _chart(trace: Trace) -> Node | None:
 
 
 def _sides(view: LoggedView) -> Node:
-    """Choices beside evidence."""
-    return h("div.qx-sides", _steps(view), h("div", *_answer(view), _evidence(view), reading_card()))
+    """Choices beside evidence, and what was made of it."""
+    answer = answers.answer(view.answer, view.passage, known_answer_of(view.run))
+    return h("div.qx-sides", _steps(view), h("div", *answer, _evidence(view), reading_card()))
 
 
 def _steps(view: LoggedView) -> Node:
@@ -208,11 +200,6 @@ def _quote(view: LoggedView, step: StepTaken, words: Sequence[str]) -> Excerpt:
         return Excerpt(f"chunk {step.chunk_id:,}", "", "")
     place = None if view.answer is None else view.answer.place_in(step.chunk_id)
     return quoted(choice_in(view.workspace, step), place, words, most=CARD)
-
-
-def _answer(view: LoggedView) -> list[Node]:
-    """What was made of the evidence."""
-    return answers.answer(view.answer, view.passage, known_answer_of(view.run))
 
 
 def _trail(view: LoggedView) -> Iterator[Node]:

@@ -169,12 +169,12 @@ def finish_run(
     con: Connection, run_id: str, status: FinalStatus, message: str | None, finished_at: datetime
 ) -> None:
     """Close a run for good."""
-    changed = con.execute(
+    _change(
+        con,
         "UPDATE runs SET status = ?, message = ?, finished_at = ? WHERE run_id = ? AND status = 'running'",
         [status, None if message is None else storable(message), finished_at.replace(tzinfo=None), run_id],
-    ).fetchone()
-    if changed == (0,):
-        raise RunNotFound(f"run {run_id} can't be finished: it was not started, or is finished already")
+        f"run {run_id} can't be finished: it was not started, or is finished already",
+    )
 
 
 def fail_interrupted(con: Connection, at: datetime) -> None:
@@ -187,22 +187,21 @@ def fail_interrupted(con: Connection, at: datetime) -> None:
 
 def share_run(con: Connection, run_id: str, owner: str | None) -> None:
     """Let anyone who has its id open the run."""
-    changed = con.execute(
-        "UPDATE runs SET shared = true WHERE run_id = ? AND owner IS NOT DISTINCT FROM ?",
-        [storable(run_id), owner],
-    ).fetchone()
-    if changed == (0,):
-        raise RunNotFound(f"there is no run {run_id[:64]!r} of yours to share")
+    share = "UPDATE runs SET shared = true WHERE run_id = ? AND owner IS NOT DISTINCT FROM ?"
+    _change(con, share, [storable(run_id), owner], f"there is no run {run_id[:64]!r} of yours to share")
 
 
 def delete_run(con: Connection, run_id: str, owner: str | None) -> None:
     """Removes a run, and texts and tables no other run needs. Its children keep the steps they share."""
-    deleted = con.execute(
-        "DELETE FROM runs WHERE run_id = ? AND owner IS NOT DISTINCT FROM ?", [storable(run_id), owner]
-    ).fetchone()
-    if deleted == (0,):
-        raise RunNotFound(f"there is no run {run_id[:64]!r} of yours to delete")
+    delete = "DELETE FROM runs WHERE run_id = ? AND owner IS NOT DISTINCT FROM ?"
+    _change(con, delete, [storable(run_id), owner], f"there is no run {run_id[:64]!r} of yours to delete")
     drop_unused(con)
+
+
+def _change(con: Connection, statement: str, values: Sequence[Any], refusal: str) -> None:
+    """Raises RunNotFound where no row is changed."""
+    if con.execute(statement, values).fetchone() == (0,):
+        raise RunNotFound(refusal)
 
 
 def drop_unused(con: Connection) -> None:

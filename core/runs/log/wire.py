@@ -80,8 +80,11 @@ else:
     _Chunking = _strict_model(ChunkConfig, set())
 
 
-class _DocumentRef(BaseModel):
+class _Checked(BaseModel):
     model_config = _STRICT
+
+
+class _DocumentRef(_Checked):
     title: str
     sha256: str
     kind: DocumentKind
@@ -89,8 +92,7 @@ class _DocumentRef(BaseModel):
     withheld: bool = False
 
 
-class _RunLine(BaseModel):
-    model_config = _STRICT
+class _RunLine(_Checked):
     line: Literal["run"]
     format: Literal[1]
     record: _Record
@@ -99,29 +101,25 @@ class _RunLine(BaseModel):
     created_at: AwareDatetime
 
 
-class _DocumentLine(BaseModel):
-    model_config = _STRICT
+class _DocumentLine(_Checked):
     line: Literal["document"]
     sha256: str
     text: str
 
 
-class _EventLine(BaseModel):
-    model_config = _STRICT
+class _EventLine(_Checked):
     line: Literal["event"]
     event: Annotated[_Step | _Stop, Field(discriminator="event")]
     q_values: str | None
 
 
-class _DetailLine(BaseModel):
-    model_config = _STRICT
+class _DetailLine(_Checked):
     line: Literal["detail"]
     name: DetailName
     value: dict[str, Any]
 
 
-class _EndLine(BaseModel):
-    model_config = _STRICT
+class _EndLine(_Checked):
     line: Literal["end"]
     status: FinalStatus
     message: str | None
