@@ -204,6 +204,28 @@ def _change(con: Connection, statement: str, values: Sequence[Any], refusal: str
         raise RunNotFound(refusal)
 
 
+_LEFT_BEHIND = {"runs": "owner IS NOT NULL AND coalesce(finished_at, created_at) < $before"} | dict.fromkeys(
+    ("evaluations", "trainings", "marked_questions"), "owner IS NOT NULL AND created_at < $before"
+)
+"""What visitors made long ago. What has no owner was made in local mode and stays for good."""
+
+
+def expire(con: Connection, before: datetime) -> frozenset[str] | None:
+    """Deletes what visitors left behind; the ids of the runs, None where there was nothing."""
+    value = {"before": before}
+    runs = con.execute(f"SELECT run_id FROM runs WHERE {_LEFT_BEHIND['runs']}", value).fetchall()
+    changed = [
+        con.execute(f"DELETE FROM {table} WHERE {old}", value).fetchone()
+        for table, old in _LEFT_BEHIND.items()
+    ]
+    if all(n == (0,) for n in changed):
+        return None
+    con.execute("DELETE FROM episode_rows WHERE evaluation_id NOT IN (SELECT evaluation_id FROM evaluations)")
+    con.execute("DELETE FROM training_events WHERE training_id NOT IN (SELECT training_id FROM trainings)")
+    drop_unused(con)
+    return frozenset(run_id for (run_id,) in runs)
+
+
 def drop_unused(con: Connection) -> None:
     """Removes events, details, documents and chunk tables of no run, and blobs nothing refers to."""
     for table in ("events", "run_details", "run_documents"):

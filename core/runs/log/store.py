@@ -10,6 +10,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -180,6 +181,19 @@ class ExperimentLog(WritableLog):
         """Removes a run of `owner`, and the snapshot. Raises RunNotFound unless it is `owner`'s."""
         self.write(lambda con: statements.delete_run(con, run_id, owner))
         self.drop_snapshot()
+
+    def expire(self, before: datetime) -> frozenset[str]:
+        """Deletes visitors' runs that ended, and evaluations, trainings and marked questions that were made,
+        before a moment (with its time zone); the ids of the runs.
+
+        Age counts from a run's end, or from its beginning while nobody ended it; sharing doesn't lengthen it.
+        Documents that nobody refers to any more go, and the snapshot. Raises LogError.
+        """
+        moment = before.astimezone(UTC).replace(tzinfo=None)
+        expired = self.write(lambda con: statements.expire(con, moment))
+        if expired is not None:
+            self.drop_snapshot()
+        return expired or frozenset()
 
     def drop_snapshot(self) -> None:
         """Remove the snapshot, which has what was just deleted."""
