@@ -99,11 +99,11 @@ class RunReader(ABC):
 
     def get(self, run_id: str, owner: str | None = None) -> LoggedRun:
         """The run with its events. Raises RunNotFound unless it is the reader's own or shared."""
-        return self.read(lambda con: _fetch_run(con, storable(run_id), owner))
+        return self.read(lambda con: _fetch_run(con, _fetch_row(con, run_id, owner), owner))
 
     def documents(self, run_id: str, owner: str | None = None) -> tuple[LoggedDocument, ...]:
         """What the run read, in workspace order. Raises RunNotFound like `get`."""
-        return self.read(lambda con: _fetch_documents(con, storable(run_id), owner))
+        return self.read(lambda con: _fetch_documents(con, _fetch_row(con, run_id, owner)["run_id"]))
 
     def search(
         self,
@@ -207,16 +207,24 @@ def _told_text(detail: str | None) -> str | None:
     return str(answer["text"])
 
 
-def _fetch_run(con: Connection, run_id: str, owner: str | None) -> LoggedRun:
-    cursor = con.execute(
-        f"SELECT * REPLACE (CASE WHEN {MINE} THEN owner END AS owner) FROM runs"
-        f" WHERE run_id = $run_id AND {VISIBLE}",
-        {"run_id": run_id, "owner": owner},
+def _fetch_row(con: Connection, run_id: str, owner: str | None) -> dict[str, Any]:
+    """What the table of runs has of one that `owner` may see. Raises RunNotFound."""
+    rows = rows_by_name(
+        con.execute(
+            f"SELECT * REPLACE (CASE WHEN {MINE} THEN owner END AS owner) FROM runs"
+            f" WHERE run_id = $run_id AND {VISIBLE}",
+            {"run_id": storable(run_id), "owner": owner},
+        )
     )
-    runs = rows_by_name(cursor)
-    if not runs:
-        raise _not_there(run_id)
-    [values] = runs
+    if not rows:
+        raise RunNotFound(
+            f"there is no run {run_id[:64]!r} that you may open; check the id, or ask its owner to share it"
+        )
+    return rows[0]
+
+
+def _fetch_run(con: Connection, values: dict[str, Any], owner: str | None) -> LoggedRun:
+    run_id = values["run_id"]
     status, message, created_at, finished_at, shared = (
         values.pop(name) for name in ("status", "message", "created_at", "finished_at", "shared")
     )
@@ -257,12 +265,7 @@ def _fetch_run(con: Connection, run_id: str, owner: str | None) -> LoggedRun:
     return run
 
 
-def _fetch_documents(con: Connection, run_id: str, owner: str | None) -> tuple[LoggedDocument, ...]:
-    fetched = con.execute(
-        f"SELECT 1 FROM runs WHERE run_id = $run_id AND {VISIBLE}", {"run_id": run_id, "owner": owner}
-    ).fetchone()
-    if fetched is None:
-        raise _not_there(run_id)
+def _fetch_documents(con: Connection, run_id: str) -> tuple[LoggedDocument, ...]:
     rows = con.execute(
         """SELECT r.title, r.sha256, d.kind, CASE WHEN NOT r.withheld THEN d.text END, t.columns FROM run_documents r JOIN documents d USING (sha256)
            LEFT JOIN chunk_tables t ON t.sha256 = r.table_sha256 WHERE r.run_id = ? ORDER BY r.position""",
@@ -277,12 +280,6 @@ def _fetch_documents(con: Connection, run_id: str, owner: str | None) -> tuple[L
             None if columns is None else decode_table(_blob(con, columns)),
         )
         for title, sha256, kind, text, columns in rows
-    )
-
-
-def _not_there(run_id: str) -> RunNotFound:
-    return RunNotFound(
-        f"there is no run {run_id[:64]!r} that you may open; check the id, or ask its owner to share it"
     )
 
 

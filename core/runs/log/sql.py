@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from core.base.child import ask, end_child, ended_by_time, exit_status, start_child
+from core.base.child import ChildEnded, ask_once
 from core.base.errors import BadRequest, LogError
 from core.runs.log.database import CATALOG
 from core.runs.log.store import ExperimentLog, snapshot_of
@@ -29,9 +29,6 @@ MAX_CHARACTERS = 4_000_000
 """Of all cells together; rows after that are left out."""
 MAX_SQL_CHARACTERS = 20_000
 
-_TOO_LONG = (
-    f"the query took longer than {MAX_SECONDS} s and was ended; ask for less, for example with WHERE or LIMIT"
-)
 _MAX_ANSWER_BYTES = 12 * MAX_CHARACTERS
 """As JSON."""
 
@@ -113,23 +110,27 @@ def _ask(path: Path, sql: str) -> dict[str, Any]:
         "max_characters": MAX_CHARACTERS,
     }
     try:
-        child = start_child("core.runs.sql_worker")
+        _, text = ask_once(
+            "core.runs.sql_worker",
+            order,
+            b"",
+            lambda *_: None,
+            seconds=MAX_SECONDS,
+            most_bytes=_MAX_ANSWER_BYTES,
+        )
     except OSError as error:
         raise LogError(
             f"no process for the query could be started ({error.strerror}); close something and try again"
         ) from error
-    try:
-        _, text = ask(child, order, b"", lambda *_: None, seconds=MAX_SECONDS, most_bytes=_MAX_ANSWER_BYTES)
-        answer: dict[str, Any] = json.loads(text)
-        return answer
-    except TimeoutError:
-        raise BadRequest(_TOO_LONG) from None
-    except (BrokenPipeError, EOFError):
-        if ended_by_time(exit_status(child)):
-            raise BadRequest(_TOO_LONG) from None
+    except ChildEnded as end:
+        if end.by_time:
+            raise BadRequest(
+                f"the query took longer than {MAX_SECONDS} s and was ended; ask for less, for example with"
+                " WHERE or LIMIT"
+            ) from None
         raise BadRequest(
             "the query needs more memory than there is for one, or failed in another way; ask for less, for"
             " example fewer columns"
         ) from None
-    finally:
-        end_child(child)
+    answer: dict[str, Any] = json.loads(text)
+    return answer
