@@ -29,7 +29,7 @@ from core.runs.export.live import (
     tree,
     walk_bar,
 )
-from core.runs.export.logged import LoggedView, settings_of, strip_data, view_of
+from core.runs.export.logged import LoggedView, settings_of, strip_data
 from core.runs.log.records import LoggedDocument, LoggedRun, RunRecord, known_answer_of
 from core.views.draw import comparison
 from core.views.draw.comparison import HOLLOW, ShownComparison
@@ -56,7 +56,7 @@ def comparison_page(
     `documents`: those of the runs, in order. `with_text`: the chosen chunks' texts, and those of others that
     have room. `refused`: methods that made no run, with why: columns behind the others.
     """
-    views = [view_of(run, documents, with_text) for run in runs]
+    views = [LoggedView(run, documents, with_text) for run in runs]
     first, names = views[0], _names([run.record for run in runs])
     shown = ShownComparison(
         [

@@ -34,7 +34,6 @@ from core.runs.export.logged import (
     score_name,
     settings_of,
     strip_data,
-    view_of,
     why_ended,
 )
 from core.runs.log.records import LoggedDocument, LoggedRun, known_answer_of, place_of, readable_branches
@@ -64,7 +63,7 @@ def run_page(run: LoggedRun, documents: Sequence[LoggedDocument], *, with_text: 
     """The page. `documents`: those of the run, in order. `with_text`: the chosen chunks' texts,
     those that have room besides, and the documents with the chunks marked in them.
     """
-    view = view_of(run, documents, with_text)
+    view = LoggedView(run, documents, with_text)
     branches = readable_branches(run) if with_text else None  # nearly all that they say is text of documents
     if branches is not None:
         data = _branch_data(view, branches)

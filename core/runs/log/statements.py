@@ -152,17 +152,11 @@ def attach_detail(con: Connection, run_id: str, name: DetailName, value: str, ow
         raise LogError(f"run {run_id} is finished and takes no detail {name!r} any more")
     inline = value if len(value.encode()) <= PART_BYTES else None
     blob = None if inline is not None else insert_blob(con, encode_text(value))
-    before = con.execute(
-        "SELECT blob FROM run_details WHERE run_id = ? AND name = ?", [run_id, name]
-    ).fetchone()
-    if before is None:
-        con.execute("INSERT INTO run_details VALUES (?, ?, ?, ?)", [run_id, name, inline, blob])
-        return
     con.execute(
-        "UPDATE run_details SET value = ?, blob = ? WHERE run_id = ? AND name = ?",
-        [inline, blob, run_id, name],
+        "DELETE FROM blobs WHERE blob_id = (SELECT blob FROM run_details WHERE run_id = ? AND name = ?)",
+        [run_id, name],
     )
-    con.execute("DELETE FROM blobs WHERE blob_id = ?", before)
+    con.execute("INSERT OR REPLACE INTO run_details VALUES (?, ?, ?, ?)", [run_id, name, inline, blob])
 
 
 def finish_run(
