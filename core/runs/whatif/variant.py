@@ -199,20 +199,26 @@ class TryOut:
     @property
     def pairs(self) -> tuple[StepPair, ...]:
         """Both runs step by step."""
-        pairs, variant = zip_longest(self.before.steps, self.after.steps), self.variant
+        steps = zip_longest(self.before.steps, self.after.steps)
         return tuple(
-            StepPair(
-                at,
-                was and _choice(was, was.chunk_id, self.after, variant.own(was.chunk_id)),
-                now and _choice(now, original := variant.original(now.chunk_id), self.before, original),
-            )
-            for at, (was, now) in enumerate(pairs, start=1)
+            StepPair(at, self._before(was), self._after(now)) for at, (was, now) in enumerate(steps, start=1)
         )
 
     @property
     def differs_from(self) -> int | None:
         """First step that is not the same in both; None when they chose alike."""
         return next((pair.step for pair in self.pairs if not pair.same_chunk), None)
+
+    def _before(self, step: StepTaken | None) -> VariantChoice | None:
+        if step is None:
+            return None
+        return _choice(step, step.chunk_id, self.after, self.variant.own(step.chunk_id))
+
+    def _after(self, step: StepTaken | None) -> VariantChoice | None:
+        if step is None:
+            return None
+        chunk_id = self.variant.original(step.chunk_id)
+        return _choice(step, chunk_id, self.before, chunk_id)
 
 
 def _choice(step: StepTaken, chunk_id: int, other: Trace, other_id: int | None) -> VariantChoice:
