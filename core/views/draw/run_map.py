@@ -1,4 +1,4 @@
-"""A run as a picture that needs no style sheet and no script."""
+"""A run as a picture without style sheet or script."""
 
 from __future__ import annotations
 
