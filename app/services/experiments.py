@@ -27,7 +27,7 @@ from core.encode.checkpoint import shipped_checkpoints
 from core.methods.registry import facts_of
 from core.methods.sparc.naming import decided_by_rules
 from core.methods.sparc.retriever import SPARC
-from core.runs.again.replay import Replay, replay_run, replay_sparc
+from core.runs.again.replay import Replay, replay_run
 from core.runs.again.snippets import Source, command_of, of_export, python_of
 from core.runs.export.runs import LINES, ExportFormat, export_runs, is_comparison
 from core.runs.foreign.files import read_foreign
@@ -176,10 +176,15 @@ class Experiments:
             report(meter(progress))
 
         part = self.services.library.cache_part(run.record.document_hashes, owner)
-        if run.record.method != SPARC:
-            return replay_run(run, documents, encoder, hear, part)
-        plain = self.services.agents.load(PLAIN).encoder
-        return replay_sparc(run, documents, encoder, plain, self.services.reader_named, hear, part)
+        return replay_run(
+            run,
+            documents,
+            encoder,
+            hear,
+            part,
+            plain=lambda: self.services.agents.load(PLAIN).encoder,
+            reader_named=self.services.reader_named,
+        )
 
     def share(self, run_id: str, owner: str | None) -> None:
         """Lets whoever has its address open a run of the visitor's. Raises RunNotFound."""

@@ -14,7 +14,7 @@ from core.base.errors import UserError
 from core.runs.hub.client import check_repository, connect
 from core.runs.hub.export import LogCopy
 from core.runs.log import ExperimentLog
-from core.runs.log.mirror import EndedRun, ended_runs
+from core.runs.log.transfer import EndedRun, ended_runs
 
 PAUSE = 300.0
 """Seconds between looks: what a killed Space loses at most."""

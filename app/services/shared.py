@@ -44,7 +44,7 @@ from core.methods.sparc.retriever import SPARC
 from core.runs.again.records import log_trace, run_record, set_detail
 from core.runs.again.replay import workspace_of_run
 from core.runs.foreign.traces import detail_sentence
-from core.runs.log import Evaluation, ExperimentLog, InboxLog, RunLog, default_log_path, expire, open_log
+from core.runs.log import Evaluation, ExperimentLog, InboxLog, RunLog, default_log_path, open_log
 from core.runs.log.marks import MarkedQuestion, list_questions, relabel_run
 from core.runs.log.records import (
     FinalStatus,
@@ -553,7 +553,7 @@ class Services:
             if began - expired_at > _EXPIRY_PAUSE:
                 expired_at = began
                 with _survived("deleting what visitors left behind"):
-                    self._forget_runs(expire(log, now() - RETENTION))
+                    self._forget_runs(log.expire(now() - RETENTION))
                 with _survived("trimming the caches"):
                     trim_caches(self._cache_bytes, time.time() - RETENTION.total_seconds())
             with _survived("copying the log for other programs"):

@@ -78,7 +78,18 @@ def end_child(child: subprocess.Popen[bytes]) -> None:
                 pipe.close()
 
 
-def exit_status(child: subprocess.Popen[bytes]) -> int:
+class ChildEnded(Exception):
+    """A child ended, or is to be ended, before it answered."""
+
+    def __init__(self, status: int | None) -> None:
+        """status: it ended with; None where the clock ran out."""
+        self.status = status
+        self.by_time = status in (None, -signal.SIGXCPU, -signal.SIGALRM)
+        # libraries that can't do without memory abort
+        self.by_memory = status in (OUT_OF_MEMORY, -signal.SIGKILL, -signal.SIGABRT)
+
+
+def _exit_status(child: subprocess.Popen[bytes]) -> int:
     """Of a child that says no more; one that does not end by itself is ended."""
     try:
         return child.wait(_ENDING_SECONDS)
@@ -87,14 +98,13 @@ def exit_status(child: subprocess.Popen[bytes]) -> int:
         return child.wait()
 
 
-def ended_by_memory(status: int) -> bool:
-    """Whether a child ended so for want of memory; libraries that can't do without abort."""
-    return status in (OUT_OF_MEMORY, -signal.SIGKILL, -signal.SIGABRT)
-
-
-def ended_by_time(status: int) -> bool:
-    """Whether a child ended so because its time was over."""
-    return status in (-signal.SIGXCPU, -signal.SIGALRM)
+def ask_once(module: str, *job: Any, **bounds: Any) -> tuple[dict[str, Any], bytes]:
+    """`ask` of a child of one job. Raises OSError, ChildEnded."""
+    child = start_child(module)
+    try:
+        return ask(child, *job, **bounds)
+    finally:
+        end_child(child)
 
 
 def ask(
@@ -110,18 +120,23 @@ def ask(
     """One job's answer, at most `most_bytes` of it, and no later than CLOCK_FACTOR times its computing time
     `seconds`.
 
-    Raises TimeoutError, BrokenPipeError or EOFError where the child has ended; what `waiting` and `spend`
-    raise passes through. The child is to be ended by the caller after either.
+    Raises ChildEnded; what `waiting` and `spend` raise passes through. The child is to be ended by the caller
+    after either.
     """
     channel = _Channel(child, waiting, spend, time.monotonic() + CLOCK_FACTOR * seconds, most_bytes)
     frame = {**head, "seconds": seconds, "payload": memoryview(payload).nbytes}
-    channel.send(json.dumps(frame).encode() + b"\n")
-    channel.send(payload)
-    while True:
-        answer: dict[str, Any] = json.loads(channel.line())
-        if "done" not in answer:
-            return answer, channel.take(answer["payload"])
-        channel.progress = (answer["done"], answer["total"])
+    try:
+        channel.send(json.dumps(frame).encode() + b"\n")
+        channel.send(payload)
+        while True:
+            answer: dict[str, Any] = json.loads(channel.line())
+            if "done" not in answer:
+                return answer, channel.take(answer["payload"])
+            channel.progress = (answer["done"], answer["total"])
+    except TimeoutError:
+        raise ChildEnded(None) from None
+    except (BrokenPipeError, EOFError):
+        raise ChildEnded(_exit_status(child)) from None
 
 
 class _Channel:

@@ -4,7 +4,13 @@ The value, the bound, the remedy. Callers at the edge (command line, app, HTTP) 
 text; anything else is a bug and keeps its traceback.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 _LONGEST_QUOTE = 200
 """Characters of another machine's words in a sentence."""
@@ -50,3 +56,10 @@ def quoted(words: str, secrets: Iterable[str] = ()) -> str:
         line = line.replace(secret, "***")
     line = " ".join(line.split()).rstrip(".;")
     return f" ({line if len(line) <= _LONGEST_QUOTE else line[: _LONGEST_QUOTE - 1] + '…'})" if line else ""
+
+
+def first_problem(error: ValidationError) -> str:
+    """What a check of fields found first, behind the place where it is."""
+    problem = error.errors(include_url=False, include_input=False)[0]
+    place = ".".join(str(part)[:80] for part in problem["loc"])
+    return f"{place}: {problem['msg']}" if place else str(problem["msg"])

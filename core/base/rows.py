@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, TypeVar
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from core.base.errors import BadRequest
+from core.base.errors import BadRequest, first_problem
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -114,10 +114,8 @@ def _parse(lines: Iterable[str], path: Path, kind: TypeAdapter[T], what: str, ma
         try:
             yield kind.validate_json(line)
         except ValidationError as error:
-            problem = error.errors(include_url=False, include_input=False)[0]
-            where = ".".join(map(str, problem["loc"]))
             raise BadRequest(
-                f"line {number} of {path.name} is no {what} ({where}: {problem['msg']}); name a file that"
+                f"line {number} of {path.name} is no {what} ({first_problem(error)}); name a file that"
                 f" {made_by} wrote"
             ) from error
 

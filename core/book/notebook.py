@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
-
-import numpy as np
 
 from core.base.events import Trace
 from core.base.types import Workspace
-from core.corpus.tiles import run_map
 from core.integrations.adapters.search import Passage
 from core.methods.registry import facts_of
-from core.views.draw.nodes import Html, Node, h, html_of
+from core.views.draw.nodes import Node, h, html_of
+from core.views.draw.run_map import run_picture
 from core.views.draw.words import shorten
 from core.views.ending import end_sentence
-from core.views.findings import found_by, looks
+from core.views.findings import found_by
 
-_WIDTH, _ROW = 240, 14
-"""Columns of a strip at most, and the height of a row in pixels."""
-_MOST_ROWS = 40
 _TEXT = 240
 """Characters of a chunk that stand for it."""
 
@@ -43,7 +37,7 @@ def run_html(
     return _together(
         h("p", h("strong", {"dir": "auto"}, trace.started.query)),
         h("p", {"dir": "auto"}, said, sure),
-        strip(trace),
+        run_picture(trace),
         _table(["step", score_name, "place", "text"], rows),
         h("p", " ".join(filter(None, [end_sentence(trace), notice]))),
     )
@@ -69,39 +63,11 @@ def comparison_html(
     labels = [facts_of(trace.started.method).label for trace in traces.values()]
     return _together(
         *(
-            h("div", h("p", label), strip(trace))
+            h("div", h("p", label), run_picture(trace))
             for label, trace in zip(labels, traces.values(), strict=True)
         ),
         _table(["chunk", *labels], rows),
         *(h("p", f"{name}: {why}") for name, why in refused.items()),
-    )
-
-
-def strip(trace: Trace) -> Node:
-    """Scores of all chunks along the documents, a row a look, the darker the more; chosen chunks ticked."""
-    seen = looks(trace)[:_MOST_ROWS]
-    n = trace.started.n_chunks
-    finite = np.concatenate([values[np.isfinite(values)] for values, _ in seen] or [np.zeros(0)])
-    if not finite.size:
-        return h("p", "No scores were kept.")
-    lo, hi = min(0.0, float(finite.min())), float(finite.max())
-    shapes = ""
-    for row, best in enumerate(run_map([values for values, _ in seen], _WIDTH)):
-        edges, top = np.linspace(0, 1000, len(best) + 1), row * _ROW
-        shares = np.clip((np.nan_to_num(best, nan=lo, posinf=hi, neginf=lo) - lo) / ((hi - lo) or 1.0), 0, 1)
-        for i in np.flatnonzero(shares > 0.02).tolist():
-            place = f'x="{edges[i]:.1f}" y="{top}" width="{edges[i + 1] - edges[i]:.1f}" height="{_ROW - 3}"'
-            shapes += f'<rect {place} fill="#3b6fb5" fill-opacity="{shares[i]:.2f}"/>'
-        for chunk_id in seen[row][1]:
-            x = 1000 * (chunk_id + 0.5) / n
-            shapes += f'<path d="M{x:.1f} {top}v{_ROW}" stroke="#c2410c" stroke-width="3"/>'
-    name, height = facts_of(trace.started.method).score_name, _ROW * len(seen)
-    words = escape(
-        f"{name} of {n:,} chunks along the documents, from {lo:.2f} to {hi:.2f}; chosen ones ticked"
-    )
-    return Html(
-        f'<svg viewBox="0 0 1000 {height}" width="100%" height="{height}" preserveAspectRatio="none"'
-        f' role="img" aria-label="{words}"><title>{words}</title>{shapes}</svg>'
     )
 
 

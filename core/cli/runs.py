@@ -182,13 +182,13 @@ def export_command(arguments: argparse.Namespace) -> int:
         receiver = Receiver.at(arguments.send_to, os.environ.get(HEADERS_VARIABLE, ""))
         with _reader(arguments) as reader:
             n = send_runs(reader, arguments.run_ids or None, receiver, include_text=include_text)
-        _print_json({"sent": n}) if arguments.json else print(n)
+        _tell(arguments, {"sent": n}, n)
         return 0
     with _reader(arguments) as reader:
         path = export_runs(
             reader, arguments.run_ids or None, arguments.format, arguments.to, include_text=include_text
         )
-    _print_json({"path": str(path)}) if arguments.json else print(path)
+    _tell(arguments, {"path": str(path)}, path)
     return 0
 
 
@@ -202,10 +202,8 @@ def import_command(arguments: argparse.Namespace) -> int:
         count = None
         _leave_in_inbox(arguments.file, path)
         say(f"another process owns the log {path}: the runs wait in its inbox and will be taken in by it")
-    if arguments.json:
-        _print_json({"imported": count})
-    elif count is not None:
-        print(count)
+    if arguments.json or count is not None:
+        _tell(arguments, {"imported": count}, count)
     return 0
 
 
@@ -219,7 +217,7 @@ def delete_command(arguments: argparse.Namespace) -> int:
             log.delete(arguments.run_id, None)
     except LogOwned as error:
         raise LogOwned(f"run {arguments.run_id[:64]!r} was not deleted: {error}") from error
-    _print_json({"deleted": arguments.run_id}) if arguments.json else print(arguments.run_id)
+    _tell(arguments, {"deleted": arguments.run_id}, arguments.run_id)
     return 0
 
 
@@ -230,9 +228,7 @@ def push_command(arguments: argparse.Namespace) -> int:
         pushed = copy.push(log)
     if pushed.n_removed:
         say(f"{pushed.n_removed} runs that were deleted here are gone from {arguments.to}")
-    print(
-        json.dumps({"pushed": pushed.n_new, "removed": pushed.n_removed}) if arguments.json else pushed.n_new
-    )
+    _tell(arguments, {"pushed": pushed.n_new, "removed": pushed.n_removed}, pushed.n_new)
     return 0
 
 
@@ -248,11 +244,7 @@ def pull_command(arguments: argparse.Namespace) -> int:
             f"{pulled.n_visitors} of them belong to visitors, who see them in public mode; 'runs list' shows"
             " those without an owner"
         )
-    print(
-        json.dumps({"pulled": pulled.n_new, "visitors": pulled.n_visitors})
-        if arguments.json
-        else pulled.n_new
-    )
+    _tell(arguments, {"pulled": pulled.n_new, "visitors": pulled.n_visitors}, pulled.n_new)
     return 1 if pulled.damaged else 0
 
 
@@ -260,24 +252,19 @@ def replay_command(arguments: argparse.Namespace) -> int:
     """Makes a logged run again. Exit status 1 when the choices differ or Q moved by more than 1e-4."""
     from core.answer.reader import reader_named  # takes seconds, with the next: the other commands do without
     from core.encode.encoder import load_encoder
-    from core.methods.sparc.retriever import SPARC
-    from core.runs.again.replay import replay_run, replay_sparc
+    from core.runs.again.replay import replay_run
 
     with _reader(arguments) as reader:
         run, documents = reader.get(arguments.run_id), reader.documents(arguments.run_id)
     encoder = load_encoder(arguments.checkpoint or run.record.checkpoint, arguments.device)
-    if run.record.method == SPARC:
-        plain = load_encoder("base", arguments.device) if encoder.spec.trained else encoder
-        replay = replay_sparc(
-            run,
-            documents,
-            encoder,
-            plain,
-            partial(reader_named, device=arguments.device),
-            progress_printer(),
-        )
-    else:
-        replay = replay_run(run, documents, encoder, progress_printer())
+    replay = replay_run(
+        run,
+        documents,
+        encoder,
+        progress_printer(),
+        plain=partial(load_encoder, "base", arguments.device) if encoder.spec.trained else None,
+        reader_named=partial(reader_named, device=arguments.device),
+    )
     _print_json(replay.to_json())
     return 0 if replay.report.holds else 1
 
@@ -316,6 +303,10 @@ def _printable(text: str) -> str:
     """One line without control characters, so that a document can't steer the terminal."""
     line = "".join(character if character.isprintable() else " " for character in text)
     return shorten(line, 160)
+
+
+def _tell(arguments: argparse.Namespace, told: dict[str, Any], plain: object) -> None:
+    _print_json(told) if arguments.json else print(plain)
 
 
 def _print_json(value: Any) -> None:

@@ -8,15 +8,13 @@ from __future__ import annotations
 import argparse
 import json
 import signal
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from importlib.util import find_spec
-from threading import Event
 from typing import Any
 
 from core.base.config import words
-from core.base.errors import BadRequest, Cancelled
+from core.base.errors import BadRequest
 from core.cli.common import say
 from core.cli.flags import DATA_FOLDER, DEVICE, FOLDER, RESULT_AS_JSON
 from core.lab.train.sitting import TrainEvent
@@ -82,43 +80,22 @@ def run_training(
     return 0
 
 
-def run_tuning(tune: Callable[..., TrainEvent], told: Sequence[str]) -> dict[str, TrainEvent] | None:
-    """Tunes to the end: the last event of each kind; None where Ctrl-C ended it before."""
+def run_tuning(tune: Callable[..., TrainEvent], told: Sequence[str]) -> dict[str, TrainEvent]:
+    """Tunes to the end: the last event of each kind."""
     last: dict[str, TrainEvent] = {}
 
     def tell(event: TrainEvent) -> None:
         last[event["event"]] = event
         say(line_of(event, told))
 
-    with interruption() as interrupted:
-        try:
-            finished = tune(tell=tell, cancelled=interrupted.is_set)
-        except Cancelled as stop:
-            say(str(stop))
-            return None
-    return last | {"finished": finished}
+    let_interrupt()
+    return last | {"finished": tune(tell=tell)}
 
 
 def check_trl() -> None:
     """Raises BadRequest where the library that tunes is missing."""
     if find_spec("trl") is None:
         raise BadRequest("tuning needs the library trl, which is not installed; run pip install -e '.[tune]'")
-
-
-@contextmanager
-def interruption() -> Iterator[Event]:
-    """Set by the first Ctrl-C; the second ends the process as usual."""
-    interrupted = Event()
-
-    def interrupt(*_: Any) -> None:
-        interrupted.set()
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    before = signal.signal(signal.SIGINT, interrupt)
-    try:
-        yield interrupted
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def line_of(event: TrainEvent, told: Sequence[str]) -> str:

@@ -1,6 +1,6 @@
 """`python -m core tune`: from preference pairs to a tuned language model.
 
-Progress goes to stderr. Ctrl-C ends a tuning after the step under way; the same command goes on from there.
+Progress goes to stderr. The same command goes on from the last save of a tuning that was cut off.
 """
 
 from __future__ import annotations
@@ -32,14 +32,12 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def run_tune(args: argparse.Namespace) -> int:
-    """Prints what came of it. Exit status 130 where Ctrl-C ended it before its end."""
+    """Prints what came of it."""
     check_trl()
     config, pairs = TuneConfig(**settings_of(args, TuneConfig)), read_pairs(args.pairs)
     from core.lab.tune.tuner import tune  # takes seconds: what can't be used is refused before
 
     last = run_tuning(partial(tune, pairs, args.model, args.out, config, device=args.device), FIGURES)
-    if last is None:
-        return 130
     result = last["finished"]
     figures = {name: result[name] for name in ("n_pairs", "n_held_out", "held_out", "seconds")}
     told = json.dumps({"out": str(args.out), "steps": result["step"], **figures})

@@ -1,7 +1,7 @@
 """`python -m core tune-resrag`.
 
-A language model learns to write evidence sets. Progress goes to stderr. Ctrl-C ends a tuning after the update
-under way; the same command goes on from there.
+A language model learns to write evidence sets. Progress goes to stderr. The same command goes on from
+the last save of a tuning that was cut off.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def run_tune_resrag(args: argparse.Namespace) -> int:
-    """Prints what came of it. Exit status 130 where Ctrl-C ended it before its end."""
+    """Prints what came of it."""
     check_trl()
     if args.n < 1:
         raise BadRequest(f"n={args.n} must be at least 1; choose how many questions are learned from")
@@ -66,8 +66,6 @@ def run_tune_resrag(args: argparse.Namespace) -> int:
     )
     run = partial(tune_sets, learned, held_out, reader, args.model, args.out, settings, device=args.device)
     last = run_tuning(run, FIGURES)
-    if last is None:
-        return 130
     result = last["finished"]
     outcome = {"out": str(args.out), "updates": result["step"], "seconds": result["seconds"]}
     if "held_out" in last:

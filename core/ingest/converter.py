@@ -13,16 +13,7 @@ import subprocess
 import time
 from typing import Any
 
-from core.base.child import (
-    Spend,
-    Waiting,
-    ask,
-    end_child,
-    ended_by_memory,
-    ended_by_time,
-    exit_status,
-    start_child,
-)
+from core.base.child import ChildEnded, Spend, Waiting, ask, end_child, start_child
 from core.base.errors import BadDocument
 from core.base.types import Notice
 from core.ingest.bounds import BeyondBounds
@@ -127,24 +118,18 @@ class Converter:
                 most_bytes=4 * MAX_CONVERTED_CHARACTERS,
                 spend=self._spend,
             )
-        except TimeoutError:
-            raise BadDocument(_too_slow(name, seconds)) from None
-        except (BrokenPipeError, EOFError):
-            raise BadDocument(_why_ended(exit_status(self._child), name, seconds)) from None
+        except ChildEnded as end:
+            raise BadDocument(_why_ended(end, name, seconds)) from None
 
 
-def _too_slow(name: str, seconds: float) -> str:
-    return f"{name} takes longer to convert than {seconds:,} s; {_REMEDY}"
-
-
-def _why_ended(status: int, name: str, seconds: float) -> str:
-    if ended_by_memory(status):
+def _why_ended(end: ChildEnded, name: str, seconds: float) -> str:
+    if end.by_memory:
         return f"{name} needs more than {MAX_CONVERSION_BYTES:,} bytes of memory to be converted; {_REMEDY}"
-    if ended_by_time(status):
-        return _too_slow(name, seconds)
+    if end.by_time:
+        return f"{name} takes longer to convert than {seconds:,} s; {_REMEDY}"
     return (
-        f"{name} could not be converted (the converter ended with status {status}); save it again from its"
-        " program and open that"
+        f"{name} could not be converted (the converter ended with status {end.status}); save it again from"
+        " its program and open that"
     )
 
 

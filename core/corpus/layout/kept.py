@@ -10,16 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from core.base.child import (
-    Spend,
-    Waiting,
-    ask,
-    end_child,
-    ended_by_memory,
-    ended_by_time,
-    exit_status,
-    start_child,
-)
+from core.base.child import ChildEnded, Spend, Waiting, ask_once
 from core.base.errors import UserError
 from core.base.home import cache_folder, keep_arrays, kept_arrays
 from core.corpus.layout.places import LEAST_CHUNKS, MOST_CHUNKS
@@ -63,35 +54,28 @@ def layout_of(
 
 
 def _made(vectors: np.ndarray, waiting: Waiting, spend: Spend) -> np.ndarray:
+    rows = np.ascontiguousarray(vectors)
+    head, most_bytes = {"dtype": rows.dtype.str, "n": len(rows)}, 8 * len(rows) + 65_536
     try:
-        child = start_child("core.corpus.layout.worker")
-    except OSError as error:
-        raise UserError(f"no map could be begun ({error.strerror}); close other programs") from error
-    try:
-        rows = np.ascontiguousarray(vectors)
-        head = {"dtype": rows.dtype.str, "n": len(rows)}
-        _, payload = ask(
-            child,
+        _, payload = ask_once(
+            "core.corpus.layout.worker",
             head,
             rows.data,
             waiting,
             seconds=MAX_SECONDS,
-            most_bytes=8 * len(rows) + 65_536,
+            most_bytes=most_bytes,
             spend=spend,
         )
-        return np.frombuffer(payload, "<u2").reshape(-1, 2)
-    except (TimeoutError, BrokenPipeError, EOFError) as error:
-        late = isinstance(error, TimeoutError)
-        status = 0 if late else exit_status(child)
-        if ended_by_memory(status):
+    except OSError as error:
+        raise UserError(f"no map could be begun ({error.strerror}); close other programs") from error
+    except ChildEnded as end:
+        why = f"its process ended with status {end.status}"
+        if end.by_memory:
             why = "it needs more memory than there is for it"
-        elif late or ended_by_time(status):
+        elif end.by_time:
             why = f"it takes longer than {MAX_SECONDS} s of computing"
-        else:
-            why = f"its process ended with status {status}"
         raise UserError(f"the map could not be made: {why}; open a part of the document") from None
-    finally:
-        end_child(child)
+    return np.frombuffer(payload, "<u2").reshape(-1, 2)
 
 
 def _path(key: str, part: str) -> Path:

@@ -12,7 +12,7 @@ from pathlib import Path
 from pydantic import BaseModel, Field, ValidationError
 
 from core.base.config import check_query
-from core.base.errors import BadRequest
+from core.base.errors import BadRequest, first_problem
 from core.lab.tasks.data import chunk_text, json_lines
 from core.lab.tasks.example import Example
 
@@ -59,8 +59,7 @@ def _passages(folder: Path, name: str) -> list[_Passage]:
         try:
             passages.append(_Passage.model_validate(record))
         except ValidationError as error:
-            problem = error.errors(include_url=False, include_input=False)[0]
-            raise BadRequest(f"{where}: {problem['loc'][0]}: {problem['msg']}; put it right") from None
+            raise BadRequest(f"{where}: {first_problem(error)}; put it right") from None
     return passages
 
 

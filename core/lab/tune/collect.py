@@ -36,7 +36,7 @@ from core.methods.sparc.llm_agents import (
 from core.methods.sparc.retriever import SPARC
 from core.methods.sparc.trace import SparcRound, SparcTrace
 from core.runs.log import LoggedRun, RunReader
-from core.runs.log.records import MAX_PAGE, sparc_trace_of
+from core.runs.log.records import sparc_trace_of, support_of
 
 MAX_CHARACTERS = 200_000_000
 """Of all states kept at once; runs beyond it are left out."""
@@ -70,26 +70,6 @@ class CollectReport:
     """Pairs too long for a file, or beyond its bound."""
 
 
-@dataclass(frozen=True)
-class Label:
-    """What is known of a question."""
-
-    support: frozenset[int]
-    answers: tuple[str, ...]
-
-    @classmethod
-    def of(cls, value: Any, n_chunks: int) -> Label:
-        """From `RunRecord.label`, which may come from anywhere; what doesn't fit counts as unknown."""
-        value = value if isinstance(value, dict) else {}
-        support, named = value.get("support"), value.get("answers", value.get("answer"))
-        ids = support if isinstance(support, list) else []
-        answers = named if isinstance(named, list) else [named]
-        return cls(
-            frozenset(chunk_id for chunk_id in ids if type(chunk_id) is int and 0 <= chunk_id < n_chunks),
-            tuple(answer for answer in answers if isinstance(answer, str) and answer.strip()),
-        )
-
-
 @dataclass
 class _Rewrites:
     """What was searched for in one state: recall by reply."""
@@ -120,13 +100,13 @@ class Collector:
     def add(self, run: LoggedRun) -> None:
         """The decisions of one run."""
         self._runs += 1
-        label = Label.of(run.record.label, run.record.n_chunks)
-        if not label.support and not label.answers:
+        support, answers = {*support_of(run)}, answers_of(run)
+        if not support and not answers:
             self._skipped[NO_LABEL] += 1
         elif self._characters > MAX_CHARACTERS:
             self._skipped[TOO_MANY] += 1
         else:
-            self._add_trace(run, label)
+            self._add_trace(run, support, answers)
 
     def pairs(self) -> tuple[list[Preference], CollectReport]:
         """All pairs, bounded, each once, and what they were made of."""
@@ -140,7 +120,7 @@ class Collector:
         skipped, decisions, kinds = (dict(sorted(counted.items())) for counted in counts)
         return kept, CollectReport(self._runs, skipped, decisions, kinds, len(pairs) - len(kept))
 
-    def _add_trace(self, run: LoggedRun, label: Label) -> None:
+    def _add_trace(self, run: LoggedRun, support: Collection[int], answers: Collection[str]) -> None:
         try:
             trace = sparc_trace_of(run)
         except LogError:
@@ -151,10 +131,10 @@ class Collector:
             return
         corpus = (run.record.document_hashes, trace.started.config.k)
         for played in trace.rounds:
-            if label.support:
-                self._add_rewrites(trace, played, label.support, corpus)
-            if label.answers:
-                self._add_verdicts(trace, played, label.answers)
+            if support:
+                self._add_rewrites(trace, played, support, corpus)
+            if answers:
+                self._add_verdicts(trace, played, answers)
 
     def _add_rewrites(
         self, trace: SparcTrace, played: SparcRound, support: Collection[int], corpus: tuple[Any, ...]
@@ -216,15 +196,28 @@ class Collector:
 def collect_pairs(reader: RunReader) -> tuple[list[Preference], CollectReport]:
     """The pairs of all SPARC runs without an owner. Raises LogError, and BadRequest when they give none."""
     collector = Collector()
-    for run_id in _run_ids(reader):
-        collector.add(reader.get(run_id))
+    found = (
+        "SELECT run_id FROM runs WHERE owner IS NULL AND method = $method ORDER BY created_at DESC, run_id"
+    )
+    for row in reader.rows(found, {"method": SPARC}):
+        collector.add(reader.get(row["run_id"]))
     pairs, report = collector.pairs()
     if not pairs:
+        why = "".join(f"; {count:,} with {reason}" for reason, count in report.skipped.items())
         raise BadRequest(
-            f"{_none_because(report)}; run labelled questions by SPARC with a language model and --log,"
-            " several times for rewrites"
+            f"the {report.runs:,} SPARC runs of the log hold no decisions of a language model that give"
+            f" pairs{why}; run labelled questions by SPARC with a language model and --log, several times for"
+            " rewrites"
         )
     return pairs, report
+
+
+def answers_of(run: LoggedRun) -> tuple[str, ...]:
+    """The answers that the run's label knows; strangers bring logs, so what is no text doesn't count."""
+    label = run.record.label or {}
+    named = label.get("answers", label.get("answer"))
+    answers = named if isinstance(named, list) else [named]
+    return tuple(answer for answer in answers if isinstance(answer, str) and answer.strip())
 
 
 def is_right(answer: str, accepted: Collection[str]) -> bool:
@@ -235,14 +228,6 @@ def is_right(answer: str, accepted: Collection[str]) -> bool:
     """
     words = [answer for answer in accepted if plain_answer(answer) not in ("yes", "no")]
     return bool(answer_em(answer, accepted) or (words and answer_accuracy(answer, words)))
-
-
-def _run_ids(reader: RunReader) -> Iterator[str]:
-    offset, total = 0, 1
-    while offset < total:
-        page = reader.search(owner=None, method=SPARC, limit=MAX_PAGE, offset=offset)
-        yield from (row.run_id for row in page.rows)
-        offset, total = offset + MAX_PAGE, page.total
 
 
 def _as_sent(
@@ -258,11 +243,3 @@ def _verdict_reply(verdict: Verdict, reason: str) -> str:
 
 def _length(prompt: Iterable[Message]) -> int:
     return sum(len(message.content) for message in prompt)
-
-
-def _none_because(report: CollectReport) -> str:
-    if not report.runs:
-        return "the log holds no SPARC runs"
-    why = "".join(f"; {count:,} with {reason}" for reason, count in report.skipped.items())
-    runs = f"the {report.runs:,} SPARC runs of the log hold"
-    return f"{runs} no decisions of a language model that give pairs{why}"

@@ -2,7 +2,7 @@
 
 The folder holds `tune.json`, what was asked for; `progress.jsonl`, an event a line; `checkpoints/` while it
 is at work; and at the end adapters (safetensors only) and the tokenizer with the chat template it was tuned
-with. Loading this module takes seconds.
+with. A tuning that was cut off goes on from its last save. Loading this module takes seconds.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from typing import Any
 
 import datasets
 import torch
+from huggingface_hub import constants
 from peft import LoraConfig
 from transformers import PrinterCallback, TrainerCallback
 
-from core.base.errors import BadCheckpoint, BadRequest, Cancelled, quoted
+from core.base.errors import BadCheckpoint, BadRequest, quoted
 from core.encode.encoder import find_device
 from core.encode.hub import fetch
 from core.lab.train.sitting import TrainEvent, TrainingFolder
@@ -42,27 +43,15 @@ TuneEvent = TrainEvent
 """One line of `progress.jsonl`: `{"event": "started" | "step" | "held_out" | "finished", "step": N, ...}`."""
 
 
+SAVE_EVERY = 10
+"""Steps, or updates, between saves."""
+
+
 class TuneFolder(TrainingFolder):
     """The files of one tuning."""
 
-    noun, config_file, counter = "tuning", "tune.json", "step"
-
-    def __init__(self, folder: Path, wanted: dict[str, Any], learned: str) -> None:
-        """learned: from what, in the plural. Raises BadRequest for another's folder; writes nothing."""
-        self.differing = f"of another model, on other {learned} or with other settings"
-        super().__init__(folder, wanted)
-        self.checkpoints = folder / "checkpoints"
-
-    def end(self, network: Any, tokenizer: Any, model: str) -> None:
-        """Leaves what was learned from `model`, and forgets the saves."""
-        save_adapters(network, tokenizer, model, self.folder)
-        shutil.rmtree(self.checkpoints, ignore_errors=True)
-
-    def saved(self, phase: str = "") -> Path | None:
-        """The newest whole save of a phase, whose saves lie in a folder of its name."""
-        # the file that a save writes last
-        whole = [path.parent for path in (self.checkpoints / phase).glob("checkpoint-*/trainer_state.json")]
-        return max(whole, key=step_of, default=None)
+    noun, config_file = "tuning", "tune.json"
+    differing = "of another model, on other data or with other settings"
 
     @property
     def finished(self) -> TuneEvent | None:
@@ -70,44 +59,34 @@ class TuneFolder(TrainingFolder):
         events = self.events()
         return events[-1] if events and events[-1]["event"] == "finished" else None
 
+    def train(self, trainer: Any, phase: str = "") -> None:
+        """Goes on from the newest whole save of a phase, where there is one."""
+        # the file that a save writes last
+        whole = [path.parent for path in self.saves(phase).glob("checkpoint-*/trainer_state.json")]
+        newest = max(whole, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
+        trainer.remove_callback(PrinterCallback)  # stdout carries results only
+        trainer.train(resume_from_checkpoint=None if newest is None else str(newest))
 
-class Quiet:
-    """What trl's trainers also do and is not wanted here."""
+    def saves(self, phase: str = "") -> Path:
+        """Where the saves of a phase lie."""
+        return self.folder / "checkpoints" / phase
 
-    def _send_telemetry(self) -> None:
-        pass
-
-    def create_model_card(self, *_: Any, **__: Any) -> None:
-        """None: its configuration says what a folder holds."""
+    def end(self, network: Any, tokenizer: Any, model: str) -> None:
+        """Leaves what was learned from `model`, and forgets the saves."""
+        save_adapters(network, tokenizer, model, self.folder)
+        shutil.rmtree(self.saves(), ignore_errors=True)
 
 
 class TuneProgress(TrainerCallback):  # type: ignore[misc]
-    """Tells what happens, and stops the trainer."""
+    """Tells what happens; times are of this sitting."""
 
-    def __init__(
-        self, work: TuneFolder, tell: Callable[[TuneEvent], None], cancelled: Callable[[], bool]
-    ) -> None:
-        self._work, self._tell, self._cancelled = work, tell, cancelled
-        earlier = [event["seconds"] for event in work.events() if event["event"] == "step"]
-        self._before, self._began = earlier[-1] if earlier else 0.0, time.perf_counter()
-        self.stopped = ""
-        """How far it came, where the caller has stopped it."""
+    def __init__(self, work: TuneFolder, tell: Callable[[TuneEvent], None]) -> None:
+        self._work, self._tell, self._began, self._first = work, tell, time.perf_counter(), 0
 
-    def train(self, trainer: Any, save: Path | None) -> None:
-        """Has it learn, from a save on where there is one. Raises Cancelled."""
-        trainer.remove_callback(PrinterCallback)  # stdout carries results only
-        trainer.add_callback(self)
-        trainer.train(resume_from_checkpoint=None if save is None else str(save))
-        if self.stopped:
-            raise Cancelled(
-                f"the tuning in {self._work.folder} was stopped {self.stopped}; the same command goes on from"
-                " there"
-            )
-
-    def begun(self, network: Any, place: torch.device, **counts: Any) -> None:
+    def begun(self, network: Any, **counts: Any) -> None:
         """The first event."""
         n_trained = sum(each.numel() for each in network.parameters() if each.requires_grad)
-        self.say("started", 0, **counts, n_parameters=n_trained, device=str(place))
+        self.say("started", 0, **counts, n_parameters=n_trained)
 
     def say(self, event: str, step: int, **values: Any) -> TuneEvent:
         """One event."""
@@ -115,25 +94,20 @@ class TuneProgress(TrainerCallback):  # type: ignore[misc]
         self._tell(line)
         return line
 
-    def reached(self, step: int) -> str:
-        """How far it is; empty where it can't be gone on from there."""
-        return f"after {step} steps"
+    def on_train_begin(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:
+        """Steps before this one took another sitting's time."""
+        self._first = state.global_step
 
-    def on_step_end(self, _args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Looks whether the caller still wants it."""
-        reached = self.reached(state.global_step)
-        if reached and self._cancelled():
-            self.stopped, control.should_save, control.should_training_stop = reached, True, True
+    @property
+    def seconds(self) -> float:
+        """Since this sitting began."""
+        return round(time.perf_counter() - self._began, 1)
 
-    def on_epoch_end(self, _args: Any, _state: Any, control: Any, **_: Any) -> None:
-        """A stop in the middle is no end of an epoch."""
-        control.should_evaluate = control.should_evaluate and not self.stopped
-
-    def time(self, step: int, steps: int) -> dict[str, Any]:
+    def time(self, state: Any) -> dict[str, Any]:
         """What a step's event tells of the time."""
-        seconds = self._before + time.perf_counter() - self._began
-        left = seconds / step * (steps - step)
-        return {"steps": steps, "seconds": round(seconds, 1), "seconds_left": round(left, 1)}
+        n_left = state.max_steps - state.global_step
+        left = self.seconds / max(1, state.global_step - self._first) * n_left
+        return {"seconds": self.seconds, "seconds_left": round(left, 1)}
 
 
 def one_device(device: str | None) -> torch.device:
@@ -189,7 +163,8 @@ def save_adapters(network: Any, tokenizer: Any, model: str, out: Path) -> None:
 
 @contextmanager
 def without_noise() -> Iterator[None]:
-    """Trainers warn nobody, and draw no bars."""
+    """Trainers warn nobody, draw no bars, and send nobody word of it."""
+    constants.HF_HUB_DISABLE_TELEMETRY = True
     datasets.disable_progress_bars()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # of transformers to trl
@@ -253,8 +228,3 @@ def n_tokens(conversations: Iterable[Sequence[dict[str, str]]], tokenizer: Any, 
 def digest(texts: Iterable[str]) -> str:
     """Names what was learned from."""
     return hashlib.sha256("".join(texts).encode("utf-8", "replace")).hexdigest()
-
-
-def step_of(save: Path) -> int:
-    """The step after which a save was made."""
-    return int(save.name.rpartition("-")[2])

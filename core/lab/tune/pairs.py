@@ -16,7 +16,8 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, Field, ValidationError
 
 from core.base.config import MAX_SEED, check_numbers
-from core.base.errors import BadRequest
+from core.base.errors import BadRequest, first_problem
+from core.lab.tasks.data import json_lines
 from core.llm.draft import mended
 from core.llm.protocol import Message, Role
 
@@ -28,6 +29,7 @@ MAX_PAIRS = 100_000
 """Most pairs of one file."""
 MAX_LINE_BYTES = 1_000_000
 """Longest line of a file."""
+MAX_FILE_BYTES = 4 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,22 +65,10 @@ def pair_lines(pairs: Iterable[Preference]) -> Iterator[str]:
 def read_pairs(path: Path) -> list[Preference]:
     """The pairs of a file. Raises BadRequest, with the line where one can't be used."""
     pairs: list[Preference] = []
-    try:
-        with path.open("rb") as file:
-            for number, line in enumerate(iter(lambda: file.readline(MAX_LINE_BYTES + 1), b""), start=1):
-                if len(line) > MAX_LINE_BYTES:
-                    raise BadRequest(
-                        f"{path.name}, line {number}: it is longer than {MAX_LINE_BYTES:,} bytes; shorten its"
-                        " prompt"
-                    )
-                if line.strip():
-                    pairs.append(_pair(line, f"{path.name}, line {number}"))
-                if len(pairs) > MAX_PAIRS:
-                    raise BadRequest(f"{path.name} has more than {MAX_PAIRS:,} pairs; split it")
-    except OSError as error:
-        raise BadRequest(
-            f"{path} can't be read ({error.strerror}); name a file that `preferences` wrote"
-        ) from error
+    for where, record in json_lines(path, max_bytes=MAX_FILE_BYTES, max_line_bytes=MAX_LINE_BYTES):
+        if len(pairs) == MAX_PAIRS:
+            raise BadRequest(f"{path.name} has more than {MAX_PAIRS:,} pairs; split it")
+        pairs.append(_pair(record, where))
     if not pairs:
         raise BadRequest(f"{path.name} holds no pairs; collect more runs and make it anew")
     return pairs
@@ -102,13 +92,11 @@ class _Line(BaseModel, strict=True):
     question: str = ""
 
 
-def _pair(line: bytes, where: str) -> Preference:
+def _pair(record: dict[str, Any], where: str) -> Preference:
     try:
-        read = _Line.model_validate_json(line)
+        read = _Line.model_validate(record)
     except ValidationError as error:
-        problem = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(map(str, problem["loc"])) or "the line"
-        raise BadRequest(f"{where}: {place}: {problem['msg']}; write it as `preferences` does") from error
+        raise BadRequest(f"{where}: {first_problem(error)}; write it as `preferences` does") from error
     prompt = tuple(turn.message for turn in read.prompt)
     (chosen,), (rejected,) = ([turn.message for turn in reply] for reply in (read.chosen, read.rejected))
     if prompt[-1].role != "user":

@@ -2,8 +2,7 @@
 
 trl's trainers with LoRA: supervised on labelled actions, then GRPO on the joint reward, held near the model
 after the warm-up. Questions in, adapters out, which `resrag-llm` reads as a local model; see `TuneFolder` for
-the files, and `warm-up/` beside them for the adapters in between. Going on after a kill or a cancel gives the
-same adapters. Departs from trl in one place: no telemetry is sent. Loading this module takes seconds.
+the files, and `warm-up/` beside them for the adapters in between. Loading this module takes seconds.
 """
 
 from __future__ import annotations
@@ -24,9 +23,8 @@ from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 from core.answer.protocol import Reader
 from core.base.batches import batches
 from core.base.errors import BadRequest
-from core.lab.train.sitting import SAVE_EVERY
 from core.lab.tune.folder import (
-    Quiet,
+    SAVE_EVERY,
     TuneEvent,
     TuneFolder,
     TuneProgress,
@@ -38,31 +36,16 @@ from core.lab.tune.folder import (
     open_causal,
     save_adapters,
     served_prompt,
-    step_of,
     trainer_settings,
     turns,
     without_noise,
 )
 from core.lab.tune.set_tasks import SetJudge, SetTask, SetTuneConfig
-from core.llm.protocol import never
 
 WARM_UP, GRPO = "warm-up", "grpo"
 """Phases, and where their saves lie."""
 _AT_ONCE = 8
 """Replies to questions held out that are written together."""
-_FIGURES = {
-    "loss": "loss",
-    "reward": "reward",
-    "reward_std": "spread",
-    "kl": "divergence",
-    "clip_ratio/region_mean": "clipped",
-    "completions/mean_length": "reply_tokens",
-    "valid": "valid",
-    "answer": "answer",
-    "consistency": "consistency",
-    "penalty": "penalty",
-}
-"""What is told of an update, by trl's name; the last three are of the valid replies."""
 
 
 def tune_sets(
@@ -75,12 +58,11 @@ def tune_sets(
     *,
     device: str | None = None,
     tell: Callable[[TuneEvent], None] = lambda _: None,
-    cancelled: Callable[[], bool] = never,
 ) -> TuneEvent:
     """Tunes `model`, a folder or a hub id, into the folder `out`; returns the last event. A step of the
     events is an update; `held_out` is told before, after the warm-up and at the end.
 
-    See `core.lab.tune.tuner.tune` for `tell`, `cancelled` and what is raised.
+    See `core.lab.tune.tuner.tune` for `tell` and what is raised.
     """
     place = one_device(device)
     plan = {
@@ -91,7 +73,7 @@ def tune_sets(
             f"{task.prompt}{task.target}{task.question.answers}" for task in (*tasks, *held_out)
         ),
     }
-    work = TuneFolder(out, plan, "questions")
+    work = TuneFolder(out, plan)
     if work.finished is not None:
         return work.finished
     tokenizer, network = open_causal(model_folder(model), "auto")
@@ -104,15 +86,7 @@ def tune_sets(
             " more of them, or a smaller --context-tokens"
         )
     work.claim()
-    warm, judge = out / WARM_UP, SetJudge(reader, config)
-    is_warm = warm.is_dir()
-    saved = work.saved(GRPO if is_warm else WARM_UP)
-    n_steps = 0 if saved is None else step_of(saved)
-    if is_warm:
-        work.forget_after(config.warmup_updates + n_steps // config.passes)
-    else:
-        work.forget_after(n_steps or -1)
-    progress = _SetProgress(work, tell, cancelled, config)
+    warm, judge, progress = out / WARM_UP, SetJudge(reader, config), _SetProgress(work, tell, config)
 
     def measure(step: int) -> None:
         if step not in [event["step"] for event in work.events() if event["event"] == "held_out"]:
@@ -122,51 +96,46 @@ def tune_sets(
     def settings(phase: str) -> dict[str, Any]:
         progress.phase, together = phase, config.questions * config.group
         return {
-            **trainer_settings(place, work.checkpoints / phase, config.seed, together),
+            **trainer_settings(place, work.saves(phase), config.seed, together),
             "num_train_epochs": 1,
             "gradient_checkpointing": place.type == "cuda",
         }
 
     with without_noise():
-        if not is_warm:
+        if not warm.is_dir():
             set_seed(config.seed)
             network = get_peft_model(network, new_adapters(network, config.rank, config.lora_alpha))
-            if saved is None:
+            if not work.events():
                 counts = {"n_questions": len(tasks), "n_held_out": len(held_out)}
-                counts["n_too_long"] = n_given - len(tasks) - len(held_out)
-                progress.begun(network, place, **counts)
+                progress.begun(network, **counts, n_too_long=n_given - sum(counts.values()))
             measure(0)
             if config.warmup_updates:
-                progress.train(_warm_up(network, tokenizer, tasks, config, settings(WARM_UP)), saved)
+                trainer = _warm_up(network, tokenizer, tasks, config, settings(WARM_UP))
+                trainer.add_callback(progress)
+                work.train(trainer, WARM_UP)
             partial = out / f"{WARM_UP}.part"
             save_adapters(network, tokenizer, model, partial)
             os.replace(partial, warm)
-            saved = None
             _, network = open_causal(model_folder(model), "auto")
             network.to(place)
         network = PeftModel.from_pretrained(network, warm, is_trainable=True)
         measure(config.warmup_updates)
         if config.updates > config.warmup_updates:
-            progress.train(_grpo(network, tokenizer, tasks, judge, config, settings(GRPO)), saved)
+            trainer = _grpo(network, tokenizer, tasks, judge, config, settings(GRPO))
+            trainer.add_callback(progress)
+            work.train(trainer, GRPO)
             measure(config.updates)
-    seconds = max((event["seconds"] for event in work.events() if event["event"] == "step"), default=0.0)
     work.end(network, tokenizer, model)
-    return progress.say("finished", config.updates, seconds=seconds)
+    return progress.say("finished", config.updates, seconds=progress.seconds)
 
 
 class _SetProgress(TuneProgress):
-    """Also tells what the trainers log, an update a line."""
+    """Also tells what the trainers log, by their names, an update a line."""
 
     phase = WARM_UP
 
-    def __init__(
-        self,
-        work: TuneFolder,
-        tell: Callable[[TuneEvent], None],
-        cancelled: Callable[[], bool],
-        config: SetTuneConfig,
-    ) -> None:
-        super().__init__(work, tell, cancelled)
+    def __init__(self, work: TuneFolder, tell: Callable[[TuneEvent], None], config: SetTuneConfig) -> None:
+        super().__init__(work, tell)
         self._config = config
 
     def on_log(self, _args: Any, state: Any, _control: Any, logs: dict[str, float], **_: Any) -> None:
@@ -176,14 +145,8 @@ class _SetProgress(TuneProgress):
         config, step = self._config, state.global_step
         if self.phase != WARM_UP:
             step = config.warmup_updates + step // config.passes
-        figures = {ours: round(logs[name], 5) for name, ours in _FIGURES.items() if name in logs}
-        spent = self.time(step, config.updates)
-        self.say("step", step, phase=self.phase, **figures, **spent)
-
-    def reached(self, step: int) -> str:
-        """Sets that were drawn are learned from to their last pass, for they are not saved."""
-        is_whole = self.phase == WARM_UP or step % self._config.passes == 0
-        return f"in its {self.phase}" if is_whole else ""
+        figures = {name: round(value, 5) for name, value in logs.items()}
+        self.say("step", step, phase=self.phase, **figures, **self.time(state))
 
 
 def _warm_up(
@@ -203,7 +166,7 @@ def _warm_up(
         max_length=None,
         **settings,
     )
-    return _QuietSft(model=network, args=arguments, train_dataset=rows, processing_class=tokenizer)
+    return SFTTrainer(model=network, args=arguments, train_dataset=rows, processing_class=tokenizer)
 
 
 def _grpo(
@@ -244,17 +207,9 @@ def _grpo(
         shuffle_dataset=False,
         **settings,
     )
-    return _QuietGrpo(
+    return GRPOTrainer(
         model=network, reward_funcs=joint, args=arguments, train_dataset=rows, processing_class=tokenizer
     )
-
-
-class _QuietSft(Quiet, SFTTrainer):  # type: ignore[misc]
-    pass
-
-
-class _QuietGrpo(Quiet, GRPOTrainer):  # type: ignore[misc]
-    pass
 
 
 def _replies(network: Any, tokenizer: Any, tasks: Sequence[SetTask]) -> list[str]:

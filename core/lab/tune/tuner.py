@@ -1,16 +1,15 @@
 """Tuning on preference pairs: pairs in, LoRA adapters out.
 
 trl's DPO trainer with a weight for each pair; it can do without a reference model (SPARC-RAG section 3.4). It
-departs from trl in three places. The loss of a pair is multiplied by its weight; a batch is one pair, as in
+departs from trl in two places. The loss of a pair is multiplied by its weight; a batch is one pair, as in
 the paper, so this is exact, and steps are made of several batches. Without a reference, its log-probabilities
-are zeros that trl takes for computed in advance. No telemetry is sent. A tuning that was killed or cancelled
-goes on from its last save. A tenth of the questions is held out, whole. Loading this module takes seconds.
+are zeros that trl takes for computed in advance. A tenth of the questions is held out, whole. Loading this
+module takes seconds.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -22,9 +21,8 @@ from trl import DPOConfig, DPOTrainer
 from trl.trainer.dpo_trainer import DataCollatorForPreference
 
 from core.base.errors import BadRequest
-from core.lab.train.sitting import SAVE_EVERY
 from core.lab.tune.folder import (
-    Quiet,
+    SAVE_EVERY,
     TuneEvent,
     TuneFolder,
     TuneProgress,
@@ -36,12 +34,10 @@ from core.lab.tune.folder import (
     one_device,
     open_causal,
     served_prompt,
-    step_of,
     trainer_settings,
     without_noise,
 )
 from core.lab.tune.pairs import Preference, TuneConfig, pair_lines
-from core.llm.protocol import never
 
 WEIGHT, REFERENCE = "weight", ("ref_chosen_logps", "ref_rejected_logps")
 """Columns beside the messages; the latter by trl's names."""
@@ -69,7 +65,7 @@ class PairCollator(DataCollatorForPreference):  # type: ignore[misc]
         }
 
 
-class WeightedDpoTrainer(Quiet, DPOTrainer):  # type: ignore[misc]
+class WeightedDpoTrainer(DPOTrainer):  # type: ignore[misc]
     """DPO with loss w * -log sigmoid(beta * margin) against the untuned model, or not without `reference`."""
 
     def __init__(self, *, reference: bool, **kwargs: Any) -> None:
@@ -100,52 +96,71 @@ def tune(
     *,
     device: str | None = None,
     tell: Callable[[TuneEvent], None] = lambda _: None,
-    cancelled: Callable[[], bool] = never,
 ) -> TuneEvent:
     """Tunes `model`, a folder or a hub id, on the pairs into the folder `out`; returns the last event, which
     holds what came of it.
 
-    `tell` gets each event after it was written; `cancelled` is asked after every step, and what was reached
-    is then kept for going on. Raises BadRequest, also when `out` holds another tuning, BadCheckpoint, and
-    Cancelled.
+    `tell` gets each event after it was written. Raises BadRequest, also when `out` holds another tuning, and
+    BadCheckpoint.
     """
     place = one_device(device)
     pairs = [
         replace(pair, weight=config.weight_lambda) if pair.kind == "continue_over_stop" else pair
         for pair in pairs
     ]
-    work = TuneFolder(
-        out, {"config": asdict(config), "model": model, "pairs": digest(pair_lines(pairs))}, "pairs"
-    )
+    work = TuneFolder(out, {"config": asdict(config), "model": model, "pairs": digest(pair_lines(pairs))})
     if work.finished is not None:
         return work.finished
-    dtype = torch.bfloat16 if has_bfloat16(place) else torch.float32
-    tokenizer, network = open_causal(model_folder(model), dtype)
+    tokenizer, network = open_causal(
+        model_folder(model), torch.bfloat16 if has_bfloat16(place) else torch.float32
+    )
     fitting = _fitting(pairs, tokenizer, config.max_tokens)
     training, held_out = split_by_question(fitting)
     work.claim()
-    saved = work.saved()
-    work.forget_after(-1 if saved is None else step_of(saved))
-    progress = _PairProgress(work, tell, cancelled)
-    settings = trainer_settings(place, work.checkpoints, config.seed, config.accumulate) | {
-        "activation_checkpointing": place.type == "cuda",
-        "eval_strategy": "epoch" if held_out else "no",
-        "eval_on_start": bool(held_out) and saved is None,
-    }
+    arguments = DPOConfig(
+        beta=config.beta,
+        num_train_epochs=config.epochs,
+        learning_rate=config.learning_rate,
+        per_device_eval_batch_size=1,
+        max_length=None,  # what was too long was left out, so nothing is cut
+        logging_steps=1,
+        save_steps=SAVE_EVERY,
+        activation_checkpointing=place.type == "cuda",
+        eval_strategy="epoch" if held_out else "no",
+        eval_on_start=bool(held_out) and "held_out" not in [event["event"] for event in work.events()],
+        **trainer_settings(place, work.saves(), config.seed, config.accumulate),
+    )
+    progress = _PairProgress(work, tell)
     with without_noise():
-        trainer = _trainer(network, tokenizer, training, held_out, config, settings)
-        if saved is None:
-            progress.begun(
-                trainer.model,
-                place,
-                n_pairs=len(training),
-                n_held_out=len(held_out),
-                n_too_long=len(pairs) - len(fitting),
-                kinds=dict(sorted(Counter(pair.kind for pair in training).items())),
-            )
-        progress.train(trainer, saved)
+        trainer = WeightedDpoTrainer(
+            reference=config.reference,
+            model=network,
+            args=arguments,
+            data_collator=PairCollator(pad_token_id=tokenizer.pad_token_id),
+            train_dataset=preference_rows(training, reference=config.reference),
+            eval_dataset=preference_rows(held_out, reference=config.reference) if held_out else None,
+            processing_class=tokenizer,
+            peft_config=new_adapters(network, config.rank, config.lora_alpha),
+            callbacks=[progress],
+        )
+        if not work.events():
+            counts = {"n_pairs": len(training), "n_held_out": len(held_out)}
+            progress.begun(trainer.model, **counts, n_too_long=len(pairs) - len(fitting))
+        work.train(trainer)
     work.end(trainer.model, tokenizer, model)
-    return progress.say("finished", trainer.state.global_step, **summary(work.events()))
+    measured = [
+        {name: event[name] for name in ("margin", "loss")}
+        for event in work.events()
+        if event["event"] == "held_out"
+    ]
+    return progress.say(
+        "finished",
+        trainer.state.global_step,
+        n_pairs=len(training),
+        n_held_out=len(held_out),
+        held_out={"before": measured[0], "after": measured[-1]} if measured else None,
+        seconds=progress.seconds,
+    )
 
 
 def split_by_question(pairs: Sequence[Preference]) -> tuple[list[Preference], list[Preference]]:
@@ -161,20 +176,6 @@ def split_by_question(pairs: Sequence[Preference]) -> tuple[list[Preference], li
     ]
 
 
-def summary(events: Sequence[TuneEvent]) -> dict[str, Any]:
-    """What came of a tuning, from its events; `held_out`: before and after, None where none were."""
-    started, steps = events[0], [event for event in events if event["event"] == "step"]
-    measured = [
-        {name: event[name] for name in ("margin", "loss")} for event in events if event["event"] == "held_out"
-    ]
-    return {
-        "n_pairs": started["n_pairs"],
-        "n_held_out": started["n_held_out"],
-        "held_out": {"before": measured[0], "after": measured[-1]} if measured else None,
-        "seconds": steps[-1]["seconds"],
-    }
-
-
 class _PairProgress(TuneProgress):
     """Also tells what the trainer logs."""
 
@@ -188,39 +189,8 @@ class _PairProgress(TuneProgress):
                     event,
                     state.global_step,
                     **{name: round(value, 5) for name, value in figures.items()},
-                    **(self.time(state.global_step, state.max_steps) if event == "step" else {}),
+                    **(self.time(state) if event == "step" else {}),
                 )
-
-
-def _trainer(
-    network: Any,
-    tokenizer: Any,
-    training: Sequence[Preference],
-    held_out: Sequence[Preference],
-    config: TuneConfig,
-    settings: dict[str, Any],
-) -> WeightedDpoTrainer:
-    """What was too long was left out, so nothing is cut."""
-    arguments = DPOConfig(
-        beta=config.beta,
-        num_train_epochs=config.epochs,
-        learning_rate=config.learning_rate,
-        per_device_eval_batch_size=1,
-        max_length=None,
-        logging_steps=1,
-        save_steps=SAVE_EVERY,
-        **settings,
-    )
-    return WeightedDpoTrainer(
-        reference=config.reference,
-        model=network,
-        args=arguments,
-        data_collator=PairCollator(pad_token_id=tokenizer.pad_token_id),
-        train_dataset=preference_rows(training, reference=config.reference),
-        eval_dataset=preference_rows(held_out, reference=config.reference) if held_out else None,
-        processing_class=tokenizer,
-        peft_config=new_adapters(network, config.rank, config.lora_alpha),
-    )
 
 
 def _fitting(pairs: Sequence[Preference], tokenizer: Any, most: int) -> list[Preference]:

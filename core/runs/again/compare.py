@@ -70,51 +70,45 @@ def compare_sparc(logged: SparcTrace, fresh: SparcTrace) -> ReplayReport:
     """Compare queries, chunks found, answers and verdicts of all branches, the branch that was
     chosen, and the end; scores of the chunks that both found.
     """
-    different: str | None = None
-    differences: list[float] = []
-    for old_round, new_round in zip(logged.rounds, fresh.rounds, strict=False):
-        for old, new in zip(old_round.branches, new_round.branches, strict=False):
-            different = different or _different_branch(old_round.number, old, new)
-            differences += _score_differences(old, new)
-        if len(old_round.branches) != len(new_round.branches):
-            different = (
-                different
-                or f"round {old_round.number} has {len(new_round.branches)} branches "
-                f"instead of {len(old_round.branches)}"
-            )
-        elif (
-            old_round.merged
-            and new_round.merged
-            and old_round.merged.best_branch != new_round.merged.best_branch
-        ):
-            different = (
-                different
-                or f"round {old_round.number} chose branch {new_round.merged.best_branch} "
-                f"instead of {old_round.merged.best_branch}"
-            )
-    if logged.stopped is not None and len(logged.rounds) != len(fresh.rounds):
-        different = different or f"the run took {len(fresh.rounds)} rounds instead of {len(logged.rounds)}"
-    elif logged.stopped is not None and logged.answer != fresh.answer:
-        different = different or f"the answer is {fresh.answer!r} instead of {logged.answer!r}"
+    differences = [
+        difference
+        for old_round, new_round in zip(logged.rounds, fresh.rounds, strict=False)
+        for old, new in zip(old_round.branches, new_round.branches, strict=False)
+        for difference in _score_differences(old, new)
+    ]
+    different = next(_sparc_differences(logged, fresh), None)
     return ReplayReport(different is None, max(differences, default=None), len(differences), different)
 
 
-def _different_branch(number: int, old: SparcBranch, new: SparcBranch) -> str | None:
-    """The first difference between a branch and the same one made again, as far as the logged one went."""
-    pairs = [
+def _sparc_differences(logged: SparcTrace, fresh: SparcTrace) -> Iterator[str]:
+    """What differs, in words, the first first."""
+    for old_round, new_round in zip(logged.rounds, fresh.rounds, strict=False):
+        n, n_branches = old_round.number, len(new_round.branches)
+        for old, new in zip(old_round.branches, new_round.branches, strict=False):
+            yield from _branch_differences(n, old, new)
+        if len(old_round.branches) != n_branches:
+            yield f"round {n} has {n_branches} branches instead of {len(old_round.branches)}"
+        elif old_round.merged and new_round.merged:
+            before, after = old_round.merged.best_branch, new_round.merged.best_branch
+            if before != after:
+                yield f"round {n} chose branch {after} instead of {before}"
+    if logged.stopped is not None and len(logged.rounds) != len(fresh.rounds):
+        yield f"the run took {len(fresh.rounds)} rounds instead of {len(logged.rounds)}"
+    elif logged.stopped is not None and logged.answer != fresh.answer:
+        yield f"the answer is {fresh.answer!r} instead of {logged.answer!r}"
+
+
+def _branch_differences(number: int, old: SparcBranch, new: SparcBranch) -> Iterator[str]:
+    """Between a branch and the same one made again, as far as the logged one went."""
+    for did, before, after in (
         ("searched for", old.query.query, new.query.query),
         ("searched with", old.query.strategy, new.query.strategy),
         ("retrieved chunks", _chunk_ids(old), _chunk_ids(new)),
         ("answered", old.answered and old.answered.answer, new.answered and new.answered.answer),
         ("judged", old.judged and old.judged.verdict, new.judged and new.judged.verdict),
-    ]
-    changed = next(
-        ((what, before, after) for what, before, after in pairs if before is not None and before != after),
-        None,
-    )
-    if changed is None:
-        return None
-    return f"branch {number}.{old.number} {changed[0]} {changed[2]!r} instead of {changed[1]!r}"
+    ):
+        if before is not None and before != after:
+            yield f"branch {number}.{old.number} {did} {after!r} instead of {before!r}"
 
 
 def _chunk_ids(branch: SparcBranch) -> tuple[int, ...] | None:

@@ -62,11 +62,12 @@ def log_trace(
         log.record(record.run_id, step)
     if trace.stopped is not None:
         log.record(record.run_id, trace.stopped)
+    beside = dict(details)
     if answer is not None:
-        log.attach(record.run_id, "answer", answer.to_json(), record.owner)
+        beside["answer"] = answer.to_json()
     if trace.started.method in SETS and trace.stopped is not None:
-        log.attach(record.run_id, "set", set_detail(trace, workspace), record.owner)
-    for name, value in details.items():
+        beside["set"] = set_detail(trace, workspace)
+    for name, value in beside.items():
         log.attach(record.run_id, name, value, record.owner)
     log.finish(record.run_id, "complete" if trace.stopped else "cancelled")
     return record.run_id
@@ -169,14 +170,12 @@ def log_sparc(log: RunLog, trace: SparcTrace, workspace: Workspace, encoder: Dua
     """Logs a SPARC run that is over; returns its id. `encoder`: the agent's; `more`: as in `run_record`."""
     record = sparc_record(trace.started, workspace, encoder, **more)
     log.start(record, workspace.documents, workspace.tables)
-    failed = trace.stopped is not None and trace.stopped.reason == "failed"
-    status: FinalStatus = "failed" if failed else "complete" if trace.stopped else "cancelled"
-    log_sparc_end(
-        log,
-        record.run_id,
-        trace,
-        record.owner,
-        status,
-        trace.stopped.message if failed and trace.stopped else None,
-    )
+    stopped = trace.stopped
+    status: FinalStatus = "complete"
+    message: str | None = None
+    if stopped is None:
+        status = "cancelled"
+    elif stopped.reason == "failed":
+        status, message = "failed", stopped.message
+    log_sparc_end(log, record.run_id, trace, record.owner, status, message)
     return record.run_id

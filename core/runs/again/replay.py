@@ -17,7 +17,7 @@ from core.base.events import fold
 from core.base.progress import finish
 from core.base.types import Workspace
 from core.corpus.index import Corpus
-from core.corpus.opening import Progress, index_workspace
+from core.corpus.opening import Opened, Progress, index_workspace
 from core.encode.encoder import DualEncoder
 from core.methods.registry import build_retriever
 from core.methods.sparc.build import build_agents, build_retrievals
@@ -82,79 +82,74 @@ def replay_run(
     encoder: DualEncoder,
     hear: Progress = lambda _: None,
     part: str = "",
+    *,
+    plain: Callable[[], DualEncoder] | None = None,
+    reader_named: Callable[[str], Reader] | None = None,
 ) -> Replay:
     """Makes a run again with the same configuration, the kept steps of its parent and forced and forbidden
-    chunks included.
+    chunks included; of a SPARC run all where rules and a reader decided, else its searches alone, since a
+    language model is not asked again.
 
-    `hear`: of its documents being opened. `part`: of the caches, see `core.corpus.opening`. Raises BadRequest
-    for a SPARC run, which takes `replay_sparc`.
+    `encoder`: the agent's. `hear`: of its documents being opened. `part`: of the caches, see
+    `core.corpus.opening`. For SPARC, `plain`: the untrained encoder, where the agent's is another, and
+    `reader_named`: the reader by the name that the run has of it. Raises BadRequest for a run that a language
+    model chose, LogError for a SPARC run without its branches.
     """
-    if run.record.method == RESRAG_LLM:
+    method, workspace = run.record.method, workspace_of_run(run, documents)
+    if method == RESRAG_LLM:
         raise BadRequest(
             f"run {run.record.run_id[:8]} was chosen by a language model, which may choose otherwise; ask it"
             " again"
         )
-    if run.record.method == SPARC:
-        raise BadRequest(
-            f"run {run.record.run_id[:8]} is one of SPARC, which needs a reader to be made again; replay it"
-            " with replay_sparc"
-        )
-    opened = finish(index_workspace(workspace_of_run(run, documents), encoder, part), hear)
-    retriever, _ = build_retriever(run.record.method, encoder, encoder)
-    fresh = fold(retriever.retrieve(run.record.query, opened.corpus, config_again(run)))
-    return _replay(run, compare_traces(run.trace, fresh), encoder, opened.n_embedded)
+    opened = dict[str, Opened]()
+
+    def corpus_of(which: DualEncoder) -> Corpus:
+        key = which.vector_fingerprint
+        if key not in opened:
+            opened[key] = finish(index_workspace(workspace, which, part), hear)
+        return opened[key].corpus
+
+    if method == SPARC:
+        report = _sparc_again(run, encoder, plain, reader_named, corpus_of)
+    else:
+        retriever, _ = build_retriever(method, encoder, encoder)
+        fresh = fold(retriever.retrieve(run.record.query, corpus_of(encoder), config_again(run)))
+        report = compare_traces(run.trace, fresh)
+    return Replay(
+        run_id=run.record.run_id,
+        report=report,
+        logged_vectors=run.record.vectors,
+        used_vectors=encoder.vector_fingerprint,
+        n_embedded_again=sum(each.n_embedded for each in opened.values()),
+        same_weights=encoder.fingerprint == run.record.checkpoint_fingerprint,
+    )
 
 
-def replay_sparc(
+def _sparc_again(
     run: LoggedRun,
-    documents: Sequence[LoggedDocument],
     encoder: DualEncoder,
-    plain: DualEncoder,
-    reader_named: Callable[[str], Reader],
-    hear: Progress = lambda _: None,
-    part: str = "",
-) -> Replay:
-    """Makes a SPARC run again: all of it where rules and a reader decided, else its searches alone, since a
-    language model is not asked again.
-
-    `encoder`: the agent's; `plain`: the untrained one; `reader_named`: the reader by the name that the run
-    has of it. Raises LogError for a run without its branches, BadRequest for one of another method.
-    """
-    if run.record.method != SPARC:
-        raise BadRequest(
-            f"run {run.record.run_id[:8]} is one of {run.record.method}, not of SPARC; replay it with"
-            " replay_run"
-        )
+    plain: Callable[[], DualEncoder] | None,
+    reader_named: Callable[[str], Reader] | None,
+    corpus_of: Callable[[DualEncoder], Corpus],
+) -> ReplayReport:
     logged = sparc_trace_of(run)
     if logged is None:
         raise LogError(
             f"run {run.record.run_id[:8]} was logged without its branches; ask its question again with"
             " `sparc`"
         )
-    workspace, corpora, n_embedded = workspace_of_run(run, documents), dict[str, Corpus](), 0
-
-    def corpus_of(one: DualEncoder) -> Corpus:
-        nonlocal n_embedded
-        if one.vector_fingerprint not in corpora:
-            opened = finish(index_workspace(workspace, one, part), hear)
-            corpora[one.vector_fingerprint], n_embedded = opened.corpus, n_embedded + opened.n_embedded
-        return corpora[one.vector_fingerprint]
-
     config = logged.started.config
-    retrievals = build_retrievals(config, encoder, plain, corpus_of)
-    if decided_by_rules(logged):
-        fresh = fold_sparc(
-            run_sparc(
-                logged.started.question,
-                corpus_of(encoder),
-                build_agents(None, reader_named(reader_of(logged)), config),
-                retrievals,
-                config,
-            )
+    retrievals = build_retrievals(config, encoder, encoder if plain is None else plain(), corpus_of)
+    if not decided_by_rules(logged):
+        again = (_searched_again(logged, event, retrievals) for event in logged.events)
+        return compare_sparc(logged, fold_sparc(again))
+    if reader_named is None:
+        raise BadRequest(
+            f"run {run.record.run_id[:8]} is one of SPARC, which needs a reader to be made again"
         )
-    else:
-        fresh = fold_sparc(_searched_again(logged, event, retrievals) for event in logged.events)
-    return _replay(run, compare_sparc(logged, fresh), encoder, n_embedded)
+    agents = build_agents(None, reader_named(reader_of(logged)), config)
+    events = run_sparc(logged.started.question, corpus_of(encoder), agents, retrievals, config)
+    return compare_sparc(logged, fold_sparc(events))
 
 
 def _searched_again(logged: SparcTrace, event: SparcEvent, retrievals: Retrievals) -> SparcEvent:
@@ -166,15 +161,4 @@ def _searched_again(logged: SparcTrace, event: SparcEvent, retrievals: Retrieval
     memory = before.note.chunk_ids if before is not None else ()
     return replace(
         event, found=retrievals.search(query.strategy, query.query, logged.started.config.k, memory)
-    )
-
-
-def _replay(run: LoggedRun, report: ReplayReport, encoder: DualEncoder, n_embedded: int) -> Replay:
-    return Replay(
-        run_id=run.record.run_id,
-        report=report,
-        logged_vectors=run.record.vectors,
-        used_vectors=encoder.vector_fingerprint,
-        n_embedded_again=n_embedded,
-        same_weights=encoder.fingerprint == run.record.checkpoint_fingerprint,
     )

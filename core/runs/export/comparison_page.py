@@ -21,20 +21,20 @@ from core.runs.export.live import (
     TEXTS_ROOM,
     about,
     framed,
+    left_out,
     packed_texts,
     packed_together,
     reading_card,
-    rounded_sentence,
     strip_card,
-    texts_sentence,
     tree,
     walk_bar,
 )
-from core.runs.export.logged import LoggedView, settings_of, strip_data, view_of
+from core.runs.export.logged import LoggedView, settings_of, strip_data
 from core.runs.log.records import LoggedDocument, LoggedRun, RunRecord, known_answer_of
 from core.views.draw import comparison
 from core.views.draw.comparison import HOLLOW, ShownComparison
 from core.views.draw.nodes import Node, act, h, html_of
+from core.views.draw.tables import fields
 from core.views.draw.words import counted
 from core.views.findings import Column
 
@@ -56,7 +56,7 @@ def comparison_page(
     `documents`: those of the runs, in order. `with_text`: the chosen chunks' texts, and those of others that
     have room. `refused`: methods that made no run, with why: columns behind the others.
     """
-    views = [view_of(run, documents, with_text) for run in runs]
+    views = [LoggedView(run, documents, with_text) for run in runs]
     first, names = views[0], _names([run.record for run in runs])
     shown = ShownComparison(
         [
@@ -134,17 +134,13 @@ def _strip(views: Sequence[LoggedView], data: dict[str, Any]) -> Iterator[Node]:
     head = h("h3", "Step by step")
     buttons = h("div.qx-row", {"role": "group", "aria-label": "Column"}, *choices)
     yield strip_card(head, buttons, walk_bar(bool(data["texts"])))
-    if data["rounded_bits"]:
-        yield h("p.qx-mut", rounded_sentence("every score", data["rounded_bits"]))
-    cut = [
+    cut = ", ".join(
         f"{len(run['rows'])} of {len(views[run['column']].looks)} of {run['name']}"
         for run in data["runs"]
         if len(run["rows"]) < len(views[run["column"]].looks)
-    ]
-    if cut:
-        yield h("p.qx-mut", f"To keep the page small, the strip has steps {', '.join(cut)}.")
-    if 0 < data["n_texts"] < views[0].run.record.n_chunks:
-        yield h("p.qx-mut", texts_sentence(data["n_texts"]))
+    )
+    cut = f"To keep the page small, the strip has steps {cut}." if cut else ""
+    yield from left_out(data, "every score", cut, views[0].run.record.n_chunks)
 
 
 def _reading() -> Node:
@@ -223,19 +219,15 @@ def _colour(kind: str) -> str:
 def _about(
     names: Sequence[str], runs: Sequence[LoggedRun], documents: Sequence[LoggedDocument], with_text: bool
 ) -> Node:
-    pairs = [
-        (
-            name,
+    facts = {
+        name: " · ".join(
             [
                 *(f"{key} {words}" for key, words in settings_of(run).items()),
                 f"{run.record.checkpoint} {run.record.checkpoint_fingerprint}",
                 f"run {run.record.run_id}",
-            ],
+            ]
         )
         for name, run in zip(names, runs, strict=True)
-    ]
-    pairs += [
-        (f"SHA-256 of document {i}", [document.sha256]) for i, document in enumerate(documents, start=1)
-    ]
-    rows = [part for name, facts in pairs for part in (h("dt", name), h("dd", " · ".join(facts)))]
-    return about(rows, with_text)
+    }
+    hashes = {f"SHA-256 of document {i}": document.sha256 for i, document in enumerate(documents, start=1)}
+    return about(fields(facts | hashes), with_text)

@@ -12,7 +12,7 @@ import base64
 import json
 import math
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from html import escape
 from itertools import chain
@@ -129,19 +129,12 @@ def packed_texts(
         rows = [[i, places[i][0], places[i][1][:LONGEST_TEXT]] for i in sorted(order[:count])]
         return _deflated(json.dumps(rows, ensure_ascii=False).encode("utf-8", "replace"))
 
-    fits, too_many, text = 0, len(order) + 1, packed(0)
     count = len(order)
-    while too_many - fits > max(1, fits // 50):  # about as many as there is room for
-        content = packed(count)
-        # texts compress alike: sizes tell how many have room, one try is closely below that, one above
-        likely = count * room / len(content)
-        if len(content) <= room:
-            fits, text, count = count, content, int(1.01 * likely)
-        else:
-            too_many, count = count, int(0.99 * likely)
-        if not fits < count < too_many:
-            count = (fits + too_many) // 2
-    return text, fits
+    text = packed(count)
+    while len(text) > room:  # texts compress alike: sizes tell how many have room
+        count = int(0.98 * count * room / len(text))
+        text = packed(count)
+    return text, count
 
 
 def _best_of(q_values: np.ndarray) -> np.ndarray:
@@ -212,14 +205,15 @@ def about(rows: Sequence[Node], with_text: bool) -> Node:
     )
 
 
-def rounded_sentence(what: str, bits: int) -> str:
-    """That numbers lost `bits` of their 24."""
-    return f"To keep the page small, {what} is rounded to {math.floor((24 - bits) * math.log10(2))} digits."
-
-
-def texts_sentence(n_texts: int) -> str:
-    """That some texts are in the page."""
-    return (
-        f"Texts of {n_texts:,} chunks are in this page, those around the choices and the best of every step"
-        " first."
-    )
+def left_out(data: Mapping[str, Any], scores: str, of_strip: str, n_chunks: int) -> Iterator[Node]:
+    """What a page had no room for. scores: what is rounded; of_strip: what the strip lacks, or nothing."""
+    said = [of_strip]
+    if bits := data["rounded_bits"]:
+        digits = math.floor((24 - bits) * math.log10(2))
+        said.insert(0, f"To keep the page small, {scores} is rounded to {digits} digits.")
+    if 0 < (n := data["n_texts"]) < n_chunks:
+        said.append(
+            f"Texts of {n:,} chunks are in this page, those around the choices and the best of every step"
+            " first."
+        )
+    return (h("p.qx-mut", sentence) for sentence in said if sentence)

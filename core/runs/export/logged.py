@@ -102,22 +102,60 @@ MAX_PICTURES = 60
 """Looks that are drawn; a run has as many steps as its budget allows."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LoggedView:
-    """A run with what a page draws it from."""
+    """A run with what a page draws it from; texts, and what quotes them, only `with_text`."""
 
     run: LoggedRun
     documents: Sequence[LoggedDocument]
     with_text: bool
-    support: tuple[int, ...]
-    borders: list[int]
-    looks: list[np.ndarray]
-    """(N,) Q of each look, empty where they were not kept."""
-    spec: CheckpointSpec | None
-    """Of the agent, where it ships with the app and is the one that ran."""
-    workspace: Workspace | None
-    """The documents as they were cut, where they may be shown and were kept."""
-    answer: EvidenceAnswer | None
+
+    @cached_property
+    def support(self) -> tuple[int, ...]:
+        return support_of(self.run)
+
+    @cached_property
+    def borders(self) -> list[int]:
+        return borders_of(self.documents, self.run.record.n_chunks)
+
+    @cached_property
+    def looks(self) -> list[np.ndarray]:
+        """(N,) Q of each look up to MAX_PICTURES; empty where a look was logged without."""
+        trace = self.trace
+        looks = [trace.scores_at(look) for look in range(1, min(trace.n_looks, MAX_PICTURES) + 1)]
+        values = [look.q_values for look in looks if look is not None]
+        is_whole = len(values) == len(looks) and all(np.isfinite(q_values).any() for q_values in values)
+        return values if is_whole else []
+
+    @cached_property
+    def workspace(self) -> Workspace | None:
+        """The documents as they were cut, where they may be shown and were kept."""
+        tables = [document.table for document in self.documents if document.table is not None]
+        if not (self.with_text and self.borders and all(each.text is not None for each in self.documents)):
+            return None
+        return Workspace(tuple(document.document() for document in self.documents), tuple(tables))
+
+    @cached_property
+    def answer(self) -> EvidenceAnswer | None:
+        told = self.run.details.get("answer", {}) if self.with_text else {}
+        return EvidenceAnswer.from_json(told, self._chosen)
+
+    @cached_property
+    def spec(self) -> CheckpointSpec | None:
+        """Of the agent, where it ships with the app and is the one that ran: its positions are the log's."""
+        run = self.run
+        if not facts_of(run.record.method).looks_again or run.record.checkpoint not in shipped_checkpoints():
+            return None
+        spec, chosen = as_served(read_spec(find_checkpoint(run.record.checkpoint))), run.trace.chosen
+        for i, step in enumerate(run.trace.steps):
+            if step.position is None:
+                continue
+            if not self.borders:
+                return None
+            there = chunk_positions(spec, np.asarray(self.borders), chosen[:i])[step.chunk_id]
+            if abs(float(there) - step.position) > 1e-3:
+                return None
+        return spec
 
     @property
     def trace(self) -> Trace:
@@ -132,7 +170,7 @@ class LoggedView:
         if not self.looks:
             values = [step.q_value for step in self.trace.steps if math.isfinite(step.q_value)]
             return 0.0, max([*values, 1e-6])
-        return colour_scale(_finite(self.looks[0]), self.spec)
+        return colour_scale(self.looks[0][np.isfinite(self.looks[0])], self.spec)
 
     @property
     def look(self) -> int:
@@ -162,60 +200,6 @@ class LoggedView:
     @cached_property
     def _chosen(self) -> dict[int, str]:
         return {step.chunk_id: step.text for step in self.trace.steps} if self.with_text else {}
-
-
-def view_of(run: LoggedRun, documents: Sequence[LoggedDocument], with_text: bool) -> LoggedView:
-    """The run as a page draws it; texts, and what quotes them, only `with_text`."""
-    borders = borders_of(documents, run.record.n_chunks)
-    workspace, answer = None, None
-    tables = [document.table for document in documents if document.table is not None]
-    if with_text and borders and all(document.text is not None for document in documents):
-        workspace = Workspace(tuple(document.document() for document in documents), tuple(tables))
-    if with_text:
-        texts = {step.chunk_id: step.text for step in run.trace.steps}
-        answer = EvidenceAnswer.from_json(run.details.get("answer", {}), texts)
-    return LoggedView(
-        run,
-        documents,
-        with_text,
-        support_of(run),
-        borders,
-        _scores(run.trace),
-        _spec_of(run, borders),
-        workspace,
-        answer,
-    )
-
-
-def _spec_of(run: LoggedRun, borders: Sequence[int]) -> CheckpointSpec | None:
-    """The shipped agent that ran, if its positions are those that the log has; None for any other."""
-    if not facts_of(run.record.method).looks_again or run.record.checkpoint not in shipped_checkpoints():
-        return None
-    spec, chosen = as_served(read_spec(find_checkpoint(run.record.checkpoint))), run.trace.chosen
-    for i, step in enumerate(run.trace.steps):
-        if step.position is None:
-            continue
-        if not borders:
-            return None
-        there = chunk_positions(spec, np.asarray(borders), chosen[:i])[step.chunk_id]
-        if abs(float(there) - step.position) > 1e-3:
-            return None
-    return spec
-
-
-def _scores(trace: Trace) -> list[np.ndarray]:
-    """(N,) of each look up to MAX_PICTURES; empty where a look was logged without."""
-    looks = [trace.scores_at(look) for look in range(1, min(trace.n_looks, MAX_PICTURES) + 1)]
-    values = [look.q_values for look in looks if look is not None]
-    if len(values) == len(looks) and all(np.isfinite(q_values).any() for q_values in values):
-        return values
-    return []
-
-
-def _finite(q_values: np.ndarray) -> np.ndarray:
-    """The finite ones, at least one."""
-    finite: np.ndarray = q_values[np.isfinite(q_values)]
-    return finite
 
 
 def strip_data(view: LoggedView, rows: Sequence[int]) -> dict[str, Any]:

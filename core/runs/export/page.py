@@ -10,13 +10,9 @@ numbers. Without scripts it reads as well, with the run map as a picture.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from html import escape
 from typing import Any
 
-import numpy as np
-
 from core.base.events import StepTaken, Trace
-from core.corpus.tiles import run_map
 from core.corpus.words import content_words
 from core.methods.registry import facts_of
 from core.methods.sparc.retriever import SPARC
@@ -24,12 +20,11 @@ from core.methods.sparc.trace import SparcTrace
 from core.runs.export.live import (
     about,
     framed,
+    left_out,
     packed_looks,
     packed_texts,
     reading_card,
-    rounded_sentence,
     strip_card,
-    texts_sentence,
     tree,
     walk_bar,
 )
@@ -39,7 +34,6 @@ from core.runs.export.logged import (
     score_name,
     settings_of,
     strip_data,
-    view_of,
     why_ended,
 )
 from core.runs.log.records import LoggedDocument, LoggedRun, known_answer_of, place_of, readable_branches
@@ -47,6 +41,7 @@ from core.views.charts import Chart, Line
 from core.views.draw import answers, sparc, sparc_line
 from core.views.draw.evidence import evidence_rows
 from core.views.draw.nodes import Html, Node, h, html_of
+from core.views.draw.run_map import run_picture
 from core.views.draw.sparc import ShownSparc
 from core.views.draw.steps import step_card, stop_card
 from core.views.draw.story import story_nodes
@@ -68,7 +63,7 @@ def run_page(run: LoggedRun, documents: Sequence[LoggedDocument], *, with_text: 
     """The page. `documents`: those of the run, in order. `with_text`: the chosen chunks' texts,
     those that have room besides, and the documents with the chunks marked in them.
     """
-    view = view_of(run, documents, with_text)
+    view = LoggedView(run, documents, with_text)
     branches = readable_branches(run) if with_text else None  # nearly all that they say is text of documents
     if branches is not None:
         data = _branch_data(view, branches)
@@ -97,24 +92,15 @@ def _head(run: LoggedRun, documents: Sequence[LoggedDocument], support: Sequence
         f" {run.created_at:%Y-%m-%d %H:%M} UTC · {run.status}"
     )
     n_found = len({*support} & {*run.trace.evidence})
-    hits = (
-        [
-            h(
-                "p",
-                {"class": "qx-found" if n_found == len(support) else "qx-mut"},
-                f"{n_found} of {len(support)} support chunks found",
-            )
-        ]
-        if support
-        else []
-    )
+    words = f"{n_found} of {len(support)} support chunks found"
+    hits = h("p", {"class": "qx-found" if n_found == len(support) else "qx-mut"}, words) if support else None
     titles = h("p", {"dir": "auto"}, ", ".join(document.title for document in documents))
     return h(
         "header",
         h("h1", {"dir": "auto"}, record.query),
         titles,
         h("p.qx-mut", facts),
-        *hits,
+        hits,
         h("dl", *fields(settings_of(run))),
     )
 
@@ -137,18 +123,10 @@ def _instrument(view: LoggedView, data: dict[str, Any]) -> Iterator[Node]:
         return
     yield walk_bar(bool(data["texts"]))
     yield strip_card()
-    yield from (h("p.qx-mut", words) for words in _left_out(view, data))
-    yield Html(f"<noscript>{html_of(run_picture(view))}</noscript>")
-
-
-def _left_out(view: LoggedView, data: dict[str, Any]) -> Iterator[str]:
-    """What the page had no room for."""
-    if data["rounded_bits"]:
-        yield rounded_sentence(score_name(view.run), data["rounded_bits"])
-    if view.trace.n_looks > MAX_PICTURES:
-        yield f"The strip has the first {MAX_PICTURES} steps of {view.trace.n_looks}."
-    if 0 < data["n_texts"] < view.run.record.n_chunks:
-        yield texts_sentence(data["n_texts"])
+    n, n_looks = view.run.record.n_chunks, view.trace.n_looks
+    cut = f"The strip has the first {MAX_PICTURES} steps of {n_looks}." if n_looks > MAX_PICTURES else ""
+    yield from left_out(data, score_name(view.run), cut, n)
+    yield Html(f"<noscript>{html_of(run_picture(view.trace))}</noscript>")
 
 
 def _data(view: LoggedView) -> dict[str, Any]:
@@ -190,8 +168,9 @@ def _chart(trace: Trace) -> Node | None:
 
 
 def _sides(view: LoggedView) -> Node:
-    """Choices beside evidence."""
-    return h("div.qx-sides", _steps(view), h("div", *_answer(view), _evidence(view), reading_card()))
+    """Choices beside evidence, and what was made of it."""
+    answer = answers.answer(view.answer, view.passage, known_answer_of(view.run))
+    return h("div.qx-sides", _steps(view), h("div", *answer, _evidence(view), reading_card()))
 
 
 def _steps(view: LoggedView) -> Node:
@@ -220,11 +199,6 @@ def _quote(view: LoggedView, step: StepTaken, words: Sequence[str]) -> Excerpt:
         return Excerpt(f"chunk {step.chunk_id:,}", "", "")
     place = None if view.answer is None else view.answer.place_in(step.chunk_id)
     return quoted(choice_in(view.workspace, step), place, words, most=CARD)
-
-
-def _answer(view: LoggedView) -> list[Node]:
-    """What was made of the evidence."""
-    return answers.answer(view.answer, view.passage, known_answer_of(view.run))
 
 
 def _trail(view: LoggedView) -> Iterator[Node]:
@@ -355,56 +329,3 @@ def _colophon(run: LoggedRun, documents: Sequence[LoggedDocument], with_text: bo
         **{f"SHA-256 of document {i}": document.sha256 for i, document in enumerate(documents, start=1)},
     }
     return about(fields(names), with_text)
-
-
-_WIDTH = 240
-"""Columns of a picture at most."""
-_ROW = 14
-"""Height of a row in pixels."""
-_LEVELS = 9
-
-
-def _levels(values: np.ndarray, lo: float, hi: float) -> np.ndarray:
-    """(W,) int colours, the lowest where there is no number."""
-    share = np.clip((np.nan_to_num(values, nan=lo, posinf=hi, neginf=lo) - lo) / (hi - lo), 0.0, 1.0)
-    levels: np.ndarray = np.minimum((share * _LEVELS).astype(int), _LEVELS - 1)
-    return levels
-
-
-def _shapes(levels: np.ndarray, top: np.ndarray, bottom: int) -> str:
-    """Bars from `top` (W,) down to `bottom`, a path a colour, 1,000 units across."""
-    edges = np.linspace(0, 1000, len(levels) + 1)
-    paths = []
-    for level in np.unique(levels).tolist():
-        d = "".join(
-            f"M{edges[k]:.1f} {bottom}V{top[k]:.1f}H{edges[k + 1]:.1f}V{bottom}Z"
-            for k in np.flatnonzero(levels == level)
-        )
-        paths.append(f'<path class="q{level}" d="{d}"/>')
-    return "".join(paths)
-
-
-def _drawing(shapes: str, height: int, words: str) -> Html:
-    attributes = f'viewBox="0 0 1000 {height}" height="{height}" preserveAspectRatio="none" role="img"'
-    return Html(f'<svg {attributes} aria-label="{escape(words)}">{shapes}</svg>')
-
-
-def run_picture(view: LoggedView) -> Node:
-    """The whole run in one picture."""
-    values, (lo, hi) = view.looks[:MAX_PICTURES], view.scale
-    n, height = len(values[0]), _ROW * len(values)
-    shapes = ""
-    for row, best in enumerate(run_map(values, _WIDTH)):
-        shapes += _shapes(_levels(best, lo, hi), np.full(len(best), _ROW * row), _ROW * (row + 1) - 1)
-    lines = "".join(
-        f'<path d="M{1000 * first / n:.1f} 0V{height}" stroke="currentColor" stroke-dasharray="2 2"/>'
-        for first in view.borders[1:-1]
-    )
-    n_looks = view.trace.n_looks
-    more = f", the first {MAX_PICTURES} steps of {n_looks}" if n_looks > MAX_PICTURES else ""
-    name = score_name(view.run)
-    words = (
-        f"{name} of {n:,} chunks along the documents, a row a step{more}, the stronger the more, from"
-        f" {lo:.2f} to {hi:.2f}."
-    )
-    return h("div.qx-picture", _drawing(shapes + lines, height, words), h("p.qx-mut", words))

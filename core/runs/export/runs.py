@@ -8,7 +8,6 @@ Q-values of all chunks and comes back in.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -19,7 +18,7 @@ from core.runs.log.atomic import write_whole
 from core.runs.log.otlp import json_line
 from core.runs.log.queries import RunReader
 from core.runs.log.records import LoggedRun
-from core.runs.log.transfer import TABLES, ended_ids, is_one_question, whole_runs, write_table
+from core.runs.log.transfer import NAMED, TABLES, ended_ids, is_one_question, whole_runs, write_table
 from core.runs.log.wire import run_lines
 
 ExportFormat = Literal["json", "csv", "parquet", "html", "openinference"]
@@ -61,9 +60,7 @@ def export_runs(
         target.mkdir(parents=True, exist_ok=True)
         for name in TABLES:
             file = target / f"{name}.{format}"
-            log.read(
-                partial(write_table, name=name, ids=ids, owner=owner, include_text=include_text, target=file)
-            )
+            write_table(log, name, file, NAMED, {"owner": owner, "ids": ids}, include_text=include_text)
     except OSError as error:
         raise LogError(
             f"the export to {target} could not be written ({error.strerror}); choose a folder with room that"

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 from pydantic import AliasChoices, BaseModel, Field, ValidationError, model_validator
 
 from core.base.config import check_query
-from core.base.errors import BadRequest
+from core.base.errors import BadRequest, first_problem
 from core.ingest import MAX_FILE_BYTES
 from core.runs.log.bounds import MAX_FLOAT, MAX_MILLISECONDS
 
@@ -204,10 +204,8 @@ def _of_line(value: dict[str, Any], where: str, stem: str) -> ForeignRun:
     try:
         line = _Line.model_validate(value)
     except ValidationError as error:
-        problem = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(part) for part in problem["loc"])
         raise BadRequest(
-            f'{where}: {place[:80]}: {problem["msg"]}; a run has "query" and "retrieved", a list of texts,'
+            f'{where}: {first_problem(error)}; a run has "query" and "retrieved", a list of texts,'
             " chunk ids or offsets"
         ) from error
     passages = line.retrieved

@@ -114,18 +114,16 @@ def check_repository(name: str) -> str:
 
 
 def _remedy(status: int) -> str:
-    match status:
-        case 401:
-            return "set HF_TOKEN to a valid token, or log in again with `hf auth login`"
-        case 402:
-            return "choose other hardware with --hardware, or see the billing page of the account"
-        case 403:
-            return "use a token with write access to it"
-        case 409 | 412:
-            return "somebody else changed it at the same moment, try again"
-        case 429:
-            return "wait some minutes and try again"
-        case _ if status >= 500:
-            return "try again later"
-        case _:
-            return "see what it says, and try again"
+    usual = "try again later" if status >= 500 else "see what it says, and try again"
+    return _REMEDIES.get(status, usual)
+
+
+_CHANGED = "somebody else changed it at the same moment, try again"
+_REMEDIES = {
+    401: "set HF_TOKEN to a valid token, or log in again with `hf auth login`",
+    402: "choose other hardware with --hardware, or see the billing page of the account",
+    403: "use a token with write access to it",
+    409: _CHANGED,
+    412: _CHANGED,
+    429: "wait some minutes and try again",
+}

@@ -1,8 +1,8 @@
 """The log's copy in a data set of the hub.
 
 Pushed by token, pulled again where the disk did not last. A data set holds `index.json` (which runs lie in
-which file, and which are shared), `runs/*.jsonl` (whole runs with their owners, see core.runs.log.mirror), and two
-Parquet tables for the hub's viewer. A file of runs never changes; runs that were deleted here leave by
+which file, and which are shared), `runs/*.jsonl` (whole runs with their owners) and two Parquet
+tables for the hub's viewer. A file of runs never changes; runs that were deleted here leave by
 writing their file anew without them, and then the history is squashed and stored files that nothing refers to
 are removed, so that deleted means deleted. What this log never knew was put there by another log and stays.
 Each commit names the one it builds on, so two that push at once don't overwrite each other: the second is
@@ -15,6 +15,7 @@ builds on, and needs the hub to be there when the app starts.
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -25,21 +26,16 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from core.base.errors import LogError
+from core.base.errors import LogError, first_problem
 from core.runs.hub.client import Hub, HubError, HubMissing
-from core.runs.log.mirror import (
-    EndedRun,
-    ended_runs,
-    known_to_copy,
-    remember_copied,
-    take_in_shard,
-    write_shard,
-    write_tables,
-)
+from core.runs.log.queries import RunReader
 from core.runs.log.records import now
 from core.runs.log.store import ExperimentLog
-from core.runs.log.wire import MalformedRuns
+from core.runs.log.transfer import TABLES, EndedRun, ended_runs, finished_run, import_runs, write_table
+from core.runs.log.wire import MalformedRuns, check_lines, run_lines
 
+SHARD_BYTES = 8 << 20
+"""Length from which a file of runs takes no more; text of up to 10 MB can be removed from git for good."""
 _INDEX = "index.json"
 _MAX_INDEX_BYTES = 64 << 20
 """Some 1.5 million runs."""
@@ -60,6 +56,8 @@ tags:
 The copy of an experiment log: `python -m core runs pull --from {repository}` takes the runs in again, with the values of all chunks and the
 texts of the documents. The tables are for looking. Owners in `runs/` are hashes of keys that lie in visitors' browsers.
 """
+
+_logger = logging.getLogger(__name__)
 
 _RunId = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
 _ShardName = Annotated[str, Field(pattern=r"^runs/[0-9A-Za-z-]{1,64}\.jsonl$")]
@@ -206,7 +204,9 @@ class LogCopy:
         index = index.model_copy(
             update={"shards": left, "shared": plan.shared, "uncleared": index.uncleared or bool(plan.stale)}
         )
-        tables = {f"tables/{path.name}": path for path in write_tables(log, folder)}
+        tables = {f"tables/{name}.parquet": folder / f"{name}.parquet" for name in TABLES}
+        for name in TABLES:
+            write_table(log, name, folder / f"{name}.parquet", "status <> 'running'", {})
         card = folder / "README.md"
         card.write_text(_CARD.format(repository=self.repository), encoding="utf-8")
         self._commit({**waiting, **tables, "README.md": card}, index, commit, delete=plan.stale)
@@ -290,8 +290,69 @@ def _read_index(path: Path, repository: str) -> _Index:
     try:
         return _Index.model_validate_json(path.read_bytes())
     except ValidationError as error:
-        problem = error.errors(include_url=False, include_input=False)[0]
         raise HubError(
-            f"{_INDEX} of {repository} is not as it should be ({problem['msg']}); choose another data set, or"
+            f"{_INDEX} of {repository} is not as it should be ({first_problem(error)}); choose another data set, or"
             " delete that file there"
         ) from error
+
+
+def write_shard(log: RunReader, runs: Iterator[EndedRun], path: Path) -> list[str]:
+    """Take runs from `runs` into one file until it has SHARD_BYTES; their ids, none when there were no more.
+
+    Runs that were deleted in the meantime, or can't be read, or not read back, are left out: one of them must
+    not cost the others. Raises OSError.
+    """
+    written: list[str] = []
+    texts: set[str] = set()
+    with path.open("wb") as file:
+        for run in runs:
+            try:
+                with_texts = set(texts)
+                lines = list(run_lines(finished_run(log, run.run_id, run.owner), with_texts, with_owner=True))
+                check_lines(lines)
+            except LogError as error:
+                _logger.warning("left out of the copy: %s", error)
+                continue
+            file.writelines(line.encode() for line in lines)
+            texts = with_texts
+            written.append(run.run_id)
+            if file.tell() >= SHARD_BYTES:
+                break
+    return written
+
+
+def take_in_shard(
+    log: ExperimentLog, path: Path, *, shared: Collection[str], deleted: Collection[str]
+) -> int:
+    """Take in a file of `write_shard`, each run as its owner's and shared if it is among `shared`; how many
+    were new.
+
+    What was `deleted` here stays so, but enters for a moment: it may bring the text of a document that later
+    runs of the file read. Raises MalformedRuns, and takes in nothing, when the file is not as it should be.
+    """
+    before = {run.run_id for run in ended_runs(log)}
+    n_new = import_runs(log, path, keep_owner=True)
+    for run in ended_runs(log):
+        if run.run_id in before:
+            continue
+        if run.run_id in deleted:
+            log.delete(run.run_id, run.owner)
+            n_new -= 1
+        elif run.run_id in shared:
+            log.share(run.run_id, run.owner)
+    return n_new
+
+
+def known_to_copy(log: RunReader, copy: str) -> set[str]:
+    """Runs that a copy was given, or that came from it."""
+    return {
+        row["run_id"] for row in log.rows("SELECT run_id FROM copied_runs WHERE copy = $copy", {"copy": copy})
+    }
+
+
+def remember_copied(log: ExperimentLog, copy: str, run_ids: Collection[str]) -> None:
+    """Add to what a copy knows, for good: a deleted run that somebody else gives it again is not to come
+    back. Remembering one too many does no harm.
+    """
+    statement = "INSERT OR IGNORE INTO copied_runs SELECT ?, unnest(?::VARCHAR[])"
+    log.write(lambda con: con.execute(statement, [copy, sorted(run_ids)]))

@@ -27,7 +27,6 @@ from core.runs.log.records import (
     RunRow,
     new_run_id,
 )
-from core.runs.log.retention import expire
 from core.runs.log.store import ExperimentLog, RunLog, default_log_path, open_log
 from core.runs.log.transfer import import_runs, send_runs
 from core.runs.log.wire import MalformedRuns
@@ -49,7 +48,6 @@ __all__ = [
     "RunRow",
     "Training",
     "default_log_path",
-    "expire",
     "import_runs",
     "list_evaluations",
     "new_evaluation",

@@ -26,6 +26,7 @@ from core.runs.log.records import (
     RunRecord,
     detail_json,
     logged_documents,
+    not_recorded,
     now,
 )
 from core.runs.log.wire import run_lines
@@ -108,8 +109,5 @@ class InboxLog:
 
     def _run(self, run_id: str) -> LoggedRun:
         if run_id not in self._runs:
-            raise RunNotFound(
-                f"run {run_id} is not being recorded: it was not started, or is finished, and a finished run"
-                " never changes"
-            )
+            raise not_recorded(run_id)
         return self._runs[run_id]

@@ -159,17 +159,14 @@ _INSERT_ROWS = f"""
 
 
 def _insert_evaluation(con: Connection, evaluation: Evaluation) -> bool:
-    if con.execute(
-        "SELECT 1 FROM evaluations WHERE evaluation_id = ?", [evaluation.evaluation_id]
-    ).fetchone():
-        return False
     values = [
         evaluation.evaluation_id,
         evaluation.owner,
         evaluation.created_at.astimezone(UTC).replace(tzinfo=None),
         json_text(evaluation.config),
     ]
-    con.execute("INSERT INTO evaluations VALUES (?, ?, ?, ?)", values)
+    if con.execute("INSERT OR IGNORE INTO evaluations VALUES (?, ?, ?, ?)", values).fetchone() == (0,):
+        return False
     rows = json_text([asdict(row) for row in evaluation.rows])
     con.execute(_INSERT_ROWS, {"evaluation_id": evaluation.evaluation_id, "rows": rows})
     return True

@@ -29,7 +29,7 @@ from core.runs.log.records import (
 )
 
 T = TypeVar("T")
-Parameter: TypeAlias = str | datetime | bool | list[str]
+Filter: TypeAlias = str | datetime | bool | Sequence[str]
 
 MINE = "owner IS NOT DISTINCT FROM $owner"
 VISIBLE = f"({MINE} OR shared)"
@@ -99,35 +99,28 @@ class RunReader(ABC):
 
     def get(self, run_id: str, owner: str | None = None) -> LoggedRun:
         """The run with its events. Raises RunNotFound unless it is the reader's own or shared."""
-        return self.read(lambda con: _fetch_run(con, storable(run_id), owner))
+        return self.read(lambda con: _fetch_run(con, _fetch_row(con, run_id, owner), owner))
 
     def documents(self, run_id: str, owner: str | None = None) -> tuple[LoggedDocument, ...]:
         """What the run read, in workspace order. Raises RunNotFound like `get`."""
-        return self.read(lambda con: _fetch_documents(con, storable(run_id), owner))
+        return self.read(lambda con: _fetch_documents(con, _fetch_row(con, run_id, owner)["run_id"]))
 
     def search(
         self,
         *,
         owner: str | None,
-        text: str | None = None,
-        method: str | None = None,
-        checkpoint: str | None = None,
-        document: str | None = None,
-        status: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        hit: bool | None = None,
-        run_ids: Sequence[str] | None = None,
         limit: int = 50,
         offset: int = 0,
         sort: str = "made",
         descends: bool = True,
+        **filters: Filter | None,
     ) -> RunPage:
-        """The reader's own runs, newest first, or by another of SORTS; what has no value is last. `text`: part of the query; `document`: a hash, or part of a
-        title; both without regard to case.
+        """The reader's own runs, newest first, or by another of SORTS; what has no value is last.
 
-        `since` and `until`, with time zones: begun at or after the one and before the other. `hit`: of
-        labelled runs, those that chose all support, or those that did not. `run_ids`: of these only.
+        Filters, None being none: `text`, part of the query; `method`; `checkpoint`; `status`; `document`, a
+        hash, or part of a title, like the query without regard to case; `since` and `until`, with time zones,
+        begun at or after the one and before the other; `hit`, of labelled runs those that chose all support,
+        or those that did not; `run_ids`, of these only.
         """
         if not 1 <= limit <= MAX_PAGE:
             raise LogError(f"limit={limit} must be between 1 and {MAX_PAGE}; turn pages with offset")
@@ -135,19 +128,20 @@ class RunReader(ABC):
             raise LogError(f"offset={offset} must be 0 or more")
         if sort not in SORTS:
             raise LogError(f"sort={sort[:40]!r} is no column; choose among {', '.join(SORTS)}")
-        parameters: dict[str, Parameter | None] = {
-            "text": text,
-            "method": method,
-            "checkpoint": checkpoint,
-            "document": document,
-            "status": status,
-            "since": since,
-            "until": until,
-            "hit": hit,
-            "run_ids": None if run_ids is None else list(run_ids),
-        }
-        filters = {name: _parameter(value) for name, value in parameters.items() if value is not None}
-        return self.read(lambda con: _search(con, owner, filters, limit, offset, sort, descends))
+        wanted = {name: _parameter(value) for name, value in filters.items() if value is not None}
+        where, values = " AND ".join([MINE, *(_FILTERS[name] for name in wanted)]), {"owner": owner, **wanted}
+        order = f"{SORTS[sort]} {'DESC' if descends else 'ASC'} NULLS LAST, created_at DESC, run_id"
+        page, turned = f"({_ROW} WHERE {where})", "LIMIT $limit OFFSET $offset"
+        if sort == "made":  # without counting anything of the runs on other pages
+            ids = f"SELECT run_id FROM runs r WHERE {where} ORDER BY {order} {turned}"
+            page, turned = f"({_ROW} WHERE run_id IN ({ids}))", "LIMIT $limit"
+        rows, turn = f"SELECT * FROM {page} ORDER BY {order} {turned}", {"limit": limit, "offset": offset}
+
+        def found(con: Connection) -> RunPage:
+            [(total,)] = con.execute(f"SELECT count(*) FROM runs r WHERE {where}", values).fetchall()
+            return RunPage(tuple(map(_row, rows_by_name(con.execute(rows, values | turn)))), total)
+
+        return self.read(found)
 
     def facets(self, owner: str | None = None) -> RunFacets:
         """The methods and checkpoints of the reader's own runs."""
@@ -178,36 +172,13 @@ class WritableLog(RunReader):
         """Takes a whole run in, unless its id is there."""
 
 
-def _parameter(value: Parameter) -> Parameter:
+def _parameter(value: Filter) -> str | bool | datetime | list[str]:
     """A value as the log compares it: times there are UTC without saying so."""
-    if isinstance(value, list):
-        return [storable(part) for part in value]
     if isinstance(value, datetime):
         return value.astimezone(UTC).replace(tzinfo=None)
-    return storable(value) if isinstance(value, str) else value
-
-
-def _search(
-    con: Connection,
-    owner: str | None,
-    filters: Mapping[str, Parameter],
-    limit: int,
-    offset: int,
-    sort: str,
-    descends: bool,
-) -> RunPage:
-    where = " AND ".join([MINE, *(_FILTERS[name] for name in filters)])
-    values = {"owner": owner, **filters}
-    [(total,)] = con.execute(f"SELECT count(*) FROM runs r WHERE {where}", values).fetchall()
-    order = f"{SORTS[sort]} {'DESC' if descends else 'ASC'} NULLS LAST, created_at DESC, run_id"
-    page, turned = f"({_ROW} WHERE {where})", "LIMIT $limit OFFSET $offset"
-    if sort == "made":  # without counting anything of the runs on other pages
-        page = f"({_ROW} WHERE run_id IN (SELECT run_id FROM runs r WHERE {where} ORDER BY {order} {turned}))"
-        turned = "LIMIT $limit"
-    rows = con.execute(
-        f"SELECT * FROM {page} ORDER BY {order} {turned}", {**values, "limit": limit, "offset": offset}
-    )
-    return RunPage(tuple(map(_row, rows_by_name(rows))), total)
+    if isinstance(value, str):
+        return storable(value)
+    return value if isinstance(value, bool) else [storable(part) for part in value]
 
 
 def _row(values: dict[str, Any]) -> RunRow:
@@ -236,19 +207,24 @@ def _told_text(detail: str | None) -> str | None:
     return str(answer["text"])
 
 
-def _fetch_run(con: Connection, run_id: str, owner: str | None) -> LoggedRun:
-    fields = (
-        "run_id, method, query, config, chunking, checkpoint, checkpoint_fingerprint, vectors, n_chunks,"
-        f" seed, CASE WHEN {MINE} THEN owner END AS owner, parent_run_id, fork_step, label, status, message,"
-        " created_at, finished_at, shared"
+def _fetch_row(con: Connection, run_id: str, owner: str | None) -> dict[str, Any]:
+    """What the table of runs has of one that `owner` may see. Raises RunNotFound."""
+    rows = rows_by_name(
+        con.execute(
+            f"SELECT * REPLACE (CASE WHEN {MINE} THEN owner END AS owner) FROM runs"
+            f" WHERE run_id = $run_id AND {VISIBLE}",
+            {"run_id": storable(run_id), "owner": owner},
+        )
     )
-    cursor = con.execute(
-        f"SELECT {fields} FROM runs WHERE run_id = $run_id AND {VISIBLE}", {"run_id": run_id, "owner": owner}
-    )
-    runs = rows_by_name(cursor)
-    if not runs:
-        raise _not_there(run_id)
-    [values] = runs
+    if not rows:
+        raise RunNotFound(
+            f"there is no run {run_id[:64]!r} that you may open; check the id, or ask its owner to share it"
+        )
+    return rows[0]
+
+
+def _fetch_run(con: Connection, values: dict[str, Any], owner: str | None) -> LoggedRun:
+    run_id = values["run_id"]
     status, message, created_at, finished_at, shared = (
         values.pop(name) for name in ("status", "message", "created_at", "finished_at", "shared")
     )
@@ -289,12 +265,7 @@ def _fetch_run(con: Connection, run_id: str, owner: str | None) -> LoggedRun:
     return run
 
 
-def _fetch_documents(con: Connection, run_id: str, owner: str | None) -> tuple[LoggedDocument, ...]:
-    fetched = con.execute(
-        f"SELECT 1 FROM runs WHERE run_id = $run_id AND {VISIBLE}", {"run_id": run_id, "owner": owner}
-    ).fetchone()
-    if fetched is None:
-        raise _not_there(run_id)
+def _fetch_documents(con: Connection, run_id: str) -> tuple[LoggedDocument, ...]:
     rows = con.execute(
         """SELECT r.title, r.sha256, d.kind, CASE WHEN NOT r.withheld THEN d.text END, t.columns FROM run_documents r JOIN documents d USING (sha256)
            LEFT JOIN chunk_tables t ON t.sha256 = r.table_sha256 WHERE r.run_id = ? ORDER BY r.position""",
@@ -309,12 +280,6 @@ def _fetch_documents(con: Connection, run_id: str, owner: str | None) -> tuple[L
             None if columns is None else decode_table(_blob(con, columns)),
         )
         for title, sha256, kind, text, columns in rows
-    )
-
-
-def _not_there(run_id: str) -> RunNotFound:
-    return RunNotFound(
-        f"there is no run {run_id[:64]!r} that you may open; check the id, or ask its owner to share it"
     )
 
 

@@ -15,7 +15,7 @@ from typing import TypeVar
 from core.base.errors import LogError
 from core.runs.log.database import Connection, Database
 from core.runs.log.lock import lock_as_reader
-from core.runs.log.migrations import MIGRATIONS, version_of
+from core.runs.log.migrations import VERSION, version_of
 from core.runs.log.queries import RunReader
 from core.runs.log.store import ExperimentLog, snapshot_of
 
@@ -73,7 +73,7 @@ def open_reader(path: Path) -> LogReader:
         )
     reader = _open(path)
     try:
-        outdated = reader.read(lambda con: version_of(con, path)) < len(MIGRATIONS)
+        outdated = reader.read(lambda con: version_of(con, path)) < VERSION
     except LogError:
         reader.close()
         raise

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any, Literal, get_args
 
 from core.base.config import MAX_SEED, EpisodeConfig
-from core.base.errors import BadRequest, LogError
+from core.base.errors import BadRequest, LogError, RunNotFound
 from core.base.events import RunStarted, StepTaken, Stopped, StopReason, Trace, event_to_json, fold
 from core.base.types import ChunkTable, Document, DocumentKind
 from core.methods.sparc.trace import SparcTrace
@@ -299,6 +299,14 @@ def detail_json(name: str, value: Mapping[str, Any]) -> str:
     return text.decode()
 
 
+def not_recorded(run_id: str) -> RunNotFound:
+    """What somebody hears who adds to a run that takes nothing."""
+    return RunNotFound(
+        f"run {run_id} is not being recorded: it was not started, or is finished, and a finished run never"
+        " changes"
+    )
+
+
 def logged_documents(
     record: RunRecord, documents: Sequence[Document], tables: Sequence[ChunkTable] | None
 ) -> tuple[LoggedDocument, ...]:
@@ -315,7 +323,7 @@ def support_of(run: LoggedRun) -> tuple[int, ...]:
     """The support chunks that the run's label names; none where it names nothing that could be a chunk."""
     named = (run.record.label or {}).get("support", ())
     if isinstance(named, list | tuple):
-        return tuple(i for i in named if isinstance(i, int) and 0 <= i < run.record.n_chunks)
+        return tuple(i for i in named if type(i) is int and 0 <= i < run.record.n_chunks)
     return ()
 
 

@@ -1,30 +1,26 @@
 """A person's own SQL over the log.
 
-Asked of a snapshot, in a child process (`sql_worker`) that can touch nothing else, within bounds of time,
-memory and length. For local mode only: a snapshot holds everybody's runs, and no SQL is filtered by owner.
+Asked of a snapshot, in a child process (`core.runs.sql_worker`) that can touch nothing else, within bounds
+of time, memory and length. For local mode only: a snapshot holds everybody's runs, and no SQL is filtered by
+owner.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from core.base.child import ChildEnded, ask_once
 from core.base.errors import BadRequest, LogError
 from core.runs.log.database import CATALOG
 from core.runs.log.store import ExperimentLog, snapshot_of
 
 MAX_SECONDS = 5
 """Wall clock of a query, the start of its process included."""
-MAX_MEMORY_BYTES = 1 << 30
-"""What a query may take beyond what its process has when it begins."""
 MAX_ROWS = 1_000
 MAX_COLUMNS = 64
 MAX_CELL = 2_000
@@ -33,12 +29,8 @@ MAX_CHARACTERS = 4_000_000
 """Of all cells together; rows after that are left out."""
 MAX_SQL_CHARACTERS = 20_000
 
-_TOO_LONG = (
-    f"the query took longer than {MAX_SECONDS} s and was ended; ask for less, for example with WHERE or LIMIT"
-)
-_OUT_OF_MEMORY = 77
-_WORKER = Path(__file__).with_name("sql_worker.py")
-_PASSED_ON = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH")
+_MAX_ANSWER_BYTES = 12 * MAX_CHARACTERS
+"""As JSON."""
 
 EXAMPLES = {
     "How often each agent found all": (
@@ -108,43 +100,43 @@ def query_log(log: ExperimentLog, sql: str) -> SqlResult:
 
 
 def _ask(path: Path, sql: str) -> dict[str, Any]:
+    until = time.monotonic() + MAX_SECONDS
+
+    def on_time(*_: int) -> None:
+        if time.monotonic() > until:
+            raise TimeoutError
+
     order = {
         "path": str(path),
         "catalog": CATALOG,
         "sql": sql,
-        "memory_bytes": MAX_MEMORY_BYTES,
-        "seconds": MAX_SECONDS,
         "max_rows": MAX_ROWS,
         "max_columns": MAX_COLUMNS,
         "max_cell": MAX_CELL,
         "max_characters": MAX_CHARACTERS,
-        "out_of_memory": _OUT_OF_MEMORY,
     }
     try:
-        child = subprocess.run(
-            [sys.executable, "-P", "-s", str(_WORKER)],
-            input=json.dumps(order).encode(),
-            capture_output=True,
-            timeout=MAX_SECONDS,
-            cwd="/",
-            env={
-                "LC_ALL": "C.UTF-8",
-                **{name: os.environ[name] for name in _PASSED_ON if name in os.environ},
-            },
-            check=False,
+        _, text = ask_once(
+            "core.runs.sql_worker",
+            order,
+            b"",
+            on_time,
+            seconds=MAX_SECONDS,
+            most_bytes=_MAX_ANSWER_BYTES,
         )
-    except subprocess.TimeoutExpired:
-        raise BadRequest(_TOO_LONG) from None
     except OSError as error:
         raise LogError(
             f"no process for the query could be started ({error.strerror}); close something and try again"
         ) from error
-    if child.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
-        raise BadRequest(_TOO_LONG)
-    if child.returncode:
+    except ChildEnded as end:
+        if end.by_time:
+            raise BadRequest(
+                f"the query took longer than {MAX_SECONDS} s and was ended; ask for less, for example with"
+                " WHERE or LIMIT"
+            ) from None
         raise BadRequest(
-            f"the query needs more than {MAX_MEMORY_BYTES:,} bytes of memory, or failed in another way; ask"
-            " for less, for example fewer columns"
-        )
-    answer: dict[str, Any] = json.loads(child.stdout)
+            "the query needs more memory than there is for one, or failed in another way; ask for less, for"
+            " example fewer columns"
+        ) from None
+    answer: dict[str, Any] = json.loads(text)
     return answer

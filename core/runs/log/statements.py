@@ -25,6 +25,7 @@ from core.runs.log.records import (
     LoggedRun,
     RunRecord,
     detail_json,
+    not_recorded,
 )
 
 PART_BYTES = 4_000
@@ -37,13 +38,11 @@ def insert_run(
     con: Connection, record: RunRecord, documents: Sequence[LoggedDocument], created_at: datetime
 ) -> None:
     """A run that has just started."""
+    told = record.to_json()
+    del told["document_hashes"]
     values = {
-        **{name: storable(value) for name, value in record.to_json().items() if isinstance(value, str)},
-        **{name: json_text(getattr(record, name)) for name in ("config", "chunking")},
-        "label": None if record.label is None else json_text(record.label),
-        "n_chunks": record.n_chunks,
-        "seed": record.seed,
-        "fork_step": record.fork_step,
+        **{name: storable(value) if isinstance(value, str) else value for name, value in told.items()},
+        **{name: json_text(told[name]) for name in ("config", "chunking", "label") if told[name] is not None},
         "status": "running",
         "shared": False,
         "created_at": created_at.replace(tzinfo=None),
@@ -126,10 +125,7 @@ def insert_event(con: Connection, run_id: str, event: StepTaken | Stopped) -> No
         "SELECT fork_step, n_chunks FROM runs WHERE run_id = ? AND status = 'running'", [run_id]
     ).fetchone()
     if run is None:
-        raise RunNotFound(
-            f"run {run_id} is not being recorded: it was not started, or is finished, and a finished run"
-            " never changes"
-        )
+        raise not_recorded(run_id)
     fork_step, n_chunks = run
     position = event.step if isinstance(event, StepTaken) else event.n_steps + 1
     scores = event.scores
@@ -156,29 +152,23 @@ def attach_detail(con: Connection, run_id: str, name: DetailName, value: str, ow
         raise LogError(f"run {run_id} is finished and takes no detail {name!r} any more")
     inline = value if len(value.encode()) <= PART_BYTES else None
     blob = None if inline is not None else insert_blob(con, encode_text(value))
-    before = con.execute(
-        "SELECT blob FROM run_details WHERE run_id = ? AND name = ?", [run_id, name]
-    ).fetchone()
-    if before is None:
-        con.execute("INSERT INTO run_details VALUES (?, ?, ?, ?)", [run_id, name, inline, blob])
-        return
     con.execute(
-        "UPDATE run_details SET value = ?, blob = ? WHERE run_id = ? AND name = ?",
-        [inline, blob, run_id, name],
+        "DELETE FROM blobs WHERE blob_id = (SELECT blob FROM run_details WHERE run_id = ? AND name = ?)",
+        [run_id, name],
     )
-    con.execute("DELETE FROM blobs WHERE blob_id = ?", before)
+    con.execute("INSERT OR REPLACE INTO run_details VALUES (?, ?, ?, ?)", [run_id, name, inline, blob])
 
 
 def finish_run(
     con: Connection, run_id: str, status: FinalStatus, message: str | None, finished_at: datetime
 ) -> None:
     """Close a run for good."""
-    changed = con.execute(
+    _change(
+        con,
         "UPDATE runs SET status = ?, message = ?, finished_at = ? WHERE run_id = ? AND status = 'running'",
         [status, None if message is None else storable(message), finished_at.replace(tzinfo=None), run_id],
-    ).fetchone()
-    if changed == (0,):
-        raise RunNotFound(f"run {run_id} can't be finished: it was not started, or is finished already")
+        f"run {run_id} can't be finished: it was not started, or is finished already",
+    )
 
 
 def fail_interrupted(con: Connection, at: datetime) -> None:
@@ -191,22 +181,43 @@ def fail_interrupted(con: Connection, at: datetime) -> None:
 
 def share_run(con: Connection, run_id: str, owner: str | None) -> None:
     """Let anyone who has its id open the run."""
-    changed = con.execute(
-        "UPDATE runs SET shared = true WHERE run_id = ? AND owner IS NOT DISTINCT FROM ?",
-        [storable(run_id), owner],
-    ).fetchone()
-    if changed == (0,):
-        raise RunNotFound(f"there is no run {run_id[:64]!r} of yours to share")
+    share = "UPDATE runs SET shared = true WHERE run_id = ? AND owner IS NOT DISTINCT FROM ?"
+    _change(con, share, [storable(run_id), owner], f"there is no run {run_id[:64]!r} of yours to share")
 
 
 def delete_run(con: Connection, run_id: str, owner: str | None) -> None:
     """Removes a run, and texts and tables no other run needs. Its children keep the steps they share."""
-    deleted = con.execute(
-        "DELETE FROM runs WHERE run_id = ? AND owner IS NOT DISTINCT FROM ?", [storable(run_id), owner]
-    ).fetchone()
-    if deleted == (0,):
-        raise RunNotFound(f"there is no run {run_id[:64]!r} of yours to delete")
+    delete = "DELETE FROM runs WHERE run_id = ? AND owner IS NOT DISTINCT FROM ?"
+    _change(con, delete, [storable(run_id), owner], f"there is no run {run_id[:64]!r} of yours to delete")
     drop_unused(con)
+
+
+def _change(con: Connection, statement: str, values: Sequence[Any], refusal: str) -> None:
+    """Raises RunNotFound where no row is changed."""
+    if con.execute(statement, values).fetchone() == (0,):
+        raise RunNotFound(refusal)
+
+
+_LEFT_BEHIND = {"runs": "owner IS NOT NULL AND coalesce(finished_at, created_at) < $before"} | dict.fromkeys(
+    ("evaluations", "trainings", "marked_questions"), "owner IS NOT NULL AND created_at < $before"
+)
+"""What visitors made long ago. What has no owner was made in local mode and stays for good."""
+
+
+def expire(con: Connection, before: datetime) -> frozenset[str] | None:
+    """Deletes what visitors left behind; the ids of the runs, None where there was nothing."""
+    value = {"before": before}
+    runs = con.execute(f"SELECT run_id FROM runs WHERE {_LEFT_BEHIND['runs']}", value).fetchall()
+    changed = [
+        con.execute(f"DELETE FROM {table} WHERE {old}", value).fetchone()
+        for table, old in _LEFT_BEHIND.items()
+    ]
+    if all(n == (0,) for n in changed):
+        return None
+    con.execute("DELETE FROM episode_rows WHERE evaluation_id NOT IN (SELECT evaluation_id FROM evaluations)")
+    con.execute("DELETE FROM training_events WHERE training_id NOT IN (SELECT training_id FROM trainings)")
+    drop_unused(con)
+    return frozenset(run_id for (run_id,) in runs)
 
 
 def drop_unused(con: Connection) -> None:

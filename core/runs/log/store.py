@@ -10,8 +10,9 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import duckdb
 
@@ -40,34 +41,6 @@ from core.runs.log.transfer import finished_run, import_runs
 from core.runs.log.wire import MalformedRuns
 from core.runs.log.writer import QueuedWork, Writer
 
-
-class RunLog(Protocol):
-    """What both can do. Every method may be called from any thread."""
-
-    def start(
-        self, record: RunRecord, documents: Sequence[Document], tables: Sequence[ChunkTable] | None = None
-    ) -> None:
-        """Begin a run."""
-
-    def record(self, run_id: str, event: Event) -> None:
-        """Add one event with its scores."""
-
-    def attach(self, run_id: str, name: DetailName, value: dict[str, Any], owner: str | None) -> None:
-        """Put a JSON object beside a run that goes on, for one of that name. Raises RunNotFound, LogError."""
-
-    def finish(self, run_id: str, status: FinalStatus, message: str | None = None) -> None:
-        """End a run. Raises LogError when it can't be written."""
-
-    def keep(self, measurement: Evaluation | Training) -> None:
-        """Keeps an evaluation, a training or its new events, once. Raises LogError when it can't."""
-
-    def flush(self) -> None:
-        """Wait until everything is written. Raises the first LogError since the last flush."""
-
-    def close(self) -> None:
-        """Give up the log. Further calls do nothing."""
-
-
 T = TypeVar("T")
 
 _logger = logging.getLogger(__name__)
@@ -76,19 +49,6 @@ _logger = logging.getLogger(__name__)
 def snapshot_of(path: Path) -> Path:
     """Where the snapshot of a log lies."""
     return Path(f"{path}.snapshot")
-
-
-def open_log(path: Path) -> RunLog:
-    """The log itself if nobody owns it, else its inbox; either sends finished runs on as traces where the
-    environment names a receiver. Raises BadRequest where it names none that could be one.
-    """
-    receiver = Receiver.of_environment()
-    try:
-        log: ExperimentLog | InboxLog = ExperimentLog.open(path)
-    except LogOwned:
-        log = InboxLog(path)
-    log.sender = None if receiver is None else Sender(receiver)
-    return log
 
 
 def default_log_path() -> Path:
@@ -222,6 +182,19 @@ class ExperimentLog(WritableLog):
         self.write(lambda con: statements.delete_run(con, run_id, owner))
         self.drop_snapshot()
 
+    def expire(self, before: datetime) -> frozenset[str]:
+        """Deletes visitors' runs that ended, and evaluations, trainings and marked questions that were made,
+        before a moment (with its time zone); the ids of the runs.
+
+        Age counts from a run's end, or from its beginning while nobody ended it; sharing doesn't lengthen it.
+        Documents that nobody refers to any more go, and the snapshot. Raises LogError.
+        """
+        moment = before.astimezone(UTC).replace(tzinfo=None)
+        expired = self.write(lambda con: statements.expire(con, moment))
+        if expired is not None:
+            self.drop_snapshot()
+        return expired or frozenset()
+
     def drop_snapshot(self) -> None:
         """Remove the snapshot, which has what was just deleted."""
         with self._snapshot:
@@ -280,3 +253,20 @@ class ExperimentLog(WritableLog):
 
     def _settle(self) -> None:
         self._writer.call(lambda _: None)
+
+
+RunLog: TypeAlias = ExperimentLog | InboxLog
+"""What runs are recorded in, from any thread."""
+
+
+def open_log(path: Path) -> RunLog:
+    """The log itself if nobody owns it, else its inbox; either sends finished runs on as traces where the
+    environment names a receiver. Raises BadRequest where it names none that could be one.
+    """
+    receiver = Receiver.of_environment()
+    try:
+        log: RunLog = ExperimentLog.open(path)
+    except LogOwned:
+        log = InboxLog(path)
+    log.sender = None if receiver is None else Sender(receiver)
+    return log

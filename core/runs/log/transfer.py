@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,9 @@ from core.runs.log.otlp import Receiver
 from core.runs.log.queries import MINE, VISIBLE, RunReader, WritableLog
 from core.runs.log.records import LoggedRun, now
 from core.runs.log.wire import read_runs
+
+NAMED = f"{VISIBLE} AND list_contains($ids::VARCHAR[], run_id)"
+"""Those of some runs that a reader may open."""
 
 TABLES = {
     "runs": (
@@ -76,15 +80,30 @@ def is_one_question(log: RunReader, run_ids: Sequence[str], owner: str | None) -
     sql = f"""
         SELECT DISTINCT query, n_chunks, chunking::VARCHAR,
             (SELECT to_json(list(sha256 ORDER BY position))::VARCHAR FROM run_documents d WHERE d.run_id = r.run_id)
-        FROM runs r WHERE {VISIBLE} AND list_contains($ids::VARCHAR[], run_id)"""
+        FROM runs r WHERE {NAMED}"""
     return len(log.rows(sql, {"owner": owner, "ids": [storable(run_id) for run_id in run_ids]})) == 1
+
+
+@dataclass(frozen=True)
+class EndedRun:
+    """A run that has ended, as far as a copy must know it."""
+
+    run_id: str
+    owner: str | None
+    shared: bool
+
+
+def ended_runs(log: RunReader) -> list[EndedRun]:
+    """Every owner's, oldest first, so that parents come before their children."""
+    query = "SELECT run_id, owner, shared FROM runs WHERE status <> 'running' ORDER BY created_at, run_id"
+    return [EndedRun(**row) for row in log.rows(query)]
 
 
 def ended_ids(log: RunReader, run_ids: Sequence[str] | None, owner: str | None) -> list[str]:
     """Of the runs named, or of all that are `owner`'s, newest first. Raises RunNotFound, LogError."""
     where, values = f"{MINE} AND status <> 'running'", dict[str, Any](owner=owner)
     if run_ids is not None:
-        where = f"{VISIBLE} AND list_contains($ids::VARCHAR[], run_id)"
+        where = NAMED
         values["ids"] = [storable(run_id) for run_id in run_ids]
     status = {
         row["run_id"]: row["status"]
@@ -135,23 +154,27 @@ def finished_run(log: RunReader, run_id: str, owner: str | None) -> LoggedRun:
 
 
 def write_table(
-    con: Connection, name: str, ids: list[str], owner: str | None, include_text: bool, target: Path
+    log: RunReader,
+    name: str,
+    target: Path,
+    where: str,
+    values: Mapping[str, Any],
+    *,
+    include_text: bool = True,
 ) -> None:
-    """One of `TABLES`, as the kind of file that `target` names."""
-    text = "event->>'$.text'" if include_text else "''"
-    select = TABLES[name].format(where=f"{VISIBLE} AND list_contains($ids::VARCHAR[], run_id)", text=text)
-    values = {"owner": owner, "ids": ids}
+    """One of `TABLES`, of the runs that `where` names, as the kind of file that `target` is."""
+    select = TABLES[name].format(where=where, text="event->>'$.text'" if include_text else "''")
     if target.suffix == ".parquet":
-        con.execute(f"COPY ({select}) TO {literal(str(target))} (FORMAT parquet)", values)
-        return
-    cursor = con.execute(select, values)
-    write_whole(target, _csv_lines([column[0] for column in cursor.description], iter(cursor.fetchone, None)))
+        log.rows(f"COPY ({select}) TO {literal(str(target))} (FORMAT parquet)", values)
+    else:
+        log.read(lambda con: write_whole(target, _csv_lines(con.execute(select, values))))
 
 
-def _csv_lines(header: Sequence[str], rows: Iterator[Sequence[Any]]) -> Iterator[str]:
+def _csv_lines(cursor: Connection) -> Iterator[str]:
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer)
-    for row in (header, *rows):
+    header = [column[0] for column in cursor.description]
+    for row in chain([header], iter(cursor.fetchone, None)):
         writer.writerow([disarmed(cell) for cell in row])
         yield buffer.getvalue()
         buffer.seek(0)

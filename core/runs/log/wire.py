@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_h
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 
 from core.base.config import ChunkConfig, EpisodeConfig
-from core.base.errors import LogError
+from core.base.errors import LogError, first_problem
 from core.base.events import StepScores, StepTaken, Stopped, event_from_json, event_to_json
 from core.base.types import CHUNK_TYPES, Document, DocumentKind
 from core.runs.log.blobs import MAX_CHUNKS, decode_scores, decode_table, encode_scores, encode_table
@@ -80,8 +80,11 @@ else:
     _Chunking = _strict_model(ChunkConfig, set())
 
 
-class _DocumentRef(BaseModel):
+class _Checked(BaseModel):
     model_config = _STRICT
+
+
+class _DocumentRef(_Checked):
     title: str
     sha256: str
     kind: DocumentKind
@@ -89,8 +92,7 @@ class _DocumentRef(BaseModel):
     withheld: bool = False
 
 
-class _RunLine(BaseModel):
-    model_config = _STRICT
+class _RunLine(_Checked):
     line: Literal["run"]
     format: Literal[1]
     record: _Record
@@ -99,29 +101,25 @@ class _RunLine(BaseModel):
     created_at: AwareDatetime
 
 
-class _DocumentLine(BaseModel):
-    model_config = _STRICT
+class _DocumentLine(_Checked):
     line: Literal["document"]
     sha256: str
     text: str
 
 
-class _EventLine(BaseModel):
-    model_config = _STRICT
+class _EventLine(_Checked):
     line: Literal["event"]
     event: Annotated[_Step | _Stop, Field(discriminator="event")]
     q_values: str | None
 
 
-class _DetailLine(BaseModel):
-    model_config = _STRICT
+class _DetailLine(_Checked):
     line: Literal["detail"]
     name: DetailName
     value: dict[str, Any]
 
 
-class _EndLine(BaseModel):
-    model_config = _STRICT
+class _EndLine(_Checked):
     line: Literal["end"]
     status: FinalStatus
     message: str | None
@@ -208,7 +206,7 @@ def read_runs(path: Path, *, keep_owner: bool = False) -> Iterator[LoggedRun]:
     except OSError as error:
         raise LogError(f"{path} can't be read ({error.strerror}); check the name") from error
     except (LogError, ValueError, TypeError) as error:
-        why = _first(error) if isinstance(error, ValidationError) else error
+        why = first_problem(error) if isinstance(error, ValidationError) else error
         raise MalformedRuns(
             f"{path}, line {number}: {why}; only files written by 'runs export --format json' can be imported"
         ) from error
@@ -385,9 +383,3 @@ def _json(value: Any) -> str:
     for character in _LINE_ENDS:
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text + "\n"
-
-
-def _first(error: ValidationError) -> str:
-    problem = error.errors(include_url=False, include_input=False)[0]
-    where = ".".join(str(part)[:80] for part in problem["loc"])
-    return f"{where}: {problem['msg']}" if where else str(problem["msg"])

@@ -16,13 +16,14 @@ from typing import Any
 
 from core.base.config import EpisodeConfig
 from core.base.errors import BadCheckpoint, BadRequest
-from core.base.events import Event, fold
+from core.base.events import Event, Trace, fold
 from core.base.types import Workspace
 from core.corpus.index import Corpus
 from core.encode.encoder import DualEncoder
 from core.llm.protocol import Llm
 from core.methods.protocol import Retriever
 from core.methods.registry import METHODS, build_retriever
+from core.runs.log.transfer import disarmed
 from core.views.findings import Column, first_look_rank, found_by, overlap, sets
 from core.views.report import method_json
 
@@ -70,16 +71,11 @@ def compare(
     """A column a contestant as soon as it is there; `on_event` hears all, and may raise to end it."""
     size: int | None = None
     for one in contestants:
-        config = (
-            one.config
-            if size is None or not one.follows
-            else one.config.with_(step_budget=max(1, min(size, one.config.step_budget)))
-        )
-        spent = _Stopwatch()
+        config = one.config
+        if size is not None and one.follows:
+            config = config.with_(step_budget=max(1, min(size, config.step_budget)))
         try:
-            trace = fold(
-                _heard(spent.timed(one.retriever.retrieve(query, corpus_of(one), config)), one, on_event)
-            )
+            trace, spent = _answer(query, one, corpus_of(one), config, on_event)
         except (BadRequest, BadCheckpoint) as error:
             yield Column(one.name, None, refused=str(error))
             continue
@@ -87,29 +83,22 @@ def compare(
         # A method of one look tells its time without its index, but with a chunk only; a beam has paths that
         # are in no event.
         milliseconds = 0.0 if config.beam_width > 1 else trace.milliseconds
-        yield Column(one.name, trace, milliseconds or spent.milliseconds)
+        yield Column(one.name, trace, milliseconds or spent)
 
 
-class _Stopwatch:
-    """Time that an iterator itself takes, its reader's left out."""
-
-    def __init__(self) -> None:
-        self.milliseconds = 0.0
-
-    def timed(self, events: Iterator[Event]) -> Iterator[Event]:
-        while True:
-            began = time.perf_counter()
-            event = next(events, None)
-            self.milliseconds += 1000 * (time.perf_counter() - began)
-            if event is None:
-                return
-            yield event
-
-
-def _heard(events: Iterable[Event], one: Contestant, on_event: OnEvent) -> Iterator[Event]:
-    for event in events:
+def _answer(
+    query: str, one: Contestant, corpus: Corpus, config: EpisodeConfig, on_event: OnEvent
+) -> tuple[Trace, float]:
+    """A run, and the milliseconds that it took without those of whoever hears of it."""
+    retrieved, events, seconds = one.retriever.retrieve(query, corpus, config), list[Event](), 0.0
+    while True:
+        began = time.perf_counter()
+        event = next(retrieved, None)
+        seconds += time.perf_counter() - began
+        if event is None:
+            return fold(events), 1000 * seconds
         on_event(one, event)
-        yield event
+        events.append(event)
 
 
 def columns_json(columns: Iterable[Column], workspace: Workspace) -> dict[str, Any]:
@@ -182,9 +171,5 @@ def comparison_csv(
                 len(finders.get(step.chunk_id, ())),
                 is_support,
             )
-            writer.writerow((_inert(query), _inert(name), *numbers, _inert(chunk.text)))
+            writer.writerow((disarmed(query), disarmed(name), *numbers, disarmed(chunk.text)))
     return out.getvalue()
-
-
-def _inert(text: str) -> str:
-    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text

@@ -212,23 +212,20 @@ class TryOut:
     def _before(self, step: StepTaken | None) -> VariantChoice | None:
         if step is None:
             return None
-        return VariantChoice(
-            step.chunk_id,
-            step.text,
-            step.q_value,
-            _q_value(self.after, step.step, self.variant.own(step.chunk_id)),
-        )
+        return _choice(step, step.chunk_id, self.after, self.variant.own(step.chunk_id))
 
     def _after(self, step: StepTaken | None) -> VariantChoice | None:
         if step is None:
             return None
         chunk_id = self.variant.original(step.chunk_id)
-        return VariantChoice(chunk_id, step.text, step.q_value, _q_value(self.before, step.step, chunk_id))
+        return _choice(step, chunk_id, self.before, chunk_id)
 
 
-def _q_value(trace: Trace, look: int, chunk_id: int | None) -> float | None:
-    scores = trace.scores_at(look)
-    return None if scores is None or chunk_id is None else float(scores.q_values[chunk_id])
+def _choice(step: StepTaken, chunk_id: int, other: Trace, other_id: int | None) -> VariantChoice:
+    """other_id: of the same chunk in the other run."""
+    scores = other.scores_at(step.step)
+    q_value = None if scores is None or other_id is None else float(scores.q_values[other_id])
+    return VariantChoice(chunk_id, step.text, step.q_value, q_value)
 
 
 def try_out(encoder: DualEncoder, before: Trace, corpus: Corpus, change: Change) -> TryOut:

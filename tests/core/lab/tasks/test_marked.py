@@ -14,7 +14,7 @@ from core.base.types import Document, workspace_of_chunks
 from core.lab.tasks.documents import QuoteFinder, places_of, read_document_questions
 from core.lab.tasks.marked import ask_marked, take_in_questions
 from core.lab.tasks.own_questions import read_own_questions
-from core.runs.log import ExperimentLog, expire
+from core.runs.log import ExperimentLog
 from core.runs.log.marks import (
     MAX_MARKS,
     MAX_QUESTIONS,
@@ -75,7 +75,7 @@ def test_questions_are_their_reader_s_alone(log: ExperimentLog) -> None:
 def test_questions_of_visitors_go_after_their_time_and_too_many_are_refused(log: ExperimentLog) -> None:
     keep_questions(log, [marked()], A)
     keep_questions(log, [marked()], None)
-    assert expire(log, now()) == frozenset()
+    assert log.expire(now()) == frozenset()
     assert (len(list_questions(log, A)), len(list_questions(log, None))) == (0, 1)
     with pytest.raises(LogError, match=f"more than {MAX_QUESTIONS}"):
         keep_questions(log, [marked(f"Question {i}?") for i in range(MAX_QUESTIONS)], None)

@@ -6,19 +6,20 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
 from core.base.errors import BadRequest
 from core.lab.tune import collect
-from core.lab.tune.collect import EARLY_STOP_WEIGHT, STOCK_REASONS, Label, collect_pairs
+from core.lab.tune.collect import EARLY_STOP_WEIGHT, STOCK_REASONS, answers_of, collect_pairs
 from core.lab.tune.pairs import Preference
 from core.llm.protocol import Cost
 from core.llm.scripted import ScriptedLlm
 from core.methods.sparc.agents import Sources, SupportedAnswer, Turn
 from core.methods.sparc.llm_agents import LlmAgents
 from core.runs.log import ExperimentLog
+from core.runs.log.records import support_of
 from tests.core.lab.tune.recording import BY_RULES, QUESTION, Round, log_sparc, sparc_trace
 
 RIGHT = Round(found=((1, 9), (2, 3)))
@@ -118,17 +119,14 @@ def test_damaged_traces_and_foreign_labels_are_counted_and_left_out(log: Experim
     assert len(pairs) == report.pairs["stop_over_continue"] == 2
 
 
-@pytest.mark.parametrize(
-    ("value", "support", "answers"),
-    [
-        (None, set(), ()),
-        ([1, 2], set(), ()),
-        ({"support": [1, True, -1, 50, "2", 2], "answers": ["Ann", 3, " "]}, {1, 2}, ("Ann",)),
-        ({"support": [3], "answer": "Ann"}, {3}, ("Ann",)),
-    ],
-)
-def test_of_a_label_only_what_fits_counts(value: Any, support: set[int], answers: tuple[str, ...]) -> None:
-    assert Label.of(value, 50) == Label(frozenset(support), answers)
+def test_of_a_label_only_what_fits_counts(log: ExperimentLog) -> None:
+    for label, known in (
+        ({"support": [1, True, -1, 50, "2", 2], "answers": ["Ann", 3, " "]}, ((1, 2), ("Ann",))),
+        ({"support": [3], "answer": "Ann"}, ((3,), ("Ann",))),
+        ({"support": "all", "answer": 7}, ((), ())),
+    ):
+        run = log.get(log_sparc(log, [RIGHT], label=label).run_id)
+        assert (support_of(run), answers_of(run)) == known
 
 
 def test_sizes_are_bounded(log: ExperimentLog, monkeypatch: pytest.MonkeyPatch) -> None:

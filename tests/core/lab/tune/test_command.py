@@ -5,7 +5,6 @@ be used.
 from __future__ import annotations
 
 import json
-import signal
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from core.cli import main
-from core.cli.training import interruption
 from core.lab.tune.pairs import pair_lines, read_pairs
 from core.runs.log import ExperimentLog
 from tests.core.cli.conftest import argv, core, home, refused  # noqa: F401
@@ -84,17 +82,3 @@ def test_a_flag_that_can_not_be_used_is_one_sentence(
     file.write_text("".join(pair_lines(clear_pairs(1))))
     assert sentence in refused("tune", "--pairs", file, "--model", tmp_path, "--out", tmp_path / "out", *more)
     assert not (tmp_path / "out").exists()
-
-
-def test_the_first_interruption_asks_and_the_second_ends() -> None:
-    # a shell's background process ignores it
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with interruption() as interrupted:
-            signal.raise_signal(signal.SIGINT)
-            assert interrupted.is_set()
-            with pytest.raises(KeyboardInterrupt):
-                signal.raise_signal(signal.SIGINT)
-        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -48,18 +48,18 @@ def test_a_line_that_can_not_be_used_is_one_sentence(
 ) -> None:
     path = tmp_path / "pairs.jsonl"
     path.write_text(next(pair_lines([PAIR])) + "\n" + json.dumps(PAIR.to_json() | changes), encoding="utf-8")
-    with pytest.raises(BadRequest, match=f"pairs.jsonl, line 3: {sentence}"):
+    with pytest.raises(BadRequest, match=f"pairs.jsonl line 3: {sentence}"):
         read_pairs(path)
 
 
 def test_what_is_no_file_of_pairs_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "pairs.jsonl"
-    with pytest.raises(BadRequest, match=r"can't be read \(No such file"):
+    with pytest.raises(BadRequest, match=r"can't be read \(.*No such file"):
         read_pairs(path)
     for text, sentence in (
         ("", "holds no pairs"),
-        ("[" * 100_000, "line 1: the line: Invalid JSON"),
-        ("[]", "line 1: the line: Input should be an object"),
+        ("[" * 100_000, "line 1 is no JSON"),
+        ("[]", "line 1 is JSON, but no object"),
     ):
         path.write_text(text)
         with pytest.raises(BadRequest, match=sentence):
@@ -69,5 +69,5 @@ def test_what_is_no_file_of_pairs_is_refused(tmp_path: Path, monkeypatch: pytest
     with pytest.raises(BadRequest, match="has more than 2 pairs; split it"):
         read_pairs(path)
     monkeypatch.setattr(pairs, "MAX_LINE_BYTES", 50)
-    with pytest.raises(BadRequest, match="line 1: it is longer than 50 bytes"):
+    with pytest.raises(BadRequest, match="line 1 has more than 50 bytes"):
         read_pairs(path)

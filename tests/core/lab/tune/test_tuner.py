@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 from safetensors.torch import load_file
 
-from core.base.errors import BadCheckpoint, BadRequest, Cancelled
+from core.base.errors import BadCheckpoint, BadRequest
 from core.lab.tune.pairs import Preference, TuneConfig
 from core.llm.protocol import Message, Sampling
 from tests.conftest import few
@@ -21,14 +19,12 @@ from tests.core.lab.tune.conftest import LEVELS, TOY, clear_pairs, margins
 from tests.tiny_causal import NO_SYSTEM
 
 
-def run(
-    pairs: Sequence[Preference], model: Path, out: Path, config: TuneConfig, **more: Any
-) -> list[dict[str, Any]]:
+def run(pairs: Sequence[Preference], model: Path, out: Path, config: TuneConfig) -> list[dict[str, Any]]:
     """All events of a tuning."""
     from core.lab.tune.tuner import tune  # takes seconds: not for every worker that collects
 
     events: list[dict[str, Any]] = []
-    tune(pairs, str(model), out, config, device="cpu", tell=events.append, **more)
+    tune(pairs, str(model), out, config, device="cpu", tell=events.append)
     return events
 
 
@@ -72,23 +68,24 @@ def test_the_loss_is_the_formula(tiny_model: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.campaign
-def test_a_stopped_tuning_goes_on_to_the_same_adapters(tiny_model: Path, tmp_path: Path) -> None:
-    from core.lab.tune.tuner import tune
+def test_a_stopped_tuning_goes_on_to_the_same_adapters(
+    tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from core.lab.tune import tuner
 
-    pairs, calls = clear_pairs(15), count(1)
+    def tell(event: dict[str, Any]) -> None:
+        if event["event"] == "step" and event["step"] == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(tuner, "SAVE_EVERY", 2)
+    pairs = clear_pairs(15)
     whole = run(pairs, tiny_model, tmp_path / "whole", TOY)
-    with pytest.raises(Cancelled, match="was stopped after 3 steps; the same command goes on from there"):
-        tune(
-            pairs, str(tiny_model), tmp_path / "parts", TOY, device="cpu", cancelled=lambda: next(calls) == 3
-        )
+    with pytest.raises(KeyboardInterrupt):
+        tuner.tune(pairs, str(tiny_model), tmp_path / "parts", TOY, device="cpu", tell=tell)
     rest = run(pairs, tiny_model, tmp_path / "parts", TOY)
-    assert [event["step"] for event in rest if event["event"] == "step"] == list(
-        range(4, whole[-1]["step"] + 1)
-    )
-    told = [json.loads(line) for line in (tmp_path / "parts" / "progress.jsonl").read_text().splitlines()]
-    assert [(event["event"], event["step"], event.get("margin")) for event in told] == [
-        (event["event"], event["step"], event.get("margin")) for event in whole
-    ]
+    figures = [(event["event"], event["step"], event.get("margin")) for event in rest]
+    assert figures == [(event["event"], event["step"], event.get("margin")) for event in whole[-len(rest) :]]
+    assert (figures[0][:2], rest[-1]["held_out"]) == (("step", 3), whole[-1]["held_out"])
     adapters = [load_file(tmp_path / name / "adapter_model.safetensors") for name in ("whole", "parts")]
     assert adapters[0].keys() == adapters[1].keys()
     assert all(adapters[0][name].equal(adapters[1][name]) for name in adapters[0])
@@ -125,7 +122,7 @@ def test_what_can_not_be_tuned_is_refused(tiny_model: Path, tmp_path: Path) -> N
         run(pairs, tiny_model, tmp_path, TOY)
     run(pairs, tiny_model, out, replace(TOY, accumulate=8))
     with pytest.raises(
-        BadRequest, match="holds a tuning of another model, on other pairs or with other settings"
+        BadRequest, match="holds a tuning of another model, on other data or with other settings"
     ):
         run(pairs, tiny_model, out, replace(TOY, accumulate=8, beta=0.2))
 

@@ -21,7 +21,7 @@ from core.methods.sparc.events import SparcConfig
 from core.methods.sparc.run import run_sparc
 from core.methods.sparc.trace import SparcTrace, fold_sparc
 from core.runs.again.records import log_sparc, log_trace, run_record
-from core.runs.again.replay import replay_run, replay_sparc, workspace_of_run
+from core.runs.again.replay import replay_run, workspace_of_run
 from core.runs.log import ExperimentLog, LoggedDocument
 from tests.core.methods.sparc.conftest import KnowingReader, RoleLlm
 from tests.core.runs.again.conftest import NOTES, STORY, log_child
@@ -156,13 +156,13 @@ def test_a_sparc_run_replays_from_the_log_with_rules_and_reader(
     reader = KnowingReader({"city": 0.4})
     run_id = log_sparc(log, run_branches(encoder, corpus, reader), corpus.workspace, encoder)
     logged, documents = log.get(run_id), log.documents(run_id)
-    replay = replay_sparc(logged, documents, encoder, encoder, {reader.name: reader}.__getitem__)
+    replay = replay_run(logged, documents, encoder, reader_named={reader.name: reader}.__getitem__)
     assert replay.report.holds, replay.report.summary
     assert replay.report.n_compared > 0
-    other = replay_sparc(logged, documents, encoder, encoder, lambda _: KnowingReader({"hill": 0.4}))
+    other = replay_run(logged, documents, encoder, reader_named=lambda _: KnowingReader({"hill": 0.4}))
     assert not other.report.holds
     assert "answered 'hill' instead of 'city'" in other.report.summary
-    with pytest.raises(BadRequest, match="replay it with replay_sparc"):
+    with pytest.raises(BadRequest, match="needs a reader to be made again"):
         replay_run(logged, documents, encoder)
 
 
@@ -173,7 +173,7 @@ def test_of_a_sparc_run_with_a_language_model_the_searches_are_made_again(
     trace = run_branches(encoder, corpus, KnowingReader({}), llm)
     run_id, asked = log_sparc(log, trace, corpus.workspace, encoder), len(llm.calls)
     silent = lambda _: KnowingReader({})  # noqa: E731
-    replay = replay_sparc(log.get(run_id), log.documents(run_id), encoder, encoder, silent)
+    replay = replay_run(log.get(run_id), log.documents(run_id), encoder, reader_named=silent)
     assert replay.report.holds, replay.report.summary
     branches = [branch for one in trace.rounds for branch in one.branches if branch.retrieved]
     assert replay.report.n_compared == sum(len(branch.retrieved.found) for branch in branches)

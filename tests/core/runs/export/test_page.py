@@ -125,7 +125,7 @@ def test_the_script_gets_the_numbers_of_the_log(log: ExperimentLog) -> None:
     assert [row[0] for row in texts_of(data)] == list(range(50))
     drawing = page.noscript.svg
     assert drawing["viewbox"] == f"0 0 1000 {14 * trace.n_looks}"
-    assert drawing.find("path", class_="q8"), "the largest Q has the strongest colour"
+    assert drawing.find("path", attrs={"fill-opacity": "1.00"}), "the largest Q has the strongest colour"
 
 
 def test_a_run_over_20_000_chunks_stays_below_a_megabyte(log: ExperimentLog) -> None:

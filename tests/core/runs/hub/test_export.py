@@ -19,7 +19,7 @@ from core.base.errors import RunNotFound
 from core.cli import main
 from core.runs.hub.client import HubError, HubMissing, connect
 from core.runs.hub.export import LogCopy, Pulled, Pushed
-from core.runs.log import ExperimentLog, MalformedRuns, import_runs, mirror
+from core.runs.log import ExperimentLog, MalformedRuns, import_runs
 from tests.conftest import few
 from tests.core.runs.log.recording import DOCUMENT, log_run, make_record
 from tests.hub_stand_in import TOKEN, HubStandIn, Refused, Repository
@@ -210,7 +210,7 @@ def test_a_long_log_goes_in_several_files_and_a_push_that_is_cut_off_is_finished
     hub_stand_in: HubStandIn,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(mirror, "SHARD_BYTES", 1)
+    monkeypatch.setattr("core.runs.hub.export.SHARD_BYTES", 1)
     ids = {log_run(log, make_record()).run_id for _ in range(2)}
 
     def fail_second(path: str) -> None:

@@ -12,9 +12,10 @@ import pytest
 
 from core.base.errors import LogError, RunNotFound
 from core.runs.export.runs import export_runs
+from core.runs.hub.export import take_in_shard, write_shard
 from core.runs.log import ExperimentLog, InboxLog, MalformedRuns, RunLog, RunRecord, import_runs, open_reader
-from core.runs.log.mirror import ended_runs, take_in_shard, write_shard
 from core.runs.log.records import MAX_DETAIL_BYTES
+from core.runs.log.transfer import ended_runs
 from core.runs.log.wire import read_runs
 from tests.core.runs.log.recording import DOCUMENT, log_run, make_record
 

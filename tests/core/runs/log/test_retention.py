@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from core.base.errors import RunNotFound
-from core.runs.log import ExperimentLog, expire, list_evaluations, new_evaluation
+from core.runs.log import ExperimentLog, list_evaluations, new_evaluation
 from core.runs.log.records import now
 from tests.core.lab.evaluate.rows import make_row
 from tests.core.runs.log.recording import DOCUMENT, log_run, make_record, step_taken
@@ -30,9 +30,9 @@ def test_old_runs_of_visitors_go_and_take_their_documents_along(log: ExperimentL
     old = [log_run(log, make_record(owner=owner)).run_id for owner in (A, B)]
     log.share(old[1], B)
     snapshot = log.snapshot()
-    assert expire(log, now() - timedelta(hours=1)) == frozenset()
+    assert log.expire(now() - timedelta(hours=1)) == frozenset()
     assert snapshot.exists()
-    assert expire(log, now()) == frozenset(old)
+    assert log.expire(now()) == frozenset(old)
     assert not snapshot.exists(), "the copy for readers holds them too"
     for run_id in old:
         for owner in (A, B, None):
@@ -45,10 +45,10 @@ def test_a_document_stays_while_somebody_refers_to_it(log: ExperimentLog) -> Non
     old = log_run(log, make_record(owner=A)).run_id
     between = now()
     young, own = log_run(log, make_record(owner=B)).run_id, log_run(log, make_record()).run_id
-    assert expire(log, between) == frozenset([old])
+    assert log.expire(between) == frozenset([old])
     assert log.documents(young, B)[0].text == DOCUMENT.text
     assert log.get(young, B).n_steps == 3
-    assert expire(log, now()) == frozenset([young])
+    assert log.expire(now()) == frozenset([young])
     assert log.documents(own)[0].text == DOCUMENT.text, "made without an owner, it stays for good"
     assert log.get(own).n_steps == 3
 
@@ -61,7 +61,7 @@ def test_age_counts_from_the_end_and_for_abandoned_runs_from_the_beginning(log: 
     between = now()
     log.record(long.run_id, step_taken(long.run_id, 1))
     log.finish(long.run_id, "complete")
-    assert expire(log, between) == frozenset([abandoned.run_id])
+    assert log.expire(between) == frozenset([abandoned.run_id])
     assert log.get(long.run_id, A).n_steps == 1
 
 
@@ -70,14 +70,14 @@ def test_a_child_keeps_the_steps_of_its_expired_parent(log: ExperimentLog) -> No
     log.share(parent.run_id, A)
     between = now()
     child = log_run(log, make_record(owner=B, parent_run_id=parent.run_id, fork_step=2), first_step=3)
-    assert expire(log, between) == frozenset([parent.run_id])
+    assert log.expire(between) == frozenset([parent.run_id])
     assert [step.step for step in log.get(child.run_id, B).trace.steps] == [1, 2, 3]
 
 
 def test_evaluations_of_visitors_go_too(log: ExperimentLog) -> None:
     for owner in (A, None):
         log.keep(new_evaluation([make_row()], {}, owner))
-    assert expire(log, now()) == frozenset()
+    assert log.expire(now()) == frozenset()
     assert list_evaluations(log, A) == []
     assert len(list_evaluations(log, None)) == 1
     assert log.read(lambda con: con.execute("SELECT count(*) FROM episode_rows").fetchone()) == (1,)

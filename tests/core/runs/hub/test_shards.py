@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from core.runs.hub.export import known_to_copy, remember_copied, take_in_shard, write_shard
 from core.runs.log import ExperimentLog
-from core.runs.log.mirror import ended_runs, known_to_copy, remember_copied, take_in_shard, write_shard
+from core.runs.log.transfer import ended_runs
 from tests.core.runs.log.recording import DOCUMENT, log_run, make_record
 
 A = "a" * 64
@@ -85,12 +86,12 @@ def test_a_run_that_could_not_be_read_back_is_left_out(
     assert write_shard(log, iter(ended_runs(log)), tmp_path / "shard.jsonl") == []
 
 
-def test_copies_know_what_they_were_given_and_no_more(log: ExperimentLog, path: Path) -> None:
+def test_copies_know_what_they_were_given_and_no_more(log: ExperimentLog) -> None:
     remember_copied(log, "one", ["1", "2"])
     remember_copied(log, "one", ["2", "3"])
     remember_copied(log, "other", ["4"])
     log.close()
-    with ExperimentLog.open(path) as again:
+    with ExperimentLog.open(log.path) as again:
         assert known_to_copy(again, "one") == {"1", "2", "3"}
         assert known_to_copy(again, "other") == {"4"}
         assert known_to_copy(again, "none") == set()
