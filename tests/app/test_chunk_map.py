@@ -29,7 +29,6 @@ from core.base.config import EpisodeConfig
 from core.base.errors import BadRequest
 from core.base.home import cache_folder
 from core.base.progress import finish
-from tests.app.axe import grave_faults
 from tests.app.conftest import RunningApp, upload, wait_ready
 from tests.app.explore_page import chosen, run, set_number
 from tests.conftest import CAMPAIGN, OpenPage
@@ -397,27 +396,6 @@ def test_the_map_is_reached_and_walked_by_keyboard(page: Page) -> None:
     expect(canvas).to_have_attribute("aria-label", re.compile(rf"^Map of 1,348 chunks.*step 1 chunk {first}"))
 
 
-@pytest.mark.campaign
-def test_keys_enlarge_around_the_cursor_and_pins_stay_where_they_lie(page: Page) -> None:
-    canvas = part(page, "chunkmap-canvas")
-    part(page, "looks").get_by_role("button", name="Step 2").click()
-    part(page, "looks").get_by_role("button", name="Step 3").click()
-    settle(page)
-    expect(part(page, "readout")).to_contain_text("chosen at step 3")
-    canvas.focus()
-    page.keyboard.press("0")
-    settle(page)
-    assert all(n_of(canvas, f"s{pin}") > 60 for pin in (1, 2, 3))
-    for _ in range(5):
-        page.keyboard.press("+")
-    settle(page)
-    assert n_of(canvas, "s3") > 60, "the cursor's chunk stays in view"
-    assert n_of(canvas, "s1") < 10, "a pin beyond the piece is not moved to its border"
-    page.keyboard.press("0")
-    settle(page)
-    assert n_of(canvas, "s1") > 60
-
-
 def test_the_map_is_enlarged_moved_and_shown_whole_again(page: Page) -> None:
     canvas, whole = part(page, "chunkmap-canvas"), part(page, "chunkmap-all")
     page.mouse.move(0, 0)
@@ -482,16 +460,6 @@ def test_a_text_finds_its_nearest_chunks(page: Page) -> None:
     expect(part(page, "chunkmap-found")).to_be_empty()
     settle(page)
     assert n_of(canvas, "acc") < n_ringed - 50
-
-
-@pytest.mark.campaign
-def test_everybody_can_use_it_light_and_dark(page: Page) -> None:
-    assert not grave_faults(page)
-    page.evaluate("document.body.classList.add('dark')")
-    settle(page)
-    assert n_of(part(page, "chunkmap-canvas"), "s1") > 50
-    assert not grave_faults(page)
-    page.evaluate("document.body.classList.remove('dark')")
 
 
 @pytest.mark.campaign

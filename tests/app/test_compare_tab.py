@@ -4,7 +4,6 @@ real Chromium.
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Iterator
 from contextlib import closing
@@ -44,7 +43,6 @@ from core.base.config import CHUNKERS
 from core.base.errors import BadRequest, Cancelled
 from core.base.events import fold
 from core.base.progress import finish
-from core.encode.checkpoint import read_spec
 from core.runs.whatif.comparison import comparison_json
 from core.runs.whatif.cuts import chunks_of, share_found, sizes_for, spans_of
 from core.runs.whatif.variant import Change
@@ -52,7 +50,6 @@ from core.views.draw.nodes import html_of
 from core.views.findings import looks
 from tests.app.axe import grave_faults
 from tests.app.conftest import RunningApp, wait_ready
-from tests.app.explore_page import set_number, show_figures
 from tests.conftest import OpenPage
 from tests.settled import release, settle
 
@@ -368,14 +365,6 @@ def test_looks_are_counted_only_where_a_method_looks_again(
         words = json.dumps(view.results(Compared(documents.token), [column]))
         assert ("3 looks, a row each" in words) == (n_looks[column.name] == 3)
         assert "one look" not in words
-
-
-def test_what_is_set_is_one_sentence() -> None:
-    order = ComparisonOrder(QUERY, ("qrag:tiny", "bm25"), 3)
-    assert '"Q-RAG tiny, BM25"' in json.dumps(view.settings_line(order))
-    assert '"3 each"' in json.dumps(view.settings_line(order))
-    stops = json.dumps(view.settings_line(replace(order, own_stop=True)))
-    assert '"stops where the agent does, at 3 at most"' in stops
 
 
 def test_what_explore_never_chooses_is_left_out_for_agents_alone(
@@ -700,54 +689,6 @@ def test_every_method_has_a_column_of_what_it_chose(compare_page: Page, columns:
     assert grave_faults(compare_page) == []
 
 
-def test_a_chunk_that_several_chose_has_one_colour_everywhere(
-    compare_page: Page, columns: list[list[int]]
-) -> None:
-    colours: dict[str, set[str]] = {}
-    for card in compare_page.locator("#qx-compare-columns [data-same]").all():  # cards and pins
-        classes = (card.get_attribute("class") or "").split()
-        colours.setdefault(card.get_attribute("data-same") or "", set()).update(
-            name for name in classes if name.startswith("qx-c") or name == "qx-solo"
-        )
-    assert all(len(names) == 1 for names in colours.values()), colours
-    shared = {chunk_id for chunk_id in colours if sum(int(chunk_id) in column for column in columns) > 1}
-    assert {chunk_id for chunk_id, names in colours.items() if names != {"qx-solo"}} == shared
-
-
-def test_both_downloads_hold_what_the_columns_show(
-    compare_page: Page, columns: list[list[int]], tmp_path: Path
-) -> None:
-    with compare_page.expect_download() as taken:
-        compare_page.get_by_role("button", name="JSON", exact=True).click()
-    taken.value.save_as(tmp_path / "told.json")
-    told = json.loads((tmp_path / "told.json").read_text(encoding="utf-8"))
-    assert [[row["chunk_id"] for row in entry["ranked"]] for entry in told["methods"].values()] == columns
-    with compare_page.expect_download() as taken:
-        compare_page.get_by_role("button", name="CSV", exact=True).click()
-    taken.value.save_as(tmp_path / "told.csv")
-    with (tmp_path / "told.csv").open(encoding="utf-8", newline="") as file:
-        assert [int(row["chunk_id"]) for row in csv.DictReader(file)] == [
-            chunk_id for column in columns for chunk_id in column
-        ]
-
-
-def test_the_page_to_take_along_has_the_same_columns(
-    compare_page: Page, columns: list[list[int]], tmp_path: Path
-) -> None:
-    compare_page.get_by_role("button", name="Page (HTML)").click()
-    button = compare_page.locator("#qx-compare-page")
-    expect(button).to_contain_text("Download comparison-", timeout=30_000)
-    with compare_page.expect_download() as taken:
-        button.click()
-    taken.value.save_as(tmp_path / "page.html")
-    page = BeautifulSoup((tmp_path / "page.html").read_text(encoding="utf-8"), "html.parser")
-    found = [
-        [int(str(card["data-same"])) for card in column.select(".qx-found > li")]
-        for column in page.select(".qx-column")
-    ]
-    assert found == columns
-
-
 def test_a_chosen_chunk_is_lit_and_read_in_a_drawer(compare_page: Page, columns: list[list[int]]) -> None:
     compare_page.locator("#qx-compare-columns .qx-found .qx-link").nth(1).focus()
     expect(
@@ -760,13 +701,6 @@ def test_a_chosen_chunk_is_lit_and_read_in_a_drawer(compare_page: Page, columns:
     expect(compare_page.locator("#qx-compare-reading .qx-marked")).to_be_in_viewport()
     compare_page.get_by_role("button", name="Close").locator("visible=true").click()
     expect(compare_page.locator("#qx-compare-drawer")).to_be_hidden(timeout=30_000)
-
-
-def test_why_says_to_what_a_choice_is_owed(compare_page: Page) -> None:
-    compare_page.get_by_role("button", name="Why").first.click()
-    expect(compare_page.locator("#qx-compare-columns .qx-column").first).to_contain_text(
-        "owed to", timeout=30_000
-    )
 
 
 def test_a_chunk_is_changed_in_the_drawer(compare_page: Page, columns: list[list[int]]) -> None:
@@ -790,20 +724,6 @@ def test_a_chunk_is_changed_in_the_drawer(compare_page: Page, columns: list[list
     page.locator("#qx-compare-reading").get_by_role("button", name="Close").click()
 
 
-@pytest.mark.campaign
-def test_the_document_is_cut_anew(compare_page: Page, tiny: Path) -> None:
-    page = compare_page
-    page.locator("#qx-compare-cuts-run").click()
-    expect(page.locator("#qx-compare-cuts-run")).to_be_enabled(timeout=120_000)
-    sizes = sizes_for(read_spec(tiny))
-    expect(page.locator("#qx-compare-cuts-table tbody tr")).to_have_count(
-        1 + len(CHUNKERS) * len(sizes), timeout=120_000
-    )
-    page.locator("#qx-compare-cuts-table").get_by_role("button", name="Open in Explore").nth(1).click()
-    expect(page.locator("#qx-status")).to_contain_text("step 4 of 4", timeout=60_000)
-    expect(page.locator("#qx-header")).to_contain_text(f"{CHUNKERS[0]}, {sizes[0]} tokens")
-
-
 def test_a_column_is_opened_in_explore_and_compare_stays(
     compare_page: Page, columns: list[list[int]]
 ) -> None:
@@ -817,72 +737,9 @@ def test_a_column_is_opened_in_explore_and_compare_stays(
     expect(compare_page.locator("#qx-compare-columns .qx-column")).to_have_count(5)
 
 
-@pytest.mark.campaign
-def test_other_methods_are_compared_again_and_an_empty_question_leaves_all(
-    tiny_app: RunningApp, open_page: OpenPage
-) -> None:
-    page = open_page(tiny_app.url, width=360, height=740, colour_scheme="dark")
-    wait_ready(page, 120)
-    asked = page.locator("#qx-question textarea").input_value()
-    page.get_by_role("tab", name="Compare").click()
-    expect(page.locator("#qx-compare-question textarea")).to_have_value(asked, timeout=30_000)
-    compare(page, 4)
-    lefts = {
-        round(column.bounding_box()["x"]) for column in page.locator("#qx-compare-columns .qx-column").all()
-    }  # type: ignore[index]
-    assert len(lefts) == 1, "cards stand below one another on a phone"
-    assert page.evaluate("document.documentElement.scrollWidth") <= 360
-
-    show_methods(page).get_by_label("threshold").check()
-    expect(page.locator("#qx-compare-standing")).to_contain_text("columns were made: methods", timeout=30_000)
-    page.get_by_role("button", name="Compare again").click()
-    done(page, 5)
-    expect(page.locator("#qx-compare-standing .qx-notice")).to_have_count(0)
-    page.locator("#qx-compare-question textarea").fill("")
-    page.locator("#qx-compare-run").click()
-    expect(page.locator("#qx-compare-notice")).to_contain_text("the question is empty", timeout=30_000)
-    said, card = (page.locator(f"#qx-compare-{part}").bounding_box() for part in ("notice", "form"))
-    assert said is not None
-    assert card is not None
-    assert said["y"] + said["height"] <= card["y"] + card["height"], "it lies over the columns"
-    expect(page.locator("#qx-compare-columns .qx-column")).to_have_count(5)
-
-
 def chosen_in_explore(page: Page) -> list[int]:
     """Chunk ids of the step cards."""
     return [
         int(text.split()[1].replace(",", ""))
         for text in page.locator("#qx-steps .qx-step-head .qx-link").all_inner_texts()
     ]
-
-
-@pytest.mark.campaign
-def test_a_run_is_opened_from_explore(tiny_app: RunningApp, open_page: OpenPage) -> None:
-    page = open_page(tiny_app.url, width=1400)
-    wait_ready(page, 120)
-    set_number(page, "#qx-budget", 3)
-    page.locator("#qx-run").click()
-    expect(page.locator("#qx-steps .qx-step")).to_have_count(3, timeout=60_000)
-    n_support = int(
-        page.locator("#qx-evidence").inner_text().partition(" support chunks found")[0].split()[-1]
-    )
-    show_figures(page)
-    expect(page.locator("#qx-trail tbody tr")).to_have_count(n_support, timeout=30_000)
-    unwanted = chosen_in_explore(page)[0]
-    page.locator("#qx-steps .qx-step-head .qx-link").first.click()
-    expect(page.locator("#qx-reading .qx-crumb")).to_contain_text(f"chunk {unwanted:,} of", timeout=30_000)
-    page.locator("#qx-reading").get_by_role("button", name="Never this chunk").click()
-    expect(page.locator("#qx-standing")).to_contain_text(f"chunk {unwanted:,}", timeout=30_000)
-    expect(page.locator("#qx-steps .qx-step")).to_have_count(3, timeout=30_000)
-    expect(page.locator("#qx-steps")).not_to_contain_text(f"chunk {unwanted:,}\n", timeout=30_000)
-    chosen = chosen_in_explore(page)
-    page.locator("#qx-evidence").get_by_role("button", name="Open in Compare").click()
-
-    expect(page.locator("#qx-compare-as-explore")).to_contain_text(
-        f"Chunk {unwanted:,} is forbidden here, as in Explore.", timeout=30_000
-    )
-    expect(page.locator("#qx-compare-k input[type=number]")).to_have_value("3")
-    compare(page, 4)
-    assert ids(page, 0) == chosen
-    expect(page.locator("#qx-compare-columns .qx-column").first).to_contain_text("1 chunk forbidden")
-    expect(page.locator("#qx-compare-support")).to_contain_text("Q-RAG tiny: rank at every step")

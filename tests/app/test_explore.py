@@ -59,46 +59,6 @@ def test_an_agent_with_positions_shows_ruler_and_parts_of_q(page: Page) -> None:
 
 
 @pytest.mark.campaign
-def test_opening_another_document_leaves_the_old_run_behind(page: Page) -> None:
-    run_id(page)
-    page.get_by_text("Change document").click()
-    page.get_by_role("tab", name="Paste").click()
-    page.locator("#qx-pasted textarea").fill("Mary went.")
-    page.locator("#qx-open-pasted").click()
-    expect(page.locator("#qx-header .qx-doc-title")).to_contain_text("Pasted text", timeout=30_000)
-    page.wait_for_function("() => !location.search.includes('run=')")
-    expect(page.locator(CARDS)).to_have_count(0)
-    page.locator("#qx-question textarea").fill("Where is Mary?")
-    page.locator("#qx-run").click()
-    expect(page.locator("#qx-steps .qx-stop")).to_contain_text("budget of 1 step is used up", timeout=30_000)
-    page.locator("#qx-step").click()
-    expect(page.locator("#qx-notice")).to_contain_text("this run has stopped")
-
-
-@pytest.mark.campaign
-def test_a_messy_page_comes_out_clean(page: Page, messy_page: Path) -> None:
-    upload(page, messy_page, seconds=200)
-    expect(page.locator("#qx-header")).to_contain_text("structure")
-    page.locator("#qx-question textarea").fill("What does the table say?")
-    run(page)
-    page.locator(f"{CARDS} .qx-link").first.click()
-    expect(page.locator("#qx-reading .qx-marked")).to_be_visible()
-    text = page.locator("#qx-reading .qx-read").inner_text()
-    assert "function(" not in text
-    assert "<div" not in text
-
-
-@pytest.mark.campaign
-def test_more_tabs_than_there_are_leave_the_document_its_room(page: Page) -> None:
-    for width in (1440, 1280, 1024):
-        page.set_viewport_size({"width": width, "height": 900})
-        for _ in range(3):  # one that CONTRIBUTING shows how to add, and more, which wrap
-            page.evaluate(ONE_MORE_TAB)
-            assert page.evaluate(UNDER_THE_DOCUMENT) == [], width
-        page.evaluate(THREE_FEWER)
-
-
-@pytest.mark.campaign
 def test_a_book_goes_through_upload_run_step_back_force_reload_replay(
     start_app: StartApp, open_page: OpenPage, book: Path
 ) -> None:

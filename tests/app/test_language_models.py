@@ -245,13 +245,3 @@ def test_the_panel_saves_tests_and_forgets(panel_url: str, services: Services, o
     page.locator("#qx-llm-forget").click()
     expect(page.locator("#qx-llm-standing")).to_contain_text("None is set")
     assert services.language_models.get(HERE) is None
-
-
-@pytest.mark.campaign
-def test_the_panel_tests_a_model_in_this_app(panel_url: str, open_page: OpenPage, tiny_causal: Path) -> None:
-    page = open_page(panel_url)
-    page.get_by_text("Language model").click()
-    page.get_by_label("In this app").click()
-    page.locator("#qx-llm-source input").fill(str(tiny_causal))
-    page.locator("#qx-llm-test").click()
-    says(page, "is kept to a JSON schema, token by token", 60)

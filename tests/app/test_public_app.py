@@ -15,7 +15,6 @@ from app.services.settings import Settings
 from app.services.visitors import ACTIONS_WAITING, owner_of_user
 from core.runs.export.runs import export_runs
 from core.runs.log import ExperimentLog, new_run_id
-from tests.app.axe import grave_faults
 from tests.app.conftest import RunningApp, served, wait_ready
 from tests.app.explore_page import press_run, show_settings
 from tests.app.raw_page import RawPage, named
@@ -52,22 +51,6 @@ def test_a_page_gets_nothing_of_another_by_its_ids(public_app: RunningApp) -> No
     b.press("qx-run", qx_question="who went to the office ?")
     assert QUERY not in b.received
     assert token not in b.received
-
-
-@pytest.mark.campaign
-def test_axe_finds_nothing_grave_where_visitors_are_kept_apart(
-    public_app: RunningApp, open_page: OpenPage
-) -> None:
-    page = open_page(public_app.url)
-    wait_ready(page)
-    press_run(page)
-    expect(page.locator("#qx-steps .qx-stop")).to_contain_text("Stopped", timeout=60_000)
-    for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-        for tab in ("Experiments", "Evaluate", "Compare", "Explore"):
-            page.get_by_role("tab", name=tab, exact=True).click()
-            settle(page)
-            assert grave_faults(page) == []
 
 
 def test_a_page_without_a_key_leaves_nothing(public_app: RunningApp) -> None:

@@ -643,17 +643,6 @@ def test_without_a_language_model_from_the_question_to_the_log_and_back(page: Pa
     assert rounds_of(page) == told
 
 
-@pytest.mark.campaign
-def test_an_address_opens_the_run_on_a_phone_too(page: Page, open_page: OpenPage) -> None:
-    run_to_the_end(page, "complete")
-    again = open_page(page.url, width=360, height=740)
-    expect(again.locator("#qx-sparc-rounds .qx-round").first).to_be_visible(timeout=60_000)
-    expect(again.get_by_role("tab", name="SPARC", exact=True)).to_have_attribute("aria-selected", "true")
-    assert rounds_of(again) == rounds_of(page)
-    settle(again)
-    assert again.evaluate("document.documentElement.scrollWidth") <= 360
-
-
 def set_model(page: Page, url: str) -> None:
     """Gives the tab a language model."""
     show_settings(page)
@@ -767,36 +756,6 @@ def test_a_model_given_on_a_page_is_named_in_calls_while_the_page_has_it(
     event, gone = call(tiny_app.url, "run_sparc", llm=name, **small)
     assert event == "error"
     assert "save one under Language model" in gone["error"]
-
-
-@pytest.mark.campaign
-def test_with_a_local_model_that_has_learned_nothing(
-    tiny_app: RunningApp, open_page: OpenPage, roomy_causal: Path
-) -> None:
-    page = sparc_page(open_page, tiny_app.url)
-    show_settings(page)
-    page.locator("#qx-sparc-llm button").first.click()
-    page.get_by_label("In this app").check()
-    source = page.locator("#qx-sparc-llm-source input")
-    expect(source).to_be_visible(timeout=20_000)
-    source.fill(str(roomy_causal))
-    page.locator("#qx-sparc-llm-save").click()
-    expect(page.locator("#qx-sparc-llm-standing")).to_contain_text(
-        "roomy-causal in this app, given by you", timeout=60_000
-    )
-    expect(page.locator("#qx-sparc-set")).to_contain_text("roomy-causal decides", timeout=20_000)
-
-    page.get_by_role("tab", name="Explore", exact=True).click()
-    page.locator("#qx-run").click()
-    expect(page.locator("#qx-cite")).to_be_visible(timeout=60_000)
-    page.locator("#qx-cite").click()
-    cited = page.locator("#qx-cited")
-    expect(cited).to_contain_text("Answer of roomy-causal", timeout=60_000)
-    expect(cited).to_contain_text("citations checked by the reader", timeout=60_000)
-    expect(cited).to_contain_text("was cut off after 400 tokens")
-    expect(cited.locator(".qx-answer-cited").first).to_contain_text("cites no chunk")
-    expect(page.locator("#qx-cancel")).to_be_disabled()
-    assert page.evaluate("document.documentElement.scrollWidth") <= 1280
 
 
 @pytest.mark.campaign

@@ -386,12 +386,6 @@ def test_a_click_selects_the_chunk_the_pin_or_the_step_under_it(small: Shown) ->
     expect(small.part("what")).to_contain_text("step 3")
 
 
-@pytest.mark.campaign
-def test_a_thin_peak_in_a_tab_hidden_at_first_can_be_hit(large: Shown) -> None:
-    large.part("lens").click(position=large.at("lens", 9_000.5 / 12_000))
-    expect(said(large.page)).to_have_value('{"chunk_id": 9000}')
-
-
 def test_keyboard_moves_opens_and_changes_looks(small: Shown) -> None:
     readout = small.part("readout")
     for keys, chunk_id in [
@@ -412,29 +406,6 @@ def test_keyboard_moves_opens_and_changes_looks(small: Shown) -> None:
     expect(small.part("what")).to_contain_text("step 1")
     expect(readout).to_have_text("chunk 37, Q 0.90, rank 1, chosen at step 1, support")
     expect(small.part("looks").get_by_role("button", name="Step 1")).to_have_attribute("aria-pressed", "true")
-
-
-@pytest.mark.campaign
-def test_tiles_of_every_zoom_and_mode_are_exact(large: Shown) -> None:
-    checked = []
-
-    def check(response: Any) -> None:
-        if "component_server" in response.url and response.request.post_data_json["fn_name"] == "tiles":
-            checked.append((response.request.post_data_json["data"], response))
-
-    large.page.on("response", check)
-    large.part("lens").hover(position=large.at("lens", 0.75))
-    large.page.keyboard.down("Control")
-    for _ in range(12):
-        large.page.mouse.wheel(0, -100)
-    large.page.keyboard.up("Control")
-    for name in ("change", "rank", "probability"):
-        large.part("modes").get_by_role("button", name=f"Show {name}").click()
-        large.settled()
-    assert large.last_range()[1] - large.last_range()[0] < 1_000
-    assert {request[2] for request, _ in checked} >= {"q", "dq", "rank", "p"}
-    for request, response in checked:
-        assert_exact(request, response.json())
 
 
 @pytest.mark.campaign
@@ -560,14 +531,6 @@ def test_states_without_numbers(page: Page) -> None:
     )
 
 
-@pytest.mark.campaign
-def test_the_change_before_the_first_choice_has_no_values(small: Shown) -> None:
-    small.part("modes").get_by_role("button", name="Show change").click()
-    small.settled()
-    expect(small.part("legend-hi")).to_have_text("+1.00")
-    expect(small.part("note")).to_be_hidden()
-
-
 def pixel(canvas: Locator, x: int, y: int) -> list[int]:
     found: list[int] = canvas.evaluate(
         "(canvas, [x, y]) => [...canvas.getContext('2d').getImageData(x, y, 1, 1).data]", [x, y]
@@ -588,16 +551,3 @@ def test_dark_theme_repaints(small: Shown) -> None:
     small.page.evaluate("document.body.classList.toggle('dark')")
     assert sum(light[:3]) > 600
     assert sum(dark[:3]) < 200
-
-
-@pytest.mark.campaign
-def test_narrow_screens_show_the_strip_without_scrolling_sideways(open_page: OpenPage, address: str) -> None:
-    strip = Shown(open_page(address, width=360), "small")
-    strip.part("table-toggle").click()
-    expect(strip.part("table-rows").locator("tr")).to_have_count(20)
-    assert strip.box.evaluate("(box) => box.scrollWidth <= box.clientWidth")
-    sizes = strip.box.evaluate(
-        "(box) => [...box.querySelectorAll('button')].filter((b) => b.offsetParent).map((b) =>"
-        " [b.offsetWidth, b.offsetHeight])"
-    )
-    assert all(min(size) >= 24 for size in sizes)

@@ -460,28 +460,6 @@ def test_own_questions_are_explained_and_a_wrong_name_is_told(
 
 
 @pytest.mark.campaign
-def test_own_questions_become_an_agent_in_explore(
-    tiny_app: RunningApp, open_page: OpenPage, tmp_path: Path
-) -> None:
-    page = open_page(tiny_app.url)
-    errors: list[str] = []
-    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
-    wait_ready(page)
-    open_train(page)
-    choose_own_questions(page)
-    begin_training(page, "pathfinder", write_questions(tmp_path / "pathfinder.jsonl"))
-    stop_training(page)
-    curves_show(page)
-    page.locator("#qx-train-explore").click()
-    expect(page.locator("#qx-agent input")).to_have_value("pathfinder", timeout=60_000)
-    wait_ready(page)
-    expect(page.locator("#qx-agent")).to_contain_text("trained · no positions")
-    page.locator("#qx-run").click()
-    expect(page.locator("#qx-steps .qx-step")).to_have_count(4, timeout=60_000)
-    assert errors == []
-
-
-@pytest.mark.campaign
 def test_a_training_goes_on_while_the_app_is_closed(
     start_app: StartApp, open_page: OpenPage, tmp_path: Path
 ) -> None:
