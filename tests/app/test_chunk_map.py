@@ -129,7 +129,6 @@ def test_what_can_t_have_a_map_is_said(services: Services, monkeypatch: pytest.M
         with pytest.raises(BadRequest):
             maps.chunkmap(junk)
     in_view = services.library.runs.get(few)
-    assert in_view is not None
     services.library.corpora.put(in_view.documents.token, replace(in_view.documents, searched=((0, 20),)))
     with pytest.raises(BadRequest, match="once all of the document is embedded"):
         maps.chunkmap([few, "make"])
@@ -150,7 +149,6 @@ def test_maps_take_of_a_visitor_s_time_of_a_day(services: Services, monkeypatch:
 def test_the_nearest_to_a_text_are_those_of_most_q_to_it(services: Services) -> None:
     token = run_over(services, 60)
     maps, run = ChunkMaps(services.library), services.library.runs.get(token)
-    assert run is not None
     near = maps.nearest([token, " where is mary ? "])["chunks"]
     assert near == np.argsort(-run.q_values(1), kind="stable")[:NEAREST].tolist()
     assert near != maps.nearest([token, "the kitchen"])["chunks"]
@@ -188,7 +186,6 @@ def test_points_are_the_values_of_all_chunks_or_of_the_most_telling_ones(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = services.library.runs.get(run_over(services, 60))
-    assert run is not None
     points = server_functions({run.token: RunStrip(run)}.get)[2]
     assert points.__name__ == "points"
     answer = points([run.token, 2, "q"])
@@ -208,7 +205,6 @@ def test_an_enlarged_piece_shows_its_own_points(services: Services, monkeypatch:
     monkeypatch.setattr(chunk_map, "MAX_POINTS", 40)
     token = run_over(services, 60)
     run, maps = services.library.runs.get(token), ChunkMaps(services.library)
-    assert run is not None
     with pytest.raises(BadRequest, match="no map of this document yet"):
         maps.piece([token, 1, "q", 0, 0, 9, 9])
     x, y = unpacked(answered(maps, token)["places"], "<u2").reshape(-1, 2).T.astype(int)
@@ -289,16 +285,12 @@ def chunk_said(page: Page) -> int:
 
 def test_the_map_stands_beside_the_line_and_below_it_where_that_is_narrow(page: Page) -> None:
     line, beside = part(page, "plot").bounding_box(), part(page, "chunkmap").bounding_box()
-    assert line is not None
-    assert beside is not None
     assert beside["width"] == pytest.approx(340, abs=1)
     assert beside["x"] >= line["x"] + line["width"]
     for width in (1024, 390):
         page.set_viewport_size({"width": width, "height": 900})
         settle(page)
         line, below = part(page, "plot").bounding_box(), part(page, "chunkmap").bounding_box()
-        assert line is not None
-        assert below is not None
         assert below["y"] >= line["y"] + line["height"]
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         assert n_of(part(page, "chunkmap-canvas"), "s1") > 50
@@ -334,7 +326,6 @@ def test_what_is_pointed_at_in_either_shows_in_both(page: Page) -> None:
     settle(page)
     at_rest = drawn(canvas), drawn(lens)
     box = canvas.bounding_box()
-    assert box is not None
     canvas.hover(position={"x": box["width"] / 2, "y": box["height"] / 2})
     expect(part(page, "tip")).to_be_visible()
     settle(page)
@@ -353,7 +344,6 @@ def test_what_is_pointed_at_in_either_shows_in_both(page: Page) -> None:
 def test_a_click_opens_the_chunk(page: Page) -> None:
     canvas = part(page, "chunkmap-canvas")
     box = canvas.bounding_box()
-    assert box is not None
     canvas.hover(position={"x": 0.6 * box["width"], "y": 0.45 * box["height"]})
     expect(part(page, "tip")).to_be_visible()
     settle(page)
@@ -402,7 +392,6 @@ def test_the_map_is_enlarged_moved_and_shown_whole_again(page: Page) -> None:
     settle(page)
     at_rest, opened = drawn(canvas), page.locator("#qx-reading .qx-marked").get_attribute("data-arg")
     box = canvas.bounding_box()
-    assert box is not None
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
     def shown() -> str:

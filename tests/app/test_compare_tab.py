@@ -81,7 +81,6 @@ def opened(services: Services, text: str) -> OpenDocuments:
     """A document under the tiny agent, with one question whose support is known."""
     session = finish(Opener(Explorer(services), Session(), "tiny", "sentences", 12).pasted(text))
     documents = services.library.corpora.get(session.corpus)
-    assert documents is not None
     return finish(
         services.library.reopen(
             OpenOrder(documents.agent, label=lambda _: (Labelled(QUERY, "garden", 2, SUPPORT),)),
@@ -135,12 +134,9 @@ def test_columns_are_logged_runs_that_explore_opens(
         if column.run
     }
     agent, multistep = columns[0].run, columns[5].run
-    assert agent is not None
-    assert multistep is not None
     assert agent.trace.chosen == fold(documents.agent.run(QUERY, documents.corpus, agent.config)).chosen
     session = finish(Explorer(services).attach(multistep.run_id))
     again = services.library.runs.get(session.run)
-    assert again is not None
     assert again.documents.workspace is documents.workspace
     assert again.trace.chosen == multistep.trace.chosen
     assert again.gold == SUPPORT
@@ -165,11 +161,9 @@ def test_an_evidence_set_is_a_column_like_the_others(
     place, columns = compared(comparisons, documents, ComparisonOrder(QUERY, ("topk", "resrag"), 3))
     assert [column.name for column in columns] == ["top-k", "RES-RAG"]
     run = columns[1].run
-    assert run is not None
     assert len(run.trace.chosen) <= 3
     session = finish(Explorer(services).attach(run.run_id))
     again = services.library.runs.get(session.run)
-    assert again is not None
     assert (again.trace.started.method, again.trace.chosen) == ("resrag", run.trace.chosen)
     exported = comparison_json(QUERY, columns, documents.workspace)["methods"]
     assert sorted(exported["RES-RAG"]["action"]["Document_1"]) == [
@@ -296,7 +290,6 @@ def test_support_is_told_where_it_is_known(comparisons: Comparisons, documents: 
     assert "no shared word" in table or "rank" in table
     hits = json.dumps(view.results(place, columns))
     for column in columns:
-        assert column.run is not None
         assert f"{len({*SUPPORT} & {*column.run.trace.chosen})} of 3 support" in hits
     other, unknown = compared(comparisons, documents, ComparisonOrder("where is mary ?", EVERY, 3))
     assert view.support(unknown) == []
@@ -309,7 +302,6 @@ def test_what_a_review_took_back_is_said_and_shared_with_nobody(
     place, (column, _) = compared(comparisons, documents, ComparisonOrder(QUERY, ("qrag:tiny", "topk"), 4))
     again = replace(column, name="again")
     run = column.run
-    assert run is not None
     assert run.trace.stopped is not None
     stopped = replace(run.trace.stopped, review=(0.0,) * 4, taken_back=run.trace.chosen[:1])
     reviewed = replace(column, trace=replace(run.trace, stopped=stopped))
@@ -325,7 +317,6 @@ def test_a_choice_says_what_it_owes_to_those_before(
 ) -> None:
     place, columns = compared(comparisons, documents, ComparisonOrder(QUERY, ("qrag:tiny", "topk"), 3))
     run = columns[0].run
-    assert run is not None
     owed = comparisons.influence(run)
     assert comparisons.influence(run) is owed
     change = run.trace.steps[1].q_value - run.q_values(1)[run.trace.chosen[1]]
@@ -376,7 +367,6 @@ def test_what_explore_never_chooses_is_left_out_for_agents_alone(
     )
     place, columns = compared(comparisons, documents, ComparisonOrder(QUERY, EVERY, 3, forbidden=never))
     agent, *others = [column.run for column in columns]
-    assert agent is not None
     assert agent.config.forbidden == never
     assert not {*never} & {*agent.trace.chosen}
     assert [run.trace.chosen for run in others if run] == [
@@ -481,7 +471,6 @@ def test_a_changed_chunk_is_tried_out_on_every_agent_and_logged_by_none(
 ) -> None:
     place, columns = compared(comparisons, documents, ComparisonOrder(QUERY, EVERY, 3))
     agent = columns[0].run
-    assert agent is not None
     before = services.own_log.search(owner=None).total
     first = agent.trace.chosen[0]
     runs = comparisons.try_out(place, Change(first, None))
@@ -540,7 +529,6 @@ def test_every_way_of_cutting_is_a_logged_run_over_that_cut(
         )
         session = finish(Explorer(services).attach(row.run_id))
         run = services.library.runs.get(session.run)
-        assert run is not None
         assert run.gold == chunks_of(run.documents.workspace, spans)
         assert run.documents.workspace.documents == documents.workspace.documents
     assert {now.stage for now in told} == {"cutting", "embedding", "retrieving"}

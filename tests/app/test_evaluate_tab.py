@@ -138,7 +138,6 @@ def test_an_episode_opens_in_explore_and_goes_as_it_went(
     assert explorer.documents(session).workspace.texts() == list(episode.example.chunks)
     *_, session = explorer.advance(session, episode.example.question, episode.config, None)
     run = explorer.run_of(session)
-    assert run is not None
     assert (run.trace.chosen, run.gold) == (row.chosen, row.support)
 
 
@@ -171,7 +170,6 @@ def test_a_default_is_written_for_agents_trained_here_only(
         == services.agents.served(services.agents.load("mine").spec).stop_threshold
         == 0.25
     )
-    assert spec.scores is not None
     assert spec.scores["stop_threshold"] == {
         "value": 0.25,
         "evaluation_id": first,

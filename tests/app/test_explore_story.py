@@ -96,7 +96,6 @@ def parts(page: Page) -> Locator:
 def end_of(panel: Locator) -> float:
     """Where it ends, in pixels from the top of the window."""
     box = panel.bounding_box()
-    assert box is not None
     return box["y"] + box["height"]
 
 
@@ -353,14 +352,10 @@ def test_a_failed_question_says_why_and_what_helps_and_a_sample_brings_its_agent
         is_set, status = (
             page.locator(part).bounding_box() for part in ("#qx-set .qx-set-line", "#qx-status span")
         )
-        assert is_set is not None
-        assert status is not None
         beside = status["x"] >= is_set["x"] + is_set["width"]
         assert beside or status["y"] >= is_set["y"] + is_set["height"], (width, "one lies over the other")
         card = page.locator("#qx-story-card").bounding_box()
         for box in (card, *(end.bounding_box() for end in ends.all())):
-            assert box is not None
-            assert card is not None
             assert box["x"] + box["width"] <= card["x"] + card["width"] <= width, "an end is cut"
         name = page.locator("#qx-story .qx-miss .qx-part-head > span:last-child")
         if width > 760:  # below, it is there for those who listen

@@ -83,7 +83,6 @@ def documents(services: Services) -> OpenDocuments:
         Opener(Explorer(services), Session(), "tiny", "sentences", 12).pasted("\n\n".join(chunks))
     )
     opened = services.library.corpora.get(session.corpus)
-    assert opened is not None
     return finish(
         services.library.reopen(
             OpenOrder(opened.agent, label=lambda _: (Labelled(QUESTION, "stone", 2, SUPPORT),)),
@@ -132,7 +131,6 @@ def test_a_run_is_drawn_again_from_the_log_alone(
     assert kept.details["answer"]["by"] == "rules and words"
     again = without_memory(services).view(run.run_id, None)
     assert again.trace == run.trace
-    assert again.workspace is not None
     assert again.workspace.texts() == documents.workspace.texts()
     assert (again.status, again.gold) == ("complete", SUPPORT)
 
@@ -412,7 +410,6 @@ def test_a_run_of_another_method_is_not_drawn_here(
     ):
         token = session.run
     run = services.library.runs.get(token)
-    assert run is not None
     with pytest.raises(BadRequest, match="is a run of qrag, not of SPARC"):
         runs.view(run.run_id, None)
 
@@ -427,7 +424,6 @@ def test_a_comparison_has_it_as_a_column_at_equal_size(
     columns = comparisons.shown_columns(place)
     assert [column.name for column in columns] == ["top-k", "SPARC-RAG"]
     run = columns[1].run
-    assert run is not None
     assert 0 < len(run.trace.chosen) <= 3
     assert columns[1].milliseconds > 0
     branches = runs.view(run.run_id, None)
@@ -452,7 +448,6 @@ def test_a_comparison_whose_language_model_dies_says_so_and_keeps_the_branches(
     [row] = services.own_log.search(owner=None, since=began, method="sparc").rows
     assert row.status == "failed"
     kept = runs.view(row.run_id, None)
-    assert kept.trace.stopped is not None
     assert (kept.trace.stopped.reason, kept.trace.stopped.round) == ("failed", 1)
     assert (
         sorted(logged(services, kept).trace.chosen)
@@ -545,10 +540,8 @@ def test_an_endpoint_that_fails_late_costs_nothing_of_the_round_before(
         run = runs.run(documents, SparcOrder(QUESTION, replace(LEXICAL, depth=2)), llm, quiet)
         assert run.trace.cost.calls == len(server.requests)
     stopped = run.trace.stopped
-    assert stopped is not None
     assert (run.status, stopped.reason, stopped.answer, stopped.round) == ("failed", "failed", "the mill", 1)
     assert words in stopped.message
-    assert run.trace.broken is not None
     assert (run.trace.broken.agent, run.trace.broken.message) == ("query rewriter", stopped.message)
     assert logged(services, run).message == run.message == stopped.message
     assert without_memory(services).view(run.run_id, None).trace == run.trace

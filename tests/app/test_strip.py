@@ -322,7 +322,6 @@ class Shown:
     def at(self, canvas: str, fraction: float, y: float = 100) -> dict[str, float]:
         """A place in a canvas: `fraction` of the way along its plot."""
         box = self.part(canvas).bounding_box()
-        assert box is not None
         return {"x": GUTTER + fraction * (box["width"] - GUTTER - EDGE), "y": y}
 
     def press(self, *keys: str) -> None:
@@ -424,7 +423,6 @@ def test_brush_zooms_and_a_new_value_keeps_it(large: Shown) -> None:
     large.part("overview").hover(position=large.at("overview", 0.25, y=20))
     large.page.mouse.down()
     box = large.part("overview").bounding_box()
-    assert box is not None
     large.page.mouse.move(box["x"] + large.at("overview", 0.5)["x"], box["y"] + 20, steps=4)
     large.page.mouse.up()
     large.settled()

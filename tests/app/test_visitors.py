@@ -147,7 +147,6 @@ def test_a_shared_run_is_looked_at_and_gone_on_from_without_touching_it(explorer
     share(services, run)
     seen = finish(explorer.attach(run.run_id, B))
     theirs = explorer.run_of(seen)
-    assert theirs is not None
     assert theirs.others
     assert theirs.trace.chosen == run.trace.chosen
     assert {theirs.token, seen.corpus}.isdisjoint({run.token, session.corpus}), (
@@ -158,7 +157,6 @@ def test_a_shared_run_is_looked_at_and_gone_on_from_without_touching_it(explorer
     explorer.leave(child_session)
     explorer.leave(seen)
     after = explorer.run_of(session)
-    assert after is not None
     assert not after.ended, "another's leaving does not end it"
     session, run = advanced(explorer, session, 1)
     assert finish(explorer.attach(run.run_id, B)).cursor == 3, "it is seen as it is now"

@@ -260,7 +260,6 @@ def test_a_run_over_shards_is_the_run_over_one_index(told: tuple[DualEncoder, Pa
     few = run(ShardedAgent(encoder), corpus, query, budget)
     assert_same_events(few, expected)
     scores = few.scores_at(1)
-    assert scores is not None
     n_told = np.isfinite(scores.q_values).sum()
     assert FEWEST <= n_told < max(len(corpus), 3 * FEWEST + 1)  # three shards know all of a short corpus
 

@@ -71,7 +71,6 @@ def test_a_training_goes_on_and_its_agent_reranks(
 
     spec = read_spec(tmp_path / "through")
     assert spec.rerank_weight in WEIGHTS[1:]
-    assert spec.reranked is not None
     assert (spec.reranked.training or {})["questions"] == 102
     assert read_spec(agent).rerank_weight == 0, "the agent itself stays as it is"
     encoder = DualEncoder(tmp_path / "through", "cpu")

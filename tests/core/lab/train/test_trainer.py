@@ -69,7 +69,6 @@ def test_an_agent_is_kept_and_its_score_is_what_evaluation_measures(trained: Tra
     best = next(event for event in reversed(trained.validated()) if event.get("kept"))
     encoder = load_encoder(str(trained.folder), "cpu")
     training = encoder.spec.training
-    assert training is not None
     assert (training["data"], training["updates"]) == ("own", best["update"])
     assert training["config"] == trained.plan.config.to_json()
     assert trained.events[-1]["best"] == best["score"]
@@ -99,7 +98,6 @@ def test_an_agent_that_unlearns_is_kept_as_it_was_at_its_best(base: Path, tmp_pa
     assert [event.get("kept", False) for event in validated] == [True, False, False, False]
     assert events[-1]["best"] == scores[0]
     training = load_encoder(str(tmp_path / "run"), "cpu").spec.training
-    assert training is not None
     assert training["updates"] == 0
 
 

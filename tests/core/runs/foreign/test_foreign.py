@@ -125,7 +125,6 @@ def test_a_run_of_bm25s_itself_is_a_logged_run(
     assert (one.n_missing, run.details["imported"]["n_missing_gold"]) == (1, 1)
     assert run.details["imported"]["passages"][3]["text"].startswith("It stands in no document")
     looked = trace.scores_at(1)
-    assert looked is not None
     assert trace.chosen == tuple(
         i for text in found[0] for i in (2 * corpus.index(text), 2 * corpus.index(text) + 1)
     )
@@ -138,7 +137,6 @@ def test_a_run_of_bm25s_itself_is_a_logged_run(
     vectors = agent.encoder.encode_chunks(workspace.texts())
     searched = Corpus(workspace, index_of(agent.encoder, vectors))
     why = diagnose(agent, searched, trace, (12, 16))
-    assert why is not None
     assert (why.chunk_id, why.n_found, why.ranks) == (16, 1, ())
     assert {remedy.way for remedy in why.remedies} <= {"agent", "bm25"}, "nobody goes on with it"
     assert "1 of 4 passages that were returned are not in these documents" in found_sentence([one])

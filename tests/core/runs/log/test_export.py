@@ -294,7 +294,6 @@ def test_a_review_comes_along(log: ExperimentLog, other: ExperimentLog, tmp_path
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
     import_runs(other, file)
     trace = other.get(run_id, None).trace
-    assert trace.stopped is not None
     assert (trace.stopped.review, trace.taken_back) == ((0.9, 0.01, 0.7), (least,))
     assert trace.evidence == tuple(sorted({*trace.chosen} - {least}))
 

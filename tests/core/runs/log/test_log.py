@@ -48,7 +48,6 @@ def test_a_run_comes_back_whole(log: ExperimentLog) -> None:
     assert run.trace.started.config.to_json() == record.config
     for look in (1, 2, 3, 4):
         scores = run.trace.scores_at(look)
-        assert scores is not None
         assert scores.positions is None
         np.testing.assert_array_equal(scores.q_values, q_values(record.run_id, look))
 
@@ -61,7 +60,6 @@ def test_documents_come_back_and_are_stored_once(log: ExperimentLog) -> None:
         DOCUMENT.text,
         DOCUMENT.sha256,
     )
-    assert document.table is not None
     np.testing.assert_array_equal(document.table.end, chunk_table().end)
     counts = (
         "SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM chunk_tables), (SELECT count(*) FROM"
