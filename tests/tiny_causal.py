@@ -1,6 +1,4 @@
-"""A causal language model that a test makes: one layer, printable ASCII characters for tokens, random weights
-from a seed.
-"""
+"""A causal language model that a test makes."""
 
 from __future__ import annotations
 

@@ -14,13 +14,11 @@ AT_REST = """() => !document.querySelector(".qx-sent, #qx-opening progress, #qx-
 
 
 def run_id(page: Page) -> str:
-    """The run in the address."""
     page.wait_for_url(re.compile(r"run=[0-9a-f]{32}"), timeout=20_000)
     return re.search(r"run=([0-9a-f]{32})", page.url).group(1)
 
 
 def chosen(page: Page) -> list[int]:
-    """Chunk ids of the step cards."""
     return [
         int(text.split()[1].replace(",", ""))
         for text in page.locator(f"{CARDS} .qx-step-head .qx-link").all_inner_texts()
@@ -39,7 +37,6 @@ def press_run(page: Page, seconds: float = 60) -> None:
 
 
 def run(page: Page, n_steps: int = 4) -> None:
-    """Presses Run and waits for the end."""
     press_run(page)
     expect(page.locator(CARDS)).to_have_count(n_steps, timeout=60_000)
     expect(page.locator("#qx-steps .qx-stop")).to_contain_text("Stopped", timeout=30_000)
@@ -52,13 +49,11 @@ def show_figures(page: Page) -> None:
 
 
 def show_settings(page: Page) -> None:
-    """Opens them over the page, if they are not."""
     if not page.locator("#qx-settings").is_visible():
         page.locator(".qx-set-line").click()
 
 
 def set_number(page: Page, control: str, value: float) -> None:
-    """A setting of Explore."""
     show_settings(page)
     field = page.locator(f"{control} input[type=number]")
     field.fill(str(value))

@@ -1,6 +1,4 @@
-"""A SPARC run whose every event is known, and a reader that needs no weights: what tests of the tab have in
-common.
-"""
+"""A SPARC run whose every event is known, and a reader that needs no weights."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""What everybody must be able to use: every tab under axe in light and dark, on a phone, in forced colours,
-by keyboard and without motion; `make test` looks at Explore most of all.
-
-One app and one page for all of them: Explore with a finished run and its map, Compare with columns, SPARC with
-rounds, Experiments with a run open, Evaluate with scores.
-"""
+"""What everybody must be able to use."""
 
 from __future__ import annotations
 
@@ -51,7 +46,6 @@ def each_tab(*of_every_run: str) -> pytest.MarkDecorator:
 
 @pytest.fixture(scope="module")
 def page(tiny_app: RunningApp, open_for_file: OpenPage) -> Page:
-    """A page whose Explore, and in the campaign every tab, has something to show."""
     page = open_for_file(tiny_app.url, **WIDE)
     wait_ready(page, 120)
     press_run(page)
@@ -71,7 +65,6 @@ def page(tiny_app: RunningApp, open_for_file: OpenPage) -> Page:
 
 
 def fill_other_tabs(page: Page) -> None:
-    """Has something shown in all of them but Explore."""
     show(page, "Compare")
     expect(page.locator("#qx-compare-question textarea")).not_to_have_value("", timeout=30_000)
     page.locator("#qx-compare-run").click()

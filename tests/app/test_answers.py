@@ -1,6 +1,4 @@
-"""A language model's answer to a run in Chromium: it cites chunks, the reader checks it, and it comes back out
-of the log. Every column of Compare has an answer.
-"""
+"""A language model's answer to a run in Chromium."""
 
 from __future__ import annotations
 
@@ -34,7 +32,6 @@ def server() -> Iterator[LlmServer]:
 
 @pytest.fixture(scope="module")
 def page(tiny_app: RunningApp, open_for_file: OpenPage) -> Page:
-    """Three sentences, each a chunk and each chosen."""
     page = open_for_file(tiny_app.url)
     wait_ready(page)
     page.locator("#qx-change-button").click()

@@ -1,6 +1,4 @@
-"""The operations as callers use them: in the process, over HTTP and over MCP, against the tiny agent and a
-real log.
-"""
+"""The operations as callers use them."""
 
 from __future__ import annotations
 
@@ -79,7 +77,6 @@ def operations(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
 
 @pytest.fixture
 def document(operations: Operations) -> str:
-    """Forty short chunks."""
     return operations.open_document(text=TEXT, chunker="sentences", max_tokens=12)["document_id"]
 
 

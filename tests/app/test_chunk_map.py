@@ -1,6 +1,4 @@
-"""The map beside the strip: making it over a real library, and the map itself in Chromium on the first
-sample.
-"""
+"""The map beside the strip: making it over a real library."""
 
 from __future__ import annotations
 
@@ -68,7 +66,6 @@ def run_over(services: Services, n_chunks: int, owner: str | None = None) -> str
 
 
 def answered(maps: ChunkMaps, token: str, action: str = "make") -> dict[str, Any]:
-    """What comes of a map in the end."""
     until = time.monotonic() + 60
     answer = maps.chunkmap([token, action])
     while "total" in answer and time.monotonic() < until:
@@ -235,7 +232,6 @@ def test_an_enlarged_piece_shows_its_own_points(services: Services, monkeypatch:
 
 @pytest.fixture(scope="module")
 def page(tiny_app: RunningApp, open_for_file: OpenPage) -> Page:
-    """The first sample with its run and its map."""
     page = open_for_file(tiny_app.url, width=1440)
     wait_ready(page)
     set_number(page, "#qx-budget", 3)
@@ -277,7 +273,6 @@ def drawn(canvas: Locator) -> str:
 
 
 def chunk_said(page: Page) -> int:
-    """The cursor's chunk."""
     found = re.match(r"chunk ([\d,]+)", part(page, "readout").inner_text())
     assert found
     return int(found[1].replace(",", ""))

@@ -1,6 +1,4 @@
-"""Comparisons from the page: a tiny agent beside the real base encoder, a real log, and the Compare tab in a
-real Chromium.
-"""
+"""Comparisons from the page."""
 
 from __future__ import annotations
 
@@ -47,9 +45,9 @@ from core.runs.whatif.comparison import comparison_json
 from core.runs.whatif.cuts import chunks_of, share_found, sizes_for, spans_of
 from core.runs.whatif.variant import Change
 from core.views.draw.nodes import html_of
-from core.views.findings import looks
 from tests.app.axe import grave_faults
 from tests.app.conftest import RunningApp, wait_ready
+from tests.app.explore_page import chosen
 from tests.conftest import OpenPage
 from tests.settled import release, settle
 
@@ -78,7 +76,6 @@ def comparisons(services: Services) -> Comparisons:
 
 
 def opened(services: Services, text: str) -> OpenDocuments:
-    """A document under the tiny agent, with one question whose support is known."""
     session = finish(Opener(Explorer(services), Session(), "tiny", "sentences", 12).pasted(text))
     documents = services.library.corpora.get(session.corpus)
     return finish(
@@ -91,7 +88,6 @@ def opened(services: Services, text: str) -> OpenDocuments:
 
 @pytest.fixture
 def documents(services: Services) -> OpenDocuments:
-    """Forty short chunks."""
     words = ("john", "mary", "sandra", "daniel")
     places = ("hallway", "garden", "office", "bathroom", "kitchen")
     return opened(
@@ -173,26 +169,6 @@ def test_an_evidence_set_is_a_column_like_the_others(
     assert "chance" in json.dumps(view.results(place, columns))
 
 
-def test_agents_stop_by_themselves_only_when_asked_to(
-    comparisons: Comparisons, services: Services, documents: OpenDocuments
-) -> None:
-    free = fold(
-        documents.agent.run(
-            QUERY, documents.corpus, documents.agent.spec.episode_config(step_budget=4, stop_threshold=None)
-        )
-    )
-    worth = sorted((step.state_value for step in free.steps), reverse=True)
-    services.agents.use_threshold("tiny", worth[-1] + 1e-6)
-    size = next(i for i, step in enumerate(free.steps) if step.state_value < worth[-1] + 1e-6)
-    for own_stop, sizes in ((True, {max(1, size)} | {size}), (False, {4})):
-        _, columns = compared(
-            comparisons, documents, ComparisonOrder(QUERY, ("topk", "multistep", "qrag:tiny"), 4, own_stop)
-        )
-        assert columns[0].name == "Q-RAG tiny"
-        assert {len(column.run.trace.steps) for column in columns if column.run} == sizes
-    services.agents.use_threshold("tiny", None)
-
-
 def test_a_cancel_keeps_the_columns_that_were_there(
     comparisons: Comparisons, services: Services, began: datetime, documents: OpenDocuments
 ) -> None:
@@ -245,7 +221,6 @@ def test_a_method_that_refuses_says_so_in_its_column(comparisons: Comparisons, s
 
 
 def _downloads(nodes: object) -> dict[str, str]:
-    """Name and content of every download in a tree."""
     found: dict[str, str] = {}
     if isinstance(nodes, list):
         if len(nodes) == 3 and isinstance(nodes[1], dict) and nodes[1].get("data-act") == "download":
@@ -337,25 +312,6 @@ def test_an_agent_shows_the_rank_of_the_support_at_every_step(
         for name in ("Q-RAG tiny", "multi-step", "hybrid", "top-k", "BM25", "threshold")
     ]
     assert headings == [True, True, False, False, False, False], "only these look again after each choice"
-
-
-def test_looks_are_counted_only_where_a_method_looks_again(
-    comparisons: Comparisons, documents: OpenDocuments
-) -> None:
-    _, columns = compared(comparisons, documents, ComparisonOrder(QUERY, EVERY, 3))
-    n_looks = {column.name: len(looks(column.run.trace)) for column in columns if column.run}
-    assert n_looks == {
-        "Q-RAG tiny": 3,
-        "hybrid": 1,
-        "top-k": 1,
-        "BM25": 1,
-        "threshold": 1,
-        "multi-step": 3,
-    }
-    for column in columns:
-        words = json.dumps(view.results(Compared(documents.token), [column]))
-        assert ("3 looks, a row each" in words) == (n_looks[column.name] == 3)
-        assert "one look" not in words
 
 
 def test_what_explore_never_chooses_is_left_out_for_agents_alone(
@@ -589,13 +545,11 @@ def test_what_changed_since_is_named() -> None:
 
 
 def ids(page: Page, column: int) -> list[int]:
-    """Chunks of a column's cards."""
     cards = page.locator("#qx-compare-columns .qx-column").nth(column).locator(".qx-found > li")
     return [int(card.get_attribute("data-same") or "") for card in cards.all()]
 
 
 def compare(page: Page, n_columns: int) -> None:
-    """Presses Compare and waits for the end."""
     page.locator("#qx-compare-run").click()
     done(page, n_columns)
 
@@ -606,7 +560,6 @@ def done(page: Page, n_columns: int) -> None:
 
 
 def show_methods(page: Page) -> Locator:
-    """Opens the settings over the page."""
     page.locator("#qx-compare-set .qx-set-line").click()
     return page.locator("#qx-compare-methods")
 
@@ -658,7 +611,6 @@ def compare_page(tiny_app: RunningApp, open_for_file: OpenPage) -> Iterator[Page
 
 @pytest.fixture
 def columns(compare_page: Page) -> list[list[int]]:
-    """Chunk ids of the five columns."""
     return [ids(compare_page, column) for column in range(5)]
 
 
@@ -719,15 +671,7 @@ def test_a_column_is_opened_in_explore_and_compare_stays(
     asked = compare_page.locator("#qx-compare-question textarea").input_value()
     compare_page.locator("#qx-compare-columns").get_by_role("button", name="Open in Explore").last.click()
     expect(compare_page.locator("#qx-status")).to_contain_text("multistep · step 4 of 4", timeout=60_000)
-    assert chosen_in_explore(compare_page) == columns[4]
+    assert chosen(compare_page) == columns[4]
     compare_page.get_by_role("tab", name="Compare").click()
     expect(compare_page.locator("#qx-compare-question textarea")).to_have_value(asked, timeout=30_000)
     expect(compare_page.locator("#qx-compare-columns .qx-column")).to_have_count(5)
-
-
-def chosen_in_explore(page: Page) -> list[int]:
-    """Chunk ids of the step cards."""
-    return [
-        int(text.split()[1].replace(",", ""))
-        for text in page.locator("#qx-steps .qx-step-head .qx-link").all_inner_texts()
-    ]

@@ -1,6 +1,4 @@
-"""Evaluations from the page: real agents over a tiny encoder, a real log, and the Evaluate tab in a real
-Chromium.
-"""
+"""Evaluations from the page."""
 
 from __future__ import annotations
 
@@ -316,7 +314,6 @@ def test_a_long_haystack_says_what_it_costs() -> None:
 
 
 def pick(page: Page, control: str, text: str) -> None:
-    """Chooses from a dropdown."""
     field = page.locator(f"#{control} input")
     field.click()
     field.fill(text)

@@ -1,6 +1,4 @@
-"""Evidence sets of the app: a tiny agent beside the real base encoder, the policy and the reader that ship, a
-real log, and the tab in a real Chromium.
-"""
+"""Evidence sets of the app: a tiny agent beside the real base encoder, the policy and the reader that ship."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The log on the page: real runs of a tiny agent, exports and imports, the Experiments tab in a real
-Chromium.
-"""
+"""The log on the page: real runs of a tiny agent."""
 
 from __future__ import annotations
 
@@ -53,7 +51,6 @@ def services(tiny: Path, tmp_path: Path) -> Iterator[Services]:
 
 @pytest.fixture
 def visited(tiny: Path, tmp_path: Path) -> Iterator[Experiments]:
-    """A public app."""
     made = made_services(tiny, tmp_path / "public.duckdb", public=True)
     yield Experiments(made)
     made.close()
@@ -414,7 +411,6 @@ def first_run(page: Page) -> tuple[str, list[int]]:
 
 
 def show_the_seed(page: Page) -> None:
-    """One column more."""
     page.get_by_role("button", name="Columns").click()
     page.locator("#qx-runs-columns").get_by_label("seed").check()
     expect(page.locator("#qx-runs-list thead")).to_contain_text("seed", timeout=30_000)

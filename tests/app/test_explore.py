@@ -1,6 +1,4 @@
-"""Explore in a real Chromium against the real server: the first visit, a book, a messy page, other documents,
-restart.
-"""
+"""Explore in a real Chromium against the real server."""
 
 from __future__ import annotations
 
@@ -15,23 +13,6 @@ from core.lab.tasks.narrative import generate_narrative
 from tests.app.conftest import RunningApp, StartApp, upload, wait_ready
 from tests.app.explore_page import CARDS, chosen, run, run_id, show_figures, show_settings
 from tests.conftest import OpenPage
-
-ONE_MORE_TAB = """() => {
-  const tabs = document.querySelector("#qx-tabs > .tab-wrapper .tab-container:not([aria-hidden=true])");
-  tabs.append(tabs.lastElementChild.cloneNode(true));
-}"""
-THREE_FEWER = """() => {
-  const tabs = document.querySelector("#qx-tabs > .tab-wrapper .tab-container:not([aria-hidden=true])");
-  for (const tab of [...tabs.children].slice(-3)) tab.remove();
-}"""
-UNDER_THE_DOCUMENT = """() => {
-  const page = document.querySelector("#qx-document").getBoundingClientRect();
-  return [...document.querySelectorAll("#qx-tabs > .tab-wrapper button")].filter((tab) => {
-    const box = tab.getBoundingClientRect();
-    return box.right > page.left && box.left < page.right && box.bottom > page.top && box.top < page.bottom;
-  }).map((tab) => tab.textContent);
-}"""
-"""Tabs that what is open covers."""
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,4 @@
-"""Bad and hostile input in the browser: one clear sentence, nothing lost, nothing executed. One page for all
-tests.
-"""
+"""Bad and hostile input in the browser."""
 
 from __future__ import annotations
 
@@ -120,7 +118,6 @@ def page(tiny_app: RunningApp, open_for_file: OpenPage, calls: list[object]) -> 
 
 
 def give(page: Page, path: Path) -> None:
-    """Asks for a file to be opened."""
     page.get_by_text("Change document").click()
     page.get_by_role("tab", name="Upload").click()
     if page.locator(REMOVE).count():
@@ -137,7 +134,6 @@ def paste(page: Page, text: str, button: str = "#qx-open-pasted") -> None:
 
 
 def title_of(page: Page) -> str:
-    """Of what is open."""
     return page.locator("#qx-header .qx-doc-title").inner_text()
 
 

@@ -18,7 +18,6 @@ QUESTION = "Where did Mary go on day 1?"
 
 @pytest.fixture(scope="module")
 def page(tiny_app: RunningApp, open_for_file: OpenPage) -> Page:
-    """Four sentences, each a chunk, and a run of one step."""
     page = open_for_file(tiny_app.url, width=1000, height=500)
     wait_ready(page)
     page.locator("#qx-change-button").click()

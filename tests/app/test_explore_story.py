@@ -1,6 +1,4 @@
-"""Explore on the first sample, as a visitor meets it: the story of a run, settings over the page, keys, the
-strip. One page of the tiny app for all tests, and one of the agents that ship for what these find.
-"""
+"""Explore on the first sample, as a visitor meets it."""
 
 from __future__ import annotations
 
@@ -389,7 +387,6 @@ def test_a_failed_question_says_why_and_what_helps_and_a_sample_brings_its_agent
 
 
 def open_sample(page: Page, place: int) -> None:
-    """Opens one of the samples."""
     page.locator("#qx-change-button").click()
     page.locator("#qx-sample input").nth(place).click()
     page.locator("#qx-open-sample").click()

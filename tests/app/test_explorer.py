@@ -48,7 +48,6 @@ def explorer(services: Services) -> Explorer:
 
 @pytest.fixture
 def session(explorer: Explorer) -> Session:
-    """A document of forty short chunks."""
     words = ("john", "mary", "sandra", "daniel")
     places = ("hallway", "garden", "office", "bathroom", "kitchen")
     text = "\n\n".join(f"{words[i % 4]} travelled to the {places[i % 5]} on day {i} ." for i in range(40))
@@ -307,17 +306,6 @@ def test_a_smaller_budget_keeps_no_more_steps_than_it_has(explorer: Explorer, se
     back = explorer.back(ended)
     smaller = last(explorer.advance(back, QUERY, CONFIG.with_(step_budget=2), None))
     assert chosen(explorer, smaller) == chosen(explorer, ended)[:2]
-
-
-@pytest.mark.campaign
-def test_samples_open_with_their_questions(explorer: Explorer) -> None:
-    for sample in list_samples():
-        opened = finish(
-            Opener(explorer, Session(), explorer.services.agents.default_checkpoint).sample(sample.key)
-        )
-        questions = explorer.documents(opened).questions
-        assert len(questions) == len(sample.questions)
-        assert all(question.support for question in questions)
 
 
 @pytest.mark.parametrize("text", ["", "   \n "])

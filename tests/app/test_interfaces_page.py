@@ -1,6 +1,4 @@
-"""Every example of docs/interfaces.md does what the page says, against a running app with the agents that
-ship; those for other frameworks are tried in tests/core/integrations/adapters.
-"""
+"""Every example of docs/interfaces.md does what the page says."""
 
 from __future__ import annotations
 

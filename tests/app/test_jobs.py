@@ -1,6 +1,4 @@
-"""Long work behind a generator: progress comes through, closing the generator stops the
-work, errors arrive.
-"""
+"""Long work behind a generator."""
 
 from __future__ import annotations
 

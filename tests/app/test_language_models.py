@@ -1,6 +1,4 @@
-"""Language models that visitors give: who may give which, whose key goes where, when they are forgotten, and
-the panel in a browser.
-"""
+"""Language models that visitors give."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""`python app.py --public` as strangers meet it: raw HTTP without a page's manners, signing in, and two
-browsers side by side.
-"""
+"""`python app.py --public` as strangers meet it."""
 
 from __future__ import annotations
 
@@ -116,7 +114,6 @@ def test_those_who_sign_in_are_their_names_and_secrets_stay_secret(
 
 
 def list_runs(page: Page) -> None:
-    """Opens the Experiments tab."""
     page.get_by_role("tab", name="Experiments").click()
     expect(page.locator("#qx-runs-list .qx-query, #qx-runs-list .qx-empty").first).to_be_visible(
         timeout=30_000

@@ -93,7 +93,6 @@ def test_closed_pages_free_what_they_had_open(served_app: tuple[str, Services]) 
 
 
 def held_by(services: Services) -> tuple[int, int]:
-    """Documents and runs in memory."""
     return len(services.library.corpora.all()), len(services.library.runs.all())
 
 

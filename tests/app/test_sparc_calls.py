@@ -1,6 +1,4 @@
-"""run_sparc for callers without a page, by a language model: which one they may name, what a visitor may take
-of the server's, and where no key may be.
-"""
+"""run_sparc for callers without a page, by a language model."""
 
 from __future__ import annotations
 

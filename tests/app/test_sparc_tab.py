@@ -1,6 +1,4 @@
-"""SPARC runs of the app: a tiny agent beside the real base encoder, a real log, scripted and missing language
-models, and the tab in a real Chromium.
-"""
+"""SPARC runs of the app: a tiny agent beside the real base encoder, a real log."""
 
 from __future__ import annotations
 
@@ -75,7 +73,6 @@ def runs(services: Services) -> SparcRuns:
 
 @pytest.fixture
 def documents(services: Services) -> OpenDocuments:
-    """Thirty short chunks under the tiny agent, with one question whose support is known."""
     names, places = ("anna", "peter", "mary", "john"), ("hallway", "garden", "office", "mill", "kitchen")
     chunks = [f"{names[i % 4]} went to the {places[i % 5]} on day {i} ." for i in range(30)]
     chunks[3], chunks[7] = "anna took the letter to the mill .", "there anna hid the letter under the stone ."
@@ -100,7 +97,6 @@ def logged(services: Services, run: SparcRun, owner: str | None = None) -> Logge
 
 
 def without_memory(services: Services) -> SparcRuns:
-    """What a restarted app knows."""
     return SparcRuns(services)
 
 
@@ -564,7 +560,6 @@ def sparc_page(open_page: OpenPage, url: str, **screen: Any) -> Page:
 
 
 def show_settings(page: Page) -> None:
-    """Opens them over the page, if they are not."""
     if not page.locator("#qx-sparc-settings").is_visible():
         page.locator("#qx-sparc-set .qx-set-line").click()
 
@@ -580,7 +575,6 @@ def run_to_the_end(page: Page, status: str) -> None:
 
 
 def rounds_of(page: Page) -> list[str]:
-    """What each round says."""
     return page.locator(
         "#qx-sparc-rounds .qx-round"
     ).all_text_contents()  # whether the tab is shown already or not
@@ -637,7 +631,6 @@ def test_without_a_language_model_from_the_question_to_the_log_and_back(page: Pa
 
 
 def set_model(page: Page, url: str) -> None:
-    """Gives the tab a language model."""
     show_settings(page)
     address = page.locator("#qx-sparc-llm-address input")
     if not address.is_visible():

@@ -50,12 +50,10 @@ def nodes(tree: Any) -> Iterator[tuple[str, dict[str, Any], list[Node]]]:
 
 
 def words(tree: Any) -> str:
-    """All text, as it reads."""
     return " ".join(words(node[2]) if isinstance(node, list) else node for node in tree)
 
 
 def having(tree: Any, name: str) -> list[tuple[str, dict[str, Any], list[Node]]]:
-    """Elements with a class."""
     return [node for node in nodes(tree) if name in str(node[1].get("class", "")).split()]
 
 
@@ -64,7 +62,6 @@ def classes(tree: Any, name: str) -> list[str]:
 
 
 def everything(run: SparcRun) -> list[Node]:
-    """Every panel."""
     return [
         *view.settings_line(run.trace.started.config, ""),
         *view.standing_at(run),

@@ -1,6 +1,4 @@
-"""The strip's server functions, and the strip itself in Chromium against a real Gradio server with synthetic
-numbers.
-"""
+"""The strip's server functions."""
 
 from __future__ import annotations
 

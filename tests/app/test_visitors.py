@@ -1,6 +1,4 @@
-"""Public mode: what one visitor may see and do of another's, and how much of the machine. Real agent and log;
-real server over raw HTTP; real Chromium.
-"""
+"""Public mode: what one visitor may see and do of another's, and how much of the machine."""
 
 from __future__ import annotations
 
@@ -84,7 +82,6 @@ def opened(explorer: Explorer, owner: str | None, text: str = TEXT) -> Session:
 def advanced(
     explorer: Explorer, session: Session, steps: int | None = None, config: EpisodeConfig = CONFIG
 ) -> tuple[Session, RunInView]:
-    """The session some steps further, and its run."""
     for at in explorer.advance(session, QUERY, config, steps):
         session = at
     run = explorer.run_of(session)
@@ -296,7 +293,6 @@ def test_what_is_too_much_is_refused_before_it_is_embedded(
 
 @pytest.fixture
 def nothing_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Empty caches."""
     monkeypatch.setenv("QRAG_HOME", str(tmp_path / "home"))
 
 

@@ -1,6 +1,4 @@
-"""Questions about whole documents on the Evaluate tab: files as a person drops them, through methods, on a
-real page.
-"""
+"""Questions about whole documents on the Evaluate tab."""
 
 from __future__ import annotations
 

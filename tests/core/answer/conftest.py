@@ -1,6 +1,4 @@
-"""A task that a tiny encoder learns in seconds, one training of it that several tests look at, and the reader
-that ships.
-"""
+"""A task that a tiny encoder learns in seconds, one training of it that several tests look at."""
 
 from __future__ import annotations
 
@@ -105,7 +103,6 @@ def base(reference: Path) -> Path:
 
 
 def trainer(folder: Path, base: Path, **settings: Any) -> ReaderTrainer:
-    """A training of the tiny task; short unless told otherwise."""
     return ReaderTrainer(
         ReaderConfig(**(SHORT | settings)), WhereCourse(), folder, name="tiny", base=str(base), device="cpu"
     )
@@ -171,5 +168,4 @@ def write_natural(folder: Path) -> None:
     scope="session", params=[SMALL, pytest.param(LARGE, marks=pytest.mark.campaign)], ids=["small", "large"]
 )
 def shipped(request: pytest.FixtureRequest) -> ExtractiveReader:
-    """Each reader that ships."""
     return load_reader(request.param, "cpu")

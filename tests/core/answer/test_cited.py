@@ -1,6 +1,4 @@
-"""Answers that cite: what the model is shown, what of its citations holds, and what hostile chunks and models
-can't do.
-"""
+"""Answers that cite: what the model is shown, what of its citations holds."""
 
 from __future__ import annotations
 

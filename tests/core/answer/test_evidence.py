@@ -1,6 +1,4 @@
-"""Answers of runs: read in document order, kept as JSON, and believed only as far as they
-fit the evidence.
-"""
+"""Answers of runs: read in document order, kept as JSON, and believed only as far as they fit the evidence."""
 
 from __future__ import annotations
 

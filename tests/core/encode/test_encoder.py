@@ -1,6 +1,4 @@
-"""Texts to vectors: batches change nothing, states fit the window, and the base encoder computes what
-transformers computes.
-"""
+"""Texts to vectors: batches change nothing, states fit the window."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""A training from scratch to a served agent, through a kill and past everything that may lie
-in its folder.
-"""
+"""A training from scratch to a served agent, through a kill and past everything that may lie in its folder."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Pairs from logged runs: which reply is preferred, that prompts are what agents send, and that a hostile log
-stays bounded.
-"""
+"""Pairs from logged runs: which reply is preferred, that prompts are what agents send."""
 
 from __future__ import annotations
 
@@ -30,7 +28,6 @@ def of_kind(log: ExperimentLog, kind: str) -> list[Preference]:
 
 
 def said(pair: Preference, name: str) -> tuple[str, str]:
-    """(chosen, rejected)."""
     return json.loads(pair.chosen)[name], json.loads(pair.rejected)[name]
 
 

@@ -24,7 +24,6 @@ from tests.tiny_causal import NO_SYSTEM
 def run(
     pairs: Sequence[Preference], model: Path, out: Path, config: TuneConfig, **more: Any
 ) -> list[dict[str, Any]]:
-    """All events of a tuning."""
     from core.lab.tune.tuner import tune  # takes seconds: not for every worker that collects
 
     events: list[dict[str, Any]] = []

@@ -1,6 +1,4 @@
-"""A small story in two hops, a language model that speaks by role, and a reader that knows some answers:
-SPARC without weights.
-"""
+"""A small story in two hops, a language model that speaks by role, and a reader that knows some answers."""
 
 from __future__ import annotations
 
@@ -44,7 +42,6 @@ ROLES = {
 
 
 def role_of(messages: Sequence[Message]) -> str:
-    """Which agent asks."""
     asked = next(message.content for message in messages if message.role == "user")
     return next(role for role, opening in ROLES.items() if asked.startswith(opening))
 
@@ -115,23 +112,19 @@ class RoleLlm(ScriptedLlm):
         return json.dumps(reply)
 
     def asked(self, role: str) -> list[str]:
-        """What that agent was asked, in order."""
         return [messages[-1].content for messages in self.calls if role_of(messages) == role]
 
 
 @pytest.fixture
 def story() -> Corpus:
-    """Searchable with bm25."""
     return corpus_of_texts(STORY)
 
 
 @pytest.fixture
 def retrievals(story: Corpus) -> Retrievals:
-    """Of the story."""
     return Retrievals(story)
 
 
 @pytest.fixture
 def reader() -> KnowingReader:
-    """Knows the answer of the second hop."""
     return KnowingReader({"Quillmarsh": 0.9})

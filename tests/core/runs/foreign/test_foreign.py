@@ -51,7 +51,6 @@ TEXT = " ".join([*SENTENCES, "The “ﬁne” lamp of the mill — so they say �
 
 @pytest.fixture(scope="module")
 def workspace(agents: dict[str, Agent]) -> Workspace:
-    """A chunk a sentence."""
     config = ChunkConfig(max_tokens=64, one_sentence=True)
     document = Document("Lamps of the mill", TEXT, "text")
     return finish(chunk_documents([document], agents["relative10"].encoder, [config]))

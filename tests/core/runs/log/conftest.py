@@ -36,7 +36,6 @@ class Owner:
         assert self._answer() == "open"
 
     def ask(self, command: str) -> str:
-        """The process's answer to one command."""
         self.process.stdin.write(f"{command}\n")
         self.process.stdin.flush()
         return self._answer()

@@ -1,6 +1,4 @@
-"""Kills processes that record into one log, at random moments, and looks what the log has of what they had
-committed.
-"""
+"""Kills processes that record into one log, at random moments."""
 
 from __future__ import annotations
 

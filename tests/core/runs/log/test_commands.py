@@ -60,24 +60,6 @@ def result(runs: Callable[..., Outcome]) -> Callable[..., Any]:
     return run
 
 
-def test_the_life_of_a_run_on_the_command_line(
-    result: Callable[..., Any], path: Path, tmp_path: Path
-) -> None:
-    with ExperimentLog.open(path) as log:
-        record, another = log_run(log, make_record()), log_run(log, make_record(query="Who?"))
-    listed = result("list", "--log", path, "--text", "milk")
-    assert (listed["total"], [row["run_id"] for row in listed["runs"]]) == (1, [record.run_id])
-    shown = result("show", record.run_id, "--log", path)
-    assert shown["record"]["query"] == "Where is the milk?"
-    assert shown["events"][0]["chunk_id"] == step_taken(record.run_id, 1).chunk_id
-    exported = result("export", record.run_id, "--log", path, "--to", tmp_path / "out.jsonl")
-    assert exported == {"path": str(tmp_path / "out.jsonl")}
-    assert result("delete", record.run_id, "--log", path) == {"deleted": record.run_id}
-    assert result("list", "--log", path)["total"] == 1
-    assert result("import", tmp_path / "out.jsonl", "--log", path) == {"imported": 1}
-    assert {row["run_id"] for row in result("list", "--log", path)["runs"]} == {record.run_id, another.run_id}
-
-
 def test_lists_are_filtered_by_date_and_outcome(
     runs: Callable[..., Outcome], result: Callable[..., Any], path: Path
 ) -> None:

@@ -1,9 +1,4 @@
-"""A log and an export that an earlier version made (November 2026, migrations up to 9) are read, listed,
-replayed and exported.
-
-`earlier/log.duckdb.xz` holds two runs of agents and one of SPARC over eight sentences, made by that version's
-commands `trace` and `sparc`; `earlier/runs.jsonl` is what its `runs export` made of them.
-"""
+"""A log and an export of an earlier version (November 2026, migrations up to 9) are read."""
 
 from __future__ import annotations
 

@@ -252,7 +252,6 @@ HOSTILE_EDITS: dict[str, Callable[[list[dict[str, Any]]], object]] = {
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    """The files of two runs."""
     folder = tmp_path_factory.mktemp("exported")
     with ExperimentLog.open(folder / "log.duckdb") as log:
         ids = [log_run(log, make_record()).run_id for _ in range(2)]

@@ -18,7 +18,6 @@ A = "a" * 64
 
 
 def chosen(run_id: str) -> list[int]:
-    """What `log_run` chooses."""
     return [step_taken(run_id, step).chunk_id for step in (1, 2, 3)]
 
 
