@@ -50,8 +50,6 @@ class Counts:
     """Over HTTP, with arguments that no caller would give."""
     visitors: int
     """Of one public app, each after what all others have."""
-    streams: int
-    """Runs with temperature, each compared as it came in with what a reload shows."""
 
 
 CAMPAIGN = bool(os.environ.get("QRAG_CAMPAIGN"))
@@ -64,7 +62,6 @@ COUNTS = (
         payloads=200,
         forged_calls=2_000,
         visitors=20,
-        streams=20,
     )
     if CAMPAIGN
     else Counts(
@@ -74,7 +71,6 @@ COUNTS = (
         payloads=8,
         forged_calls=20,
         visitors=2,
-        streams=2,
     )
 )
 

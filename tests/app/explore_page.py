@@ -6,6 +6,8 @@ import re
 
 from playwright.sync_api import Page, expect
 
+from core.lab.tasks.samples import list_samples
+
 CARDS = "#qx-steps .qx-step"
 IN_VIEW = """() => document.querySelector("#qx-steps .qx-stop")?.innerText.includes("Stopped")
   ? document.querySelector("#qx-evidence [data-act=copy-link]")?.dataset.arg : ''"""
@@ -58,3 +60,27 @@ def set_number(page: Page, control: str, value: float) -> None:
     field = page.locator(f"{control} input[type=number]")
     field.fill(str(value))
     field.press("Tab")
+
+
+def excerpt() -> str:
+    """Some of the first sample's story, which the base encoder reads in a second."""
+    text = list_samples()[0].path.read_text(encoding="utf-8")
+    at = text.index("Ruth set down the blanket")
+    return text[at - 1_000 : at + 4_000]
+
+
+def paste(page: Page, text: str, *, most_tokens: int | None = None, button: str = "#qx-open-pasted") -> None:
+    page.locator("#qx-change-button").click()
+    page.get_by_role("tab", name="Paste").click()
+    page.locator("#qx-pasted textarea").fill(text)
+    if most_tokens is not None:
+        page.get_by_role("button", name="Chunking").click()
+        page.get_by_label("Most tokens of a chunk").fill(str(most_tokens))
+    page.locator(button).click()
+
+
+def open_pasted(page: Page, text: str, *, most_tokens: int | None = None) -> None:
+    """Returns when it can be asked: the title comes first, then the question of the document before goes."""
+    paste(page, text, most_tokens=most_tokens)
+    expect(page.locator("#qx-header .qx-doc-title")).to_contain_text("Pasted text", timeout=60_000)
+    expect(page.locator("#qx-run")).to_be_enabled(timeout=30_000)

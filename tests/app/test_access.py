@@ -11,7 +11,7 @@ from tests.app.explore_page import press_run, show_figures
 from tests.conftest import CAMPAIGN, OpenPage
 from tests.settled import settle
 
-TABS = ("Explore", "Compare", "SPARC", "Experiments", "Evaluate", "Train")
+TABS = ("Explore", "Compare", "SPARC", "Evidence sets", "Experiments", "Evaluate", "Train")
 WIDE, PHONE = {"width": 1440, "height": 900}, {"width": 360, "height": 740}
 
 CUT_OFF = """() => [...document.querySelectorAll("button, input, textarea, canvas, svg, h3, p, label, .qx-notice")]
@@ -112,7 +112,7 @@ def show(page: Page, tab: str) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.campaign)])
-@each_tab("Explore", "Experiments", "Train")  # the tests of the others ask axe, too
+@each_tab("Explore", "Evidence sets", "Experiments", "Train")  # the tests of the others ask axe, too
 def test_axe_finds_nothing_grave(page: Page, tab: str, scheme: str) -> None:
     page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
     page.set_viewport_size(WIDE)  # type: ignore[arg-type]

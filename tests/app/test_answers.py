@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from tests.app.axe import grave_faults_in_both
 from tests.app.conftest import RunningApp, wait_ready
-from tests.app.explore_page import run
+from tests.app.explore_page import open_pasted, run
 from tests.conftest import OpenPage
 from tests.llm_server import Answers, Hangs, LlmServer, Says, serve_llm
 from tests.settled import settle
@@ -34,13 +34,8 @@ def server() -> Iterator[LlmServer]:
 def page(tiny_app: RunningApp, open_for_file: OpenPage) -> Page:
     page = open_for_file(tiny_app.url)
     wait_ready(page)
-    page.locator("#qx-change-button").click()
-    page.get_by_role("tab", name="Paste").click()
-    page.locator("#qx-pasted textarea").fill(TEXT)
-    page.get_by_role("button", name="Chunking").click()
-    page.get_by_label("Most tokens of a chunk").fill("40")
-    page.locator("#qx-open-pasted").click()
-    expect(page.locator("#qx-header")).to_contain_text("3 chunks", timeout=30_000)
+    open_pasted(page, TEXT, most_tokens=40)
+    expect(page.locator("#qx-header")).to_contain_text("3 chunks")
     page.locator("#qx-question textarea").fill("Where was the blanket?")
     run(page, n_steps=3)
     expect(page.locator("#qx-answer .qx-answer-text")).to_have_text("stable", timeout=60_000)

@@ -47,10 +47,11 @@ from core.runs.whatif.variant import Change
 from core.views.draw.nodes import html_of
 from tests.app.axe import grave_faults
 from tests.app.conftest import RunningApp, wait_ready
-from tests.app.explore_page import chosen
+from tests.app.explore_page import chosen, excerpt, open_pasted
 from tests.conftest import OpenPage
 from tests.settled import release, settle
 
+ASKED = "Where was the blanket before the chapel?"
 QUERY = "where was the apple before the hallway ?"
 EVERY = ("qrag:tiny", "hybrid", "topk", "bm25", "threshold", "multistep")
 SUPPORT = (0, 20, 39)
@@ -593,15 +594,16 @@ def test_what_somebody_asks_while_a_tab_or_a_document_is_opened_stays(
 
 @pytest.fixture(scope="module")
 def compare_page(tiny_app: RunningApp, open_for_file: OpenPage) -> Iterator[Page]:
-    """Compare with the usual four columns and one more on the question that Explore asks."""
+    """Compare with the usual four columns and one more, over a short text on the question that Explore asks."""
     page = open_for_file("about:blank", width=1400)
     errors: list[str] = []
     page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
     page.goto(tiny_app.url)
     wait_ready(page, 120)
-    asked = page.locator("#qx-question textarea").input_value()
+    open_pasted(page, excerpt())
+    page.locator("#qx-question textarea").fill(ASKED)
     page.get_by_role("tab", name="Compare").click()
-    expect(page.locator("#qx-compare-question textarea")).to_have_value(asked, timeout=30_000)
+    expect(page.locator("#qx-compare-question textarea")).to_have_value(ASKED, timeout=30_000)
     expect(page.locator("#qx-compare-columns")).to_contain_text("You will see what each method finds")
     show_methods(page).get_by_label("multi-step, not trained").check()
     compare(page, 5)
@@ -620,11 +622,6 @@ def test_every_method_has_a_column_of_what_it_chose(compare_page: Page, columns:
         ["Q-RAG tiny", "BM25", "hybrid", "top-k", "multi-step"]
     )
     expect(compare_page.locator("#qx-compare-columns svg")).to_have_count(5)
-    n_support = compare_page.locator("#qx-compare-support [aria-label='Support chunks'] tbody tr").count()
-    assert n_support >= 3
-    expect(compare_page.locator("#qx-compare-columns .qx-column-head").first).to_contain_text(
-        f"of {n_support} support"
-    )
     expect(compare_page.locator("#qx-compare-common")).to_contain_text("Overlap")
     assert grave_faults(compare_page) == []
 
@@ -664,6 +661,7 @@ def test_a_chunk_is_changed_in_the_drawer(compare_page: Page, columns: list[list
     page.locator("#qx-compare-reading").get_by_role("button", name="Close").click()
 
 
+@pytest.mark.campaign
 def test_a_column_is_opened_in_explore_and_compare_stays(
     compare_page: Page, columns: list[list[int]]
 ) -> None:

@@ -416,6 +416,7 @@ def actions(page: Page) -> dict[str, Sequence[int]]:
     return told
 
 
+@pytest.mark.campaign
 def test_a_set_from_question_to_experiments_and_back(
     tiny_app: RunningApp, open_page: OpenPage, tmp_path: Path
 ) -> None:

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.app.conftest import RunningApp, choose_files, wait_ready
-from tests.app.explore_page import CARDS, press_run, run
+from tests.app.explore_page import CARDS, open_pasted, paste, press_run
 from tests.conftest import CAMPAIGN, COUNTS, OpenPage, RecordAttack
 from tests.settled import settle
 
@@ -126,13 +126,6 @@ def give(page: Page, path: Path) -> None:
     page.locator("#qx-open-files").click()
 
 
-def paste(page: Page, text: str, button: str = "#qx-open-pasted") -> None:
-    page.get_by_text("Change document").click()
-    page.get_by_role("tab", name="Paste").click()
-    page.locator("#qx-pasted textarea").fill(text)
-    page.locator(button).click()
-
-
 def title_of(page: Page) -> str:
     return page.locator("#qx-header .qx-doc-title").inner_text()
 
@@ -170,19 +163,17 @@ def test_a_bad_file_is_one_sentence_and_what_was_open_stays(
     _expect_sentence(page, sentence, IN_PANEL)
     page.locator("#qx-keep").click()
     assert title_of(page) == title
-    run(page)
 
 
+@pytest.mark.campaign
 def test_pasted_text_is_asked_and_more_is_added_and_found(page: Page) -> None:
-    paste(page, "The lamp stands in the attic. Anna carried the lamp there on Monday. On Tuesday it rained.")
-    expect(page.locator("#qx-header .qx-doc-title")).to_contain_text("Pasted text", timeout=60_000)
-    expect(page.locator("#qx-run")).to_be_enabled(
-        timeout=30_000
-    )  # the title comes first, then the question of the document before goes
+    open_pasted(
+        page, "The lamp stands in the attic. Anna carried the lamp there on Monday. On Tuesday it rained."
+    )
     page.locator("#qx-question textarea").fill("Where is the lamp?")
     press_run(page)
     expect(page.locator("#qx-steps .qx-stop")).to_be_visible(timeout=30_000)
-    paste(page, "# Birds\n\nThe **heron** stood on the\nweir all day.\n", "#qx-add-pasted")
+    paste(page, "# Birds\n\nThe **heron** stood on the\nweir all day.\n", button="#qx-add-pasted")
     expect(page.locator("#qx-header .qx-doc-title")).to_contain_text("Pasted text and 1 more", timeout=60_000)
     expect(page.locator("#qx-run")).to_be_enabled(timeout=30_000)
     page.locator("#qx-find textarea, #qx-find input").first.fill("heron")

@@ -14,7 +14,7 @@ from app.services.visitors import ACTIONS_WAITING, owner_of_user
 from core.runs.export.runs import export_runs
 from core.runs.log import ExperimentLog, new_run_id
 from tests.app.conftest import RunningApp, served, wait_ready
-from tests.app.explore_page import press_run, show_settings
+from tests.app.explore_page import paste, press_run, show_settings
 from tests.app.raw_page import RawPage, named
 from tests.conftest import OpenPage
 from tests.settled import settle
@@ -127,10 +127,7 @@ def test_a_reload_finds_the_document_that_was_open_and_nobody_else_does(
     a, question = open_page(public_app.url), "Who keeps the ferry?"
     wait_ready(a)
     assert "doc=" not in a.url
-    a.locator("#qx-change-button").click()
-    a.get_by_role("tab", name="Paste").click()
-    a.locator("#qx-pasted textarea").fill("# The ferry\n\nMarta keeps the ferry. The river is wide.")
-    a.locator("#qx-open-pasted").click()
+    paste(a, "# The ferry\n\nMarta keeps the ferry. The river is wide.")
     title = a.locator("#qx-header .qx-doc-title")
     expect(title).to_have_text("The ferry", timeout=60_000)
     a.locator("#qx-question textarea").fill(question)

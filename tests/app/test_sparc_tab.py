@@ -39,10 +39,11 @@ from core.runs.export.runs import export_runs
 from core.runs.log import LoggedRun, import_runs
 from tests.app.axe import grave_faults
 from tests.app.conftest import RunningApp, wait_ready
+from tests.app.explore_page import excerpt, open_pasted, paste
 from tests.app.sparc_story import WordReader
 from tests.app.test_api import TEXT, call
 from tests.conftest import OpenPage
-from tests.llm_server import Answer, Answers, BreaksOff, Hangs, Request, Says, serve_llm
+from tests.llm_server import Answer, Answers, Hangs, Request, serve_llm
 from tests.settled import settle
 
 QUESTION = "where did anna hide the letter ?"
@@ -337,32 +338,12 @@ def test_the_exported_page_tells_the_branches_only_with_texts(
 
 
 DAMAGES: dict[str, Callable[[dict[str, Any]], object]] = {
-    "no events": lambda detail: detail.update(events=[]),
     "another format": lambda detail: detail.update(format=99),
     "a chunk that does not exist": lambda detail: detail["events"][2]["found"][0].update(chunk_id=10**9),
-    "another number of chunks": lambda detail: detail["events"][0].update(n_chunks=10**9),
-    "evidence that does not exist": lambda detail: detail["events"][-1].update(evidence=[-1]),
-    "rounds out of order": lambda detail: detail["events"].insert(1, detail["events"].pop()),
-    "a word for a number": lambda detail: detail["events"][1].update(round="many"),
 }
 
 
-OF_EVERY_RUN = ("another format", "a chunk that does not exist", "slow", "malformed")
-"""Cases that `make test` tries; the campaign tries all."""
-
-
-def cases(all_: dict[str, Any]) -> list[Any]:
-    return [
-        pytest.param(
-            *(case if isinstance(case, tuple) else (case,)),
-            id=name,
-            marks=[] if name in OF_EVERY_RUN else [pytest.mark.campaign],
-        )
-        for name, case in all_.items()
-    ]
-
-
-@pytest.mark.parametrize("damage", cases(DAMAGES))
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES.keys())
 def test_damaged_branches_are_one_sentence(
     runs: SparcRuns,
     services: Services,
@@ -490,19 +471,9 @@ def test_controls_that_are_empty_are_refused() -> None:
 
 ENDPOINTS: dict[str, tuple[Answer, str]] = {
     "slow": (Hangs(head=False), "said nothing for 2 s"),
-    "slow in the middle": (Hangs('{"note": "Anna'), "said nothing for 2 s"),
     "malformed": (
         Answers(200, "data: {not json}\n\n", "text/event-stream"),
         "sent something that is no part of a chat reply",
-    ),
-    "speaking of something else": (Says("I would rather not."), "twice gave no usable JSON object"),
-    "rate-limiting": (
-        Answers(429, '{"error": {"message": "over quota"}}', headers={"Retry-After": "3600"}),
-        "answered 429 (over quota)",
-    ),
-    "dying": (
-        BreaksOff('{"note": "Anna'),
-        "broke off in the middle of its reply; try again, 2 times in a row",
     ),
 }
 
@@ -523,7 +494,7 @@ class PatientAtFirst:
         return client.chat(*messages, **settings)
 
 
-@pytest.mark.parametrize(("answer", "words"), cases(ENDPOINTS))
+@pytest.mark.parametrize(("answer", "words"), ENDPOINTS.values(), ids=ENDPOINTS.keys())
 def test_an_endpoint_that_fails_late_costs_nothing_of_the_round_before(
     runs: SparcRuns, services: Services, documents: OpenDocuments, answer: Answer, words: str
 ) -> None:
@@ -547,9 +518,11 @@ def test_an_endpoint_that_fails_late_costs_nothing_of_the_round_before(
 
 
 def sparc_page(open_page: OpenPage, url: str, **screen: Any) -> Page:
-    """The tab over the sample, its depth 2."""
+    """The tab over a short text, its depth 2."""
     page = open_page(url, **screen)
     wait_ready(page, 120)
+    open_pasted(page, excerpt())
+    page.locator("#qx-question textarea").fill("Where was the blanket before the chapel?")
     page.get_by_role("tab", name="SPARC", exact=True).click()
     expect(page.locator("#qx-sparc-question textarea")).not_to_have_value("", timeout=30_000)
     show_settings(page)
@@ -677,6 +650,7 @@ def speaking_of(answer: str, verdict: str) -> str:
     return json.dumps({**everything, "reason": "the day is not known"})
 
 
+@pytest.mark.campaign
 def test_with_a_language_model_over_http_alive_dead_and_hanging(page: Page) -> None:
     with serve_llm(speaking) as server:
         set_model(page, server.url)
@@ -717,6 +691,7 @@ def test_with_a_language_model_over_http_alive_dead_and_hanging(page: Page) -> N
     expect(ended.nth(1).locator(".qx-chip")).to_have_text("cancelled")
 
 
+@pytest.mark.campaign
 def test_a_model_given_on_a_page_is_named_in_calls_while_the_page_has_it(
     page: Page, tiny_app: RunningApp
 ) -> None:
@@ -748,11 +723,8 @@ def test_a_model_given_on_a_page_is_named_in_calls_while_the_page_has_it(
 def test_a_chunk_that_gives_orders_ends_nothing_by_itself(tiny_app: RunningApp, open_page: OpenPage) -> None:
     page = sparc_page(open_page, tiny_app.url)
     page.get_by_role("tab", name="Explore", exact=True).click()
-    page.get_by_text("Change document").click()
-    page.get_by_role("tab", name="Paste").click()
-    page.locator("#qx-pasted textarea").fill("\n\n".join([f"{HOSTILE} Number {i}." for i in range(6)]))
-    page.locator("#qx-open-pasted").click()
-    expect(page.locator("#qx-header .qx-doc-title")).not_to_contain_text("River", timeout=60_000)
+    paste(page, "\n\n".join([f"{HOSTILE} Number {i}." for i in range(6)]))
+    expect(page.locator("#qx-header")).to_contain_text("6 chunks", timeout=60_000)
     page.get_by_role("tab", name="SPARC", exact=True).click()
     settle(page)
     page.locator("#qx-sparc-question textarea").fill("Which instructions are there?")

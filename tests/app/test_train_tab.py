@@ -440,6 +440,7 @@ def stop_training(page: Page) -> None:
     expect(page.locator("#qx-train-resume")).to_be_visible()
 
 
+@pytest.mark.campaign
 def test_own_questions_are_explained_and_a_wrong_name_is_told(
     tiny_app: RunningApp, open_page: OpenPage
 ) -> None:

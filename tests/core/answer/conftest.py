@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from core.answer.checkpoint import LARGE, SMALL
-from core.answer.protocol import Answer
 from core.answer.reader import ExtractiveReader, load_reader
 from core.lab.reader.course import SETS
 from core.lab.reader.lesson import Lesson
@@ -65,26 +64,6 @@ class WhereCourse:
         told = [fact, rng.choice(NOISE)]
         rng.shuffle(told)
         return Lesson("where", question, tuple(told), (fact.rstrip(".").split()[-1],), (told.index(fact),))
-
-
-class PlainReader:
-    """A `Reader` that reads one list of passages after the other, as its subclass does."""
-
-    name = "plain"
-
-    def read(self, question: str, passages: Sequence[str]) -> Answer:
-        raise NotImplementedError
-
-    def read_many(
-        self,
-        questions: Sequence[str],
-        passages: Sequence[Sequence[str]],
-        ranks: Sequence[Sequence[int]] = (),  # noqa: ARG002
-    ) -> list[Answer]:
-        return [self.read(*pair) for pair in zip(questions, passages, strict=True)]
-
-    def support(self, statement: str, passage: str) -> float:  # noqa: ARG002
-        return 0.0
 
 
 @dataclass(frozen=True)

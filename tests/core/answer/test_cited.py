@@ -20,8 +20,8 @@ from core.llm.draft import Draft
 from core.llm.endpoint import connect
 from core.llm.protocol import LlmError, Message, NotAnswered
 from core.llm.scripted import ScriptedLlm
-from tests.core.answer.conftest import PlainReader
 from tests.llm_server import serve_llm
+from tests.plain_reader import PlainReader
 
 CHUNKS = [
     (40, "Anna slid the letter under the clock."),

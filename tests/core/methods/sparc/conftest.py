@@ -15,6 +15,7 @@ from core.corpus.index import ChunkIndex, Corpus
 from core.llm.protocol import Message
 from core.llm.scripted import ScriptedLlm
 from core.methods.sparc.retrievals import Retrievals
+from tests.plain_reader import PlainReader
 
 QUESTION = "In which town was the founder of the Blue Lantern tavern born?"
 FIRST_HOP, SECOND_HOP = 2, 6
@@ -55,7 +56,7 @@ def corpus_of_texts(texts: Iterable[str]) -> Corpus:
     )
 
 
-class KnowingReader:
+class KnowingReader(PlainReader):
     """Finds answers that it was told, the first that a passage holds; else it says that there is none."""
 
     name = "knowing"
@@ -69,14 +70,6 @@ class KnowingReader:
                 if (at := passage.find(text)) >= 0:
                     return Answer(text, confidence, Span(i, at, at + len(text)))
         return Answer("", 0.9)
-
-    def read_many(
-        self,
-        questions: Sequence[str],
-        passages: Sequence[Sequence[str]],
-        ranks: Sequence[Sequence[int]] = (),  # noqa: ARG002
-    ) -> list[Answer]:
-        return [self.read(question, several) for question, several in zip(questions, passages, strict=True)]
 
     def support(self, statement: str, passage: str) -> float:
         return float(statement in passage)

@@ -98,19 +98,6 @@ def test_a_page_has_texts_only_when_told_to(runs: Callable[..., Outcome], path: 
     assert "SECRET CHUNK" not in lines.read_text()
 
 
-def test_runs_of_one_question_are_one_page(runs: Callable[..., Outcome], path: Path, tmp_path: Path) -> None:
-    with ExperimentLog.open(path) as log:
-        first, second = log_run(log, make_record()), log_run(log, make_record(method="topk"))
-        other = log_run(log, make_record(query="Who?"))
-    page = tmp_path / "comparison.html"
-    export = ("export", "--format", "html", "--log", path, "--to", page, first.run_id, second.run_id)
-    assert runs(*export).stdout == f"{page}\n"
-    assert page.read_text().count('<section class="qx-column"') == 2
-    refused = runs(*export, other.run_id)
-    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
-    assert "of one question over the same chunks" in refused.stderr
-
-
 def test_text_for_people_keeps_to_its_line(runs: Callable[..., Outcome], path: Path) -> None:
     with ExperimentLog.open(path) as log:
         record = make_record(query="line\nbreak \x1b[2J")
