@@ -62,11 +62,11 @@ def set_number(page: Page, control: str, value: float) -> None:
     field.press("Tab")
 
 
-def excerpt() -> str:
+def excerpt(n_characters: int = 5_000) -> str:
     """Some of the first sample's story, which the base encoder reads in a second."""
     text = list_samples()[0].path.read_text(encoding="utf-8")
     at = text.index("Ruth set down the blanket")
-    return text[at - 1_000 : at + 4_000]
+    return text[at - 1_000 : at - 1_000 + n_characters]
 
 
 def paste(page: Page, text: str, *, most_tokens: int | None = None, button: str = "#qx-open-pasted") -> None:
