@@ -14,6 +14,8 @@ from core.base.events import RunStarted, StepTaken, Stopped, Trace
 from core.views.charts import Chart, Line
 from core.views.figures import (
     CURVE_POINTS,
+    INK,
+    STEP_COLOURS,
     best_q_figure,
     block_of,
     card_figure,
@@ -21,8 +23,11 @@ from core.views.figures import (
     counts_figure,
     curves_figure,
     distribution_figure,
+    line_colours,
     parts_figure,
+    step_colour,
     step_figure,
+    stops_figure,
     update_figure,
     validation_figure,
 )
@@ -91,6 +96,17 @@ def test_a_chart_of_a_study() -> None:
     assert card_figure(chart).layout.title.text is None, "a card has it"
 
 
+def test_a_line_has_its_colour_and_a_target_that_of_its_line() -> None:
+    x, solid = (0.0, 1.0, 2.0), [Line(f"line {i}", (0.0, 1.0, 2.0), (0.0, 1.0, 2.0)) for i in range(3)]
+    target, diagonal = Line("target", x, x, dashed=True), Line("ideal", x[:2], x[:2], dashed=True)
+    assert line_colours([solid[0], target, solid[1], diagonal, solid[2]]) == [
+        *STEP_COLOURS[:1] * 2,
+        STEP_COLOURS[1],
+        INK,
+        STEP_COLOURS[2],
+    ]
+
+
 def updates(*success: float, **more: Any) -> list[dict[str, Any]]:
     told = [{"event": "update", "update": i, "success": value} for i, value in enumerate(success, start=1)]
     return [{"event": "started"}, *(event | more for event in told)]
@@ -118,6 +134,17 @@ def test_a_training_that_has_told_nothing_has_no_figure() -> None:
             draw()
 
 
+def test_steps_have_their_colours_and_v_is_dashed() -> None:
+    events = updates(1.0, q=[0.5, 0.25], v=[0.75, 0.0]) + updates(1.0, q=[0.5, 0.25, 1.0], v=[0.75, 0.0, 0.0])
+    lines = {line.name: line for line in step_figure(events, "q", "Q", beside="v").data}
+    assert list(lines) == ["step 1", "step 1, v", "step 2", "step 3"], "V beyond the cap is 0 throughout"
+    assert lines["step 1"].line.color == lines["step 1, v"].line.color == step_colour(1)
+    assert lines["step 1, v"].line.dash == "dash"
+    assert list(lines["step 3"].y) == [None, 1.0], "an update without this step leaves it out"
+    stacked = step_figure(events, "q", "Q", stacked=True)
+    assert {line.stackgroup for line in stacked.data} == {"sum"}
+
+
 def test_validation_has_a_line_a_task_and_their_mean() -> None:
     def validated(update: int, **scores: float) -> dict[str, Any]:
         tasks = {task: {"n": 5, "fact_f1_oracle_stop": score} for task, score in scores.items()}
@@ -132,6 +159,16 @@ def test_validation_has_a_line_a_task_and_their_mean() -> None:
     }
     (alone,) = validation_figure([validated(0, own=0.5)]).data
     assert (alone.name, alone.mode) == ("all tasks", "lines+markers")
+
+
+def test_stops_are_stacked_under_the_threshold_that_is_looked_at() -> None:
+    figure = stops_figure(
+        (0.0, 0.5, 1.0), {"perfect": (0.0, 0.75, 0.0), "early": (1.0, 0.25, 1.0)}, 0.5, (0.5, 0.9, 0.1)
+    )
+    perfect, early, f1 = figure.data
+    assert (perfect.stackgroup, early.stackgroup, f1.stackgroup) == ("stops", "stops", None)
+    assert list(np.add(perfect.y, early.y)) == [1, 1, 1]
+    assert (f1.name, figure.layout.shapes[0].x0) == ("Fact F1", 0.5)
 
 
 def test_runs_are_lines_that_end_hollow_where_the_agent_refused() -> None:
