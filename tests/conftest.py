@@ -1,9 +1,4 @@
-"""What all tests share: how often they repeat, an environment that touches neither the network nor the
-person's own data, and a Chromium.
-
-Decides where Chromium comes from; none at all is a failure, because a browser test that did not run has shown
-nothing.
-"""
+"""What all tests share."""
 
 from __future__ import annotations
 
@@ -55,8 +50,6 @@ class Counts:
     """Over HTTP, with arguments that no caller would give."""
     visitors: int
     """Of one public app, each after what all others have."""
-    streams: int
-    """Runs with temperature, each compared as it came in with what a reload shows."""
 
 
 CAMPAIGN = bool(os.environ.get("QRAG_CAMPAIGN"))
@@ -69,7 +62,6 @@ COUNTS = (
         payloads=200,
         forged_calls=2_000,
         visitors=20,
-        streams=20,
     )
     if CAMPAIGN
     else Counts(
@@ -79,7 +71,6 @@ COUNTS = (
         payloads=8,
         forged_calls=20,
         visitors=2,
-        streams=2,
     )
 )
 
@@ -353,7 +344,6 @@ def playwright_driver() -> Iterator[Playwright]:
 
 @pytest.fixture(scope="session")
 def browser(playwright_driver: Playwright, chromium_path: str) -> Iterator[Browser]:
-    """A headless Chromium."""
     browser = playwright_driver.chromium.launch(executable_path=chromium_path, args=list(CHROMIUM_FLAGS))
     yield browser
     browser.close()
@@ -417,14 +407,6 @@ def tiny_causal(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from tests.tiny_causal import save_tiny_causal  # takes seconds
 
     return save_tiny_causal(tmp_path_factory.mktemp("causal") / "tiny-causal")
-
-
-@pytest.fixture(scope="session")
-def roomy_causal(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Another one, which reads prompts of several chunks and ends no text; not to be written to."""
-    from tests.tiny_causal import save_tiny_causal  # takes seconds
-
-    return save_tiny_causal(tmp_path_factory.mktemp("causal") / "roomy-causal", window=16_384, stuck_on="a")
 
 
 @pytest.fixture

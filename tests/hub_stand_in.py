@@ -1,11 +1,4 @@
-"""A hub on this machine: a real HTTP server that speaks what huggingface_hub asks of the hub, keeps it in
-memory, and records every request.
-
-Decides what the real hub decides: who has a token, which files travel outside the commit (.parquet and
-.safetensors, as the hub's own .gitattributes say), and that a commit must build on the one before. Stored
-files go by the plain LFS protocol; Xet, which has a server of its own, is switched off by whoever uses this.
-Knows nothing of the code that calls it.
-"""
+"""A hub on this machine: a real HTTP server that speaks what huggingface_hub asks of the hub."""
 
 from __future__ import annotations
 

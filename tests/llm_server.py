@@ -1,9 +1,4 @@
-"""An OpenAI-compatible endpoint on this machine: a real HTTP server on loopback that does what a test tells
-it, and records every request.
-
-Decides nothing: it gives the answers that were queued, one a request, and then what its script says. Knows
-nothing of the code that calls it.
-"""
+"""An OpenAI-compatible endpoint on this machine."""
 
 from __future__ import annotations
 
@@ -75,7 +70,6 @@ class Request:
 
     @property
     def structure(self) -> str:
-        """The kind of reply that it asked for."""
         return str(self.body.get("response_format", {}).get("type", "text"))
 
     @property
@@ -98,7 +92,6 @@ class LlmServer:
     _queue: deque[Answer] = field(default_factory=deque)
 
     def answer(self, *answers: Answer | str) -> None:
-        """Queues answers for the next requests."""
         self._queue.extend(Says(answer) if isinstance(answer, str) else answer for answer in answers)
 
     def answer_to(self, request: Request) -> Answer:
@@ -110,7 +103,6 @@ class LlmServer:
 
 
 def event(delta: dict[str, Any], finish: str | None = None, **more: Any) -> str:
-    """One server-sent event of a streamed reply."""
     choice = {"index": 0, "delta": delta, "finish_reason": finish}
     return (
         "data: "

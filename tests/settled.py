@@ -1,8 +1,4 @@
-"""When a page has come to rest: nothing asked of the server, nothing that fades, no change of its elements.
-
-A condition in the place of waits of fixed length, which are too long on a quiet machine and too short on a
-busy one.
-"""
+"""When a page has come to rest."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The rules about how the code hangs together, read off the source with ast: who may import whom, what may
-not be called, how large files are.
-"""
+"""The rules about how the code hangs together, read off the source with ast."""
 
 from __future__ import annotations
 
@@ -63,7 +61,6 @@ cached_distributions = cache(packages_distributions)
 
 
 def sources(*folders: str) -> list[Path]:
-    """All Python files under some top-level folders."""
     return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
 
 

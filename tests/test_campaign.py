@@ -6,7 +6,6 @@ from pathlib import Path
 
 from benchmarks import ROOT
 from benchmarks.campaign import ATTACKS, read_report, table
-from tests.conftest import summed
 
 REPORT = """<testsuites><testsuite>
 <testcase file="tests/core/ingest/test_hostile.py" time="2.5"><properties><property name="attack" value="['files', 20000, '5 read']"/></properties></testcase>
@@ -33,11 +32,6 @@ def test_rows_say_what_was_tried_and_what_failed(tmp_path: Path) -> None:
     assert made[ATTACKS["tests/core/ingest/test_blocks.py"]] == (2, "tried: 1 failed")
     assert made["faults: cases of all these that failed"] == (2, "faults")
     assert made["all of them"] == (5.0, "s")
-
-
-def test_cases_of_one_attack_are_one_row() -> None:
-    rows = [("pages", 1, "read"), ("files", 5, "read"), ("pages", 2, "read"), ("pages", 4, "refused")]
-    assert summed(rows) == [("pages", 3, "read"), ("files", 5, "read"), ("pages", 4, "refused")]
 
 
 def test_the_table_has_a_day_and_a_line_an_attack(tmp_path: Path) -> None:

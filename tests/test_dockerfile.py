@@ -1,6 +1,4 @@
-"""The Dockerfile, as far as it can be judged without Docker: what it copies is there and not ignored, and it
-keeps the promises its comments make.
-"""
+"""The Dockerfile, as far as it can be judged without Docker."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Where things are: what a newcomer looks for, the file where it is looked for first, and a name that must be
-there.
-"""
+"""Where things are: what a newcomer looks for, the file where it is looked for first."""
 
 from __future__ import annotations
 

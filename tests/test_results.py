@@ -1,7 +1,4 @@
-"""Every table and figure of `results/` and `docs/` is what its command makes of the committed rows.
-
-`make test` makes those of the fewest rows; the campaign all.
-"""
+"""Every table and figure of `results/` and `docs/` is what its command makes of the committed rows."""
 
 from __future__ import annotations
 
@@ -18,7 +15,6 @@ SHORTENED = re.compile(r"((?:^    \.venv/bin/python -m [^\n]*\n)+)\n((?:^\|[^\n]
 
 
 def n_bytes(arguments: list[str]) -> int:
-    """Of the files that a command reads and draws."""
     return sum((ROOT / named).stat().st_size for named in arguments if (ROOT / named).is_file())
 
 

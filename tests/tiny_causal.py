@@ -1,6 +1,4 @@
-"""A causal language model that a test makes: one layer, printable ASCII characters for tokens, random weights
-from a seed.
-"""
+"""A causal language model that a test makes."""
 
 from __future__ import annotations
 
@@ -21,14 +19,10 @@ NO_SYSTEM = (
 def save_tiny_causal(
     folder: Path,
     *,
-    window: int = 4096,
     template: str | None = TEMPLATE,
     seed: int = 0,
-    stuck_on: str | None = None,
 ) -> Path:
-    """Writes the model and its tokenizer; returns the folder. `stuck_on`: a character that it writes wherever
-    it may, on every processor.
-    """
+    """Writes the model and its tokenizer; returns the folder."""
     # takes seconds: not for every worker that collects
     from transformers import (
         LlamaConfig,
@@ -58,15 +52,11 @@ def save_tiny_causal(
         num_hidden_layers=1,
         num_attention_heads=2,
         num_key_value_heads=2,
-        max_position_embeddings=window,
+        max_position_embeddings=4096,
         bos_token_id=0,
         eos_token_id=1,
         pad_token_id=1,
     )
     model = LlamaForCausalLM(config)
-    if stuck_on is not None:
-        with torch.no_grad():
-            model.get_input_embeddings().weight[:, 0] = 50  # so the first part of any state is large
-            model.lm_head.weight.zero_()[vocabulary[stuck_on], 0] = 10
     model.save_pretrained(folder)
     return folder

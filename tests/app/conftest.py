@@ -142,7 +142,6 @@ def start_app(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[StartA
 
 @contextmanager
 def served(home: Path, *flags: str) -> Iterator[RunningApp]:
-    """One app until the block is left."""
     app, process = start_process(home, *flags)
     try:
         yield app
@@ -193,14 +192,7 @@ def public_app(tiny: Path) -> RunningApp:
 
 @pytest.fixture(scope="session")
 def book() -> Path:
-    """Some chapters of a novel."""
     return DATA / "real" / "angel.txt"
-
-
-@pytest.fixture(scope="session")
-def messy_page() -> Path:
-    """A page as sites serve them, scripts and navigation and all."""
-    return DATA / "messy.html"
 
 
 @pytest.fixture

@@ -6,6 +6,8 @@ import re
 
 from playwright.sync_api import Page, expect
 
+from core.lab.tasks.samples import list_samples
+
 CARDS = "#qx-steps .qx-step"
 IN_VIEW = """() => document.querySelector("#qx-steps .qx-stop")?.innerText.includes("Stopped")
   ? document.querySelector("#qx-evidence [data-act=copy-link]")?.dataset.arg : ''"""
@@ -14,13 +16,11 @@ AT_REST = """() => !document.querySelector(".qx-sent, #qx-opening progress, #qx-
 
 
 def run_id(page: Page) -> str:
-    """The run in the address."""
     page.wait_for_url(re.compile(r"run=[0-9a-f]{32}"), timeout=20_000)
     return re.search(r"run=([0-9a-f]{32})", page.url).group(1)
 
 
 def chosen(page: Page) -> list[int]:
-    """Chunk ids of the step cards."""
     return [
         int(text.split()[1].replace(",", ""))
         for text in page.locator(f"{CARDS} .qx-step-head .qx-link").all_inner_texts()
@@ -39,7 +39,6 @@ def press_run(page: Page, seconds: float = 60) -> None:
 
 
 def run(page: Page, n_steps: int = 4) -> None:
-    """Presses Run and waits for the end."""
     press_run(page)
     expect(page.locator(CARDS)).to_have_count(n_steps, timeout=60_000)
     expect(page.locator("#qx-steps .qx-stop")).to_contain_text("Stopped", timeout=30_000)
@@ -52,14 +51,36 @@ def show_figures(page: Page) -> None:
 
 
 def show_settings(page: Page) -> None:
-    """Opens them over the page, if they are not."""
     if not page.locator("#qx-settings").is_visible():
         page.locator(".qx-set-line").click()
 
 
 def set_number(page: Page, control: str, value: float) -> None:
-    """A setting of Explore."""
     show_settings(page)
     field = page.locator(f"{control} input[type=number]")
     field.fill(str(value))
     field.press("Tab")
+
+
+def excerpt(n_characters: int = 5_000) -> str:
+    """Some of the first sample's story, which the base encoder reads in a second."""
+    text = list_samples()[0].path.read_text(encoding="utf-8")
+    at = text.index("Ruth set down the blanket")
+    return text[at - 1_000 : at - 1_000 + n_characters]
+
+
+def paste(page: Page, text: str, *, most_tokens: int | None = None, button: str = "#qx-open-pasted") -> None:
+    page.locator("#qx-change-button").click()
+    page.get_by_role("tab", name="Paste").click()
+    page.locator("#qx-pasted textarea").fill(text)
+    if most_tokens is not None:
+        page.get_by_role("button", name="Chunking").click()
+        page.get_by_label("Most tokens of a chunk").fill(str(most_tokens))
+    page.locator(button).click()
+
+
+def open_pasted(page: Page, text: str, *, most_tokens: int | None = None) -> None:
+    """Returns when it can be asked: the title comes first, then the question of the document before goes."""
+    paste(page, text, most_tokens=most_tokens)
+    expect(page.locator("#qx-header .qx-doc-title")).to_contain_text("Pasted text", timeout=60_000)
+    expect(page.locator("#qx-run")).to_be_enabled(timeout=30_000)

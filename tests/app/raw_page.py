@@ -1,6 +1,4 @@
-"""A page without a browser: sends the events that a page's own script would, and others that it never would,
-and keeps all that comes back.
-"""
+"""A page without a browser: sends the events that a page's own script would."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""A SPARC run whose every event is known, and a reader that needs no weights: what tests of the tab have in
-common.
-"""
+"""A SPARC run whose every event is known, and a reader that needs no weights."""
 
 from __future__ import annotations
 
@@ -20,6 +18,7 @@ from core.methods.sparc.events import (
     SparcStopped,
     Strategy,
 )
+from tests.plain_reader import PlainReader
 from tests.sparc_branch import branch_events
 
 N_CHUNKS = 40
@@ -27,7 +26,7 @@ RULES = "rules and words"
 ASKING, RULING = Cost(1, 200, 50, 300.0, "json_schema"), Cost(milliseconds=300.0)
 
 
-class WordReader:
+class WordReader(PlainReader):
     """Answers with the last word of the passage that shares most words with the question."""
 
     name = "words"
@@ -43,14 +42,6 @@ class WordReader:
         return Answer(
             words[-1], min(1.0, max(shared) / max(len(wanted), 1)), Span(at, start, start + len(words[-1]))
         )
-
-    def read_many(
-        self,
-        questions: Sequence[str],
-        passages: Sequence[Sequence[str]],
-        ranks: Sequence[Sequence[int]] = (),  # noqa: ARG002
-    ) -> list[Answer]:
-        return [self.read(question, some) for question, some in zip(questions, passages, strict=True)]
 
     def support(self, statement: str, passage: str) -> float:
         wanted = set(statement.lower().split())

@@ -1,10 +1,7 @@
-"""A language model's answer to a run in Chromium: it cites chunks, the reader checks it, and it comes back out
-of the log. Every column of Compare has an answer.
-"""
+"""A language model's answer to a run in Chromium."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import pytest
@@ -12,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from tests.app.axe import grave_faults_in_both
 from tests.app.conftest import RunningApp, wait_ready
-from tests.app.explore_page import run
+from tests.app.explore_page import open_pasted, run
 from tests.conftest import OpenPage
 from tests.llm_server import Answers, Hangs, LlmServer, Says, serve_llm
 from tests.settled import settle
@@ -35,16 +32,10 @@ def server() -> Iterator[LlmServer]:
 
 @pytest.fixture(scope="module")
 def page(tiny_app: RunningApp, open_for_file: OpenPage) -> Page:
-    """Three sentences, each a chunk and each chosen."""
     page = open_for_file(tiny_app.url)
     wait_ready(page)
-    page.locator("#qx-change-button").click()
-    page.get_by_role("tab", name="Paste").click()
-    page.locator("#qx-pasted textarea").fill(TEXT)
-    page.get_by_role("button", name="Chunking").click()
-    page.get_by_label("Most tokens of a chunk").fill("40")
-    page.locator("#qx-open-pasted").click()
-    expect(page.locator("#qx-header")).to_contain_text("3 chunks", timeout=30_000)
+    open_pasted(page, TEXT, most_tokens=40)
+    expect(page.locator("#qx-header")).to_contain_text("3 chunks")
     page.locator("#qx-question textarea").fill("Where was the blanket?")
     run(page, n_steps=3)
     expect(page.locator("#qx-answer .qx-answer-text")).to_have_text("stable", timeout=60_000)
@@ -129,18 +120,3 @@ def test_what_was_said_can_be_read_by_everybody_and_comes_back(page: Page) -> No
     expect(cited.locator(".qx-answer-cited")).to_have_count(3, timeout=60_000)
     expect(cited.locator("details pre")).to_have_text("Was it [3]? <i>No.</i>")
     assert cited.locator(".qx-answer-cited").all_inner_texts() == told
-
-
-@pytest.mark.campaign
-def test_every_column_has_an_answer(running_app: RunningApp, open_page: OpenPage) -> None:
-    page: Page = open_page(running_app.url)
-    wait_ready(page)
-    page.get_by_role("tab", name="Compare").click()
-    expect(page.locator("#qx-compare-question textarea")).not_to_have_value("", timeout=30_000)
-    page.locator("#qx-compare-run").click()
-    answers = page.locator(".qx-column .qx-column-answer")
-    expect(page.locator(".qx-column")).to_have_count(4, timeout=120_000)
-    expect(answers).to_have_count(4)
-    expect(answers.first).to_contain_text("stable")
-    expect(answers.first).to_contain_text(re.compile(r"\d+ % sure"))
-    expect(answers.first.locator(".qx-right")).to_have_text("✓ right")

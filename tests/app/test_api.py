@@ -1,6 +1,4 @@
-"""The operations as callers use them: in the process, over HTTP and over MCP, against the tiny agent and a
-real log.
-"""
+"""The operations as callers use them."""
 
 from __future__ import annotations
 
@@ -42,7 +40,6 @@ from app.services.sparc_runs import SparcRuns
 from app.services.visitors import owner_of_user
 from core.base.config import EpisodeConfig, help_of
 from core.base.errors import BadDocument, BadRequest, LogError, RunNotFound, UserError
-from core.base.events import StepTaken
 from core.base.progress import finish
 from core.cli import main
 from core.lab.train.config import TrainConfig
@@ -80,7 +77,6 @@ def operations(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
 
 @pytest.fixture
 def document(operations: Operations) -> str:
-    """Forty short chunks."""
     return operations.open_document(text=TEXT, chunker="sentences", max_tokens=12)["document_id"]
 
 
@@ -160,7 +156,6 @@ def test_a_run_is_the_explorers_and_is_logged(operations: Operations, document: 
     )
     *_, last = explorer.advance(Session(document, forbidden=(7,)), QUERY, asked, None)
     same = explorer.run_of(last)
-    assert same is not None
     assert chosen(reply) == list(same.trace.chosen)
     assert (reply["stop_reason"], reply["status"], reply["parent_run_id"], reply["document_id"]) == (
         "budget",
@@ -228,7 +223,6 @@ def test_a_run_made_elsewhere_is_explored_explained_and_compared(
     services, explorer = operations.services, operations.explorer
     session = finish(explorer.attach(made["run_id"]))
     run = explorer.run_of(session)
-    assert run is not None
     assert run.imported == "1 of 2 passages that were returned are not in these documents."
     assert (run.ruler(1), run.scale(), run.scores(1).q_values[4]) == (
         [],
@@ -277,9 +271,6 @@ def test_runs_are_found_read_and_exported(operations: Operations, document: str,
         copy, own = other.get(runs[0]), operations.services.log.get(runs[0])  # type: ignore[union-attr]
     assert copy.to_json() == own.to_json()
     first, same = copy.trace.steps[0], own.trace.steps[0]
-    assert isinstance(first, StepTaken)
-    assert first.scores is not None
-    assert same.scores is not None
     assert first.scores.q_values.tolist() == same.scores.q_values.tolist()
 
 

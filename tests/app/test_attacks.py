@@ -1,6 +1,4 @@
-"""A public app under attack over HTTP: calls that nobody would make, and many visitors who are after what the
-others have.
-"""
+"""A public app under attack over HTTP."""
 
 from __future__ import annotations
 
@@ -98,7 +96,6 @@ class Holder:
 
 
 def settled(url: str) -> Holder:
-    """A new visitor with a document and a run."""
     key, word = secrets.token_hex(16), f"canary{secrets.token_hex(6)}"
     text = "\n\n".join(f"{word} travelled to the {PLACES[i % 5]} on day {i} ." for i in range(12))
     document_id = call(url, "open_document", text=text, chunker="sentences", max_tokens=12, visitor=key)[1][

@@ -1,6 +1,4 @@
-"""Callers who hang up while they wait for a result: the work stops, and what was done by then is
-in the log.
-"""
+"""Callers who hang up while they wait for a result."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Evaluations from the page: real agents over a tiny encoder, a real log, and the Evaluate tab in a real
-Chromium.
-"""
+"""Evaluations from the page."""
 
 from __future__ import annotations
 
@@ -41,7 +39,7 @@ from core.encode.reference import import_checkpoint
 from core.lab.evaluate.outcomes import failure_class
 from core.lab.evaluate.summary import METRICS, compare, summarise
 from core.runs.log import list_evaluations, read_evaluation
-from tests.app.conftest import RunningApp, StartApp, choose_files, wait_ready
+from tests.app.conftest import StartApp, choose_files, wait_ready
 from tests.app.test_train_tab import write_questions
 from tests.conftest import OpenPage
 from tests.core.lab.evaluate.rows import make_row
@@ -138,7 +136,6 @@ def test_an_episode_opens_in_explore_and_goes_as_it_went(
     assert explorer.documents(session).workspace.texts() == list(episode.example.chunks)
     *_, session = explorer.advance(session, episode.example.question, episode.config, None)
     run = explorer.run_of(session)
-    assert run is not None
     assert (run.trace.chosen, run.gold) == (row.chosen, row.support)
 
 
@@ -171,7 +168,6 @@ def test_a_default_is_written_for_agents_trained_here_only(
         == services.agents.served(services.agents.load("mine").spec).stop_threshold
         == 0.25
     )
-    assert spec.scores is not None
     assert spec.scores["stop_threshold"] == {
         "value": 0.25,
         "evaluation_id": first,
@@ -318,7 +314,6 @@ def test_a_long_haystack_says_what_it_costs() -> None:
 
 
 def pick(page: Page, control: str, text: str) -> None:
-    """Chooses from a dropdown."""
     field = page.locator(f"#{control} input")
     field.click()
     field.fill(text)
@@ -350,30 +345,6 @@ def open_first_episode(page: Page, n_rows: int) -> None:
     expect(page.locator("#qx-steps .qx-step")).to_have_count(len(chosen), timeout=60_000)
     shown = page.locator("#qx-steps .qx-step-head .qx-link").all_inner_texts()
     assert [text.split()[1] for text in shown] == [text.split()[0] for text in chosen]
-
-
-def test_own_questions_are_evaluated_and_an_episode_opens_in_explore(
-    tiny_app: RunningApp, open_page: OpenPage, tmp_path: Path
-) -> None:
-    page = open_page(tiny_app.url)
-    errors: list[str] = []
-    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
-    wait_ready(page)
-    page.get_by_role("tab", name="Evaluate").click()
-    pick(page, "qx-evaluate-task", "my own questions")
-    pick(page, "qx-evaluate-agent", "tiny")
-    page.locator("#qx-evaluate-run").click()
-    expect(page.locator("#qx-evaluate-notice")).to_contain_text(
-        "no file of questions is chosen", timeout=20_000
-    )
-    choose_files(page, "#qx-evaluate-questions", write_questions(tmp_path / "whereabouts.jsonl", 5))
-    page.locator("#qx-evaluate-run").click()
-    expect(page.locator("#qx-evaluate-scores .qx-number").first).to_be_visible(timeout=120_000)
-    expect(page.locator("#qx-evaluate-conditions")).to_contain_text("n = 5, T = 4")
-    choose_threshold(page)
-    expect(page.locator("#qx-evaluate-default-words")).to_contain_text("tiny was not trained here")
-    open_first_episode(page, 5)
-    assert errors == []
 
 
 @pytest.mark.campaign

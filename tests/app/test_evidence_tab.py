@@ -1,6 +1,4 @@
-"""Evidence sets of the app: a tiny agent beside the real base encoder, the policy and the reader that ship, a
-real log, and the tab in a real Chromium.
-"""
+"""Evidence sets of the app: a tiny agent beside the real base encoder, the policy and the reader that ship."""
 
 from __future__ import annotations
 
@@ -121,7 +119,6 @@ def test_a_run_is_logged_with_its_action_and_json_ld(
         action_of(run.trace.chosen, documents.workspace.borders)
     )
     assert logged_json_ld(kept) == ("", json.dumps(PAGE_LD))
-    assert run.answer is not None
     assert kept.details["answer"] == run.answer.to_json()
 
 
@@ -419,6 +416,7 @@ def actions(page: Page) -> dict[str, Sequence[int]]:
     return told
 
 
+@pytest.mark.campaign
 def test_a_set_from_question_to_experiments_and_back(
     tiny_app: RunningApp, open_page: OpenPage, tmp_path: Path
 ) -> None:

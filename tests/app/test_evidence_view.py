@@ -84,7 +84,6 @@ def set_of(
 
 
 def words(nodes: Node | list[Node]) -> str:
-    """All text of a tree."""
     if isinstance(nodes, str):
         return nodes
     if nodes and isinstance(nodes[0], str) and len(nodes) == 3 and isinstance(nodes[1], dict):
@@ -187,7 +186,6 @@ def test_an_opened_row_lists_what_is_taken_and_what_would_come_next() -> None:
 
 
 def json_nodes(nodes: Any, tag: str) -> Iterator[Node]:
-    """All elements of a tag."""
     if isinstance(nodes, list) and len(nodes) == 3 and nodes[0] == tag and isinstance(nodes[1], dict):
         yield nodes
     elif isinstance(nodes, list):

@@ -1,6 +1,4 @@
-"""The log on the page: real runs of a tiny agent, exports and imports, the Experiments tab in a real
-Chromium.
-"""
+"""The log on the page: real runs of a tiny agent."""
 
 from __future__ import annotations
 
@@ -32,8 +30,7 @@ from core.base.progress import finish
 from core.runs.log import MalformedRuns, RunPage
 from core.runs.log.queries import SORTS
 from core.runs.log.records import RunCurve, RunRow
-from tests.app.axe import grave_faults_in_both
-from tests.app.conftest import RunningApp, StartApp, wait_ready
+from tests.app.conftest import RunningApp, wait_ready
 from tests.app.explore_page import chosen, set_number
 from tests.conftest import OpenPage
 
@@ -54,7 +51,6 @@ def services(tiny: Path, tmp_path: Path) -> Iterator[Services]:
 
 @pytest.fixture
 def visited(tiny: Path, tmp_path: Path) -> Iterator[Experiments]:
-    """A public app."""
     made = made_services(tiny, tmp_path / "public.duckdb", public=True)
     yield Experiments(made)
     made.close()
@@ -91,7 +87,6 @@ def log_run(
         Session(corpus=documents.token, owner=owner), query, EpisodeConfig(step_budget=3), steps
     )
     run = explorer.run_of(session)
-    assert run is not None
     experiments.services.log.flush()
     return run.run_id
 
@@ -416,7 +411,6 @@ def first_run(page: Page) -> tuple[str, list[int]]:
 
 
 def show_the_seed(page: Page) -> None:
-    """One column more."""
     page.get_by_role("button", name="Columns").click()
     page.locator("#qx-runs-columns").get_by_label("seed").check()
     expect(page.locator("#qx-runs-list thead")).to_contain_text("seed", timeout=30_000)
@@ -459,7 +453,6 @@ def test_find_open_replay_share_export_delete_import_and_continue(
     offline = BeautifulSoup(
         downloaded(page, tmp_path / "run.html").read_text(encoding="utf-8"), "html.parser"
     )
-    assert offline.h1 is not None
     assert offline.h1.get_text() == asked
     assert not offline.find_all(["link", "img"])
     assert not offline.select("script[src]")  # what runs in it, its policy names by hash
@@ -499,64 +492,3 @@ def test_find_open_replay_share_export_delete_import_and_continue(
     open_experiments(page)
     expect(rows).to_have_count(2, timeout=30_000)
     assert errors == []
-
-
-@pytest.mark.campaign
-def test_a_log_of_ones_own_takes_sql_and_a_command_to_copy(
-    start_app: StartApp, open_page: OpenPage, tiny: Path
-) -> None:
-    app = start_app("--checkpoint", str(tiny))
-    page = open_page(app.url, width=1024)
-    asked, _ = first_run(page)
-    open_experiments(page)
-    rows = page.locator("#qx-runs-list tbody tr")
-    expect(rows).to_have_count(1)
-    show_the_seed(page)
-    parts = rows.first.locator(".qx-query > span")
-    assert "".join(parts.all_text_contents()) == asked
-    assert parts.first.evaluate("part => part.scrollWidth > part.clientWidth"), "too long for its line"
-    last, cell = parts.last.bounding_box(), rows.first.locator(".qx-query").bounding_box()
-    assert last is not None
-    assert cell is not None
-    assert last["x"] + last["width"] <= cell["x"] + cell["width"] + 1, "its end can be read"
-
-    rows.first.locator(".qx-query").click()
-    made = rows.first.locator("td").filter(has=page.locator(".qx-year"))
-    expect(page.get_by_label("the open run")).to_be_checked()  # the list is drawn anew before
-    edge = page.locator("#qx-runs-list .qx-scroll").bounding_box()
-    date = made.locator("> span").bounding_box()
-    assert edge is not None
-    assert date is not None
-    assert date["x"] + date["width"] <= edge["x"] + edge["width"], "all of the date can be read"
-    page.locator("#qx-run-replay").click()
-    expect(page.locator("#qx-run-replayed")).to_contain_text("It came out the same", timeout=60_000)
-    page.set_viewport_size({"width": 1400, "height": 900})
-    rows.first.locator(".qx-tick").click()
-    expect(page.locator("#qx-runs-curves .js-plotly-plot")).to_be_visible(timeout=60_000)
-    expect(page.locator("#qx-runs-counts .js-plotly-plot")).to_be_visible(timeout=60_000)
-    expect(page.get_by_label("the selected runs")).to_be_checked()
-    assert grave_faults_in_both(page) == []
-    page.locator("#qx-run-reproduce-toggle button").first.click()
-    command = page.locator("#qx-run-reproduce .qx-pre").first.inner_text()
-    replay = app.command(*shlex.split(command)[3:])
-    assert replay.returncode == 0, replay.stderr
-    assert json.loads(replay.stdout)["holds"], "the command to copy works beside the app"
-
-    page.get_by_role("button", name="SQL").click()
-    page.locator("#qx-sql-run").click()
-    expect(page.locator("#qx-sql-answer tbody tr")).to_have_count(1, timeout=30_000)
-    page.locator("#qx-sql-query textarea").fill("DELETE FROM runs")
-    page.locator("#qx-sql-run").click()
-    expect(page.locator("#qx-sql-notice")).to_contain_text("only one SELECT statement", timeout=30_000)
-
-
-@pytest.mark.campaign
-def test_all_tabs_stand_in_two_lines_on_a_phone(tiny_app: RunningApp, open_page: OpenPage) -> None:
-    page = open_page(tiny_app.url, width=360, height=740, colour_scheme="dark")
-    expect(page.get_by_role("tab", name="Explore", exact=True)).to_be_visible(timeout=60_000)
-    names = ("Explore", "Compare", "SPARC", "Evidence sets", "Experiments", "Evaluate", "Train")
-    boxes = [page.get_by_role("tab", name=name, exact=True).bounding_box() for name in names]
-    assert len({round(box["y"]) for box in boxes if box}) == 2
-    assert all(box is not None and box["x"] + box["width"] <= 360 for box in boxes)
-    open_experiments(page)
-    assert page.evaluate("document.documentElement.scrollWidth") <= 360

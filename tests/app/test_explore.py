@@ -1,6 +1,4 @@
-"""Explore in a real Chromium against the real server: the first visit, a book, a messy page, other documents,
-restart.
-"""
+"""Explore in a real Chromium against the real server."""
 
 from __future__ import annotations
 
@@ -15,23 +13,6 @@ from core.lab.tasks.narrative import generate_narrative
 from tests.app.conftest import RunningApp, StartApp, upload, wait_ready
 from tests.app.explore_page import CARDS, chosen, run, run_id, show_figures, show_settings
 from tests.conftest import OpenPage
-
-ONE_MORE_TAB = """() => {
-  const tabs = document.querySelector("#qx-tabs > .tab-wrapper .tab-container:not([aria-hidden=true])");
-  tabs.append(tabs.lastElementChild.cloneNode(true));
-}"""
-THREE_FEWER = """() => {
-  const tabs = document.querySelector("#qx-tabs > .tab-wrapper .tab-container:not([aria-hidden=true])");
-  for (const tab of [...tabs.children].slice(-3)) tab.remove();
-}"""
-UNDER_THE_DOCUMENT = """() => {
-  const page = document.querySelector("#qx-document").getBoundingClientRect();
-  return [...document.querySelectorAll("#qx-tabs > .tab-wrapper button")].filter((tab) => {
-    const box = tab.getBoundingClientRect();
-    return box.right > page.left && box.left < page.right && box.bottom > page.top && box.top < page.bottom;
-  }).map((tab) => tab.textContent);
-}"""
-"""Tabs that what is open covers."""
 
 
 @pytest.fixture(scope="module")
@@ -56,46 +37,6 @@ def test_an_agent_with_positions_shows_ruler_and_parts_of_q(page: Page) -> None:
     page.get_by_role("button", name="Run again").click()
     expect(page.locator("#qx-strip [data-part='ruler']")).to_be_hidden(timeout=20_000)
     expect(page.locator("#qx-parts")).to_be_hidden(timeout=20_000)
-
-
-@pytest.mark.campaign
-def test_opening_another_document_leaves_the_old_run_behind(page: Page) -> None:
-    run_id(page)
-    page.get_by_text("Change document").click()
-    page.get_by_role("tab", name="Paste").click()
-    page.locator("#qx-pasted textarea").fill("Mary went.")
-    page.locator("#qx-open-pasted").click()
-    expect(page.locator("#qx-header .qx-doc-title")).to_contain_text("Pasted text", timeout=30_000)
-    page.wait_for_function("() => !location.search.includes('run=')")
-    expect(page.locator(CARDS)).to_have_count(0)
-    page.locator("#qx-question textarea").fill("Where is Mary?")
-    page.locator("#qx-run").click()
-    expect(page.locator("#qx-steps .qx-stop")).to_contain_text("budget of 1 step is used up", timeout=30_000)
-    page.locator("#qx-step").click()
-    expect(page.locator("#qx-notice")).to_contain_text("this run has stopped")
-
-
-@pytest.mark.campaign
-def test_a_messy_page_comes_out_clean(page: Page, messy_page: Path) -> None:
-    upload(page, messy_page, seconds=200)
-    expect(page.locator("#qx-header")).to_contain_text("structure")
-    page.locator("#qx-question textarea").fill("What does the table say?")
-    run(page)
-    page.locator(f"{CARDS} .qx-link").first.click()
-    expect(page.locator("#qx-reading .qx-marked")).to_be_visible()
-    text = page.locator("#qx-reading .qx-read").inner_text()
-    assert "function(" not in text
-    assert "<div" not in text
-
-
-@pytest.mark.campaign
-def test_more_tabs_than_there_are_leave_the_document_its_room(page: Page) -> None:
-    for width in (1440, 1280, 1024):
-        page.set_viewport_size({"width": width, "height": 900})
-        for _ in range(3):  # one that CONTRIBUTING shows how to add, and more, which wrap
-            page.evaluate(ONE_MORE_TAB)
-            assert page.evaluate(UNDER_THE_DOCUMENT) == [], width
-        page.evaluate(THREE_FEWER)
 
 
 @pytest.mark.campaign

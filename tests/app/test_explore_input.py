@@ -1,21 +1,17 @@
-"""Bad and hostile input in the browser: one clear sentence, nothing lost, nothing executed. One page for all
-tests.
-"""
+"""Bad and hostile input in the browser."""
 
 from __future__ import annotations
 
 import json
 import random
-import re
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.app.conftest import RunningApp, StartApp, choose_files, wait_ready
-from tests.app.explore_page import CARDS, press_run, run
+from tests.app.conftest import RunningApp, choose_files, wait_ready
+from tests.app.explore_page import CARDS, open_pasted, paste, press_run
 from tests.conftest import CAMPAIGN, COUNTS, OpenPage, RecordAttack
-from tests.core.ingest.made import encrypted_pdf, make_docx, make_long_pdf, make_pdf, make_zip, paragraph
 from tests.settled import settle
 
 REMOVE = "#qx-files button[aria-label*='lear'], #qx-files button[aria-label*='emove']"
@@ -122,7 +118,6 @@ def page(tiny_app: RunningApp, open_for_file: OpenPage, calls: list[object]) -> 
 
 
 def give(page: Page, path: Path) -> None:
-    """Asks for a file to be opened."""
     page.get_by_text("Change document").click()
     page.get_by_role("tab", name="Upload").click()
     if page.locator(REMOVE).count():
@@ -131,15 +126,7 @@ def give(page: Page, path: Path) -> None:
     page.locator("#qx-open-files").click()
 
 
-def paste(page: Page, text: str, button: str = "#qx-open-pasted") -> None:
-    page.get_by_text("Change document").click()
-    page.get_by_role("tab", name="Paste").click()
-    page.locator("#qx-pasted textarea").fill(text)
-    page.locator(button).click()
-
-
 def title_of(page: Page) -> str:
-    """Of what is open."""
     return page.locator("#qx-header .qx-doc-title").inner_text()
 
 
@@ -176,71 +163,23 @@ def test_a_bad_file_is_one_sentence_and_what_was_open_stays(
     _expect_sentence(page, sentence, IN_PANEL)
     page.locator("#qx-keep").click()
     assert title_of(page) == title
-    run(page)
 
 
 @pytest.mark.campaign
-def test_an_empty_file_is_refused(page: Page, tmp_path: Path) -> None:
-    """By Gradio's own upload, maybe, before we see it."""
-    path = tmp_path / "empty.txt"
-    path.touch()
-    page.get_by_text("Change document").click()
-    page.get_by_role("tab", name="Upload").click()
-    if page.locator(REMOVE).count():
-        page.locator(REMOVE).first.click()
-    page.locator("#qx-files input[type=file]").set_input_files(str(path))
-    settle(page)
-    page.locator("#qx-open-files").click()
-    expect(page.locator(f"{IN_PANEL} .qx-error")).to_be_visible(timeout=30_000)
-    page.locator("#qx-keep").click()
-
-
 def test_pasted_text_is_asked_and_more_is_added_and_found(page: Page) -> None:
-    paste(page, "The lamp stands in the attic. Anna carried the lamp there on Monday. On Tuesday it rained.")
-    expect(page.locator("#qx-header .qx-doc-title")).to_contain_text("Pasted text", timeout=60_000)
-    expect(page.locator("#qx-run")).to_be_enabled(
-        timeout=30_000
-    )  # the title comes first, then the question of the document before goes
+    open_pasted(
+        page, "The lamp stands in the attic. Anna carried the lamp there on Monday. On Tuesday it rained."
+    )
     page.locator("#qx-question textarea").fill("Where is the lamp?")
     press_run(page)
     expect(page.locator("#qx-steps .qx-stop")).to_be_visible(timeout=30_000)
-    paste(page, "# Birds\n\nThe **heron** stood on the\nweir all day.\n", "#qx-add-pasted")
+    paste(page, "# Birds\n\nThe **heron** stood on the\nweir all day.\n", button="#qx-add-pasted")
     expect(page.locator("#qx-header .qx-doc-title")).to_contain_text("Pasted text and 1 more", timeout=60_000)
     expect(page.locator("#qx-run")).to_be_enabled(timeout=30_000)
     page.locator("#qx-find textarea, #qx-find input").first.fill("heron")
     page.locator("#qx-find-next").click()
     expect(page.locator("#qx-reading .qx-marked strong")).to_have_text(["Birds", "heron"], timeout=20_000)
     expect(page.locator("#qx-reading")).not_to_contain_text("**")
-
-
-@pytest.mark.campaign
-def test_an_archive_of_office_files_opens_as_a_list_of_documents(page: Page, tmp_path: Path) -> None:
-    letter = make_docx(
-        paragraph("The key", "Heading1")
-        + paragraph("The key hangs in the harbour office. Anna left it there on Monday."),
-        "Where the key is",
-    )
-    path = tmp_path / "letters.zip"
-    path.write_bytes(
-        make_zip(
-            {
-                "../<img src=x>.docx": letter,
-                "notes.pdf": make_pdf([["Tomas runs the harbour office."]]),
-                "<img src=x>.png": b"\x89PNG",
-            }
-        )
-    )
-    give(page, path)
-    expect(page.locator("#qx-header .qx-doc-title")).to_have_text(
-        "Where the key is and 1 more", timeout=60_000
-    )
-    expect(page.locator("#qx-header")).to_contain_text(
-        "One file was left out of letters.zip: <img src=x>.png in letters.zip is an image, not text."
-    )
-    expect(page.locator("#qx-run")).to_be_enabled(timeout=30_000)
-    page.locator("#qx-question textarea").fill("Who runs the office with the key?")
-    press_run(page)
-    expect(page.locator("#qx-steps .qx-stop")).to_be_visible(timeout=30_000)
 
 
 def test_document_text_never_becomes_markup_template_or_script(
@@ -288,18 +227,6 @@ def test_document_text_never_becomes_markup_template_or_script(
 
 
 @pytest.mark.campaign
-def test_broken_utf8_opens_with_a_notice(page: Page, tmp_path: Path) -> None:
-    path = tmp_path / "broken-encoding.txt"
-    path.write_bytes(
-        b"The caf\xe9 is closed today. The key is under the mat, and the mat is behind the door. " * 20
-        + b"\xff\xfe\xc3\x28"
-    )
-    give(page, path)
-    expect(page.locator("#qx-header .qx-doc-title")).to_contain_text("broken")
-    expect(page.locator("#qx-header")).to_contain_text("UTF-8")
-
-
-@pytest.mark.campaign
 def test_cancel_keeps_what_was_open(page: Page) -> None:
     if page.locator("#qx-reset").is_enabled():
         page.locator("#qx-reset").click()
@@ -318,35 +245,3 @@ def test_cancel_keeps_what_was_open(page: Page) -> None:
     expect(page.locator("#qx-notice")).to_contain_text("Cancelled", timeout=30_000)
     expect(page.locator("#qx-opening progress")).to_have_count(0, timeout=30_000)
     assert title_of(page) == title
-
-
-@pytest.mark.campaign
-def test_a_conversion_is_cancelled_and_an_encrypted_file_is_one_sentence(page: Page, tmp_path: Path) -> None:
-    title = title_of(page)
-    slow, secret = tmp_path / "slow.pdf", tmp_path / "secret.pdf"
-    slow.write_bytes(make_long_pdf())
-    secret.write_bytes(encrypted_pdf([["text"]], "password"))
-    give(page, slow)
-    expect(page.locator("#qx-opening")).to_contain_text("Reading", timeout=30_000)
-    page.locator("#qx-cancel").click()
-    expect(page.locator("#qx-notice")).to_contain_text("Cancelled", timeout=30_000)
-    give(page, secret)
-    _expect_sentence(page, "secret.pdf is encrypted; save it without a password and open that", IN_PANEL)
-    assert title_of(page) == title
-    page.locator("#qx-keep").click()
-
-
-@pytest.mark.campaign
-def test_pasted_text_is_found_by_its_address_after_a_restart(
-    start_app: StartApp, open_page: OpenPage, tiny: Path
-) -> None:
-    page = open_page(start_app("--checkpoint", str(tiny)).url)
-    wait_ready(page)
-    paste(page, "# The ferry\n\nMarta keeps the ferry. The river is wide.")
-    page.wait_for_url(re.compile("doc="), timeout=60_000)
-    _, _, name = page.url.partition("?")
-    page.goto(f"{start_app('--checkpoint', str(tiny)).url}/?{name}")
-    wait_ready(page)
-    expect(page.locator("#qx-header .qx-doc-title")).to_have_text("The ferry")
-    expect(page.locator("#qx-notice")).to_be_empty()
-    assert page.url.endswith(name)

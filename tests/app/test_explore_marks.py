@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from tests.app.axe import grave_faults
 from tests.app.conftest import RunningApp, wait_ready
-from tests.app.explore_page import CARDS, chosen, run, set_number
+from tests.app.explore_page import CARDS, chosen, open_pasted, run, set_number
 from tests.conftest import OpenPage
 
 TEXT = " ".join(f"{name} travelled to the garden on day {i} ." for i, name in enumerate(["John", "Mary"] * 2))
@@ -18,16 +18,10 @@ QUESTION = "Where did Mary go on day 1?"
 
 @pytest.fixture(scope="module")
 def page(tiny_app: RunningApp, open_for_file: OpenPage) -> Page:
-    """Four sentences, each a chunk, and a run of one step."""
     page = open_for_file(tiny_app.url, width=1000, height=500)
     wait_ready(page)
-    page.locator("#qx-change-button").click()
-    page.get_by_role("tab", name="Paste").click()
-    page.locator("#qx-pasted textarea").fill(TEXT)
-    page.get_by_role("button", name="Chunking").click()
-    page.get_by_label("Most tokens of a chunk").fill("12")
-    page.locator("#qx-open-pasted").click()
-    expect(page.locator("#qx-header")).to_contain_text("4 chunks", timeout=30_000)
+    open_pasted(page, TEXT, most_tokens=12)
+    expect(page.locator("#qx-header")).to_contain_text("4 chunks")
     page.locator("#qx-question textarea").fill(QUESTION)
     set_number(page, "#qx-budget", 1)
     page.keyboard.press("Escape")
@@ -64,6 +58,7 @@ def test_a_mark_is_the_support_of_the_run_in_view_and_of_the_next(page: Page) ->
     assert grave_faults(page, "#qx-own-list") == []
 
 
+@pytest.mark.campaign
 def test_what_lies_beside_a_choice_is_found_by_a_larger_chunk_with_a_click(page: Page) -> None:
     [found] = chosen(page)
     beside = found ^ 1

@@ -99,7 +99,6 @@ def test_a_part_is_asked_and_then_all_of_it(explorer: Explorer) -> None:
     assert not tab.is_preview_of(replace(run, trace=replace(run.trace, started=forced)), QUERY)
     *_, further = explorer.advance(seen, QUERY, CONFIG.with_(step_budget=4), 1)
     child = explorer.run_of(further)
-    assert child is not None
     assert (child.parent_run_id, child.config.searched) == (run.run_id, ())
     again, complete = asked(explorer, explorer.reset(seen))
     assert complete.config.searched == ()

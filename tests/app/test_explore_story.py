@@ -1,6 +1,4 @@
-"""Explore on the first sample, as a visitor meets it: the story of a run, settings over the page, keys, the
-strip. One page of the tiny app for all tests, and one of the agents that ship for what these find.
-"""
+"""Explore on the first sample, as a visitor meets it."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ from playwright.sync_api import Locator, Page, Request, Route, expect
 
 from tests.app.axe import grave_faults, grave_faults_in_both
 from tests.app.conftest import RunningApp, wait_ready
-from tests.app.explore_page import CARDS, chosen, press_run, run, run_id, set_number, show_settings
+from tests.app.explore_page import CARDS, press_run, run, run_id, set_number, show_settings
 from tests.conftest import OpenPage, few
 from tests.settled import frames_asked_for, release, settle
 
@@ -96,7 +94,6 @@ def parts(page: Page) -> Locator:
 def end_of(panel: Locator) -> float:
     """Where it ends, in pixels from the top of the window."""
     box = panel.bounding_box()
-    assert box is not None
     return box["y"] + box["height"]
 
 
@@ -128,21 +125,6 @@ def test_one_click_tells_the_story_above_the_fold(shipped: Page) -> None:
 
 
 @pytest.mark.campaign
-def test_a_long_story_leaves_the_answer_above_the_fold(shared_shipped: Page) -> None:
-    page = cleared(shared_shipped)
-    set_number(page, "#qx-budget", 12)
-    page.locator("#qx-stops input").uncheck()
-    run(page, n_steps=12)
-    answer = page.locator(ANSWER)
-    expect(answer).to_have_text("stable", timeout=60_000)
-    settle(page)
-    set_number(page, "#qx-budget", 6)
-    page.locator("#qx-stops input").check()
-    assert end_of(answer) <= WIDE["height"]
-    expect(page.locator("#qx-story .qx-taken-back")).to_have_count(9)
-
-
-@pytest.mark.campaign
 def test_a_page_at_rest_asks_for_no_frames(ran: Page) -> None:
     assert any(frames_asked_for(ran) <= 2 for _ in range(20)), "the strip glides for a while"
 
@@ -154,18 +136,6 @@ def test_a_run_ends_on_its_last_choice_and_each_part_is_a_way_to_its_step(ran: P
     expect(what).to_contain_text("step 2", timeout=20_000)
     expect(parts(ran).nth(1)).to_have_attribute("aria-current", "step")
     expect(ran.locator(CARDS).nth(1)).to_have_class(re.compile("qx-on"))
-
-
-@pytest.mark.campaign
-def test_brackets_walk_the_steps_and_the_stop(shipped: Page) -> None:
-    what = shipped.locator("#qx-strip [data-part=what]")
-    shipped.locator("#qx-title").click()
-    shipped.keyboard.press("]")
-    expect(what).to_contain_text("stopped", timeout=20_000)
-    for words in ("step 3", "step 2", "step 1"):
-        settle(shipped)
-        shipped.keyboard.press("[")
-        expect(what).to_contain_text(words, timeout=20_000)
 
 
 @pytest.mark.campaign
@@ -258,40 +228,6 @@ def test_keys_run_steps_back_and_can_be_switched_off(page: Page) -> None:
     page.locator(".qx-keys button").click()
 
 
-@pytest.mark.campaign
-def test_five_quick_clicks_on_step_make_five_steps(page: Page) -> None:
-    set_number(page, "#qx-budget", 7)
-    for _ in range(5):
-        page.locator("#qx-step").click()
-    expect(page.locator(CARDS)).to_have_count(5, timeout=30_000)
-    assert len(chosen(page)) == 5 == len(set(chosen(page)))
-    set_number(page, "#qx-budget", 4)
-
-
-@pytest.mark.campaign
-def test_a_person_s_choice_and_a_forbidden_chunk_fork_the_run(ran: Page) -> None:
-    own, parent = chosen(ran), run_id(ran)
-    ran.locator("#qx-back").click()
-    expect(ran.locator(CARDS)).to_have_count(3, timeout=20_000)
-    ran.locator("#qx-find input, #qx-find textarea").first.fill(f"#{own[-1] - 7}")
-    ran.locator("#qx-find-next").click()
-    expect(ran.locator("#qx-reading .qx-crumb")).to_contain_text(f"chunk {own[-1] - 7:,} of")
-    ran.get_by_role("button", name="Use this chunk").click()
-    expect(ran.locator(f"{CARDS} .qx-mark:has-text('forced')")).to_have_count(1, timeout=20_000)
-    assert chosen(ran) == [*own[:3], own[-1] - 7]
-    ran.wait_for_function("old => !location.search.includes(old)", arg=parent, timeout=20_000)
-
-    child = run_id(ran)
-    ran.locator(CARDS).nth(1).get_by_role("button", name="Never this chunk").press("Enter")
-    ran.wait_for_function("old => !location.search.includes(old)", arg=child, timeout=20_000)
-    expect(ran.locator(STOP)).to_contain_text("Stopped", timeout=30_000)
-    assert chosen(ran)[0] == own[0]
-    assert own[1] not in chosen(ran)
-    ran.locator("#qx-standing").get_by_role("button", name=f"chunk {own[1]:,}").click()
-    expect(ran.locator("#qx-standing")).to_contain_text("Changed since this run: forbidden chunks")
-    expect(ran.locator(READ)).to_be_visible(timeout=60_000)
-
-
 def test_a_run_is_shared_beside_its_buttons_and_comes_back(page: Page) -> None:
     run(page)
     expect(page.locator(READ)).to_be_visible(timeout=60_000)
@@ -376,14 +312,6 @@ def test_what_is_asked_before_a_document_is_there_stays(tiny_app: RunningApp, op
 
 
 @pytest.mark.campaign
-def test_a_reload_keeps_what_was_typed(page: Page) -> None:
-    page.locator("#qx-question textarea").fill("Who carried the lantern?")
-    page.reload()
-    wait_ready(page)
-    expect(page.locator("#qx-question textarea")).to_have_value("Who carried the lantern?", timeout=20_000)
-
-
-@pytest.mark.campaign
 def test_a_failed_question_says_why_and_what_helps_and_a_sample_brings_its_agent_back(shipped: Page) -> None:
     """Last: it opens other documents."""
     page = shipped
@@ -422,14 +350,10 @@ def test_a_failed_question_says_why_and_what_helps_and_a_sample_brings_its_agent
         is_set, status = (
             page.locator(part).bounding_box() for part in ("#qx-set .qx-set-line", "#qx-status span")
         )
-        assert is_set is not None
-        assert status is not None
         beside = status["x"] >= is_set["x"] + is_set["width"]
         assert beside or status["y"] >= is_set["y"] + is_set["height"], (width, "one lies over the other")
         card = page.locator("#qx-story-card").bounding_box()
         for box in (card, *(end.bounding_box() for end in ends.all())):
-            assert box is not None
-            assert card is not None
             assert box["x"] + box["width"] <= card["x"] + card["width"] <= width, "an end is cut"
         name = page.locator("#qx-story .qx-miss .qx-part-head > span:last-child")
         if width > 760:  # below, it is there for those who listen
@@ -463,7 +387,6 @@ def test_a_failed_question_says_why_and_what_helps_and_a_sample_brings_its_agent
 
 
 def open_sample(page: Page, place: int) -> None:
-    """Opens one of the samples."""
     page.locator("#qx-change-button").click()
     page.locator("#qx-sample input").nth(place).click()
     page.locator("#qx-open-sample").click()

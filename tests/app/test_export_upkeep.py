@@ -1,6 +1,4 @@
-"""The log's copy while the app runs: there before the first visitor, brought up to date, and once more at the
-end, whatever the hub does.
-"""
+"""The log's copy while the app runs."""
 
 from __future__ import annotations
 

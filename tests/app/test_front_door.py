@@ -1,6 +1,4 @@
-"""Other websites, names that lead here, proxies and a Space's frame: over real HTTP, and in
-a real Chromium.
-"""
+"""Other websites, names that lead here, proxies and a Space's frame."""
 
 from __future__ import annotations
 
@@ -196,7 +194,6 @@ def test_a_reply_that_looks_like_a_file_offers_none() -> None:
 
 @contextmanager
 def small_app(settings: Settings) -> Iterator[str]:
-    """A page of one field behind the app's own front door."""
     with gr.Blocks() as blocks:
         gr.Textbox()
     with served(blocks, settings) as url:

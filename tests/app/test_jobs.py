@@ -1,6 +1,4 @@
-"""Long work behind a generator: progress comes through, closing the generator stops the
-work, errors arrive.
-"""
+"""Long work behind a generator."""
 
 from __future__ import annotations
 
@@ -8,10 +6,8 @@ import threading
 import time
 from collections.abc import Callable
 
-import pytest
-
 from app.pages.widgets.work import Finished, stream
-from core.base.errors import BadDocument, Cancelled
+from core.base.errors import Cancelled
 
 
 def test_progress_then_result() -> None:
@@ -44,11 +40,3 @@ def test_closing_stops_the_work_at_its_next_report() -> None:
     next(items)
     items.close()  # type: ignore[attr-defined]  # a generator
     assert stopped.wait(5)
-
-
-def test_errors_of_the_work_reach_the_listener() -> None:
-    def work(_: Callable[[int], None]) -> None:
-        raise BadDocument("page.html is empty; open another file")
-
-    with pytest.raises(BadDocument, match="is empty"):
-        list(stream(work, every=0.01))

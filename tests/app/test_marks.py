@@ -45,7 +45,6 @@ def own(services: Services) -> OwnQuestions:
 
 
 def words(nodes: Any) -> str:
-    """All text of a tree."""
     if isinstance(nodes, str):
         return nodes
     return " ".join(

@@ -41,7 +41,6 @@ def test_a_released_page_takes_its_documents_and_run_along_but_nobody_else_s(ser
     explorer = Explorer(services)
     a, b = (ran(explorer, opened(explorer), "where was mary ?") for _ in range(2))
     run = explorer.run_of(a)
-    assert run is not None
     same = finish(explorer.attach(run.run_id))  # a second page at the same address
     services.release(a.tokens, {*same.tokens, *b.tokens})
     assert len(services.library.corpora.all()) == len(services.library.runs.all()) == 2
@@ -55,7 +54,6 @@ def test_runs_that_were_left_make_room_for_those_after_them(services: Services) 
     explorer = Explorer(services)
     session = opened(explorer)
     first = explorer.run_of(ran(explorer, session, "who was first ?"))
-    assert first is not None
     for number in range(MAX_LEFT_RUNS + 10):
         session = ran(explorer, session, f"where was mary on day {number} ?")
     # the last one is in view, the first was never left
@@ -95,7 +93,6 @@ def test_closed_pages_free_what_they_had_open(served_app: tuple[str, Services]) 
 
 
 def held_by(services: Services) -> tuple[int, int]:
-    """Documents and runs in memory."""
     return len(services.library.corpora.all()), len(services.library.runs.all())
 
 

@@ -1,6 +1,4 @@
-"""run_sparc for callers without a page, by a language model: which one they may name, what a visitor may take
-of the server's, and where no key may be.
-"""
+"""run_sparc for callers without a page, by a language model."""
 
 from __future__ import annotations
 
@@ -21,11 +19,9 @@ from app.services.shared import Services
 from app.services.sparc_runs import SparcRuns
 from app.services.visitors import owner_of
 from core.base.errors import BadRequest
-from tests.app.conftest import StartApp
 from tests.app.sparc_story import WordReader
-from tests.app.test_api import ANN, BOB, QUERY, TEXT, call, over_mcp
+from tests.app.test_api import ANN, BOB, QUERY, TEXT
 from tests.app.test_sparc_tab import speaking
-from tests.coroutines import run as run_coroutine
 from tests.llm_server import KEY, Answers, LlmServer, Says, serve_llm
 
 SMALL: dict[str, Any] = {"query": QUERY, "width": 1, "depth": 1, "strategies": ["bm25"]}
@@ -57,58 +53,6 @@ def opened(operations: Operations, visitor: str) -> str:
     return operations.open_document(text=TEXT, chunker="sentences", max_tokens=12, visitor=visitor)[
         "document_id"
     ]
-
-
-@pytest.mark.campaign
-def test_the_model_of_the_app_answers_and_its_key_is_in_its_requests_alone(
-    server: LlmServer, start_app: StartApp, tiny: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in {"URL": server.url, "MODEL": "house", "KEY": KEY}.items():
-        monkeypatch.setenv(f"QRAG_LLM_{name}", value)
-    app = start_app("--checkpoint", str(tiny))
-    document = call(app.url, "open_document", text=TEXT, chunker="sentences", max_tokens=12)[1][0][
-        "document_id"
-    ]
-
-    event, [reply] = call(app.url, "run_sparc", document_id=document, **SMALL)
-    assert (event, reply["status"], reply["by"], reply["text"]) == (
-        "complete",
-        "complete",
-        "house",
-        "the mill",
-    )
-    assert reply["cost"] == {"calls": 3, "prompt_tokens": 33, "completion_tokens": 21}
-    assert [request.headers["authorization"] for request in server.requests] == [f"Bearer {KEY}"] * 3
-    tools, mcp = run_coroutine(
-        over_mcp(
-            app.url,
-            [
-                ("open_document", {"text": TEXT, "chunker": "sentences", "max_tokens": 12}),
-                ("run_sparc", {"document_id": "$document", **SMALL}),
-            ],
-        )
-    )
-    assert json.loads(mcp[1][1])["by"] == "house"
-    assert "Never a key or address" in tools["run_sparc"].inputSchema["properties"]["llm"]["description"]
-
-    n_asked = len(server.requests)
-    _, [by_rules] = call(app.url, "run_sparc", document_id=document, llm="none", **SMALL)
-    assert (by_rules["by"], by_rules["cost"]["calls"]) == ("rules and reader", 0)
-    assert len(server.requests) == n_asked
-
-    server.answer(Answers(401, json.dumps({"error": {"message": f"{KEY} is wrong"}})))
-    _, [refused] = call(app.url, "run_sparc", document_id=document, **SMALL)
-    assert (refused["status"], refused["stop_reason"]) == ("failed", "failed")
-    assert "refused the key (401); check it" in refused["trace"]["message"]
-    event, pasted = call(app.url, "run_sparc", document_id=document, llm=KEY, **SMALL)
-    assert event == "error"
-    assert "llm names no language model that is there now" in pasted["error"]
-
-    said = json.dumps([reply, by_rules, refused, pasted, mcp])
-    files = {path: path.read_bytes() for path in app.home.rglob("*") if path.is_file()}
-    assert app.home / "app.out" in files
-    assert KEY not in said
-    assert [path for path, content in files.items() if KEY.encode() in content] == []
 
 
 def test_the_key_of_the_app_is_in_its_requests_alone(

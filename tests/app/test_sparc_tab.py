@@ -1,6 +1,4 @@
-"""SPARC runs of the app: a tiny agent beside the real base encoder, a real log, scripted and missing language
-models, and the tab in a real Chromium.
-"""
+"""SPARC runs of the app: a tiny agent beside the real base encoder, a real log."""
 
 from __future__ import annotations
 
@@ -41,10 +39,11 @@ from core.runs.export.runs import export_runs
 from core.runs.log import LoggedRun, import_runs
 from tests.app.axe import grave_faults
 from tests.app.conftest import RunningApp, wait_ready
+from tests.app.explore_page import excerpt, open_pasted, paste
 from tests.app.sparc_story import WordReader
 from tests.app.test_api import TEXT, call
 from tests.conftest import OpenPage
-from tests.llm_server import Answer, Answers, BreaksOff, Hangs, Request, Says, serve_llm
+from tests.llm_server import Answer, Answers, Hangs, Request, serve_llm
 from tests.settled import settle
 
 QUESTION = "where did anna hide the letter ?"
@@ -75,7 +74,6 @@ def runs(services: Services) -> SparcRuns:
 
 @pytest.fixture
 def documents(services: Services) -> OpenDocuments:
-    """Thirty short chunks under the tiny agent, with one question whose support is known."""
     names, places = ("anna", "peter", "mary", "john"), ("hallway", "garden", "office", "mill", "kitchen")
     chunks = [f"{names[i % 4]} went to the {places[i % 5]} on day {i} ." for i in range(30)]
     chunks[3], chunks[7] = "anna took the letter to the mill .", "there anna hid the letter under the stone ."
@@ -83,7 +81,6 @@ def documents(services: Services) -> OpenDocuments:
         Opener(Explorer(services), Session(), "tiny", "sentences", 12).pasted("\n\n".join(chunks))
     )
     opened = services.library.corpora.get(session.corpus)
-    assert opened is not None
     return finish(
         services.library.reopen(
             OpenOrder(opened.agent, label=lambda _: (Labelled(QUESTION, "stone", 2, SUPPORT),)),
@@ -101,7 +98,6 @@ def logged(services: Services, run: SparcRun, owner: str | None = None) -> Logge
 
 
 def without_memory(services: Services) -> SparcRuns:
-    """What a restarted app knows."""
     return SparcRuns(services)
 
 
@@ -132,7 +128,6 @@ def test_a_run_is_drawn_again_from_the_log_alone(
     assert kept.details["answer"]["by"] == "rules and words"
     again = without_memory(services).view(run.run_id, None)
     assert again.trace == run.trace
-    assert again.workspace is not None
     assert again.workspace.texts() == documents.workspace.texts()
     assert (again.status, again.gold) == ("complete", SUPPORT)
 
@@ -343,32 +338,12 @@ def test_the_exported_page_tells_the_branches_only_with_texts(
 
 
 DAMAGES: dict[str, Callable[[dict[str, Any]], object]] = {
-    "no events": lambda detail: detail.update(events=[]),
     "another format": lambda detail: detail.update(format=99),
     "a chunk that does not exist": lambda detail: detail["events"][2]["found"][0].update(chunk_id=10**9),
-    "another number of chunks": lambda detail: detail["events"][0].update(n_chunks=10**9),
-    "evidence that does not exist": lambda detail: detail["events"][-1].update(evidence=[-1]),
-    "rounds out of order": lambda detail: detail["events"].insert(1, detail["events"].pop()),
-    "a word for a number": lambda detail: detail["events"][1].update(round="many"),
 }
 
 
-OF_EVERY_RUN = ("another format", "a chunk that does not exist", "slow", "malformed")
-"""Cases that `make test` tries; the campaign tries all."""
-
-
-def cases(all_: dict[str, Any]) -> list[Any]:
-    return [
-        pytest.param(
-            *(case if isinstance(case, tuple) else (case,)),
-            id=name,
-            marks=[] if name in OF_EVERY_RUN else [pytest.mark.campaign],
-        )
-        for name, case in all_.items()
-    ]
-
-
-@pytest.mark.parametrize("damage", cases(DAMAGES))
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES.keys())
 def test_damaged_branches_are_one_sentence(
     runs: SparcRuns,
     services: Services,
@@ -412,7 +387,6 @@ def test_a_run_of_another_method_is_not_drawn_here(
     ):
         token = session.run
     run = services.library.runs.get(token)
-    assert run is not None
     with pytest.raises(BadRequest, match="is a run of qrag, not of SPARC"):
         runs.view(run.run_id, None)
 
@@ -427,7 +401,6 @@ def test_a_comparison_has_it_as_a_column_at_equal_size(
     columns = comparisons.shown_columns(place)
     assert [column.name for column in columns] == ["top-k", "SPARC-RAG"]
     run = columns[1].run
-    assert run is not None
     assert 0 < len(run.trace.chosen) <= 3
     assert columns[1].milliseconds > 0
     branches = runs.view(run.run_id, None)
@@ -452,7 +425,6 @@ def test_a_comparison_whose_language_model_dies_says_so_and_keeps_the_branches(
     [row] = services.own_log.search(owner=None, since=began, method="sparc").rows
     assert row.status == "failed"
     kept = runs.view(row.run_id, None)
-    assert kept.trace.stopped is not None
     assert (kept.trace.stopped.reason, kept.trace.stopped.round) == ("failed", 1)
     assert (
         sorted(logged(services, kept).trace.chosen)
@@ -499,19 +471,9 @@ def test_controls_that_are_empty_are_refused() -> None:
 
 ENDPOINTS: dict[str, tuple[Answer, str]] = {
     "slow": (Hangs(head=False), "said nothing for 2 s"),
-    "slow in the middle": (Hangs('{"note": "Anna'), "said nothing for 2 s"),
     "malformed": (
         Answers(200, "data: {not json}\n\n", "text/event-stream"),
         "sent something that is no part of a chat reply",
-    ),
-    "speaking of something else": (Says("I would rather not."), "twice gave no usable JSON object"),
-    "rate-limiting": (
-        Answers(429, '{"error": {"message": "over quota"}}', headers={"Retry-After": "3600"}),
-        "answered 429 (over quota)",
-    ),
-    "dying": (
-        BreaksOff('{"note": "Anna'),
-        "broke off in the middle of its reply; try again, 2 times in a row",
     ),
 }
 
@@ -532,7 +494,7 @@ class PatientAtFirst:
         return client.chat(*messages, **settings)
 
 
-@pytest.mark.parametrize(("answer", "words"), cases(ENDPOINTS))
+@pytest.mark.parametrize(("answer", "words"), ENDPOINTS.values(), ids=ENDPOINTS.keys())
 def test_an_endpoint_that_fails_late_costs_nothing_of_the_round_before(
     runs: SparcRuns, services: Services, documents: OpenDocuments, answer: Answer, words: str
 ) -> None:
@@ -545,10 +507,8 @@ def test_an_endpoint_that_fails_late_costs_nothing_of_the_round_before(
         run = runs.run(documents, SparcOrder(QUESTION, replace(LEXICAL, depth=2)), llm, quiet)
         assert run.trace.cost.calls == len(server.requests)
     stopped = run.trace.stopped
-    assert stopped is not None
     assert (run.status, stopped.reason, stopped.answer, stopped.round) == ("failed", "failed", "the mill", 1)
     assert words in stopped.message
-    assert run.trace.broken is not None
     assert (run.trace.broken.agent, run.trace.broken.message) == ("query rewriter", stopped.message)
     assert logged(services, run).message == run.message == stopped.message
     assert without_memory(services).view(run.run_id, None).trace == run.trace
@@ -558,9 +518,11 @@ def test_an_endpoint_that_fails_late_costs_nothing_of_the_round_before(
 
 
 def sparc_page(open_page: OpenPage, url: str, **screen: Any) -> Page:
-    """The tab over the sample, its depth 2."""
+    """The tab over a short text, its depth 2."""
     page = open_page(url, **screen)
     wait_ready(page, 120)
+    open_pasted(page, excerpt())
+    page.locator("#qx-question textarea").fill("Where was the blanket before the chapel?")
     page.get_by_role("tab", name="SPARC", exact=True).click()
     expect(page.locator("#qx-sparc-question textarea")).not_to_have_value("", timeout=30_000)
     show_settings(page)
@@ -571,7 +533,6 @@ def sparc_page(open_page: OpenPage, url: str, **screen: Any) -> Page:
 
 
 def show_settings(page: Page) -> None:
-    """Opens them over the page, if they are not."""
     if not page.locator("#qx-sparc-settings").is_visible():
         page.locator("#qx-sparc-set .qx-set-line").click()
 
@@ -587,7 +548,6 @@ def run_to_the_end(page: Page, status: str) -> None:
 
 
 def rounds_of(page: Page) -> list[str]:
-    """What each round says."""
     return page.locator(
         "#qx-sparc-rounds .qx-round"
     ).all_text_contents()  # whether the tab is shown already or not
@@ -643,19 +603,7 @@ def test_without_a_language_model_from_the_question_to_the_log_and_back(page: Pa
     assert rounds_of(page) == told
 
 
-@pytest.mark.campaign
-def test_an_address_opens_the_run_on_a_phone_too(page: Page, open_page: OpenPage) -> None:
-    run_to_the_end(page, "complete")
-    again = open_page(page.url, width=360, height=740)
-    expect(again.locator("#qx-sparc-rounds .qx-round").first).to_be_visible(timeout=60_000)
-    expect(again.get_by_role("tab", name="SPARC", exact=True)).to_have_attribute("aria-selected", "true")
-    assert rounds_of(again) == rounds_of(page)
-    settle(again)
-    assert again.evaluate("document.documentElement.scrollWidth") <= 360
-
-
 def set_model(page: Page, url: str) -> None:
-    """Gives the tab a language model."""
     show_settings(page)
     address = page.locator("#qx-sparc-llm-address input")
     if not address.is_visible():
@@ -702,6 +650,7 @@ def speaking_of(answer: str, verdict: str) -> str:
     return json.dumps({**everything, "reason": "the day is not known"})
 
 
+@pytest.mark.campaign
 def test_with_a_language_model_over_http_alive_dead_and_hanging(page: Page) -> None:
     with serve_llm(speaking) as server:
         set_model(page, server.url)
@@ -742,6 +691,7 @@ def test_with_a_language_model_over_http_alive_dead_and_hanging(page: Page) -> N
     expect(ended.nth(1).locator(".qx-chip")).to_have_text("cancelled")
 
 
+@pytest.mark.campaign
 def test_a_model_given_on_a_page_is_named_in_calls_while_the_page_has_it(
     page: Page, tiny_app: RunningApp
 ) -> None:
@@ -770,44 +720,11 @@ def test_a_model_given_on_a_page_is_named_in_calls_while_the_page_has_it(
 
 
 @pytest.mark.campaign
-def test_with_a_local_model_that_has_learned_nothing(
-    tiny_app: RunningApp, open_page: OpenPage, roomy_causal: Path
-) -> None:
-    page = sparc_page(open_page, tiny_app.url)
-    show_settings(page)
-    page.locator("#qx-sparc-llm button").first.click()
-    page.get_by_label("In this app").check()
-    source = page.locator("#qx-sparc-llm-source input")
-    expect(source).to_be_visible(timeout=20_000)
-    source.fill(str(roomy_causal))
-    page.locator("#qx-sparc-llm-save").click()
-    expect(page.locator("#qx-sparc-llm-standing")).to_contain_text(
-        "roomy-causal in this app, given by you", timeout=60_000
-    )
-    expect(page.locator("#qx-sparc-set")).to_contain_text("roomy-causal decides", timeout=20_000)
-
-    page.get_by_role("tab", name="Explore", exact=True).click()
-    page.locator("#qx-run").click()
-    expect(page.locator("#qx-cite")).to_be_visible(timeout=60_000)
-    page.locator("#qx-cite").click()
-    cited = page.locator("#qx-cited")
-    expect(cited).to_contain_text("Answer of roomy-causal", timeout=60_000)
-    expect(cited).to_contain_text("citations checked by the reader", timeout=60_000)
-    expect(cited).to_contain_text("was cut off after 400 tokens")
-    expect(cited.locator(".qx-answer-cited").first).to_contain_text("cites no chunk")
-    expect(page.locator("#qx-cancel")).to_be_disabled()
-    assert page.evaluate("document.documentElement.scrollWidth") <= 1280
-
-
-@pytest.mark.campaign
 def test_a_chunk_that_gives_orders_ends_nothing_by_itself(tiny_app: RunningApp, open_page: OpenPage) -> None:
     page = sparc_page(open_page, tiny_app.url)
     page.get_by_role("tab", name="Explore", exact=True).click()
-    page.get_by_text("Change document").click()
-    page.get_by_role("tab", name="Paste").click()
-    page.locator("#qx-pasted textarea").fill("\n\n".join([f"{HOSTILE} Number {i}." for i in range(6)]))
-    page.locator("#qx-open-pasted").click()
-    expect(page.locator("#qx-header .qx-doc-title")).not_to_contain_text("River", timeout=60_000)
+    paste(page, "\n\n".join([f"{HOSTILE} Number {i}." for i in range(6)]))
+    expect(page.locator("#qx-header")).to_contain_text("6 chunks", timeout=60_000)
     page.get_by_role("tab", name="SPARC", exact=True).click()
     settle(page)
     page.locator("#qx-sparc-question textarea").fill("Which instructions are there?")

@@ -50,12 +50,10 @@ def nodes(tree: Any) -> Iterator[tuple[str, dict[str, Any], list[Node]]]:
 
 
 def words(tree: Any) -> str:
-    """All text, as it reads."""
     return " ".join(words(node[2]) if isinstance(node, list) else node for node in tree)
 
 
 def having(tree: Any, name: str) -> list[tuple[str, dict[str, Any], list[Node]]]:
-    """Elements with a class."""
     return [node for node in nodes(tree) if name in str(node[1].get("class", "")).split()]
 
 
@@ -64,7 +62,6 @@ def classes(tree: Any, name: str) -> list[str]:
 
 
 def everything(run: SparcRun) -> list[Node]:
-    """Every panel."""
     return [
         *view.settings_line(run.trace.started.config, ""),
         *view.standing_at(run),
@@ -111,7 +108,6 @@ def test_a_merge_tells_what_it_kept_and_dropped_and_why() -> None:
     events = story()
     [at] = [i for i, event in enumerate(events) if isinstance(event, Merged) and event.round == 1]
     merged = events[at]
-    assert isinstance(merged, Merged)
     weighed = (Weighed(3, 2.5, needed=True), Weighed(17, 0.5, needed=False))
     events[at] = replace(merged, weighed=weighed)
     bands = [
@@ -234,7 +230,6 @@ def test_a_run_that_goes_on_says_what_it_is_doing(n_events: int, status: str, do
 )
 def test_every_end_has_its_sentence(reason: Any, told: str) -> None:
     *events, stopped = story(max_calls=9)
-    assert isinstance(stopped, SparcStopped)
     end = replace(stopped, reason=reason, message="the endpoint did not answer" if reason == "failed" else "")
     run = run_of([*events, end], status="failed" if reason == "failed" else "complete")
     assert told[1:] in words(sparc_line.story(run))
@@ -249,7 +244,6 @@ def test_states_before_and_after() -> None:
     assert "Cancelled; the rounds so far are kept." in words(sparc_line.story(cancelled))
     assert "ended here" in words(drawn.rounds(cancelled))
     *events, stopped = story()
-    assert isinstance(stopped, SparcStopped)
     none = run_of([*events[:2], replace(stopped, answer="", round=0, branch=0, evidence=(), reason="calls")])
     assert "No answer in the evidence" in words(sparc_line.story(none))
     assert "no branch had an answer by then" in words(sparc_line.story(none))

@@ -117,7 +117,6 @@ def trainings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trainings:
 
 
 def wait_for(what: Callable[[], Any], seconds: float = PATIENCE) -> Any:
-    """What it returns once that is true."""
     deadline = time.monotonic() + seconds
     while not (found := what()):
         assert time.monotonic() < deadline, "it did not happen"
@@ -441,6 +440,7 @@ def stop_training(page: Page) -> None:
     expect(page.locator("#qx-train-resume")).to_be_visible()
 
 
+@pytest.mark.campaign
 def test_own_questions_are_explained_and_a_wrong_name_is_told(
     tiny_app: RunningApp, open_page: OpenPage
 ) -> None:
@@ -456,28 +456,6 @@ def test_own_questions_are_explained_and_a_wrong_name_is_told(
     page.locator("#qx-train-name input, #qx-train-name textarea").fill("Mine!")
     page.locator("#qx-train-start").click()
     expect(page.locator("#qx-train-notice")).to_contain_text("agent name 'Mine!' must be", timeout=20_000)
-    assert errors == []
-
-
-@pytest.mark.campaign
-def test_own_questions_become_an_agent_in_explore(
-    tiny_app: RunningApp, open_page: OpenPage, tmp_path: Path
-) -> None:
-    page = open_page(tiny_app.url)
-    errors: list[str] = []
-    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
-    wait_ready(page)
-    open_train(page)
-    choose_own_questions(page)
-    begin_training(page, "pathfinder", write_questions(tmp_path / "pathfinder.jsonl"))
-    stop_training(page)
-    curves_show(page)
-    page.locator("#qx-train-explore").click()
-    expect(page.locator("#qx-agent input")).to_have_value("pathfinder", timeout=60_000)
-    wait_ready(page)
-    expect(page.locator("#qx-agent")).to_contain_text("trained · no positions")
-    page.locator("#qx-run").click()
-    expect(page.locator("#qx-steps .qx-step")).to_have_count(4, timeout=60_000)
     assert errors == []
 
 

@@ -1,6 +1,4 @@
-"""What is sent of a handler's updates: trees as strings, buttons and rows again with every update of a
-stream.
-"""
+"""What is sent of a handler's updates."""
 
 from collections.abc import Iterator
 from typing import Any

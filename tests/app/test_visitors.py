@@ -1,6 +1,4 @@
-"""Public mode: what one visitor may see and do of another's, and how much of the machine. Real agent and log;
-real server over raw HTTP; real Chromium.
-"""
+"""Public mode: what one visitor may see and do of another's, and how much of the machine."""
 
 from __future__ import annotations
 
@@ -84,7 +82,6 @@ def opened(explorer: Explorer, owner: str | None, text: str = TEXT) -> Session:
 def advanced(
     explorer: Explorer, session: Session, steps: int | None = None, config: EpisodeConfig = CONFIG
 ) -> tuple[Session, RunInView]:
-    """The session some steps further, and its run."""
     for at in explorer.advance(session, QUERY, config, steps):
         session = at
     run = explorer.run_of(session)
@@ -147,7 +144,6 @@ def test_a_shared_run_is_looked_at_and_gone_on_from_without_touching_it(explorer
     share(services, run)
     seen = finish(explorer.attach(run.run_id, B))
     theirs = explorer.run_of(seen)
-    assert theirs is not None
     assert theirs.others
     assert theirs.trace.chosen == run.trace.chosen
     assert {theirs.token, seen.corpus}.isdisjoint({run.token, session.corpus}), (
@@ -158,7 +154,6 @@ def test_a_shared_run_is_looked_at_and_gone_on_from_without_touching_it(explorer
     explorer.leave(child_session)
     explorer.leave(seen)
     after = explorer.run_of(session)
-    assert after is not None
     assert not after.ended, "another's leaving does not end it"
     session, run = advanced(explorer, session, 1)
     assert finish(explorer.attach(run.run_id, B)).cursor == 3, "it is seen as it is now"
@@ -298,7 +293,6 @@ def test_what_is_too_much_is_refused_before_it_is_embedded(
 
 @pytest.fixture
 def nothing_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Empty caches."""
     monkeypatch.setenv("QRAG_HOME", str(tmp_path / "home"))
 
 

@@ -1,6 +1,4 @@
-"""Questions about whole documents on the Evaluate tab: files as a person drops them, through methods, on a
-real page.
-"""
+"""Questions about whole documents on the Evaluate tab."""
 
 from __future__ import annotations
 
@@ -29,6 +27,8 @@ from core.views.charts import cell_text
 from core.views.draw.nodes import Node
 from tests.app.axe import grave_faults
 from tests.app.conftest import RunningApp, choose_files, wait_ready
+from tests.app.test_evaluate_tab import choose_threshold, pick
+from tests.app.test_train_tab import write_questions
 from tests.conftest import CAMPAIGN, OpenPage
 from tests.llm_server import Request, serve_llm
 
@@ -214,12 +214,34 @@ def test_files_that_can_not_be_evaluated(
         )
 
 
-def test_a_folder_is_dropped_asked_and_read_off(
-    tiny_app: RunningApp, open_page: OpenPage, files: tuple[Path, ...]
-) -> None:
-    page = open_page(tiny_app.url)
+@pytest.fixture(scope="module")
+def page(tiny_app: RunningApp, open_for_file: OpenPage) -> Iterator[Page]:
+    """The Evaluate tab, which tests of tasks look at, too."""
+    page = open_for_file(tiny_app.url)
+    errors: list[str] = []
+    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
     wait_ready(page, 120)
     page.get_by_role("tab", name="Evaluate", exact=True).click()
+    yield page
+    assert errors == [], "on the console"
+
+
+def test_own_questions_are_evaluated(page: Page, tmp_path: Path) -> None:
+    pick(page, "qx-evaluate-task", "my own questions")
+    pick(page, "qx-evaluate-agent", "tiny")
+    page.locator("#qx-evaluate-run").click()
+    expect(page.locator("#qx-evaluate-notice")).to_contain_text(
+        "no file of questions is chosen", timeout=20_000
+    )
+    choose_files(page, "#qx-evaluate-questions", write_questions(tmp_path / "whereabouts.jsonl", 5))
+    page.locator("#qx-evaluate-run").click()
+    expect(page.locator("#qx-evaluate-scores .qx-number").first).to_be_visible(timeout=120_000)
+    expect(page.locator("#qx-evaluate-conditions")).to_contain_text("n = 5, T = 4")
+    choose_threshold(page)
+    expect(page.locator("#qx-evaluate-default-words")).to_contain_text("tiny was not trained here")
+
+
+def test_a_folder_is_dropped_asked_and_read_off(page: Page, files: tuple[Path, ...]) -> None:
     page.get_by_role("tab", name="My documents").click()
     choose_files(page, "#qx-whole-files", files[0])
     ask(page)

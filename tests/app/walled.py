@@ -1,10 +1,4 @@
-"""A small app, a hostile server and a Chromium, alone in a network of their own.
-
-    unshare --net --map-root-user python -m tests.app.walled CHROMIUM
-
-The hostile server has an address that Gradio takes for one of the open internet. Prints as JSON what it was
-asked for, what its page could do in the app's origin, and what an event that names it brought.
-"""
+"""A small app, a hostile server and a Chromium."""
 
 from __future__ import annotations
 

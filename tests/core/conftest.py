@@ -1,6 +1,4 @@
-"""The authors' four tiny checkpoints, imported once, and corpora over them: real parts that run in
-milliseconds.
-"""
+"""The authors' four tiny checkpoints, imported once, and corpora over them."""
 
 from __future__ import annotations
 
@@ -46,7 +44,6 @@ def tiny_checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path
 
 @pytest.fixture(scope="session")
 def agents(tiny_checkpoints: dict[str, Path]) -> dict[str, Agent]:
-    """The agents of those checkpoints."""
     return {name: Agent(load_encoder(str(folder), "cpu")) for name, folder in tiny_checkpoints.items()}
 
 
@@ -59,7 +56,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def log(tmp_path: Path) -> Iterator[ExperimentLog]:
-    """An empty one."""
     with ExperimentLog.open(tmp_path / "log.duckdb") as log:
         yield log
 
@@ -73,7 +69,6 @@ def store(agents: dict[str, Agent], tmp_path: Path) -> VectorStore:
 
 @pytest.fixture(scope="module")
 def set_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """See `write_sets`."""
     folder = tmp_path_factory.mktemp("data")
     write_sets(folder)
     return folder
@@ -94,7 +89,6 @@ def without_seconds(events: Sequence[TrainEvent]) -> list[TrainEvent]:
 
 @pytest.fixture(scope="session")
 def minilm() -> DualEncoder:
-    """The base encoder that ships."""
     return load_encoder("base", "cpu")
 
 

@@ -1,6 +1,4 @@
-"""A task that a tiny encoder learns in seconds, one training of it that several tests look at, and the reader
-that ships.
-"""
+"""A task that a tiny encoder learns in seconds, one training of it that several tests look at."""
 
 from __future__ import annotations
 
@@ -14,7 +12,6 @@ from typing import Any
 import pytest
 
 from core.answer.checkpoint import LARGE, SMALL
-from core.answer.protocol import Answer
 from core.answer.reader import ExtractiveReader, load_reader
 from core.lab.reader.course import SETS
 from core.lab.reader.lesson import Lesson
@@ -69,26 +66,6 @@ class WhereCourse:
         return Lesson("where", question, tuple(told), (fact.rstrip(".").split()[-1],), (told.index(fact),))
 
 
-class PlainReader:
-    """A `Reader` that reads one list of passages after the other, as its subclass does."""
-
-    name = "plain"
-
-    def read(self, question: str, passages: Sequence[str]) -> Answer:
-        raise NotImplementedError
-
-    def read_many(
-        self,
-        questions: Sequence[str],
-        passages: Sequence[Sequence[str]],
-        ranks: Sequence[Sequence[int]] = (),  # noqa: ARG002
-    ) -> list[Answer]:
-        return [self.read(*pair) for pair in zip(questions, passages, strict=True)]
-
-    def support(self, statement: str, passage: str) -> float:  # noqa: ARG002
-        return 0.0
-
-
 @dataclass(frozen=True)
 class TrainedReader:
     """A finished training."""
@@ -105,7 +82,6 @@ def base(reference: Path) -> Path:
 
 
 def trainer(folder: Path, base: Path, **settings: Any) -> ReaderTrainer:
-    """A training of the tiny task; short unless told otherwise."""
     return ReaderTrainer(
         ReaderConfig(**(SHORT | settings)), WhereCourse(), folder, name="tiny", base=str(base), device="cpu"
     )
@@ -171,5 +147,4 @@ def write_natural(folder: Path) -> None:
     scope="session", params=[SMALL, pytest.param(LARGE, marks=pytest.mark.campaign)], ids=["small", "large"]
 )
 def shipped(request: pytest.FixtureRequest) -> ExtractiveReader:
-    """Each reader that ships."""
     return load_reader(request.param, "cpu")

@@ -1,6 +1,4 @@
-"""Answers are made whole or refused: cases that the reader pointed at in real documents, and whatever else a
-text may hold.
-"""
+"""Answers are made whole or refused."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Answers that cite: what the model is shown, what of its citations holds, and what hostile chunks and models
-can't do.
-"""
+"""Answers that cite: what the model is shown, what of its citations holds."""
 
 from __future__ import annotations
 
@@ -22,8 +20,8 @@ from core.llm.draft import Draft
 from core.llm.endpoint import connect
 from core.llm.protocol import LlmError, Message, NotAnswered
 from core.llm.scripted import ScriptedLlm
-from tests.core.answer.conftest import PlainReader
 from tests.llm_server import serve_llm
+from tests.plain_reader import PlainReader
 
 CHUNKS = [
     (40, "Anna slid the letter under the clock."),

@@ -1,6 +1,4 @@
-"""Answers of runs: read in document order, kept as JSON, and believed only as far as they
-fit the evidence.
-"""
+"""Answers of runs: read in document order, kept as JSON, and believed only as far as they fit the evidence."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ import pytest
 
 from core.answer.evidence import EvidenceAnswer, answer_evidence
 from core.answer.protocol import Answer, Span
-from tests.core.answer.conftest import PlainReader
+from tests.plain_reader import PlainReader
 
 TEXTS = {7: "Bo came.", 3: "Ruth went to the mill."}
 TOLD = EvidenceAnswer("mill", 0.75, "pointer", (3,), (17, 21), passage=3, nearest=(17, 21))

@@ -14,7 +14,7 @@ from core.answer.metadata import MAX_OF_ALL, MAX_OF_DOCUMENT, metadata_json, met
 from core.answer.protocol import Answer, Span, State
 from core.base.types import Document
 from core.ingest.json_ld import json_ld_lines, json_ld_text, json_ld_types
-from tests.core.answer.conftest import PlainReader
+from tests.plain_reader import PlainReader
 
 PAGE = {
     "@type": ["Inn", "LocalBusiness"],

@@ -1,6 +1,4 @@
-"""What a reader promises whatever it has learned: exact slices, the same alone and in a batch, and no
-surprise from hostile text.
-"""
+"""What a reader promises whatever it has learned."""
 
 from __future__ import annotations
 
@@ -25,7 +23,6 @@ def asked(n: int) -> tuple[list[str], list[tuple[str, ...]]]:
 
 
 def with_spec(trained: TrainedReader, folder: Path, **changes: Any) -> ExtractiveReader:
-    """The same reader with another record."""
     copy = shutil.copytree(trained.folder, folder / "careful")
     write_reader_spec(copy, read_reader_spec(copy).model_copy(update=changes))
     return ExtractiveReader(copy, "cpu")

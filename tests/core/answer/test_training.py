@@ -93,7 +93,6 @@ def test_a_damaged_reader(trained: TrainedReader, tmp_path: Path, name: str) -> 
 
 
 def with_record(trained: TrainedReader, folder: Path, **changes: Any) -> Path:
-    """A copy of the reader whose record says something else."""
     copy = shutil.copytree(trained.folder, folder)
     values = json.loads((copy / SPEC_FILE).read_text())
     (copy / SPEC_FILE).write_text(json.dumps(values | changes))

@@ -41,7 +41,6 @@ def loose(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def mode(path: Path) -> int:
-    """Who may do what with it."""
     return path.stat().st_mode & 0o7777
 
 

@@ -1,6 +1,4 @@
-"""Commands as functions: what they print, and the sentence with which they refuse; data sets made by the
-generators.
-"""
+"""Commands as functions: what they print, and the sentence with which they refuse."""
 
 from __future__ import annotations
 

@@ -17,7 +17,6 @@ from tests.core.lab.evaluate.test_completeness import ROWS, SPEC
 
 @pytest.fixture
 def agent(tiny_checkpoints: dict[str, Path], tmp_path: Path) -> Path:
-    """A copy that may be written to."""
     return Path(shutil.copytree(tiny_checkpoints["relative10"], tmp_path / "agent"))
 
 

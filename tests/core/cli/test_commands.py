@@ -1,6 +1,4 @@
-"""The command line as others call it: every field of the contract, and one line on stderr with status 2 for
-what can't be done.
-"""
+"""The command line as others call it."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ import pytest
 
 from core.cli import main
 from tests.conftest import ROOT
-from tests.core.cli.conftest import Output, argv
+from tests.core.cli.conftest import Output
 from tests.core.ingest.made import encrypted_pdf, make_docx, make_zip, paragraph
 
 PAGE = """<!doctype html><html><head><title>Ships ☃</title><script>var hidden = 1;</script></head><body><h1>Harbour</h1>
@@ -41,7 +39,6 @@ GOOD_LINE = json.dumps({"id": "good", "query": QUERY, "chunks": CHUNKS})
 
 @pytest.fixture
 def files(tmp_path: Path) -> dict[str, Path]:
-    """Input files of every kind."""
     contents = {"page.html": PAGE, "road.md": MARKDOWN, "story.txt": TEXT, "chunks.json": json.dumps(CHUNKS)}
     for name, content in contents.items():
         (tmp_path / name).write_bytes(content.encode())
@@ -60,7 +57,6 @@ def core(core: Output) -> Command:
 
 
 def process(*argv: object, **environment: str) -> subprocess.CompletedProcess[bytes]:
-    """`python -m core ...` as a process of its own."""
     command = [sys.executable, "-m", "core", *(str(part) for part in argv)]
     return subprocess.run(command, cwd=ROOT, capture_output=True, env=os.environ | environment, check=False)
 
@@ -188,24 +184,6 @@ def test_trace_over_documents(
     stages = {"loading", "reading", "chunking", "embedding", "indexing", "steps", "answer"}
     assert set(first["timings"]) == stages
     assert list((home / "vectors").iterdir())
-
-
-@pytest.mark.campaign
-@pytest.mark.usefixtures("home")
-def test_documents_that_another_agent_suits_are_told(
-    files: dict[str, Path], capsys: pytest.CaptureFixture[str]
-) -> None:
-    asked = ("trace", "--query", QUERY, "--json", "--step-budget", 1, "--document")
-    told = "would take general (--checkpoint general)"
-    assert main(argv(*asked, files["road.md"])) == 0
-    assert told in capsys.readouterr().err
-    story = files["story.txt"].with_name("facts.txt")
-    names, places = ("Mary", "John", "Daniel"), ("garden", "hallway", "kitchen")
-    story.write_text(" ".join(f"{name} went to the {place}." for name in names for place in places))
-    assert main(argv(*asked, story)) == 0
-    assert told not in capsys.readouterr().err
-    assert main(argv(*asked, files["road.md"], "--checkpoint", "base")) == 0
-    assert told not in capsys.readouterr().err
 
 
 def test_golden_episodes_through_the_command_line(core: Command, reference: Path, tmp_path: Path) -> None:
@@ -369,19 +347,6 @@ def test_runs_are_logged_listed_exported_replayed_and_deleted(
     assert core("runs", "import", tmp_path / "run.jsonl", *log, "--json") == [{"imported": 1}]
     (replay,) = core("runs", "replay", run_id, *log, *checkpoint)
     assert replay["holds"]
-
-
-def test_a_run_logged_with_a_seed_above_those_of_episodes_replays(
-    core: Command, tiny: tuple[object, ...], tiny_checkpoints: dict[str, Path], home: Path
-) -> None:
-    """Seeds of episodes went up to 2^32 once; a run is made again from the seed that stands in its config. A
-    log without a name is the default log.
-    """
-    (trace,) = core("trace", *tiny, "--log", "--temperature", 3, "--seed", 2**32 - 1)
-    assert (home / "log.duckdb").exists()
-    (run,) = core("runs", "list", "--json")[0]["runs"]
-    (replay,) = core("runs", "replay", run["run_id"], checkpoint=tiny_checkpoints["relative10"])
-    assert (trace["config"]["seed"], replay["holds"]) == (2**32 - 1, True)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,4 @@
-"""`evaluate` as others call it: the contract's object, rows in a file and in the log, and another agent to
-compare with.
-"""
+"""`evaluate` as others call it."""
 
 from __future__ import annotations
 

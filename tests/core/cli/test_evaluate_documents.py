@@ -1,6 +1,4 @@
-"""`evaluate-documents` as others call it: the contract's lines, what they come to, and files
-for other tools.
-"""
+"""`evaluate-documents` as others call it."""
 
 from __future__ import annotations
 

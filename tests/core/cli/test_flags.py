@@ -38,7 +38,6 @@ def test_the_key_comes_from_the_environment() -> None:
 
 def test_a_model_of_this_machine(tiny_causal: Path) -> None:
     llm = named("--llm-local", str(tiny_causal))
-    assert llm is not None
     assert llm.name == "tiny-causal"
     with pytest.raises(BadCheckpoint, match=r"no/such is no language model|'no/such' is no local folder"):
         named("--llm-local", "no/such")

@@ -28,7 +28,6 @@ def test_a_policy_is_trained_and_measured(
     said = json.loads(capsys.readouterr().out)
     card = read_card(policy)
     assert (said["updates"], card.name, card.encoder) == (3, "policy", "general")
-    assert card.training is not None
     assert card.training["config"]["reward"]["bad_answer"] == -0.5
     study = argv("study", "frontier", "hotpotqa", "natural", data=set_data, n=2, policy=policy, rows=rows)
     assert main(study) == 0

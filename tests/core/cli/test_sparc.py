@@ -16,7 +16,6 @@ Output = Callable[..., str]
 
 @pytest.fixture(autouse=True)
 def knowing_reader(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reader without weights."""
     for module in ("core.cli.sparc", "core.cli.compare"):
         monkeypatch.setattr(f"{module}.load_reader", lambda *_, **__: KnowingReader({"Quillmarsh": 0.9}))
 

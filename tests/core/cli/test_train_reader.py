@@ -40,7 +40,6 @@ def test_training_by_command(
 
     assert main(argv("tune-reader", tmp_path / "mine", data_folder=course_data, n=20, device="cpu")) == 0
     told, tuned = json.loads(capsys.readouterr().out), read_reader_spec(tmp_path / "mine")
-    assert tuned.scores is not None
     assert told["scores"] == tuned.scores["validation"]
     assert (told["scores"]["n"], told["least_confidence"]) == (20, tuned.least_confidence)
     assert (tuned.training, tuned.base_sha256) == (spec.training, spec.base_sha256)

@@ -13,6 +13,7 @@ from core.corpus.context import context, texts_in_context
 from core.corpus.words import words_of
 from core.ingest import chunk_document
 from tests.core.ingest.conftest import WordTokenizer
+from tests.plain_reader import PlainReader
 
 SHEET = "| Part | Value |\n| --- | --- |\n| Weight | {} g |\n| Colour | grey |\n| Warranty | 24 months |"
 LAMPS = "# Lamps\n\n" + "\n\n".join(
@@ -59,7 +60,7 @@ def test_a_chunk_that_says_it_itself_has_none_and_titles_tell_several_documents_
     assert [context(several, chunk_id) for chunk_id in range(2)] == ["Lease 7", "Notes"]
 
 
-class Finder:
+class Finder(PlainReader):
     """Reads passages for one word."""
 
     name = "finder"
@@ -67,23 +68,11 @@ class Finder:
     def __init__(self, word: str) -> None:
         self.word = word
 
-    def read(self, question: str, passages: Sequence[str]) -> Answer:
-        return self.read_many([question], [passages])[0]
-
-    def read_many(
-        self,
-        questions: Sequence[str],
-        passages: Sequence[Sequence[str]],
-        ranks: Sequence[Sequence[int]] = (),  # noqa: ARG002 - the protocol's
-    ) -> list[Answer]:
-        [texts] = passages
-        found = next(number for number, text in enumerate(texts) if self.word in text)
-        start = texts[found].index(self.word)
+    def read(self, question: str, passages: Sequence[str]) -> Answer:  # noqa: ARG002 - it looks for its word
+        found = next(number for number, text in enumerate(passages) if self.word in text)
+        start = passages[found].index(self.word)
         span = Span(found, start, start + len(self.word))
-        return [Answer(self.word, 0.9, span, "answer", span) for _ in questions]
-
-    def support(self, statement: str, passage: str) -> float:  # noqa: ARG002 - the protocol's
-        return 0.0
+        return Answer(self.word, 0.9, span, "answer", span)
 
 
 @pytest.mark.parametrize(("word", "place"), [("305", (42, 45)), ("Kestrel", None)])

@@ -1,6 +1,4 @@
-"""Asking while chunks are embedded: a part is an even sample, a run over it sees nothing else, and the log
-makes it again.
-"""
+"""Asking while chunks are embedded."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Layouts of vectors: the same each time, for odd vectors too, kept, and made in a process that can be
-ended.
-"""
+"""Layouts of vectors: the same each time, for odd vectors too, kept."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Opening documents: known ones cost no tokenizing and no embedding, damaged caches are rebuilt, a full disk
-costs only time.
-"""
+"""Opening documents: known ones cost no tokenizing and no embedding."""
 
 from __future__ import annotations
 

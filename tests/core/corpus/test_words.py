@@ -93,7 +93,6 @@ def test_kept_words_are_those_that_were_counted(tmp_path: Path) -> None:
     index = WordIndex(texts)
     index.keep(tmp_path / "words.npz")
     kept = WordIndex.kept(tmp_path / "words.npz", 3)
-    assert kept is not None
     for query in ("e77", "1234", "し船", "cafe"):
         assert np.array_equal(kept.scores(words_of(query)), index.scores(words_of(query)))
         assert index.scores(words_of(query)).any()

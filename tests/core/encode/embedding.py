@@ -1,6 +1,4 @@
-"""Processes that write to a vector store; run by test_cache. Usage: python -m tests.core.encode.embedding
-COMMAND PATH ...
-"""
+"""Processes that write to a vector store."""
 
 from __future__ import annotations
 

@@ -32,7 +32,6 @@ IDS = torch.tensor([[2, 5, 9, 11, 12, 3], [2, 6, 14, 11, 13, 3]])
 
 @pytest.fixture
 def model_of(reference: Path) -> Callable[[], PreTrainedModel]:
-    """The tiny encoder, new at each call."""
     from transformers import AutoModel  # takes seconds: not for every worker that collects
 
     return lambda: AutoModel.from_pretrained(
@@ -42,7 +41,6 @@ def model_of(reference: Path) -> Callable[[], PreTrainedModel]:
 
 @pytest.fixture
 def adapter(model_of: Callable[[], PreTrainedModel], tmp_path: Path) -> Path:
-    """A folder with an adapter of some effect."""
     torch.manual_seed(0)
     changes = {
         name: LowRankChange(*layer.weight.shape, RANK) for name, layer in adaptable_layers(model_of()).items()

@@ -1,6 +1,4 @@
-"""The vectors on disk: what is written comes back, damage costs what was damaged, and processes share one
-file.
-"""
+"""The vectors on disk: what is written comes back, damage costs what was damaged."""
 
 from __future__ import annotations
 

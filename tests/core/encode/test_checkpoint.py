@@ -29,7 +29,6 @@ from core.encode.encoder import DualEncoder
 
 @pytest.fixture
 def folder(tiny_checkpoints: dict[str, Path], tmp_path: Path) -> Path:
-    """A checkpoint of its own that a test may spoil."""
     return Path(shutil.copytree(tiny_checkpoints["relative10"], tmp_path / "checkpoint"))
 
 
@@ -85,7 +84,6 @@ def test_new_defaults_are_kept_for_the_reader_they_were_measured_with(
 
 
 def served(spec: CheckpointSpec) -> CheckpointSpec:
-    """As an agent has it, without what holds under other readers."""
     return as_served(spec).model_copy(update={"reranked": None})
 
 

@@ -1,6 +1,4 @@
-"""Texts to vectors: batches change nothing, states fit the window, and the base encoder computes what
-transformers computes.
-"""
+"""Texts to vectors: batches change nothing, states fit the window."""
 
 from __future__ import annotations
 
@@ -9,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers
 
@@ -38,26 +35,6 @@ def test_batches_sorted_by_length_change_nothing(encoder: DualEncoder) -> None:
     vectors = encoder.encode_chunks(chunks)
     for i in range(0, 700, 70):
         np.testing.assert_allclose(vectors[i], encoder.encode_chunks([chunks[i]])[0], atol=1e-6)
-
-
-@given(texts, st.lists(texts, max_size=20))
-def test_states_fit_the_window_and_shrink_fairly(encoder: DualEncoder, query: str, chunks: list[str]) -> None:
-    """Every part keeps its first tokens; what is cut is cut to one length, and counted."""
-    state = encoder.state_tokens(query, chunks)
-    assert len(state.ids) <= encoder.max_positions
-    assert state.ids[0] == encoder.tokenizer.cls_id
-    parts = encoder.tokenizer.ids([query, *chunks])
-    ends = [i for i, token in enumerate(state.ids) if token == encoder.tokenizer.sep_id]
-    kept = [state.ids[start + 1 : end] for start, end in zip([0, *ends], ends, strict=False)]
-    assert len(kept) == len(parts)
-    assert all(part[: len(short)] == short for part, short in zip(parts, kept, strict=True))
-    assert state.n_dropped == sum(map(len, parts)) - sum(map(len, kept))
-    cut = [len(short) for part, short in zip(parts, kept, strict=True) if len(short) < len(part)]
-    if cut:
-        assert len(set(cut)) == 1
-        assert max(map(len, kept)) <= cut[0]
-        one_more = len(state.ids) + sum(len(part) > cut[0] for part in parts)
-        assert cut[0] == encoder.spec.max_state_part_tokens - 2 or one_more > encoder.max_positions
 
 
 def test_a_chunk_is_cut_to_what_the_checkpoint_reads(encoder: DualEncoder) -> None:

@@ -1,6 +1,4 @@
-"""OpenVINO beside torch: the same vectors, chosen where it was measured to be quicker, silent, and not there
-where it is not needed.
-"""
+"""OpenVINO beside torch: the same vectors, chosen where it was measured to be quicker, silent."""
 
 from __future__ import annotations
 
@@ -69,7 +67,6 @@ def served(tiny_checkpoints: dict[str, Path], tmp_path: Path) -> Path:
 
 
 def engines(folder: Path, dtype: torch.dtype) -> tuple[TorchEngine, OpenVinoEngine]:
-    """Both, over towers of their own."""
     spec = read_spec(folder)
     ours, theirs = (load_towers(folder, spec).action for _ in range(2))
     ours = ours.to(dtype)
@@ -85,12 +82,10 @@ Rows = tuple[list[int], list[list[int]]]
 
 
 def batches_for(engine: Engine, of: Sequence[Rows]) -> list[Batch]:
-    """As the engine wants them padded."""
     return [(places, padded(rows, engine.width(max(map(len, rows))), 0)) for places, rows in of]
 
 
 def rows(n_batches: int, most: int) -> list[Rows]:
-    """Batches of four rows of any length."""
     rng = np.random.default_rng(0)
     lengths = rng.integers(1, most + 1, size=(n_batches, 4))
     return [

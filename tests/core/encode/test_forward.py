@@ -67,7 +67,6 @@ def test_a_state_keeps_within_the_window_and_cuts_no_more_than_it_must(
 
 
 def rows_of(ids: list[int], tokenizer: FastTokenizer) -> Parts:
-    """The parts between the special tokens."""
     assert ids[0] == tokenizer.cls_id
     rows: Parts = [[]]
     for token in ids[1:]:

@@ -25,7 +25,6 @@ from tests.conftest import few
 
 @pytest.fixture
 def source(reference: Path, tmp_path: Path) -> Path:
-    """A checkpoint of the authors' format that a test may spoil."""
     return Path(shutil.copytree(reference / "checkpoints" / "relative10", tmp_path / "source"))
 
 

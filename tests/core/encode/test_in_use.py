@@ -22,7 +22,6 @@ CPU = torch.device("cpu")
 
 @pytest.fixture
 def folder(tiny_checkpoints: dict[str, Path], tmp_path: Path) -> Path:
-    """A checkpoint of this test alone."""
     return Path(shutil.copytree(tiny_checkpoints["none"], tmp_path / "agent"))
 
 
@@ -34,7 +33,6 @@ class Alone(InUse[DualEncoder]):
 
 @pytest.fixture
 def encoders() -> InUse[DualEncoder]:
-    """None in use yet."""
     return Alone(lambda folder, device: DualEncoder(folder, str(device)))
 
 

@@ -38,27 +38,6 @@ def test_turn_is_multiplication_by_unit_complex_numbers(
     )
 
 
-@given(st.integers(0, 2**32 - 1), st.floats(-500, 500))
-def test_turning_the_state_back_equals_turning_the_chunk(seed: int, position: float) -> None:
-    state, chunk = np.random.default_rng(seed).normal(size=(2, 16))
-    turned = {"halves": 2, "theta": 10_000.0}
-    on_the_chunk = state @ turn(chunk, np.array(position), **turned)
-    on_the_state = turn(state, np.array(-position), **turned) @ chunk
-    assert on_the_chunk == pytest.approx(on_the_state, abs=1e-10)
-
-
-def test_many_vectors_turn_each_by_its_own_position() -> None:
-    """(3, 8) vectors, (3,) positions."""
-    vectors, positions = np.random.default_rng(0).normal(size=(3, 8)), np.array([0.0, 2.5, 7.0])
-    together = turn(vectors, positions, halves=2, theta=100.0)
-    alone = [
-        turn(vector, position, halves=2, theta=100.0)
-        for vector, position in zip(vectors, positions, strict=True)
-    ]
-    np.testing.assert_array_equal(together, alone)
-    np.testing.assert_allclose(np.linalg.norm(together, axis=1), np.linalg.norm(vectors, axis=1))
-
-
 def test_frequencies_start_at_one_turn_per_unit_and_fall() -> None:
     values = frequencies(16, 2, 10_000.0)
     assert values[0] == 1.0

@@ -1,6 +1,4 @@
-"""A traced pass gives what it gave before, bit for bit, whatever the batch; one of which that is not true is
-left alone.
-"""
+"""A traced pass gives what it gave before, bit for bit, whatever the batch."""
 
 from __future__ import annotations
 
@@ -36,7 +34,6 @@ DISTIL = {
 
 
 def made(kind: str, **config: Any) -> Any:
-    """A random encoder of that type of transformers."""
     from transformers import AutoConfig, AutoModel  # takes seconds: not for every worker that collects
 
     return AutoModel.from_config(AutoConfig.for_model(kind, **config)).eval().requires_grad_(False)

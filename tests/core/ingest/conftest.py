@@ -1,6 +1,4 @@
-"""A tokenizer small enough to check by eye: words, and single other characters; words of more than ten
-letters are several tokens.
-"""
+"""A tokenizer small enough to check by eye."""
 
 import re
 

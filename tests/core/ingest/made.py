@@ -40,7 +40,6 @@ CONTAINER = (
 
 
 def make_zip(entries: Mapping[str, str | bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
-    """An archive; strings are stored as UTF-8."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", method) as archive:
         for name, content in entries.items():
@@ -49,19 +48,16 @@ def make_zip(entries: Mapping[str, str | bytes], method: int = zipfile.ZIP_DEFLA
 
 
 def paragraph(text: str, style: str = "") -> str:
-    """A paragraph of a DOCX."""
     properties = f'<w:pPr><w:pStyle w:val="{style}"/></w:pPr>' if style else ""
     return f'<w:p>{properties}<w:r><w:t xml:space="preserve">{escape(text)}</w:t></w:r></w:p>'
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
-    """A table of a DOCX."""
     cells = ("".join(f"<w:tc>{paragraph(cell)}</w:tc>" for cell in row) for row in rows)
     return "<w:tbl>" + "".join(f"<w:tr>{row}</w:tr>" for row in cells) + "</w:tbl>"
 
 
 def docx_parts(body: str, title: str = "") -> dict[str, str | bytes]:
-    """The parts of a DOCX with this body."""
     core = f"<dc:title>{escape(title)}</dc:title>" if title else ""
     return {
         "[Content_Types].xml": CONTENT_TYPES,
@@ -80,7 +76,6 @@ def docx_parts(body: str, title: str = "") -> dict[str, str | bytes]:
 
 
 def make_docx(body: str, title: str = "") -> bytes:
-    """A DOCX with this body, made by `paragraph` and `table`."""
     return make_zip(docx_parts(body, title))
 
 
@@ -112,7 +107,6 @@ def epub_parts(chapters: Sequence[str], title: str = "") -> dict[str, str | byte
 
 
 def make_epub(chapters: Sequence[str], title: str = "") -> bytes:
-    """An EPUB of these chapters."""
     return make_zip(epub_parts(chapters, title))
 
 

@@ -78,7 +78,6 @@ class Sheet:
 
 
 def pdf_of(*sheets: Sheet, title: str = "") -> bytes:
-    """A PDF of these pages."""
     objects: dict[int, bytes] = {4: b"<< /Title (" + _pdf_string(title) + b") >>"}
     fonts = ""
     number = 5

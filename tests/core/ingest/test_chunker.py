@@ -1,6 +1,4 @@
-"""Both chunkers: what must hold of every chunk table, and the rules of RES-RAG's algorithm 1 and Q-RAG's
-appendix H.
-"""
+"""Both chunkers: what must hold of every chunk table."""
 
 import re
 

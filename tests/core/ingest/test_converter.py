@@ -24,7 +24,6 @@ from tests.core.ingest.made import make_docx, make_long_pdf, make_pdf, make_pdf_
 
 @cache
 def slow():
-    """A PDF that takes minutes."""
     return make_long_pdf()
 
 

@@ -23,7 +23,6 @@ from tests.core.ingest.made import (
     encrypted_zip,
     epub_parts,
     make_docx,
-    make_epub,
     make_nested_pdf,
     make_pdf,
     make_repeating_epub,
@@ -70,16 +69,6 @@ def test_a_docx_keeps_headings_and_tables_and_loses_images(converter):
     assert document.told == "Pictures left out: 1."
     renamed = read_document(make_docx(LETTER), "renamed.pdf", converter)
     assert (renamed.kind, renamed.title) == ("markdown", "renamed"), "the bytes say what a file is"
-
-
-def test_an_epub_gives_its_chapters_in_the_order_of_the_spine(converter):
-    chapters = [
-        "<h1>One</h1><p>First <a href='https://x.example'>here</a>.</p>",
-        "<h1>Two</h1><ul><li>a</li><li>b</li></ul>",
-    ]
-    document = read_document(make_epub(chapters, "A book"), "b.epub", converter)
-    assert (document.title, document.kind) == ("A book", "markdown")
-    assert document.text == "**Title:** A book\n\n# One\n\nFirst here.\n\n# Two\n\n- a\n- b"
 
 
 def test_a_notebook_gives_its_cells_without_what_they_printed(converter):

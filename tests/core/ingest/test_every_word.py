@@ -1,8 +1,4 @@
-"""No word of a document is lost unsaid: each stands in a chunk, or a notice counts or names it.
-
-What a document says is taken off it in a second way: by the standard library's parsers of HTML and XML, and by
-pypdf. Every word is made up and stands once.
-"""
+"""No word of a document is lost unsaid."""
 
 from __future__ import annotations
 
@@ -53,7 +49,6 @@ class Words:
 
 
 def html_block(words: Words, depth: int = 0) -> str:
-    """Something that stands in a page."""
     chance, inner = words.chance, lambda: html_block(words, depth + 1)
     blocks: list[Callable[[], str]] = [
         lambda: f"<p>{words.sentence()} {words.sentence()}</p>",

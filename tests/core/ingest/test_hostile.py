@@ -1,10 +1,4 @@
-"""Hostile and broken files by the thousand: each gives documents or one clear sentence; nothing crashes,
-hangs, grows or is left behind.
-
-The files are mutations of the samples and of small documents made here, one a seed. All go through the one
-door that the app and the command line use; PDFs, DOCXs and EPUBs through one child process, as the files of
-one opening do, so that each costs milliseconds.
-"""
+"""Hostile and broken files by the thousand."""
 
 from __future__ import annotations
 

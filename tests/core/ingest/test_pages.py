@@ -55,12 +55,10 @@ def words(text: str) -> Counter[str]:
 
 
 def flat(text: str) -> str:
-    """Its words, run together."""
     return "".join(re.findall(r"\w+", text.casefold()))
 
 
 def held(workspace: Workspace) -> Counter[str]:
-    """Words of the chunks."""
     return words("\n".join(workspace.texts()))
 
 

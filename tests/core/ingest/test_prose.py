@@ -1,6 +1,4 @@
-"""Documents as they are read: marks drawn, line breaks joined, and every slice of the text still
-to be found.
-"""
+"""Documents as they are read."""
 
 from __future__ import annotations
 

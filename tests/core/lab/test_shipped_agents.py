@@ -1,6 +1,4 @@
-"""The agents that ship, on what a first visitor sees and on small sets of the generators: floors well below
-what they measured, far above untrained.
-"""
+"""The agents that ship, on what a first visitor sees and on small sets of the generators."""
 
 from __future__ import annotations
 
@@ -57,7 +55,6 @@ second and third passages, which share no word with the question, and *general* 
 
 @pytest.fixture(scope="module", autouse=True)
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Each sample is embedded once."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("QRAG_HOME", str(tmp_path_factory.mktemp("home")))
         yield
@@ -85,7 +82,6 @@ def opened(sample: Sample, encoder: DualEncoder) -> Corpus:
 
 
 def own_run(encoder: DualEncoder, question: SampleQuestion, corpus: Corpus) -> Trace:
-    """With the agent's own defaults."""
     return fold(Agent(encoder).run(question.question, corpus, encoder.spec.episode_config()))
 
 
@@ -166,7 +162,6 @@ def test_sparc_without_a_language_model_answers_every_question_of_the_first_samp
 
 
 def stories(tokenizer: FastTokenizer) -> list[Example]:
-    """Four questions of each bAbI task among composed prose."""
     noise = compose_noise(training_rng(7), tokenizer, 4_000)
     rng = Random(7)
     return [

@@ -23,5 +23,4 @@ def server() -> Iterator[LlmServer]:
 
 @pytest.fixture
 def llm(server: LlmServer) -> EndpointLlm:
-    """A client of that server, with a key."""
     return connect(server.url, "tiny", SecretStr(KEY), patience=QUICK)

@@ -344,16 +344,6 @@ def test_a_wrong_object_is_complained_of_once(server: LlmServer, llm: EndpointLl
     assert "ready: Input should be a valid boolean" in second.messages[3]["content"]
 
 
-def test_two_wrong_objects_end_the_call(server: LlmServer, llm: EndpointLlm) -> None:
-    server.answer("I would rather not.", Says('{"ready": tr', finish="length"))
-    with pytest.raises(
-        UnfitReply,
-        match=r"tiny at \S+ twice gave no usable JSON object: it was cut off after 7 tokens; allow",
-    ):
-        llm.chat(ASKED, schema=Ready)
-    assert len(server.requests) == 2
-
-
 @pytest.mark.parametrize(
     "text",
     [

@@ -46,28 +46,24 @@ class Kind:
 
 
 def stream(*deltas: dict[str, Any], finish: str = "stop", usage: dict[str, int] | None = USAGE) -> Answers:
-    """A reply piece by piece."""
     events = [event(delta) for delta in deltas]
     body = "".join([*events, event({}, finish, usage=usage), "data: [DONE]\n\n"])
     return raw(body)
 
 
 def pieces(text: str, **more: Any) -> Answers:
-    """A reply whose tags come apart."""
     return stream(*({"content": text[at : at + 5]} for at in range(0, len(text), 5)), **more)
 
 
 def whole(
     content: Any, finish: str | None = "stop", content_type: str = "application/json", **more: Any
 ) -> Answers:
-    """A reply in one piece."""
     message = {"role": "assistant", "content": content, **more}
     body = {"choices": [{"index": 0, "message": message, "finish_reason": finish}], "usage": USAGE}
     return Answers(200, json.dumps(body, indent=1), content_type)
 
 
 def raw(*events: str) -> Answers:
-    """A stream as it stands."""
     return Answers(200, "".join(events), "text/event-stream")
 
 

@@ -1,6 +1,4 @@
-"""What a document gets where nobody chose: stories the agent that learned on them, all else what suits its
-kind.
-"""
+"""What a document gets where nobody chose."""
 
 from __future__ import annotations
 

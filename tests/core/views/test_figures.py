@@ -1,6 +1,4 @@
-"""Figures say what the trace says: read back out of the plotly objects, which refuse what plotly does not
-know.
-"""
+"""Figures say what the trace says."""
 
 from __future__ import annotations
 
@@ -110,7 +108,6 @@ def test_a_line_has_its_colour_and_a_target_that_of_its_line() -> None:
 
 
 def updates(*success: float, **more: Any) -> list[dict[str, Any]]:
-    """Events of a training with these shares of success."""
     told = [{"event": "update", "update": i, "success": value} for i, value in enumerate(success, start=1)]
     return [{"event": "started"}, *(event | more for event in told)]
 

@@ -23,7 +23,6 @@ QUESTION = "Who slept in the mill?"
 
 @pytest.fixture
 def search(tiny_checkpoints: dict[str, Path]) -> Search:
-    """Takes as many as it is asked for."""
     return open_search(
         DOCUMENTS, checkpoint=str(next(iter(tiny_checkpoints.values()))), config=EpisodeConfig()
     )

@@ -1,6 +1,4 @@
-"""The LangChain adapter against LangChain's own conformance tests; run by test_adapters.py in an environment
-that has langchain-tests.
-"""
+"""The LangChain adapter against LangChain's own conformance tests."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The adapters against the real frameworks: what they give is what the method kept, in its order; and their
-examples in docs/interfaces.md.
-"""
+"""The adapters against the real frameworks."""
 
 from __future__ import annotations
 

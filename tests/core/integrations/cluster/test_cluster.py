@@ -1,7 +1,4 @@
-"""Shards against one index: the same Q, best chunks, tiles, counts and events, in this process and in workers of a
-Ray cluster, also when workers are killed and nodes removed; what is gone is said. And corpora that are embedded
-whatever is killed.
-"""
+"""Shards against one index: the same Q, best chunks, tiles, counts and events."""
 
 from __future__ import annotations
 
@@ -110,7 +107,6 @@ def lives(process: int) -> bool:
 
 
 def write_corpus(folder: Path, parts: Sequence[np.ndarray], checkpoint: str = "vectors") -> CorpusParts:
-    """A corpus of vectors, a document a part."""
     files = tuple((CorpusFile(f"{number}.txt", len(part)),) for number, part in enumerate(parts))
     CorpusPlan(checkpoint, "vectors", parts[0].shape[1], files).save(folder)
     for number, part in enumerate(parts):
@@ -260,7 +256,6 @@ def test_a_run_over_shards_is_the_run_over_one_index(told: tuple[DualEncoder, Pa
     few = run(ShardedAgent(encoder), corpus, query, budget)
     assert_same_events(few, expected)
     scores = few.scores_at(1)
-    assert scores is not None
     n_told = np.isfinite(scores.q_values).sum()
     assert FEWEST <= n_told < max(len(corpus), 3 * FEWEST + 1)  # three shards know all of a short corpus
 
@@ -365,7 +360,6 @@ def many(tmp_path: Path) -> Path:
 
 
 def held(folder: Path) -> list[tuple[list[tuple[str, int]], list[str], np.ndarray]]:
-    """Documents, texts and vectors of each part."""
     return [
         ([(one.title, one.n_chunks) for one in part.documents], list(part.texts()), np.array(part.vectors))
         for part in CorpusParts(folder).parts
@@ -621,7 +615,6 @@ def test_workers_evaluate_a_task_the_same_though_one_is_killed(
 
 
 def task_file(folder: Path, n: int) -> str:
-    """Path of questions over eight chunks each."""
     chunks = [f"Ada hid key {number} in the shed ." for number in range(8)]
     asked = [
         {"question": f"Who hid key {m % 8} ?", "chunks": chunks, "support": [m % 8], "answers": ["Ada"]}
@@ -662,23 +655,3 @@ def test_a_key_stays_on_this_machine(tmp_path: Path, capsys: pytest.CaptureFixtu
     model = ["--llm-url", "http://127.0.0.1:9", "--llm-model", "tiny", "--cluster", LOCAL]
     assert main([*command, *model]) == 2
     assert "would take the language model's key to other machines" in capsys.readouterr().err
-
-
-@pytest.mark.campaign
-def test_workers_embed_the_same_though_a_node_is_lost(
-    many: Path, tmp_path: Path, tiny: str, cluster: Cluster
-) -> None:
-    """Nobody adds another: what its worker had in hand is done where others have finished."""
-    for number in range(6, 60):
-        (many / f"{number}.txt").write_text(f"Ada hid {number} keys in the shed.", encoding="utf-8")
-    node, n_before = add_node(cluster), n_cores()
-
-    def remove(done: int, _total: int) -> None:
-        if done == 5:
-            cluster.remove_node(node, allow_graceful=False)
-            assert n_cores() == n_before - 1
-
-    made = embed_corpus(many, tmp_path / "out", tiny, "cpu", LOCAL, remove, part_bytes=1)
-    assert (made.n_parts, made.n_documents) == (60, 59)
-    embed(many, tmp_path / "whole", tiny)
-    assert_same_corpus(tmp_path / "out", tmp_path / "whole")

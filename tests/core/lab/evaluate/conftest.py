@@ -45,7 +45,6 @@ def listed_example(number: int) -> Example:
 
 @pytest.fixture
 def examples() -> list[Example]:
-    """Haystacks and listed contexts, mixed."""
     return [
         woven_example(0, 0),
         listed_example(0),

@@ -1,6 +1,4 @@
-"""Where a threshold would have stopped, and what to call it: against playing the episode again with that
-threshold.
-"""
+"""Where a threshold would have stopped, and what to call it."""
 
 from __future__ import annotations
 

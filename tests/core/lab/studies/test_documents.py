@@ -1,6 +1,4 @@
-"""The report on questions about whole documents: a line a kind of document and method, paired tests, and what
-answers come to.
-"""
+"""The report on questions about whole documents."""
 
 from __future__ import annotations
 
@@ -8,10 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from core.base.errors import BadRequest
 from core.lab.evaluate.documents import DocumentRow
 from core.lab.studies.documents import documents
-from core.views.charts import markdown
 from tests.core.lab.evaluate.rows import document_row
 from tests.core.lab.evaluate.test_completeness import ROWS
 
@@ -70,13 +66,6 @@ def test_rows_that_know_their_state_say_what_was_told() -> None:
     ]
     [*_, line] = documents(rows).tables[2].rows
     assert line[2:] == pytest.approx((2 / 3, 1 / 3, 1 / 3, 1.0, 0.0, 0.5))
-
-
-def test_the_note_says_what_was_compared() -> None:
-    printed = markdown(documents([row("notes.md", 0, "auto", (True,))]))
-    assert "- 1 documents, at most 4 chunks a question, no stop; auto took general." in printed
-    with pytest.raises(BadRequest, match=r"no rows.*evaluate-documents"):
-        documents([])
 
 
 def test_completeness_is_told_by_thirds_and_by_what_the_page_warns_of() -> None:

@@ -1,6 +1,4 @@
-"""The quality-cost frontier: means by setting, and comparisons at equal tokens against cases computed by
-hand.
-"""
+"""The quality-cost frontier."""
 
 from __future__ import annotations
 
@@ -54,21 +52,6 @@ def test_at_equal_tokens() -> None:
     assert "n = 4 questions over 3 documents and 12 chunks each" in markdown(frontier(rows))
     other = [row("topk", 0, (10, 30), (0.0, 1.0)), row("resrag", 0, (5, 40), (1.0, 1.0))]
     assert frontier(other).tables[1].rows == (), "sizes that the other method never has are not compared"
-
-
-def test_charts_of_every_task() -> None:
-    rows = [
-        row(method, 0, (10, 30), (0.0, 1.0), task) for task in ("one", "two") for method in ("topk", "resrag")
-    ]
-    charts = frontier(rows).charts
-    assert [chart.title for chart in charts] == [
-        "one: answer F1",
-        "one: support recall",
-        "two: answer F1",
-        "two: support recall",
-    ]
-    assert [line.name for line in charts[0].lines] == ["topk", "RES-RAG small"]
-    assert charts[0].lines[0].x == (10.0, 30.0)
 
 
 @given(st.lists(st.floats(0, 1e4), min_size=1, max_size=8), st.floats(0, 1e4))

@@ -46,21 +46,6 @@ def test_a_line_of_the_table_by_hand() -> None:
     assert line == {"threshold": "0.30"} | {name: pytest.approx(value) for name, value in expected.items()}
 
 
-def test_own_threshold_and_oracle_have_their_lines() -> None:
-    report = early_stopping(ROWS)
-    assert row_of(report, "own, 0.5")["perfect"] == pytest.approx(1 / 3)
-    oracle = row_of(report, "oracle")
-    assert (oracle["early"], oracle["late"], oracle["perfect*"]) == (0, 0, 1)
-    assert oracle["length"] == pytest.approx((2 + 2 + 3) / 3)
-    assert [chart.title.split(",")[0] for chart in report.charts] == [
-        "Early and late stops",
-        "Perfect stops",
-        "Episode length",
-        "ROC of stopping",
-    ]
-    assert "n = 3, T = 3, trained on stories" in report.notes[0]
-
-
 def test_the_auc_convention_gives_the_papers_number_on_its_own_table() -> None:
     """TPR and FPR of Q-RAG table 4; the text says 0.96."""
     tpr = (0.983, 0.976, 0.952, 0.937, 0.927, 0.919, 0.910, 0.903, 0.891, 0.840, 0.611, 0.105, 0)

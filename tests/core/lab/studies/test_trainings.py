@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from core.base.errors import BadRequest
-from core.lab.studies.trainings import ablations, curves, read_training, sweep, trainings_in, tunings
+from core.lab.studies.trainings import ablations, curves, read_training, trainings_in, tunings
 
 
 def make_training(scores: list[float], n_updates: int = 60, **config: Any) -> list[dict[str, Any]]:
-    """Events of a training with a validation before the first update and after each stretch of updates."""
     settings = {
         "data": "narrative",
         "seed": 0,
@@ -57,20 +56,6 @@ def test_curves_of_one_training() -> None:
     assert entropy.lines[0].y == pytest.approx([1 - value for value in returned.lines[0].y])
 
 
-def test_several_trainings_have_names_of_their_own() -> None:
-    """Short differences in what is trained and how; not how long, or how closely it is watched."""
-    again = {"start_from": "narrative", "updates": 240, "learning_rate": 3e-4, "alpha": 0.015}
-    for settings, names in (
-        ([{}, {"seed": 1}], ["seed 0", "seed 1"]),
-        ([{}, {"seed": 1}, {"soft_values": False}], ["seed 0", "seed 1", "without soft values, seed 0"]),
-        ([{}, {"updates": 30, "validate_every": 7}, {"dropout": 0.1}], ["(1)", "(2)", "dropout 0.1"]),
-        ([{}, again], ["(1)", "(2)"]),
-    ):
-        report = curves([make_training([0.2, 0.9], **changes) for changes in settings])
-        told = [row[0].removeprefix("narrative").lstrip(", ") for row in report.tables[0].rows]
-        assert told == names
-
-
 def test_ablations_gather_seeds() -> None:
     trainings = [make_training([0.2, score], seed=seed) for seed, score in enumerate((0.9, 0.8, 1.0))]
     trainings += [make_training([0.2, 0.6, 0.5], seed=seed, soft_values=False) for seed in range(2)]
@@ -82,13 +67,6 @@ def test_ablations_gather_seeds() -> None:
         ("supervised fine-tuning", 1, "0.300", "0.300"),
         ("without fine-tuning", 6, "0.200 ± 0.000", "0.200 ± 0.000"),
     )
-
-
-def test_sweeps_go_by_value() -> None:
-    tried = [(0.9, 0.5), (0.7, 0.1), (0.8, 0.5)]
-    report = sweep([make_training([0.1, score], alpha=alpha) for score, alpha in tried], "alpha", "alpha")
-    assert [row[:2] for row in report.tables[0].rows] == [("0.1", 1), ("0.5", 2)]
-    assert report.charts[0].lines[0].y == pytest.approx((0.7, 0.85))
 
 
 def test_reading_a_training(tmp_path: Path) -> None:

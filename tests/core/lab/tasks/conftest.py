@@ -1,6 +1,4 @@
-"""What the task tests share: the tokenizer that ships, noise of the project's own prose, and a small folder
-of data sets.
-"""
+"""What the task tests share."""
 
 from __future__ import annotations
 
@@ -26,12 +24,10 @@ def tokenizer() -> FastTokenizer:
 
 @pytest.fixture(scope="session")
 def prose(tokenizer: FastTokenizer) -> Noise:
-    """Noise of some 5,000 tokens."""
     return compose_noise(Random(3), tokenizer, 5_000)
 
 
 def paragraphs(rng: Random, n: int) -> list[str]:
-    """Composed paragraphs."""
     return [" ".join(compose_paragraph(rng)) for _ in range(n)]
 
 

@@ -12,7 +12,6 @@ from core.lab.tasks.qa_sets import read_qa
 
 
 def beir(folder: Path, qrels: str, name: str = "test.tsv") -> Path:
-    """Four passages, three queries."""
     passages = [{"_id": f"d{row}", "title": f"T{row}", "text": f"text {row}"} for row in range(4)]
     queries = [
         {"_id": f"q{row}", "text": text} for row, text in enumerate(("First?", "Second?", "Third?"), 1)

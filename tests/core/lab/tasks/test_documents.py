@@ -1,6 +1,4 @@
-"""Questions about whole documents: quotes are found as letters and digits, each exactly once; documents are
-found under their names.
-"""
+"""Questions about whole documents."""
 
 from __future__ import annotations
 

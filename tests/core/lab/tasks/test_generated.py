@@ -1,6 +1,4 @@
-"""Generated examples: support holds the deciding facts, wherever packing put them, and training never sees an
-evaluation document.
-"""
+"""Generated examples: support holds the deciding facts, wherever packing put them."""
 
 from __future__ import annotations
 

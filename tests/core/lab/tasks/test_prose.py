@@ -12,7 +12,6 @@ from tokenizers import Tokenizer
 from core.lab.tasks.prose import LEXICON, SUBJECTS, TITLES, compose_paragraph
 from core.lab.tasks.story import ACTORS, OBJECTS, PLACES
 
-PERSON_SLOTS = {"who", "he", "his", "him"}
 PATTERNS = [pattern for subject in SUBJECTS for pattern in (*subject["openings"], *subject["middles"])]
 
 
@@ -41,14 +40,6 @@ def test_noise_never_names_who_or_what_is_tracked():
     assert lexicon_words() & {name.lower() for name in (*ACTORS, *OBJECTS, *PLACES)} == set()
 
 
-def test_every_slot_has_words_and_titles_need_no_person():
-    assert {
-        slot for pattern in PATTERNS for slot in re.findall(r"\{(\w+)\}", pattern)
-    } <= LEXICON.keys() | PERSON_SLOTS
-    assert {slot for pattern in TITLES for slot in re.findall(r"\{(\w+)\}", pattern)} <= LEXICON.keys()
-    assert all(len(set(phrases)) == len(phrases) for phrases in LEXICON.values())
-
-
 def test_a_paragraph_is_whole_sentences_and_introduces_its_person_first():
     rng = Random(1)
     for _ in range(300):
@@ -59,10 +50,3 @@ def test_a_paragraph_is_whole_sentences_and_introduces_its_person_first():
             for sentence in paragraph
         )
         assert not {"he", "she"} & set(re.findall(r"\w+", paragraph[0].lower().partition("the ")[0]))
-
-
-def test_articles_fit():
-    rng = Random(2)
-    text = " ".join(sentence for _ in range(2_000) for sentence in compose_paragraph(rng))
-    assert re.findall(r"\b[Aa] [aeiou]\w+", text) == []
-    assert re.findall(r"\b(\w+) \1\b", text) == []

@@ -1,6 +1,4 @@
-"""Question sets in our schema and in the public formats, hostile ones included, and distractors that can't
-support by accident.
-"""
+"""Question sets in our schema and in the public formats, hostile ones included."""
 
 from __future__ import annotations
 

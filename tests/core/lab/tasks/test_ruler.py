@@ -1,6 +1,4 @@
-"""Needles: what is asked can be read off the haystack, training and evaluation share nothing; long haystacks
-of paragraphs keep their support.
-"""
+"""Needles: what is asked can be read off the haystack, training and evaluation share nothing."""
 
 from __future__ import annotations
 

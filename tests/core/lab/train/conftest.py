@@ -74,7 +74,6 @@ def base(reference: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def questions(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file of 120 own questions."""
     path = tmp_path_factory.mktemp("questions") / "where.jsonl"
     path.write_text(
         "".join(json.dumps(question) + "\n" for question in where_questions(120)), encoding="utf-8"
@@ -101,7 +100,6 @@ class Trained:
     events: list[TrainEvent]
 
     def validated(self) -> list[TrainEvent]:
-        """Its validations, in order."""
         return [event for event in self.events if event["event"] == "validated"]
 
 

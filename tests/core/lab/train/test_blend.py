@@ -23,7 +23,6 @@ from tests.core.lab.train.conftest import PlanOf
 
 @pytest.fixture(scope="module")
 def pair(plan_of: PlanOf, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """An agent, and what two more updates made of it."""
     folder = tmp_path_factory.mktemp("pair")
     for name, start in (("first", None), ("second", str(folder / "first"))):
         list(Trainer(plan_of(start_from=start), folder / name, "cpu").run())

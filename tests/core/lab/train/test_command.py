@@ -14,7 +14,6 @@ from tests.core.lab.train.conftest import SHORT
 
 
 def flags(questions: Path, base: Path, out: Path) -> list[str]:
-    """A short training on own questions."""
     return argv("train", **SHORT, questions=questions, base=base, out=out, device="cpu")
 
 

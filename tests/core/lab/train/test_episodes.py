@@ -1,6 +1,4 @@
-"""Episodes and their loss: where gradients flow, where values come from, and which chunks are taken (Q-RAG
-algorithm 1).
-"""
+"""Episodes and their loss: where gradients flow, where values come from."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The mixture over whole documents: what supports a question, what it is asked among, and that what validates
-is never trained on.
-"""
+"""The mixture over whole documents."""
 
 from __future__ import annotations
 

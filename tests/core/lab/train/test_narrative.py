@@ -18,7 +18,6 @@ from tests.core.lab.tasks.conftest import tokenizer, write_gzip  # noqa: F401
 
 
 def write_stories(folder: Path, task: str, stories: Iterable[BabiQuestion]) -> None:
-    """A test file of bAbI."""
     lines: list[str] = []
     for told in stories:
         lines += [f"{row} {fact}" for row, fact in enumerate(told.facts, start=1)]

@@ -1,6 +1,4 @@
-"""A reranker is trained in the middle of episodes: what competes, going on after a cut, and an agent that
-serves with it.
-"""
+"""A reranker is trained in the middle of episodes."""
 
 from __future__ import annotations
 
@@ -34,7 +32,6 @@ SMALL = RerankConfig(updates=4, questions=4, others=2, rank=2, validate_every=2,
 
 @pytest.fixture
 def reading(tiny_checkpoints: dict[str, Path], reference: Path, tmp_path: Path) -> Path:
-    """An agent that reads its choices."""
     folder = Path(shutil.copytree(tiny_checkpoints["none"], tmp_path / "reading"))
     shutil.copy(reference / "tiny-bert" / "model.safetensors", folder / "base")
     return folder
@@ -42,7 +39,6 @@ def reading(tiny_checkpoints: dict[str, Path], reference: Path, tmp_path: Path) 
 
 @pytest.fixture
 def agent(reading: Path, tmp_path: Path) -> Path:
-    """One whose state is the question alone."""
     folder = Path(shutil.copytree(reading, tmp_path / "agent"))
     write_spec(folder, read_spec(folder).model_copy(update={"reads_choices": False, "word_weight": 0.2}))
     return folder
@@ -71,7 +67,6 @@ def test_a_training_goes_on_and_its_agent_reranks(
 
     spec = read_spec(tmp_path / "through")
     assert spec.rerank_weight in WEIGHTS[1:]
-    assert spec.reranked is not None
     assert (spec.reranked.training or {})["questions"] == 102
     assert read_spec(agent).rerank_weight == 0, "the agent itself stays as it is"
     encoder = DualEncoder(tmp_path / "through", "cpu")

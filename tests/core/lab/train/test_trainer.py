@@ -1,6 +1,4 @@
-"""A training from scratch to a served agent, through a kill and past everything that may lie
-in its folder.
-"""
+"""A training from scratch to a served agent, through a kill and past everything that may lie in its folder."""
 
 from __future__ import annotations
 
@@ -69,7 +67,6 @@ def test_an_agent_is_kept_and_its_score_is_what_evaluation_measures(trained: Tra
     best = next(event for event in reversed(trained.validated()) if event.get("kept"))
     encoder = load_encoder(str(trained.folder), "cpu")
     training = encoder.spec.training
-    assert training is not None
     assert (training["data"], training["updates"]) == ("own", best["update"])
     assert training["config"] == trained.plan.config.to_json()
     assert trained.events[-1]["best"] == best["score"]
@@ -99,7 +96,6 @@ def test_an_agent_that_unlearns_is_kept_as_it_was_at_its_best(base: Path, tmp_pa
     assert [event.get("kept", False) for event in validated] == [True, False, False, False]
     assert events[-1]["best"] == scores[0]
     training = load_encoder(str(tmp_path / "run"), "cpu").spec.training
-    assert training is not None
     assert training["updates"] == 0
 
 

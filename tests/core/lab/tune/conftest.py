@@ -1,6 +1,4 @@
-"""A causal language model of a few thousand parameters with a word-level tokenizer, and stop decisions to
-tune it on.
-"""
+"""A causal language model of a few thousand parameters with a word-level tokenizer."""
 
 from __future__ import annotations
 
@@ -94,7 +92,6 @@ def make_tiny_model(folder: Path, seed: int = 0) -> Path:
 
 @pytest.fixture(scope="session")
 def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder of the tiny model, not to be written to."""
     return make_tiny_model(tmp_path_factory.mktemp("tiny") / "undecided")
 
 

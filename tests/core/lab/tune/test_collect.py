@@ -1,6 +1,4 @@
-"""Pairs from logged runs: which reply is preferred, that prompts are what agents send, and that a hostile log
-stays bounded.
-"""
+"""Pairs from logged runs: which reply is preferred, that prompts are what agents send."""
 
 from __future__ import annotations
 
@@ -31,7 +29,6 @@ def of_kind(log: ExperimentLog, kind: str) -> list[Preference]:
 
 
 def said(pair: Preference, name: str) -> tuple[str, str]:
-    """(chosen, rejected)."""
     return json.loads(pair.chosen)[name], json.loads(pair.rejected)[name]
 
 
@@ -60,8 +57,6 @@ def test_prompts_are_what_the_agents_send(log: ExperimentLog) -> None:
     assert task is not None
     agents.rewrite(task, turn)
     branch = trace.rounds[1].branches[0]
-    assert branch.answered is not None
-    assert branch.noted is not None
     answer = SupportedAnswer(branch.answered.answer, None, ())
     agents.judge(QUESTION, branch.query.query, answer, branch.noted.after, turn)
     rewrite, stop = llm.calls

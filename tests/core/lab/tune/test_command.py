@@ -1,6 +1,4 @@
-"""`python -m core preferences` and `tune`: results on stdout, progress on stderr, one sentence for what can't
-be used.
-"""
+"""`python -m core preferences` and `tune`."""
 
 from __future__ import annotations
 

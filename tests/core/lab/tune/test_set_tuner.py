@@ -111,7 +111,6 @@ def tasks(
 def run(
     tasks: Sequence[SetTask], model: Path, out: Path, config: SetTuneConfig, **more: Any
 ) -> list[dict[str, Any]]:
-    """All events of a tuning."""
     from core.lab.tune.set_tuner import tune_sets  # takes seconds: not for every worker that collects
 
     events: list[dict[str, Any]] = []

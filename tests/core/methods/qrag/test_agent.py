@@ -1,6 +1,4 @@
-"""The episode loop: what it may choose, when it stops, and that neither pausing nor batching changes
-anything.
-"""
+"""The episode loop: what it may choose, when it stops."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Relative positions against the paper's formula as it stands there, 1-based, and the reference's rule
-written out.
-"""
+"""Relative positions against the paper's formula as it stands there, 1-based."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Golden test: imported checkpoints of the authors' format give the reference's tokens, positions, Q-values
-and choices.
-"""
+"""Golden test: checkpoints of the authors' format give the tokens, positions and Q of the reference."""
 
 import json
 

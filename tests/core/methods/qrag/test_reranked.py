@@ -1,6 +1,4 @@
-"""A reranker's part of Q: only the best chunks have it, it is the same in every step, and it is shown as a
-part.
-"""
+"""A reranker's part of Q: only the best chunks have it, it is the same in every step."""
 
 from __future__ import annotations
 
@@ -50,7 +48,6 @@ QUERY = "Where is the milk?"
 
 
 def changed(folder: Path, to: Path, changes: dict[str, object]) -> Path:
-    """A copy whose record says something else."""
     made = Path(shutil.copytree(folder, to))
     write_spec(made, read_spec(made).model_copy(update=changes))
     return made

@@ -1,6 +1,4 @@
-"""The review: what a stopped agent takes back, and that it hangs on nothing but Q of the choices beside the
-others.
-"""
+"""The review: what a stopped agent takes back."""
 
 from __future__ import annotations
 

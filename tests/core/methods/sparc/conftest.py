@@ -1,6 +1,4 @@
-"""A small story in two hops, a language model that speaks by role, and a reader that knows some answers:
-SPARC without weights.
-"""
+"""A small story in two hops, a language model that speaks by role, and a reader that knows some answers."""
 
 from __future__ import annotations
 
@@ -17,6 +15,7 @@ from core.corpus.index import ChunkIndex, Corpus
 from core.llm.protocol import Message
 from core.llm.scripted import ScriptedLlm
 from core.methods.sparc.retrievals import Retrievals
+from tests.plain_reader import PlainReader
 
 QUESTION = "In which town was the founder of the Blue Lantern tavern born?"
 FIRST_HOP, SECOND_HOP = 2, 6
@@ -44,7 +43,6 @@ ROLES = {
 
 
 def role_of(messages: Sequence[Message]) -> str:
-    """Which agent asks."""
     asked = next(message.content for message in messages if message.role == "user")
     return next(role for role, opening in ROLES.items() if asked.startswith(opening))
 
@@ -58,7 +56,7 @@ def corpus_of_texts(texts: Iterable[str]) -> Corpus:
     )
 
 
-class KnowingReader:
+class KnowingReader(PlainReader):
     """Finds answers that it was told, the first that a passage holds; else it says that there is none."""
 
     name = "knowing"
@@ -72,14 +70,6 @@ class KnowingReader:
                 if (at := passage.find(text)) >= 0:
                     return Answer(text, confidence, Span(i, at, at + len(text)))
         return Answer("", 0.9)
-
-    def read_many(
-        self,
-        questions: Sequence[str],
-        passages: Sequence[Sequence[str]],
-        ranks: Sequence[Sequence[int]] = (),  # noqa: ARG002
-    ) -> list[Answer]:
-        return [self.read(question, several) for question, several in zip(questions, passages, strict=True)]
 
     def support(self, statement: str, passage: str) -> float:
         return float(statement in passage)
@@ -115,23 +105,19 @@ class RoleLlm(ScriptedLlm):
         return json.dumps(reply)
 
     def asked(self, role: str) -> list[str]:
-        """What that agent was asked, in order."""
         return [messages[-1].content for messages in self.calls if role_of(messages) == role]
 
 
 @pytest.fixture
 def story() -> Corpus:
-    """Searchable with bm25."""
     return corpus_of_texts(STORY)
 
 
 @pytest.fixture
 def retrievals(story: Corpus) -> Retrievals:
-    """Of the story."""
     return Retrievals(story)
 
 
 @pytest.fixture
 def reader() -> KnowingReader:
-    """Knows the answer of the second hop."""
     return KnowingReader({"Quillmarsh": 0.9})

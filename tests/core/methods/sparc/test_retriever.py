@@ -1,6 +1,4 @@
-"""SPARC beside other methods: its evidence as steps, at their size, and what of its trace the
-log can take.
-"""
+"""SPARC beside other methods."""
 
 from __future__ import annotations
 

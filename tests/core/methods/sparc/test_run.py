@@ -1,6 +1,4 @@
-"""The loop: when it ends and with what, branches at the same time, budgets, failures, hostile chunks,
-cancelling.
-"""
+"""The loop: when it ends and with what, branches at the same time, budgets, failures."""
 
 from __future__ import annotations
 

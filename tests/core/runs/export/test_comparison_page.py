@@ -31,7 +31,6 @@ from tests.core.runs.log.recording import (
 
 
 def log_one_look(log: ExperimentLog, record: RunRecord, chosen: Sequence[int]) -> RunRecord:
-    """A run of a method that looked once."""
     scores = q_values(record.run_id, 1, record.n_chunks)
     log.start(record, [DOCUMENT], [chunk_table()])
     for step, chunk_id in enumerate(chosen, start=1):
@@ -133,42 +132,6 @@ def test_whatever_is_hostile_stays_text(log: ExperimentLog) -> None:
     assert page.h1.get_text() == HOSTILE.replace("\ud800", "?")
     assert "default-src 'none'" in told
     told.encode()
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize(
-    ("steps", "least"), [({"qrag": 5, "topk": 1, "bm25": 1}, 7), ({"qrag": 8, "multistep": 8, "topk": 1}, 9)]
-)
-def test_a_comparison_over_20_000_chunks_stays_below_a_megabyte(
-    log: ExperimentLog, steps: dict[str, int], least: int
-) -> None:
-    """The last steps of the strip give way first, of all columns alike."""
-    n = 20_000
-    document, table = long_document(n)
-    runs = []
-    for method, n_steps in steps.items():
-        record = make_record(method=method, n_chunks=n, document_hashes=(document.sha256,))
-        log.start(record, [document], [table])
-        for step in range(1, n_steps + 1):
-            log.record(record.run_id, step_taken(record.run_id, step, n))
-        log.finish(record.run_id, "cancelled")
-        runs.append(log.get(record.run_id))
-    told = comparison_page(runs, log.documents(runs[0].record.run_id), with_text=True)
-    assert 700_000 < len(told.encode()) < 1_000_000
-    page = BeautifulSoup(told, "html.parser")
-    data = data_of(page)
-    sizes = [len(run["rows"]) for run in data["runs"]]
-    assert least <= data["n_rows"] <= sum(steps.values())
-    assert len(sizes) == len(steps)
-    assert sizes == [*steps.values()] or abs(sizes[0] - sizes[1]) <= 1
-    for run, logged in zip(data["runs"], runs, strict=True):
-        exact = np.stack([q_values(logged.record.run_id, look, n) for look in range(1, len(run["rows"]) + 1)])
-        assert np.allclose(looks_of(data)[run["rows"]], exact, rtol=2**-13, atol=0)
-        assert run["value"]["n_looks"] == len(run["rows"])
-    assert ("To keep the page small, the strip has steps" in page.get_text()) == (8 in steps.values())
-    texts = {row[0] for row in texts_of(data)}
-    assert {chunk_id for run in runs for chunk_id in run.trace.chosen} <= texts
-    assert len(page.select(".qx-found > li")) == sum(steps.values())
 
 
 @pytest.mark.campaign

@@ -72,7 +72,6 @@ def is_inert(page: BeautifulSoup) -> bool:
 
 
 def data_of(page: BeautifulSoup) -> dict[str, Any]:
-    """What the page's script reads."""
     return json.loads(page.find("script", id="qx-data").string)
 
 

@@ -51,7 +51,6 @@ TEXT = " ".join([*SENTENCES, "The “ﬁne” lamp of the mill — so they say �
 
 @pytest.fixture(scope="module")
 def workspace(agents: dict[str, Agent]) -> Workspace:
-    """A chunk a sentence."""
     config = ChunkConfig(max_tokens=64, one_sentence=True)
     document = Document("Lamps of the mill", TEXT, "text")
     return finish(chunk_documents([document], agents["relative10"].encoder, [config]))
@@ -125,7 +124,6 @@ def test_a_run_of_bm25s_itself_is_a_logged_run(
     assert (one.n_missing, run.details["imported"]["n_missing_gold"]) == (1, 1)
     assert run.details["imported"]["passages"][3]["text"].startswith("It stands in no document")
     looked = trace.scores_at(1)
-    assert looked is not None
     assert trace.chosen == tuple(
         i for text in found[0] for i in (2 * corpus.index(text), 2 * corpus.index(text) + 1)
     )
@@ -138,7 +136,6 @@ def test_a_run_of_bm25s_itself_is_a_logged_run(
     vectors = agent.encoder.encode_chunks(workspace.texts())
     searched = Corpus(workspace, index_of(agent.encoder, vectors))
     why = diagnose(agent, searched, trace, (12, 16))
-    assert why is not None
     assert (why.chunk_id, why.n_found, why.ranks) == (16, 1, ())
     assert {remedy.way for remedy in why.remedies} <= {"agent", "bm25"}, "nobody goes on with it"
     assert "1 of 4 passages that were returned are not in these documents" in found_sentence([one])

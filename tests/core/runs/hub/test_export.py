@@ -1,6 +1,4 @@
-"""A log's copy on a hub on this machine: what comes back, what is deleted for good, and what hostile or rival
-hands can do to it.
-"""
+"""A log's copy on a hub on this machine."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Deployment against a hub on this machine: what is sent, what is set, what is said, and what
-is never said.
-"""
+"""Deployment against a hub on this machine."""
 
 from __future__ import annotations
 

@@ -36,14 +36,11 @@ class Owner:
         assert self._answer() == "open"
 
     def ask(self, command: str) -> str:
-        """The process's answer to one command."""
-        assert self.process.stdin is not None
         self.process.stdin.write(f"{command}\n")
         self.process.stdin.flush()
         return self._answer()
 
     def _answer(self) -> str:
-        assert self.process.stdout is not None
         return self.process.stdout.readline().strip()
 
 

@@ -1,7 +1,4 @@
-"""A process whose files may not grow past a bound, which is what a full disk looks like; run by test_damage.
-
-Prints one JSON object. Usage: python -m tests.core.runs.log.disk_full LOG N_STEPS N_BYTES
-"""
+"""A process whose files may not grow past a bound, which is what a full disk looks like."""
 
 from __future__ import annotations
 
@@ -18,12 +15,10 @@ N_CHUNKS = 500_000
 
 
 def limit_files(n_bytes: int) -> None:
-    """Bound the size of every file this process writes."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, resource.RLIM_INFINITY))
 
 
 def record_run(log: ExperimentLog, n_steps: int) -> tuple[str, str | None]:
-    """(run id, sentence of the failure or None)."""
     record = make_record(n_chunks=N_CHUNKS)
     log.start(record, [DOCUMENT])
     failures = []

@@ -1,11 +1,4 @@
-"""Processes that record until they are killed; run by killing.
-
-Usage: python -m tests.core.runs.log.killed LOG. For each line on stdin a fresh process is forked that owns the log
-and records runs; it prints "pid N" first, then "RUN_ID STEP" when a step is committed. Once it is dead the
-line "dead" follows. Several threads record at once, each run is deleted or kept, and the log is folded and
-copied all the time, so that a kill meets everything that the log does. Forking from a process that has
-imported everything, but opened nothing, makes a round cost milliseconds.
-"""
+"""Processes that record until they are killed."""
 
 from __future__ import annotations
 
@@ -55,7 +48,6 @@ DELETED = 0
 
 
 def copy(log: ExperimentLog) -> None:
-    """Snapshots for readers."""
     while True:
         log.snapshot()
 

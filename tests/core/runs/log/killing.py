@@ -1,6 +1,4 @@
-"""Kills processes that record into one log, at random moments, and looks what the log has of what they had
-committed.
-"""
+"""Kills processes that record into one log, at random moments."""
 
 from __future__ import annotations
 
@@ -52,7 +50,6 @@ def kill_at_random_moments(path: Path, n: int, seed: int) -> Iterator[Killed]:
             with ExperimentLog.open(path) as log:
                 seconds = time.perf_counter() - began
                 yield Killed(sum(committed.values()), seconds, tuple(_wrong(log, committed)))
-        assert forker.stdin is not None
         forker.stdin.close()
 
 
@@ -60,8 +57,6 @@ def _kill_one(forker: subprocess.Popen[str], rng: random.Random) -> dict[str, in
     """Let a process record and kill it; the last committed step of each of its runs, DELETED where that was
     asked for.
     """
-    assert forker.stdin is not None
-    assert forker.stdout is not None
     forker.stdin.write("go\n")
     forker.stdin.flush()
     pid = int(forker.stdout.readline().split()[1])

@@ -1,8 +1,4 @@
-"""A process that owns the log and does what its stdin says; run by test_processes and test_commands.
-
-Usage: python -m tests.core.runs.log.owner LOG. Commands, a line each: run (prints the run's id), snapshot, import
-(prints the number), close. Each is answered with one line.
-"""
+"""A process that owns the log and does what its stdin says."""
 
 from __future__ import annotations
 

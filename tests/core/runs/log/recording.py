@@ -32,7 +32,6 @@ def chunk_table(n_chunks: int = N_CHUNKS) -> ChunkTable:
 
 
 def make_record(**changes: Any) -> RunRecord:
-    """A record of a run over DOCUMENT."""
     values: dict[str, Any] = {
         "run_id": new_run_id(),
         "method": "qrag",
@@ -63,7 +62,6 @@ def q_values(run_id: str, step: int, n_chunks: int = N_CHUNKS) -> np.ndarray:
 
 
 def step_taken(run_id: str, step: int, n_chunks: int = N_CHUNKS, text: str = "A chunk.") -> StepTaken:
-    """The event of one step, with its scores."""
     scores = q_values(run_id, step, n_chunks)
     chunk_id = int(scores.argmax())
     return StepTaken(
@@ -88,7 +86,6 @@ def stopped(run_id: str, n_steps: int) -> Stopped:
 def log_run(
     log: RunLog, record: RunRecord, n_steps: int = 3, first_step: int = 1, text: str = "A chunk."
 ) -> RunRecord:
-    """A whole run over DOCUMENT."""
     log.start(record, [DOCUMENT], [chunk_table()])
     for step in range(first_step, n_steps + 1):
         log.record(record.run_id, step_taken(record.run_id, step, text=text))

@@ -60,24 +60,6 @@ def result(runs: Callable[..., Outcome]) -> Callable[..., Any]:
     return run
 
 
-def test_the_life_of_a_run_on_the_command_line(
-    result: Callable[..., Any], path: Path, tmp_path: Path
-) -> None:
-    with ExperimentLog.open(path) as log:
-        record, another = log_run(log, make_record()), log_run(log, make_record(query="Who?"))
-    listed = result("list", "--log", path, "--text", "milk")
-    assert (listed["total"], [row["run_id"] for row in listed["runs"]]) == (1, [record.run_id])
-    shown = result("show", record.run_id, "--log", path)
-    assert shown["record"]["query"] == "Where is the milk?"
-    assert shown["events"][0]["chunk_id"] == step_taken(record.run_id, 1).chunk_id
-    exported = result("export", record.run_id, "--log", path, "--to", tmp_path / "out.jsonl")
-    assert exported == {"path": str(tmp_path / "out.jsonl")}
-    assert result("delete", record.run_id, "--log", path) == {"deleted": record.run_id}
-    assert result("list", "--log", path)["total"] == 1
-    assert result("import", tmp_path / "out.jsonl", "--log", path) == {"imported": 1}
-    assert {row["run_id"] for row in result("list", "--log", path)["runs"]} == {record.run_id, another.run_id}
-
-
 def test_lists_are_filtered_by_date_and_outcome(
     runs: Callable[..., Outcome], result: Callable[..., Any], path: Path
 ) -> None:
@@ -114,19 +96,6 @@ def test_a_page_has_texts_only_when_told_to(runs: Callable[..., Outcome], path: 
     assert "SECRET CHUNK" in lines.read_text()
     runs("export", record.run_id, "--no-text", "--log", path, "--to", lines)
     assert "SECRET CHUNK" not in lines.read_text()
-
-
-def test_runs_of_one_question_are_one_page(runs: Callable[..., Outcome], path: Path, tmp_path: Path) -> None:
-    with ExperimentLog.open(path) as log:
-        first, second = log_run(log, make_record()), log_run(log, make_record(method="topk"))
-        other = log_run(log, make_record(query="Who?"))
-    page = tmp_path / "comparison.html"
-    export = ("export", "--format", "html", "--log", path, "--to", page, first.run_id, second.run_id)
-    assert runs(*export).stdout == f"{page}\n"
-    assert page.read_text().count('<section class="qx-column"') == 2
-    refused = runs(*export, other.run_id)
-    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
-    assert "of one question over the same chunks" in refused.stderr
 
 
 def test_text_for_people_keeps_to_its_line(runs: Callable[..., Outcome], path: Path) -> None:

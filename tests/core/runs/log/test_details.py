@@ -1,6 +1,4 @@
-"""What lies beside a run's steps: its answer and the trace of its branches stay with it, and
-leave with it.
-"""
+"""What lies beside a run's steps."""
 
 from __future__ import annotations
 
@@ -25,7 +23,6 @@ LONG = {"rounds": [{"note": "Mary went to the kitchen. " * 400, "round": number}
 
 
 def running(log: RunLog, **changes: Any) -> RunRecord:
-    """A run that goes on."""
     record = make_record(**changes)
     log.start(record, [DOCUMENT])
     return record

@@ -252,7 +252,6 @@ HOSTILE_EDITS: dict[str, Callable[[list[dict[str, Any]]], object]] = {
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    """The files of two runs."""
     folder = tmp_path_factory.mktemp("exported")
     with ExperimentLog.open(folder / "log.duckdb") as log:
         ids = [log_run(log, make_record()).run_id for _ in range(2)]
@@ -294,7 +293,6 @@ def test_a_review_comes_along(log: ExperimentLog, other: ExperimentLog, tmp_path
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
     import_runs(other, file)
     trace = other.get(run_id, None).trace
-    assert trace.stopped is not None
     assert (trace.stopped.review, trace.taken_back) == ((0.9, 0.01, 0.7), (least,))
     assert trace.evidence == tuple(sorted({*trace.chosen} - {least}))
 

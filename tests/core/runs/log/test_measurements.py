@@ -1,6 +1,4 @@
-"""Evaluations and trainings go into the log as they are, through the inbox too; evaluations come back to their
-owner.
-"""
+"""Evaluations and trainings go into the log as they are, through the inbox too."""
 
 from __future__ import annotations
 
@@ -60,7 +58,6 @@ def make_training(n_events: int, training_id: str, owner: str | None = None) -> 
 
 
 def logged_training(log: RunReader) -> Training:
-    """The only one."""
     [head] = log.rows("SELECT * FROM trainings")
     events = log.rows("SELECT event FROM training_events ORDER BY position")
     changed = {"config": json.loads(head["config"]), "created_at": head["created_at"].replace(tzinfo=UTC)}

@@ -140,8 +140,6 @@ def test_a_reader_keeps_nobody_from_reading_and_the_owner_waits_for_it(path: Pat
         stdout=subprocess.PIPE,
         text=True,
     ) as process:
-        assert process.stdout is not None
-        assert process.stdin is not None
         assert process.stdout.readline() == "in\n"
         process.stdin.write("\n")
         process.stdin.flush()

@@ -18,7 +18,6 @@ A = "a" * 64
 
 
 def chosen(run_id: str) -> list[int]:
-    """What `log_run` chooses."""
     return [step_taken(run_id, step).chunk_id for step in (1, 2, 3)]
 
 
@@ -113,7 +112,6 @@ def test_curves_hold_q_of_each_choice_and_of_the_refusal(log: ExperimentLog) -> 
     assert set(curves) == {run.run_id, bare.run_id}
     trace = log.get(run.run_id).trace
     assert curves[run.run_id].chosen == pytest.approx([step.q_value for step in trace.steps])
-    assert trace.stopped is not None
     assert curves[run.run_id].refused == pytest.approx(trace.stopped.q_value)
     assert (len(curves[bare.run_id].chosen), curves[bare.run_id].refused) == (1, None)
     log.share(other.run_id, A)

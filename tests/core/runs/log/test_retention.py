@@ -1,6 +1,4 @@
-"""What visitors left behind goes after its time, with the documents that nobody else refers to; the person's
-own runs stay.
-"""
+"""What visitors left behind goes after its time, with the documents that nobody else refers to."""
 
 from __future__ import annotations
 

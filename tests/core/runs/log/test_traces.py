@@ -84,7 +84,6 @@ def collector() -> Iterator[Collector]:
 
 
 def logged(log: RunLog, **changes: Any) -> RunRecord:
-    """A run of three steps, with its answer."""
     record = make_record(**changes)
     log.start(record, [DOCUMENT], [chunk_table()])
     for step in (1, 2, 3):

@@ -1,6 +1,4 @@
-"""The same question over the same text cut in several ways: real chunkers, a tiny agent, the
-caches on disk.
-"""
+"""The same question over the same text cut in several ways."""
 
 from __future__ import annotations
 

@@ -102,7 +102,6 @@ PROGRAM = f"""(async () => {{
 
 @pytest.fixture(scope="module")
 def answers(request: pytest.FixtureRequest) -> Any:
-    """All cases in one process."""
     if node := shutil.which("node"):
         program = f"{PROGRAM}.then((text) => process.stdout.write(text));"
         done = subprocess.run([node, "-"], input=program, capture_output=True, text=True, timeout=60)

@@ -1,6 +1,4 @@
-"""The language model that writes an evidence set, over real HTTP: what it is shown, what it may say, and what
-becomes of nonsense.
-"""
+"""The language model that writes an evidence set, over real HTTP."""
 
 from __future__ import annotations
 
