@@ -109,6 +109,7 @@ def build_app(services: Services) -> gr.Blocks:
             _leads(source.to_sparc, tabs, "sparc", sparc.wanted)
             _leads(source.to_sets, tabs, "evidence", evidence.wanted)
         evidence.on_show(evidence_tab.select)
+        evidence.on_sample(explore.opens(evidence.to_sample).success)
         evidence.to_experiments.change(
             lambda to, session: (gr.Tabs(selected="experiments"), experiments.filtered(session, to[0])),
             [evidence.to_experiments, explore.session],

@@ -125,10 +125,9 @@ def test_the_sentence_says_what_was_taken_and_what_it_answers() -> None:
     nothing = words(view.sentence(set_of((), said="")))
     assert "No chunk of 13 has a chance above one half." in nothing
     assert "The best chunk has a chance of below 1 %" in nothing
-    handbook = list_samples()[1]
-    assert f"Open {handbook.title} in Explore" in nothing
+    assert f"Try: {view.EXAMPLE}" in nothing
     for other in (set_of((3,), said=""), set_of((), said="", method="resrag-llm")):
-        assert "in Explore" not in words(view.sentence(other))
+        assert view.EXAMPLE not in words(view.sentence(other))
     assert view.EMPTY in words(view.sentence(None))
 
 

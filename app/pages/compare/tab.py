@@ -100,8 +100,11 @@ class CompareTab(CompareLayout):
         place = [self.session, self.compared, *self._controls]
         quick = in_line("compare-look")
         slow = in_line("compare", 1)
-        run = packs(self._run, passing_in(self.asking.work.notice))
-        running = self.asking.wire(run, place, self._outputs, **slow)
+        refused = passing_in(self.asking.work.notice)
+        running = self.asking.wire(packs(self._run, refused), [*place, self.explored], self._outputs, **slow)
+        handed_over = [self.session, self.explored, self.compared, self.wanted, *self._controls]
+        compares = packs(self._on_wanted, refused)
+        running.append(self.wanted.change(compares, handed_over, self._outputs, **slow))
         self.asking.work.wire_cancel(running, packs(self._cancelled), self.compared, self._outputs, **quick)
         run_cuts = packs(self._run_cuts, notice_in(self.cutting.notice))
         cutting = self.cutting.run.click(run_cuts, place, self._outputs, **in_line("compare-cuts", 1))
@@ -259,16 +262,41 @@ class CompareTab(CompareLayout):
             self.asking.line: view.settings_line(order, waits),
         }
 
-    def _run(self, session: Session, compared: Compared, *controls: Any) -> Iterator[Update]:
-        """Columns as they come."""
+    def _on_wanted(
+        self,
+        session: Session,
+        explored: str,
+        compared: Compared,
+        wanted: FromExplore,
+        *controls: Any,
+    ) -> Iterator[Update]:
+        """A run of Explore beside the other methods, at once: that is what was pressed there."""
+        shown = self._shown(session, explored, compared, wanted, *controls)
+        yield shown
+        if self.methods in shown:  # something is open
+            methods = shown[self.methods].value
+            now = (shown[self.asking.question], methods, shown[self.size], shown[self.k], explored)
+            yield from self._run(session, shown[self.compared], *now)
+
+    def _run(
+        self,
+        session: Session,
+        compared: Compared,
+        question: str | None,
+        methods: list[str],
+        size: str,
+        k: float | None,
+        explored: str | None,
+    ) -> Iterator[Update]:
+        """Columns as they come. `explored`: asked where a press came before it stood in the box."""
         documents = open_in_explore(self.services, session)
-        order = self._order(session, compared, *controls)
+        order = self._order(session, compared, question or explored, methods, size, k)
         fresh = Compared(
             session.corpus, order, seen=compared.seen, taken=compared.taken, lifted=compared.lifted
         )
         for column in compared.columns:
             self.services.leave_run(column.run)
-        yield {self.asking.standing: []}
+        yield {self.asking.standing: [], **({} if question else {self.asking.question: order.query})}
 
         def show(columns: tuple[ColumnRef, ...]) -> Update:
             return self._results(replace(fresh, columns=columns))

@@ -64,14 +64,15 @@ class ExploreLayout:
                     )
                     self.open_sample = gr.Button("Open sample", variant="primary", elem_id="qx-open-sample")
                 with gr.Tab("Upload"):
+                    gr.Markdown(
+                        "PDF, DOCX, EPUB, HTML, Markdown, plain text, pictures, or a zip of them, up to"
+                        f" {MAX_FILE_BYTES // 2**20} MB each; several are searched as one list, in this"
+                        " order."
+                    )
                     self.files = gr.File(
                         file_count="multiple",
                         type="filepath",
-                        label=(
-                            "PDF, DOCX, EPUB, HTML, Markdown, plain text, pictures, or a zip of them, up to"
-                            f" {MAX_FILE_BYTES // 2**20} MB each; several are searched as one list, in this"
-                            " order"
-                        ),
+                        label="Files",
                         height=160,
                         elem_id="qx-files",
                     )
@@ -146,6 +147,7 @@ class ExploreLayout:
                 ids={"progress": "opening"},
                 beside=self._build_moves,
             )
+            self.warning = tree(elem_id="qx-warning")
             self.sharing = Sharing("qx")
             with gr.Column(elem_id="qx-settings", elem_classes="qx-pop"), gr.Row(elem_classes="qx-sliders"):
                 self.agent = gr.Dropdown(
