@@ -101,6 +101,7 @@ def build_app(services: Services) -> gr.Blocks:
         explore.on_load(blocks)
         let_go_of_closed_pages(blocks, services)
         explore_tab.select(lambda: explore.agents(), None, explore.agent, **QUIET)
+        explore.llm_panel.on_show(explore_tab.select)
         evaluate.on_show(evaluate_tab.select)
         compare.on_show(compare_tab.select)
         _leads(explore.to_compare, tabs, "compare", compare.wanted)

@@ -24,7 +24,6 @@ from core.base.config import EpisodeConfig
 from core.base.events import RunStarted, Trace
 from core.base.types import ChunkTable, Document, Workspace, join_workspaces, workspace_of_chunks
 from core.lab.studies.frontier import Curve
-from core.lab.tasks.samples import list_samples
 from core.methods.resrag.sets import Rival, document_sets, token_counts
 from core.views.draw.nodes import Node
 

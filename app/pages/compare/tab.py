@@ -73,7 +73,7 @@ class CompareTab(CompareLayout):
         SPARC's column is made with; one of its own by default.
         """
         self.services, self.comparisons = services, Comparisons(services, sparc)
-        super().__init__(self.comparisons)
+        super().__init__(self.comparisons, session)
         self.session, self.explored = session, explored
         self.compared = gr.State(Compared())
         self.to_explore: gr.State = gr.State(None)
@@ -100,11 +100,11 @@ class CompareTab(CompareLayout):
         place = [self.session, self.compared, *self._controls]
         quick = in_line("compare-look")
         slow = in_line("compare", 1)
-        refused = passing_in(self.asking.work.notice)
-        running = self.asking.wire(packs(self._run, refused), [*place, self.explored], self._outputs, **slow)
+        run, ordered = packs(self._run, passing_in(self.asking.work.notice)), [*place, self.explored]
+        running = self.asking.wire(run, ordered, self._outputs, **slow)
         handed_over = [self.session, self.explored, self.compared, self.wanted, *self._controls]
-        compares = packs(self._on_wanted, refused)
-        running.append(self.wanted.change(compares, handed_over, self._outputs, **slow))
+        takes_over = self.wanted.change(packs(self._shown), handed_over, self._outputs, **quick)
+        running.append(takes_over.then(run, ordered, self._outputs, **slow))  # what was pressed in Explore
         self.asking.work.wire_cancel(running, packs(self._cancelled), self.compared, self._outputs, **quick)
         run_cuts = packs(self._run_cuts, notice_in(self.cutting.notice))
         cutting = self.cutting.run.click(run_cuts, place, self._outputs, **in_line("compare-cuts", 1))
@@ -135,6 +135,7 @@ class CompareTab(CompareLayout):
         """`show`: the listener of the tab's being opened."""
         inputs = [self.session, self.explored, self.compared, self.wanted, *self._controls]
         self.asking.wire_shown(show, self._shown, inputs, self._outputs)
+        self.llm_panel.on_show(show)
 
     def on_arrival(self, arrives: Callable[..., Any], came: gr.Textbox) -> None:
         """`arrives`: the listener of a page's beginning; `came`: the address that it began with."""
@@ -261,22 +262,6 @@ class CompareTab(CompareLayout):
             self.asking.standing: view.changes(compared, order, same),
             self.asking.line: view.settings_line(order, waits),
         }
-
-    def _on_wanted(
-        self,
-        session: Session,
-        explored: str,
-        compared: Compared,
-        wanted: FromExplore,
-        *controls: Any,
-    ) -> Iterator[Update]:
-        """A run of Explore beside the other methods, at once: that is what was pressed there."""
-        shown = self._shown(session, explored, compared, wanted, *controls)
-        yield shown
-        if self.methods in shown:  # something is open
-            methods = shown[self.methods].value
-            now = (shown[self.asking.question], methods, shown[self.size], shown[self.k], explored)
-            yield from self._run(session, shown[self.compared], *now)
 
     def _run(
         self,

@@ -130,6 +130,8 @@ class EvaluateTab(EvaluateLayout):
         """`show`: the listener of the tab's being opened."""
         place = [self.looking, self.session, self.threshold]
         show(packs(self._shown), place, self._results, **QUIET)
+        if not self.services.settings.public:
+            self.whole.llm_panel.on_show(show)
 
     def on_arrival(self, arrives: Callable[..., Any], came: gr.Textbox) -> None:
         """`arrives`: the listener of a page's beginning; `came`: the address that it began with."""

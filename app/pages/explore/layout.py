@@ -16,6 +16,7 @@ from app.pages.explore.chunk_map import ChunkMaps
 from app.pages.explore.controls import MAX_BUDGET, Controls
 from app.pages.explore.marks import OwnQuestions
 from app.pages.widgets.asking import Asking
+from app.pages.widgets.llm_panel import LlmPanel
 from app.pages.widgets.sharing import Sharing
 from app.services import opener as opening
 from app.services.session import Session
@@ -25,7 +26,7 @@ from core.ingest import ENCODINGS, MAX_FILE_BYTES, ReadingConfig
 from core.lab.tasks.samples import list_samples
 
 CLAIM = (
-    "Your RAG finds the first passage and misses the second. Here you see every passage that was passed"
+    "**Your RAG finds the first passage and misses the second.** Here you see every passage that was passed"
     " over, and when."
 )
 ADD, REPLACE = "Add to what is open", "Replace what is open"
@@ -35,8 +36,8 @@ ADD, REPLACE = "Add to what is open", "Replace what is open"
 class ExploreLayout:
     """Builds the components inside the Blocks that is being made; each is an attribute."""
 
-    def __init__(self, services: Services, find_strip: Find, page: gr.HTML) -> None:
-        self.page = page
+    def __init__(self, services: Services, find_strip: Find, page: gr.HTML, session: gr.State) -> None:
+        self.page, self.session = page, session
         self.visitor_key = gr.Textbox(visible=False)
         """Holds nothing: the browser puts the key in its place when it sends the load event."""
         with gr.Row(elem_id="qx-claim-row"):
@@ -260,6 +261,7 @@ class ExploreLayout:
                             visible=False,
                             elem_id="qx-cite",
                         )
+                        self.llm_panel = LlmPanel(services, self.session, "explore-llm")
                     self.cited = tree(elem_id="qx-cited")
                 self.reading = tree(present.reading(None, None, Session()), elem_id="qx-reading")
         self.near = near(elem_id="qx-near")

@@ -83,10 +83,10 @@ class ExploreTab(ExploreLayout):
     """Built once; handlers are methods."""
 
     def __init__(self, services: Services, evaluations: Evaluations, page: gr.HTML) -> None:
-        super().__init__(services, self._find_strip, page)
+        session = gr.State(Session(owner=newcomer(services.settings)))
+        super().__init__(services, self._find_strip, page, session)
         self.services, self.evaluations = services, evaluations
         self.explorer, self.experiments = Explorer(services), Experiments(services)
-        self.session = gr.State(Session(owner=newcomer(services.settings)))
         self.wanted: gr.State = gr.State(None)
         """A request of another tab or of a card, see `app.pages.widgets.requests`."""
         self.to_compare: gr.State = gr.State(None)

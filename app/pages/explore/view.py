@@ -181,7 +181,7 @@ def demo() -> list[Node]:
     words = f"Try {DEMO_TOKENS:,} tokens"
     return [
         act("demo", "", words, title=title),
-        h("span.qx-mut.qx-sm", " 1 to 4 min the first time, then seconds"),
+        h("span.qx-mut.qx-sm", " 1 to 4 min the first time"),
     ]
 
 

@@ -13,6 +13,7 @@ import gradio as gr
 from app.components.address import asked
 from app.components.tree import clicked, packs, tree
 from app.pages.evaluate.documents import view
+from app.pages.widgets.llm_panel import LlmPanel
 from app.pages.widgets.notices import notice, notice_in
 from app.pages.widgets.requests import AskDocument
 from app.pages.widgets.work import QUIET, Update, Work, cancel_button, in_line
@@ -69,6 +70,7 @@ class WholeDocuments:
                     min_width=150,
                 )
                 self.stops = gr.Checkbox(True, label="Agents may stop", elem_id="qx-whole-stops")
+            self.llm_panel = LlmPanel(services, session, "whole-llm")
             with gr.Row(elem_classes="qx-buttons"):
                 self.run = gr.Button(
                     "Ask all questions", variant="primary", elem_id="qx-whole-run", min_width=150
