@@ -24,6 +24,7 @@ from app.services.shared import Services
 from core.base.config import CHUNKERS, MAX_BEAM_WIDTH, ChunkConfig, EpisodeConfig, help_of
 from core.ingest import ENCODINGS, MAX_FILE_BYTES, ReadingConfig
 from core.lab.tasks.samples import list_samples
+from core.views.draw.nodes import h
 
 CLAIM = (
     "**Your RAG finds the first passage and misses the second.** Here you see every passage that was passed"
@@ -65,11 +66,12 @@ class ExploreLayout:
                     )
                     self.open_sample = gr.Button("Open sample", variant="primary", elem_id="qx-open-sample")
                 with gr.Tab("Upload"):
-                    gr.Markdown(
+                    words = (
                         "PDF, DOCX, EPUB, HTML, Markdown, plain text, pictures, or a zip of them, up to"
                         f" {MAX_FILE_BYTES // 2**20} MB each; several are searched as one list, in this"
                         " order."
                     )
+                    tree([h("p.qx-sm.qx-mut", words)])
                     self.files = gr.File(
                         file_count="multiple",
                         type="filepath",
