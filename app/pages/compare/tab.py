@@ -273,9 +273,10 @@ class CompareTab(CompareLayout):
         k: float | None,
         explored: str | None,
     ) -> Iterator[Update]:
-        """Columns as they come. `explored`: asked where a press came before it stood in the box."""
+        """Columns as they come."""
         documents = open_in_explore(self.services, session)
-        order = self._order(session, compared, question or explored, methods, size, k)
+        asked = self.asking.asked(question, explored, compared.seen)
+        order = self._order(session, compared, asked, methods, size, k)
         fresh = Compared(
             session.corpus, order, seen=compared.seen, taken=compared.taken, lifted=compared.lifted
         )

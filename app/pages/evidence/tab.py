@@ -213,11 +213,9 @@ class EvidenceTab(EvidenceLayout):
         who: str = LIGHT,
         explored: str | None = None,
     ) -> Iterator[Update]:
-        """A new run. An error becomes a sentence beside the buttons; what was there by then stays.
-        `explored`: asked where a press came before it stood in the box.
-        """
+        """A new run. An error becomes a sentence beside the buttons; what was there by then stays."""
         documents = open_in_explore(self.services, session)
-        order = read_order(question or explored, budget, who)
+        order = read_order(self.asking.asked(question, explored, place.seen), budget, who)
         yield {} if question else {self.asking.question: order.query}
         yield from self._working(
             session,

@@ -184,11 +184,9 @@ class SparcTab(SparcLayout):
     def _run(
         self, session: Session, place: SparcPlace, explored: str | None, question: str | None, *controls: Any
     ) -> Iterator[Update]:
-        """The run as it grows. An error becomes a sentence beside the buttons; what was shown stays.
-        `explored`: asked where a press came before it stood in the box.
-        """
+        """The run as it grows. An error becomes a sentence beside the buttons; what was shown stays."""
         documents = open_in_explore(self.services, session)
-        order = read_order((question or explored, *controls))
+        order = read_order((self.asking.asked(question, explored, place.seen), *controls))
         yield {**self.asking.begun(), **({} if question else {self.asking.question: order.question})}
         llm, gone = self.services.language_models.get(session), Event()
         latest: SparcRun | None = None

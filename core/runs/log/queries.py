@@ -237,8 +237,9 @@ def _answered(detail: str | None) -> dict[str, Any]:
     if not isinstance(answer, dict) or not isinstance(answer.get("text"), str):
         return {"answer": None}
     sure = answer.get("confidence")
-    known = bool(answer["text"]) and isinstance(sure, int | float) and 0 <= sure <= 1
-    return {"answer": answer["text"], "confidence": float(sure) if known else None}
+    if not (answer["text"] and isinstance(sure, int | float) and 0 <= sure <= 1):
+        sure = None
+    return {"answer": answer["text"], "confidence": sure}
 
 
 def _fetch_run(con: Connection, run_id: str, owner: str | None) -> LoggedRun:
