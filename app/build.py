@@ -101,6 +101,7 @@ def build_app(services: Services) -> gr.Blocks:
         explore.on_load(blocks)
         let_go_of_closed_pages(blocks, services)
         explore_tab.select(lambda: explore.agents(), None, explore.agent, **QUIET)
+        explore.llm_panel.on_show(explore_tab.select)
         evaluate.on_show(evaluate_tab.select)
         compare.on_show(compare_tab.select)
         _leads(explore.to_compare, tabs, "compare", compare.wanted)
@@ -109,6 +110,7 @@ def build_app(services: Services) -> gr.Blocks:
             _leads(source.to_sparc, tabs, "sparc", sparc.wanted)
             _leads(source.to_sets, tabs, "evidence", evidence.wanted)
         evidence.on_show(evidence_tab.select)
+        evidence.on_sample(explore.opens(evidence.to_sample).success)
         evidence.to_experiments.change(
             lambda to, session: (gr.Tabs(selected="experiments"), experiments.filtered(session, to[0])),
             [evidence.to_experiments, explore.session],

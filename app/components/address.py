@@ -17,7 +17,7 @@ from core.views.draw.scripts import bundled
 
 ADDRESS_SCRIPT = f"const qxAddress = {bundled('address.js')};"
 """What `qxAddress` is: in the head of the page, before anything changes what the visitor came with."""
-ASKED = ("compare", "evaluation", "runs", "opened")
+ASKED = ("compare", "evaluation", "documents", "runs", "opened")
 """Keys of what tabs show."""
 _ID = re.compile(r"[0-9a-f]{32}")
 

@@ -1,7 +1,8 @@
 """Questions about whole documents, for the page.
 
 Files as a person has them at hand, through several methods. The one file of JSON lines among them holds the
-questions. What was measured before a cancel is kept.
+questions. What was measured before a cancel is kept. A whole evaluation is found again by its id, in a file
+of its own: its rows are of whole documents, which the log's tables have no place for.
 """
 
 from __future__ import annotations
@@ -13,9 +14,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from app.services.opener import MAX_FILES
 from app.services.shared import Services
 from core.base.errors import BadRequest
+from core.base.home import home, make_folder
 from core.base.types import Document
 from core.corpus.opening import OpenProgress, Progress
 from core.ingest import read_document
@@ -34,12 +38,15 @@ from core.lab.tasks.samples import find_quote, list_samples
 from core.llm.protocol import Llm
 from core.methods.choice import Encoders
 from core.methods.registry import facts_of
+from core.runs.log import new_run_id
 
 OFFERED = tuple(name for name in METHOD_NAMES if name != GOLD and not facts_of(name).trained)
 """What the app would choose first; agents are chosen by that."""
 QUESTION_FILES = (".jsonl", ".jsonl.gz")
 MAX_QUESTIONS = 1_000
 """Of one evaluation."""
+MAX_KEPT = 100
+"""Evaluations, the latest ones."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +85,57 @@ class DocumentsProgress:
     def source(self, place: int) -> Path | None:
         """The file that a question is about; None for one whose document is no file, or that isn't there."""
         name = self.questions[place].document if place < len(self.questions) else ""
-        return next((path for path in self.sources if path.name == name), None)
+        return next((path for path in self.sources if path.name == name and path.is_file()), None)
+
+
+@dataclass(frozen=True)
+class KeptEvaluation:
+    """An evaluation that has ended, as it is written down, and whose it is."""
+
+    owner: str | None
+    n_documents: int
+    questions: tuple[DocumentQuestion, ...]
+    rows: tuple[DocumentRow, ...]
+    left_out: tuple[str, ...]
+    sources: tuple[Path, ...]
+
+
+def keep_evaluation(state: DocumentsProgress, owner: str | None) -> str:
+    """Writes an evaluation down; its id, empty where that failed: the page shows it in any case."""
+    folder, key = home() / "evaluations", new_run_id()
+    kept = KeptEvaluation(
+        owner, state.n_documents, state.questions, state.rows, state.left_out, state.sources
+    )
+    try:
+        make_folder(folder)
+        (folder / f"{key}.json").write_bytes(_KEPT.dump_json(kept))
+        for path in sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime)[:-MAX_KEPT]:
+            path.unlink()
+    except OSError:
+        return ""
+    return key
+
+
+def kept_evaluation(key: str, owner: str | None) -> DocumentsProgress:
+    """The evaluation with an id, of 32 hex digits. Raises BadRequest unless its owner asks."""
+    try:
+        kept = _KEPT.validate_json((home() / "evaluations" / f"{key}.json").read_bytes())
+    except (OSError, ValidationError):
+        kept = None
+    if kept is None or kept.owner != owner:
+        raise BadRequest(f"evaluation {key} is not kept here; ask its questions again")
+    return DocumentsProgress(
+        n_documents=kept.n_documents,
+        n_done=kept.n_documents,
+        questions=kept.questions,
+        rows=kept.rows,
+        left_out=kept.left_out,
+        ended=True,
+        sources=kept.sources,
+    )
+
+
+_KEPT = TypeAdapter(KeptEvaluation)
 
 
 def evaluate_files(

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from core.base.errors import BadCheckpoint, BadRequest, Cancelled
 from core.base.home import home
 from core.base.metrics import fact_em, fact_f1
 from core.base.rows import EpisodeRow
-from core.base.statistics import mean
+from core.base.statistics import interval, mean
 from core.base.types import workspace_of_chunks
 from core.corpus.opening import Opening
 from core.encode.checkpoint import read_spec, with_defaults, write_spec
@@ -136,6 +136,10 @@ class ShownEpisode:
     config: EpisodeConfig
 
 
+Measured: TypeAlias = tuple[float | None, tuple[float, float] | None]
+"""A mean with its 95 % interval; None for what was not measured, and of one value alone."""
+
+
 class Evaluations:
     """One per process."""
 
@@ -144,6 +148,7 @@ class Evaluations:
         self._recent: Recent[Evaluation] = Recent(MAX_KEPT_ROWS, lambda evaluation: len(evaluation.rows))
         self._summaries: dict[str, Summary] = {}
         self._curves: dict[str, StopCurve] = {}
+        self._f1: dict[str, Measured] = {}
         self._loading = threading.Lock()
         self._task: tuple[Any, TaskSet] | None = None
         self._idle = threading.Event()
@@ -278,6 +283,14 @@ class Evaluations:
         if evaluation_id not in self._summaries:
             self._summaries[evaluation_id] = summarise(rows)
         return self._summaries[evaluation_id]
+
+    def fact_f1(self, evaluation_id: str, owner: str | None = None) -> Measured:
+        """Under the agent's own threshold; made once, as `summary`."""
+        rows = self.get(evaluation_id, owner).rows
+        if evaluation_id not in self._f1:
+            values = [METRICS["fact_f1"](row) for row in rows]
+            self._f1[evaluation_id] = mean(values), interval(values)
+        return self._f1[evaluation_id]
 
     def comparison(self, first: str, second: str, owner: str | None = None) -> Comparison:
         """Paired tests. Raises BadRequest when they have no question in common."""
@@ -442,16 +455,26 @@ def available_tasks(settings: Settings) -> list[str]:
 
 def at_threshold(rows: Sequence[EpisodeRow], threshold: float) -> Stops:
     """What a stop threshold would do to the episodes of an evaluation, read off its rows."""
+    means = {name: float(np.mean(values)) for name, values in _by_episode(rows, threshold).items()}
+    return Stops(threshold, {name: means.pop(name) for name in STOPS}, **means)
+
+
+def stop_intervals(rows: Sequence[EpisodeRow], threshold: float) -> dict[str, tuple[float, float] | None]:
+    """95 % intervals of what `at_threshold` says, by the same names."""
+    return {name: interval(values) for name, values in _by_episode(rows, threshold).items()}
+
+
+def _by_episode(rows: Sequence[EpisodeRow], threshold: float) -> dict[str, list[float]]:
+    """A value an episode, by the class of its stop and by metric."""
     classes = [stop_class(row, threshold) for row in rows]
     taken = [steps_taken(row, threshold) for row in rows]
-    chosen = [row.chosen[:n] for row, n in zip(rows, taken, strict=True)]
-    return Stops(
-        threshold=threshold,
-        shares={name: classes.count(name) / len(rows) for name in STOPS},
-        fact_f1=float(np.mean([fact_f1(ids, row.support) for ids, row in zip(chosen, rows, strict=True)])),
-        fact_em=float(np.mean([fact_em(ids, row.support) for ids, row in zip(chosen, rows, strict=True)])),
-        steps=float(np.mean(taken)),
-    )
+    chosen = [(row.chosen[:n], row.support) for row, n in zip(rows, taken, strict=True)]
+    return {
+        **{name: [float(own == name) for own in classes] for name in STOPS},
+        "fact_f1": [fact_f1(*both) for both in chosen],
+        "fact_em": [float(fact_em(*both)) for both in chosen],
+        "steps": [float(n) for n in taken],
+    }
 
 
 def stop_curve(rows: Sequence[EpisodeRow]) -> StopCurve:

@@ -2,8 +2,8 @@
 
 const came = location.search;
 const keys = new Set(["tab"]);
-/** @type {Map<string, () => string>} */
-const shown = new Map();
+/** @type {Map<string, [string, () => string]>} */
+const shown = new Map(); // by its keys, the tab that shows it and what that is
 let front = new URLSearchParams(came).get("tab") || "explore";
 let waits = front !== "explore"; // Gradio shows the first tab before the one to begin with
 
@@ -11,7 +11,9 @@ function write() {
   const url = new URL(location.href);
   for (const key of keys) url.searchParams.delete(key);
   if (front !== "explore") url.searchParams.set("tab", front);
-  for (const [key, value] of new URLSearchParams(shown.get(front)?.() || "")) url.searchParams.set(key, value);
+  for (const [tab, of] of shown.values()) {
+    if (tab === front) for (const [key, value] of new URLSearchParams(of())) url.searchParams.set(key, value);
+  }
   if (url.href !== location.href) history.replaceState(history.state, "", url);
 }
 
@@ -21,24 +23,23 @@ export function part(tab, own, props, watch) {
   const kept = new URLSearchParams([...new URLSearchParams(came)].filter(([key]) => own.includes(key))).toString();
   let decided = false;
   for (const key of own) keys.add(key);
-  shown.set(tab, () => {
+  shown.set(own.join(), [tab, () => {
     decided ||= Boolean(props.value);
     return decided ? props.value : kept;
-  });
+  }]);
   watch("value", write);
 }
 
-// A comparison's columns come one after another; its link is drawn with each.
-const LOOK = 1000; // milliseconds
-let linked = "";
-setInterval(() => {
-  const link = document.querySelector("#qx-compare-heading [data-act=copy-link]")?.dataset.arg || "";
-  if (!link || link === linked) return;
-  linked = link;
-  keys.add("compare");
-  shown.set("compare", () => link);
+// What stands behind a link of its own, which is drawn with it: the columns of a comparison come one after another.
+document.addEventListener("qx-drawn", (event) => {
+  const link = event.target instanceof Element && event.target.querySelector('[data-act="copy-link"][data-arg^="?tab="]')?.dataset.arg;
+  if (!link) return;
+  const asks = new URLSearchParams(link), tab = asks.get("tab") || "";
+  asks.delete("tab");
+  for (const key of asks.keys()) keys.add(key);
+  shown.set([...asks.keys()].join(), [tab, () => asks.toString()]);
   write();
-}, LOOK);
+});
 
 /** @param {string} tab */
 export function show(tab) {

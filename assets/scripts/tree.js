@@ -78,6 +78,7 @@ export function tree(element, props, trigger, watch) {
     if (next && news && news.dataset.news !== known?.dataset.news) show(next, news);
     else if (next && scrolled !== undefined && next.dataset.keepScroll === before?.dataset.keepScroll) next.scrollTop = scrolled;
     else if (next && shown) show(next, shown);
+    root.dispatchEvent(new Event("qx-drawn", { bubbles: true }));
   }
 
   /** @type {ResizeObserver | undefined} */

@@ -11,9 +11,19 @@ from core.cli.flags import DEVICE, JSON_ALONE, LOG_FILE
 from core.runs.foreign.files import files_of, read_foreign
 from core.runs.foreign.traces import found_sentence
 
+LINE = """\
+a line of JSON is a question and what was retrieved for it, best first:
+  {"query": "Who keeps the key?", "retrieved": ["a passage, word for word", "another"]}
+
+it must have query (or question) and retrieved (or contexts, passages, documents). each passage is its
+text, its chunk id, [start, end] in the text, or an object of text, name, chunk_id, document, start, end
+and score. it may have scores, method, answer, gold, known_answer and milliseconds.
+"""
+
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `import-run`."""
+    parser.formatter_class, parser.epilog = argparse.RawDescriptionHelpFormatter, LINE
     add = parser.add_argument
     add(
         "files",

@@ -120,8 +120,7 @@ def story_of(
     question_words = content_words(query)
 
     def part(chunk_id: int, step: int | None) -> StoryPart:
-        place = None if reading is None else reading.place_in(chunk_id)
-        quote = quoted(passage(chunk_id), place, question_words, most=EXCERPT, told=spoken)
+        quote = quoted(passage(chunk_id), None, question_words, most=EXCERPT, told=spoken)
         spoken.update(words_of(quote.mark))
         by = trace.steps[step - 1].chosen_by if step else "agent"
         return StoryPart(

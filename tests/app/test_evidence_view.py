@@ -24,7 +24,6 @@ from core.base.config import EpisodeConfig
 from core.base.events import RunStarted, Trace
 from core.base.types import ChunkTable, Document, Workspace, join_workspaces, workspace_of_chunks
 from core.lab.studies.frontier import Curve
-from core.lab.tasks.samples import list_samples
 from core.methods.resrag.sets import Rival, document_sets, token_counts
 from core.views.draw.nodes import Node
 
@@ -124,10 +123,9 @@ def test_the_sentence_says_what_was_taken_and_what_it_answers() -> None:
     nothing = words(view.sentence(set_of((), said="")))
     assert "No chunk of 13 has a chance above one half." in nothing
     assert "The best chunk has a chance of below 1 %" in nothing
-    handbook = list_samples()[1]
-    assert f"Open {handbook.title} in Explore" in nothing
+    assert f"Try: {view.EXAMPLE}" in nothing
     for other in (set_of((3,), said=""), set_of((), said="", method="resrag-llm")):
-        assert "in Explore" not in words(view.sentence(other))
+        assert view.EXAMPLE not in words(view.sentence(other))
     assert view.EMPTY in words(view.sentence(None))
 
 

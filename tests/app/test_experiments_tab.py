@@ -322,6 +322,7 @@ def test_a_row_says_what_was_answered_and_whether_it_is_right() -> None:
     assert "✗ wrong" in told(answer="office", known_answer="garden")
     assert "Known answer: garden" in told(answer="office", known_answer="garden")
     assert "no answer" in told(answer="", known_answer="garden")
+    assert "97 %" in told(answer="garden", confidence=0.97)
     assert "✓" not in told(answer="office"), "nobody knows"
     page = RunPage((row(preview=True), row()), 2)
     listed = json.dumps(view.run_list(page, 0, ("status",), (), "", filtered=False))

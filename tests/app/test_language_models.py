@@ -14,7 +14,7 @@ from pydantic import SecretStr
 
 from app.build import STYLES
 from app.components.tree import TREE_SCRIPT
-from app.pages.sparc.llm_panel import LlmPanel, standing
+from app.pages.widgets.llm_panel import LlmPanel, standing
 from app.services.language_models import LanguageModels, Metered, new_token
 from app.services.session import Session
 from app.services.settings import Settings

@@ -13,7 +13,13 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from app.pages.evaluate.documents import view
-from app.services.document_evaluations import DocumentOrder, DocumentsProgress, evaluate_files
+from app.services.document_evaluations import (
+    DocumentOrder,
+    DocumentsProgress,
+    evaluate_files,
+    keep_evaluation,
+    kept_evaluation,
+)
 from app.services.settings import Settings
 from app.services.shared import Services
 from core.base.errors import BadRequest, Cancelled
@@ -118,6 +124,11 @@ def test_rows_come_document_by_document_and_faults_are_told(
     (tmp_path / view.ROWS_FILE).write_text(_download(view.methods(ended)), encoding="utf-8")
     assert read_document_rows(tmp_path / view.ROWS_FILE) == list(ended.rows)
     assert "2 of 2" in json.dumps(view.questions(ended, page=7)), "the last page stands for those behind it"
+    key = keep_evaluation(ended, "ann")
+    assert kept_evaluation(key, "ann") == ended
+    assert f"?tab=evaluate&documents={key}" in json.dumps(view.methods(ended, key))
+    with pytest.raises(BadRequest, match="is not kept here"):
+        kept_evaluation(key, "bob")
 
 
 def test_an_answer_in_doubt_is_told_as_one(heard: list[DocumentsProgress]) -> None:

@@ -11,6 +11,7 @@ from app.components.tree import tree
 from app.pages.compare import view
 from app.pages.compare.difference import CUTS
 from app.pages.widgets.asking import Asking
+from app.pages.widgets.llm_panel import LlmPanel
 from app.pages.widgets.text import open_documents
 from app.pages.widgets.work import Work, cancel_button
 from app.services.comparisons import MAX_K, Compared, ComparisonOrder, Comparisons
@@ -25,10 +26,10 @@ SAME, OWN_STOP = "same", "own stop"
 class CompareLayout:
     """Builds the components inside the Blocks that is being made; each is an attribute."""
 
-    def __init__(self, comparisons: Comparisons) -> None:
+    def __init__(self, comparisons: Comparisons, session: gr.State) -> None:
         self.header = tree(open_documents(None), elem_id="qx-compare-header", elem_classes="qx-open-here")
         with gr.Column(elem_classes="qx-card qx-ask", elem_id="qx-compare-form"):
-            self._build_form(comparisons)
+            self._build_form(comparisons, session)
         with gr.Column(elem_classes="qx-card", elem_id="qx-compare-results"):
             self.heading = tree(view.heading(Compared(), (), None), elem_id="qx-compare-heading")
             self.page = gr.DownloadButton(
@@ -79,11 +80,12 @@ class CompareLayout:
             self.cuts = tree(elem_id="qx-compare-cuts-table")
         self.cutting = Work(run, cancel, progress, notice)
 
-    def _build_form(self, comparisons: Comparisons) -> None:
+    def _build_form(self, comparisons: Comparisons, session: gr.State) -> None:
         self.asking = Asking(comparisons.services.library.corpora, "qx-compare", "Compare")
         self.as_explore = tree(elem_id="qx-compare-as-explore")
         with gr.Column(elem_id="qx-compare-settings", elem_classes="qx-pop"):
             self._build_settings(comparisons)
+            self.llm_panel = LlmPanel(comparisons.services, session, "compare-llm")
 
     def _build_settings(self, comparisons: Comparisons) -> None:
         self.methods = gr.CheckboxGroup(

@@ -73,7 +73,7 @@ class CompareTab(CompareLayout):
         SPARC's column is made with; one of its own by default.
         """
         self.services, self.comparisons = services, Comparisons(services, sparc)
-        super().__init__(self.comparisons)
+        super().__init__(self.comparisons, session)
         self.session, self.explored = session, explored
         self.compared = gr.State(Compared())
         self.to_explore: gr.State = gr.State(None)
@@ -100,8 +100,11 @@ class CompareTab(CompareLayout):
         place = [self.session, self.compared, *self._controls]
         quick = in_line("compare-look")
         slow = in_line("compare", 1)
-        run = packs(self._run, passing_in(self.asking.work.notice))
-        running = self.asking.wire(run, place, self._outputs, **slow)
+        run, ordered = packs(self._run, passing_in(self.asking.work.notice)), [*place, self.explored]
+        running = self.asking.wire(run, ordered, self._outputs, **slow)
+        handed_over = [self.session, self.explored, self.compared, self.wanted, *self._controls]
+        takes_over = self.wanted.change(packs(self._shown), handed_over, self._outputs, **quick)
+        running.append(takes_over.then(run, ordered, self._outputs, **slow))  # what was pressed in Explore
         self.asking.work.wire_cancel(running, packs(self._cancelled), self.compared, self._outputs, **quick)
         run_cuts = packs(self._run_cuts, notice_in(self.cutting.notice))
         cutting = self.cutting.run.click(run_cuts, place, self._outputs, **in_line("compare-cuts", 1))
@@ -132,6 +135,7 @@ class CompareTab(CompareLayout):
         """`show`: the listener of the tab's being opened."""
         inputs = [self.session, self.explored, self.compared, self.wanted, *self._controls]
         self.asking.wire_shown(show, self._shown, inputs, self._outputs)
+        self.llm_panel.on_show(show)
 
     def on_arrival(self, arrives: Callable[..., Any], came: gr.Textbox) -> None:
         """`arrives`: the listener of a page's beginning; `came`: the address that it began with."""
@@ -259,16 +263,26 @@ class CompareTab(CompareLayout):
             self.asking.line: view.settings_line(order, waits),
         }
 
-    def _run(self, session: Session, compared: Compared, *controls: Any) -> Iterator[Update]:
+    def _run(
+        self,
+        session: Session,
+        compared: Compared,
+        question: str | None,
+        methods: list[str],
+        size: str,
+        k: float | None,
+        explored: str | None,
+    ) -> Iterator[Update]:
         """Columns as they come."""
         documents = open_in_explore(self.services, session)
-        order = self._order(session, compared, *controls)
+        asked = self.asking.asked(question, explored, compared.seen)
+        order = self._order(session, compared, asked, methods, size, k)
         fresh = Compared(
             session.corpus, order, seen=compared.seen, taken=compared.taken, lifted=compared.lifted
         )
         for column in compared.columns:
             self.services.leave_run(column.run)
-        yield {self.asking.standing: []}
+        yield {self.asking.standing: [], **({} if question else {self.asking.question: order.query})}
 
         def show(columns: tuple[ColumnRef, ...]) -> Update:
             return self._results(replace(fresh, columns=columns))

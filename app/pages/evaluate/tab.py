@@ -21,6 +21,7 @@ from app.pages.widgets.figures import drawn
 from app.pages.widgets.notices import notice, notice_in
 from app.pages.widgets.requests import OpenEpisode
 from app.pages.widgets.work import QUIET, Update, in_line
+from app.services.document_evaluations import DocumentsProgress
 from app.services.evaluations import (
     OWN,
     EvaluationOrder,
@@ -28,6 +29,7 @@ from app.services.evaluations import (
     StopCurve,
     at_threshold,
     failures,
+    stop_intervals,
 )
 from app.services.session import Session
 from app.services.shared import Services
@@ -128,12 +130,18 @@ class EvaluateTab(EvaluateLayout):
         """`show`: the listener of the tab's being opened."""
         place = [self.looking, self.session, self.threshold]
         show(packs(self._shown), place, self._results, **QUIET)
+        if not self.services.settings.public:
+            self.whole.llm_panel.on_show(show)
 
     def on_arrival(self, arrives: Callable[..., Any], came: gr.Textbox) -> None:
         """`arrives`: the listener of a page's beginning; `came`: the address that it began with."""
         handler = packs(self._arrived)
         outputs = without(self._results, [self.to_explore])
         arrives(handler, [self.session, self.looking, came], outputs, **in_line("evaluate-look"))
+        if not self.services.settings.public:
+            whole = self.whole
+            handler = packs(self._documents_arrived, notice_in(whole.notice))
+            arrives(handler, [self.session, whole.measured, came], [self.forms, *whole.shown], **QUIET)
 
     # Handlers; each returns or yields updates by component
 
@@ -159,6 +167,10 @@ class EvaluateTab(EvaluateLayout):
             return
         first, second = (*evaluations, "")[:2]
         yield from self._choose(EvaluatePlace(owner=session.owner, first=first, second=second))
+
+    def _documents_arrived(self, session: Session, measured: DocumentsProgress | None, came: str) -> Update:
+        opened = self.whole.arrived(session, measured, came)
+        return {**opened, self.forms: gr.Tabs(selected=DOCUMENTS_TAB)} if opened else {}
 
     def _estimated(
         self,
@@ -328,7 +340,7 @@ class EvaluateTab(EvaluateLayout):
         try:
             entries = self.evaluations.all(looking.owner)
             scores = {
-                entry.evaluation_id: view.mean_f1(self._rows(looking, entry.evaluation_id))
+                entry.evaluation_id: self.evaluations.fact_f1(entry.evaluation_id, looking.owner)
                 for entry in on_page(entries, looking.page)
             }
         except UserError as error:
@@ -411,7 +423,12 @@ class EvaluateTab(EvaluateLayout):
         }
         at, f1 = [point.threshold for point in curve.points], [point.fact_f1 for point in curve.points]
         return {
-            self.stops: view.stops(at_threshold(rows, threshold), curve, rows[0].stop_threshold),
+            self.stops: view.stops(
+                at_threshold(rows, threshold),
+                stop_intervals(rows, threshold),
+                curve,
+                rows[0].stop_threshold,
+            ),
             self.stops_figure: drawn(lambda: stops_figure(at, shares, threshold, f1)),
         }
 

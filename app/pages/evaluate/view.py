@@ -10,12 +10,12 @@ import io
 from collections.abc import Mapping, Sequence
 
 from app.pages.widgets.notices import notice
-from app.services.evaluations import LONG, Measuring, StopCurve, Stops
+from app.services.evaluations import LONG, Measured, Measuring, StopCurve, Stops
 from core.base.metrics import fact_f1
 from core.base.rows import EpisodeRow
-from core.base.statistics import PairedTest, mean
+from core.base.statistics import PairedTest
 from core.lab.evaluate.outcomes import Failure, Stop, completed_at, failure_class, own_evidence, own_steps
-from core.lab.evaluate.summary import METRICS, Comparison, Summary
+from core.lab.evaluate.summary import Comparison, Summary
 from core.lab.studies.tables import agent_name, conditions, task_name
 from core.lab.tasks.example import Example
 from core.methods.registry import facts_of
@@ -141,9 +141,9 @@ def figures(first: Sequence[Node], every: Sequence[Node], n: int, *, opened: boo
     return [h("div.qx-numbers", *first), more]
 
 
-def heading(rows: Node | None) -> Node:
-    """Of the scores; `rows` is the button that takes them along."""
-    return h("div.qx-row", h("h3", "Scores"), h("span.qx-grow"), rows)
+def heading(*takes: Node) -> Node:
+    """Of the scores, with buttons that take them along."""
+    return h("div.qx-row", h("h3", "Scores"), h("span.qx-grow"), *takes)
 
 
 def measuring(now: Measuring) -> list[Node]:
@@ -175,7 +175,7 @@ def estimate(pace: float | None, n: int) -> list[Node]:
 
 
 def evaluation_list(
-    entries: Sequence[EvaluationEntry], scores: Mapping[str, float | None], first: str, second: str, page: int
+    entries: Sequence[EvaluationEntry], scores: Mapping[str, Measured], first: str, second: str, page: int
 ) -> list[Node]:
     """A page of the log's evaluations; `scores` has Fact F1 of those on it."""
     if not entries:
@@ -187,18 +187,17 @@ def evaluation_list(
         ("n", "Questions"),
         ("T", "Step budget: the most chunks of an episode"),
         ("stop below", "The agent's stop threshold when it was evaluated"),
-        ("Fact F1", METRIC_WORDS["fact_f1"][1]),
+        ("Fact F1", f"{METRIC_WORDS['fact_f1'][1]}, with its 95 % interval"),
         "part",
         "made",
     )
     rows = [
-        _evaluation_row(entry, scores.get(entry.evaluation_id), first, second)
-        for entry in on_page(entries, page)
+        _evaluation_row(entry, scores[entry.evaluation_id], first, second) for entry in on_page(entries, page)
     ]
     return [table(head, rows, "Evaluations"), *pager("evaluations-page", page, len(entries))]
 
 
-def _evaluation_row(entry: EvaluationEntry, score: float | None, first: str, second: str) -> Node:
+def _evaluation_row(entry: EvaluationEntry, score: Measured, first: str, second: str) -> Node:
     config, key = entry.config, entry.evaluation_id
     threshold = config.get("stop_threshold")
     show = f"Show the evaluation of {entry.task} by {entry.checkpoint}"
@@ -216,7 +215,7 @@ def _evaluation_row(entry: EvaluationEntry, score: float | None, first: str, sec
         f"{entry.n:,}{cut}",
         str(config.get("step_budget", "")),
         "never" if threshold is None else f"{threshold:.2f}",
-        "" if score is None else f"{score:.3f}",
+        _around("fact_f1", *score),
         str(config.get("split", "")),
         f"{entry.created_at.astimezone():%Y-%m-%d %H:%M}",
     ]
@@ -319,7 +318,11 @@ def _short(name: str, value: float | None) -> str:
 
 
 def _with_interval(name: str, summary: Summary) -> str:
-    value, ends = summary.metrics[name], summary.intervals[name]
+    return _around(name, summary.metrics[name], summary.intervals[name])
+
+
+def _around(name: str, value: float | None, ends: tuple[float, float] | None) -> str:
+    """A mean with its interval."""
     if ends is None:
         return _short(name, value)
     return f"{_short(name, value)} [{_short(name, ends[0])}, {_short(name, ends[1])}]"
@@ -330,21 +333,25 @@ def _difference(test: PairedTest) -> str:
     return f"{test.difference:+.3f}{around}"
 
 
-def stops(now: Stops, curve: StopCurve, own: float | None) -> list[Node]:
-    """What the threshold that is looked at would do."""
-    shares = [
-        number(words, f"{100 * now.shares[name]:.1f} %", METRIC_WORDS[metric][1])
-        for name, (words, metric) in _STOPS.items()
-    ]
+def stops(
+    now: Stops, ends: Mapping[str, tuple[float, float] | None], curve: StopCurve, own: float | None
+) -> list[Node]:
+    """What the threshold that is looked at would do. `ends`: its intervals, see `stop_intervals`."""
+
+    def share(name: Stop) -> str:
+        around = ends[name]
+        words = "" if around is None else f" [{100 * around[0]:.0f}, {100 * around[1]:.0f}]"
+        return f"{100 * now.shares[name]:.0f}{words} %"
+
+    shares = [number(words, share(name), METRIC_WORDS[metric][1]) for name, (words, metric) in _STOPS.items()]
     own_words = "The agent has no threshold: it never stops early."
     if own is not None:
         own_words = f"The agent's own is {own:.3f}."
     lo, hi = curve.plateau
     advice = f"Fact F1 is best at {curve.best:.3f}, and nearly as good from {lo:.3f} to {hi:.3f}. {own_words}"
     means = [
-        _metric("fact_f1", f"{now.fact_f1:.3f}"),
-        _metric("fact_em", f"{now.fact_em:.3f}"),
-        _metric("steps", f"{now.steps:.2f}"),
+        _metric(name, _around(name, value, ends[name]))
+        for name, value in (("fact_f1", now.fact_f1), ("fact_em", now.fact_em), ("steps", now.steps))
     ]
     return [h("div.qx-numbers", *shares, *means), h("p.qx-mut.qx-sm", advice)]
 
@@ -537,8 +544,3 @@ def cost(row: EpisodeRow, dim: int) -> list[Node]:
 def is_long(row: EpisodeRow) -> bool:
     """Whether opening its haystack is announced first."""
     return (row.length or 0) > LONG
-
-
-def mean_f1(rows: Sequence[EpisodeRow]) -> float | None:
-    """Fact F1 under the agent's own threshold."""
-    return mean(METRICS["fact_f1"](row) for row in rows)

@@ -9,8 +9,8 @@ import gradio as gr
 
 from app.components.tree import tree
 from app.pages.evidence import view
-from app.pages.sparc.llm_panel import LlmPanel
 from app.pages.widgets.asking import Asking
+from app.pages.widgets.llm_panel import LlmPanel
 from app.pages.widgets.text import open_documents
 from app.services.evidence_sets import MAX_BUDGET, USUAL_BUDGET
 from app.services.shared import Services

@@ -85,7 +85,9 @@ class EvidenceTab(EvidenceLayout):
         self.wanted: gr.State = gr.State(None)
         """(run id, number) of a logged run that is to be shown here; the number tells requests apart."""
         self.to_explore: gr.State = gr.State(None)
-        """An OpenChunk or OpenSample when one is to be opened in Explore."""
+        """An OpenChunk when one is to be opened in Explore."""
+        self.to_sample: gr.State = gr.State(None)
+        """An OpenSample when one is to be opened there and asked here."""
         self.to_experiments: gr.State = gr.State(None)
         """(method, number) when its runs are to be listed."""
         self._wire()
@@ -96,7 +98,7 @@ class EvidenceTab(EvidenceLayout):
             *(self.reward, self.action, self.frontier, self.frontier_notice),
         ]
         self._outputs = [
-            *(self.place, self.to_explore, self.to_experiments, self.page, self.header),
+            *(self.place, self.to_explore, self.to_sample, self.to_experiments, self.page, self.header),
             *(*self.asking.parts, self.budget, self.who, *self._drawing),
         ]
         place = [self.session, self.place]
@@ -104,7 +106,7 @@ class EvidenceTab(EvidenceLayout):
         slow = in_line("sets", 2)
         order = [*place, self.asking.question, self.budget, self.who]
         refusal = passing_in(self.asking.notice)
-        running = self.asking.wire(packs(self._run, refusal), order, self._outputs, **slow)
+        running = self.asking.wire(packs(self._run, refusal), [*order, self.explored], self._outputs, **slow)
         running.append(
             self.wanted.change(packs(self._on_wanted), [*place, self.wanted], self._outputs, **slow)
         )
@@ -134,7 +136,25 @@ class EvidenceTab(EvidenceLayout):
         self.asking.wire_shown(show, self._shown, inputs, self._outputs)
         self.llm_panel.on_show(show)
 
+    def on_sample(self, opened: Callable[..., Any]) -> None:
+        """`opened`: the listener of Explore's having opened what `to_sample` asks for."""
+        inputs = [self.session, self.place, self.budget, self.who]
+        opened(packs(self._on_sample), inputs, [*self._outputs, self.explored], **in_line("sets", 2))
+
     # Handlers; each returns or yields updates by component
+
+    def _on_sample(
+        self, session: Session, place: EvidencePlace, budget: float | None, who: str
+    ) -> Iterator[Update]:
+        """The example's set, where its document is open now."""
+        documents = self.services.library.corpora.get(session.corpus)
+        if documents is None or documents.label_of(view.EXAMPLE) is None:
+            yield self.asking.work.free()
+            return
+        place = replace(place, seen=("", ""))
+        yield {**self._shown(session, view.EXAMPLE, place, "", who), self.explored: view.EXAMPLE}
+        place = replace(place, seen=(session.corpus, view.EXAMPLE))
+        yield from self._run(session, place, view.EXAMPLE, budget, who)
 
     def _shown(
         self, session: Session, explored: str, place: EvidencePlace, question: str, who: str = LIGHT
@@ -185,10 +205,18 @@ class EvidenceTab(EvidenceLayout):
         return self.sets.at(run, place.budget)
 
     def _run(
-        self, session: Session, place: EvidencePlace, question: str, budget: float | None, who: str = LIGHT
+        self,
+        session: Session,
+        place: EvidencePlace,
+        question: str | None,
+        budget: float | None,
+        who: str = LIGHT,
+        explored: str | None = None,
     ) -> Iterator[Update]:
         """A new run. An error becomes a sentence beside the buttons; what was there by then stays."""
-        documents, order = open_in_explore(self.services, session), read_order(question, budget, who)
+        documents = open_in_explore(self.services, session)
+        order = read_order(self.asking.asked(question, explored, place.seen), budget, who)
+        yield {} if question else {self.asking.question: order.query}
         yield from self._working(
             session,
             replace(place, budget=order.budget),
@@ -271,7 +299,7 @@ class EvidenceTab(EvidenceLayout):
             case "runs":
                 return self._runs_of(session, argument)
             case "sample":
-                return {self.to_explore: OpenSample(argument)}
+                return {**self.asking.begun(), self.to_sample: OpenSample(argument)}
         in_view = self._in_view(session, place)
         return {} if in_view is None else self._on_set(session, place, in_view, act, argument)
 

@@ -25,6 +25,10 @@ EMPTY = (
 )
 
 
+EXAMPLE = "How much mercury has to be in the trough when it is weighed?"
+"""Of the handbook, a text like those that the light policy was trained on."""
+
+
 def policy_line(by_model: bool, model: str) -> list[Node]:
     """Who chooses and who answers. model: name of the language model that is connected; empty without one."""
     name = (model or "no language model is connected") if by_model else "light policy"
@@ -45,12 +49,7 @@ def took(view: SetInView | None) -> list[Node]:
 def sentence(view: SetInView | None) -> list[Node]:
     """The set as one sentence, with the answer from it."""
     if view is None:
-        handbook = list_samples()[1]
-        title = "It was trained on texts like this one"
-        return [
-            h("p.qx-empty", EMPTY),
-            act("sample", handbook.key, f"Try it on {handbook.title}", title=title),
-        ]
+        return [h("p.qx-empty", EMPTY), _example()]
     run = view.run
     n_from = sum(bool(one.taken) for one in view.documents)
     places = f" from {n_from} of {len(view.documents):,} documents" if len(view.documents) > 1 else ""
@@ -77,10 +76,14 @@ def _why_empty(view: SetInView) -> list[Node]:
         f"The best chunk has a chance of {percent(float(view.chances.max()))}: the light policy learned from"
         " articles and manuals, so ask a story in Explore, or choose a language model under Settings."
     )
+    return [h("p.qx-sm.qx-mut", words), _example()]
+
+
+def _example() -> Node:
+    """The way to a question that the light policy finds all of."""
     handbook = list_samples()[1]
-    if any(document.title == handbook.title for document in view.run.documents.workspace.documents):
-        return [h("p.qx-sm.qx-mut", words)]
-    return [h("p.qx-sm.qx-mut", words), act("sample", handbook.key, f"Open {handbook.title} in Explore")]
+    title = f"Opens {handbook.title} and asks it: {EXAMPLE}"
+    return act("sample", handbook.key, f"Try: {EXAMPLE}", title=title)
 
 
 def _answer(view: SetInView) -> list[Node]:

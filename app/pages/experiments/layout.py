@@ -28,6 +28,12 @@ FORMATS: dict[str, ExportFormat] = {
     "HTML page, to read offline": "html",
     "OpenInference, for Phoenix and its like": "openinference",
 }
+_IMPORT = (
+    "### Import\nRuns exported here as JSON, or what another retriever found in the document open in Explore:"
+    " a TREC run, OpenInference spans, or lines of JSON such as"
+    ' `{{"query": "…", "retrieved": ["a passage, word for word"]}}`, perhaps with `scores`, `method`,'
+    " `answer`, `gold` and `known_answer`. Up to {megabytes} MB.{whose}"
+)
 
 
 class ExperimentsLayout:
@@ -148,15 +154,13 @@ class ExperimentsLayout:
                     )
                 self.export_notice = tree(elem_id="qx-runs-export-notice")
             with gr.Column(scale=5, min_width=280, elem_classes="qx-card", elem_id="qx-runs-import"):
-                gr.Markdown("### Import")
                 whose = " They become yours." if services.settings.public else ""
+                gr.Markdown(_IMPORT.format(megabytes=MAX_IMPORT_BYTES // 2**20, whose=whose))
                 self.upload = gr.File(
                     file_count="multiple",
                     type="filepath",
                     file_types=[".jsonl", ".json", ".txt", ".tsv", ".trec", ".run", ".qrels"],
-                    label="Runs exported here as JSON, or what another retriever found in the document open"
-                    " in Explore: a TREC run, lines of JSON, OpenInference spans. Up to"
-                    f" {MAX_IMPORT_BYTES // 2**20} MB.{whose}",
+                    label="Files",
                     height=140,
                     elem_id="qx-runs-upload",
                 )

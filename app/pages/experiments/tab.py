@@ -41,7 +41,7 @@ from core.views.figures import counts_figure, curves_figure
 
 _ID = re.compile(r"[0-9a-f]{32}")
 _MOST_PAGES = 1_000_000
-LARGEST_FIRST = ("steps", "support", "made", "chunks", "seed", "took", "shared")
+LARGEST_FIRST = ("sure", "steps", "support", "made", "chunks", "seed", "took", "shared")
 """Columns that are sorted so by the first click."""
 _HIDES = "() => ({__type__: 'update', visible: false})"
 """In the browser, before the next press: the file at hand is of earlier choices."""

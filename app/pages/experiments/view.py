@@ -23,7 +23,7 @@ from core.runs.export.logged import score_name, settings_of, why_ended
 from core.runs.log import LoggedRun, RunPage, RunRow
 from core.runs.log.records import RunCurve, known_answer_of, support_of
 from core.runs.log.sql import MAX_ROWS, SqlResult
-from core.views.draw.answers import marked, verdict_line
+from core.views.draw.answers import CONFIDENCE, marked, verdict_line
 from core.views.draw.nodes import Node, act, h, link_to, sends, tip
 from core.views.draw.tables import PAGE, fields, on_page, pager, sorted_by, table, table_row
 from core.views.draw.words import EXPLAIN, counted, duration, shorten, shorten_between, step_class, two_ends
@@ -98,6 +98,10 @@ def _answer(row: RunRow) -> Node:
     return h("span", answer, " ", h("span", {"class": f"qx-mark{kind}", "title": title}, words))
 
 
+def _sure(row: RunRow) -> str:
+    return "" if row.confidence is None else f"{100 * row.confidence:.0f} %"
+
+
 def _took(row: RunRow) -> str:
     seconds = (row.finished_at - row.created_at).total_seconds() if row.finished_at else None
     return "" if seconds is None else f"{1000 * seconds:,.0f} ms" if seconds < 1 else duration(seconds)
@@ -113,6 +117,7 @@ COLUMNS: dict[Key, RunColumn] = {
     "method": RunColumn("How chunks were chosen", lambda row: facts_of(row.method).label),
     "agent": RunColumn("The checkpoint whose vectors were searched", lambda row: _cut(row.checkpoint, 20)),
     "answer": RunColumn("What was answered, and whether it is right where that is known", _answer),
+    "sure": RunColumn(CONFIDENCE, _sure),
     "documents": RunColumn("What was searched", lambda row: _titles(", ".join(row.titles)[:2_000])),
     "status": RunColumn("Complete, cancelled, failed, or still running", _status),
     "steps": RunColumn("Chunks that were chosen", lambda row: str(row.n_steps)),
@@ -127,7 +132,7 @@ COLUMNS: dict[Key, RunColumn] = {
     "id": RunColumn("Beginning of the run's id", lambda row: row.run_id[:8]),
 }
 """By the name under which a person chooses them."""
-USUAL_COLUMNS = ("method", "agent", "answer", "documents", "status", "steps", "support", "made")
+USUAL_COLUMNS = ("method", "agent", "answer", "sure", "documents", "status", "steps", "support", "made")
 
 
 def _cut(text: str, most: int) -> Node:

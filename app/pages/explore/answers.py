@@ -143,7 +143,7 @@ class Answers:
         if run is None or run.trace.stopped is None:
             return
         if llm is None:
-            words = "no language model is set; give one in the SPARC tab, under Language model"
+            words = "no language model is set; give one under Language model, beside the answer"
             yield {cited: [*notice(words, "info"), *answer_view.cited(run.cited)]}
             return
 

@@ -16,6 +16,7 @@ from app.pages.explore.chunk_map import ChunkMaps
 from app.pages.explore.controls import MAX_BUDGET, Controls
 from app.pages.explore.marks import OwnQuestions
 from app.pages.widgets.asking import Asking
+from app.pages.widgets.llm_panel import LlmPanel
 from app.pages.widgets.sharing import Sharing
 from app.services import opener as opening
 from app.services.session import Session
@@ -23,9 +24,10 @@ from app.services.shared import Services
 from core.base.config import CHUNKERS, MAX_BEAM_WIDTH, ChunkConfig, EpisodeConfig, help_of
 from core.ingest import ENCODINGS, MAX_FILE_BYTES, ReadingConfig
 from core.lab.tasks.samples import list_samples
+from core.views.draw.nodes import h
 
 CLAIM = (
-    "Your RAG finds the first passage and misses the second. Here you see every passage that was passed"
+    "**Your RAG finds the first passage and misses the second.** Here you see every passage that was passed"
     " over, and when."
 )
 ADD, REPLACE = "Add to what is open", "Replace what is open"
@@ -35,8 +37,8 @@ ADD, REPLACE = "Add to what is open", "Replace what is open"
 class ExploreLayout:
     """Builds the components inside the Blocks that is being made; each is an attribute."""
 
-    def __init__(self, services: Services, find_strip: Find, page: gr.HTML) -> None:
-        self.page = page
+    def __init__(self, services: Services, find_strip: Find, page: gr.HTML, session: gr.State) -> None:
+        self.page, self.session = page, session
         self.visitor_key = gr.Textbox(visible=False)
         """Holds nothing: the browser puts the key in its place when it sends the load event."""
         with gr.Row(elem_id="qx-claim-row"):
@@ -64,14 +66,16 @@ class ExploreLayout:
                     )
                     self.open_sample = gr.Button("Open sample", variant="primary", elem_id="qx-open-sample")
                 with gr.Tab("Upload"):
+                    words = (
+                        "PDF, DOCX, EPUB, HTML, Markdown, plain text, pictures, or a zip of them, up to"
+                        f" {MAX_FILE_BYTES // 2**20} MB each; several are searched as one list, in this"
+                        " order."
+                    )
+                    tree([h("p.qx-sm.qx-mut", words)])
                     self.files = gr.File(
                         file_count="multiple",
                         type="filepath",
-                        label=(
-                            "PDF, DOCX, EPUB, HTML, Markdown, plain text, pictures, or a zip of them, up to"
-                            f" {MAX_FILE_BYTES // 2**20} MB each; several are searched as one list, in this"
-                            " order"
-                        ),
+                        label="Files",
                         height=160,
                         elem_id="qx-files",
                     )
@@ -146,6 +150,7 @@ class ExploreLayout:
                 ids={"progress": "opening"},
                 beside=self._build_moves,
             )
+            self.warning = tree(elem_id="qx-warning")
             self.sharing = Sharing("qx")
             with gr.Column(elem_id="qx-settings", elem_classes="qx-pop"), gr.Row(elem_classes="qx-sliders"):
                 self.agent = gr.Dropdown(
@@ -258,6 +263,7 @@ class ExploreLayout:
                             visible=False,
                             elem_id="qx-cite",
                         )
+                        self.llm_panel = LlmPanel(services, self.session, "explore-llm")
                     self.cited = tree(elem_id="qx-cited")
                 self.reading = tree(present.reading(None, None, Session()), elem_id="qx-reading")
         self.near = near(elem_id="qx-near")

@@ -90,6 +90,7 @@ class Panels:
             self._session: session,
             page.page: self._address(documents, run),
             page.header: present.document_header(documents),
+            page.warning: present.warning(documents),
             page.asking.status: present.standing_at(run, session),
             page.sharing.said: [],
             page.asking.notice: [],

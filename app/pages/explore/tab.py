@@ -83,10 +83,10 @@ class ExploreTab(ExploreLayout):
     """Built once; handlers are methods."""
 
     def __init__(self, services: Services, evaluations: Evaluations, page: gr.HTML) -> None:
-        super().__init__(services, self._find_strip, page)
+        session = gr.State(Session(owner=newcomer(services.settings)))
+        super().__init__(services, self._find_strip, page, session)
         self.services, self.evaluations = services, evaluations
         self.explorer, self.experiments = Explorer(services), Experiments(services)
-        self.session = gr.State(Session(owner=newcomer(services.settings)))
         self.wanted: gr.State = gr.State(None)
         """A request of another tab or of a card, see `app.pages.widgets.requests`."""
         self.to_compare: gr.State = gr.State(None)
@@ -106,8 +106,8 @@ class ExploreTab(ExploreLayout):
     def _wire(self) -> None:
         self._panels = [
             *(self.session, self.page, self.header, self.change_panel, self.change_notice),
-            *(*self.asking.parts, self.sharing.said, self.strip, self.earlier, self.story, self.diagnosis),
-            *(self.chunker, self.max_tokens, self.agent, self.step, self.back, self.reset),
+            *(*self.asking.parts, self.warning, self.sharing.said, self.strip, self.earlier, self.story),
+            *(self.diagnosis, self.chunker, self.max_tokens, self.agent, self.step, self.back, self.reset),
             *(self.steps, self.find, self.reading_view, self.reading, self.reading_notice, self.evidence),
             *(self.near, self.figures, self.decision, self.best, self.distribution_title),
             *(self.distribution, self.parts_card, self.parts, self.trail_card, self.trail),
@@ -189,6 +189,11 @@ class ExploreTab(ExploreLayout):
             trigger_mode="always_last",
             **QUIET,
         )
+
+    def opens(self, wanted: gr.State) -> gr.events.Dependency:
+        """Has what another tab asks for opened here, while that one stays in front."""
+        inputs = [self.session, wanted, *self.controls.list()]
+        return wanted.change(packs(self._on_wanted), inputs, self._panels, **in_line("agent", RUNS_AT_ONCE))
 
     def on_load(self, blocks: gr.Blocks) -> None:
         """What a visitor meets. Not in line behind those who open long documents."""

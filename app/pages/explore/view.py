@@ -62,7 +62,7 @@ def document_header(documents: OpenDocuments | None, none: str = "No document op
         for i, document in enumerate(workspace.documents)
         for notice in document.notices
     ]
-    facts += [[f"{sentence}."] for sentence in documents.notices]
+    facts += [[f"{sentence}."] for sentence in documents.notices[1:]]
     if not documents.agent.spec.trained:
         facts.append([UNTRAINED if documents.agent.spec.reads_choices else ONE_SEARCH])
     n_json_ld = sum(len(document.json_ld) for document in workspace.documents)
@@ -83,6 +83,15 @@ def document_header(documents: OpenDocuments | None, none: str = "No document op
     if len(about) == 2:  # nothing that calls for a menu
         return [name, h("span.qx-chip", {"title": size}, chip), h("div.qx-unseen", *about)]
     return [name, h("details.qx-menu", h("summary.qx-chip", chip), h("div.qx-menu-panel.qx-sm", *about))]
+
+
+def warning(documents: OpenDocuments | None) -> list[Node]:
+    """What may mislead about what is open: the first of several sentences, the others are in the header."""
+    if documents is None or not documents.notices:
+        return []
+    first, *others = documents.notices
+    more = f" {counted(len(others), 'more note')} beside the title." if others else ""
+    return notice(f"{first}.{more}", "outdated")
 
 
 def _place(workspace: Workspace, document: int, notice: Notice) -> list[Node]:
@@ -174,7 +183,7 @@ def demo() -> list[Node]:
     words = f"Try {DEMO_TOKENS:,} tokens"
     return [
         act("demo", "", words, title=title),
-        h("span.qx-mut.qx-sm", " 1 to 4 min the first time, then seconds"),
+        h("span.qx-mut.qx-sm", " 1 to 4 min the first time"),
     ]
 
 
@@ -238,7 +247,7 @@ def steps(run: RunInView | None, session: Session, without: Sequence[float] = ()
 
 
 def _step_card(run: RunInView, step: StepTaken, session: Session, without: Sequence[float]) -> Node:
-    explained, answer = bool(without) and session.look == step.step, answer_in_view(run, session)
+    explained = bool(without) and session.look == step.step
     acts: list[Node] = []
     if run.method.looks_again:
         if step.step > 1:
@@ -256,7 +265,7 @@ def _step_card(run: RunInView, step: StepTaken, session: Session, without: Seque
         below=_why(run, step, without) if explained else None,
         quote=quoted(
             passage_in(run.documents.workspace, step.chunk_id),
-            None if answer is None else answer.place_in(step.chunk_id),
+            None,
             content_words(run.trace.started.query),
             most=CARD,
         ),

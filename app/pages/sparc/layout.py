@@ -13,8 +13,8 @@ import gradio as gr
 
 from app.components.tree import tree
 from app.pages.sparc import view
-from app.pages.sparc.llm_panel import LlmPanel
 from app.pages.widgets.asking import Asking
+from app.pages.widgets.llm_panel import LlmPanel
 from app.pages.widgets.sharing import Sharing
 from app.pages.widgets.text import open_documents
 from app.services.shared import Services

@@ -94,7 +94,7 @@ class SparcTab(SparcLayout):
         quick = in_line("sparc-look")
         slow = in_line("sparc", 2)
         run = packs(self._run, passing_in(self.asking.notice))
-        running = self.asking.wire(run, [*place, *controls], self._outputs, **slow)
+        running = self.asking.wire(run, [*place, self.explored, *controls], self._outputs, **slow)
         self.asking.work.wire_cancel(running, packs(self._cancelled), place, self._outputs, **quick)
         refusal = notice_in(self.result_notice)
         wanted = packs(self._on_wanted, refusal)
@@ -181,10 +181,13 @@ class SparcTab(SparcLayout):
         """Raises BadRequest when it is gone, LogError."""
         return self.runs.view(place.run_id, session.owner) if place.run_id else None
 
-    def _run(self, session: Session, place: SparcPlace, *controls: Any) -> Iterator[Update]:
+    def _run(
+        self, session: Session, place: SparcPlace, explored: str | None, question: str | None, *controls: Any
+    ) -> Iterator[Update]:
         """The run as it grows. An error becomes a sentence beside the buttons; what was shown stays."""
-        documents, order = open_in_explore(self.services, session), read_order(controls)
-        yield self.asking.begun()
+        documents = open_in_explore(self.services, session)
+        order = read_order((self.asking.asked(question, explored, place.seen), *controls))
+        yield {**self.asking.begun(), **({} if question else {self.asking.question: order.question})}
         llm, gone = self.services.language_models.get(session), Event()
         latest: SparcRun | None = None
 

@@ -172,6 +172,11 @@ class Asking:
         text = question if keeps else explored or question
         return TakenOver(documents, self._corpora.get(seen[0]), text, now)
 
+    @staticmethod
+    def asked(question: str | None, explored: str | None, seen: tuple[str, str]) -> str:
+        """What is asked: Explore's question where a press came before it was taken over from there."""
+        return question or (not seen[1] and explored) or ""
+
     def has_open(self, session: Session, workspace: Workspace | None) -> bool:
         """Whether Explore has a run's documents open."""
         documents = self._corpora.get(session.corpus)

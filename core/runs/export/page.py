@@ -197,8 +197,7 @@ def _quote(view: LoggedView, step: StepTaken, words: Sequence[str]) -> Excerpt:
     """What counts in a choice; its number where texts stay out."""
     if not view.with_text:
         return Excerpt(f"chunk {step.chunk_id:,}", "", "")
-    place = None if view.answer is None else view.answer.place_in(step.chunk_id)
-    return quoted(choice_in(view.workspace, step), place, words, most=CARD)
+    return quoted(choice_in(view.workspace, step), None, words, most=CARD)
 
 
 def _trail(view: LoggedView) -> Iterator[Node]:

@@ -56,6 +56,7 @@ SORTS = {
     "method": "method",
     "agent": "checkpoint",
     "answer": "lower(answer->>'$.text')",
+    "sure": "CASE WHEN (answer->>'$.text') <> '' THEN TRY_CAST(answer->>'$.confidence' AS DOUBLE) END",
     "documents": "lower(array_to_string(titles, ', '))",
     "status": "status",
     "steps": "n_steps",
@@ -187,7 +188,7 @@ def _row(values: dict[str, Any]) -> RunRow:
         "created_at": _utc(values["created_at"]),
         "finished_at": values["finished_at"] and _utc(values["finished_at"]),
         "titles": tuple(values["titles"]),
-        "answer": _told_text(values["answer"]),
+        **_answered(values["answer"]),
         "known_answer": values["known_answer"] or "",
     }
     return RunRow(**values | known | {"n_found": n_found})
@@ -199,12 +200,17 @@ def rows_by_name(cursor: Connection) -> list[dict[str, Any]]:
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
-def _told_text(detail: str | None) -> str | None:
-    """What a reader was told, out of the answer that a run left: imported ones may hold anything."""
+def _answered(detail: str | None) -> dict[str, Any]:
+    """What a reader was told and how sure it was, out of the answer that a run left: imported ones may hold
+    anything.
+    """
     answer = json.loads(detail) if detail else None
     if not isinstance(answer, dict) or not isinstance(answer.get("text"), str):
-        return None
-    return str(answer["text"])
+        return {"answer": None}
+    sure = answer.get("confidence")
+    if not (answer["text"] and isinstance(sure, int | float) and 0 <= sure <= 1):
+        sure = None
+    return {"answer": answer["text"], "confidence": sure}
 
 
 def _fetch_row(con: Connection, run_id: str, owner: str | None) -> dict[str, Any]:

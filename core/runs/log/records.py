@@ -233,6 +233,8 @@ class RunRow:
     """How many of them the run chose."""
     answer: str | None = None
     """What was answered from its evidence, empty for no reliable answer; None where nothing was read."""
+    confidence: float | None = None
+    """That the answer is right; None where there is none, or its reader gave none."""
     known_answer: str = ""
     """Empty where nobody knows it."""
     preview: bool = False

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import gradio as gr
 
+from app.components.address import asked
 from app.components.tree import clicked, packs, tree
 from app.pages.evaluate.documents import view
+from app.pages.widgets.llm_panel import LlmPanel
 from app.pages.widgets.notices import notice, notice_in
 from app.pages.widgets.requests import AskDocument
 from app.pages.widgets.work import QUIET, Update, Work, cancel_button, in_line
@@ -21,6 +23,8 @@ from app.services.document_evaluations import (
     DocumentsProgress,
     evaluate_files,
     evaluate_marked,
+    keep_evaluation,
+    kept_evaluation,
 )
 from app.services.session import Session
 from app.services.shared import Services
@@ -66,6 +70,7 @@ class WholeDocuments:
                     min_width=150,
                 )
                 self.stops = gr.Checkbox(True, label="Agents may stop", elem_id="qx-whole-stops")
+            self.llm_panel = LlmPanel(services, session, "whole-llm")
             with gr.Row(elem_classes="qx-buttons"):
                 self.run = gr.Button(
                     "Ask all questions", variant="primary", elem_id="qx-whole-run", min_width=150
@@ -82,7 +87,7 @@ class WholeDocuments:
         """(owner, token of their open documents, number) when their marked questions are to be asked."""
         self.to_explore: gr.State = gr.State(None)
         """An AskDocument when a question is to be asked in Explore."""
-        shown = [
+        self.shown = shown = [
             self.measured,
             self.progress,
             self.notice,
@@ -110,7 +115,7 @@ class WholeDocuments:
     ) -> Iterator[Update]:
         order = _order(tuple(map(Path, files or [])), methods, k, stops)
         llm = self.services.language_models.get(session)
-        yield from self._following(lambda report: evaluate_files(self.services, order, report, llm))
+        yield from self._following(session, lambda report: evaluate_files(self.services, order, report, llm))
 
     def _run_marked(
         self,
@@ -125,11 +130,22 @@ class WholeDocuments:
         opened = self.services.library.corpora.get(corpus)
         documents = opened.workspace.documents if opened is not None and opened.owner == owner else ()
         yield from self._following(
-            lambda report: evaluate_marked(self.services, order, owner, documents, report, llm)
+            session, lambda report: evaluate_marked(self.services, order, owner, documents, report, llm)
         )
 
+    def arrived(self, session: Session, measured: DocumentsProgress | None, came: str) -> Update:
+        """The evaluation that the page's address asks for; nothing where it asks for none. Raises
+        BadRequest.
+        """
+        keys = asked(came, "documents", 1)
+        if not keys or measured is not None or not session.llm:
+            return {}
+        return self._shown(kept_evaluation(keys[0], session.owner), keys[0])
+
     def _following(
-        self, work: Callable[[Callable[[DocumentsProgress], None]], DocumentsProgress]
+        self,
+        session: Session,
+        work: Callable[[Callable[[DocumentsProgress], None]], DocumentsProgress],
     ) -> Iterator[Update]:
         n_done = 0
 
@@ -141,14 +157,16 @@ class WholeDocuments:
 
         empty: Update = {self.notice: [], self.scores: [], self.questions: [], self.measured: None}
         yield {**self.work.busy(), **empty}
-        yield from self.work.follow(
-            work, going, lambda state: [{**self.work.free(), **self._shown(state)}], "evaluating"
-        )
 
-    def _shown(self, state: DocumentsProgress) -> Update:
+        def done(state: DocumentsProgress) -> Iterator[Update]:
+            yield {**self.work.free(), **self._shown(state, keep_evaluation(state, session.owner))}
+
+        yield from self.work.follow(work, going, done, "evaluating")
+
+    def _shown(self, state: DocumentsProgress, key: str = "") -> Update:
         return {
             self.measured: state,
-            self.scores: view.methods(state),
+            self.scores: view.methods(state, key),
             self.questions: view.questions(state, 0),
         }
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from app.components.address import part_of
 from app.pages.evaluate.view import figures, heading, number
 from app.pages.widgets.notices import notice, progress
 from app.services.document_evaluations import DocumentsProgress
@@ -50,21 +51,25 @@ def following(state: DocumentsProgress) -> list[Node]:
     ]
 
 
-def methods(state: DocumentsProgress) -> list[Node]:
-    """What all documents so far amount to: three figures, and on demand all, a line a method."""
+def methods(state: DocumentsProgress, key: str = "") -> list[Node]:
+    """What all documents so far amount to: three figures, and on demand all, a line a method. `key`: by which
+    it is found again.
+    """
     if not state.rows:
         return notice("No question could be asked.") + _left_out(state) if state.ended else []
     tables = [_of_all(table) for table in documents(state.rows, kinds=()).tables[:2]]
     every = [node for table in tables for node in report_table(table)]
     shown = figures(_first_figures(state.rows), every, sum(len(table.columns) - 1 for table in tables))
     lines = "".join(map(row_line, state.rows)) if state.ended else ""
-    keep = act("download", lines, "Rows as JSON lines", data_name=ROWS_FILE) if lines else None
+    link = f"?tab=evaluate&{part_of(documents=[key])}"
+    takes = [act("copy-link", link, "Copy link", title="The address of this evaluation")] * bool(key)
+    takes += [act("download", lines, "Rows as JSON lines", data_name=ROWS_FILE)] * bool(lines)
     done = h(
         "p.qx-mut.qx-sm",
         f"{counted(len(state.questions), 'question')} about {state.n_done:,} of"
-        f" {counted(state.n_documents, 'document')}. Shown once; the log keeps no runs of them.",
+        f" {counted(state.n_documents, 'document')}. The log keeps no runs of them.",
     )
-    return [heading(keep), done, *shown, *_left_out(state)]
+    return [heading(*takes), done, *shown, *_left_out(state)]
 
 
 def _first_figures(rows: Sequence[DocumentRow]) -> list[Node]:
