@@ -1,16 +1,15 @@
 """The gold trail.
 
-Where every support chunk of a labelled question stood at each look of a run, and where retrieval lost it. A
-rank changes only where Q does, not because others were taken: of a chunk that was chosen, the choices before
-it count at no look; of one that wasn't, all choices so far count as better. The choice after the look at
-which a chunk stood best (the last such look) is the one that lost it, and a chunk which stands best when the
-run ends was not lost but not reached.
+Where every support chunk of a labelled question stood in line at each look of a run, and where retrieval lost
+it. The chunks chosen so far stand ahead of all others, so that a place changes only where Q does, not because
+others were taken. The choice after the look at which a chunk stood best (the last such look) is the one that
+lost it, and a chunk which stands best when the run ends was not lost but not reached.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,7 +21,7 @@ class Standing:
     """A chunk at one look."""
 
     rank: int
-    """1 is best, equals in document order; see the module for what counts."""
+    """Place in line: after the chunks chosen so far, by falling Q, equals in document order; from 1."""
     q_value: float
 
 
@@ -68,31 +67,21 @@ class Trail:
 
 def gold_trails(trace: Trace, gold: Sequence[int]) -> tuple[Trail, ...]:
     """Each support chunk's trail, in `gold`'s order, over a run that looked before each choice."""
-    chosen = trace.chosen
-    step_of = {chunk_id: step for step, chunk_id in enumerate(chosen, start=1)}
-    trails = []
-    for chunk_id in gold:
-        found_at = step_of.get(chunk_id)
-        standings: list[Standing | None] = []
-        for look in range(1, trace.n_looks + 1):
-            taken = chosen[: look - 1 if found_at is None else found_at - 1]
-            is_gone = found_at is not None and look > found_at
-            standing = None if is_gone else _standing(trace, look, taken, chunk_id)
-            if standing is not None and found_at is None:
-                standing = replace(standing, rank=standing.rank + len(taken))
-            standings.append(standing)
-        trails.append(Trail(chunk_id, tuple(standings), found_at))
-    return tuple(trails)
+    step_of = {chunk_id: step for step, chunk_id in enumerate(trace.chosen, start=1)}
+    looks = range(1, trace.n_looks + 1)
+    return tuple(
+        Trail(chunk_id, tuple(_standing(trace, look, chunk_id) for look in looks), step_of.get(chunk_id))
+        for chunk_id in gold
+    )
 
 
-def _standing(trace: Trace, look: int, taken: Sequence[int], chunk_id: int) -> Standing | None:
-    """Among what was searched, without some chunks."""
-    config, scores = trace.started.config, trace.scores_at(look)
-    counted = config.searched_chunks(trace.started.n_chunks)
-    counted[[*taken, *config.forbidden]] = False
-    if scores is None or not counted[chunk_id] or np.isnan(scores.q_values[chunk_id]):
+def _standing(trace: Trace, look: int, chunk_id: int) -> Standing | None:
+    config, scores, taken = trace.started.config, trace.scores_at(look), trace.chosen[: look - 1]
+    available = config.searched_chunks(trace.started.n_chunks)
+    available[[*taken, *config.forbidden]] = False
+    if scores is None or not available[chunk_id] or np.isnan(scores.q_values[chunk_id]):
         return None
     q_values, own = scores.q_values, scores.q_values[chunk_id]
-    better = int(np.count_nonzero(counted & (q_values > own)))
-    equal = int(np.count_nonzero(counted[:chunk_id] & (q_values[:chunk_id] == own)))
-    return Standing(1 + better + equal, float(own))
+    better = int(np.count_nonzero(available & (q_values > own)))
+    equal = int(np.count_nonzero(available[:chunk_id] & (q_values[:chunk_id] == own)))
+    return Standing(1 + len(taken) + better + equal, float(own))

@@ -316,7 +316,8 @@ def test_the_list_has_the_columns_that_are_chosen() -> None:
 def test_a_row_says_what_was_answered_and_whether_it_is_right() -> None:
     def told(**changes: object) -> str:
         page = RunPage((row(**changes),), 1)
-        return json.dumps(view.run_list(page, 0, ("answer",), (), "", filtered=False), ensure_ascii=False)
+        shown = view.run_list(page, 0, ("answer", "sure"), (), "", filtered=False)
+        return json.dumps(shown, ensure_ascii=False)
 
     assert "✓ right" in told(answer="the garden", known_answer="garden")
     assert "✗ wrong" in told(answer="office", known_answer="garden")

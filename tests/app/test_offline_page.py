@@ -142,6 +142,25 @@ def test_it_steps_with_keys_buttons_and_the_story(page: Page) -> None:
     expect(page.locator("#qx-strip [data-part=looks] [aria-pressed=true]")).to_have_text("stop")
 
 
+def test_its_numbers_are_those_of_the_log(page: Page) -> None:
+    page.locator("#qx-steps .qx-badge").nth(1).click()
+    page.locator("#qx-strip [data-part=table-toggle]").click()
+    rows = page.locator("#qx-strip [data-part=table-rows] tr")
+    first, second = rows.nth(0).locator("td"), rows.nth(1).locator("td")
+    expect(first.nth(0)).to_have_text("30")
+    expect(first.nth(1)).to_have_text("0.90")
+    expect(first.nth(2)).to_have_text("1")
+    scores = np.linspace(0.1, 0.8, N)
+    scores[30] = 0.9
+    weights = np.exp(np.delete(scores, 5) / 0.5)  # chosen before
+    chance = np.exp(0.9 / 0.5) / weights.sum()
+    expect(first.nth(3)).to_have_text(f"{chance:.3f}" if chance < 0.1 else f"{chance:.2f}")
+    expect(second.nth(0)).to_have_text("59")
+    expect(page.locator("#qx-strip [data-part=table-range]")).to_have_text("1 – 20 of 60")
+    page.get_by_role("button", name="change").click()
+    expect(rows.nth(0).locator("td").nth(0)).to_have_text("5")
+
+
 def test_a_chunk_is_read_in_its_place_and_its_text_stays_text(page: Page) -> None:
     assert page.locator("#qx-reading-card").is_hidden()
     page.locator("#qx-strip [data-part=table-rows] button").first.click()

@@ -38,19 +38,19 @@ def trace_of(*rows: list[float], ends: StopReason | None = None, forbidden: tupl
         (
             trace_of([0.9, 0.6, 0.5, 0.1], [0.9, 0.1, 0.5, 0.4], ends="budget"),
             1,
-            "lost by choice 1: rank 2 before it, 3 after it",
+            "lost by choice 1: rank 2 before it, 4 after it",
         ),
         (
             trace_of([0.9, 0.1, 0.5, 0.6], [0.9, 0.1, 0.5, 0.6], [0.9, 0.1, 0.5, 0.6], ends="budget"),
             1,
-            "not reached: rank 2 before the last choice",
+            "not reached: rank 4 before the last choice",
         ),
         (
             trace_of([0.9, 0.1, 0.05], [0.9, 0.1, 0.05], ends="threshold"),
             1,
-            "not reached: rank 1, Q 0.10, where the agent stopped",
+            "not reached: rank 2, Q 0.10, where the agent stopped",
         ),
-        (trace_of([0.9, 0.1, 0.5], [0.9, 0.2, 0.5]), 1, "rank 2 so far"),
+        (trace_of([0.9, 0.1, 0.5], [0.9, 0.2, 0.5]), 1, "rank 3 so far"),
         (trace_of([0.9, 0.8, 0.5], forbidden=(1,), ends="budget"), 1, "forbidden"),
     ],
 )

@@ -69,7 +69,7 @@ def part_head(words: str, sign: Node | None = None) -> Node:
     return h("span.qx-part-head", sign, h("span", words))
 
 
-RANKS = "Place of this chunk at each step, chunks chosen before it not counted; 1st is what the agent takes"
+RANKS = "Place of this chunk in line at each step, after the chunks chosen so far"
 _WIDTH, _HEIGHT = 44, 16
 
 
@@ -142,7 +142,7 @@ def _rise(ranks: Sequence[int], n_chunks: int) -> list[Node]:
 
 
 def _ranks(ranks: Sequence[int]) -> Node:
-    """ "70th → 4th → 1st"; of a longer way, its ends; "1st from the start" where nothing changed."""
+    """ "70th → 4th → 3rd"; of a longer way, its ends; "3rd from the start" where nothing changed."""
     if len(ranks) > 1 and len(set(ranks)) == 1:
         return h("span", h("strong", ordinal(ranks[0])), " from the start")
     places = [ordinal(rank) for rank in (ranks if len(ranks) <= 3 else (ranks[0], ranks[-1]))]

@@ -13,7 +13,7 @@ from core.views.draw.nodes import Node, chunk_link, h, tip
 from core.views.draw.tables import table
 from core.views.trail import Trail, gold_trails
 
-RANK = "Place among the chunks that could be chosen before this step, 1 is best"
+RANK = "Place in line before this step, after the chunks chosen so far"
 
 
 def gold_trail(trace: Trace, gold: Sequence[int]) -> list[Node]:

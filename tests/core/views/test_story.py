@@ -45,12 +45,12 @@ def test_a_found_answer_is_told_with_the_way_to_it() -> None:
     told = EvidenceAnswer("the attic", 0.913, "reader", (2,), (21, 30))
     story = story_of(traced(), shown, [1, 2], told, "attic")
     assert [part.excerpt.mark for part in story.steps] == ["key", ""]
-    assert [part.ranks for part in story.steps] == [(1,), (2, 1)]
+    assert [part.ranks for part in story.steps] == [(1,), (3, 2)]
     assert story.missed == ()
     assert (
         story.sentence()
         == "Asked: Where is the key? First choice, chunk 1: Anna put the key into the drawer, first of 4; "
-        "Second choice, chunk 2: The drawer stands in the attic, from rank 2 to 1; "
+        "Second choice, chunk 2: The drawer stands in the attic, from rank 3 to 2; "
         "answer: the attic, 91 % sure, right. Nothing left is worth 0.50: best Q is 0.20."
     )
 

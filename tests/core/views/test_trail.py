@@ -51,7 +51,7 @@ def test_the_choice_after_the_best_place_is_the_one_that_lost_it(
     ),
     st.sets(st.integers(0, 5), max_size=1),
 )
-def test_ranks_are_those_of_a_stable_sort_of_what_counts(
+def test_places_are_those_of_a_stable_sort_behind_what_was_taken(
     rows: list[list[float]], forbidden: set[int]
 ) -> None:
     trace = Trace(
@@ -70,10 +70,9 @@ def test_ranks_are_those_of_a_stable_sort_of_what_counts(
             if chunk_id in forbidden or (found.found_at is not None and look >= found.found_at):
                 assert standing is None
                 continue
-            ahead = trace.chosen[: look if found.found_at is None else found.found_at - 1]
-            order = sorted((i for i in left if i not in ahead), key=lambda i: -row[i])
-            n_ahead = len(ahead) if found.found_at is None else 0
-            assert standing == Standing(n_ahead + order.index(chunk_id) + 1, row[chunk_id])
+            ahead = trace.chosen[:look]
+            line = [*ahead, *sorted((i for i in left if i not in ahead), key=lambda i: -row[i])]
+            assert standing == Standing(line.index(chunk_id) + 1, row[chunk_id])
 
 
 def test_a_rank_does_not_change_where_others_are_taken() -> None:
@@ -84,7 +83,7 @@ def test_a_rank_does_not_change_where_others_are_taken() -> None:
     ranks = [
         [standing and standing.rank for standing in one.standings] for one in gold_trails(trace, range(6))
     ]
-    assert ranks == [[1, None, None], [1, 1, None], [1, 1, 1], [4, 4, 4], [5, 5, 5], [6, 6, 6]]
+    assert ranks == [[1, None, None], [2, 2, None], [3, 3, 3], [4, 4, 4], [5, 5, 5], [6, 6, 6]]
 
 
 def test_the_look_after_which_the_agent_stopped_counts(agents: dict[str, Agent], corpus_of: CorpusOf) -> None:
