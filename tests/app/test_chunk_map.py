@@ -27,6 +27,7 @@ from core.base.config import EpisodeConfig
 from core.base.errors import BadRequest
 from core.base.home import cache_folder
 from core.base.progress import finish
+from tests.app.axe import grave_faults_in_both
 from tests.app.conftest import RunningApp, upload, wait_ready
 from tests.app.explore_page import chosen, excerpt, open_pasted, run, set_number
 from tests.conftest import CAMPAIGN, OpenPage
@@ -478,3 +479,8 @@ def test_headings_have_colours_and_a_short_document_has_no_map(page: Page, tmp_p
     expect(part(page, "chunkmap-none")).to_be_visible()
     expect(part(page, "chunkmap-toggle")).to_be_hidden()
     expect(part(page, "chunkmap")).to_be_hidden()
+
+
+@pytest.mark.campaign
+def test_everybody_can_use_it_light_and_dark(page: Page) -> None:
+    assert grave_faults_in_both(page) == []
