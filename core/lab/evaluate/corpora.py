@@ -2,7 +2,7 @@
 
 Every distinct text is embedded once, however many questions use it: a chunk's vector does not depend on where
 it stands. One matrix holds the noise that any question reads and the own texts of as many as fit in memory;
-each question has its own order of rows. Vectors stay in the cache on disk.
+each question has its own order of rows, but for those over one pool. Vectors stay in the cache on disk.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class ExampleCorpus:
     @property
     def words(self) -> WordIndex:
         """The words of the chunks."""
-        return word_index(self.example, self.texts)
+        return word_index(self.index, self.texts)
 
 
 def index_examples(
@@ -94,12 +94,15 @@ def _over_one_matrix(
     distinct = dict.fromkeys(text for example in examples for text in example.own_texts)
     own_rows = {text: row for row, text in enumerate(distinct, start=len(texts))}
     index = index_of(encoder, finish(embedding(encoder, [*texts, *own_rows], store), hear))
+    pool: object = None
     for example in examples:
-        rows = np.array([own_rows[text] for text in example.own_texts], dtype=np.int64)
-        if isinstance(example.chunks, Woven):
-            own, rows = rows, places[example.chunks.noise][example.chunks.noise_rows]
-            rows[list(example.chunks.places)] = own
-        yield ExampleCorpus(example, index.arranged(rows))
+        if example.chunks is not pool:
+            rows = np.array([own_rows[text] for text in example.own_texts], dtype=np.int64)
+            if isinstance(example.chunks, Woven):
+                own, rows = rows, places[example.chunks.noise][example.chunks.noise_rows]
+                rows[list(example.chunks.places)] = own
+            pool, arranged = example.chunks, index.arranged(rows)
+        yield ExampleCorpus(example, arranged)
 
 
 def join_chunks(example: Example, tokenizer: Tokenizer, max_tokens: int) -> Example:

@@ -125,7 +125,7 @@ def test_a_run_sees_what_is_there_and_nothing_else(agent: Agent, opened: Asked) 
     missing, there = int(np.argmin(part.mask)), trace.chosen[1]
     lost, found = gold_trails(trace, [missing, there])
     assert set(lost.standings) == {None}
-    assert found.standings[1].rank == 1
+    assert found.standings[1].rank == 2
 
 
 def test_the_log_and_json_say_that_it_was_a_part(agent: Agent, opened: Asked, tmp_path: Path) -> None:

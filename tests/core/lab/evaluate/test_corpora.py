@@ -14,6 +14,7 @@ from core.encode.cache import EmbedProgress, VectorStore
 from core.lab.evaluate import corpora
 from core.lab.evaluate.corpora import index_examples, join_chunks
 from core.lab.tasks.example import Example
+from core.lab.tasks.pooled import pooled
 from core.methods.qrag.agent import Agent
 
 
@@ -29,6 +30,16 @@ def test_every_chunk_has_its_own_vector(
         assert list(corpus.texts()) == texts == [corpus.text(i) for i in range(len(texts))]
         alone = ChunkIndex(encoder.encode_chunks(texts), halves=encoder.spec.halves)
         np.testing.assert_allclose(corpus.index.vectors[corpus.index.rows], alone.vectors, atol=1e-5)
+
+
+def test_questions_over_one_pool_share_all_of_it(
+    agents: dict[str, Agent], examples: list[Example], store: VectorStore
+) -> None:
+    over_lists = [example for example in examples if isinstance(example.chunks, tuple)]
+    first, second = index_examples(pooled(over_lists, "pool")[:2], agents["none"].encoder, store=store)
+    assert first.example.id != second.example.id
+    assert first.index is second.index
+    assert first.words is second.words
 
 
 def test_the_matrix_is_shared_and_holds_each_text_once(
