@@ -138,6 +138,8 @@ def _rise(ranks: Sequence[int], n_chunks: int) -> list[Node]:
         return []
     if len(ranks) == 1:
         return [f"{'first' if ranks[0] == 1 else ordinal(ranks[0])} of {n_chunks:,}"]
+    if len(set(ranks)) == 1:
+        return [_ranks(ranks)]
     return [_spark(ranks, n_chunks), _ranks(ranks)]
 
 
