@@ -2,8 +2,8 @@
 
 Medians over QUESTIONS by *general*, as the app asks it; --n tokens of text, 110,000 by default, some 500
 chunks. Against sentence-transformers' CrossEncoder on the reranker's base encoder, in its defaults, which
-reads as many of the same chunks as the first choice did. sentence-transformers is no requirement of this
-project: install it for this comparison.
+reads the chunks that were read for the first choice. sentence-transformers is no requirement of this project:
+install it for this comparison.
 """
 
 from __future__ import annotations

@@ -300,7 +300,13 @@ def read_settings(kind: type[S], path: Path, what: str) -> S:
 def as_served(spec: CheckpointSpec) -> CheckpointSpec:
     """With what holds of its reranker; without a reranker on a base encoder that is not used here."""
     if spec.rerank_base == MPNET and not uses_mpnet():
-        without = {"rerank_weight": 0.0, "rerank_base": None, "rerank_base_sha256": None, "reranked": None}
+        without = {
+            "rerank_weight": 0.0,
+            "rerank_base": None,
+            "rerank_base_sha256": None,
+            "rerank_again": 0,
+            "reranked": None,
+        }
         return spec.model_copy(update=without)
     if not spec.rerank_weight or spec.reranked is None:
         return spec

@@ -215,7 +215,7 @@ def wait_ready(page: Page, seconds: float = 60) -> None:
 
 def choose_files(page: Page, field: str, *paths: Path) -> None:
     """Returns when the server has them. While they are on their way, the field names them already, but a button
-    pressed then is sent without them. A field that Gradio draws anew just then loses them, so they may be
+    pressed then is sent without them. Once in three runs a field lost them, why was not found, so they may be
     given twice.
     """
     chosen = page.locator(f"{field} .file-preview")
