@@ -39,7 +39,7 @@ class ExportUpkeep:
         self._copy = copy
         self._pause = pause
         self._same: tuple[frozenset[EndedRun], str | None] | None = None
-        """Runs of the log, and commit of the copy, when the two were last found or made the same."""
+        """Runs of the log, and commit of the copy, with which nothing is left to do."""
         self._told: set[str] = set()
         """Of damaged files, once each."""
         self._restored = threading.Event()
@@ -97,7 +97,7 @@ class ExportUpkeep:
         runs = self._runs()
         if runs or commit is not None:
             self._copy.push(self._log)
-        self._same = (runs, self._copy.commit())
+        self._same = (runs, commit)  # not what a push made of it: another's commit may lie below that
 
     def _runs(self) -> frozenset[EndedRun]:
         return frozenset(ended_runs(self._log))

@@ -13,7 +13,7 @@ from app.services.export_upkeep import ExportUpkeep
 from app.services.settings import Settings
 from app.services.shared import Services
 from core.runs.hub.client import HubError, connect
-from core.runs.hub.export import LogCopy
+from core.runs.hub.export import LogCopy, Pulled
 from core.runs.log import ExperimentLog
 from tests.core.runs.log.recording import log_run, make_record
 from tests.hub_stand_in import TOKEN, HubStandIn, Refused
@@ -96,25 +96,28 @@ def test_a_look_that_fails_in_an_unknown_way_is_not_the_last(
 def test_nothing_new_asks_for_the_commit_and_no_more(hub_stand_in: HubStandIn, tmp_path: Path) -> None:
     with ExperimentLog.open(tmp_path / "log.duckdb") as log:
         log_run(log, make_record())
-        with closing(ExportUpkeep(log, LogCopy(connect(), NAME), pause=0.05)) as upkeep:
-            assert upkeep.wait_restored(30)
-            so_far = len(hub_stand_in.requests)
-            wait_until(lambda: len(hub_stand_in.requests) > so_far + 3)
-    assert set(hub_stand_in.requests[so_far:]) == {("GET", f"/api/datasets/{NAME}")}
+        with closing(ExportUpkeep(log, LogCopy(connect(), NAME), pause=0.05)):
+            wait_until(lambda: n_pushed(hub_stand_in) == 1)
+            asked = [("GET", f"/api/datasets/{NAME}")] * 8  # a look with anything to do asks for more
+            wait_until(lambda: hub_stand_in.requests[-8:] == asked)
 
 
-def test_what_the_last_app_pushed_while_this_one_started_comes_in_later(
-    hub_stand_in: HubStandIn,  # noqa: ARG001
-    tmp_path: Path,
-) -> None:
+@pytest.mark.usefixtures("hub_stand_in")
+def test_what_another_app_pushes_in_the_middle_of_a_look_comes_in_at_the_next(tmp_path: Path) -> None:
     with (
         ExperimentLog.open(tmp_path / "new.duckdb") as new,
         ExperimentLog.open(tmp_path / "old.duckdb") as old,
     ):
-        with closing(ExportUpkeep(new, LogCopy(connect(), NAME), pause=0.05)) as upkeep:
-            assert upkeep.wait_restored(30)
-            late = log_run(old, make_record(owner=A))
-            LogCopy(connect(), NAME).push(old)
+        LogCopy(connect(), NAME).push(old)
+        late = log_run(old, make_record(owner=A))
+
+        class Overtaken(LogCopy):
+            def pull(self, log: ExperimentLog) -> Pulled:
+                pulled = super().pull(log)
+                LogCopy(connect(), NAME).push(old)
+                return pulled
+
+        with closing(ExportUpkeep(new, Overtaken(connect(), NAME), pause=0.05)):
             wait_until(lambda: new.search(owner=A).total == 1)
         assert new.get(late.run_id, A).n_steps == 3
 
