@@ -402,6 +402,24 @@ def tiny() -> Path:
 
 
 @pytest.fixture(scope="session")
+def visited_home() -> Path:
+    """A home folder where the sample of a first visit was open, with the agent that ships, and a method without
+    an agent was compared with it. Made by one worker for all; to be copied.
+    """
+    from core.lab.tasks.samples import list_samples  # needs the environment as it is set for tests
+
+    home = Path(os.environ[SERVERS]) / "visited-home"
+    with home.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not home.exists():
+            visit = ("--document", str(list_samples()[0].path), "--query", "Where was the blanket?", "--json")
+            flags = ("--step-budget", "1", "--methods", "qrag,topk")
+            made = core_command({"QRAG_HOME": str(home)}, "compare", *visit, *flags)
+            assert made.returncode == 0, made.stderr
+    return home
+
+
+@pytest.fixture(scope="session")
 def tiny_causal(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A causal language model of a few kilobytes that has learned nothing; not to be written to."""
     from tests.tiny_causal import save_tiny_causal  # takes seconds

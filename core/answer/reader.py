@@ -28,7 +28,7 @@ from core.base.metrics import plain_answer, word_f1
 from core.encode.encoder import fast_dtype, find_device
 from core.encode.forward import batches_by_length
 from core.encode.in_use import InUse
-from core.encode.traced import traced
+from core.encode.traced import TracedLater
 from core.encode.turns import urgent
 
 _BATCH_TOKENS = {"cpu": 4_096, "cuda": 65_536}
@@ -114,7 +114,7 @@ class ExtractiveReader:
         network, self.tokenizer = load_network(folder, self.spec)
         self._network = network.to(self.device)
         self._network.encoder.to(fast_dtype(self.device))
-        network.hidden_states = traced(
+        network.hidden_states = TracedLater(
             network.hidden_states, network.encoder, 3 if network.reads_segments else 2
         )
 

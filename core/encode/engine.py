@@ -36,7 +36,6 @@ from core.base.home import home, make_folder
 from core.base.later import torch
 from core.encode.checkpoint import max_positions_of
 from core.encode.forward import SERVED_WIDTH_STEP, padded_width, rounded_width
-from core.encode.in_use import MadeOnce
 
 if TYPE_CHECKING:
     from core.encode.mpnet import Encoder
@@ -88,11 +87,13 @@ class Engine(Protocol):
 
 
 class TorchEngine:
-    """One batch after the other, on any device. Its pass is traced when the first one comes."""
+    """One batch after the other, on any device."""
 
     def __init__(self, tower: Encoder, pass_of: PassOf, n_inputs: int = 2) -> None:
         """`tower` on its device, in its precision, not to be changed from now on."""
-        self._tower, self._plain, self._n_inputs = tower, pass_of(tower), n_inputs
+        from core.encode.traced import TracedLater  # with torch
+
+        self._tower, self._pass = tower, TracedLater(pass_of(tower), tower, n_inputs)
         self.vectors_name = _precision(tower.dtype)
         self.name = f"torch, {self.vectors_name}"
         self.batch_tokens, self.at_once = _TORCH_TOKENS[tower.device.type], 1
@@ -106,18 +107,11 @@ class TorchEngine:
         """See Engine."""
         return padded_width(n_tokens, self._tower, SERVED_WIDTH_STEP)
 
-    @MadeOnce
-    def _pass(self) -> Pass:
-        from core.encode.traced import traced  # with torch
-
-        return traced(self._plain, self._tower, self._n_inputs)
-
     def vectors(self, *inputs: np.ndarray) -> np.ndarray:
         """(b, D) float32 of one batch."""
-        forward = self._pass
         with torch.inference_mode():
             vectors: np.ndarray = (
-                forward(*(torch.from_numpy(one).to(self._tower.device) for one in inputs)).cpu().numpy()
+                self._pass(*(torch.from_numpy(one).to(self._tower.device) for one in inputs)).cpu().numpy()
             )
         return vectors
 

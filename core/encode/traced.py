@@ -5,8 +5,9 @@ thread that is busy in Python, which draws a page or reads a document, each wait
 takes fifty times as long. A traced pass takes the lock once. It is made of the
 same kernels, and before it is used its values are checked to be the same bit for bit; a pass of which that is
 not true is left as it is. torch keeps the graphs of traced functions, with all weights, until the process
-ends; the weights of a traced module go with its encoder. Decides that only passes on a CPU are traced: on a
-GPU tracing also fuses kernels, which changes values.
+ends; the weights of a traced module go with its encoder. Only passes on a CPU are traced: on a GPU tracing
+also fuses kernels, which changes values. Tracing takes as long as some ten small batches, so the first few
+do without: a command often needs no more.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from torch import nn
 
 from core.encode.bert import PlainEncoder
 from core.encode.checkpoint import max_positions_of
+from core.encode.in_use import MadeOnce
 
 if TYPE_CHECKING:
     from core.encode.mpnet import Encoder
@@ -35,6 +37,8 @@ _tracing = threading.Lock()
 _TRACED = (2, 32, 5)
 """Rows, tokens and padding of the batch that is traced."""
 _COMPARED = ((1, 16, 0), _TRACED, (3, 48, 7))
+_WITHOUT = 8
+"""Calls before the one that traces."""
 
 
 class _Module(nn.Module):
@@ -46,6 +50,23 @@ class _Module(nn.Module):
 
     def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
         return self._plain(*inputs)
+
+
+class TracedLater:
+    """A pass that is traced when it has shown to be needed often. Thread-safe."""
+
+    def __init__(self, plain: Pass, encoder: Encoder, n_inputs: int = 2) -> None:
+        """`encoder` is not to be changed from now on."""
+        self._plain, self._encoder, self._n_inputs = plain, encoder, n_inputs
+        self._n_calls = 0
+
+    def __call__(self, *inputs: torch.Tensor) -> torch.Tensor:
+        self._n_calls += 1  # threads may miss a call: it is traced one later
+        return (self._plain if self._n_calls <= _WITHOUT else self._quick)(*inputs)
+
+    @MadeOnce
+    def _quick(self) -> Pass:
+        return traced(self._plain, self._encoder, self._n_inputs)
 
 
 def traced(plain: Pass, encoder: Encoder, n_inputs: int = 2) -> Pass:

@@ -12,7 +12,7 @@ import torch
 
 from core.encode.checkpoint import CheckpointSpec, max_positions_of
 from core.encode.forward import pooled_vectors
-from core.encode.traced import Pass, traced
+from core.encode.traced import Pass, TracedLater, traced
 from tests.conftest import few
 
 SIZES = {
@@ -89,6 +89,23 @@ def test_an_encoder_reads_what_it_says_and_no_more(kind: str, first_position: in
     encoder(input_ids=ids[:, :most])
     with pytest.raises((IndexError, RuntimeError)):
         encoder(input_ids=ids)
+
+
+def test_a_pass_that_is_needed_often_is_traced_later() -> None:
+    encoder = made("bert", **SIZES)
+    pooled = partial(pooled_vectors, encoder, CheckpointSpec(name="made", trained=False))
+    calls: list[int] = []
+
+    def plain(ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        calls.append(len(ids))
+        return pooled(ids, mask)
+
+    later, asked, counts = TracedLater(plain, encoder), batches(0), []
+    for _ in range(4):
+        assert equal(values(later, asked), values(pooled, asked))
+        counts.append(len(calls))
+    assert counts[0] == len(asked), "the first ones as they come"
+    assert counts[2] == counts[3], "the last ones without Python"
 
 
 def test_the_weights_go_with_their_encoder() -> None:

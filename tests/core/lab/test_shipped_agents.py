@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -54,9 +55,11 @@ second and third passages, which share no word with the question, and *general* 
 
 
 @pytest.fixture(scope="module", autouse=True)
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def home(visited_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """In which the first sample was opened: embedding it takes longer than all else here."""
+    home = shutil.copytree(visited_home, tmp_path_factory.mktemp("shipped") / "home")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("QRAG_HOME", str(tmp_path_factory.mktemp("home")))
+        patch.setenv("QRAG_HOME", str(home))
         yield
 
 
