@@ -15,10 +15,12 @@ SHORTENED = re.compile(r"((?:^    \.venv/bin/python -m [^\n]*\n)+)\n((?:^\|[^\n]
 
 
 def n_bytes(arguments: list[str]) -> int:
-    return sum((ROOT / named).stat().st_size for named in arguments if (ROOT / named).is_file())
+    named = [ROOT / argument for argument in arguments if argument.startswith("results/")]
+    files = [file for path in named for file in (path, *path.rglob("*")) if file.is_file()]
+    return sum(file.stat().st_size for file in files)
 
 
-SMALLEST = sorted(COMMANDS, key=lambda command: n_bytes(command[0]))[:6]
+SMALLEST = sorted(COMMANDS, key=lambda command: n_bytes(command[0]))[:5]
 
 
 def printed_by(text: str) -> str:
