@@ -46,7 +46,8 @@ class RunAtWork:
         self._over, self._cancelled = False, False
         self._failure: Exception | None = None
         self._changed = threading.Condition()
-        self._n_followers, self._left_at = 0, time.monotonic()
+        self._n_followers, self._is_followed = 1, False  # who starts it is about to follow
+        self._left_at = time.monotonic()
 
     @property
     def seconds(self) -> float:
@@ -93,8 +94,9 @@ class RunAtWork:
         """How far it is, at first and each time that changes. Raises what it failed with. `silent`: seconds
         in which an end is waited for first.
         """
-        self._n_followers += 1
-        seen = -1
+        if self._is_followed:
+            self._n_followers += 1
+        self._is_followed, seen = True, -1
         try:
             with self._changed:
                 self._changed.wait_for(lambda: self._over, silent)

@@ -36,6 +36,7 @@ from core.lab.tasks.samples import list_samples
 from core.methods.choice import Choice
 from core.runs.whatif.diagnosis import MOST_STEPS, Diagnosis, Remedy
 from tests.reranker import REFERENCE, add_reranker
+from tests.waiting import wait_until
 
 QUERY = "where was the apple before the hallway ?"
 CONFIG = EpisodeConfig(step_budget=4)
@@ -573,6 +574,17 @@ def test_a_run_outlives_its_page_and_is_cancelled_while_it_reads_again(tmp_path:
         assert run.ended
         services.log.flush()
         assert services.own_log.get(run.run_id).status == "cancelled"
+
+
+def test_a_step_may_end_before_its_page_follows_it(explorer: Explorer, session: Session) -> None:
+    def step(explorer: Explorer, session: Session) -> Iterator[Session]:
+        yield from explorer.advance(session, QUERY, CONFIG, 1)
+
+    underway = RunsUnderway(explorer).start(session, step)
+    wait_until(lambda: underway.is_over)
+    (now,) = underway.followed()
+    assert now.session is not None
+    assert not explorer.run_of(now.session).ended, "the page may go on with it"
 
 
 def test_the_last_run_of_a_question_is_shown_over_what_is_open(explorer: Explorer, session: Session) -> None:
