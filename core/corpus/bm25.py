@@ -1,7 +1,7 @@
 """BM25 of a corpus.
 
 The weight of every word in every chunk, and scores of all chunks for the words of a query. Lucene's variant
-by bm25s over the words of `core.corpus.words`. Texts are read once, however many methods and encoders search.
+over the words of `core.corpus.words`. Texts are read once, however many methods and encoders search.
 Scores are inner products of the query's words and a chunk's weights, so they are exact for all chunks.
 """
 
@@ -111,7 +111,7 @@ class WordIndex:
         return held.stop - held.start
 
     def _held(self, word: str) -> slice:
-        """Where its texts and weights are."""
+        """Where the rows and weights of a word are."""
         column = self._columns.get(word)
         return slice(0, 0) if column is None else slice(int(self._ends[column]), int(self._ends[column + 1]))
 
@@ -133,7 +133,7 @@ def _counts(lists: Iterable[Sequence[str]], numbers: _Numbers) -> csr_array:
 
 
 def _weights(counts: csc_array) -> np.ndarray:
-    """Lucene's BM25 of each entry of (texts, words), as bm25s has it."""
+    """Of each entry of (texts, words)."""
     n_texts, lengths, holding = counts.shape[0], counts.sum(axis=1), np.diff(counts.indptr)
     rarity = np.log(1 + (n_texts - holding + 0.5) / (holding + 0.5)).astype(np.float32)
     times = counts.data.astype(np.float32)

@@ -126,6 +126,9 @@ def _glued(text: str) -> str:
 
 def words_in(piece: str) -> tuple[str, ...]:
     """The words of a piece. Few texts have many different pieces, so they are quick to look up."""
+    if piece.isascii() and piece.isalpha() and (piece.islower() or piece.istitle()):
+        word = piece.lower()
+        return () if word in _stop_words() else (word,)
     plain = piece.rstrip(_AROUND).lstrip(_BEFORE).replace("’", "'")
     if plain.isascii():
         has_hump = not (plain[1:].islower() or plain.isupper() or plain.istitle())
