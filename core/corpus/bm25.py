@@ -1,16 +1,17 @@
 """BM25 of a corpus.
 
 The weight of every word in every chunk, and scores of all chunks for the words of a query. Lucene's variant
-by bm25s over the words of `core.corpus.words`. Texts are read once, however many methods and encoders search.
+over the words of `core.corpus.words`. Texts are read once, however many methods and encoders search.
 Scores are inner products of the query's words and a chunk's weights, so they are exact for all chunks.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -18,36 +19,39 @@ import numpy as np
 from core.base.home import keep_arrays, kept_arrays
 from core.corpus.words import pieces_of, words_in
 
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array, csr_array
+
 WORDS_FORMAT = 3
 """Raise when the words of a text or their weights change, so that kept indexes are not found."""
 
 
-class _Columns(dict[str, tuple[int, ...]]):
-    """The columns of the words of pieces of text, see `core.corpus.words`."""
+_K1, _B = 1.5, 0.75
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.of_word: dict[str, int] = {}
 
-    def __missing__(self, piece: str) -> tuple[int, ...]:
-        of_word = self.of_word
-        columns = tuple([of_word.setdefault(word, len(of_word)) for word in words_in(piece)])
-        self[piece] = columns
-        return columns
+class _Numbers(dict[str, int]):
+    """Numbers of strings, in the order in which they were first asked for."""
+
+    def __missing__(self, text: str) -> int:
+        self[text] = number = len(self)
+        return number
 
 
 class WordIndex:
     """Words of N texts. Texts without a single word have scores of 0."""
 
     def __init__(self, texts: Sequence[str]) -> None:
-        import bm25s
-
         self._n = len(texts)
-        columns = _Columns()
-        ids = [list(chain.from_iterable(map(columns.__getitem__, pieces_of(text)))) for text in texts]
-        self._index = bm25s.BM25() if columns.of_word else None
-        if self._index is not None:
-            self._index.index((ids, columns.of_word), show_progress=False)
+        self._columns = words = _Numbers()
+        self._weights, self._rows = np.zeros(0, np.float32), np.zeros(0, np.int32)
+        self._ends = np.zeros(1, np.int64)
+        pieces = _Numbers()
+        in_texts = _counts(map(pieces_of, texts), pieces)
+        in_pieces = _counts(map(words_in, pieces), words)
+        if words:
+            counts = (in_texts @ in_pieces).tocsc()
+            self._rows, self._ends = counts.indices.astype(np.int32), counts.indptr.astype(np.int64)
+            self._weights = _weights(counts)
 
     @classmethod
     def kept(cls, path: Path, n: int) -> WordIndex | None:
@@ -55,51 +59,43 @@ class WordIndex:
         stored = kept_arrays(path)
         if not stored:
             return None
-        import bm25s
-
         try:
             words = stored["words"].tobytes().decode("utf-8", "surrogatepass").split("\n")
-            data, rows, ends = stored["data"], stored["indices"], stored["indptr"]
+            weights, rows, ends = stored["data"], stored["indices"], stored["indptr"]
         except (KeyError, UnicodeDecodeError):
             return None
-        vocabulary = {word: column for column, word in enumerate(words)}
+        columns = _Numbers(zip(words, range(len(words)), strict=True))
         if (
-            not (data.dtype == np.float32 and rows.dtype == np.int32 and ends.dtype == np.int64)
-            or ends.shape != (len(vocabulary) + 1,)
+            not (weights.dtype == np.float32 and rows.dtype == np.int32 and ends.dtype == np.int64)
+            or ends.shape != (len(columns) + 1,)
             or not ends[0] == 0 < ends[-1]
-            or not data.shape == rows.shape == (ends[-1],)
+            or not weights.shape == rows.shape == (ends[-1],)
             or (np.diff(ends) < 0).any()
             or not 0 <= rows.min() <= rows.max() < n
         ):
             return None
         index = cls(())
-        index._n, index._index = n, bm25s.BM25()
-        index._index.scores = {"data": data, "indices": rows, "indptr": ends, "num_docs": n}
-        index._index.vocab_dict, index._index.nonoccurrence_array = vocabulary, None
+        index._n, index._columns = n, columns
+        index._weights, index._rows, index._ends = weights, rows, ends
         return index
 
     def keep(self, path: Path) -> None:
         """Writes it for `kept`; nothing where no text holds a word."""
-        if self._index is not None:
-            arrays = {name: self._index.scores[name] for name in ("data", "indices", "indptr")}
-            words = "\n".join(
-                filter(None, self._index.vocab_dict)
-            )  # bm25s adds an empty one without a column
-            keep_arrays(
-                path, {"words": np.frombuffer(words.encode("utf-8", "surrogatepass"), np.uint8), **arrays}
-            )
+        if not self.is_empty:
+            words = np.frombuffer("\n".join(self._columns).encode("utf-8", "surrogatepass"), np.uint8)
+            arrays = {"data": self._weights, "indices": self._rows, "indptr": self._ends}
+            keep_arrays(path, {"words": words, **arrays})
 
     @property
     def is_empty(self) -> bool:
         """No text holds a word."""
-        return self._index is None
+        return not self._columns
 
     def scores(self, words: Iterable[str]) -> np.ndarray:
         """(N,) float32: BM25 of all texts for some words; a word that stands twice counts twice."""
-        vocabulary = [] if self._index is None else [word for word in words if word in self._index.vocab_dict]
-        if self._index is None or not vocabulary:
-            return np.zeros(self._n, np.float32)
-        scores: np.ndarray = self._index.get_scores(vocabulary).astype(np.float32)
+        scores = np.zeros(self._n, np.float32)
+        for held in map(self._held, words):
+            scores[self._rows[held]] += self._weights[held]
         return scores
 
     def shares(self, words: Iterable[str]) -> np.ndarray:
@@ -111,11 +107,38 @@ class WordIndex:
 
     def frequency(self, word: str) -> int:
         """How many texts hold a word, as `words_of` gives it; 0 for a stop word."""
-        column = None if self._index is None else self._index.vocab_dict.get(word)
-        if self._index is None or column is None:
-            return 0
-        ends = self._index.scores["indptr"]
-        return int(ends[column + 1] - ends[column])
+        held = self._held(word)
+        return held.stop - held.start
+
+    def _held(self, word: str) -> slice:
+        """Where the rows and weights of a word are."""
+        column = self._columns.get(word)
+        return slice(0, 0) if column is None else slice(int(self._ends[column]), int(self._ends[column + 1]))
+
+
+def _counts(lists: Iterable[Sequence[str]], numbers: _Numbers) -> csr_array:
+    """How often each string stands in each list: a row a list, its columns by `numbers`."""
+    from scipy.sparse import csr_array
+
+    lengths = [0]
+
+    def counted() -> Iterator[Sequence[str]]:
+        for strings in lists:
+            lengths.append(len(strings))
+            yield strings
+
+    columns = np.fromiter(map(numbers.__getitem__, chain.from_iterable(counted())), np.int32)
+    ones = np.ones(len(columns), np.int32)
+    return csr_array((ones, columns, np.cumsum(lengths)), (len(lengths) - 1, len(numbers)))
+
+
+def _weights(counts: csc_array) -> np.ndarray:
+    """Of each entry of (texts, words)."""
+    n_texts, lengths, holding = counts.shape[0], counts.sum(axis=1), np.diff(counts.indptr)
+    rarity = np.log(1 + (n_texts - holding + 0.5) / (holding + 0.5)).astype(np.float32)
+    times = counts.data.astype(np.float32)
+    saturation = _K1 * ((1 - _B) + _B * lengths / lengths.mean())
+    return (np.repeat(rarity, holding) * (times / (saturation[counts.indices] + times))).astype(np.float32)
 
 
 _indexes: WeakKeyDictionary[object, WordIndex] = WeakKeyDictionary()

@@ -40,6 +40,7 @@ _RAISED = re.compile("(?<=\\d)(?=[\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u2079\u
 _HUMP = re.compile(r"(?<=[a-z\d])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _ENDING = re.compile(r"'(?:s|t|d|m|ll|re|ve)$")
 _ELIDED = re.compile(r"(?<!\w)[^\W\d]'(?=\w)")
+_JOINS = str.maketrans("_.@&", "----")
 _BETWEEN = re.compile(r"[-_@&]+|(?<!\d)[.,:' ]|[.,:' ](?!\d)")
 _RUN = re.compile(r"\d+(?:[.,:' ]\d+)*|\D+")
 _GROUPED = re.compile(
@@ -56,10 +57,12 @@ _NAMED_A = re.compile(r" A(?<=[^\W\d] A)(?![\w'’])")
 """As in "vitamin A"."""
 _BEFORE_GROUP = re.compile(r" (?<=\d )(?=\d{3}(?!\d))")
 _NARROW_BEFORE_GROUP = re.compile(r"[\u00a0\u2009\u202f](?<=\d.)(?=\d{3}(?!\d))")
-_AROUND = ",;:!?\"'()[]*_.…“”„‘’«»–—-"
-_BEFORE = _AROUND.replace(".", "")
+_AROUND = ",:'_.&@-;!?\"()[]*…“”„‘’«»–—"
+_BEFORE = _AROUND.replace(".", "#+")
 """Not the point of .NET."""
-_SIGNS = (", ", ". ", '"', "“", "”")
+_BLANKED = bytes(c if c > 127 or chr(c).isalnum() or chr(c) in "_-.@&'#+,:" else 32 for c in range(256))
+"""UTF-8 with blanks in the place of what is in no token."""
+_SIGNS = (", ", ". ", "“", "”")
 _LONGEST_KEPT = 64
 """Characters of a piece whose words are kept for the next time."""
 
@@ -109,7 +112,7 @@ def located(text: str) -> Iterator[tuple[int, int, tuple[str, ...]]]:
 
 def pieces_of(text: str) -> list[str]:
     """What stands between blanks and the commonest signs that are of no word, for `words_in`."""
-    text = _glued(text)
+    text = _glued(text).encode("utf-8", "surrogatepass").translate(_BLANKED).decode("utf-8", "surrogatepass")
     for sign in _SIGNS:
         text = text.replace(sign, " ")
     return text.split()
@@ -123,13 +126,18 @@ def _glued(text: str) -> str:
 
 def words_in(piece: str) -> tuple[str, ...]:
     """The words of a piece. Few texts have many different pieces, so they are quick to look up."""
+    if piece.isascii() and piece.isalpha() and (piece.islower() or piece.istitle()):
+        word = piece.lower()
+        return () if word in _stop_words() else (word,)
     plain = piece.rstrip(_AROUND).lstrip(_BEFORE).replace("’", "'")
-    has_hump = not (plain[1:].islower() or plain.isupper() or plain.istitle())
-    if plain.isascii() and not has_hump:
-        word = _ENDING.sub("", plain.lower()) if "'" in plain else plain.lower()
-        if word.isalpha():
+    if plain.isascii():
+        has_hump = not (plain[1:].islower() or plain.isupper() or plain.istitle())
+        word = (_HUMP.sub("_", plain) if has_hump else plain).lower()
+        if "'" in word:
+            word = _ENDING.sub("", word)
+        if word.isalpha() or word.isdecimal():
             return () if word in _stop_words() else (word,)
-        parts = word.split("-")
+        parts = word.translate(_JOINS).split("-")
         if all(map(str.isalpha, parts)):
             return _counted(["".join(parts), *parts])
     return _kept(piece) if len(piece) <= _LONGEST_KEPT else _read(piece)
@@ -175,7 +183,7 @@ def _found_as(token: str) -> list[str]:
         if text[0] >= _UNSPACED[0] and _unspaced().match(text):
             return _pairs(text)
         text = "".join(str(unicodedata.decimal(c)) if c.isdecimal() else c for c in text)
-    program = _PROGRAM.fullmatch(text.casefold())
+    program = _PROGRAM.fullmatch(text.casefold()) if "+" in text or "#" in text else None
     if program is not None:
         name, sign, version = program.groups()
         return [name + sign + version, name + sign, *filter(None, [version, name * (len(name) > 1)])]
@@ -192,10 +200,16 @@ def _whole_and_parts(text: str) -> list[str]:
     >>> _whole_and_parts("e-1003"), _whole_and_parts("read_file"), _whole_and_parts("3.11.2")
     (['e1003', 'e', '1003'], ['readfile', 'read', 'file'], ['3.11.2', '3.11', '3', '11', '2'])
     """
-    text = _ENDING.sub("", text)
-    pieces = [piece for piece in _BETWEEN.split(text) if piece]
-    words = ["".join(piece.replace(" ", "") for piece in pieces)] if len(pieces) > 1 else []
-    for piece in _BETWEEN.split(_ELIDED.sub("", text)):
+    own = pieces = _BETWEEN.split(text)
+    if "'" in text:
+        text = _ENDING.sub("", text)
+        pieces, own = _BETWEEN.split(text), _BETWEEN.split(_ELIDED.sub("", text))
+    filled = [piece for piece in pieces if piece]
+    words = ["".join(filled).replace(" ", "")] if len(filled) > 1 else []
+    for piece in own:
+        if piece.isalpha():
+            words.append(piece)
+            continue
         runs = _RUN.findall(piece)
         if len(runs) > 2:  # a hash: its parts say nothing
             words.append(piece)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from pathlib import Path
 
+import bm25s
 import numpy as np
 import pytest
 
@@ -86,6 +87,22 @@ def test_tokens_are_slices_in_order_and_have_the_words_of_the_text() -> None:
     assert [word for *_, words in tokens for word in words] == words_of(text)
     assert all(start < end <= after for (start, end, _), (after, *_) in pairwise(tokens))
     assert text[tokens[-1][0] : tokens[-1][1]] == "A"
+
+
+def test_weights_are_those_of_bm25s() -> None:
+    texts = [
+        "The mill, the inn and the mill.",
+        "An inn at 1,234 m",
+        "",
+        "the",
+        "Mill-wright’s mill at Quay No. 7",
+    ]
+    own = bm25s.BM25()
+    own.index([words_of(text) for text in texts], show_progress=False)
+    index = WordIndex(texts)
+    for query in ("mill", "mill inn mill", "millwright 1234 7"):
+        assert np.array_equal(index.scores([*words_of(query), "nowhere"]), own.get_scores(words_of(query)))
+    assert [index.frequency(word) for word in ("mill", "inn", "the")] == [2, 2, 0]
 
 
 def test_kept_words_are_those_that_were_counted(tmp_path: Path) -> None:
