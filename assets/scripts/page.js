@@ -184,17 +184,25 @@ export function page(element, props, watch) {
       event.stopImmediatePropagation();
       return;
     }
-    card.classList.add("qx-sent");
+    until(card, "qx-sent", HEARD);
+  }
+  /** @param {Element} card @param {string} name @param {string} panels */
+  function until(card, name, panels) { // one of the panels changes
+    card.classList.add(name);
     const heard = new MutationObserver(over);
     function over() {
       heard.disconnect();
-      card?.classList.remove("qx-sent");
+      card.classList.remove(name);
     }
-    for (const panel of card.querySelectorAll(HEARD)) heard.observe(panel, { childList: true });
+    for (const panel of card.querySelectorAll(panels)) heard.observe(panel, { childList: true });
     card.addEventListener("input", over, { once: true });
     setTimeout(over, LONGEST_SILENCE); // a refusal in the words of the one before changes nothing on the page
   }
   document.addEventListener("click", (event) => starts(event, around(event, STARTS)), true);
+  document.addEventListener("click", (event) => {
+    const card = around(event, ".qx-cancel")?.closest(".qx-card");
+    if (card) until(card, "qx-cancelling", "[id$=-notice] .qx-tree");
+  });
   document.addEventListener("keydown", (event) => {
     const box = event.key === "Enter" && !event.shiftKey ? around(event, QUESTIONS) : null;
     if (box) starts(event, box.closest(".qx-card")?.querySelector(STARTS));
