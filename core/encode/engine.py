@@ -97,7 +97,8 @@ class TorchEngine:
         self._tower, self._plain, self._n_inputs = tower, pass_of(tower), n_inputs
         self.vectors_name = _precision(tower.dtype)
         self.name = f"torch, {self.vectors_name}"
-        self.batch_tokens, self.at_once, self.rate = _TORCH_TOKENS[tower.device.type], 1, None
+        self.batch_tokens, self.at_once = _TORCH_TOKENS[tower.device.type], 1
+        self.rate: float | None = None
 
     def run(self, batches: Iterable[Batch]) -> Iterator[tuple[list[int], np.ndarray]]:
         """See Engine."""
