@@ -245,8 +245,12 @@ class Comparisons:
         """What methods wait for before they can run. Raises BadCheckpoint."""
         waits = {key: self._missing(documents, self._agent(key, documents)) for key in methods}
         agents = {self._agent(key, documents).spec.name: n for key, n in waits.items()}
-        n_chunks, pace = sum(agents.values()), documents.milliseconds.get("embedding", 0.0)
-        seconds = n_chunks * pace / documents.n_embedded / 1000 if documents.n_embedded else None
+        n_chunks, workspace, rate = sum(agents.values()), documents.workspace, documents.agent.encoder.rate
+        seconds = None
+        if documents.n_embedded:
+            seconds = n_chunks * documents.milliseconds["embedding"] / documents.n_embedded / 1000
+        elif rate:  # they came out of the cache
+            seconds = n_chunks * workspace.n_tokens / len(workspace) / rate
         return ToEmbed(tuple(key for key, n in waits.items() if n), n_chunks, seconds)
 
     def _agent(self, key: str, documents: OpenDocuments) -> Agent:

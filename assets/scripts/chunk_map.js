@@ -144,7 +144,7 @@ export function makeChunkMap(part, view, actions, server, ask, stateOf, paint) {
   function fillColouring({ names, clusterNames, colour }) {
     const { documents, score_name } = view.value;
     const kinds = [["value", score_name], ...(documents.length > 1 && documents.length <= MOST_NAMED ? [["documents", "document"]] : []), ...(names.length ? [["headings", "heading"]] : []),
-      ...(clusterNames.length ? [["clusters", "what it is about"]] : [])];
+      ...(clusterNames.length ? [["clusters", "topic"]] : [])];
     part("chunkmap-colouring").hidden = kinds.length < 2;
     if (colouring.length !== kinds.length || colouring.options[0].text !== kinds[0][1]) colouring.replaceChildren(...kinds.map(([kind, name]) => new Option(name, kind)));
     colouring.value = colour;

@@ -5,20 +5,21 @@ import { brush, line, surface } from "./strip_surface.js";
 
 const SIDE = 65535; // of the places
 const MARGIN = 12; // pixels, room for pins
-const TALLEST = 340;
+const [TALLEST, TALLEST_WIDE] = [340, 560];
 const WIDEST = 1.6; // to its height: farther apart, neighbours would not look like any
 const PIN = 8;
 const REACH = 12; // pixels around the pointer within which a chunk is meant
 const CELL = 4; // pixels of density
 const NO_GROUP = 255;
 const MOST_ZOOM = 32;
+const ROOM_FOR_NAMES = 560; // pixels of width; in less, the key below is enough
 
 /** @typedef {{ width: number, height: number, plot: number[], pixels: number[], ratio: number, seen: number[] }} Size */
 
 /** @param {HTMLCanvasElement} canvas @param {number[]} seen @returns {Size} */
 export function sizeOf(canvas, seen) {
   const [ratio, width] = [window.devicePixelRatio || 1, canvas.clientWidth];
-  const height = Math.min(TALLEST, width);
+  const height = Math.min(canvas.closest(".qx-wide") ? TALLEST_WIDE : TALLEST, width);
   const tall = height - 2 * MARGIN;
   return { width, height, plot: [Math.min(width - 2 * MARGIN, WIDEST * tall), tall], pixels: [width, height].map((pixels) => Math.round(pixels * ratio)), ratio, seen };
 }
@@ -121,7 +122,29 @@ export function mapPicture(size, value, map, points, scale, colours) {
     ctx.arc(x, y, least + 2.6 * weights[k], 0, 7);
     ctx.fill();
   }
+  if (colour === "clusters" && size.width >= ROOM_FOR_NAMES) nameClusters(ctx, size, map, colours);
   return { canvas, colourOf };
+}
+
+// Each topic's words in the middle of its chunks that are shown; the later of two that would overlap goes without.
+/** @param {CanvasRenderingContext2D} ctx @param {Size} size @param {ChunkMap} map @param {Colours} colours */
+function nameClusters(ctx, size, { places, clusters, clusterNames }, colours) {
+  ctx.font = '600 12px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
+  [ctx.textAlign, ctx.textBaseline, ctx.lineJoin, ctx.lineWidth] = ["center", "middle", "round", 4];
+  [ctx.strokeStyle, ctx.fillStyle] = [colours.panel, colours.ink];
+  /** @type {number[][]} */
+  const taken = [];
+  clusterNames.forEach((name, cluster) => {
+    const shown = Array.from(clusters.keys()).filter((chunk) => clusters[chunk] === cluster).map((chunk) => placeOf(size, places, chunk)).filter((place) => isShown(size, place));
+    if (!shown.length) return;
+    const half = ctx.measureText(name).width / 2 + 4;
+    const [x, y] = [0, 1].map((axis) => shown.map((place) => place[axis]).sort((a, b) => a - b)[shown.length >> 1]);
+    const at = Math.min(size.width - half, Math.max(half, x));
+    if (taken.some(([left, right, line]) => at - half < right && at + half > left && Math.abs(y - line) < 16)) return;
+    taken.push([at - half, at + half, y]);
+    ctx.strokeText(name, at, y);
+    ctx.fillText(name, at, y);
+  });
 }
 
 // Where chunks lie that have no point.

@@ -171,28 +171,41 @@ export function page(element, props, watch) {
     KEYS[event.key]();
   }
   document.addEventListener("keydown", key);
-  // A question that is at work is not asked once more, and what it was asked for stands pale from the first moment on.
-  /** @returns {HTMLButtonElement | null} */
-  const run = () => document.querySelector("#qx-run");
-  const asked = () => {
-    const card = document.querySelector("#qx-controls");
-    if (!card) return;
-    card.classList.add("qx-sent");
-    const heard = new MutationObserver(() => {
-      heard.disconnect();
-      card.classList.remove("qx-sent");
-    });
-    for (const panel of card.querySelectorAll("#qx-opening .qx-tree, #qx-notice .qx-tree, #qx-status .qx-tree")) heard.observe(panel, { childList: true });
-  };
-  /** @param {Event} event */
-  function asks(event) {
-    if (!run()?.disabled && !document.querySelector("#qx-controls.qx-sent")) return asked();
-    event.preventDefault();
-    return event.stopImmediatePropagation();
+  // What is at work is not begun once more, and the press is seen from the first moment on: in Explore what stands there turns pale.
+  const STARTS = "#qx-run, #qx-compare-run, #qx-sparc-start, #qx-sets-run, #qx-evaluate-run, #qx-whole-run";
+  const HEARD = ["opening", "progress", "notice", "standing", "status"].map((part) => `[id$=-${part}] .qx-tree`).join(", ");
+  const LONGEST_SILENCE = 5000; // milliseconds
+  /** @param {Event} event @param {HTMLElement | null | undefined} button */
+  function starts(event, button) {
+    const card = button?.closest(".qx-card");
+    if (!button || !card) return;
+    if (button.matches(":disabled") || card.matches(".qx-sent")) {
+      event.preventDefault();
+      event.stopImmediatePropagation();
+      return;
+    }
+    until(card, "qx-sent", HEARD);
   }
-  document.addEventListener("click", (event) => { if (around(event, "#qx-run")) asks(event); }, true);
+  /** @param {Element} card @param {string} name @param {string} panels */
+  function until(card, name, panels) { // one of the panels changes
+    card.classList.add(name);
+    const heard = new MutationObserver(over);
+    function over() {
+      heard.disconnect();
+      card.classList.remove(name);
+    }
+    for (const panel of card.querySelectorAll(panels)) heard.observe(panel, { childList: true });
+    card.addEventListener("input", over, { once: true });
+    setTimeout(over, LONGEST_SILENCE); // a refusal in the words of the one before changes nothing on the page
+  }
+  document.addEventListener("click", (event) => starts(event, around(event, STARTS)), true);
+  document.addEventListener("click", (event) => {
+    const card = around(event, ".qx-cancel")?.closest(".qx-card");
+    if (card) until(card, "qx-cancelling", "[id$=-notice] .qx-tree");
+  });
   document.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && !event.shiftKey && event.target === question()) asks(event);
+    const box = event.key === "Enter" && !event.shiftKey ? around(event, QUESTIONS) : null;
+    if (box) starts(event, box.closest(".qx-card")?.querySelector(STARTS));
   }, true);
   // Charts measure their place when the window changes its size: one whose tab was hidden then is told again when the tab is shown.
   document.addEventListener("click", (event) => {

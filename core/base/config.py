@@ -105,8 +105,8 @@ class ChunkConfig:
     """How a document is cut."""
 
     chunker: Chunker = "sentences"
-    """structure: tables and lists alone, headings open chunks; sentences: packed whole. RES-RAG algorithm 1;
-    Q-RAG appendix H."""
+    """structure: a chunk begins at each heading, tables and lists stand alone; sentences: whole sentences,
+    packed. RES-RAG algorithm 1; Q-RAG appendix H."""
     max_tokens: int = 64
     """Most tokens of a chunk, counted by the encoder's tokenizer without special tokens."""
     one_sentence: bool = False
@@ -144,7 +144,7 @@ class EpisodeConfig:
     beam_width: int = 1
     """Beam width (1 = greedy). Q-RAG appendix D."""
     top_k_actions: int | None = None
-    """Sample among so many best chunks; None: among all."""
+    """Sample among this many best chunks; None: among all."""
     use_positions: bool = True
     """False: ignore where a chunk stands."""
     forced: tuple[tuple[int, int], ...] = ()

@@ -223,7 +223,8 @@ def embedding(
     if is_long:
         places = [places[i] for i in spread(len(places)).tolist()]
     n_first = LEAST_STRETCH if is_long else 0
-    n_cached, started, done = int(is_stored.sum()), time.monotonic(), 0
+    n_cached, done = int(is_stored.sum()), 0
+    began: tuple[float, float] | None = None
     last = n_even = 0
     there: np.ndarray | None = None
     pending: list[tuple[np.ndarray, np.ndarray]] = []
@@ -231,8 +232,14 @@ def embedding(
     all_characters = float(weights.sum())
 
     def progress(characters: float) -> EmbedProgress:
-        rate = characters / max(time.monotonic() - started, 1e-9)
-        left = (all_characters - characters) / rate if characters else None
+        nonlocal began
+        now, left = time.monotonic(), None
+        if characters == all_characters:
+            left = 0.0
+        elif began is None:  # the first batch also waits for the encoder
+            began = (now, characters) if characters else None
+        else:
+            left = (all_characters - characters) * (now - began[0]) / (characters - began[1])
         return EmbedProgress(n_cached + done, n_cached + len(places), n_cached, left, vectors, there)
 
     def keep() -> None:

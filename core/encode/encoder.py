@@ -120,6 +120,11 @@ class DualEncoder:
         return self._chunks.name
 
     @property
+    def rate(self) -> float | None:
+        """Tokens a second that it embedded when it was measured; None where it was not."""
+        return self._chunks.rate
+
+    @property
     def max_state_chunks(self) -> int:
         """Most chunks of a state: the query and each take a token and a separator of the encoder's window."""
         return (self.max_positions - 1) // 2 - 1

@@ -78,6 +78,8 @@ class Engine(Protocol):
     """Most padded tokens a batch."""
     at_once: int
     """Batches that are computed side by side."""
+    rate: float | None
+    """Tokens a second when it was measured here; None where it was not."""
 
     def width(self, n_tokens: int) -> int:
         """Tokens of a row of `n_tokens` after padding."""
@@ -97,6 +99,7 @@ class TorchEngine:
         self.vectors_name = _precision(tower.dtype)
         self.name = f"torch, {self.vectors_name}"
         self.batch_tokens, self.at_once = _TORCH_TOKENS[tower.device.type], 1
+        self.rate: float | None = None
 
     def run(self, batches: Iterable[Batch]) -> Iterator[tuple[list[int], np.ndarray]]:
         """See Engine."""
@@ -127,6 +130,7 @@ class OpenVinoEngine:
         self._tower: Encoder | None = tower
         self._dtype, self._n_inputs, self._most = dtype, n_inputs, max_positions_of(tower)
         self.at_once = torch.get_num_threads()
+        self.rate: float | None = None
         self._compiled: Any = None
         self._compiling = threading.Lock()
         self.vectors_name = "float32" if dtype == torch.float32 else f"openvino-{_precision(dtype)}"
@@ -246,6 +250,7 @@ def openvino_engine(
         measured = _measure_and_keep(key, engine, tower, pass_of, dtype, n_inputs)
     if measured is None or not measured.openvino_wins(least_cosine):
         return None
+    engine.rate = measured.openvino_rate
     engine.name = f"{engine.name}, {measured.gain:.1f} times torch when it was measured here"
     return engine
 

@@ -25,7 +25,7 @@ _LEAST_LINE = 40
 _FENCE = re.compile(r"(?m)^(?:```|~~~)[^\n]*\n?")
 _LINES = re.compile(
     r"(?m)^(?:(?P<level>#{1,6}[ \t]+)(?P<title>\S[^\n]*)|(?P<rule>\|[-:| ]+\|(?:\n|\Z))|(?P<row>\|[^"
-    r"\n]*\|)[ \t]*$|(?P<indent>[ \t]*)(?P<item>[-*+])(?=[ \t]+\S))"
+    r"\n]*\|)[ \t]*$|(?P<quote>>(?:[ \t]?>)*[ \t]?)|(?P<indent>[ \t]*)(?P<item>[-*+])(?=[ \t]+\S))"
 )
 _BORDER = re.compile(r"[ \t]{0,200}(?<!\\)\|[ \t]*")
 """Of cells in a row of a table. None lies in the address of a link, where it has to be written otherwise."""
@@ -122,7 +122,7 @@ class Prose:
                 if line["title"]:
                     self._instead[line.start()] = (line.start("title"), "")
                     self._styled.append((line.start("title"), line.end(), Element("strong")))
-                elif line["rule"]:
+                elif line["rule"] or line["quote"]:
                     self._instead[line.start()] = (line.end(), "")
                 elif line["row"]:
                     row, row_end = line.span("row")

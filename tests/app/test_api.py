@@ -557,7 +557,7 @@ def test_the_mcp_tools_are_the_same_functions_and_answer_in_json(tiny_app: Runni
         )
     said = tools["run_agent"].inputSchema["properties"]
     assert {name: said[name]["description"] for name in ("top_k_actions", "use_positions", "query")} == {
-        "top_k_actions": 'Sample among so many best chunks; "none": among all.',
+        "top_k_actions": 'Sample among this many best chunks; "none": among all.',
         "use_positions": "false: ignore where a chunk stands.",
         "query": "The question.",
     }

@@ -380,9 +380,9 @@ def test_chart_tables_hold_the_numbers_drawn() -> None:
     curves = json.dumps(view.curve_table(charted))
     assert all(number in curves for number in ("0.500", "0.250", "0.125"))
     assert "2.000" not in curves, "an inner product is no Q"
-    assert "Scores of top-k are no Q" in json.dumps(view.charts_heading(charted, 2))
+    assert "not drawn: top-k" in json.dumps(view.charts_heading(charted, 2))
     other = view.Charted((*charted.curves[:1], (row(checkpoint="other"), RunCurve((1.0,), None))), {})
-    assert "scales of their own" in json.dumps(view.charts_heading(other, 2))
+    assert "its own scale of Q" in json.dumps(view.charts_heading(other, 2))
     assert json.dumps(view.count_table(charted)).count('"2"') == 1
 
 

@@ -172,4 +172,10 @@ def test_a_question_to_half_a_document_has_a_preview(
     expect(page.locator("#qx-standing .qx-chip")).to_have_text("preview")
     lie_apart(page)
     page.locator("#qx-cancel").click()
-    expect(page.get_by_role("button", name="Embed the rest")).to_be_visible(timeout=60_000)
+    page.get_by_role("button", name="Embed the rest").click(timeout=60_000)
+    expect(page.locator("#qx-opening")).to_contain_text("You can ask now.", timeout=60_000)
+    before = page.url
+    page.locator("#qx-question textarea").fill("Where did the lamp stand after that?")
+    page.locator("#qx-run").click()
+    expect(page, "a question does not wait until all is embedded").not_to_have_url(before, timeout=60_000)
+    expect(page.locator("#qx-opening")).to_contain_text("You can ask now.")

@@ -89,7 +89,7 @@ def test_a_part_is_asked_and_then_all_of_it(explorer: Explorer) -> None:
     for words in (
         "preview",
         f"Searched {there.sum()} of {len(there)} chunks",
-        "; all can be now",
+        "; all are ready now",
         "Run again",
     ):
         assert words in offer

@@ -564,7 +564,7 @@ def test_without_a_language_model_from_the_question_to_the_log_and_back(page: Pa
     expect(line).to_contain_text("up to 2 rounds · 6 chunks a branch".replace(" · ", ""))
     expect(line).to_contain_text("no language model: rules and reader decide")
     run_to_the_end(page, "complete")
-    expect(page.locator("#qx-sparc-costs")).to_contain_text("No language model acts here: rules and reader")
+    expect(page.locator("#qx-sparc-costs")).to_contain_text("No language model: rules and reader")
     expect(page.locator("#qx-sparc-final h3")).to_be_visible()
     expect(page.get_by_role("list", name="Story of the run").locator("li.qx-told").first).to_contain_text(
         "round 1"

@@ -187,7 +187,7 @@ def test_totals_stand_against_their_budgets() -> None:
 
 def test_who_decides_is_said() -> None:
     assert "scripted rewrites, answers and judges" in words(drawn.costs(run_of(story())))
-    assert f"No language model acts here: {RULES} rewrite" in words(drawn.costs(run_of(story(agents=RULES))))
+    assert f"No language model: {RULES} rewrite" in words(drawn.costs(run_of(story(agents=RULES))))
     assert "rules and reader decide" in words(view.settings_line(SparcConfig(), ""))
     assert "some-llm decides" in words(view.settings_line(SparcConfig(), "some-llm"))
     assert "a setting is empty" in words(view.settings_line(None, ""))

@@ -376,7 +376,7 @@ def test_words_and_tables_of_a_training() -> None:
     assert '["td", {}, ["1"]]' in second
     assert "41 to 45 of 45" in second
     assert '"0.250"' in json.dumps(view.validation_table(training))
-    assert "nobody knows yet" in json.dumps(view.estimate(None, None, 900))
+    assert "Not measured on this machine yet" in json.dumps(view.estimate(None, None, 900))
     assert "About 25 min: an update of an earlier" in json.dumps(view.estimate(5.0, 9.0, 300))
     assert "About 45 min on two cores" in json.dumps(view.estimate(None, 9.0, 300))
 

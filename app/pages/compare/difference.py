@@ -16,13 +16,10 @@ from core.views.draw.tables import table
 from core.views.draw.words import counted, shorten, step_class
 from core.views.ending import end_sentence
 
-NOT_LOGGED = (
-    "A try-out: the log has no run of it, since it keeps what can be made again from documents, and no"
-    " document reads like this."
-)
+NOT_LOGGED = "A try-out: it is not in Experiments, since no document reads like this."
 _BOTH = "The chunk that was chosen, and its Q at this step: as the documents are → with the change"
 SUPPORT_FOUND = "Share of the characters of this question's support that lie in what was chosen"
-SAME_TEXT = "Share of the characters found with the cut that is open that are found with this one too"
+SAME_TEXT = "Of the text found as the documents are cut now, how much this cut finds too"
 CUTS = (
     "Asks the agent again with the documents cut finer and coarser, to find the chunk size that suits this"
     " question. The first time takes longest: each way of cutting is embedded once."
@@ -115,7 +112,7 @@ def cuts(rows: Sequence[CutRow]) -> list[Node]:
         ("same text", SAME_TEXT),
         ("tokens", "Length of what was chosen: larger chunks hold more by themselves"),
         ("Q of each step", "Q of each choice, in order; the same agent, over other chunks"),
-        ("ms", "Wall clock of retrieval, vectors being there"),
+        ("ms", "Time of retrieval, without embedding"),
         "",
     ]
     lines = [_cut(at, row, labelled) for at, row in enumerate(rows)]

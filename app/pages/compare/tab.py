@@ -244,7 +244,7 @@ class CompareTab(CompareLayout):
         keys = self.comparisons.methods(documents)
         return gr.CheckboxGroup(
             [(view.method_label(key), key) for key in keys],
-            value=[key for key in chosen or () if key in keys],
+            value=[key for key in keys if key in (chosen or ())],
         )
 
     def _on_controls(self, session: Session, compared: Compared, *controls: Any) -> Update:

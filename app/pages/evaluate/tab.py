@@ -58,6 +58,8 @@ class EvaluatePlace:
     episode_page: int = 0
     episode: int | None = None
     """Position of the row that is open."""
+    threshold: float | None = None
+    """At which episodes are stopped in the figures; None: the agent's own."""
 
 
 class EvaluateTab(EvaluateLayout):
@@ -90,12 +92,13 @@ class EvaluateTab(EvaluateLayout):
         ]
         run = packs(self._run, notice_in(self.notice))
         running = self.run.click(run, [looking, *order], results, **in_line("evaluate", 1))
+        self._told = told = [looking, self.task, self.questions, self.length, self.n, self.second]
+        running.then(packs(self._estimated), told, self.estimate, **quick)
         self.work.wire_cancel([running], packs(self._cancelled), looking, results, **quick)
         self.looking.change(_addressed, self.looking, self.address, trigger_mode="always_last", **quick)
         self.task.change(self._on_task, self.task, [self.length, self.part, self.questions], **quick)
         for panel in (self.list, self.filter, self.failures, self.episode, self.episode_notice):
             panel.select(packs(self._on_click), looking, results, **quick)
-        told = [looking, self.task, self.questions, self.length, self.n, self.second]
         gr.on(
             [control.change for control in told[1:]],
             packs(self._estimated),
@@ -107,7 +110,7 @@ class EvaluateTab(EvaluateLayout):
         if not self.services.settings.public:
             show_documents = lambda: gr.Tabs(selected=DOCUMENTS_TAB)  # noqa: E731
             self.whole.wanted.change(show_documents, None, self.forms, **QUIET)
-        threshold = [self.stops, self.stops_figure, self.default_notice]
+        threshold = [looking, self.stops, self.stops_figure, self.default_notice]
         refusal = notice_in(self.default_notice)
         self.threshold.input(
             packs(self._on_threshold, refusal),
@@ -128,8 +131,8 @@ class EvaluateTab(EvaluateLayout):
 
     def on_show(self, show: Callable[..., Any]) -> None:
         """`show`: the listener of the tab's being opened."""
-        place = [self.looking, self.session, self.threshold]
-        show(packs(self._shown), place, self._results, **QUIET)
+        show(packs(self._shown), [self.looking, self.session], self._results, **QUIET)
+        show(packs(self._estimated), self._told, self.estimate, **QUIET)
         if not self.services.settings.public:
             self.whole.llm_panel.on_show(show)
 
@@ -145,7 +148,7 @@ class EvaluateTab(EvaluateLayout):
 
     # Handlers; each returns or yields updates by component
 
-    def _shown(self, looking: EvaluatePlace, session: Session, threshold: float) -> Update:
+    def _shown(self, looking: EvaluatePlace, session: Session) -> Update:
         """The list as the log has it now, the agents that there are now, and figures: those that
         came while the tab was hidden were not drawn.
         """
@@ -154,7 +157,7 @@ class EvaluateTab(EvaluateLayout):
         listed = self._listed(looking)
         return {
             **listed,
-            **self._figures(looking, threshold),
+            **self._figures(looking),
             self.agent: gr.Dropdown(agents),
             self.second: gr.Dropdown([("none", NOBODY), *agents]),
         }
@@ -189,7 +192,7 @@ class EvaluateTab(EvaluateLayout):
             return {self.estimate: []}
         return {self.estimate: view.estimate(pace, n_asked)}
 
-    def _figures(self, looking: EvaluatePlace, threshold: float) -> Update:
+    def _figures(self, looking: EvaluatePlace) -> Update:
         """Of the evaluation in view; none without one, or where its rows give no threshold."""
         if not looking.first:
             return {}
@@ -197,7 +200,7 @@ class EvaluateTab(EvaluateLayout):
             curve = self.evaluations.stop_curve(looking.first, looking.owner)
             charts = self.evaluations.reliability(looking.first, looking.owner).charts
             return {
-                **self._stops(looking, threshold, curve),
+                **self._stops(looking, curve),
                 self.reliability: drawn(lambda: card_figure(charts[0])),
             }
         except UserError:
@@ -309,16 +312,16 @@ class EvaluateTab(EvaluateLayout):
         return {self.to_explore: OpenEpisode(looking.first, position), self.episode_notice: []}
 
     def _on_threshold(self, looking: EvaluatePlace, threshold: float | None) -> Update:
-        curve = self.evaluations.stop_curve(looking.first, looking.owner)
-        return {**self._stops(looking, float(threshold or 0), curve), self.default_notice: []}
+        return self._moved(looking, float(threshold or 0))
 
     def _to_best(self, looking: EvaluatePlace) -> Update:
+        best = self.evaluations.stop_curve(looking.first, looking.owner).best
+        return {**self._moved(looking, best), self.threshold: best}
+
+    def _moved(self, looking: EvaluatePlace, threshold: float) -> Update:
+        looking = replace(looking, threshold=threshold)
         curve = self.evaluations.stop_curve(looking.first, looking.owner)
-        return {
-            **self._stops(looking, curve.best, curve),
-            self.threshold: curve.best,
-            self.default_notice: [],
-        }
+        return {self.looking: looking, **self._stops(looking, curve), self.default_notice: []}
 
     def _settled(self, action: Callable[[str, float], str]) -> Callable[..., Update]:
         """A handler that does something lasting with the threshold, and says what was done."""
@@ -397,15 +400,14 @@ class EvaluateTab(EvaluateLayout):
                 self.calibrator_notice: notice(str(error), "info"),
                 self.reliability_card: gr.Column(visible=False),
             }
-        own = rows[0].stop_threshold
-        threshold = curve.best if own is None else own
+        threshold = self._threshold(looking, curve)
         lo, hi = min(curve.points[0].threshold, threshold), max(curve.points[-1].threshold, threshold)
         is_own, public = self.services.agents.is_own(rows[0].checkpoint), self.services.settings.public
         return {
             self.calibrator: gr.Column(visible=True),
             self.calibrator_notice: [],
             self.threshold: gr.Slider(lo, hi, value=threshold, step=round((hi - lo) / 400, 4)),
-            **self._stops(looking, threshold, curve),
+            **self._stops(looking, curve),
             self.make_default: gr.Button(visible=is_own and not public),
             self.default_words: [] if public else view.default_words(rows[0], is_own),
             self.default_notice: [],
@@ -415,8 +417,13 @@ class EvaluateTab(EvaluateLayout):
             self.reliability_table: report_table(report.tables[0]),
         }
 
-    def _stops(self, looking: EvaluatePlace, threshold: float, curve: StopCurve) -> Update:
-        rows = self._rows(looking, looking.first)
+    def _threshold(self, looking: EvaluatePlace, curve: StopCurve) -> float:
+        """Where episodes are stopped; at the best where the agent never stops by itself."""
+        own = self._rows(looking, looking.first)[0].stop_threshold
+        return looking.threshold if looking.threshold is not None else curve.best if own is None else own
+
+    def _stops(self, looking: EvaluatePlace, curve: StopCurve) -> Update:
+        rows, threshold = self._rows(looking, looking.first), self._threshold(looking, curve)
         order: tuple[Stop, ...] = ("perfect", "late", "early", "never")
         shares: dict[str, list[float]] = {
             name: [point.shares[name] for point in curve.points] for name in order

@@ -40,10 +40,7 @@ METRIC_WORDS = {
     ),
     "fact_em": (
         "Fact EM",
-        (
-            "Share of questions with all support among the chosen chunks, whatever else is (Q-RAG appendix"
-            " H), own threshold"
-        ),
+        ("Share of questions whose chosen chunks include all support (Q-RAG appendix H), own threshold"),
     ),
     "fact_f1_reviewed": ("Fact F1, reviewed", "Fact F1 of what the agent's review left of its choices"),
     "fact_em_reviewed": (
@@ -84,7 +81,7 @@ METRIC_WORDS = {
     ),
     "evidence_tokens": ("Evidence tokens", "Mean length of what was chosen, own threshold"),
     "evidence_tokens_reviewed": ("Evidence tokens, reviewed", "Mean length of what the agent's review left"),
-    "milliseconds": ("Milliseconds", "Mean time of an episode, chunk vectors being there"),
+    "milliseconds": ("Milliseconds", "Mean time of an episode, without embedding the chunks"),
     "answer_em": (
         "Answer EM",
         (
@@ -104,15 +101,15 @@ P_VALUE = (
 )
 FAILURE_WORDS: dict[Failure, str] = {
     "wrong twin": (
-        "All support was found, but a chunk that is none was chosen before it was complete: often one that"
-        " reads like the right one"
+        "All support was found, but a wrong chunk was chosen on the way, often one that reads like the right"
+        " one"
     ),
-    "stopped early": "The threshold refused a chunk that was support",
+    "stopped early": "The agent stopped, and the chunk that it would have taken next was support",
     "right chunk too late": (
-        "A support chunk stood behind others that were chosen, and the stop or the budget came first"
+        "Other chunks ranked before a support chunk until the agent stopped or the budget was used up"
     ),
     "taken back": "All support was found, but the review took some of it back",
-    "complete and stopped late": "All support was found at once, then more was chosen",
+    "complete and stopped late": "All support was found first, then more was chosen",
     "perfect": "Exactly the support was chosen",
 }
 """Classes of episodes, failures first."""
@@ -367,8 +364,8 @@ def default_words(row: EpisodeRow, is_own: bool) -> list[Node]:
         )
     if not is_own:
         words = (
-            f"{row.checkpoint} was not trained here, so its own default stays; a threshold can be used until"
-            " the app is closed."
+            f"{row.checkpoint} was not trained here, so its default stays; another threshold lasts until the"
+            " app is closed."
         )
         nodes.append(h("p.qx-mut.qx-sm", words))
     return nodes
@@ -377,8 +374,8 @@ def default_words(row: EpisodeRow, is_own: bool) -> list[Node]:
 def reliability_heading(note: str) -> list[Node]:
     """What the reliability diagram shows, and its error."""
     sentence = (
-        "Q of each choice, in ten bins, against the discounted reward that was really still gained from"
-        " there; on the diagonal Q says what it is worth"
+        "Q of each choice, in ten bins, against the discounted reward that the episode still gained from"
+        " there; on the diagonal Q is right"
     )
     error = note.partition("expected calibration error ")[2].partition(" ")[0]
     words = f"Expected calibration error {error}: the mean distance from the diagonal" if error else ""
@@ -534,9 +531,9 @@ def cost(row: EpisodeRow, dim: int) -> list[Node]:
     """What opening a long haystack takes, before it is taken."""
     length, memory = row.length or 0, row.n_chunks * dim * 4 / 2**20
     words = (
-        f"This haystack has {length:,} tokens in {row.n_chunks:,} chunks. Composing it takes about"
-        f" {duration(length / TOKENS_A_SECOND)}, its vectors take {memory:,.0f} MB of memory, and those that"
-        " the cache does not hold any more are embedded anew, which takes minutes."
+        f"This haystack has {length:,} tokens in {row.n_chunks:,} chunks. Making it takes about"
+        f" {duration(length / TOKENS_A_SECOND)} and {memory:,.0f} MB of memory; vectors that are no longer in"
+        " the cache take minutes more."
     )
     return notice(words, "info", act("explore-anyway", "", "Open it all the same"))
 

@@ -77,7 +77,7 @@ def documents(view: SetInView | None, shown: Shown) -> list[Node]:
         h("span.qx-key.qx-key-taken", "taken"),
         h("span.qx-key.qx-key-beyond", "beyond √N"),
         h("span.qx-key.qx-key-gold", "support") if view.run.gold else None,
-        h("span.qx-key.qx-key-root", "√N: more than this costs"),
+        h("span.qx-key.qx-key-root", "√N: more than this lowers the reward"),
     )
     scale = "" if view.by_model else ", 0 to 1"
     head = h(

@@ -62,7 +62,7 @@ class EvidenceLayout:
                 list(CHOOSERS.items()),
                 value=LIGHT,
                 label="Who chooses the set",
-                info="The light policy is quick and ships; a model reads the chunks themselves",
+                info="The light policy is quick and built in; a language model reads the chunks themselves",
                 elem_id="qx-sets-chooser",
             )
             self.llm_panel = LlmPanel(services, session, "sets-llm")

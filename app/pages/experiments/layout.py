@@ -139,8 +139,7 @@ class ExperimentsLayout:
                 self.with_text = gr.Checkbox(
                     value=False,
                     label="With the texts of documents and chunks",
-                    info="Without them evidence and answer are left out; question, titles, choices and"
-                    " numbers stay",
+                    info="Off: question, titles, choices and numbers; no evidence and no answer",
                     elem_id="qx-runs-with-text",
                 )
                 with gr.Row(elem_classes="qx-buttons"):

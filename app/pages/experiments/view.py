@@ -35,8 +35,7 @@ COMPARED_WITHIN = timedelta(minutes=3)
 """Between the beginnings of two columns of one comparison."""
 SHARING = (
     "Whoever has the link can then open this run: the question, the whole text of its documents, every choice"
-    " and its numbers, and the answer. Your other runs stay yours. It can't be taken back but by deleting the"
-    " run."
+    " and its numbers, and the answer. Your other runs stay yours. Only deleting the run takes this back."
 )
 ADDRESS = "The address of this run; it stays the same"
 CONTINUE = (
@@ -48,10 +47,7 @@ DELETING = (
     " continued from it stay."
 )
 PREVIEW = "Asked while the text was still embedded: it searched the chunks that were there, not all"
-SCORE = (
-    "Score of the branch that found this chunk first, on the scale of its way to retrieve: BM25, inner"
-    " product, or Q"
-)
+SCORE = "Score by the branch that found this chunk first: BM25, inner product or Q, each on its own scale"
 MOST_MISSING = 20
 """Passages that are listed."""
 EMPTY = "No runs yet. Ask a question in Explore, or use python -m core trace --log."
@@ -450,11 +446,9 @@ def charts_heading(charted: Charted, n_selected: int) -> list[Node]:
         {facts_of(row.method).label for row, _ in charted.curves}
         - {facts_of(name).label for name, _ in scales}
     )
-    left_out = f" Scores of {', '.join(others)} are no Q: counted, not drawn." if others else ""
+    left_out = f" Without Q, so counted but not drawn: {', '.join(others)}." if others else ""
     more = f" The chart of Q has the first {MAX_CURVES}." if n_selected > MAX_CURVES else ""
-    apart = (
-        " Their Q are on scales of their own: agents differ in what they measure." if len(scales) > 1 else ""
-    )
+    apart = " Each agent has its own scale of Q." if len(scales) > 1 else ""
     return [
         h("h3", "Charts"),
         h("p.qx-mut.qx-sm", f"{counted(n_selected, 'run')} selected.{more}{apart}{left_out}"),

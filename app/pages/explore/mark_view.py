@@ -46,8 +46,8 @@ def own_questions(questions: Sequence[MarkedQuestion], open_hashes: Sequence[str
         return [
             h(
                 "p.qx-empty",
-                "Say of any chunk whether it belongs to the answer: the question is kept here with its marks,"
-                " and ten of them are a benchmark of your own.",
+                "Does a chunk belong to the answer? Mark it with ✓ or ✗ above. The question is kept here with"
+                " its marks; ten make a benchmark of your own.",
             )
         ]
     n = sum(bool(question.support) for question in questions)

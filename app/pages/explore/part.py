@@ -32,7 +32,7 @@ def part_progress(item: OpenProgress, again: bool) -> list[Node]:
         "at-end",
         "",
         "Run again at the end",
-        title="Once all chunks are embedded, the run in view is made again over all of them by itself",
+        title="Once all is embedded, this run is made again over all chunks, by itself",
         aria_pressed=again,
     )
     return [*bar(item, words), toggle]
@@ -58,8 +58,8 @@ def part_standing(run: RunInView | None, documents: OpenDocuments | None, sessio
         )
         buttons = [rest] if rest else []
         if documents.n_searched > n_searched:
-            words += f"; {'all' if not documents.searched else percent(documents.share)} can be now"
+            words += f"; {'all' if not documents.searched else percent(documents.share)} are ready now"
             buttons.insert(0, act("again", "", "Run again"))
         badge = h("span.qx-chip.qx-chip-bad", "preview")
         return [badge, *notice(words, "partly", *buttons)]
-    return notice(f"{percent(documents.share)} of the chunks can be asked", "partly", rest) if rest else []
+    return notice(f"{percent(documents.share)} of the chunks are ready", "partly", rest) if rest else []

@@ -79,6 +79,12 @@ ACTIONS: dict[str, Callable[[int], PageRequest]] = {
 """What buttons of cards ask for, by the name in their markup."""
 
 
+_LEADS = {**in_line("lead", 2), "trigger_mode": "multiple"}
+"""Of what opens documents beside the panel: in the line of runs, a question to what is embedded so far would
+wait until all is.
+"""
+
+
 class ExploreTab(ExploreLayout):
     """Built once; handlers are methods."""
 
@@ -118,12 +124,15 @@ class ExploreTab(ExploreLayout):
         quick: dict[str, Any] = {"outputs": self._panels, **QUIET}
         runs = {**quick, **in_line("agent", RUNS_AT_ONCE), "trigger_mode": "multiple"}
         opens = {**quick, **in_line("open", 2)}
+        leads = {**opens, **_LEADS}
         inputs = [self.session, *self.controls.list()]
         other = [self.session, self.agent, *self.controls.list()]
         cancelled = [
             *self.openings.wire(opens),
             self.agent.input(packs(self._on_agent), other, **opens),
             *self._wire_runs(runs),
+            self.wanted.change(packs(self._on_lead), [self.session, self.wanted, *inputs[1:]], **leads),
+            self.asking.standing.select(packs(self._on_rest), self.session, **leads),
             *self.answers.wire(inputs, quick, runs),
         ]
         settled = packs(self._settled), self.session
@@ -198,7 +207,7 @@ class ExploreTab(ExploreLayout):
     def opens(self, wanted: gr.State) -> gr.events.Dependency:
         """Has what another tab asks for opened here, while that one stays in front."""
         inputs = [self.session, wanted, *self.controls.list()]
-        return wanted.change(packs(self._on_wanted), inputs, self._panels, **in_line("agent", RUNS_AT_ONCE))
+        return wanted.change(packs(self._on_lead), inputs, self._panels, **_LEADS)
 
     def on_load(self, blocks: gr.Blocks) -> None:
         """What a visitor meets. Not in line behind those who open long documents."""
@@ -382,20 +391,24 @@ class ExploreTab(ExploreLayout):
                 update[self.controls.query] = query
             yield update
 
-    def _on_wanted(self, session: Session, wanted: PageRequest, *controls: Any) -> Iterator[Update]:
+    def _on_lead(self, session: Session, wanted: PageRequest, *controls: Any) -> Iterator[Update]:
+        """What only opens documents."""
         match wanted:
             case UseAgent(name):
                 yield from self._change_agent(session, name, *controls)
-            case OpenEpisode(evaluation_id, row):
-                yield from self._show_episode(session, evaluation_id, row)
             case OpenRun(run_id, n_kept):
                 yield from self._taking_over(session, run_id, n_kept)
-            case AskDocument(path, question):
-                yield from self._asked(session, path, question)
             case OpenSample(key):
                 yield from self.openings.sample(session, key)
             case OpenGenerated(length):
                 yield from self.openings.generated(session, length)
+
+    def _on_wanted(self, session: Session, wanted: PageRequest, *controls: Any) -> Iterator[Update]:
+        match wanted:
+            case OpenEpisode(evaluation_id, row):
+                yield from self._show_episode(session, evaluation_id, row)
+            case AskDocument(path, question):
+                yield from self._asked(session, path, question)
             case OpenChunk(chunk_id):
                 yield self._navigated(session, controls, "open", str(chunk_id))
             case ForbidChunk(chunk_id):
@@ -678,10 +691,12 @@ class ExploreTab(ExploreLayout):
         action, argument = clicked(event)
         if action == "again":
             yield from self._again_from_the_start(session, controls)
-        elif action == "rest":
-            yield from self.openings.run(session, self.explorer.embed_the_rest(session))
         else:
             yield self._navigated(session, controls, action, argument)
+
+    def _on_rest(self, session: Session, event: gr.EventData) -> Iterator[Update]:
+        if clicked(event)[0] == "rest":
+            yield from self.openings.run(session, self.explorer.embed_the_rest(session))
 
     def _again_from_the_start(self, session: Session, controls: tuple[Any, ...]) -> Iterator[Update]:
         yield from self._acting(session, controls, _anew)

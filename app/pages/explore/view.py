@@ -36,12 +36,12 @@ from core.views.story import missed_support
 
 NO_STEPS = "Each passage that the agent picks gets a card here."
 UNTRAINED = (
-    "No agent has learned documents like this one: these steps are of the untrained base. Choose general,"
-    " which finds more."
+    "No agent was trained on documents like this one, so these steps are the untrained base's. The agent"
+    " general finds more."
 )
 ONE_SEARCH = (
-    "No agent has learned documents like this one yet: Q is meaning and words in one search, and does not"
-    " change with what was found."
+    "No agent was trained on documents like this one yet. Here Q is one search by meaning and words, and"
+    " stays the same at every step."
 )
 """Told of documents that are open under it."""
 
@@ -144,7 +144,7 @@ def agent_note(spec: CheckpointSpec) -> str:
     positions = "no positions" if spec.position_kind == "none" else f"{spec.position_kind} positions"
     each = " at every step" if spec.reads_choices else ""
     if spec.rerank_again:
-        each = ", and at each further step what leads, behind its choices"
+        each = ", at later steps together with its choices"
     again = f" · reads {_read_again(spec, spec.rerank_pool)} again{each}" if spec.rerank_weight else ""
     return f"{trained} · {positions}{again}"
 
@@ -197,7 +197,7 @@ def question_cut(documents: OpenDocuments | None, query: str) -> list[Node]:
     [tokens] = documents.agent.encoder.tokenizer.ids([query.strip()])
     if len(tokens) <= most:
         return []
-    words = f"The agent reads the first {most} of the question's {len(tokens):,} tokens: ask in fewer words"
+    words = f"Too long: the agent reads the first {most} of {len(tokens):,} tokens. Ask in fewer words."
     return notice(words, "outdated")
 
 
@@ -332,7 +332,7 @@ def _forbidding(chunk_id: int, session: Session, *, short: bool = False) -> Node
         words = "Allow this chunk again"
         return act("allow", chunk_id, "Allow" if short else words, aria_label=words)
     words = "Never this chunk"
-    why = "The agent may not choose this chunk; the run forks where it did"
+    why = "The agent may not choose this chunk: a child run begins where it did"
     return act("forbid", chunk_id, "Never" if short else words, title=why, aria_label=words)
 
 
@@ -384,11 +384,8 @@ def _acts(run: RunInView, body: str) -> list[Node]:
     ]
 
 
-OWES = "What this choice owes to those before it: its Q without each of them"
-COMPLETE = (
-    "Of validation questions whose best chunk stood out as much as here, so many had all that they need among"
-    " as many chunks"
-)
+OWES = "How much each earlier choice raised the Q of this one"
+COMPLETE = "Measured on validation questions whose best chunk stood out as much as here, with as many chunks"
 
 
 def _likely(run: RunInView, so_far: Trace) -> Node | None:

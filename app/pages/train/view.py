@@ -101,8 +101,8 @@ def format_help(example: str) -> list[Node]:
     return [
         h(
             "p.qx-sm",
-            "One JSON object a line. At least 8 questions; a few hundred make a useful agent. 15 % of them"
-            " validate and are never trained on.",
+            "One JSON object a line. At least 8 questions; a few hundred make a useful agent. 15 % are kept"
+            " for validation.",
         ),
         h(
             "dl.qx-fields.qx-sm",
@@ -124,14 +124,13 @@ def estimate(seconds_an_update: float | None, shipped: float | None, updates: in
         )
     elif shipped is not None:
         words = (
-            f"About {duration(shipped * updates)} on two cores with bfloat16: an update of an agent that"
-            f" ships took {shipped:.1f} s there. Without bfloat16 it takes three to four times as long."
-            " Nothing like it was trained on this machine yet."
+            f"About {duration(shipped * updates)} on two cores with bfloat16, three to four times as long"
+            " without. Not measured on this machine yet."
         )
     else:
         words = (
-            f"{counted(updates, 'update')}: nothing like it was trained on this machine, so nobody knows yet"
-            " how long they take. The time left is told from the second update on; a stopped one goes on."
+            "Not measured on this machine yet: the time left is shown from the second update on. You can stop"
+            " and go on."
         )
     return [h("p.qx-mut.qx-sm", words)]
 

@@ -203,7 +203,7 @@ def known_questions(questions: Sequence[Labelled]) -> list[Node]:
     ]
     summary = h(
         "summary.qx-menu-button",
-        {"title": "Questions whose support is known: it is marked, and the answer compared"},
+        {"title": "Their supporting chunks are known: hits are marked, and the answer is checked"},
         "Known questions ▾",
     )
     return [h("details.qx-menu", summary, h("div.qx-menu-panel", h("ul", *rows)))]

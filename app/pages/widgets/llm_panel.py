@@ -34,8 +34,8 @@ _STRUCTURES: dict[Structure, str] = {
     "text": "writes JSON in free text",
 }
 FOR_SCRIPTS = (
-    "What calls of run_sparc over HTTP and MCP give as llm to have this model asked, as long as this page is"
-    " open; it holds no key"
+    "Give it as llm to run_sparc, over HTTP or MCP: it stands for this model while this page is open, and"
+    " holds no key"
 )
 
 
@@ -188,7 +188,7 @@ def standing(models: LanguageModels, session: Session | None) -> list[Node]:
             bound = f", {models.tokens_per_hour:,} tokens an hour for each visitor"
         words = f"{models.default.name}, given by whoever runs this app{bound}."
     else:
-        words = "None is set: the reader that ships with the app answers by itself."
+        words = "None is set: the built-in reader answers."
     closed = "" if models.may_give else " This server takes none from its visitors."
     return [h("p.qx-mut.qx-sm", words + closed, *([" ", copy] if copy is not None else []))]
 

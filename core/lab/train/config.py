@@ -71,7 +71,7 @@ class TrainConfig(LowRankConfig):
     steps: int = 5
     """T: most chunks an episode takes. Fewer where it has fewer chunks."""
     position_kind: PositionKind = "relative"
-    """Q knows where a chunk stands among those chosen (eq. 6), or does not."""
+    """Whether Q knows where a chunk stands among those chosen (eq. 6)."""
     dropout: float = 0.0
     """Share of activations dropped in training. By the online towers; targets and validation drop none."""
     final_share: float = 0.05
@@ -83,13 +83,13 @@ class TrainConfig(LowRankConfig):
     gamma: float = 0.99
     """Discount of later rewards."""
     trace_lambda: float = 0.6
-    """Of the lambda-returns."""
+    """Decay of the lambda-returns."""
     ema: float = 0.05
-    """tau: share of the online weights that enters the target weights after each update."""
+    """Share of the online weights that enters the target weights after each update."""
     top_k_actions: int | None = 5
-    """Chunks that exploration and soft values consider, the best; None: all."""
+    """Exploration and soft values consider this many best chunks; None: all."""
     exploring_starts: float = 0.0
-    """Share of episodes that begin with a part of their support taken, or a mistake. The part is random and
+    """Share of episodes that begin with some support, or a mistake, already taken. The part is random and
     may be empty; half of them have taken a chunk that reads like support as well. So Q holds whatever was
     found first, as a review needs it, and beside what was taken by mistake.
     """
@@ -102,7 +102,7 @@ class TrainConfig(LowRankConfig):
     penalize_extra_steps: bool = True
     """False: reward 1, however many chunks it took. Else 0.5 + 0.5 * |support| / |chosen| on completion."""
     ranking_weight: float = 0.1
-    """Of a loss that ranks support first, beside the TD loss; 0: none. It is cross-entropy on support
+    """Weight of a second loss that ranks support first; 0: none. It is cross-entropy on support
     not yet taken.
     """
     ranking_temperature: float = 0.05

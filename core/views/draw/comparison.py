@@ -39,7 +39,7 @@ _LEVELS = 9
 """Of the colour scale."""
 MOST_NAMED = 12
 """Forbidden chunks that are listed."""
-WALL_CLOCK = "Wall clock of retrieval, vectors and indexes being there"
+WALL_CLOCK = "Time of retrieval, without embedding"
 HOLLOW = "qx-solo"
 """Class of a chunk that one method alone found."""
 
@@ -173,7 +173,7 @@ def _head(comparison: ShownComparison, at: int, column: Column, trace: Trace, ac
     name = tip("h4.qx-help", method.sentence, column.name)
     return h(
         "div.qx-column-head",
-        h("div.qx-row", name, h("span.qx-grow"), *acts),
+        h("div.qx-row", name, h("span.qx-grow"), h("span.qx-column-acts", *acts)),
         h("div.qx-row.qx-sm.qx-mut", *facts),
         in_column(column.answer, at, column.known_answer, comparison.passage_of(trace)),
     )
@@ -381,7 +381,7 @@ def common(comparison: ShownComparison) -> list[Node]:
         h("h4", "Overlap"),
         h(
             "p.qx-sm.qx-mut",
-            "Chunks that both found, in brackets their share of all that either found (Jaccard)",
+            "Chunks that both found; in brackets, their share of all that either found (Jaccard)",
         ),
         _overlaps(picks),
     ]
@@ -423,10 +423,6 @@ def support(comparison: ShownComparison) -> list[Node]:
             text = h("div.qx-support-text", {"dir": "auto"}, *marked(said, "em.qx-telling"))
         standings = (h("td", *_standing(trace, chunk_id)) for trace in comparison.answered.values())
         rows.append(h("tr", h("td", link, text), *standings))
-    sentence = (
-        "Place among all chunks when only the question was known: where one-step retrieval by this method"
-        " would have put it"
-    )
     trails = [
         _trail(name, trace, comparison.support)
         for name, trace in comparison.answered.items()
@@ -434,7 +430,7 @@ def support(comparison: ShownComparison) -> list[Node]:
     ]
     return [
         h("h3", "Support of this question"),
-        h("p.qx-sm.qx-mut", f"{sentence}; a tick where the method chose it, with the step."),
+        h("p.qx-sm.qx-mut", "Its rank for the question alone, before any choice. ✓ 3: chosen at step 3."),
         table(["support chunk", *comparison.answered], rows, "Support chunks"),
         h("div.qx-beside", *trails),
     ]

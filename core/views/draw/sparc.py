@@ -598,7 +598,7 @@ def agents_words(trace: SparcTrace) -> str:
     """Who decided, in a sentence."""
     agents = trace.started.agents
     if decided_by_rules(trace):
-        return f"No language model acts here: {agents} rewrite, answer and judge."
+        return f"No language model: {agents} rewrite, answer and judge."
     return f"{agents} rewrites, answers and judges."
 
 

@@ -63,10 +63,10 @@ def test_flags_that_do_not_fit_together_are_refused(flags: list[str], words: str
 
 def test_a_hint_is_the_first_sentence_about_a_setting_with_the_control_s_words() -> None:
     assert help_of(EpisodeConfig, "temperature") == "Boltzmann temperature in units of Q; 0 chooses the best"
-    assert help_of(EpisodeConfig, "top_k_actions") == "Sample among so many best chunks; empty: among all"
+    assert help_of(EpisodeConfig, "top_k_actions") == "Sample among this many best chunks; empty: among all"
     assert help_of(SparcConfig, "max_calls", none="0") == "Most calls of a language model; 0: no bound"
     assert help_of(TrainConfig, "soft_values").startswith("Off: the value of a state")
-    assert help_of(TrainConfig, "position_kind").startswith("Q knows where a chunk stands")
+    assert help_of(TrainConfig, "position_kind").startswith("Whether Q knows where a chunk stands")
 
 
 def test_every_number_and_choice_of_a_config_is_a_flag_that_says_what_the_setting_says() -> None:

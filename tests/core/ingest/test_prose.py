@@ -33,6 +33,7 @@ def read(text: str, kind: DocumentKind = "markdown") -> str:
         ("$x_{i}^2$ costs $5 and $6", "x_{i}^2 costs $5 and $6"),
         ("One line\ngoes on.\n\nA new one", "One line goes on.\n\nA new one"),
         ("Before\n```py\na_b_ = **k\n```\n**after**", "Before\na_b_ = **k\nafter"),
+        ("> **Note**\n>\n> > a > b\n\n2 > 1", "Note\n\na > b\n\n2 > 1"),
         ("**open and `open", "**open and `open"),
     ],
 )

@@ -29,14 +29,13 @@ from app.services.document_evaluations import (
 from app.services.session import Session
 from app.services.shared import Services
 from core.base.config import help_of
-from core.methods.registry import facts_of
 
 _WORDS = """### My documents and questions
 Drop your documents and one `.jsonl` file with a question a line; its support is quoted word for word:
 `{"id": "1", "document": "manual.md", "kind": "single", "question": "…", "answer": "…", "support": ["a passage of manual.md"]}`
 
-Kinds: single, bridge, comparison, temporal, table, unanswerable (no support). Without files, the sample documents are asked about.
-Questions that you marked in Explore are started there."""
+Kinds: single, bridge, comparison, temporal, table, unanswerable (no support). Without files, the sample documents are used.
+To ask the questions that you marked in Explore, begin there: *Questions of my own*."""
 
 
 class WholeDocuments:
@@ -55,7 +54,7 @@ class WholeDocuments:
                 elem_id="qx-whole-files",
             )
             self.methods = gr.CheckboxGroup(
-                [(facts_of(name).label, name) for name in OFFERED],
+                [(view.label_of(name), name) for name in OFFERED],
                 value=list(DocumentOrder(()).methods),
                 label="Methods",
                 elem_id="qx-whole-methods",

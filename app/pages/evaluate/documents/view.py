@@ -13,8 +13,10 @@ from app.pages.widgets.notices import notice, progress
 from app.services.document_evaluations import DocumentsProgress
 from core.base.rows import row_line
 from core.base.statistics import interval, mean
+from core.lab.evaluate.document_evaluation import AUTO
 from core.lab.evaluate.documents import DOCUMENT_METRICS, DocumentRow
 from core.lab.studies.documents import documents
+from core.methods.qrag.retriever import QRAG
 from core.methods.registry import facts_of
 from core.views.charts import Table
 from core.views.draw.answers import WHY
@@ -25,13 +27,18 @@ from core.views.draw.words import counted
 ROWS_FILE = "rows.jsonl"
 _FIRST = {
     "passage_recall": ("passages found", "Of the needed passages, how many the chunks hold"),
-    "complete": ("all of them", "Questions whose chunks hold all needed passages"),
+    "complete": ("all passages found", "Questions whose chunks hold all needed passages"),
     "answer_f1": ("answer F1", "Words that the reader's answers share with the right ones"),
-    "reliable": ("reliable answers", "Questions with an answer of which the reader is sure enough"),
+    "reliable": ("reliable answers", "Questions whose answer the reader is sure enough of"),
 }
 """Label and sentence of the metrics that say most; the last one where nobody knows the answers."""
 _MOST_LEFT_OUT = 5
 """Sentences on questions that were left out."""
+
+
+def label_of(method: str) -> str:
+    """What a method is called here; what the app chooses for each document searches by an agent."""
+    return QRAG.label if method == AUTO else facts_of(method).label
 
 
 def following(state: DocumentsProgress) -> list[Node]:
@@ -44,7 +51,7 @@ def following(state: DocumentsProgress) -> list[Node]:
     if state.now is not None and state.now.stage != "indexing":
         return [h("p.qx-mut", words), *progress(state.now)]
     if state.now is not None:  # the index takes a moment, the questions asked of it the time
-        words += "; its questions are asked"
+        words += ", asking its questions"
     return [
         h("p.qx-mut", words),
         h("div.qx-progress", {"role": "status"}, h("progress", {"aria-label": words})),
@@ -67,7 +74,7 @@ def methods(state: DocumentsProgress, key: str = "") -> list[Node]:
     done = h(
         "p.qx-mut.qx-sm",
         f"{counted(len(state.questions), 'question')} about {state.n_done:,} of"
-        f" {counted(state.n_documents, 'document')}. The log keeps no runs of them.",
+        f" {counted(state.n_documents, 'document')}. Their runs are not in Experiments.",
     )
     return [heading(*takes), done, *shown, *_left_out(state)]
 
@@ -86,8 +93,7 @@ def _first_figures(rows: Sequence[DocumentRow]) -> list[Node]:
         first, *others = means
         best = max(others, key=lambda method: means[method] or 0.0, default=first)
         words = [
-            f"{facts_of(method).label} {_with_interval(values[method])}"
-            for method in dict.fromkeys((first, best))
+            f"{label_of(method)} {_with_interval(values[method])}" for method in dict.fromkeys((first, best))
         ]
         nodes.append(number(label, " · ".join(words), sentence))
     return nodes
@@ -104,7 +110,7 @@ def _of_all(report: Table) -> Table:
     return Table(
         report.title,
         report.columns[1:],
-        tuple((facts_of(str(row[1])).label, *row[2:]) for row in report.rows),
+        tuple((label_of(str(row[1])), *row[2:]) for row in report.rows),
     )
 
 
@@ -128,12 +134,12 @@ def questions(state: DocumentsProgress, page: int) -> list[Node]:
         )
         for place, one in enumerate(shown, page * PAGE)
     ]
-    columns = [(facts_of(name).label, "Of the needed passages, how many its chunks hold") for name in names]
+    columns = [(label_of(name), "Of the needed passages, how many its chunks hold") for name in names]
     head: list[str | tuple[str, str]] = [
         "Question",
         "Document",
         *columns,
-        f"Answer, {facts_of(names[0]).label}",
+        f"Answer, {label_of(names[0])}",
     ]
     return [table(head, lines, "Questions one by one"), *pager("questions-page", page, len(state.questions))]
 
