@@ -174,7 +174,6 @@ export function page(element, props, watch) {
   // What is at work is not begun once more, and the press is seen from the first moment on: in Explore what stands there turns pale.
   const STARTS = "#qx-run, #qx-compare-run, #qx-sparc-start, #qx-sets-run, #qx-evaluate-run, #qx-whole-run";
   const HEARD = ["opening", "progress", "notice", "standing", "status"].map((part) => `[id$=-${part}] .qx-tree`).join(", ");
-  const LONGEST_SILENCE = 5000; // milliseconds
   /** @param {Event} event @param {HTMLElement | null | undefined} button */
   function starts(event, button) {
     const card = button?.closest(".qx-card");
@@ -187,7 +186,7 @@ export function page(element, props, watch) {
     until(card, "qx-sent", HEARD);
   }
   /** @param {Element} card @param {string} name @param {string} panels */
-  function until(card, name, panels) { // one of the panels changes
+  function until(card, name, panels) { // one of the panels changes, or the event ends (see work.py)
     card.classList.add(name);
     const heard = new MutationObserver(over);
     function over() {
@@ -195,8 +194,6 @@ export function page(element, props, watch) {
       card.classList.remove(name);
     }
     for (const panel of card.querySelectorAll(panels)) heard.observe(panel, { childList: true });
-    card.addEventListener("input", over, { once: true });
-    setTimeout(over, LONGEST_SILENCE); // a refusal in the words of the one before changes nothing on the page
   }
   document.addEventListener("click", (event) => starts(event, around(event, STARTS)), true);
   document.addEventListener("click", (event) => {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, TimeoutError, expect
 
 from core.lab.tasks.samples import list_samples
 
@@ -31,11 +31,13 @@ def press_run(page: Page, seconds: float = 60) -> None:
     """Presses Run and waits until nothing is at work any more; where a run had ended, until there is another."""
     before = page.evaluate(IN_VIEW)
     page.locator("#qx-run").click()
-    page.wait_for_function(
-        f"before => ({AT_REST})() && (!before || ({IN_VIEW})() !== before)",
-        arg=before,
-        timeout=1000 * seconds,
-    )
+    ended = f"before => ({AT_REST})() && (!before || ({IN_VIEW})() !== before)"
+    try:
+        page.wait_for_function(ended, arg=before, timeout=1000 * seconds)
+    except TimeoutError as error:
+        stands = [page.evaluate(AT_REST), before, page.evaluate(IN_VIEW)]
+        stands += [page.locator(part).inner_text() for part in ("#qx-controls", "#qx-steps")]
+        raise AssertionError(f"no new run came to its end: {stands}") from error
 
 
 def run(page: Page, n_steps: int = 4) -> None:

@@ -148,14 +148,9 @@ class ExploreTab(ExploreLayout):
         inputs = [self.session, *controls]
         self.back.click(packs(self._back), inputs, **runs)
         self.reset.click(packs(self._reset), inputs, **runs)
-        asked = [
-            event(packs(self._run), inputs, **runs)
-            for event in (self.asking.run.click, self.controls.query.submit)
-        ]
-        for event in asked:
-            event.then(None, js=_ANSWERED, **QUIET)
         return [
-            *asked,
+            self.asking.run.click(packs(self._run), inputs, **runs),
+            self.controls.query.submit(packs(self._run), inputs, **runs),
             self.step.click(packs(self._step), inputs, **runs),
             self.asking.standing.select(packs(self._on_standing), inputs, **runs),
             self.reading.select(packs(self._on_reading), inputs, **runs),
@@ -780,9 +775,6 @@ class ExploreTab(ExploreLayout):
         run = self.services.library.runs.get(token)
         return None if run is None else RunStrip(run)
 
-
-_ANSWERED = "() => document.querySelector('#qx-controls')?.classList.remove('qx-sent')"
-"""A quick answer may say what stood there before, by which a page does not see that it came."""
 
 RunAction = Callable[[str, EpisodeConfig, Explorer, Session], Generator[Session]]
 """What is done about a question with settings."""

@@ -72,6 +72,11 @@ QUIET: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 """Of every event that is the page's own."""
 
 
+_ANSWERED = """() => document.querySelectorAll(".qx-sent, .qx-cancelling")
+  .forEach((card) => card.classList.remove("qx-sent", "qx-cancelling"))"""
+"""What is said in the words of the last time changes nothing on the page, so it would not see the answer."""
+
+
 def in_line(name: str, at_once: int = 4) -> dict[str, Any]:
     """Arguments of events that wait for one another once `at_once` of them are handled."""
     return {**QUIET, "concurrency_id": name, "concurrency_limit": at_once}
@@ -103,7 +108,8 @@ def wire_cancel(
     """Has `button` cancel what runs. `settled`: how the page stands without it, and that handler's inputs."""
     first = button.click(cancelled, inputs, outputs, cancels=list(running), **listener)
     again, its_inputs = settled
-    first.then(again, its_inputs, outputs, **QUIET)
+    for event in (*running, first.then(again, its_inputs, outputs, **QUIET)):
+        event.then(None, js=_ANSWERED, **QUIET)
 
 
 @dataclass(frozen=True)
