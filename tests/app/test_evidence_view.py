@@ -283,13 +283,15 @@ def test_the_ring_is_the_budget_that_is_set(budget: int, setting: str) -> None:
     dots = [at for tag, at in elements(told) if tag == "button" and at["data-act"] == "runs"]
     assert len(dots) == 7
     names = [words(node) for node in json_nodes(told, "span") if node[1].get("class") == "qx-front-name"]
-    assert names == ["RES-RAG light", "top-k", "Q-RAG multi-hop", "SPARC-RAG W2"], "in a row above the lines"
+    assert names == ["RES-RAG light", "top-k", "Q-RAG multi-hop", "SPARC-RAG, width 2"], (
+        "in a row above the lines"
+    )
     (ring,) = [at for at in dots if "qx-ring" in at["class"]]
     assert setting in ring["title"]
     lefts = {at["title"]: float(at["--x"][:-1]) for at in dots}
     assert {
         "Q-RAG multi-hop, Q 0.9: 40 tokens, Answer F1 0.20 [0.20, 0.20]",
-        "SPARC-RAG W2, depth 3: 90 tokens, Answer F1 0.30 [0.30, 0.30]",
+        "SPARC-RAG, width 2, depth 3: 90 tokens, Answer F1 0.30 [0.30, 0.30]",
     } < lefts.keys()
     assert (
         lefts["top-k, k 1: 30 tokens, Answer F1 0.10 [0.10, 0.10]"]

@@ -165,7 +165,8 @@ def _halves(curve: Curve, measure: str) -> tuple[float, ...]:
 
 
 def _name(curve: Curve) -> str:
-    return f"{facts_of(curve.method).label} {curve.policy}".strip()
+    label, policy = facts_of(curve.method).label, curve.policy
+    return f"{label}, width {policy[1:]}" if curve.method == SPARC else f"{label} {policy}".strip()
 
 
 def no_runs(method: str) -> list[Node]:
