@@ -436,7 +436,7 @@ def test_a_changed_chunk_is_tried_out_on_every_agent_and_logged_by_none(
     shown = json.dumps(difference_view.tried(runs))
     assert f"Chunk {first} left out: nothing was embedded" in shown
     assert "Another choice from step 1 on." in shown
-    assert "the log has no run of it" in shown
+    assert "it is not in Experiments" in shown
 
     written = json.dumps(
         difference_view.tried(comparisons.try_out(place, Change(first, "<b>mary</b> got the milk .")))
