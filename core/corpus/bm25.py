@@ -83,8 +83,13 @@ class WordIndex:
         """Writes it for `kept`; nothing where no text holds a word."""
         if not self.is_empty:
             words = np.frombuffer("\n".join(self._columns).encode("utf-8", "surrogatepass"), np.uint8)
-            arrays = {"data": self._weights, "indices": self._rows, "indptr": self._ends}
-            keep_arrays(path, {"words": words, **arrays})
+            arrays: dict[str, np.ndarray] = {
+                "words": words,
+                "data": self._weights,
+                "indices": self._rows,
+                "indptr": self._ends,
+            }
+            keep_arrays(path, arrays)
 
     @property
     def is_empty(self) -> bool:
@@ -108,7 +113,7 @@ class WordIndex:
     def frequency(self, word: str) -> int:
         """How many texts hold a word, as `words_of` gives it; 0 for a stop word."""
         held = self._held(word)
-        return held.stop - held.start
+        return int(held.stop - held.start)
 
     def _held(self, word: str) -> slice:
         """Where the rows and weights of a word are."""
@@ -138,7 +143,8 @@ def _weights(counts: csc_array) -> np.ndarray:
     rarity = np.log(1 + (n_texts - holding + 0.5) / (holding + 0.5)).astype(np.float32)
     times = counts.data.astype(np.float32)
     saturation = _K1 * ((1 - _B) + _B * lengths / lengths.mean())
-    return (np.repeat(rarity, holding) * (times / (saturation[counts.indices] + times))).astype(np.float32)
+    weights: np.ndarray = np.repeat(rarity, holding) * (times / (saturation[counts.indices] + times))
+    return weights.astype(np.float32)
 
 
 _indexes: WeakKeyDictionary[object, WordIndex] = WeakKeyDictionary()

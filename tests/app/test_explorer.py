@@ -389,7 +389,7 @@ def test_a_question_longer_than_the_agent_reads_is_told(explorer: Explorer, sess
     documents = explorer.documents(session)
     most = documents.agent.spec.max_state_part_tokens - 2
     told = json.dumps(present.question_cut(documents, "where " * (most + 1)))
-    assert f"reads the first {most} of the question's {most + 1} tokens" in told
+    assert f"the agent reads the first {most} of {most + 1} tokens" in told
     assert present.question_cut(documents, "where " * most) == []
 
 
