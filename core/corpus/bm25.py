@@ -27,6 +27,7 @@ WORDS_FORMAT = 3
 
 
 _K1, _B = 1.5, 0.75
+"""How soon more of a word stops counting, and how much a text's length does: bm25s' defaults."""
 
 
 class _Numbers(dict[str, int]):

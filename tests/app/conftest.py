@@ -12,7 +12,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -197,16 +197,11 @@ def wait_ready(page: Page, seconds: float = 60) -> None:
 
 def choose_files(page: Page, field: str, *paths: Path) -> None:
     """Returns when the server has them. While they are on their way, the field names them already, but a button
-    pressed then is sent without them. Once in three runs a field lost them, why was not found, so they may be
-    given twice.
+    pressed then is sent without them.
     """
-    chosen = page.locator(f"{field} .file-preview")
-    for seconds in (20, 30):
-        page.locator(f"{field} input[type=file]").set_input_files([str(path) for path in paths])
-        with suppress(AssertionError) if seconds == 20 else nullcontext():
-            for path in paths:
-                expect(chosen).to_contain_text(path.stem[:12], timeout=1_000 * seconds)
-            return
+    page.locator(f"{field} input[type=file]").set_input_files([str(path) for path in paths])
+    for path in paths:
+        expect(page.locator(f"{field} .file-preview")).to_contain_text(path.stem[:12], timeout=30_000)
 
 
 def upload(page: Page, *paths: Path, seconds: float = 60) -> None:

@@ -28,20 +28,16 @@ def chosen(page: Page) -> list[int]:
 
 
 def press_run(page: Page, seconds: float = 60) -> None:
-    """Presses Run and waits until nothing is at work any more; where a run had ended, until there is another.
-
-    A press right after a page's first run was lost in two of five runs of all tests, why was not found, so a
-    page that rests for a while is pressed once more.
-    """
+    """Presses Run and waits until nothing is at work; where a run had ended, until there is another."""
     before = page.evaluate(IN_VIEW)
     ended = f"before => ({AT_REST})() && (!before || ({IN_VIEW})() !== before)"
     page.locator("#qx-run").click()
     try:
-        page.wait_for_function(ended, arg=before, timeout=1000 * seconds / 2)
-    except TimeoutError:
-        if page.evaluate(AT_REST):
-            page.locator("#qx-run").click()
         page.wait_for_function(ended, arg=before, timeout=1000 * seconds)
+    except TimeoutError as error:
+        stands = [page.evaluate(AT_REST), before, page.evaluate(IN_VIEW)]
+        stands += [page.locator(part).inner_text() for part in ("#qx-controls", "#qx-steps")]
+        raise AssertionError(f"no new run came to its end: {stands}") from error
 
 
 def run(page: Page, n_steps: int = 4) -> None:

@@ -187,9 +187,8 @@ def test_two_browsers_share_what_its_owner_shares_and_nothing_else(
     expect(b.locator("#qx-runs-list .qx-query")).to_have_count(1)  # the sample's, made for this visitor
     assert address[-32:] not in b.locator("#qx-runs-list").inner_html()
     expect(b.get_by_role("tab", name="Train")).to_have_count(0)
-    expect(b.locator("#qx-whole")).to_have_count(
-        0
-    )  # its evaluations are kept, and not deleted with a visitor's runs
+    # evaluations over documents are kept, and not deleted with a visitor's runs
+    expect(b.locator("#qx-whole")).to_have_count(0)
 
     list_runs(a)
     a.locator("#qx-runs-list .qx-query").first.click()

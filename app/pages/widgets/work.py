@@ -74,7 +74,7 @@ QUIET: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 
 _ANSWERED = """() => document.querySelectorAll(".qx-sent, .qx-cancelling")
   .forEach((card) => card.classList.remove("qx-sent", "qx-cancelling"))"""
-"""What is said in the words of the last time changes nothing on the page, so it would not see the answer."""
+"""Unlocks what a press had locked: an answer in the words of the last one changes nothing else."""
 
 
 def in_line(name: str, at_once: int = 4) -> dict[str, Any]:
