@@ -19,7 +19,13 @@ from app.calls import operations as api
 from app.components.address import ADDRESS_SCRIPT, ASKED
 from app.components.page import page
 from app.components.tree import TREE_SCRIPT
-from app.gradio_internals import caller_at_hand, keep_sliders_in_bounds, let_go_of_closed_pages
+from app.gradio_internals import (
+    Pages,
+    caller_at_hand,
+    keep_signatures,
+    keep_sliders_in_bounds,
+    let_go_of_closed_pages,
+)
 from app.pages.compare.tab import CompareTab
 from app.pages.evaluate.tab import EvaluateTab
 from app.pages.evidence.tab import EvidenceTab
@@ -48,9 +54,10 @@ _TO_WHOLE = "() => setTimeout(() => document.getElementById('qx-whole-methods')?
 
 def build_app(services: Services) -> gr.Blocks:
     """The pages over shared services."""
+    keep_signatures()
     keep_sliders_in_bounds()
     evaluations, sparc_runs = Evaluations(services), SparcRuns(services)
-    with gr.Blocks(
+    with Pages(
         title="Q-RAG Explorer", analytics_enabled=False, delete_cache=(3600, 86400), fill_width=True
     ) as blocks:
         gr.Markdown("# Q-RAG Explorer", elem_id="qx-title")

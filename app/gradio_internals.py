@@ -4,6 +4,10 @@ Written for Gradio 6.31; a reason each:
 
 - `TurnQueue`: Gradio's queue knows neither visitors nor pages. One visitor's clicks would keep all others
   waiting, and where a line works on several events at once, a step would begin before the last one ended.
+- `Pages`: for every output that an event says nothing of, Gradio makes the component anew, and reads its
+  settings twice; that took more than half of a server's time with twenty visitors.
+- `keep_signatures`: each time that it reads a component's settings, it works out what may be set; a page
+  has 600 components, all of them are read for each visit.
 - `caller_at_hand`: nothing else tells a function that its caller has hung up, so that work can stop.
 - `let_go_of_closed_pages`: Gradio tells that a page was closed, but keeps what its states hold for an hour,
   and has no way to read them. The key of a language model is to go after a minute.
@@ -21,7 +25,9 @@ import asyncio
 import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from copy import copy
 from datetime import datetime
+from inspect import signature, unwrap
 from math import inf
 from pathlib import Path
 from random import sample
@@ -29,10 +35,12 @@ from typing import Any
 
 import gradio as gr
 from fastapi import FastAPI
+from gradio.blocks import Block, BlockFunction
 from gradio.components import Number
 from gradio.context import LocalContext
 from gradio.queueing import Event, Queue
 from gradio.routes import App
+from gradio.state_holder import SessionState
 
 from app.services.session import Session
 from app.services.settings import Settings
@@ -46,6 +54,34 @@ PROGRESS_PAUSE = 0.1
 """Seconds between two looks for progress to tell; Gradio looks a hundred times a second."""
 CLOSED_SECONDS = 60.0
 """A page that is loaded again within this time finds its documents and its run as they were."""
+
+
+class Pages(gr.Blocks):
+    """Pages whose handlers return or yield updates by component; others cost nothing."""
+
+    async def postprocess_data(
+        self, block_fn: BlockFunction, predictions: Any, state: SessionState | None
+    ) -> list[Any]:
+        """What goes to the browser, an entry an output."""
+        if predictions == gr.skip():
+            predictions = {}
+        if not isinstance(predictions, dict) or not all(isinstance(key, Block) for key in predictions):
+            return list(await super().postprocess_data(block_fn, predictions, state))
+        sent: dict[Any, Any] = {}
+        if predictions:
+            few = copy(block_fn)
+            few.outputs = [block for block in block_fn.outputs if block in predictions]
+            said = await super().postprocess_data(few, predictions, state)
+            sent = dict(zip(few.outputs, said, strict=True))
+        return [sent.get(block, None if block.stateful else gr.skip()) for block in block_fn.outputs]
+
+
+def keep_signatures(kind: type[Block] = Block) -> None:
+    """Works out once what a kind of component, and all that derive from it, take."""
+    plain = unwrap(kind.__init__)
+    plain.__signature__ = signature(plain)
+    for derived in kind.__subclasses__():
+        keep_signatures(derived)
 
 
 class TurnQueue(Queue):

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +62,8 @@ _logger = logging.getLogger(__name__)
 
 MAX_LEFT_RUNS = 50
 """Runs in memory that no page goes on with; older ones are read from the log."""
+KEPT_READINGS = 64
+"""Answers from evidence that are not read again."""
 MAX_TRIED_TOKENS = 50_000
 """Of documents that are embedded to see whether a trained agent would have found more."""
 _SNAPSHOT_PAUSE = 5.0
@@ -93,6 +95,8 @@ class Services:
         except LogError as error:  # damaged, say: it is left as it is, and the app goes on
             self.log = InboxLog(self.log_path)
             self.log_notice = f"{error}; until then runs wait in its inbox"
+        self._read_of_all = lru_cache(KEPT_READINGS)(self._read)
+        """Of documents that are no visitor's own: each begins with the same run over the same sample."""
         self._left: set[str] = set()
         self._driven: set[str] = set()
         self._leaving = threading.Lock()
@@ -276,10 +280,24 @@ class Services:
         texts = {chunk_id: workspace[chunk_id].text for chunk_id in chunk_ids}
         metadata = []
         if started.method in SETS:
-            metadata.append(metadata_lines(workspace.documents))
+            metadata.append(tuple(metadata_lines(workspace.documents)))
         order = found_order(run.trace)
         above = {chunk_id: context(workspace, chunk_id) for chunk_id in chunk_ids}
-        [answer] = answer_evidence(self.reader, [started.query], [texts], [order], metadata, [above])
+        hashes = [document.sha256 for document in workspace.documents]
+        is_private = self.library.cache_part(hashes, run.documents.owner)
+        return (self._read if is_private else self._read_of_all)(
+            started.query, tuple(texts.items()), tuple(order), tuple(metadata), tuple(above.items())
+        )
+
+    def _read(
+        self,
+        query: str,
+        texts: tuple[tuple[int, str], ...],
+        order: tuple[int, ...],
+        metadata: tuple[tuple[str, ...], ...],
+        above: tuple[tuple[int, str], ...],
+    ) -> EvidenceAnswer:
+        [answer] = answer_evidence(self.reader, [query], [dict(texts)], [order], metadata, [dict(above)])
         return answer
 
     def diagnose(self, run: RunInView) -> RunInView:

@@ -148,7 +148,8 @@ class RawPage:
         return [
             found
             for found in self._config["dependencies"]
-            if any(change in found["targets"] for change in changes) or found.get("trigger_after") in done
+            if found["backend_fn"]
+            and (any(change in found["targets"] for change in changes) or found.get("trigger_after") in done)
         ]
 
     def _id(self, elem_id: str) -> int:

@@ -34,6 +34,7 @@ from app.services.visitors import (
     owner_of,
     owner_of_user,
 )
+from core.answer.evidence import EvidenceAnswer
 from core.base.config import EpisodeConfig
 from core.base.errors import BadRequest, RunNotFound
 from core.base.progress import finish
@@ -351,6 +352,23 @@ def test_the_projects_own_documents_are_embedded_once_for_all(explorer: Explorer
     beside = [*second.workspace.documents, read_pasted(TEXT)]
     theirs = explorer.documents(finish(explorer.open(Session(owner=B), beside, agent)))
     assert theirs.n_embedded > first.n_embedded, "with a text of their own it is theirs"
+
+
+def test_the_same_evidence_of_the_projects_own_documents_is_read_once_for_all(explorer: Explorer) -> None:
+    services, agent = explorer.services, explorer.services.agents.default_checkpoint
+
+    def answered(session: Session) -> EvidenceAnswer | None:
+        return services.answer(advanced(explorer, session)[1]).answer
+
+    samples = [
+        finish(Opener(explorer, Session(owner=owner), agent).sample(list_samples()[1].key))
+        for owner in (A, B)
+    ]
+    first, second = map(answered, samples)
+    assert first is second
+    own, others = (answered(opened(explorer, owner)) for owner in (A, B))
+    assert own is not others, "how long it takes would tell that somebody else has asked it"
+    assert own == others
 
 
 def test_one_more_document_closes_the_visitors_own_oldest(explorer: Explorer) -> None:
