@@ -24,9 +24,9 @@ from app.theme import build_theme
 from core.base.errors import BadRequest
 from core.llm.endpoint import EndpointLlm
 from core.llm.protocol import LlmCancelled, LlmError, Message, Sampling
-from core.llm.scripted import ScriptedLlm
 from tests.app.served import served
 from tests.conftest import OpenPage
+from tests.core.llm.scripted import ScriptedLlm
 from tests.llm_server import KEY, Answers, LlmServer, refuses, serve_llm
 
 ASKED = [Message("user", "Is it so?")]

@@ -31,7 +31,6 @@ from core.base.errors import BadRequest, Cancelled, LogError, RunNotFound
 from core.base.progress import finish
 from core.llm.endpoint import connect
 from core.llm.protocol import Llm, LlmCancelled, LlmError, Message, Reply
-from core.llm.scripted import ScriptedLlm
 from core.llm.wire import Patience
 from core.methods.sparc.events import Merged, SparcConfig
 from core.runs.export.page import run_page
@@ -43,6 +42,7 @@ from tests.app.explore_page import excerpt, open_pasted, paste
 from tests.app.sparc_story import WordReader
 from tests.app.test_api import TEXT, call
 from tests.conftest import OpenPage
+from tests.core.llm.scripted import ScriptedLlm
 from tests.llm_server import Answer, Answers, Hangs, Request, serve_llm
 from tests.settled import settle
 

@@ -238,11 +238,9 @@ class ExploreTab(ExploreLayout):
         yield {self.session: waits, self.strip: strip_loading("A document is being opened…")}
         if run_id:
             method = self._method_of(run_id, owner)
-            if tab not in ("", "sparc", "evidence"):
-                pass
-            elif method == SPARC:
+            if tab in ("", "sparc") and method == SPARC:
                 yield {self.to_sparc: OpenRun(run_id)}
-            elif method in SETS:
+            elif tab in ("", "evidence") and method in SETS:
                 yield {self.to_sets: OpenRun(run_id)}
         updates = (
             self._attaching(session, run_id)

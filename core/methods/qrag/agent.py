@@ -281,26 +281,34 @@ class Agent:
             return None
         spec, read = self.spec, self._read(chosen)
 
-        def read_with(behind: Sequence[int], most: int) -> Callable[[np.ndarray], np.ndarray]:
-            return partial(self._log_odds, episode, behind, _Counter(episode.hears, most))
+        def read_with(behind: Sequence[int], most: int, n_before: int) -> Callable[[np.ndarray], np.ndarray]:
+            return partial(self._log_odds, episode, behind, _Counter(episode.hears, most, n_before))
 
-        def first() -> Reranked:
-            n_searched = episode.config.n_searched(len(episode.corpus))  # those without Q come last
-            ranked = best_chunks(q_values, 0, min(spec.rerank_pool + len(read), n_searched))
-            best = ranked[~np.isin(ranked, read)][: spec.rerank_pool]
-            return read_best(read_with(read, len(best)), best, q_values[best], episode.corpus.borders, spec)
-
-        reranked = self._reranks.of(episode, read, (), first)
+        n_searched = episode.config.n_searched(len(episode.corpus))  # those without Q come last
+        ranked = best_chunks(q_values, 0, min(spec.rerank_pool + len(read), n_searched))
+        best = ranked[~np.isin(ranked, read)][: spec.rerank_pool]
+        known = self._reranks.kept(episode, read)
+        n_known = 0 if known is None else len(known.log_odds)
+        reranked = read_best(
+            read_with(read, len(best), n_known),
+            best,
+            q_values[best],
+            episode.corpus.borders,
+            spec,
+            1 + len(chosen) - len(read),
+            known,
+        )
+        if len(reranked.log_odds) > n_known:
+            self._reranks.keep(reranked, episode, read)
         if not chosen or not spec.rerank_again:
             return reranked
-        ids = reranked.chunk_ids
-        behind = read_with(chosen, spec.rerank_again)
-        return self._reranks.of(
-            episode,
-            chosen,
-            episode.config.forbidden,
-            lambda: read_again(behind, reranked, q_values[ids], available[ids], spec),
-        )
+        again = self._reranks.kept(episode, chosen, episode.config.forbidden)
+        if again is None:
+            ids = reranked.chunk_ids
+            behind = read_with(chosen, spec.rerank_again, 0)
+            again = read_again(behind, reranked, q_values[ids], available[ids], spec)
+            self._reranks.keep(again, episode, chosen, episode.config.forbidden)
+        return again
 
     def _log_odds(
         self, episode: Episode, behind: Sequence[int], counter: _Counter, chunk_ids: np.ndarray

@@ -1,10 +1,11 @@
 """What a reranker adds to Q of a look's best chunks.
 
 It reads them from the best on, by the rest of Q. An agent may have it end early: after the first ones it goes
-on, four chunks at a time, as long as the last four changed which chunks lead. So a question that the first
-ones settle costs little, and one that they don't is looked for deeper. Evidence often goes on in the next
-chunk, so a chunk may get a share of what its neighbour got. At a further step it may read those that lead
-once more, behind the chosen ones. Keeps the last that was computed.
+on, four chunks at a time, as long as the last four changed which chunks lead: for the first choice the best
+one, for each further choice one more. So a question that the first ones settle costs little, one that they
+don't is looked for deeper, and nobody waits at the first choice for what only the last one needs. Evidence
+often goes on in the next chunk, so a chunk may get a share of what its neighbour got. At a further step it
+may read those that lead once more, behind the chosen ones. Keeps the last that was computed.
 """
 
 from __future__ import annotations
@@ -36,24 +37,36 @@ def read_best(
     q_values: np.ndarray,
     borders: np.ndarray,
     spec: CheckpointSpec,
+    n_leading: int,
+    known: Reranked | None = None,
 ) -> Reranked:
     """What is added to those chunks of `pool` (n,) that were read; `q_values` (n,): the rest of Q, falling.
 
-    `read`: log-odds of chunks by their ids. `borders`: first chunks of documents. As many chunks lead as the
-    agent takes by default.
+    `read`: log-odds of chunks by their ids. `borders`: first chunks of documents. `n_leading`: as many chunks
+    lead, the choice and those before it. `known`: what was read for a look before.
     """
-    n_read = len(pool) if spec.rerank_first is None else min(spec.rerank_first, len(pool))
-    log_odds = read(pool[:n_read])
-    before: set[int] | None = None
-    while True:
-        parts = rerank_parts(log_odds, spec.rerank_weight)
+    first = len(pool) if spec.rerank_first is None else min(spec.rerank_first, len(pool))
+    log_odds = np.zeros(0, np.float32) if known is None else known.log_odds
+
+    def parts_of(n_read: int) -> np.ndarray:
+        nonlocal log_odds
+        if n_read > len(log_odds):
+            log_odds = np.concatenate((log_odds, read(pool[len(log_odds) : n_read])))
+        parts = rerank_parts(log_odds[:n_read], spec.rerank_weight)
         parts += np.float32(spec.rerank_beside) * parts_beside(pool[:n_read], parts, borders)
-        leading = set(best_chunks(q_values[:n_read] + parts, 0, spec.step_budget).tolist())
-        if n_read == len(pool) or leading == before:
-            return Reranked(pool[:n_read], parts, log_odds)
-        before = leading
-        log_odds = np.concatenate((log_odds, read(pool[n_read : n_read + FURTHER])))
-        n_read = len(log_odds)
+        return parts
+
+    def leading(n_read: int, n: int) -> set[int]:
+        return set(best_chunks(q_values[:n_read] + parts_of(n_read), 0, n).tolist())
+
+    n_read = first
+    for n in range(1, min(n_leading, spec.step_budget) + 1):  # what a step reads, the next ones have read
+        while n_read < len(pool) and (
+            n_read == first or leading(n_read, n) != leading(max(first, n_read - FURTHER), n)
+        ):
+            n_read = min(n_read + FURTHER, len(pool))
+    parts = parts_of(n_read)
+    return Reranked(pool[:n_read], parts, log_odds[:n_read])
 
 
 def read_again(
@@ -114,25 +127,31 @@ class Reranks:
         self._by_corpus: WeakKeyDictionary[Searchable, OrderedDict[object, Reranked]] = WeakKeyDictionary()
         self._changing = threading.Lock()
 
-    def of(
-        self,
-        episode: Episode,
-        read: Sequence[int],
-        left_out: Sequence[int],
-        made: Callable[[], Reranked],
-    ) -> Reranked:
-        """What was kept of a state, whose chunks `read` were read with the question, or else `made` for the
-        next looks.
+    def kept(
+        self, episode: Episode, read: Sequence[int], left_out: Sequence[int] | None = None
+    ) -> Reranked | None:
+        """What was kept of a state, whose chunks `read` were read with the question. `left_out`: those that
+        were not to be read behind them; None where nothing was read behind the chosen ones.
         """
-        key = episode.query, episode.config.searched, tuple(read), tuple(left_out)
         with self._changing:
-            kept = self._by_corpus.get(episode.corpus, OrderedDict()).get(key)
-        if kept is not None:
-            return kept
-        reranked = made()
+            return self._by_corpus.get(episode.corpus, OrderedDict()).get(self._key(episode, read, left_out))
+
+    def keep(
+        self, reranked: Reranked, episode: Episode, read: Sequence[int], left_out: Sequence[int] | None = None
+    ) -> Reranked:
+        """Keeps it for the next looks."""
         with self._changing:
             of_corpus = self._by_corpus.setdefault(episode.corpus, OrderedDict())
-            of_corpus[key] = reranked
+            of_corpus[self._key(episode, read, left_out)] = reranked
             while len(of_corpus) > _MOST_KEPT:
                 of_corpus.popitem(last=False)
         return reranked
+
+    @staticmethod
+    def _key(episode: Episode, read: Sequence[int], left_out: Sequence[int] | None) -> object:
+        return (
+            episode.query,
+            episode.config.searched,
+            tuple(read),
+            None if left_out is None else tuple(left_out),
+        )

@@ -19,7 +19,7 @@ from core.answer.cited import (
 from core.llm.draft import Draft
 from core.llm.endpoint import connect
 from core.llm.protocol import LlmError, Message, NotAnswered
-from core.llm.scripted import ScriptedLlm
+from tests.core.llm.scripted import ScriptedLlm
 from tests.llm_server import serve_llm
 from tests.plain_reader import PlainReader
 

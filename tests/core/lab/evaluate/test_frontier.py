@@ -28,7 +28,6 @@ from core.lab.studies.frontier_rows import (
 )
 from core.lab.train.set_questions import indexed
 from core.llm.protocol import LlmError, Message
-from core.llm.scripted import ScriptedLlm
 from core.methods.qrag.agent import Agent
 from core.methods.resrag.policy import EvidencePolicy
 from core.methods.resrag.retriever import EvidenceSet
@@ -38,6 +37,7 @@ from core.methods.sparc.retrievals import Retrievals
 from core.methods.sparc.run import run_sparc
 from core.methods.sparc.trace import fold_sparc
 from tests.core.lab.train.test_evidence_sets import LastWord, where_is_the_milk
+from tests.core.llm.scripted import ScriptedLlm
 
 pytestmark = pytest.mark.usefixtures("home")
 

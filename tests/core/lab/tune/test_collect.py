@@ -13,12 +13,12 @@ from core.lab.tune import collect
 from core.lab.tune.collect import EARLY_STOP_WEIGHT, STOCK_REASONS, answers_of, collect_pairs
 from core.lab.tune.pairs import Preference
 from core.llm.protocol import Cost
-from core.llm.scripted import ScriptedLlm
 from core.methods.sparc.agents import Sources, SupportedAnswer, Turn
 from core.methods.sparc.llm_agents import LlmAgents
 from core.runs.log import ExperimentLog
 from core.runs.log.records import support_of
 from tests.core.lab.tune.recording import BY_RULES, QUESTION, Round, log_sparc, sparc_trace
+from tests.core.llm.scripted import ScriptedLlm
 
 RIGHT = Round(found=((1, 9), (2, 3)))
 OTHER_QUERIES = ("who wrote it", "film")

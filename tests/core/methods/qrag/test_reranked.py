@@ -35,7 +35,7 @@ from core.encode.reranker import (
 )
 from core.methods.qrag.agent import Agent
 from core.methods.qrag.episode import Episode, Reranked
-from core.methods.qrag.reranked import FURTHER, parts_beside, read_again, read_best, rerank_parts
+from core.methods.qrag.reranked import parts_beside, read_again, read_best, rerank_parts
 from core.views.figures import parts_figure
 from tests.core.conftest import CorpusOf
 from tests.reranker import add_reranker
@@ -102,13 +102,15 @@ def test_the_best_chunks_are_read_again_and_all_steps_agree(
 @pytest.mark.parametrize(
     ("belonging", "wanted"),
     [
-        ((), 12 + FURTHER),
-        ((14,), 16 + FURTHER),
-        ((15, 17, 22), 24 + FURTHER),
-        ((15, 19, 23, 27), 30),
+        ((), [16, 16, 16, 16]),
+        ((14,), [20, 20, 20, 20]),
+        ((15, 17, 22), [20, 24, 28, 28]),
+        ((15, 19, 23, 27), [20, 24, 28, 30]),
     ],
 )
-def test_more_is_read_as_long_as_it_changes_what_leads(belonging: tuple[int, ...], wanted: int) -> None:
+def test_a_step_reads_more_as_long_as_it_changes_what_leads(
+    belonging: tuple[int, ...], wanted: list[int]
+) -> None:
     """Twelve, then four more at a time, of thirty chunks of falling Q."""
     odds = np.full(30, -3, np.float32)
     odds[list(belonging)] = 5
@@ -120,13 +122,18 @@ def test_more_is_read_as_long_as_it_changes_what_leads(belonging: tuple[int, ...
 
     spec = CheckpointSpec(name="x", trained=True, rerank_weight=0.3, rerank_pool=30, rerank_first=12)
     pool, q_values = 100 + np.arange(30), 1 - np.arange(30, dtype=np.float32) / 100
-    borders = np.array([0, 200])
-    reranked = read_best(read, pool, q_values, borders, spec)
-    assert asked == reranked.chunk_ids.tolist() == pool[:wanted].tolist(), "each is read once"
-    np.testing.assert_allclose(reranked.parts, rerank_parts(odds[:wanted], 0.3))
-    whole = read_best(read, pool, q_values, borders, spec.model_copy(update={"rerank_first": None}))
+    of_pool = pool, q_values, np.array([0, 200])
+    reranked = None
+    for n_leading, n_read in enumerate(wanted, start=1):
+        reranked = read_best(read, *of_pool, spec, n_leading, reranked)
+        assert asked == reranked.chunk_ids.tolist() == pool[:n_read].tolist(), "each is read once"
+        np.testing.assert_allclose(reranked.parts, rerank_parts(odds[:n_read], 0.3))
+    assert reranked is not None
+    back = read_best(read, *of_pool, spec, 1, reranked)
+    assert len(back.chunk_ids) == wanted[0], "what a step reads hangs on no step behind it"
+    whole = read_best(read, *of_pool, spec.model_copy(update={"rerank_first": None}), 1)
     assert len(whole.chunk_ids) == 30
-    few = read_best(read, pool[:5], q_values[:5], borders, spec)
+    few = read_best(read, pool[:5], q_values[:5], np.array([0, 200]), spec, 4)
     assert few.chunk_ids.tolist() == pool[:5].tolist()
 
 
@@ -138,7 +145,7 @@ def test_chunks_next_to_one_that_belongs_get_a_share() -> None:
     spec = CheckpointSpec(name="x", trained=True, **settings)
     odds = dict(zip(ids.tolist(), [2.0, -2, -4, 0, 6], strict=True))
     read = lambda asked: np.array([odds[i] for i in asked.tolist()], np.float32)  # noqa: E731
-    reranked = read_best(read, ids, np.zeros(5, np.float32), np.array([0, 30]), spec)
+    reranked = read_best(read, ids, np.zeros(5, np.float32), np.array([0, 30]), spec, 2)
     assert reranked.parts.tolist() == [3 + 0.25 * 2, 1, 0.25 * 3, 2 + 0.25 * 3, 5]
 
 

@@ -13,8 +13,8 @@ from core.answer.protocol import Answer, Span
 from core.base.types import workspace_of_chunks
 from core.corpus.index import ChunkIndex, Corpus
 from core.llm.protocol import Message
-from core.llm.scripted import ScriptedLlm
 from core.methods.sparc.retrievals import Retrievals
+from tests.core.llm.scripted import ScriptedLlm
 from tests.plain_reader import PlainReader
 
 QUESTION = "In which town was the founder of the Blue Lantern tavern born?"

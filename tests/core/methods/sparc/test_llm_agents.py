@@ -10,7 +10,6 @@ import pytest
 
 import core.methods.sparc
 from core.llm.protocol import Cost, LlmError
-from core.llm.scripted import ScriptedLlm
 from core.methods.sparc.agents import BranchResult, Rewrite, RewriteTask, SupportedAnswer, Turn
 from core.methods.sparc.budget import Budget, OutOfBudget
 from core.methods.sparc.events import Hit, Note
@@ -23,6 +22,7 @@ from core.methods.sparc.llm_agents import (
     rewriter_prompt,
 )
 from core.methods.sparc.retrievals import Retrievals
+from tests.core.llm.scripted import ScriptedLlm
 from tests.core.methods.sparc.conftest import QUESTION, RoleLlm
 
 TASK = RewriteTask(QUESTION, Note("a lantern", (2,)), 3, ("dense", "bm25"), ("first",))

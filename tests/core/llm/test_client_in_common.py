@@ -7,7 +7,7 @@ import pytest
 from core.llm.draft import Draft
 from core.llm.probe import Greeting, probe
 from core.llm.protocol import LlmCancelled, LlmError, Message, UnfitReply
-from core.llm.scripted import ScriptedLlm
+from tests.core.llm.scripted import ScriptedLlm
 
 ASKED = [Message("user", "Is it so?")]
 
