@@ -18,6 +18,7 @@ import httpx
 from playwright.sync_api import Page, sync_playwright
 
 from benchmarks import ROOT
+from tests.conftest import CHROMIUM_NAMES
 
 _START_SECONDS = 120.0
 
@@ -68,7 +69,7 @@ def _answers(url: str) -> bool:
 @contextmanager
 def app_page(width: int, height: int) -> Iterator[Page]:
     """The app's page in Chromium: that of `$CHROMIUM`, of the PATH or of playwright."""
-    chromium = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+    chromium = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
     with served_app() as app, sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=chromium)
         page = browser.new_page(viewport={"width": width, "height": height})

@@ -144,8 +144,8 @@ class CheckpointSpec(BaseModel):
     rerank_beside: float = Field(0.0, ge=0, le=1)
     """Share of what it adds to a chunk that its neighbours get besides, where they were read, too."""
     rerank_again: int = Field(0, ge=0, le=64)
-    """Chunks that it reads once more at each further step at most, those that lead, the chosen ones before
-    each; for an agent whose towers read the question alone.
+    """Chunks that it reads once more at each further step, those that lead, the chosen ones before each; for
+    an agent whose towers read the question alone.
     """
     reranked: RerankedDefaults | None = None
     """Takes the place of the fields of the same names while the reranker is used."""

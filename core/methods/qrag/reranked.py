@@ -1,11 +1,11 @@
 """What a reranker adds to Q of a look's best chunks.
 
-It reads them from the best on, by the rest of Q. An agent may have it end early: after the first ones it goes
-on, four chunks at a time, as long as the last four changed which chunks lead: for the first choice the best
-one, for each further choice one more. So a question that the first ones settle costs little, one that they
-don't is looked for deeper, and nobody waits at the first choice for what only the last one needs. Evidence
-often goes on in the next chunk, so a chunk may get a share of what its neighbour got. At a further step it
-may read those that lead once more, behind the chosen ones. Keeps the last that was computed.
+It reads them from the best on, by the rest of Q. An agent may have it end early: after the first ones each
+step reads four more, and goes on by fours as long as the last four changed which chunks lead: for the first
+choice the best one, for each further choice one more. So a question that the first ones settle costs little,
+one that they don't is looked for deeper, and nobody waits at the first choice for what only the last one
+needs. Evidence often goes on in the next chunk, so a chunk may get a share of what its neighbour got. At a
+further step it may read those that lead once more, behind the chosen ones. Keeps the last that was computed.
 """
 
 from __future__ import annotations
@@ -25,8 +25,6 @@ from core.methods.qrag.episode import Episode, Reranked
 
 FURTHER = 4
 """Chunks that are read at a time after the first."""
-AGAIN = 2
-"""Those that are read at a time behind the chosen ones, twice as long."""
 _MOST_KEPT = 256
 """States of a corpus whose parts are kept: some hundred bytes each."""
 
@@ -61,10 +59,11 @@ def read_best(
 
     n_read = first
     for n in range(1, min(n_leading, spec.step_budget) + 1):  # what a step reads, the next ones have read
-        while n_read < len(pool) and (
-            n_read == first or leading(n_read, n) != leading(max(first, n_read - FURTHER), n)
-        ):
+        settled = False
+        while n_read < len(pool) and not settled:
+            before = leading(n_read, n)
             n_read = min(n_read + FURTHER, len(pool))
+            settled = leading(n_read, n) == before
     parts = parts_of(n_read)
     return Reranked(pool[:n_read], parts, log_odds[:n_read])
 
@@ -76,23 +75,15 @@ def read_again(
     available: np.ndarray,
     spec: CheckpointSpec,
 ) -> Reranked:
-    """`reranked` as it is behind the chosen chunks, for those that lead: AGAIN are read at a time until the
-    best one was, or `spec.rerank_again` were.
+    """`reranked` as it is behind the chosen chunks, for the `spec.rerank_again` that lead.
 
     `read`: log-odds behind the chosen chunks, by ids. `q_values` (n,): the rest of Q. `available` (n,): which
     may be chosen.
     """
+    ranked = np.argsort(-np.where(available, q_values + reranked.parts, -np.inf), kind="stable")
+    rows = ranked[: min(spec.rerank_again, int(available.sum()))]
     parts = reranked.parts.copy()
-    is_read = np.zeros(len(parts), dtype=bool)
-    while int(is_read.sum()) < spec.rerank_again:
-        ranked = np.argsort(-np.where(available, q_values + parts, -np.inf), kind="stable")
-        ranked = ranked[: int(available.sum())]
-        if not len(ranked) or is_read[ranked[0]]:
-            break
-        rows = ranked[~is_read[ranked]][: min(AGAIN, spec.rerank_again - int(is_read.sum()))]
-        change = read(reranked.chunk_ids[rows]) - reranked.log_odds[rows]
-        parts[rows] += np.float32(spec.rerank_weight) * change
-        is_read[rows] = True
+    parts[rows] += np.float32(spec.rerank_weight) * (read(reranked.chunk_ids[rows]) - reranked.log_odds[rows])
     return replace(reranked, parts=parts)
 
 

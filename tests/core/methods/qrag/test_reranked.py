@@ -102,16 +102,15 @@ def test_the_best_chunks_are_read_again_and_all_steps_agree(
 @pytest.mark.parametrize(
     ("belonging", "wanted"),
     [
-        ((), [16, 16, 16, 16]),
-        ((14,), [20, 20, 20, 20]),
-        ((15, 17, 22), [20, 24, 28, 28]),
-        ((15, 19, 23, 27), [20, 24, 28, 30]),
+        ((), [16, 20, 24, 28]),
+        ((14,), [20, 24, 28, 30]),
+        ((14, 21), [20, 28, 30, 30]),
     ],
 )
-def test_a_step_reads_more_as_long_as_it_changes_what_leads(
+def test_a_step_reads_four_more_and_goes_on_as_long_as_that_changes_what_leads(
     belonging: tuple[int, ...], wanted: list[int]
 ) -> None:
-    """Twelve, then four more at a time, of thirty chunks of falling Q."""
+    """Twelve, then four at a time, of thirty chunks of falling Q."""
     odds = np.full(30, -3, np.float32)
     odds[list(belonging)] = 5
     asked: list[int] = []
@@ -219,28 +218,15 @@ def test_what_leads_is_read_once_more_behind_the_chosen_chunks(
         CheckpointSpec(name="x", trained=True, rerank_again=4)
 
 
-def test_reading_again_ends_when_the_best_chunk_was_read() -> None:
-    odds = np.array([4.0, 3, 2, 1, 0, -1, -2, -3, -4, -5], np.float32)
+def test_those_that_may_be_chosen_and_lead_are_read_again() -> None:
+    odds = np.array([4.0, 3, 2, 1, 0], np.float32)
     parts = rerank_parts(odds, 0.5)
-    settings = {"rerank_weight": 0.5, "reads_choices": False}
-    spec = CheckpointSpec(name="x", trained=True, rerank_again=8, **settings)
-    before = Reranked(np.arange(10) + 100, parts, odds)
-    available = np.ones(10, dtype=bool)
-    available[0] = False
-
-    def asked_where(falls: float) -> list[int]:
-        asked: list[int] = []
-
-        def read(ids: np.ndarray) -> np.ndarray:
-            asked.extend((ids - 100).tolist())
-            return odds[ids - 100] - np.float32(falls)
-
-        after = read_again(read, before, np.zeros(10, np.float32), available, spec)
-        np.testing.assert_allclose(after.parts[asked], parts[asked] - 0.5 * falls)
-        return asked
-
-    assert asked_where(0) == [1, 2], "two at a time"
-    assert asked_where(20) == [1, 2, 3, 4, 5, 6, 7, 8], "each fell behind those not read yet"
+    spec = CheckpointSpec(name="x", trained=True, rerank_weight=0.5, reads_choices=False, rerank_again=2)
+    before = Reranked(np.arange(5) + 100, parts, odds)
+    after = read_again(lambda ids: odds[ids - 100] - 3, before, np.zeros(5, np.float32), odds != 4, spec)
+    np.testing.assert_allclose(after.parts - parts, [0, -1.5, -1.5, 0, 0])
+    nothing = read_again(lambda ids: odds[ids - 100], before, np.zeros(5, np.float32), odds > 4, spec)
+    np.testing.assert_array_equal(nothing.parts, parts)
 
 
 def test_pairs_are_cut_to_the_window_and_chosen_chunks_share_what_is_left(encoder: DualEncoder) -> None:
