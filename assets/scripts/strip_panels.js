@@ -107,7 +107,7 @@ export function fillKey(key, value) {
 /** @param {View} view @param {Facts} facts */
 function factsOf(view, facts) {
   const numbers = [facts.q === null ? "not searched" : `${view.value.score_name} ${shown(facts.q)}`];
-  if (facts.rank !== null) numbers.push("rank " + whole(facts.rank));
+  if (facts.rank !== null) numbers.push("rank " + whole(facts.rank) + (view.value.look > 1 ? " of those left" : ""));
   if (facts.p !== null && view.value.modes.includes("p")) numbers.push(`${view.value.probability_name}${view.value.probability_name.includes(" ") ? ":" : ""} ${shown(facts.p)}`);
   if (facts.rho !== null) numbers.push("position ρ " + facts.rho.toFixed(2));
   const pin = view.value.chosen.find((one) => one.chunk_id === facts.chunk_id);

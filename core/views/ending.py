@@ -60,7 +60,7 @@ def review_sentence(trace: Trace) -> str:
     if stopped is None or not stopped.review or threshold is None:
         return ""
     if not stopped.taken_back:
-        return f"Review: beside the others every chunk is still worth {threshold:.2f} or more, so all stay."
+        return f"Review: beside the others each chunk still adds {threshold:.2f} or more, so all are kept."
     chunks = ", ".join(f"chunk {chunk_id:,}" for chunk_id in stopped.taken_back)
     return f"Review: {chunks} taken back, worth less than {threshold:.2f} beside the others."
 

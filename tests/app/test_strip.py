@@ -389,7 +389,7 @@ def test_keyboard_moves_opens_and_changes_looks(small: Shown) -> None:
     expect(said(small.page)).to_have_value('{"chunk_id": 98}')
     small.press("]")
     expect(small.part("what")).to_contain_text("step 2")
-    expect(readout).to_have_text("chunk 80, Q 0.90, rank 1, chosen at step 2")
+    expect(readout).to_have_text("chunk 80, Q 0.90, rank 1 of those left, chosen at step 2")
     small.press("[")
     expect(small.part("what")).to_contain_text("step 1")
     expect(readout).to_have_text("chunk 37, Q 0.90, rank 1, chosen at step 1, support")

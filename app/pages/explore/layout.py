@@ -27,8 +27,8 @@ from core.lab.tasks.samples import list_samples
 from core.views.draw.nodes import h
 
 CLAIM = (
-    "**Your RAG finds the first passage and misses the second.** Here you see every passage that was passed"
-    " over, and when."
+    "**Your RAG finds the first passage and misses the second.** See which passages an agent picks, which it"
+    " passes over, and at which step."
 )
 ADD, REPLACE = "Add to what is open", "Replace what is open"
 """What is asked of a person who brings documents."""
