@@ -27,8 +27,8 @@ from core.lab.tasks.samples import list_samples
 from core.views.draw.nodes import h
 
 CLAIM = (
-    "**Your RAG finds the first passage and misses the second.** See which passages an agent picks, which it"
-    " passes over, and at which step."
+    "**Your RAG finds the first passage and misses the second.** See what an agent picks, what it passes"
+    " over, and when."
 )
 ADD, REPLACE = "Add to what is open", "Replace what is open"
 """What is asked of a person who brings documents."""

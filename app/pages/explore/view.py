@@ -180,7 +180,7 @@ def demo() -> list[Node]:
         "A generated story. It is embedded in 1 to 4 minutes the first time, on two cores, and in seconds"
         " after that. You can ask it meanwhile."
     )
-    words = f"Try a document of {DEMO_TOKENS:,} tokens"
+    words = "Try a million-token text"
     return [
         act("demo", "", words, title=title),
         h("span.qx-mut.qx-sm", " 1 to 4 min the first time"),
