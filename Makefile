@@ -37,8 +37,9 @@ tests: setup
 	@$(RUN) $(PYTEST) $(ARGS)
 
 # Every test, also those that `make test` has no time for, and what is drawn at random drawn far more often (COUNTS in tests/conftest.py).
+# Two workers: beside a third one that computes, pages with the agents that ship are too slow for their tests' patience.
 campaign: lint
-	@QRAG_CAMPAIGN=1 $(RUN) $(PYTEST) $(ARGS)
+	@QRAG_CAMPAIGN=1 $(RUN) $(PYTEST) -n 2 $(ARGS)
 
 coverage: setup
 	@rm -rf .coverage

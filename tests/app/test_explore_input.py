@@ -239,7 +239,7 @@ def test_cancel_keeps_what_was_open(page: Page) -> None:
     expect(page.locator("#qx-opening")).to_contain_text("Cutting into chunks", timeout=120_000)
     expect(page.locator("#qx-run")).to_be_disabled()
     page.locator("#qx-question textarea").press("Enter")  # must not run over documents that are about to go
-    settle(page)
+    page.wait_for_timeout(500)
     expect(page.locator(CARDS)).to_have_count(0)
     page.locator("#qx-cancel").click()
     expect(page.locator("#qx-notice")).to_contain_text("Cancelled", timeout=30_000)
