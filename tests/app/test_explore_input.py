@@ -245,3 +245,5 @@ def test_cancel_keeps_what_was_open(page: Page) -> None:
     expect(page.locator("#qx-notice")).to_contain_text("Cancelled", timeout=30_000)
     expect(page.locator("#qx-opening progress")).to_have_count(0, timeout=30_000)
     assert title_of(page) == title
+    settle(page)
+    expect(page.locator(CARDS)).to_have_count(0)

@@ -724,7 +724,7 @@ def test_a_chunk_that_gives_orders_ends_nothing_by_itself(tiny_app: RunningApp, 
     page = sparc_page(open_page, tiny_app.url)
     page.get_by_role("tab", name="Explore", exact=True).click()
     paste(page, "\n\n".join([f"{HOSTILE} Number {i}." for i in range(6)]))
-    expect(page.locator("#qx-header")).to_contain_text("Pasted text", timeout=60_000)
+    expect(page.locator("#qx-header")).to_contain_text("13 chunks", timeout=60_000)
     page.get_by_role("tab", name="SPARC", exact=True).click()
     settle(page)
     page.locator("#qx-sparc-question textarea").fill("Which instructions are there?")

@@ -129,14 +129,13 @@ class Reranks:
 
     def keep(
         self, reranked: Reranked, episode: Episode, read: Sequence[int], left_out: Sequence[int] | None = None
-    ) -> Reranked:
+    ) -> None:
         """Keeps it for the next looks."""
         with self._changing:
             of_corpus = self._by_corpus.setdefault(episode.corpus, OrderedDict())
             of_corpus[self._key(episode, read, left_out)] = reranked
             while len(of_corpus) > _MOST_KEPT:
                 of_corpus.popitem(last=False)
-        return reranked
 
     @staticmethod
     def _key(episode: Episode, read: Sequence[int], left_out: Sequence[int] | None) -> object:
