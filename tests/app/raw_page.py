@@ -33,8 +33,8 @@ class RawPage:
         """Everything that the server sent to this page, as it came."""
         return "".join(self._answers)
 
-    def load(self, key: str, run_id: str = "") -> str:
-        """Opens the page as the holder of a visitor key, at a run's address if one is given;
+    def load(self, key: str, run_id: str = "", tab: str = "") -> str:
+        """Opens the page as the holder of a visitor key, at a run's address and a tab if they are given;
         what came back.
         """
         (listener,) = (
@@ -42,7 +42,8 @@ class RawPage:
             for found in self._config["dependencies"]
             if found["backend_fn"] and any(name == "load" for _, name in found["targets"])
         )
-        self._join(listener, [None, key], {"run": run_id} if run_id else {})
+        address = {"run": run_id, "tab": tab}
+        self._join(listener, [None, key], {name: value for name, value in address.items() if value})
         return self.receive()
 
     def press(self, elem_id: str, event: str = "click", **values: Any) -> str:

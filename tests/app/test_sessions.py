@@ -118,3 +118,22 @@ def test_the_sample_s_run_is_made_once_and_there_from_then_on(served_app: tuple[
     asked = first_question(services.library.corpora.all()[-1])
     rows = services.own_log.search(owner=None, text=asked).rows
     assert [row.status for row in rows] == ["complete"]
+
+
+def test_while_a_document_is_opened_the_run_of_the_last_one_says_so(served_app: tuple[str, Services]) -> None:
+    page = RawPage(served_app[0])
+    page.load("")
+    before, ended = page.press("qx-open-pasted", qx_pasted=TEXT).split("process_completed")
+    assert "Earlier question: " in before
+    assert "Earlier question: " not in ended
+
+
+def test_a_run_opens_in_the_tab_that_its_address_names(served_app: tuple[str, Services]) -> None:
+    url, services = served_app
+    page = RawPage(url)
+    page.load("")
+    page.press("qx-sparc-start", qx_sparc_question="where was mary in the end ?")
+    (run,) = services.own_log.search(owner=None, text="where was mary in the end ?").rows
+    for tab, shows in (("", True), ("sparc", True), ("evidence", False)):
+        page = RawPage(url)
+        assert ("qx-round" in page.follow(page.load("", run.run_id, tab))) is shows, tab

@@ -20,7 +20,7 @@ def first_question(documents: OpenDocuments) -> str:
 
 
 def earlier(run: RunInView | None) -> list[Node]:
-    """Whose result still stands there, pale, until the new one begins."""
+    """Whose result still stands there, pale, until a new run or document takes its place."""
     if run is None:
         return []
     question = h("q", {"dir": "auto"}, run.trace.started.query)

@@ -14,6 +14,7 @@ from typing import Any
 import gradio as gr
 
 from app.components.tree import clicked, packs
+from app.pages.explore.at_work import earlier
 from app.pages.explore.layout import ExploreLayout
 from app.pages.explore.part import part_progress
 from app.pages.widgets.notices import notice, passing, preparing, progress
@@ -137,6 +138,7 @@ class Openings:
                 asking.progress: preparing(),
                 asking.notice: [],
                 self._page.change_notice: [],
+                self._page.earlier: earlier(self._explorer.run_of(session)),
                 **self.busy(True),
             }
             work = self._explorer.offering(opening)
@@ -190,7 +192,7 @@ class Openings:
 
     def free(self) -> Update:
         """Nothing is opened."""
-        return {self._page.asking.progress: [], **self.busy(False)}
+        return {self._page.asking.progress: [], self._page.earlier: [], **self.busy(False)}
 
 
 def _sample(opener: Opener, key: str) -> Opening[Session]:
