@@ -39,4 +39,5 @@ def run_progress(now: HowFar, budget: int, n_steps: int, n_chunks: int) -> list[
 
 def reading_answer(n_chunks: int) -> list[Node]:
     """Between the last step and the answer."""
-    return progress_bar(f"Reading the answer in {counted(n_chunks, 'chunk')}", "Reading the answer")
+    where = f" in {counted(n_chunks, 'chunk')}" if n_chunks else ""
+    return progress_bar(f"Reading the answer{where}", "Reading the answer")
