@@ -91,6 +91,17 @@ def words_of(text: str) -> list[str]:
     return [word for piece in pieces_of(text) for word in words_in(piece)]
 
 
+def identifiers(text: str) -> list[str]:
+    """The words that are written as one of several parts: codes, file names, dates, joined names.
+
+    >>> identifiers("Which secret is filed under E-1003 and mellow-reed-teapot, and who was at the café?")
+    ['e1003', 'mellowreedteapot']
+    """
+    return [
+        words[0] for start, end, words in located(text) if len(words) > 1 and not text[start:end].isalpha()
+    ]
+
+
 def content_words(text: str) -> list[str]:
     """Those of them that say what a text is about: no question words, pronouns or auxiliaries.
 

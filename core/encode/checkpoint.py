@@ -127,6 +127,8 @@ class CheckpointSpec(BaseModel):
     rope_theta: float = Field(10000.0, gt=1)
     word_weight: float = Field(0.0, ge=0)
     """Factor on a chunk's BM25, divided by the largest over all chunks; 0: Q has no such part."""
+    identifier_weight: float = Field(0.0, ge=0)
+    """The same for codes and joined names alone: an encoder can't tell many of a kind apart."""
     rerank_weight: float = Field(0.0, ge=0)
     """Factor on the reranker's log-odds in Q. 0: the agent has no reranker."""
     rerank_base: str | None = None
@@ -525,6 +527,7 @@ def load_towers(folder: Path, spec: CheckpointSpec) -> Towers:
     newer = {
         "review_threshold": None,
         "word_weight": 0.0,
+        "identifier_weight": 0.0,
         "reads_choices": True,
         "rerank_weight": 0.0,
         "rerank_base": None,

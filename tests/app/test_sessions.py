@@ -131,7 +131,7 @@ def test_while_a_document_is_opened_the_run_of_the_last_one_says_so(served_app: 
 def test_a_run_opens_in_the_tab_that_its_address_names(served_app: tuple[str, Services]) -> None:
     url, services = served_app
     page = RawPage(url)
-    page.load("")
+    page.press("qx-open-pasted", qx_pasted=TEXT)
     page.press("qx-sparc-start", qx_sparc_question="where was mary in the end ?")
     (run,) = services.own_log.search(owner=None, text="where was mary in the end ?").rows
     for tab, shows in (("", True), ("sparc", True), ("evidence", False)):

@@ -27,7 +27,7 @@ from core.base.errors import BadRequest
 from core.base.events import Event, RunStarted, StepScores, StepTaken, Stopped
 from core.corpus.index import Searchable
 from core.corpus.tiles import best_chunks
-from core.corpus.words import words_of
+from core.corpus.words import identifiers, words_of
 from core.encode.encoder import DualEncoder
 from core.encode.forward import StateTokens
 from core.methods.qrag.episode import Episode, Look, Reranked
@@ -264,12 +264,13 @@ class Agent:
 
     def _words_part(self, episode: Episode) -> np.ndarray | None:
         """(N,) float32: what the query's words add to Q in every state, an inner product over all chunks."""
-        if not self.spec.word_weight:
+        spec, query = self.spec, episode.query
+        names = identifiers(query) if spec.identifier_weight else []
+        if not (spec.word_weight or names):
             return None
-        part: np.ndarray = np.float32(self.spec.word_weight) * episode.corpus.words.shares(
-            words_of(episode.query)
-        )
-        return part
+        index = episode.corpus.words
+        part: np.ndarray = np.float32(spec.word_weight) * index.shares(words_of(query))
+        return part + np.float32(spec.identifier_weight) * index.shares(names)
 
     def _reranked(
         self, episode: Episode, chosen: Sequence[int], q_values: np.ndarray, available: np.ndarray

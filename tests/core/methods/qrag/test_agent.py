@@ -112,6 +112,19 @@ def test_words_of_the_question_are_a_part_of_q(
     np.testing.assert_allclose(gained, 0.5 * shares[list(with_words.chosen)], atol=1e-5)
 
 
+def test_codes_of_the_question_are_a_part_of_q_of_their_own(
+    tiny_checkpoints: dict[str, Path], corpus_of: CorpusOf
+) -> None:
+    """And a question without one reads no words."""
+    encoder = DualEncoder(tiny_checkpoints["none"], "cpu")
+    encoder.spec = encoder.spec.model_copy(update={"identifier_weight": 0.5})
+    corpus = corpus_of(encoder, [*CHUNKS, "the milk is K-2210 .", "the milk is K-2211 ."])
+    episodes = [Episode(query, corpus, EpisodeConfig()) for query in ("where is milk K-2210 ?", QUERY)]
+    named, bare = Agent(encoder).look([(episode, ()) for episode in episodes])
+    assert named.words.tolist() == [0.0] * len(CHUNKS) + [0.5, 0.0]
+    assert bare.words is None
+
+
 def test_threshold_stops_before_acting(agent: Agent, corpus: Corpus) -> None:
     """Between the second and the third largest Q on the path: two steps, and the third stands
     in the event.
