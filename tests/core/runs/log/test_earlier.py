@@ -5,10 +5,12 @@ from __future__ import annotations
 import base64
 import json
 import lzma
+import shutil
 from pathlib import Path
 
 import pytest
 
+from core.encode.checkpoint import find_checkpoint, read_spec, write_spec
 from core.encode.encoder import load_encoder
 from core.methods.sparc.trace import SparcTrace
 from core.runs.again.replay import replay_run
@@ -65,10 +67,15 @@ def test_its_export_is_what_today_s_would_be_and_comes_in(earlier: Path, tmp_pat
         assert [row.method for row in log.search(owner=None).rows] == METHODS
 
 
-def test_its_run_is_made_again(earlier: Path) -> None:
+def test_its_run_is_made_again(earlier: Path, tmp_path: Path) -> None:
+    """By the agent as it was, and by today's, which counts codes too."""
     with ExperimentLog.open(earlier) as log:
         row = log.search(owner=None).rows[2]
         run, documents = log.get(row.run_id), log.documents(row.run_id)
-    replay = replay_run(run, documents, load_encoder(run.record.checkpoint, "cpu"))
-    assert replay.same_weights
-    assert replay.report.same_choices
+    was = tmp_path / "was"
+    shutil.copytree(find_checkpoint(run.record.checkpoint), was)
+    write_spec(was, read_spec(was).model_copy(update={"identifier_weight": 0.0}))
+    for agent, is_the_same in ((str(was), True), (run.record.checkpoint, False)):
+        replay = replay_run(run, documents, load_encoder(agent, "cpu"))
+        assert replay.same_weights is is_the_same
+        assert replay.report.same_choices
