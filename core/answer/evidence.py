@@ -197,8 +197,9 @@ def _from_chunks(
         questions, chunk_ids, contexts, reader.read_many(questions, passages, ranks), strict=True
     ):
         span, likeliest = answer.span, answer.likeliest
-        asks = unanswered(question, answer.text) if likeliest is not None else None
-        is_told = asks is None and answer.state != "absent"
+        is_absent = answer.state == "absent"
+        asks = unanswered(question, answer.text, is_absent=is_absent) if likeliest is not None else None
+        is_told = asks is None and not is_absent
         answers.append(
             EvidenceAnswer(
                 answer.text,

@@ -1,7 +1,8 @@
 """Questions that a span of a text can't answer.
 
 Yes or no, how many of a list, which of two is more: the reader points at words, and these want a judgement,
-a count or a comparison of its own. Told by the words of the question, English ones. Pure functions.
+a count or a comparison of its own. Why and how are answered by a phrase at times, and often by a passage.
+Told by the words of the question, English ones. Pure functions.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-Asks = Literal["yes or no", "a number", "a comparison"]
+Asks = Literal["yes or no", "a number", "a comparison", "an explanation"]
 
 _AUXILIARIES = (
     "is are was were am do does did can could will would shall should has have had may might must isn't"
@@ -35,12 +36,17 @@ _COMPARISON = re.compile(
     r"|^\W*(?:is|are|was|were|does|do|did)\b.*\b(?:more|less|fewer|above|earlier|later|older|longer)\b.*\bor\b",
     re.IGNORECASE,
 )
+_EXPLANATION = re.compile(
+    rf"\W*(?:why|how come|how (?:to|{'|'.join(_AUXILIARIES.split())}))\b", re.IGNORECASE
+)
 _LONGEST = 400
 """Characters of a question that are looked at."""
 
 
-def unanswered(question: str, text: str) -> Asks | None:
+def unanswered(question: str, text: str, *, is_absent: bool = False) -> Asks | None:
     """What a question asks for where words of a text are no answer to it; None where they can be.
+
+    `is_absent`: the reader sees none.
 
     >>> unanswered("How many keepers are there?", "the keepers"), unanswered("How many came?", "nearly six")
     ('a number', None)
@@ -48,6 +54,8 @@ def unanswered(question: str, text: str) -> Asks | None:
     ('yes or no', None)
     >>> unanswered("Which is older, the tower or the mill?", "the mill"), unanswered("Who lit it?", "Ruth")
     ('a comparison', None)
+    >>> unanswered("Why did she go?", "", is_absent=True), unanswered("Why did she go?", "to see the mill")
+    ('an explanation', None)
     """
     asked = question[:_LONGEST]
     if text in ("yes", "no"):
@@ -58,4 +66,6 @@ def unanswered(question: str, text: str) -> Asks | None:
         return "yes or no"
     if _HOW_MANY.search(asked) and text and not _NUMBER.search(text):
         return "a number"
+    if is_absent and _EXPLANATION.match(asked):
+        return "an explanation"
     return None

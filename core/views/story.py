@@ -174,6 +174,8 @@ def state_words(state: State, confidence: float | None, asks: Asks | None = None
         return "Answer"
     if state == "guess":
         return f"Best guess{'' if confidence is None else f' ({100 * confidence:.0f} %)'}, please check"
+    if asks == "an explanation":
+        return "Asks for an explanation, and no phrase gives it: read what bears on it"
     if state == "passages":
         return f"Asks for {asks}, which no words of a text are: read what bears on it"
     return "Not in this document, as far as I see"

@@ -58,6 +58,22 @@ def test_what_no_span_can_answer_is_told_with_what_bears_on_it() -> None:
     assert told.to_json()["text"] == ""
 
 
+class Unsure(Pointer):
+    """Points at the same word, and does not believe in it."""
+
+    def read(self, question: str, passages: Sequence[str]) -> Answer:
+        return replace(super().read(question, passages), confidence=0.1, state="absent")
+
+
+def test_an_explanation_that_no_phrase_gives_is_not_denied() -> None:
+    why, who = answer_evidence(Unsure(), ["Why did she go there?", "Who went there?"], [TEXTS, TEXTS])
+    assert (why.state, why.asks, why.told_text) == ("passages", "an explanation", "")
+    assert why.place_in(3) == who.place_in(3) == (17, 21)
+    assert who.state == "absent"
+    [sure] = answer_evidence(Pointer(), ["Why did she go there?"], [TEXTS])
+    assert sure.told_text == "mill"
+
+
 @pytest.mark.parametrize(
     "told",
     [
