@@ -130,7 +130,7 @@ def test_forged_calls_are_answered_or_refused_in_a_sentence(
     own = settled(url)
     over_document, of_run = {"document_id": own.document_id, "query": QUERY}, {"run_id": own.run_id}
     sound: dict[str, dict[str, Any]] = dict.fromkeys(
-        ("run_agent", "step_run", "run_sparc", "compare"), over_document
+        ("run_agent", "step_run", "run_sparc", "compare", "retrieve"), over_document
     )
     sound["import_run"] = {
         "document_id": own.document_id,
@@ -138,6 +138,7 @@ def test_forged_calls_are_answered_or_refused_in_a_sentence(
     }
     sound |= {"open_document": {"text": QUERY}, "search_runs": {}, "get_run": of_run, "export_run": of_run}
     outcomes = {"complete": 0, "error": 0, "refused": 0}
+    assert sound.keys() == taken.keys(), "each call is attacked"
     for number in range(COUNTS.forged_calls):
         name = rng.choice(sorted(taken))
         forgeries = {
