@@ -8,6 +8,8 @@ Written for Gradio 6.31; a reason each:
   settings twice; that took more than half of a server's time with twenty visitors.
 - `keep_signatures`: each time that it reads a component's settings, it works out what may be set; a page
   has 600 components, all of them are read for each visit.
+- `cancel_at_once`: Gradio cancels after Cancel's own answer, one event after another, and waits for the
+  server in between: what a person starts meanwhile is cancelled with the rest.
 - `caller_at_hand`: nothing else tells a function that its caller has hung up, so that work can stop.
 - `let_go_of_closed_pages`: Gradio tells that a page was closed, but keeps what its states hold for an hour,
   and has no way to read them. The key of a language model is to go after a minute.
@@ -38,6 +40,7 @@ from fastapi import FastAPI
 from gradio.blocks import Block, BlockFunction
 from gradio.components import Number
 from gradio.context import LocalContext
+from gradio.events import EventListenerMethod, set_cancel_events
 from gradio.queueing import Event, Queue
 from gradio.routes import App
 from gradio.state_holder import SessionState
@@ -151,6 +154,14 @@ def take_turns(blocks: gr.Blocks, settings: Settings, max_size: int) -> None:
         blocks=blocks,
         default_concurrency_limit=plain.default_concurrency_limit,
     )
+
+
+def cancel_at_once(button: gr.Button, running: Sequence[gr.events.Dependency]) -> None:
+    """A click cancels what runs at that moment, each by a listener of its own, and nothing that begins later.
+    To be called before the button has other listeners.
+    """
+    for event in running:
+        set_cancel_events([EventListenerMethod(button, "click")], [event])
 
 
 def caller_at_hand() -> Callable[[], bool]:

@@ -153,7 +153,7 @@ def test_a_question_to_half_a_document_has_a_preview(
     running_app: RunningApp, open_page: OpenPage, tmp_path: Path
 ) -> None:
     story = tmp_path / "half-read.txt"
-    story.write_text(generate_narrative(100_000, seed=5).text)
+    story.write_text(generate_narrative(400_000, seed=5).text)
     page = open_page(running_app.url)
     wait_ready(page)
     upload(page, story, seconds=200)

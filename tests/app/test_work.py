@@ -1,4 +1,6 @@
-"""Cancel on every page: what it shows is shown once more, since the browser may draw late what was cancelled."""
+"""Cancel on every page: it ends what runs at that moment, each by itself, before it answers; and what it shows is shown
+once more, since the browser may draw late what was cancelled.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +28,13 @@ def test_every_cancel_frees_its_button_again_after_its_own_answer(services: Serv
             for listener in listeners
             if not listener.cancels and any(names.get(target) == cancel for target, _ in listener.targets)
         ]
+        ends = [
+            listener
+            for listener in listeners
+            if listener.cancels and any(names.get(target) == cancel for target, _ in listener.targets)
+        ]
+        assert {len(listener.cancels) for listener in ends} == {1}
+        assert max(listener._id for listener in ends) < answer._id
         [again] = [listener for listener in listeners if listener.trigger_after == answer._id]
         assert cancel in {names[block._id] for block in again.outputs}
         assert not again.trigger_only_on_success

@@ -18,6 +18,7 @@ from typing import Any, Generic, TypeVar
 import gradio as gr
 
 from app.components.tree import packs
+from app.gradio_internals import cancel_at_once
 from app.pages.widgets.notices import passing
 from core.base.errors import Cancelled, UserError
 
@@ -106,7 +107,8 @@ def wire_cancel(
     **listener: Any,
 ) -> None:
     """Has `button` cancel what runs. `settled`: how the page stands without it, and that handler's inputs."""
-    first = button.click(cancelled, inputs, outputs, cancels=list(running), **listener)
+    cancel_at_once(button, running)
+    first = button.click(cancelled, inputs, outputs, **listener)
     again, its_inputs = settled
     for event in (*running, first.then(again, its_inputs, outputs, **QUIET)):
         event.then(None, js=_ANSWERED, **QUIET)

@@ -19,7 +19,7 @@ from core.base.errors import BadDocument
 from core.ingest import Converter, read_documents
 from core.ingest.limits import MAX_TITLE_CHARACTERS
 from core.lab.tasks.samples import list_samples
-from tests.conftest import COUNTS, RecordAttack
+from tests.conftest import CAMPAIGN, COUNTS, RecordAttack
 from tests.core.ingest.made import (
     docx_parts,
     encrypted_pdf,
@@ -252,6 +252,10 @@ def test_hostile_files_give_documents_or_a_sentence(
     gc.collect()  # what earlier tests left open goes now
     n_descriptors = len(os.listdir("/proc/self/fd"))
     with Converter() as converter:
+        if (
+            CAMPAIGN
+        ):  # among so many some are taken for scans: text recognition takes its memory once, and now
+            check(make_pdf([[]]), "scan.pdf", converter)
         for seed in range(COUNTS.hostile_files):
             data, name = hostile_file(seed, sound)
             began = time.monotonic()
@@ -266,7 +270,8 @@ def test_hostile_files_give_documents_or_a_sentence(
     for sizes in (own, *children.values()):
         quarter = len(sizes) // 4
         assert max(sizes[quarter:]) - max(sizes[: quarter + 1]) < MAX_GROWTH
-    assert list(tmp_path.iterdir()) == []
+    left = {path.name: path.stat().st_size for path in tmp_path.iterdir()}
+    assert left in ({}, {".ses": 0}), "onnxruntime marks that it was there"
     assert len(os.listdir("/proc/self/fd")) <= n_descriptors
     record_attack(
         "damaged and hostile files, opened as documents",
