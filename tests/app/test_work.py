@@ -1,5 +1,7 @@
-"""Cancel on every page: it ends what runs at that moment, each by itself, before it answers; and what it shows is shown
-once more, since the browser may draw late what was cancelled.
+"""Cancel on every page.
+
+It ends what runs at that moment, each event by itself, before it answers. What it shows is shown once more,
+since the browser may draw late what was cancelled.
 """
 
 from __future__ import annotations
