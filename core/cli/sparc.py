@@ -35,7 +35,7 @@ from core.corpus.opening import index_of, vector_store
 from core.encode.cache import embed_chunks
 from core.encode.encoder import DualEncoder, load_encoder
 from core.lab.evaluate.run import EvaluationProgress, Progress
-from core.lab.sparc.evaluation import Ground, SparcRow, SparcVariation, evaluate_sparc
+from core.lab.sparc.evaluation import Ground, SparcRow, SparcVariation, Tally, evaluate_sparc
 from core.lab.tasks.pooled import pooled
 from core.lab.tasks.qa_sets import read_qa
 from core.llm.protocol import Llm
@@ -197,9 +197,14 @@ def _line(event: SparcEvent) -> str:
             return ""
 
 
-def sparc_rows(variations: Sequence[SparcVariation], args: argparse.Namespace) -> Iterator[SparcRow]:
-    """Questions of pooled corpora through the variations, set by set. Raises BadRequest, BadCheckpoint."""
-    llm = llm_of(args)
+def sparc_rows(
+    variations: Sequence[SparcVariation], args: argparse.Namespace, known: Sequence[SparcRow] = ()
+) -> Iterator[SparcRow]:
+    """Questions of pooled corpora through the variations, set by set, but what is `known`. Raises BadRequest,
+    BadCheckpoint.
+    """
+    model = llm_of(args)
+    llm = None if model is None else Tally(model)
     agent, plain = load_encoder(args.checkpoint or PAGES, args.device), load_encoder("base", args.device)
     reader = load_reader(args.reader, args.device)
     for name in args.tasks or ("hotpotqa", "musique"):
@@ -219,12 +224,13 @@ def sparc_rows(variations: Sequence[SparcVariation], args: argparse.Namespace) -
             corpus=corpus,
             agents=lambda config: build_agents(llm, reader, config),
             llm=llm,
+            plain=(plain_corpus, plain),
             count=lambda texts: plain.tokenizer.count(texts).tolist(),
             about=about | {"checkpoint": agent.spec.name, "fingerprint": agent.fingerprint},
         )
         examples = [questions[row] for row in sorted(order[: args.n or 100])]
         told = partial(_tell, progress_printer(title))
-        yield from evaluate_sparc(examples, variations, ground, told)
+        yield from evaluate_sparc(examples, variations, ground, known, told)
 
 
 def _tell(report: Progress, done: int, total: int) -> None:

@@ -2,8 +2,8 @@
 
 Rows into tables in Markdown and, if asked, a figure. Rows are those of the file that --rows names, as
 `evaluate --rows` and `evaluate-documents --rows` write them. The studies of answers, SPARC and evidence sets
-have rows of their own, and make them where there are none yet; a frontier, which takes hours, keeps the rows
-that it has, and goes on from them to the number that --n names.
+have rows of their own, and make them where there are none yet; a frontier and SPARC, which take hours, keep
+the rows that they have, and go on from them to the number that --n names.
 """
 
 from __future__ import annotations
@@ -106,9 +106,12 @@ def _rows(study: Study, args: argparse.Namespace) -> list[Any]:
     if args.name in ("frontier", "set-ablations") and (not rows or args.n is not None):
         for row in _new_frontier_rows(args, rows):
             rows.append(row)  # one by one: what is saved are those that are there
-    elif not rows and args.name in ("answers", *STUDIED):
-        new = answer_rows(args) if args.name == "answers" else sparc_rows(STUDIED[args.name], args)
-        rows = list(new)
+    elif args.name in STUDIED and (not rows or args.n is not None):
+        for made in sparc_rows(STUDIED[args.name], args, tuple(rows)):
+            rows.append(made)
+            _save(path, rows)
+    elif not rows and args.name == "answers":
+        rows = list(answer_rows(args))
         _save(path, rows)
     if not rows:
         raise BadRequest(

@@ -9,10 +9,20 @@ On the same retrieval, reader and language model as SPARC.
     ircot        a reasoning sentence and a search with it, in turn
     iter-retgen  a search with the question and the last answer, three times
 
-Raw chunks pile up here, no note is kept, so their number is bounded as in the paper's `global_max_num_paras`.
-Without a language model a reader gives the answers. It is not sampled, so where a model would answer again,
-the reader reads what another strategy finds; its reasoning sentence is the sentence of the evidence that says
-most of what is asked; its confidence is its own.
+and, with a language model alone, what others prompt one for:
+
+    direct       an answer from what the model knows, without a search
+    cot          one search, a chain of thought, an answer
+    self-rag     a search, the passages that help, an answer from them, and whether they bear it out; else the
+                 search is rewritten, three times at most
+    search-r1    the model thinks and searches until it answers, four searches at most
+    resrag-llm   the evidence set that the model writes (RES-RAG section 3), an answer from it
+
+Self-RAG and Search-R1 are trained ways to work; here they are prompts, as in the SPARC-RAG paper. Raw
+chunks pile up here, no note is kept, so their number is bounded as in the paper's `global_max_num_paras`.
+Where there is no language model a reader gives the answers. It is not sampled, so where a model would
+answer again, the reader reads what another strategy finds; its reasoning sentence is the sentence of the
+evidence that says most of what is asked; its confidence is its own.
 """
 
 from __future__ import annotations
@@ -23,17 +33,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, create_model
 
-from core.base.config import check_query
+from core.base.config import EpisodeConfig, check_query
 from core.base.errors import BadRequest
 from core.base.metrics import plain_answer
+from core.corpus.index import Searchable
+from core.encode.encoder import DualEncoder
 from core.llm.protocol import Cost, Llm, LlmError
+from core.methods.resrag.llm.policy import set_prompt, taken_by
 from core.methods.sparc.agents import SparcAgents, Turn
 from core.methods.sparc.budget import Budget, OutOfBudget
 from core.methods.sparc.config import check_sparc_config, strongest_first
 from core.methods.sparc.events import EndReason, Note, SparcConfig, Strategy
-from core.methods.sparc.llm_agents import ask, numbered, prompt, quoted
+from core.methods.sparc.llm_agents import GivenAnswer, ask, numbered, numbers_of, prompt, quoted
 from core.methods.sparc.retrievals import Retrievals
 from core.methods.sparc.rules import coverage
 from core.methods.sparc.words import sentences
@@ -48,6 +61,12 @@ SAMPLED = 0.7
 THOUGHTS = 4
 """Most reasoning sentences."""
 ITERATIONS = 3
+SEARCHES = 4
+"""Most searches of a model that decides itself."""
+SET_CONTEXT_TOKENS = 1_536
+"""Of the prompt that an evidence set is written from, and its reply: some ten paragraphs."""
+MAX_CHARACTERS = 1_000
+"""Kept of a thought or a search that a model writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +91,39 @@ class Thought(BaseModel):
 
     thought: str
     finished: bool = False
+
+
+class Reasoned(GivenAnswer):
+    """A chain of thought and where it leads."""
+
+    reasoning: str
+
+
+class Relevant(BaseModel):
+    """Which passages help."""
+
+    relevant: list[int]
+
+
+class Critique(BaseModel):
+    """Whether passages bear an answer out, and whether it is one."""
+
+    supported: bool
+    useful: bool
+
+
+class Search(BaseModel):
+    """What is searched for next."""
+
+    query: str
+
+
+class Move(BaseModel):
+    """What a model does next: a search, or an answer."""
+
+    thought: str = ""
+    search: str = ""
+    answer: str = ""
 
 
 class Confidence(BaseModel):
@@ -99,6 +151,7 @@ class _Bench:
     llm: Llm | None
     config: SparcConfig
     turn: Turn
+    plain: tuple[Searchable, DualEncoder] | None
     queries: list[str] = field(default_factory=list)
     cost: Cost = field(default_factory=Cost)
 
@@ -124,13 +177,19 @@ class _Bench:
         turn = replace(self.turn, temperature=SAMPLED, seed=self.turn.seed + number)
         return self.answer(self.search(strategy, self.question), turn)
 
+    @property
+    def model(self) -> Llm:
+        """Of a baseline that is nothing without one."""
+        assert self.llm is not None
+        return self.llm
+
     def ask(
-        self, llm: Llm, name: str, schema: type[Reply], ids: Sequence[int], temperature: float, **values: str
+        self, name: str, schema: type[Reply], ids: Sequence[int], temperature: float, **values: str
     ) -> Reply:
-        """What a model says of the question and some chunks."""
+        """What the model says of the question and some chunks."""
         passages = numbered("passage", map(self.retrievals.text, ids))
         told = {"question": quoted("question", self.question), "passages": passages, **values}
-        reply, cost = ask(llm, prompt(name, told), schema, self.turn, temperature)
+        reply, cost = ask(self.model, prompt(name, told), schema, self.turn, temperature)
         self.cost += cost
         return reply
 
@@ -147,8 +206,10 @@ def run_baseline(
     retrievals: Retrievals,
     config: SparcConfig,
     llm: Llm | None = None,
+    plain: tuple[Searchable, DualEncoder] | None = None,
 ) -> BaselineTrace:
-    """One question through a baseline. `llm` is the model that `agents` ask, if any.
+    """One question through a baseline. `llm` is the model that `agents` ask, if any; `plain`: the chunks
+    under an untrained encoder, which rank what an evidence set is written from.
 
     `config.strategies` says what is searched with, its first in the order qrag, dense, bm25 where only one is
     needed. Where a language model fails or a budget is used up there is no answer, and one step with all that
@@ -157,8 +218,10 @@ def run_baseline(
     if name not in BASELINES:
         raise BadRequest(f"baseline {name!r} does not exist; choose among {', '.join(BASELINES)}")
     check_sparc_config(config)
+    if llm is None and name in PROMPTED:
+        raise BadRequest(f"baseline {name} needs a language model; connect one, or leave the baseline out")
     turn = Turn(retrievals, Budget(config.max_tokens, config.max_calls), config.temperature, config.seed)
-    bench = _Bench(check_query(question), retrievals, agents, llm, config, turn)
+    bench = _Bench(check_query(question), retrievals, agents, llm, config, turn, plain)
     reason: EndReason | None = None
     try:
         end = BASELINES[name](bench)
@@ -187,7 +250,7 @@ def _sequential(bench: _Bench) -> _Attempt:
         sure = attempt.confidence or 0.0
         if bench.llm is not None:
             answer = quoted("answer", attempt.answer)
-            sure = bench.ask(bench.llm, "confidence", Confidence, attempt.ids, 0.0, answer=answer).confidence
+            sure = bench.ask("confidence", Confidence, attempt.ids, 0.0, answer=answer).confidence
         sure *= bool(attempt.answer)
         tried.append((sure, replace(attempt, confidence=sure)))
         if sure >= CONFIDENT:
@@ -213,8 +276,8 @@ def _thought(bench: _Bench, ids: Sequence[int], thoughts: Sequence[str]) -> Thou
     """A model's; or the sentence of the evidence that says most of what is asked and wasn't thought yet."""
     if bench.llm is not None:
         told, warmth = numbered("note", thoughts), bench.turn.temperature
-        thought = bench.ask(bench.llm, "thought", Thought, ids, warmth, thoughts=told)
-        return Thought(thought=thought.thought.strip()[:1_000], finished=thought.finished)
+        thought = bench.ask("thought", Thought, ids, warmth, thoughts=told)
+        return Thought(thought=thought.thought.strip()[:MAX_CHARACTERS], finished=thought.finished)
     texts = map(bench.retrievals.text, ids)
     fresh = [part for text in texts for part in sentences(text) if part not in thoughts]
     best = max(fresh, key=lambda part: coverage(bench.question, part, bench.retrievals), default="")
@@ -232,10 +295,75 @@ def _iter_retgen(bench: _Bench) -> _Attempt:
     return attempt
 
 
+def _direct(bench: _Bench) -> _Attempt:
+    bench.queries.append(bench.question)
+    return _Attempt((), bench.ask("direct", GivenAnswer, (), bench.turn.temperature).answer.strip())
+
+
+def _cot(bench: _Bench) -> _Attempt:
+    ids = bench.search(bench.orders[0], bench.question)
+    return _Attempt(ids, bench.ask("reasoned", Reasoned, ids, bench.turn.temperature).answer.strip())
+
+
+def _self_rag(bench: _Bench) -> _Attempt:
+    query, best = bench.question, _Attempt(())
+    for number in range(ATTEMPTS):
+        if number:
+            searched = numbered("query", dict.fromkeys(bench.queries))
+            wanted = bench.ask("again", Search, (), bench.turn.temperature, asked=searched)
+            query = wanted.query.strip()[:MAX_CHARACTERS] or bench.question
+        found = bench.search(bench.orders[0], query)
+        schema = create_model("Relevant", __base__=Relevant, relevant=numbers_of(len(found)))
+        numbers = bench.ask("relevant", schema, found, 0.0).relevant
+        ids = [chunk_id for at, chunk_id in enumerate(found, start=1) if at in numbers]
+        if not ids:
+            continue
+        best = bench.answer(ids)
+        if best.answer:
+            critique = bench.ask("critique", Critique, ids, 0.0, answer=quoted("answer", best.answer))
+            if critique.supported and critique.useful:
+                break
+    return best
+
+
+def _search_r1(bench: _Bench) -> _Attempt:
+    ids, thoughts = tuple[int, ...](), list[str]()
+    for _ in range(SEARCHES):
+        told = {"thoughts": numbered("note", thoughts), "asked": numbered("query", bench.queries)}
+        move = bench.ask("move", Move, ids, bench.turn.temperature, **told)
+        thoughts += filter(None, [move.thought.strip()[:MAX_CHARACTERS]])
+        query = move.search.strip()[:MAX_CHARACTERS]
+        if move.answer.strip() or not query:
+            bench.queries = bench.queries or [bench.question]
+            return _Attempt(ids, move.answer.strip())
+        ids = tuple(dict.fromkeys([*ids, *bench.search(bench.orders[0], query)]))[:MAX_PARAGRAPHS]
+    return bench.answer(ids)
+
+
+def _resrag_llm(bench: _Bench) -> _Attempt:
+    assert bench.plain is not None
+    corpus, encoder = bench.plain
+    config = EpisodeConfig(step_budget=bench.config.k)
+    task = set_prompt(bench.question, corpus, config, encoder, SET_CONTEXT_TOKENS)
+    action, cost = ask(bench.model, task.messages, task.schema, bench.turn, 0.0)
+    bench.cost += cost
+    bench.queries.append(bench.question)
+    return bench.answer(taken_by(action, corpus.borders, bench.config.k))
+
+
+PROMPTED: dict[str, Callable[[_Bench], _Attempt]] = {
+    "direct": _direct,
+    "cot": _cot,
+    "self-rag": _self_rag,
+    "search-r1": _search_r1,
+    "resrag-llm": _resrag_llm,
+}
+"""Nothing without a language model."""
 BASELINES: dict[str, Callable[[_Bench], _Attempt]] = {
     "vanilla": _vanilla,
     "parallel": _parallel,
     "sequential": _sequential,
     "ircot": _ircot,
     "iter-retgen": _iter_retgen,
+    **PROMPTED,
 }

@@ -8,21 +8,24 @@ holds ids, counts and scores, no texts; a run of some depth gives a row for each
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
-from pydantic import ConfigDict
+from pydantic import BaseModel, ConfigDict
 from pydantic.dataclasses import dataclass as checked_dataclass
 
 from core.base.metrics import answer_accuracy, answer_em, answer_f1
 from core.base.rows import grouped, read_lines
 from core.base.statistics import mean
 from core.corpus.index import Searchable
-from core.lab.sparc.baselines import run_baseline
+from core.encode.encoder import DualEncoder
+from core.lab.sparc.baselines import PROMPTED, run_baseline
 from core.lab.tasks.example import Example
-from core.llm.protocol import Cost, Llm
+from core.llm.draft import Draft
+from core.llm.protocol import Cost, Llm, LlmError, Message, Reply, Sampling, UnfitReply, never
 from core.methods.sparc.agents import SparcAgents
 from core.methods.sparc.events import EndReason, Merged, SparcConfig, Strategy
 from core.methods.sparc.retrievals import Retrievals
@@ -80,6 +83,12 @@ class SparcRow:
     f1: float
     accuracy: float
     """The answer contains an accepted one."""
+    retries: int = 0
+    """Requests that were made again, over the whole run that this row was read off."""
+    unfit: int = 0
+    """Calls whose replies never kept the schema, over that run."""
+    silent: int = 0
+    """Calls that brought no reply: refused, timed out, not reached."""
 
     @property
     def question(self) -> tuple[str, str, int, str]:
@@ -113,11 +122,23 @@ class SparcVariation:
     depths: tuple[int, ...] = ()
     """Rows for these depths, read off one run of the largest; of SPARC only."""
 
+    def made(self, rows: Iterable[SparcRow], agents: str) -> set[tuple[str, str]]:
+        """(task, id) of the questions that have its rows by these agents."""
+        config = self.config
+        own = (self.method, agents, config.strategies, config.width, config.first_round, config.k)
+        return {
+            (row.task, row.id)
+            for row in rows
+            if (row.method, row.agents, row.strategies, row.width, row.first_round, row.k) == own
+        }
 
-def _baseline(method: str, *strategies: Strategy) -> SparcVariation:
-    return SparcVariation(method=method, config=SparcConfig(strategies=strategies, width=3))
+
+def _baseline(method: str, *strategies: Strategy, k: int = SparcConfig().k) -> SparcVariation:
+    return SparcVariation(method=method, config=SparcConfig(strategies=strategies, width=3, k=k))
 
 
+WINDOW_K = 3
+"""Paragraphs that one window of a reader holds."""
 STUDIED: dict[str, tuple[SparcVariation, ...]] = {
     "sparc": (
         *(_baseline("vanilla", strategy) for strategy in ("dense", "bm25", "qrag")),
@@ -139,8 +160,62 @@ STUDIED: dict[str, tuple[SparcVariation, ...]] = {
         SparcVariation(config=SparcConfig(width=2, first_round=first), depths=(1, 2, 4))
         for first in ("question", "rewrite")
     ),
+    "sparc-model": (
+        _baseline("vanilla", "dense", k=WINDOW_K),
+        *(_baseline(name, "dense", k=WINDOW_K) for name in PROMPTED),
+        _baseline("ircot", "bm25", k=WINDOW_K),
+        SparcVariation(config=SparcConfig(width=1, k=WINDOW_K), depths=(1,)),
+        SparcVariation(config=SparcConfig(width=2, k=WINDOW_K), depths=(2, 4)),
+    ),
 }
 """What the rows of each study are made of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replies:
+    """How a language model replied."""
+
+    retries: int = 0
+    unfit: int = 0
+    silent: int = 0
+
+
+class Tally:
+    """A language model whose replies are counted. Thread-safe."""
+
+    def __init__(self, llm: Llm) -> None:
+        self._llm, self.name, self.reply_tokens = llm, llm.name, llm.reply_tokens
+        self.replies = Replies()
+        """Since the last `restart`."""
+        self._counting = Lock()
+
+    def restart(self) -> None:
+        """Counts from 0."""
+        self.replies = Replies()
+
+    def chat(
+        self,
+        messages: Sequence[Message],
+        sampling: Sampling = Sampling(),  # noqa: B008 - frozen
+        *,
+        schema: type[BaseModel] | None = None,
+        draft: Draft | None = None,
+        cancelled: Callable[[], bool] = never,
+    ) -> Reply:
+        """See Llm."""
+        try:
+            reply = self._llm.chat(messages, sampling, schema=schema, draft=draft, cancelled=cancelled)
+        except LlmError as error:
+            is_unfit = isinstance(error, UnfitReply)
+            self._count(max(0, error.spent.calls - 1), is_unfit, not is_unfit)
+            raise
+        self._count(reply.n_attempts - 1)
+        return reply
+
+    def _count(self, retries: int, unfit: bool = False, silent: bool = False) -> None:
+        with self._counting:
+            so_far = self.replies
+            self.replies = Replies(so_far.retries + retries, so_far.unfit + unfit, so_far.silent + silent)
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +226,10 @@ class Ground:
     corpus: Searchable
     """The one that `retrievals` searches."""
     agents: Callable[[SparcConfig], SparcAgents]
-    llm: Llm | None
+    llm: Tally | None
+    """The model that `agents` ask, if any."""
+    plain: tuple[Searchable, DualEncoder] | None
+    """The chunks under an untrained encoder."""
     count: Callable[[Sequence[str]], Sequence[int]]
     """Tokens of texts."""
     about: dict[str, Any]
@@ -162,23 +240,32 @@ def evaluate_sparc(
     examples: Sequence[Example],
     variations: Sequence[SparcVariation],
     ground: Ground,
+    known: Sequence[SparcRow] = (),
     on_progress: Callable[[int, int], None] = lambda *_: None,
 ) -> Iterator[SparcRow]:
-    """Rows, all questions a variation. Raises ValueError for a question without support or answer."""
+    """Rows, all variations a question, but those whose rows are `known`. Without a language model the
+    baselines that are nothing without one are left out. Raises ValueError for a question without support or
+    answer.
+    """
     unlabelled = next((example.id for example in examples if not (example.support and example.answers)), None)
     if unlabelled is not None:
         raise ValueError(
             f"question {unlabelled!r} has no support or no answer, so it can't be scored; leave it out"
         )
-    done, total = 0, len(examples) * len(variations)
+    asked = [one for one in variations if ground.llm is not None or one.method not in PROMPTED]
+    made = [one.made(known, ground.agents(one.config).name) for one in asked]
+    done, total = 0, len(examples) * len(asked)
     ground.retrievals.prepare()
-    for variation in variations:
-        for example in examples:
-            yield from (
-                _sparc_rows(example, variation, ground)
-                if variation.method == SPARC
-                else [_baseline_row(example, variation, ground)]
-            )
+    for example in examples:
+        for variation, rows_made in zip(asked, made, strict=True):
+            if (example.task, example.id) not in rows_made:
+                if ground.llm is not None:
+                    ground.llm.restart()
+                yield from (
+                    _sparc_rows(example, variation, ground)
+                    if variation.method == SPARC
+                    else [_baseline_row(example, variation, ground)]
+                )
             done += 1
             on_progress(done, total)
 
@@ -233,7 +320,13 @@ def _baseline_row(example: Example, variation: SparcVariation, ground: Ground) -
     config = variation.config
     began = time.perf_counter()
     trace = run_baseline(
-        variation.method, example.question, ground.agents(config), ground.retrievals, config, ground.llm
+        variation.method,
+        example.question,
+        ground.agents(config),
+        ground.retrievals,
+        config,
+        ground.llm,
+        ground.plain,
     )
     return _row(
         example,
@@ -284,6 +377,7 @@ def _row(
         em=answer_em(answer, example.answers),
         f1=answer_f1(answer, example.answers),
         accuracy=answer_accuracy(answer, example.answers),
+        **({} if ground.llm is None else asdict(ground.llm.replies)),
         **ground.about,
         **more,
     )

@@ -48,6 +48,7 @@ STUDIES = {
     "answers": Study("the reader's answers from the support and from what was found", answers, read_answers),
     "sparc": Study("SPARC by width and depth (tables 1, 7, figures 3, 5)", sparc, read_sparc_rows),
     "sparc-baselines": Study("SPARC beside the paper's baselines (table 1)", sparc, read_sparc_rows),
+    "sparc-model": Study("SPARC, others' ways and rules with a language model", sparc, read_sparc_rows),
     "sparc-strategies": Study("all strategies against a single one (table 6)", sparc, read_sparc_rows),
     "sparc-first-round": Study("the plain question in round 1 against rewrites", sparc, read_sparc_rows),
     "frontier": Study(

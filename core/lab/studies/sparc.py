@@ -39,6 +39,7 @@ def sparc(rows: Sequence[SparcRow]) -> Report:
         _scores(groups),
         filled("Recall of the second round's searches alone", _SECOND_ROUND, filter(_second_round, deepest)),
         filled("Stops", _STOPS, deepest),
+        filled("The language model's replies", _REPLIES, filter(_asks_model, groups)),
     ]
     notes = dict.fromkeys(map(_conditions, groups))
     return Report(
@@ -51,7 +52,7 @@ def _name(group: Group) -> str:
     how = "+".join(row.strategies)
     if row.method == SPARC:
         return f"SPARC, {how}" + (", rewritten first round" if row.first_round == "rewrite" else "")
-    return f"{row.method}, {how}"
+    return f"{row.method}, {how}" if row.evidence or row.method != "direct" else row.method
 
 
 def _conditions(group: Group) -> str:
@@ -75,11 +76,11 @@ def _conditions(group: Group) -> str:
 
 
 def _scores(groups: Sequence[Group]) -> Table:
-    def against_first(group: Group) -> str | None:
+    def against_first(score: str, group: Group) -> str | None:
         first = next(other for other in groups if other[0].task == group[0].task)
         if group is first:
             return None
-        return with_p(paired(group, first, lambda row: row.question, SCORES["paragraph recall"]))
+        return with_p(paired(group, first, lambda row: row.question, SCORES[score]))
 
     columns: dict[str, Callable[[Group], Cell]] = {
         "task": lambda group: group[0].task,
@@ -88,10 +89,13 @@ def _scores(groups: Sequence[Group]) -> Table:
         "D": lambda group: group[0].depth if group[0].method == SPARC else None,
         "n": len,
     }
+    if len({group[0].agents for group in groups}) > 1:
+        columns["by"] = lambda group: group[0].agents
     for title, score in SCORES.items():
         columns[title] = partial(_mean_score, score)
     columns |= {
-        "recall against the first line": against_first,
+        "recall against the first line": partial(against_first, "paragraph recall"),
+        "F1 against it": partial(against_first, "F1"),
         "chunks": lambda group: shown_mean((float(len(row.evidence)) for row in group), 1),
         "evidence tokens": lambda group: shown_mean((float(row.evidence_tokens) for row in group), 0),
         "LLM tokens": lambda group: shown_mean((float(row.llm_tokens) for row in group), 0),
@@ -117,7 +121,7 @@ def _accepted(group: Group) -> list[SparcRow]:
 _KIND: dict[str, Callable[[Group], Cell]] = {
     "task": lambda group: group[0].task,
     "method": _name,
-    "W": lambda group: group[0].width,
+    "W": lambda group: group[0].width if group[0].method == SPARC else None,
 }
 _SECOND_ROUND = _KIND | {
     "questions that came so far": lambda group: len(_second_round(group)),
@@ -132,6 +136,25 @@ _STOPS = _KIND | {
     "mean rounds": lambda group: shown_mean((float(row.rounds) for row in group), 2),
 }
 """How often an accepted answer was wrong, and how deep runs went (figure 7, table 3)."""
+
+
+def _asks_model(group: Group) -> bool:
+    return any(row.calls for row in group)
+
+
+def _a_question(count: Callable[[SparcRow], int]) -> Callable[[Group], Cell]:
+    return lambda group: shown_mean((float(count(row)) for row in group), 2)
+
+
+_REPLIES = _KIND | {
+    "D": lambda group: group[0].depth if group[0].method == SPARC else None,
+    "calls a question": _a_question(lambda row: row.calls),
+    "made again": _a_question(lambda row: row.retries),
+    "never fitting": _a_question(lambda row: row.unfit),
+    "no reply": _a_question(lambda row: row.silent),
+    "no answer in the end": lambda group: mean_with_interval([float(row.empty) for row in group]),
+}
+"""What a language model cost beside its tokens, and where it failed."""
 
 
 def _deepest(groups: Sequence[Group]) -> list[Group]:

@@ -109,9 +109,13 @@ def queries_schema(task: RewriteTask) -> type[WantedQueries]:
 def _note_schema(n_passages: int) -> type[WrittenNote]:
     if not n_passages:
         return WrittenNote
+    return create_model("WrittenNote", __base__=WrittenNote, sources=(numbers_of(n_passages), []))
+
+
+def numbers_of(n_passages: int) -> Any:
+    """The type of a list of passages' numbers, from 1."""
     numbers = {"type": "array", "items": _one_to(n_passages), "maxItems": n_passages}
-    sources = Annotated[list[int], WithJsonSchema(numbers)]
-    return create_model("WrittenNote", __base__=WrittenNote, sources=(sources, []))
+    return Annotated[list[int], WithJsonSchema(numbers)]
 
 
 def _branch_schema(n_branches: int) -> type[ChosenBranch]:

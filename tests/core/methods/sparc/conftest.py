@@ -39,6 +39,13 @@ ROLES = {
     "merge": "Task: make one note",
     "thought": "Task: think one step further",
     "confidence": "Task: say how sure",
+    "direct": "Task: answer the question from what you know",
+    "reasoned": "Task: reason from passages",
+    "relevant": "Task: decide which passages help",
+    "critique": "Task: check an answer",
+    "again": "Task: search again",
+    "move": "Task: take the next step",
+    "set": "<document",
 }
 
 

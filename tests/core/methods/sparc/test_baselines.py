@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from core.base.errors import BadRequest
-from core.lab.sparc.baselines import ATTEMPTS, BASELINES, BaselineTrace, run_baseline
+from core.base.progress import finish
+from core.base.types import workspace_of_chunks
+from core.corpus.opening import index_workspace
+from core.lab.sparc.baselines import ATTEMPTS, BASELINES, PROMPTED, SEARCHES, BaselineTrace, run_baseline
 from core.llm.protocol import LlmError
+from core.methods.qrag.agent import Agent
 from core.methods.sparc.build import build_agents
 from core.methods.sparc.events import SparcConfig
 from core.methods.sparc.retrievals import Retrievals
-from tests.core.methods.sparc.conftest import FIRST_HOP, QUESTION, SECOND_HOP, KnowingReader, RoleLlm
+from tests.core.methods.sparc.conftest import FIRST_HOP, QUESTION, SECOND_HOP, STORY, KnowingReader, RoleLlm
 
 LEXICAL = SparcConfig(width=3, k=2, strategies=("bm25",))
 
@@ -76,8 +81,65 @@ def test_the_last_answer_goes_into_the_next_search(retrievals: Retrievals) -> No
     assert trace.evidence[0] in (FIRST_HOP, SECOND_HOP)
 
 
-def test_every_baseline_runs_without_a_language_model_and_costs_no_call(retrievals: Retrievals) -> None:
+def test_a_model_alone_and_one_that_reasons_aloud(retrievals: Retrievals) -> None:
+    alone = asked("direct", retrievals, RoleLlm(direct={"answer": "Rome"}))
+    assert (alone.answer, alone.evidence, alone.queries, alone.cost.calls) == ("Rome", (), (QUESTION,), 1)
+    llm = RoleLlm(reasoned={"reasoning": "Orrell was born there.", "answer": "Quillmarsh"})
+    reasoned = asked("cot", retrievals, llm)
+    assert (reasoned.answer, reasoned.cost.calls, len(reasoned.evidence)) == ("Quillmarsh", 1, 2)
+    assert STORY[FIRST_HOP] in llm.asked("reasoned")[0]
+
+
+def test_passages_that_help_are_kept_and_a_doubted_answer_is_searched_for_again(
+    retrievals: Retrievals,
+) -> None:
+    llm = RoleLlm(
+        relevant=[{"relevant": []}, {"relevant": [1, 1, 9]}],
+        again=[{"query": "Where was Tamsin Orrell born?"}, {"query": "  "}],
+        critique=[{"supported": True, "useful": False}, {"supported": True, "useful": True}],
+    )
+    trace = asked("self-rag", retrievals, llm)
+    assert trace.queries == (QUESTION, "Where was Tamsin Orrell born?", QUESTION)
+    assert (trace.answer, len(trace.evidence), len(llm.asked("answer"))) == ("Quillmarsh", 1, 2)
+    assert "Where was Tamsin Orrell born?" in llm.asked("again")[1]
+    nothing = asked("self-rag", retrievals, RoleLlm(relevant={"relevant": []}, again={"query": "bees"}))
+    assert (nothing.answer, nothing.evidence, len(nothing.queries)) == ("", (), ATTEMPTS)
+
+
+def test_a_model_searches_until_it_answers(retrievals: Retrievals) -> None:
+    moves = [
+        {"thought": "Who founded it?", "search": "founder of the Blue Lantern"},
+        {"answer": "Quillmarsh"},
+    ]
+    llm = RoleLlm(move=moves)
+    trace = asked("search-r1", retrievals, llm)
+    assert (trace.answer, trace.queries) == ("Quillmarsh", ("founder of the Blue Lantern",))
+    assert FIRST_HOP in trace.evidence
+    assert "Who founded it?" in llm.asked("move")[1]
+    assert STORY[FIRST_HOP] in llm.asked("move")[1]
+    for move, n, answer in (({"search": "lantern"}, SEARCHES, "Quillmarsh"), ({"thought": "Hm."}, 1, "")):
+        endless = asked("search-r1", retrievals, RoleLlm(move=move))
+        assert (len(endless.queries), endless.answer) == (n, answer)
+
+
+def test_an_evidence_set_is_written_and_answered_from(agents: dict[str, Agent]) -> None:
+    encoder = agents["none"].encoder
+    workspace = workspace_of_chunks(STORY, np.ones(len(STORY), int))
+    corpus = finish(index_workspace(workspace, encoder)).corpus
+    llm = RoleLlm(set={"Document_1": [SECOND_HOP + 1, FIRST_HOP + 1]})
+    agent = build_agents(llm, KnowingReader({}), LEXICAL)
+    plain = Retrievals(corpus)
+    trace = run_baseline("resrag-llm", QUESTION, agent, plain, LEXICAL, llm, (corpus, encoder))
+    assert (trace.evidence, trace.answer) == ((SECOND_HOP, FIRST_HOP), "Quillmarsh")
+    assert trace.cost.calls == 2
+
+
+def test_every_baseline_but_a_models_runs_without_one_and_costs_no_call(retrievals: Retrievals) -> None:
     for name in BASELINES:
+        if name in PROMPTED:
+            with pytest.raises(BadRequest, match=f"{name} needs a language model; connect one"):
+                asked(name, retrievals)
+            continue
         trace = asked(name, retrievals)
         assert (trace.cost.calls, trace.agents) == (0, "rules and knowing")
         assert trace.method == name

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from core.base.errors import BadRequest
-from core.lab.sparc.evaluation import Ground, SparcRow, SparcVariation, evaluate_sparc
+from core.lab.sparc.evaluation import Ground, SparcRow, SparcVariation, Tally, evaluate_sparc
 from core.lab.studies.sparc import sparc
 from core.lab.tasks.example import Example
 from core.lab.tasks.pooled import pooled
+from core.llm.protocol import Llm, LlmError
 from core.methods.sparc.build import build_agents
 from core.methods.sparc.events import SparcConfig
 from core.methods.sparc.retrievals import Retrievals
 from core.views.charts import markdown
-from tests.core.methods.sparc.conftest import QUESTION, SECOND_HOP, STORY, KnowingReader, corpus_of_texts
+from tests.core.methods.sparc.conftest import (
+    QUESTION,
+    SECOND_HOP,
+    STORY,
+    KnowingReader,
+    RoleLlm,
+    corpus_of_texts,
+)
 
 HILLS = (STORY[3], STORY[5], STORY[7], STORY[4])
 EXAMPLES = (
@@ -26,21 +35,32 @@ EXAMPLES = (
 CONFIG = SparcConfig(width=2, k=2, strategies=("bm25",), first_round="rewrite")
 
 
-@pytest.fixture(scope="module")
-def rows() -> list[SparcRow]:
+VARIATIONS = (
+    SparcVariation(method="vanilla", config=CONFIG),
+    SparcVariation(method="direct", config=CONFIG),
+    SparcVariation(config=CONFIG, depths=(1, 3)),
+)
+
+
+def evaluated(llm: Llm | None = None, known: Sequence[SparcRow] = ()) -> list[SparcRow]:
     examples = pooled(EXAMPLES, "made-pooled")
     corpus, reader = corpus_of_texts(examples[0].chunks), KnowingReader({"Quillmarsh": 0.9, "bees": 0.8})
+    tally = None if llm is None else Tally(llm)
     ground = Ground(
-        Retrievals(corpus),
-        corpus,
-        lambda config: build_agents(None, reader, config),
-        None,
-        lambda texts: [len(text.split()) for text in texts],
-        {"split": "eval", "seed": 0, "checkpoint": "", "fingerprint": ""},
+        retrievals=Retrievals(corpus),
+        corpus=corpus,
+        agents=lambda config: build_agents(tally, reader, config),
+        llm=tally,
+        plain=None,
+        count=lambda texts: [len(text.split()) for text in texts],
+        about={"split": "eval", "seed": 0, "checkpoint": "", "fingerprint": ""},
     )
-    sparc_runs = SparcVariation(config=CONFIG, depths=(1, 3))
-    variations = (SparcVariation(method="vanilla", config=CONFIG), sparc_runs)
-    return list(evaluate_sparc(examples, variations, ground))
+    return list(evaluate_sparc(examples, VARIATIONS, ground, known))
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[SparcRow]:
+    return evaluated()
 
 
 def test_paragraphs_are_pooled_once_and_support_is_mapped() -> None:
@@ -53,18 +73,16 @@ def test_paragraphs_are_pooled_once_and_support_is_mapped() -> None:
 
 
 def test_every_method_has_a_row_a_question_and_at_most_k_chunks(rows: list[SparcRow]) -> None:
-    ours = [(name, "sparc", depth) for name in "ab" for depth in (1, 3)]
+    of_one = [("vanilla", 1), ("sparc", 1), ("sparc", 3)]
     assert [(row.id, row.method, row.depth) for row in rows] == [
-        ("a", "vanilla", 1),
-        ("b", "vanilla", 1),
-        *ours,
+        (name, *one) for name in "ab" for one in of_one
     ]
     assert all(len(row.evidence) <= CONFIG.k for row in rows)
     first = {row.method: row for row in rows if row.id == "a"}
     assert (first["sparc"].em, first["sparc"].stop_reason, first["vanilla"].em) == (1.0, "accepted", 0.0)
     assert set(first["sparc"].evidence) == set(first["sparc"].support)
     assert first["sparc"].second_round is not None
-    assert rows[2].second_round is None
+    assert rows[1].second_round is None
 
 
 def test_the_report_compares_at_equal_evidence(rows: list[SparcRow]) -> None:
@@ -98,3 +116,20 @@ def test_wrong_accepted_answers_are_counted_and_nothing_to_study_is_refused(rows
     unlabelled = Example("x", "made", QUESTION, STORY, (), ("Quillmarsh",))
     with pytest.raises(ValueError, match="no support or no answer"):
         list(evaluate_sparc([unlabelled], (), None))
+
+
+def test_a_models_replies_are_counted_and_made_rows_are_not_made_again(rows: list[SparcRow]) -> None:
+    llm = RoleLlm(direct=[{"no": "answer"}, {"answer": "Quillmarsh"}, LlmError("no reply in 60 s; wait")])
+    made = evaluated(llm)
+    assert [row.method for row in made] == ["vanilla", "direct", "sparc", "sparc"] * 2
+    repaired, silent = (row for row in made if row.method == "direct")
+    assert (repaired.em, repaired.calls, repaired.retries, repaired.silent) == (1.0, 2, 1, 0)
+    assert (silent.stop_reason, silent.empty, silent.retries, silent.silent) == ("failed", True, 0, 1)
+    again = evaluated(llm, [*rows, *(row for row in made if row.id == "a")])
+    assert [(row.id, row.agents) for row in again] == [("b", "role model")] * 4
+    report = sparc([*rows, *made])
+    names = [f"{line[1]} by {line[5]}" for line in report.tables[0].rows]
+    assert "direct by role model" in names
+    assert "vanilla, bm25 by rules and knowing" in names
+    replies = next(one for one in report.tables if "replies" in one.title)
+    assert replies.rows[1][replies.columns.index("no reply")] == "0.50"
