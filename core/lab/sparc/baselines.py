@@ -112,7 +112,7 @@ class Critique(BaseModel):
     useful: bool
 
 
-class Search(BaseModel):
+class NextSearch(BaseModel):
     """What is searched for next."""
 
     query: str
@@ -310,7 +310,7 @@ def _self_rag(bench: _Bench) -> _Attempt:
     for number in range(ATTEMPTS):
         if number:
             searched = numbered("query", dict.fromkeys(bench.queries))
-            wanted = bench.ask("again", Search, (), bench.turn.temperature, asked=searched)
+            wanted = bench.ask("again", NextSearch, (), bench.turn.temperature, asked=searched)
             query = wanted.query.strip()[:MAX_CHARACTERS] or bench.question
         found = bench.search(bench.orders[0], query)
         schema = create_model("Relevant", __base__=Relevant, relevant=numbers_of(len(found)))
