@@ -9,7 +9,7 @@ On the same retrieval, reader and language model as SPARC.
     ircot        a reasoning sentence and a search with it, in turn
     iter-retgen  a search with the question and the last answer, three times
 
-and, with a language model alone, what others prompt one for:
+and, which need a language model, other ways to ask one:
 
     direct       an answer from what the model knows, without a search
     cot          one search, a chain of thought, an answer
@@ -18,7 +18,7 @@ and, with a language model alone, what others prompt one for:
     search-r1    the model thinks and searches until it answers, four searches at most
     resrag-llm   the evidence set that the model writes (RES-RAG section 3), an answer from it
 
-Self-RAG and Search-R1 are trained ways to work; here they are prompts, as in the SPARC-RAG paper. Raw
+Self-RAG and Search-R1 train a model; here they are prompts, as Self-RAG is in the SPARC-RAG paper. Raw
 chunks pile up here, no note is kept, so their number is bounded as in the paper's `global_max_num_paras`.
 Where there is no language model a reader gives the answers. It is not sampled, so where a model would
 answer again, the reader reads what another strategy finds; its reasoning sentence is the sentence of the

@@ -8,6 +8,7 @@ holds ids, counts and scores, no texts; a run of some depth gives a row for each
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -122,15 +123,18 @@ class SparcVariation:
     depths: tuple[int, ...] = ()
     """Rows for these depths, read off one run of the largest; of SPARC only."""
 
-    def made(self, rows: Iterable[SparcRow], agents: str) -> set[tuple[str, str]]:
-        """(task, id) of the questions that have its rows by these agents."""
-        config = self.config
+    def made(self, rows: Iterable[SparcRow], agents: str, about: dict[str, Any]) -> set[tuple[str, str]]:
+        """(task, id) of the questions that have all its rows by these agents. `about`: see `Ground`."""
+        config, depths = self.config, self.depths or (self.config.depth if self.method == SPARC else 1,)
         own = (self.method, agents, config.strategies, config.width, config.first_round, config.k)
-        return {
+        n_rows = Counter(
             (row.task, row.id)
             for row in rows
             if (row.method, row.agents, row.strategies, row.width, row.first_round, row.k) == own
-        }
+            and row.depth in depths
+            and all(getattr(row, name) == value for name, value in about.items())
+        )
+        return {question for question, n in n_rows.items() if n == len(depths)}
 
 
 def _baseline(method: str, *strategies: Strategy, k: int = SparcConfig().k) -> SparcVariation:
@@ -253,7 +257,7 @@ def evaluate_sparc(
             f"question {unlabelled!r} has no support or no answer, so it can't be scored; leave it out"
         )
     asked = [one for one in variations if ground.llm is not None or one.method not in PROMPTED]
-    made = [one.made(known, ground.agents(one.config).name) for one in asked]
+    made = [one.made(known, ground.agents(one.config).name, ground.about) for one in asked]
     done, total = 0, len(examples) * len(asked)
     ground.retrievals.prepare()
     for example in examples:

@@ -34,25 +34,29 @@ def sparc(rows: Sequence[SparcRow]) -> Report:
     """All tables; others are tested against a task's first method. Raises BadRequest for no rows."""
     groups = group_sparc(rows)
     check_any(groups, "evaluate at least one question")
-    deepest = _deepest(groups)
+    name = partial(_name, several=len({group[0].agents for group in groups}) > 1)
+    deepest, named = _deepest(groups), {"method": name}
+    second_round = filter(_second_round, deepest)
     tables = [
-        _scores(groups),
-        filled("Recall of the second round's searches alone", _SECOND_ROUND, filter(_second_round, deepest)),
-        filled("Stops", _STOPS, deepest),
-        filled("The language model's replies", _REPLIES, filter(_asks_model, groups)),
+        _scores(groups, name),
+        filled("Recall of the second round's searches alone", _SECOND_ROUND | named, second_round),
+        filled("Stops", _STOPS | named, deepest),
+        filled("The language model's replies", _REPLIES | named, filter(_asks_model, groups)),
     ]
     notes = dict.fromkeys(map(_conditions, groups))
     return Report(
-        "sparc", tuple(table for table in tables if table.rows), tuple(_charts(groups)), tuple(notes)
+        "sparc", tuple(table for table in tables if table.rows), tuple(_charts(groups, name)), tuple(notes)
     )
 
 
-def _name(group: Group) -> str:
+def _name(group: Group, *, several: bool = False) -> str:
+    """`several`: the study compares who decided and answered, too."""
     row = group[0]
     how = "+".join(row.strategies)
+    name = row.method if row.method == "direct" else f"{row.method}, {how}"
     if row.method == SPARC:
-        return f"SPARC, {how}" + (", rewritten first round" if row.first_round == "rewrite" else "")
-    return f"{row.method}, {how}" if row.evidence or row.method != "direct" else row.method
+        name = f"SPARC, {how}" + (", rewritten first round" if row.first_round == "rewrite" else "")
+    return f"{name}, by {row.agents}" if several else name
 
 
 def _conditions(group: Group) -> str:
@@ -75,7 +79,7 @@ def _conditions(group: Group) -> str:
     )
 
 
-def _scores(groups: Sequence[Group]) -> Table:
+def _scores(groups: Sequence[Group], name: Callable[[Group], str]) -> Table:
     def against_first(score: str, group: Group) -> str | None:
         first = next(other for other in groups if other[0].task == group[0].task)
         if group is first:
@@ -84,18 +88,16 @@ def _scores(groups: Sequence[Group]) -> Table:
 
     columns: dict[str, Callable[[Group], Cell]] = {
         "task": lambda group: group[0].task,
-        "method": _name,
+        "method": name,
         "W": lambda group: group[0].width if group[0].method in (SPARC, "parallel") else None,
         "D": lambda group: group[0].depth if group[0].method == SPARC else None,
         "n": len,
     }
-    if len({group[0].agents for group in groups}) > 1:
-        columns["by"] = lambda group: group[0].agents
     for title, score in SCORES.items():
         columns[title] = partial(_mean_score, score)
     columns |= {
         "recall against the first line": partial(against_first, "paragraph recall"),
-        "F1 against it": partial(against_first, "F1"),
+        "F1 against the first line": partial(against_first, "F1"),
         "chunks": lambda group: shown_mean((float(len(row.evidence)) for row in group), 1),
         "evidence tokens": lambda group: shown_mean((float(row.evidence_tokens) for row in group), 0),
         "LLM tokens": lambda group: shown_mean((float(row.llm_tokens) for row in group), 0),
@@ -166,7 +168,7 @@ def _deepest(groups: Sequence[Group]) -> list[Group]:
     return [max(kind, key=lambda group: group[0].depth) for kind in kinds]
 
 
-def _charts(groups: Sequence[Group]) -> list[Chart]:
+def _charts(groups: Sequence[Group], name: Callable[[Group], str]) -> list[Chart]:
     """F1 and recall against cost: a language model's tokens, else seconds (figures 3 and 5)."""
     charts = []
     for own in grouped(groups, lambda group: group[0].task):
@@ -176,8 +178,8 @@ def _charts(groups: Sequence[Group]) -> list[Chart]:
             points = []
             for group in own:
                 cost = mean(float(row.llm_tokens) if with_model else row.seconds for row in group) or 0.0
-                name = f"{_name(group)}, W = {group[0].width}" if group[0].method == SPARC else _name(group)
-                points.append((name, cost, mean(score(row) for row in group)))
+                width = f", W = {group[0].width}" if group[0].method == SPARC else ""
+                points.append((name(group) + width, cost, mean(score(row) for row in group)))
             lines = tuple(replace(line, points_only=len(line.x) == 1) for line in lines_of(points))
             charts.append(Chart(f"{title} against cost, {own[0][0].task}", unit, title, lines))
     return charts

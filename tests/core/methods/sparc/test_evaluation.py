@@ -127,9 +127,14 @@ def test_a_models_replies_are_counted_and_made_rows_are_not_made_again(rows: lis
     assert (silent.stop_reason, silent.empty, silent.retries, silent.silent) == ("failed", True, 0, 1)
     again = evaluated(llm, [*rows, *(row for row in made if row.id == "a")])
     assert [(row.id, row.agents) for row in again] == [("b", "role model")] * 4
+    cut = evaluated(known=rows[:-1])
+    assert [(row.id, row.depth) for row in cut] == [("b", 1), ("b", 3)], "a run whose rows are not all there"
+    others = [replace(row, fingerprint="another agent's") for row in rows]
+    assert len(evaluated(known=others)) == len(rows)
     report = sparc([*rows, *made])
-    names = [f"{line[1]} by {line[5]}" for line in report.tables[0].rows]
-    assert "direct by role model" in names
-    assert "vanilla, bm25 by rules and knowing" in names
+    names = [line[1] for line in report.tables[0].rows]
+    assert "direct, by role model" in names
+    assert "vanilla, bm25, by rules and knowing" in names
+    assert {line.name for line in report.charts[0].lines} >= {"direct, by role model"}
     replies = next(one for one in report.tables if "replies" in one.title)
     assert replies.rows[1][replies.columns.index("no reply")] == "0.50"
