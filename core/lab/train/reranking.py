@@ -1,9 +1,9 @@
 """Training of an agent's reranker, which reads question and chunk together.
 
 A chunk of the evidence competes with some that are none in one softmax (see `Contests` for where they come
-from). LoRA on the agent's base encoder or on a larger one: the agent's own reranker goes on; else training
-begins with a reader on the same base, which has learned to find answers, where one ships. A validation
-chooses the reranker and its weight in Q.
+from). LoRA on the agent's base encoder or on another one: the agent's own reranker on that one goes on; else
+training begins with a reader on the same base, which has learned to find answers, where one ships. A
+validation chooses the reranker and its weight in Q.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class RerankTrainer:
         if spec.position_kind != "none":
             raise BadRequest(f"{spec.name} reads positions; a reranker is for agents with position_kind none")
         own = hash_of(agent, spec)
-        self._goes_on = bool(own)
+        self._goes_on = bool(own) and config.base in (None, spec.rerank_base or spec.base)
         self.spec: CheckpointSpec = spec.model_copy(update={"rerank_weight": 0.0})
         self._mixture = mixture
         named = config.base or spec.rerank_base

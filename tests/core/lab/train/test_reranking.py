@@ -25,6 +25,7 @@ from core.lab.train.reranking import RerankConfig, RerankTrainer
 from core.methods.qrag.agent import Agent
 from tests.core.cli.conftest import argv
 from tests.core.conftest import CorpusOf
+from tests.reranker import add_reranker
 
 TEXTS = ["Mary got the milk.", "Mary went to the garden.", "John went to the office.", "The rain was cold."]
 SMALL = RerankConfig(updates=4, questions=4, others=2, rank=2, validate_every=2, n_validation=4, warmup=1)
@@ -169,6 +170,16 @@ def larger(agent: Path, tmp_path: Path) -> Path:
 
 def read_vocabulary_size(base: Path) -> int:
     return int(json.loads((base / "config.json").read_text())["vocab_size"])
+
+
+def test_on_another_base_a_training_begins_anew(agent: Path, questions: Path, tmp_path: Path) -> None:
+    add_reranker(agent)
+    base = shutil.copytree(agent / "base", tmp_path / "other")
+    its_own = trainer(agent, tmp_path / "further", questions)
+    anew = trainer(agent, tmp_path / "anew", questions, replace(SMALL, base=str(base)))
+    assert its_own.network.head.weight.any()
+    assert not anew.network.head.weight.any()
+    assert anew.spec.rerank_base == str(base)
 
 
 @pytest.mark.campaign
