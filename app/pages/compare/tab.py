@@ -101,11 +101,13 @@ class CompareTab(CompareLayout):
         quick = in_line("compare-look")
         slow = in_line("compare", 1)
         run, ordered = packs(self._run, passing_in(self.asking.work.notice)), [*place, self.explored]
-        running = self.asking.wire(run, ordered, self._outputs, **slow)
+        asked = self.asking.wire(run, ordered, self._outputs, **slow)
         handed_over = [self.session, self.explored, self.compared, self.wanted, *self._controls]
         takes_over = self.wanted.change(packs(self._shown), handed_over, self._outputs, **quick)
-        running.append(takes_over.then(run, ordered, self._outputs, **slow))  # what was pressed in Explore
-        self.asking.work.wire_cancel(running, packs(self._cancelled), self.compared, self._outputs, **quick)
+        pressed = takes_over.then(run, ordered, self._outputs, **slow)  # in Explore
+        self.asking.work.wire_cancel(
+            [asked, pressed], packs(self._cancelled), self.compared, self._outputs, **quick
+        )
         run_cuts = packs(self._run_cuts, notice_in(self.cutting.notice))
         cutting = self.cutting.run.click(run_cuts, place, self._outputs, **in_line("compare-cuts", 1))
         self.cutting.wire_cancel([cutting], packs(self._cuts_cancelled), None, self._outputs, **quick)
@@ -117,8 +119,9 @@ class CompareTab(CompareLayout):
             )
         self.asking.wire_known(self.session)
         refusal = notice_in(self.result_notice)
-        for panel in (self.columns, self.reading, self.support, self.common, self.tried):
-            panel.select(packs(self._on_click, refusal), self.compared, self._outputs, **quick)
+        panels = (self.columns, self.reading, self.support, self.common, self.tried)
+        selects = [panel.select for panel in panels]
+        gr.on(selects, packs(self._on_click, refusal), self.compared, self._outputs, **quick)
         self.heading.select(packs(self._export, refusal), self.compared, self._outputs, **slow)
         self.as_explore.select(packs(self._on_settings), place, self._outputs, **quick)
         changes = [control.change for control in self._controls]

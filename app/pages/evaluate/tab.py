@@ -97,8 +97,8 @@ class EvaluateTab(EvaluateLayout):
         self.work.wire_cancel([running], packs(self._cancelled), looking, results, **quick)
         self.looking.change(_addressed, self.looking, self.address, trigger_mode="always_last", **quick)
         self.task.change(self._on_task, self.task, [self.length, self.part, self.questions], **quick)
-        for panel in (self.list, self.filter, self.failures, self.episode, self.episode_notice):
-            panel.select(packs(self._on_click), looking, results, **quick)
+        panels = (self.list, self.filter, self.failures, self.episode, self.episode_notice)
+        gr.on([panel.select for panel in panels], packs(self._on_click), looking, results, **quick)
         gr.on(
             [control.change for control in told[1:]],
             packs(self._estimated),

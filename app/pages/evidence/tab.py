@@ -106,11 +106,9 @@ class EvidenceTab(EvidenceLayout):
         slow = in_line("sets", 2)
         order = [*place, self.asking.question, self.budget, self.who]
         refusal = passing_in(self.asking.notice)
-        running = self.asking.wire(packs(self._run, refusal), [*order, self.explored], self._outputs, **slow)
-        running.append(
-            self.wanted.change(packs(self._on_wanted), [*place, self.wanted], self._outputs, **slow)
-        )
-        self.asking.work.wire_cancel(running, packs(self._cancelled), None, self._outputs, **quick)
+        asked = self.asking.wire(packs(self._run, refusal), [*order, self.explored], self._outputs, **slow)
+        wanted = self.wanted.change(packs(self._on_wanted), [*place, self.wanted], self._outputs, **slow)
+        self.asking.work.wire_cancel([asked, wanted], packs(self._cancelled), None, self._outputs, **quick)
         self.budget.change(
             packs(self._on_budget, refusal),
             [*place, self.budget],
@@ -119,8 +117,9 @@ class EvidenceTab(EvidenceLayout):
             **quick,
         )
         self.asking.wire_known(self.session)
-        for panel in (self.sentence, self.documents, self.reading, self.action, self.frontier):
-            panel.select(packs(self._on_click, refusal), place, self._outputs, **quick)
+        panels = (self.sentence, self.documents, self.reading, self.action, self.frontier)
+        selects = [panel.select for panel in panels]
+        gr.on(selects, packs(self._on_click, refusal), place, self._outputs, **quick)
         gr.on(
             [self.asking.question.change, self.who.change, self.llm_panel.changed.change],
             packs(self._on_question),

@@ -176,8 +176,9 @@ class ExperimentsTab(ExperimentsLayout):
         by = packs(self._on_by, notice_in(self.list_notice))
         self.by.input(by, [*place, self.by], self._outputs, **quick)
         in_list, in_run = notice_in(self.list_notice), notice_in(self.run_notice)
-        for panel, refusal in ((self.list, in_list), (self.head, in_run), (self.steps, in_run)):
-            panel.select(packs(self._on_click, refusal), place, self._outputs, **quick)
+        self.list.select(packs(self._on_click, in_list), place, self._outputs, **quick)
+        in_steps = [self.head.select, self.steps.select]
+        gr.on(in_steps, packs(self._on_click, in_run), place, self._outputs, **quick)
         self.explore.click(packs(self._explore, in_run), place, self._outputs, **quick)
         replaying = self.replay.click(packs(self._replay), place, self._outputs, **slow)
         self.work.wire_cancel([replaying], packs(self._cancelled), None, self._outputs, **quick)

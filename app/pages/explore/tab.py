@@ -149,8 +149,7 @@ class ExploreTab(ExploreLayout):
         self.back.click(packs(self._back), inputs, **runs)
         self.reset.click(packs(self._reset), inputs, **runs)
         return [
-            self.asking.run.click(packs(self._run), inputs, **runs),
-            self.controls.query.submit(packs(self._run), inputs, **runs),
+            gr.on([self.asking.run.click, self.controls.query.submit], packs(self._run), inputs, **runs),
             self.step.click(packs(self._step), inputs, **runs),
             self.asking.standing.select(packs(self._on_standing), inputs, **runs),
             self.reading.select(packs(self._on_reading), inputs, **runs),
@@ -161,25 +160,25 @@ class ExploreTab(ExploreLayout):
     def _wire_looking(self, quick: dict[str, Any]) -> None:
         """Where a person looks, and where the run is found from now on."""
         inputs = [self.session, *self.controls.list()]
+        several: dict[str, Any] = {"trigger_mode": "multiple"}
         sharing = [self.sharing.said, self.sharing.file]
-        for panel in (self.asking.status, self.sharing.said):
-            shares = packs(self._on_share, passing_in(self.sharing.said))
-            panel.select(shares, [self.session, self.sharing.said], sharing, **QUIET)
-        for panel in (
+        shares = packs(self._on_share, passing_in(self.sharing.said))
+        shared = [self.asking.status.select, self.sharing.said.select]
+        gr.on(shared, shares, [self.session, self.sharing.said], sharing, **QUIET)
+        panels = (
             *(self.header, self.diagnosis, self.steps, self.answer, self.cited, self.evidence),
-            *(self.trail, self.reading_view, self.asking.line),
-        ):
-            panel.select(packs(self._on_tree), inputs, **quick)
+            *(self.trail, self.reading_view, self.asking.line, self.story),
+        )
         # who walks on before the last step asked for is shown
-        self.story.select(packs(self._on_tree), inputs, trigger_mode="multiple", **quick)
+        gr.on([panel.select for panel in panels], packs(self._on_tree), inputs, **several, **quick)
         self.demo.select(
             packs(lambda: {self.wanted: OpenGenerated(present.DEMO_TOKENS)}), None, self.wanted, **QUIET
         )
         self.near.select(packs(self._on_near), self.session, **quick)
         for event in (self.strip.select, self.strip.look):
-            event(packs(self._on_strip), inputs, trigger_mode="multiple", **quick)
-        for event in (self.find.submit, self.find_next.click):
-            event(packs(self._find, notice_in(self.reading_notice)), [self.session, self.find], **quick)
+            event(packs(self._on_strip), inputs, **several, **quick)
+        finds = packs(self._find, notice_in(self.reading_notice))
+        gr.on([self.find.submit, self.find_next.click], finds, [self.session, self.find], **quick)
 
     def _wire_controls(self) -> None:
         """What the settings say of themselves."""

@@ -95,15 +95,15 @@ class SparcTab(SparcLayout):
         slow = in_line("sparc", 2)
         run = packs(self._run, passing_in(self.asking.notice))
         running = self.asking.wire(run, [*place, self.explored, *controls], self._outputs, **slow)
-        self.asking.work.wire_cancel(running, packs(self._cancelled), place, self._outputs, **quick)
+        self.asking.work.wire_cancel([running], packs(self._cancelled), place, self._outputs, **quick)
         refusal = notice_in(self.result_notice)
         wanted = packs(self._on_wanted, refusal)
         self.wanted.change(wanted, [*place, self.wanted], self._outputs, **quick)
         self.asking.wire_known(self.session)
         shares = packs(self._on_share, passing_in(self.sharing.said))
         self.asking.status.select(shares, place, [self.sharing.said, self.sharing.file], **quick)
-        for panel in (self.story, self.rounds, self.reading, self.final):
-            panel.select(packs(self._on_click, refusal), place, self._outputs, **quick)
+        selects = [panel.select for panel in (self.story, self.rounds, self.reading, self.final)]
+        gr.on(selects, packs(self._on_click, refusal), place, self._outputs, **quick)
         named = packs(lambda session, *controls: self._line(session, controls))
         self.llm_panel.changed.change(named, [self.session, *controls], [self.asking.line], **quick)
         changes = [control.change for control in controls]

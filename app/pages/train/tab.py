@@ -62,8 +62,7 @@ class TrainTab(TrainLayout):
         )
         for button, act in ((self.stop, self.trainings.stop), (self.resume, self.trainings.resume)):
             button.click(packs(self._acting(act), notice_in(self.detail_notice)), view_state, detail, **quick)
-        for panel in (self.list, self.updates):
-            panel.select(packs(self._on_click), view_state, detail, **quick)
+        gr.on([self.list.select, self.updates.select], packs(self._on_click), view_state, detail, **quick)
         self.timer.tick(packs(self._tick), view_state, detail, **quick)
         gr.on(
             [self.data.change, self.effort.change],

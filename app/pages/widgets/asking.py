@@ -111,10 +111,10 @@ class Asking:
         inputs: Sequence[gr.Component],
         outputs: Sequence[gr.Component],
         **line: Any,
-    ) -> list[gr.events.Dependency]:
+    ) -> gr.events.Dependency:
         """Has a run started by the button, by Enter and by the offer to run again."""
-        starts = (self.run.click, self.question.submit, self.standing.select)
-        return [event(run, inputs, outputs, **line) for event in starts]
+        starts = [self.run.click, self.question.submit, self.standing.select]
+        return gr.on(starts, run, inputs, outputs, **line)
 
     def wire_shown(
         self,
@@ -139,10 +139,10 @@ class Asking:
             again = session.awaits or (not explored and n_looks < MOST_LOOKS)
             return {**update, offer: words, wait: gr.Timer(active=again), looks: n_looks}
 
-        for opened in (show, wait.tick):
-            opened(packs(offered), [looks, *inputs], [*outputs, offer, wait, looks], **QUIET).then(
-                None, [self.question, offer], self.question, js=_UNLESS_TYPED, **QUIET
-            )
+        shown = [*outputs, offer, wait, looks]
+        gr.on([show, wait.tick], packs(offered), [looks, *inputs], shown, **QUIET).then(
+            None, [self.question, offer], self.question, js=_UNLESS_TYPED, **QUIET
+        )
 
     def wire_known(self, session: gr.State) -> None:
         """Has the menu fill in the question. `session`: the visitor's place in Explore."""

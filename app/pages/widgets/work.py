@@ -69,7 +69,7 @@ def stream(work: Callable[[Callable[[P], None]], R], every: float = 0.2) -> Gene
 
 
 Update = dict[Any, Any]
-QUIET: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
+QUIET: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden", "show_progress_on": []}
 """Of every event that is the page's own."""
 
 
