@@ -295,8 +295,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def models_stay_in_use() -> Iterator[None]:
-    """Commands and apps in this process load each model once: what a test loaded stays in use for the next."""
-    from core.encode.in_use import InUse  # needs the environment as it is set above
+    """Commands and apps in this process load each model once: what a test loaded stays in use for the next.
+    None is traced, which would take longer than all that most of them are asked here.
+    """
+    from core.encode import traced  # needs the environment as it is set above
+    from core.encode.in_use import InUse
 
     kept, get = set(), InUse.get
 
@@ -307,6 +310,7 @@ def models_stay_in_use() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(InUse, "get", get_and_keep)
+        patch.setattr(traced, "_WITHOUT", 10**6)
         yield
 
 
@@ -403,8 +407,8 @@ def tiny() -> Path:
 
 @pytest.fixture(scope="session")
 def visited_home() -> Path:
-    """A home folder where the sample of a first visit was open, with the agent that ships, and a method without
-    an agent was compared with it. Made by one worker for all; to be copied.
+    """A home folder where the sample of a first visit was open, with the agent that ships. Made by one worker for
+    all; to be copied.
     """
     from core.lab.tasks.samples import list_samples  # needs the environment as it is set for tests
 
@@ -413,7 +417,7 @@ def visited_home() -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not home.exists():
             visit = ("--document", str(list_samples()[0].path), "--query", "Where was the blanket?", "--json")
-            flags = ("--step-budget", "1", "--methods", "qrag,topk")
+            flags = ("--step-budget", "1", "--methods", "qrag")
             made = core_command({"QRAG_HOME": str(home)}, "compare", *visit, *flags)
             assert made.returncode == 0, made.stderr
     return home
