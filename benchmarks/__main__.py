@@ -21,6 +21,7 @@ from benchmarks import Row, machine
 from core.base.errors import BadRequest
 
 BENCHMARKS = {
+    "browser": "how long the page is busy with a load, a run and its tabs, against a page of one text box",
     "campaign": "attacks on the app with their full counts, and what came of them",
     "click": "from the click that opens a long text to its first runs, in Chromium (--n tokens)",
     "cluster": "a step over random vectors: one Ray worker, two, this process (--n chunks, 770 bytes each)",

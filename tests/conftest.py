@@ -83,16 +83,18 @@ def few(cases: Iterable[Any], n: int = 2) -> list[Any]:
 settings.register_profile("qrag", max_examples=COUNTS.examples, deadline=None)  # a busy machine is no failure
 settings.load_profile("qrag")
 
-OF_THE_READER = ("tests/core/answer/", "tests/core/cli/test_train_reader.py")
-"""Files that one worker takes together, for all of them look at one training."""
-
-LONG = (
+OF_NETWORKS = (
+    "tests/core/answer/",
+    "tests/core/cli/test_train_reader.py",
+    "tests/core/encode/",
     "tests/core/lab/train/",
-    "tests/core/lab/test_shipped_agents.py",
     "tests/core/lab/tune/",
-    "tests/core/cli/test_commands.py",
-    *OF_THE_READER,
 )
+"""Files that one worker takes together: transformers' models take ten seconds to import, and those of the reader
+look at one training.
+"""
+
+LONG = (*OF_NETWORKS, "tests/core/lab/test_shipped_agents.py", "tests/core/cli/test_commands.py")
 """Files that come first, for their names would put them last; they compute all the time, while browsers beside
 them wait.
 """
@@ -234,15 +236,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
-    """With `--dist loadfile`, whole files, those of the reader together."""
-    return _ReaderTogether(config, log) if config.getvalue("dist") == "loadfile" else None
+    """With `--dist loadfile`, whole files, those of networks together."""
+    return _NetworksTogether(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
-class _ReaderTogether(LoadFileScheduling):
+class _NetworksTogether(LoadFileScheduling):
     def _split_scope(self, nodeid: str) -> str:
-        return (
-            "tests of the reader" if nodeid.startswith(OF_THE_READER) else str(super()._split_scope(nodeid))
-        )
+        return "networks" if nodeid.startswith(OF_NETWORKS) else str(super()._split_scope(nodeid))
 
 
 ATTACK = "attack"

@@ -70,8 +70,8 @@ def stream(work: Callable[[Callable[[P], None]], R], every: float = 0.2) -> Gene
 
 Update = dict[Any, Any]
 QUIET: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden", "show_progress_on": []}
-"""Of every event that is the page's own. Progress is shown on nothing: Gradio keeps a status for each component
-that could show some, and looks all of them up in its tree twice an event.
+"""Of every event that is the page's own. Progress is shown on nothing: Gradio keeps a status for each
+component that could show some, and looks all of them up in its tree twice an event.
 """
 
 

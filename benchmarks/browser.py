@@ -1,0 +1,84 @@
+"""How long Chromium's page is busy with a load, a run and a look at other tabs, against a page of one text
+box.
+
+Only the page's own thread is counted: the agent's and Chromium's other work is not in it. The first load is
+not measured, since the sample is embedded and run during it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import median
+
+import gradio as gr
+from playwright.sync_api import Page, expect
+
+from benchmarks import Row
+from benchmarks.serving import app_page
+
+TIMES = 5
+PATIENCE = 180_000.0
+"""Milliseconds."""
+TABS = ("Compare", "SPARC", "Experiments", "Explore")
+REST = 1_500
+"""Milliseconds after an action in which the page comes to rest."""
+BARE = "a page of one text box"
+
+
+def rows() -> list[Row]:
+    """Busy seconds of the page, medians of `TIMES`."""
+    with gr.Blocks() as blocks:
+        gr.Textbox()
+    _, bare, _ = blocks.launch(prevent_thread_lock=True, quiet=True)
+    with app_page(1280, 900) as page:
+        page.set_default_timeout(PATIENCE)
+        _answered(page)
+        loads = _busy(page, lambda page: (page.reload(), _answered(page)))
+        runs = _busy(page, _run)
+        tabs = _busy(page, _look_at_tabs)
+        page.goto(bare)
+        one_box = _busy(
+            page, lambda page: (page.reload(), expect(page.get_by_role("textbox")).to_be_visible())
+        )
+    blocks.close()
+    return [
+        Row("a load of the app", loads, "s", BARE, loads / one_box),
+        Row("a run of the sample's question", runs, "s", BARE, runs / one_box),
+        Row("four tabs, one after another", tabs, "s", BARE, tabs / one_box),
+    ]
+
+
+def _busy(page: Page, act: Callable[[Page], object]) -> float:
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable")
+
+    def busy() -> float:
+        return {one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]}[
+            "TaskDuration"
+        ]
+
+    taken = []
+    for _ in range(TIMES):
+        before = busy()
+        act(page)
+        page.wait_for_timeout(REST)
+        taken.append(busy() - before)
+    return median(taken)
+
+
+def _answered(page: Page) -> None:
+    expect(page.locator("#qx-header .qx-chip")).to_be_visible(timeout=PATIENCE)
+    expect(page.locator("#qx-story .qx-part-answer")).to_be_visible(timeout=PATIENCE)
+
+
+def _run(page: Page) -> None:
+    page.locator("#qx-reset").click()
+    expect(page.locator("#qx-steps .qx-step")).to_have_count(0, timeout=PATIENCE)
+    page.locator("#qx-run").click()
+    _answered(page)
+
+
+def _look_at_tabs(page: Page) -> None:
+    for name in TABS:
+        page.get_by_role("tab", name=name).first.click()
+        page.wait_for_timeout(REST)
