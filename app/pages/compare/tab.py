@@ -22,7 +22,7 @@ from app.pages.widgets.asking import known_questions
 from app.pages.widgets.notices import notice, notice_in, passing, passing_in, progress
 from app.pages.widgets.requests import OpenRun
 from app.pages.widgets.text import file_button, open_documents
-from app.pages.widgets.work import Update, Work, in_line
+from app.pages.widgets.work import EACH, Update, Work, in_line
 from app.services.comparisons import (
     MAX_COMPARED,
     MAX_K,
@@ -121,7 +121,7 @@ class CompareTab(CompareLayout):
         refusal = notice_in(self.result_notice)
         panels = (self.columns, self.reading, self.support, self.common, self.tried)
         selects = [panel.select for panel in panels]
-        gr.on(selects, packs(self._on_click, refusal), self.compared, self._outputs, **quick)
+        gr.on(selects, packs(self._on_click, refusal), self.compared, self._outputs, **EACH, **quick)
         self.heading.select(packs(self._export, refusal), self.compared, self._outputs, **slow)
         self.as_explore.select(packs(self._on_settings), place, self._outputs, **quick)
         changes = [control.change for control in self._controls]

@@ -20,7 +20,7 @@ from app.pages.evaluate.layout import DOCUMENTS_TAB, NOBODY, EvaluateLayout
 from app.pages.widgets.figures import drawn
 from app.pages.widgets.notices import notice, notice_in
 from app.pages.widgets.requests import OpenEpisode
-from app.pages.widgets.work import QUIET, Update, in_line
+from app.pages.widgets.work import EACH, QUIET, Update, in_line
 from app.services.document_evaluations import DocumentsProgress
 from app.services.evaluations import (
     OWN,
@@ -98,7 +98,7 @@ class EvaluateTab(EvaluateLayout):
         self.looking.change(_addressed, self.looking, self.address, trigger_mode="always_last", **quick)
         self.task.change(self._on_task, self.task, [self.length, self.part, self.questions], **quick)
         panels = (self.list, self.filter, self.failures, self.episode, self.episode_notice)
-        gr.on([panel.select for panel in panels], packs(self._on_click), looking, results, **quick)
+        gr.on([panel.select for panel in panels], packs(self._on_click), looking, results, **EACH, **quick)
         gr.on(
             [control.change for control in told[1:]],
             packs(self._estimated),

@@ -22,7 +22,7 @@ from app.pages.widgets.asking import known_questions
 from app.pages.widgets.notices import notice, passing, passing_in, progress
 from app.pages.widgets.requests import OpenChunk, OpenRun, OpenSample
 from app.pages.widgets.text import open_documents
-from app.pages.widgets.work import Update, in_line
+from app.pages.widgets.work import EACH, Update, in_line
 from app.services.evidence_sets import (
     MAX_BUDGET,
     USUAL_BUDGET,
@@ -119,7 +119,7 @@ class EvidenceTab(EvidenceLayout):
         self.asking.wire_known(self.session)
         panels = (self.sentence, self.documents, self.reading, self.action, self.frontier)
         selects = [panel.select for panel in panels]
-        gr.on(selects, packs(self._on_click, refusal), place, self._outputs, **quick)
+        gr.on(selects, packs(self._on_click, refusal), place, self._outputs, **EACH, **quick)
         gr.on(
             [self.asking.question.change, self.who.change, self.llm_panel.changed.change],
             packs(self._on_question),

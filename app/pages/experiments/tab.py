@@ -23,7 +23,7 @@ from app.pages.widgets.figures import drawn
 from app.pages.widgets.notices import notice, notice_in, preparing, progress
 from app.pages.widgets.requests import OpenRun
 from app.pages.widgets.text import file_button
-from app.pages.widgets.work import Update, in_line
+from app.pages.widgets.work import EACH, Update, in_line
 from app.services.experiments import GROUPS, MAX_SELECTED, Experiments, RunFilters
 from app.services.explorer import open_in_explore
 from app.services.session import Session
@@ -178,7 +178,7 @@ class ExperimentsTab(ExperimentsLayout):
         in_list, in_run = notice_in(self.list_notice), notice_in(self.run_notice)
         self.list.select(packs(self._on_click, in_list), place, self._outputs, **quick)
         in_steps = [self.head.select, self.steps.select]
-        gr.on(in_steps, packs(self._on_click, in_run), place, self._outputs, **quick)
+        gr.on(in_steps, packs(self._on_click, in_run), place, self._outputs, **EACH, **quick)
         self.explore.click(packs(self._explore, in_run), place, self._outputs, **quick)
         replaying = self.replay.click(packs(self._replay), place, self._outputs, **slow)
         self.work.wire_cancel([replaying], packs(self._cancelled), None, self._outputs, **quick)

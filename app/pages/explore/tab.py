@@ -47,7 +47,7 @@ from app.pages.widgets.requests import (
     UseAgent,
 )
 from app.pages.widgets.sharing import PAGE
-from app.pages.widgets.work import QUIET, in_line, wire_cancel
+from app.pages.widgets.work import EACH, QUIET, in_line, wire_cancel
 from app.services.comparisons import FromExplore
 from app.services.evaluations import Evaluations, ShownEpisode, open_episode
 from app.services.experiments import Experiments
@@ -79,7 +79,7 @@ ACTIONS: dict[str, Callable[[int], PageRequest]] = {
 """What buttons of cards ask for, by the name in their markup."""
 
 
-_LEADS = {**in_line("lead", 2), "trigger_mode": "multiple"}
+_LEADS = {**in_line("lead", 2), **EACH}
 """Of what opens documents beside the panel: in the line of runs, a question to what is embedded so far would
 wait until all is.
 """
@@ -122,7 +122,7 @@ class ExploreTab(ExploreLayout):
             *(*self.openers, *self.controls.list()[1:]),
         ]
         quick: dict[str, Any] = {"outputs": self._panels, **QUIET}
-        runs = {**quick, **in_line("agent", RUNS_AT_ONCE), "trigger_mode": "multiple"}
+        runs = {**quick, **in_line("agent", RUNS_AT_ONCE), **EACH}
         opens = {**quick, **in_line("open", 2)}
         leads = {**opens, **_LEADS}
         inputs = [self.session, *self.controls.list()]
@@ -160,7 +160,6 @@ class ExploreTab(ExploreLayout):
     def _wire_looking(self, quick: dict[str, Any]) -> None:
         """Where a person looks, and where the run is found from now on."""
         inputs = [self.session, *self.controls.list()]
-        several: dict[str, Any] = {"trigger_mode": "multiple"}
         sharing = [self.sharing.said, self.sharing.file]
         shares = packs(self._on_share, passing_in(self.sharing.said))
         shared = [self.asking.status.select, self.sharing.said.select]
@@ -170,13 +169,14 @@ class ExploreTab(ExploreLayout):
             *(self.trail, self.reading_view, self.asking.line, self.story),
         )
         # who walks on before the last step asked for is shown
-        gr.on([panel.select for panel in panels], packs(self._on_tree), inputs, **several, **quick)
+        looks = {**quick, **in_line("look"), **EACH}
+        gr.on([panel.select for panel in panels], packs(self._on_tree), inputs, **looks)
         self.demo.select(
             packs(lambda: {self.wanted: OpenGenerated(present.DEMO_TOKENS)}), None, self.wanted, **QUIET
         )
         self.near.select(packs(self._on_near), self.session, **quick)
         for event in (self.strip.select, self.strip.look):
-            event(packs(self._on_strip), inputs, **several, **quick)
+            event(packs(self._on_strip), inputs, **looks)
         finds = packs(self._find, notice_in(self.reading_notice))
         gr.on([self.find.submit, self.find_next.click], finds, [self.session, self.find], **quick)
 

@@ -20,7 +20,7 @@ from app.pages.widgets.notices import notice, notice_in, passing, passing_in, pr
 from app.pages.widgets.requests import OpenChunk, OpenRun
 from app.pages.widgets.sharing import PAGE
 from app.pages.widgets.text import open_documents
-from app.pages.widgets.work import Update, in_line
+from app.pages.widgets.work import EACH, Update, in_line
 from app.services.experiments import Experiments
 from app.services.explorer import open_in_explore
 from app.services.session import Session
@@ -103,7 +103,7 @@ class SparcTab(SparcLayout):
         shares = packs(self._on_share, passing_in(self.sharing.said))
         self.asking.status.select(shares, place, [self.sharing.said, self.sharing.file], **quick)
         selects = [panel.select for panel in (self.story, self.rounds, self.reading, self.final)]
-        gr.on(selects, packs(self._on_click, refusal), place, self._outputs, **quick)
+        gr.on(selects, packs(self._on_click, refusal), place, self._outputs, **EACH, **quick)
         named = packs(lambda session, *controls: self._line(session, controls))
         self.llm_panel.changed.change(named, [self.session, *controls], [self.asking.line], **quick)
         changes = [control.change for control in controls]

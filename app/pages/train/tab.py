@@ -18,7 +18,7 @@ from app.pages.train import view
 from app.pages.train.layout import FROM_BASE, QUICK, TrainLayout, config_values
 from app.pages.widgets.figures import drawn
 from app.pages.widgets.notices import notice_in
-from app.pages.widgets.work import QUIET, Update, in_line
+from app.pages.widgets.work import EACH, QUIET, Update, in_line
 from app.services.shared import Services
 from app.services.trainings import (
     Order,
@@ -62,7 +62,8 @@ class TrainTab(TrainLayout):
         )
         for button, act in ((self.stop, self.trainings.stop), (self.resume, self.trainings.resume)):
             button.click(packs(self._acting(act), notice_in(self.detail_notice)), view_state, detail, **quick)
-        gr.on([self.list.select, self.updates.select], packs(self._on_click), view_state, detail, **quick)
+        selects = [self.list.select, self.updates.select]
+        gr.on(selects, packs(self._on_click), view_state, detail, **EACH, **quick)
         self.timer.tick(packs(self._tick), view_state, detail, **quick)
         gr.on(
             [self.data.change, self.effort.change],

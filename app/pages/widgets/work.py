@@ -73,6 +73,10 @@ QUIET: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden",
 """Of every event that is the page's own. Progress is shown on nothing: Gradio keeps a status for each
 component that could show some, and looks all of them up in its tree twice an event.
 """
+EACH: dict[str, Any] = {"trigger_mode": "multiple"}
+"""Of an event that several panels share, or that is pressed in a row: none is dropped while another is
+under way.
+"""
 
 
 _ANSWERED = """() => document.querySelectorAll(".qx-sent, .qx-cancelling")
