@@ -34,12 +34,14 @@ def rows() -> list[Row]:
         _answered(page)
         loads = _loading(page, page.url.partition("?")[0], _answered)
         runs, tabs = _acting(page, _run), _acting(page, _look_at_tabs)
+        later = _acting(page, _run)
         one_box = _loading(page, bare, lambda page: expect(page.get_by_role("textbox")).to_be_visible())
     blocks.close(verbose=False)
     return [
         Row("a load of the app", loads, "s", BARE, loads / one_box),
         Row("a run of the sample's question", runs, "s", BARE, runs / one_box),
         Row("four tabs, one after another", tabs, "s", BARE, tabs / one_box),
+        Row("a run after them", later, "s", "the first ones", later / runs),
     ]
 
 

@@ -9,7 +9,7 @@ import queue
 import threading
 from collections.abc import Callable, Generator
 from contextlib import closing
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from core.base.errors import Cancelled
 
@@ -41,36 +41,49 @@ def finish(work: Generator[P, None, R], hear: Callable[[P], object] = lambda _: 
             return result
 
 
-def reported(work: Callable[[Callable[[P], None]], R]) -> Generator[P, None, R]:
-    """Work that reports through a callback, done in a thread. Once closed, the callback raises `Cancelled`
-    inside it, and its end is waited for.
-    """
-    reports: queue.SimpleQueue[P | None] = queue.SimpleQueue()
-    closed = threading.Event()
-    outcome: list[R] = []
-    failure: list[BaseException] = []
+class InThread(Generic[P, R]):
+    """Work that reports through a callback, begun in a thread of its own."""
 
-    def report(progress: P) -> None:
-        if closed.is_set():
-            raise Cancelled
-        reports.put(progress)
+    def __init__(self, work: Callable[[Callable[[P], None]], R]) -> None:
+        self.reports: queue.SimpleQueue[P | None] = queue.SimpleQueue()
+        """None behind the last one."""
+        self._work, self._closed = work, threading.Event()
+        self._outcome: list[R] = []
+        self._failure: list[BaseException] = []
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
 
-    def run() -> None:
+    def close(self) -> None:
+        """From now on the callback raises `Cancelled` inside the work."""
+        self._closed.set()
+
+    def result(self) -> R:
+        """What the work came to, once it has ended. Raises what it raised."""
+        if self._failure:
+            raise self._failure[0]
+        return self._outcome[0]
+
+    def _run(self) -> None:
         try:
-            outcome.append(work(report))
+            self._outcome.append(self._work(self._report))
         except BaseException as error:  # handed on, whatever it is
-            failure.append(error)
+            self._failure.append(error)
         finally:
-            reports.put(None)
+            self.reports.put(None)
 
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
+    def _report(self, progress: P) -> None:
+        if self._closed.is_set():
+            raise Cancelled
+        self.reports.put(progress)
+
+
+def reported(work: Callable[[Callable[[P], None]], R]) -> Generator[P, None, R]:
+    """Work that reports through a callback, done in a thread. Once closed, its end is waited for."""
+    begun = InThread(work)
     try:
-        while (progress := reports.get()) is not None:
+        while (progress := begun.reports.get()) is not None:
             yield progress
     finally:
-        closed.set()
-        thread.join()
-    if failure:
-        raise failure[0]
-    return outcome[0]
+        begun.close()
+        begun.thread.join()
+    return begun.result()

@@ -8,8 +8,6 @@ after it, and leave the page locked.
 from __future__ import annotations
 
 import logging
-import queue
-import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -20,7 +18,8 @@ import gradio as gr
 from app.components.tree import packs
 from app.gradio_internals import cancel_at_once
 from app.pages.widgets.notices import passing
-from core.base.errors import Cancelled, UserError
+from core.base.errors import UserError
+from core.base.progress import InThread
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -35,37 +34,18 @@ class Finished(Generic[R]):
 
 def stream(work: Callable[[Callable[[P], None]], R], every: float = 0.2) -> Generator[P | Finished[R]]:
     """The latest progress at most once in `every` seconds, then `Finished`. Raises what the work raises."""
-    reports: queue.SimpleQueue[P] = queue.SimpleQueue()
-    closed = threading.Event()
-    outcome: list[R] = []
-    failure: list[BaseException] = []
-
-    def report(progress: P) -> None:
-        if closed.is_set():
-            raise Cancelled
-        reports.put(progress)
-
-    def run() -> None:
-        try:
-            outcome.append(work(report))
-        except BaseException as error:  # handed to the listener, whatever it is
-            failure.append(error)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
+    begun = InThread(work)
     try:
-        while thread.is_alive():
-            thread.join(every)
+        while begun.thread.is_alive():
+            begun.thread.join(every)
             latest = None
-            while not reports.empty():
-                latest = reports.get()
-            if latest is not None and thread.is_alive():
+            while not begun.reports.empty():
+                latest = begun.reports.get()
+            if latest is not None and begun.thread.is_alive():
                 yield latest
     finally:
-        closed.set()
-    if failure:
-        raise failure[0]
-    yield Finished(outcome[0])
+        begun.close()
+    yield Finished(begun.result())
 
 
 Update = dict[Any, Any]
