@@ -38,7 +38,7 @@ from core.runs.export.runs import export_runs
 from core.runs.log import LoggedRun, import_runs
 from tests.app.axe import grave_faults
 from tests.app.conftest import RunningApp, wait_ready
-from tests.app.explore_page import excerpt, open_pasted, paste
+from tests.app.explore_page import excerpt, open_pasted, paste, run_id
 from tests.app.sparc_story import WordReader
 from tests.app.test_api import TEXT, call
 from tests.conftest import OpenPage
@@ -564,6 +564,7 @@ def test_without_a_language_model_from_the_question_to_the_log_and_back(page: Pa
     expect(line).to_contain_text("up to 2 rounds · 6 chunks a branch".replace(" · ", ""))
     expect(line).to_contain_text("no language model: rules and reader decide")
     run_to_the_end(page, "complete")
+    made = run_id(page)
     expect(page.locator("#qx-sparc-costs")).to_contain_text("No language model: rules and reader")
     expect(page.locator("#qx-sparc-final h3")).to_be_visible()
     expect(page.get_by_role("list", name="Story of the run").locator("li.qx-told").first).to_contain_text(
@@ -594,7 +595,7 @@ def test_without_a_language_model_from_the_question_to_the_log_and_back(page: Pa
     page.locator("#qx-sparc-question textarea").fill("Who else?")
     expect(page.locator("#qx-sparc-standing")).to_contain_text("rounds were made: question", timeout=20_000)
     page.get_by_role("tab", name="Experiments", exact=True).click()
-    page.locator("#qx-runs-list .qx-query").first.click()
+    page.locator(f'#qx-runs-list .qx-query[data-arg="{made}"]').click()  # others use this log, too
     expect(page.locator("#qx-run-explore")).to_have_text("Open in SPARC", timeout=30_000)
     page.locator("#qx-run-replay").click()
     expect(page.locator("#qx-run-replayed")).to_contain_text("It came out the same", timeout=60_000)
