@@ -90,7 +90,7 @@ OF_NETWORKS = (
     "tests/core/lab/train/",
     "tests/core/lab/tune/",
 )
-"""Files that one worker takes together: transformers' models take ten seconds to import, and those of the reader
+"""Files that one worker takes together: transformers' models take seconds to import, and those of the reader
 look at one training.
 """
 
