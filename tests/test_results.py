@@ -20,7 +20,7 @@ def n_bytes(arguments: list[str]) -> int:
     return sum(file.stat().st_size for file in files)
 
 
-SMALLEST = sorted(COMMANDS, key=lambda command: n_bytes(command[0]))[:4]
+SMALLEST = sorted(COMMANDS, key=lambda command: n_bytes(command[0]))[:6]
 
 
 def printed_by(text: str) -> str:

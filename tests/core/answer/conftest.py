@@ -26,7 +26,7 @@ NAMES, PLACES = (
     ("kitchen", "garden", "office", "hallway", "bedroom", "bathroom"),
 )
 TINY: dict[str, Any] = {"updates": 60, "lessons": 16, "learning_rate": 1e-2, "warmup": 5, "rank": 8}
-TINY |= {"window": 96, "longest_answer": 4, "validate_every": 30, "n_validation": 24}
+TINY |= {"window": 96, "longest_answer": 4, "validate_every": 30, "n_validation": 60}
 
 
 DOCUMENTS = tuple(f"harbour{i}" for i in range(20))

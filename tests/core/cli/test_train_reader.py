@@ -38,12 +38,12 @@ def test_training_by_command(
     assert main(command) == 0
     assert capsys.readouterr().err.startswith("finished")
 
-    assert main(argv("tune-reader", tmp_path / "mine", data_folder=course_data, n=8, device="cpu")) == 0
+    assert main(argv("tune-reader", tmp_path / "mine", data_folder=course_data, n=20, device="cpu")) == 0
     told, tuned = json.loads(capsys.readouterr().out), read_reader_spec(tmp_path / "mine")
     assert told["scores"] == tuned.scores["validation"]
-    assert (told["scores"]["n"], told["least_confidence"]) == (8, tuned.least_confidence)
+    assert (told["scores"]["n"], told["least_confidence"]) == (20, tuned.least_confidence)
     assert (tuned.training, tuned.base_sha256) == (spec.training, spec.base_sha256)
-    command = argv("tune-reader", tmp_path / "mine", data_folder=course_data, n=8, no_answer_bias=-0.3)
+    command = argv("tune-reader", tmp_path / "mine", data_folder=course_data, n=20, no_answer_bias=-0.3)
     assert main(command) == 0
     kept = read_reader_spec(tmp_path / "mine")
     assert kept.no_answer_bias == -0.3
