@@ -407,8 +407,8 @@ def tiny() -> Path:
 
 @pytest.fixture(scope="session")
 def visited_home() -> Path:
-    """A home folder where the sample of a first visit was open, with the agent that ships. Made by one worker for
-    all; to be copied.
+    """A home folder where the sample of a first visit was open, with the agent that ships. Made by one worker
+    for all; to be copied.
     """
     from core.lab.tasks.samples import list_samples  # needs the environment as it is set for tests
 

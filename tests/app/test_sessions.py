@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -94,6 +96,20 @@ def test_closed_pages_free_what_they_had_open(served_app: tuple[str, Services]) 
 
 def held_by(services: Services) -> tuple[int, int]:
     return len(services.library.corpora.all()), len(services.library.runs.all())
+
+
+def test_panels_that_share_an_event_lose_no_click_and_nothing_hidden_is_told(
+    served_app: tuple[str, Services],
+) -> None:
+    with urllib.request.urlopen(f"{served_app[0]}/config") as answer:
+        events = json.load(answer)["dependencies"]
+    triggers = [({name for _, name in event["targets"]}, event) for event in events]
+    shared = [event for names, event in triggers if names == {"select"} and len(event["targets"]) > 1]
+    assert len(shared) >= 8, "one or more of each tab"
+    assert {event["trigger_mode"] for event in shared} == {"multiple"}
+    own = [event for event in events if event["api_visibility"] == "private" and event["outputs"]]
+    asked = [event for event in own if event["backend_fn"]]
+    assert [event["api_name"] for event in asked if event["show_progress_on"] != []] == []
 
 
 def test_quick_clicks_of_a_page_are_worked_off_one_after_another(served_app: tuple[str, Services]) -> None:

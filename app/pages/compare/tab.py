@@ -104,9 +104,9 @@ class CompareTab(CompareLayout):
         asked = self.asking.wire(run, ordered, self._outputs, **slow)
         handed_over = [self.session, self.explored, self.compared, self.wanted, *self._controls]
         takes_over = self.wanted.change(packs(self._shown), handed_over, self._outputs, **quick)
-        pressed = takes_over.then(run, ordered, self._outputs, **slow)  # in Explore
+        pressed_there = takes_over.then(run, ordered, self._outputs, **slow)
         self.asking.work.wire_cancel(
-            [asked, pressed], packs(self._cancelled), self.compared, self._outputs, **quick
+            [asked, pressed_there], packs(self._cancelled), self.compared, self._outputs, **quick
         )
         run_cuts = packs(self._run_cuts, notice_in(self.cutting.notice))
         cutting = self.cutting.run.click(run_cuts, place, self._outputs, **in_line("compare-cuts", 1))

@@ -163,12 +163,11 @@ class ExploreTab(ExploreLayout):
         sharing = [self.sharing.said, self.sharing.file]
         shares = packs(self._on_share, passing_in(self.sharing.said))
         shared = [self.asking.status.select, self.sharing.said.select]
-        gr.on(shared, shares, [self.session, self.sharing.said], sharing, **QUIET)
+        gr.on(shared, shares, [self.session, self.sharing.said], sharing, **EACH, **QUIET)
         panels = (
             *(self.header, self.diagnosis, self.steps, self.answer, self.cited, self.evidence),
             *(self.trail, self.reading_view, self.asking.line, self.story),
         )
-        # who walks on before the last step asked for is shown
         looks = {**quick, **in_line("look"), **EACH}
         gr.on([panel.select for panel in panels], packs(self._on_tree), inputs, **looks)
         self.demo.select(

@@ -54,8 +54,8 @@ QUIET: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden",
 component that could show some, and looks all of them up in its tree twice an event.
 """
 EACH: dict[str, Any] = {"trigger_mode": "multiple"}
-"""Of an event that several panels share, or that is pressed in a row: none is dropped while another is
-under way.
+"""Of an event that several panels share, or that a reader presses in a row: Gradio drops none of them while
+another is under way.
 """
 
 
