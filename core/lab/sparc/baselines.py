@@ -93,10 +93,12 @@ class Thought(BaseModel):
     finished: bool = False
 
 
-class Reasoned(GivenAnswer):
-    """A chain of thought and where it leads."""
+class Reasoned(BaseModel):
+    """A chain of thought and where it leads. In this order: a server that is bound to the schema writes its
+    fields one after the other."""
 
     reasoning: str
+    answer: str
 
 
 class Relevant(BaseModel):
@@ -119,7 +121,8 @@ class NextSearch(BaseModel):
 
 
 class Move(BaseModel):
-    """What a model does next: a search, or an answer."""
+    """What a model does next: a search, or an answer. Both are a search: the answer came before its
+    result."""
 
     thought: str = ""
     search: str = ""
@@ -333,7 +336,7 @@ def _search_r1(bench: _Bench) -> _Attempt:
         move = bench.ask("move", Move, ids, bench.turn.temperature, **told)
         thoughts += filter(None, [move.thought.strip()[:MAX_CHARACTERS]])
         query = move.search.strip()[:MAX_CHARACTERS]
-        if move.answer.strip() or not query:
+        if not query or (query in bench.queries and move.answer.strip()):
             bench.queries = bench.queries or [bench.question]
             return _Attempt(ids, move.answer.strip())
         ids = tuple(dict.fromkeys([*ids, *bench.search(bench.orders[0], query)]))[:MAX_PARAGRAPHS]

@@ -12,7 +12,8 @@ import pytest
 from core.answer.protocol import Answer, Span
 from core.base.types import workspace_of_chunks
 from core.corpus.index import ChunkIndex, Corpus
-from core.llm.protocol import Message
+from core.llm.client import Ask
+from core.llm.protocol import Message, Reply
 from core.methods.sparc.retrievals import Retrievals
 from tests.core.llm.scripted import ScriptedLlm
 from tests.plain_reader import PlainReader
@@ -98,6 +99,14 @@ class RoleLlm(ScriptedLlm):
         }
         self.replies = usual | replies
         super().__init__(self._reply, "role model")
+
+    def _complete(self, ask: Ask) -> Reply:
+        """A server that is bound to a schema writes its fields in their order: it has to be the prompt's."""
+        if ask.schema is not None and role_of(ask.messages) != "set":
+            told = ask.messages[-1].content.rpartition("Reply with a JSON object")[2]
+            places = [told.index(f'"{name}"') for name in ask.schema.model_fields]
+            assert places == sorted(places), told
+        return super()._complete(ask)
 
     def _reply(self, messages: Sequence[Message]) -> str:
         role = role_of(messages)

@@ -108,8 +108,8 @@ def test_passages_that_help_are_kept_and_a_doubted_answer_is_searched_for_again(
 
 def test_a_model_searches_until_it_answers(retrievals: Retrievals) -> None:
     moves = [
-        {"thought": "Who founded it?", "search": "founder of the Blue Lantern"},
-        {"answer": "Quillmarsh"},
+        {"thought": "Who founded it?", "search": "founder of the Blue Lantern", "answer": "guessed unseen"},
+        {"search": "founder of the Blue Lantern", "answer": "Quillmarsh"},
     ]
     llm = RoleLlm(move=moves)
     trace = asked("search-r1", retrievals, llm)
