@@ -63,6 +63,7 @@ _BEFORE = _AROUND.replace(".", "#+")
 _BLANKED = bytes(c if c > 127 or chr(c).isalnum() or chr(c) in "_-.@&'#+,:" else 32 for c in range(256))
 """UTF-8 with blanks in the place of what is in no token."""
 _SIGNS = (", ", ". ", "“", "”")
+_CUT_WORD = re.compile(r"(?<=[^\W\d_])(?:-|\u00ad)\n(?=[^\W\d_A-Z])")
 _LONGEST_KEPT = 64
 """Characters of a piece whose words are kept for the next time."""
 
@@ -131,6 +132,10 @@ def pieces_of(text: str) -> list[str]:
 
 def _glued(text: str) -> str:
     """A text of the same length whose words have no blanks in them."""
+    if (
+        "-\n" in text or "\u00ad\n" in text
+    ):  # a word that goes on in the next line: soft hyphens are in no word
+        text = _CUT_WORD.sub(lambda cut: "\u00ad-" if cut[0] == "-\n" else "\u00ad\u00ad", text)
     text = _BEFORE_GROUP.sub(_GLUE, _NAMED_A.sub(_GLUE + "A", text))
     return text if text.isascii() else _NARROW_BEFORE_GROUP.sub(_GLUE, text)
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from html import unescape
 from typing import Literal
 
 from core.base.errors import BadDocument
@@ -37,8 +38,11 @@ _LINE = re.compile(
 _ANY_FENCE = re.compile(r"[ \t]*+(?:[-+*][ \t]++|\d{1,9}[.)][ \t]++)*+(`{3,}+(?=[^`]*+$)|~{3,}+)")
 _RAW_END = re.compile(r"-->|</(?:script|pre|style|textarea)>", re.IGNORECASE)
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*(?: \"[^\"]*\")?\)")
-_MARKUP = re.compile(r"[*`]+|(?<!\w)_+|_+(?!\w)|\{#[^{}]*\}|</?\w[^<>]*>")
-_MARKED = re.compile(r"[*`_{<\[]")
+_MARKUP = re.compile(
+    r"""(?<!\\)(?:`+|\*+(?=\S)|(?<=\S)\*+|(?<!\w)_+|_+(?!\w))|\{\#[^{}]*\}|</?\w[^<>]*>""", re.VERBOSE
+)
+_ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
+_MARKED = re.compile(r"[*`_{<\[\\&]")
 _MARKING = frozenset(" `~#-*_=+><")
 """First characters of the lines that may be more than text; digits are others."""
 
@@ -280,5 +284,5 @@ def plain_title(markdown: str) -> str:
     """A heading's words without links, emphasis and line breaks, at most MAX_TITLE_CHARACTERS of them."""
     clipped = markdown[: 4 * MAX_TITLE_CHARACTERS]
     if _MARKED.search(clipped):
-        clipped = _MARKUP.sub("", _LINK.sub(r"\1", clipped))
+        clipped = unescape(_ESCAPE.sub(r"\1", _MARKUP.sub("", _LINK.sub(r"\1", clipped))))
     return clip(" ".join(clipped.split()))

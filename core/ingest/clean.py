@@ -13,12 +13,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from bs4 import BeautifulSoup, Tag
 from bs4.element import NavigableString
 
+from core.ingest.inline import HEADINGS, name_lifted, set_apart, set_marks
 from core.ingest.limits import MAX_LIST_DEPTH, MAX_ORDERED_ITEMS
 from core.ingest.markdown import LABEL
+from core.ingest.mathml import write_formulas
+from core.ingest.numbering import written
 from core.ingest.soup import hollow, tags_named
 from core.ingest.tables import unwrap_layout_tables
 
@@ -33,7 +37,8 @@ _DROPPED = frozenset(
 _FIELDS = frozenset(["select", "textarea"])
 _UNREAD = frozenset(["option", "textarea", "svg", "map"])
 """Those of them whose words people see."""
-_NO_FIELDS = frozenset(["hidden", "radio", "checkbox", "button", "submit", "reset", "image"])
+_TICKED = frozenset(["radio", "checkbox"])
+_NO_FIELDS = _TICKED | {"hidden", "button", "submit", "reset", "image"}
 """Types of input that nobody types into."""
 _CHROME_ROLES = frozenset(["navigation", "contentinfo", "search", "menu", "menubar", "toolbar", "tooltip"])
 _CHROME_NAME = re.compile(
@@ -52,8 +57,13 @@ _OPENED_NAME = re.compile(
 )
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _HIDING_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
+_SHOWING_STYLE = re.compile(r"display\s*+:\s*+(?!none)|visibility\s*:\s*visible", re.IGNORECASE)
+_HIDDEN = "\ue000hidden"
+"""Attribute of an element that a style sheet of the page hides."""
 _STRIKING_STYLE = re.compile(r"text-decoration[\w-]*\s*:[^;]*line-through", re.IGNORECASE)
 _STRIKING_NAMES = frozenset(["line-through", "strikethrough"])
+_CLASS = re.compile(r"\.(-?[_a-z][\w-]*)", re.IGNORECASE)
+_CSS_PART = re.compile(r"([^{}]*+)([{}])")
 _SIMPLE_CLASS = re.compile(r"[a-z]*\d?\.(-?[_a-z][\w-]*)", re.IGNORECASE)
 _MAX_NAMED_SHARE = 0.3
 _MAX_HIDDEN_SHARE = 0.8
@@ -73,9 +83,7 @@ _OPENED = 20
 _QUESTION_WORDS = 5
 """Words of a button that is more than a command."""
 _SENTENCE_END = re.compile(r"[.!?…](?=\s|$)|[。！？]")
-_APART = frozenset(["span", "time", "mark", "small", "cite", "address", "a"])
-_HEADINGS = frozenset(["h1", "h2", "h3", "h4", "h5", "h6"])
-_TITLING = _HEADINGS | {"summary", "dt", "th", "legend", "caption"}
+_TITLING = HEADINGS | {"summary", "dt", "th", "legend", "caption"}
 _CELLS = frozenset(["table", "thead", "tbody", "tfoot", "tr", "td", "th"])
 _MAIN = frozenset(["article", "main"])
 _BLOCKS = frozenset(
@@ -83,16 +91,22 @@ _BLOCKS = frozenset(
         *("div", "section", "p", "ul", "ol", "dl", "table", "article", "form", "fieldset", "details"),
     ]
 )
+_PLAIN_BLOCKS = frozenset(
+    [
+        *("html", "body", "details", "dialog", "center", "fieldset", "legend", "hgroup", "address", "form"),
+        *("header", "footer", "nav", "aside", "figure", "main", "search", "output", "listing", "xmp"),
+    ]
+)
+"""Blocks that the converter does not know as such."""
+_HOLDERS = HEADINGS | {"ul", "ol", "table", "blockquote", "pre"}
+_INLINE = frozenset(["b", "strong", "i", "em", "u", "span", "font", "small", "big", "a", "code", "mark"])
+_ITEM_LABELS = {"a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"}
+"""Formats of numbers by the type of a list."""
 _NESTING = frozenset(["ul", "ol", "dl", "blockquote"])
 _CONTROLS = frozenset(["a", "button", "label", "li", "summary", "h2", "h3", "h4", "div", "span"])
 _REFERENCES = ("aria-controls", "data-target", "data-bs-target", "data-tab", "for", "onclick")
 _WORD = re.compile(r"[\w-]{2,100}")
-_EXPONENT = re.compile(r"(?!(?:st|nd|rd|th|er|re|e|tm|sm)$)[+\-−–]?\w{1,3}", re.IGNORECASE)
-_TERM = re.compile(r"[\w+\-−*/=().,]{2,30}")
-_SUBSCRIPTS = str.maketrans("0123456789+-−=()", "₀₁₂₃₄₅₆₇₈₉₊₋₋₌₍₎")
-_SMALL = re.compile(r"[0-9+\-−=()]{1,10}")
 _START = re.compile(r"[0-9]{1,9}")
-_TEX_WRAPPING = re.compile(r"^\{\\displaystyle (.*)\}$", re.DOTALL)
 
 
 @dataclass(slots=True)
@@ -148,32 +162,25 @@ def clean(soup: BeautifulSoup, *, keep_side_matter: bool = False, from_office: b
     """Drops low-signal elements and all attributes, in place. Office files and chapters of books have no side
     matter.
     """
-    _keep_formulas(soup)
+    write_formulas(soup, _is_hidden)
+    name_lifted(soup)
     _keep_pictured_cells(soup)
-    struck = _struck_classes(soup)
+    struck = _STRIKING_NAMES | _styled_classes(soup, _STRIKING_STYLE)
+    _mark_hidden(soup)
+    ticked = _ticked_labels(soup)
     fields = set()
     unread = 0
     for tag in tags_named(soup, _DROPPED):
-        is_typed = tag.name == "input" and str(tag.get("type", "")).lower() not in _NO_FIELDS
+        is_typed = tag.name == "input" and _kind_of_input(tag) not in _NO_FIELDS
         if is_typed or tag.name in _FIELDS:
             fields.add(id(tag))
         if tag.name in _UNREAD:
             unread += _n_words([tag])
         hollow(tag)
-    left_out = _Weeding(soup, fields, struck).drop(keep_side_matter=keep_side_matter or from_office)
+    left_out = _Weeding(soup, fields, struck, ticked).drop(keep_side_matter=keep_side_matter or from_office)
     unwrap_layout_tables(soup, from_office=from_office)
     _simplify(soup)
     return replace(left_out, unread=unread)
-
-
-def _keep_formulas(soup: BeautifulSoup) -> None:
-    """Puts the TeX of a formula in its place: pages hide it behind an image."""
-    for formula in tags_named(soup, ("math",)):
-        tex = _TEX_WRAPPING.sub(r"\1", str(formula.get("alttext", "")).strip())
-        hidden = formula.parent if formula.parent is not None and _is_hidden(formula.parent) else formula
-        tex = " ".join((tex or formula.get_text(" ")).split())
-        hollow(hidden)
-        hidden.append(tex)
 
 
 def _keep_pictured_cells(soup: BeautifulSoup) -> None:
@@ -186,29 +193,67 @@ def _keep_pictured_cells(soup: BeautifulSoup) -> None:
                 picture.name = "span"
 
 
-def _struck_classes(soup: BeautifulSoup) -> frozenset[str]:
-    """Names of classes that a style sheet of the page strikes out."""
-    rules = (
-        rule.partition("{")
-        for style in tags_named(soup, ("style",))
-        for rule in style.get_text().split("}")
-        if "line-through" in rule
-    )
-    return _STRIKING_NAMES | {
+def _rules(soup: BeautifulSoup) -> Iterator[tuple[str, str, bool]]:
+    """(selectors, what they are styled like, whether always) of all rules in the style sheets of a page."""
+    for sheet in tags_named(soup, ("style",)):
+        opened: list[str] = []
+        code, *commented = sheet.get_text().split("/*")
+        code += "".join(comment.partition("*/")[2] for comment in commented)
+        for part in _CSS_PART.finditer(code):
+            if part[2] == "{":
+                opened.append(part[1].strip())
+            elif opened and not (selectors := opened.pop()).startswith("@"):
+                yield selectors, part[1], not any(outer.startswith("@") for outer in opened)
+
+
+def _styled_classes(soup: BeautifulSoup, style: re.Pattern[str]) -> frozenset[str]:
+    """Names of classes whose elements a page styles so, in print and on all screens."""
+    return frozenset(
         match[1]
-        for selectors, _, body in rules
-        if _STRIKING_STYLE.search(body)
+        for selectors, body, always in _rules(soup)
+        if always and style.search(body)
         for selector in selectors.split(",")
         if (match := _SIMPLE_CLASS.fullmatch(selector.strip()))
+    )
+
+
+def _mark_hidden(soup: BeautifulSoup) -> None:
+    """Marks elements of classes that a page hides and nowhere shows, as on wide screens or once opened."""
+    hidden = _styled_classes(soup, _HIDING_STYLE)
+    if not hidden:
+        return
+    shown = {
+        name
+        for selectors, body, _ in _rules(soup)
+        if _SHOWING_STYLE.search(body)
+        for name in _CLASS.findall(selectors)
     }
+    for tag in soup.descendants:
+        if isinstance(tag, Tag) and not (hidden - shown).isdisjoint(tag.get_attribute_list("class")):
+            tag[_HIDDEN] = ""
+
+
+def _ticked_labels(soup: BeautifulSoup) -> set[int]:
+    """Ids of the labels of boxes and buttons that are ticked: an ingredient, a task, an answer of a quiz."""
+    named = {str(label.get("for")): label for label in tags_named(soup, ("label",)) if label.get("for")}
+    boxes = (box for box in tags_named(soup, ("input",)) if _kind_of_input(box) in _TICKED)
+    labels = (named.get(str(box.get("id"))) or box.find_parent("label") for box in boxes)
+    return {id(label) for label in labels if label is not None}
+
+
+def _kind_of_input(box: Tag) -> str:
+    return str(box.get("type", "")).lower()
 
 
 class _Weeding:
     """The elements of a page with their sizes, and what is dropped of them."""
 
-    def __init__(self, soup: BeautifulSoup, fields: set[int], struck: frozenset[str]) -> None:
+    def __init__(
+        self, soup: BeautifulSoup, fields: set[int], struck: frozenset[str], ticked: set[int]
+    ) -> None:
         self._soup = soup
         self._struck = struck
+        self._ticked = ticked
         self._sizes = _sizes(soup, fields)
         self._by_id: dict[str, Tag] = {}
         self._referred: set[str] = set()
@@ -217,6 +262,8 @@ class _Weeding:
                 self._note(tag)
         self._opened: set[int] = set()
         """Elements right behind a button or label that is content."""
+        self._unnamed: dict[int, int] = {}
+        """Characters of an element outside of the labels and buttons in it."""
 
     def _note(self, tag: Tag) -> None:
         if name := tag.get("id"):
@@ -248,7 +295,7 @@ class _Weeding:
                 dropped.append(tag)
                 continue
             if tag.name in ("button", "label", "summary"):
-                tag.name = "span" if place.titling else "div"
+                tag.name = "span" if place.titling or self._is_datum(tag, place, size) else "div"
             inner = self._within(tag, place, size, total)
             stack.extend((child, inner) for child in reversed(tag.contents) if isinstance(child, Tag))
         dropped = self._enough(dropped, total)
@@ -273,7 +320,7 @@ class _Weeding:
             target = str(tab.get("aria-controls") or tab.get("href") or tab.get("data-bs-target") or "")
             panel = self._by_id.get(target.removeprefix("#"))
             name = " ".join(tab.get_text(" ").split())
-            if panel is not None and name and tab not in panel.descendants:
+            if panel is not None and name and all(parent is not panel for parent in tab.parents):
                 title = self._soup.new_tag("p")
                 title.append(name)
                 panel.insert(0, title)
@@ -322,6 +369,7 @@ class _Weeding:
         target = self._by_id.get(str(tag.get("aria-controls") or tag.get("for") or ""))
         is_content = (
             place.titling
+            or self._is_datum(tag, place, size)
             or _is_tab(tag)
             or opens
             or (target is not None and self._is_opened(target))
@@ -330,6 +378,33 @@ class _Weeding:
         if is_content and opens and opened is not None:
             self._opened.add(id(opened))
         return is_content
+
+    def _is_datum(self, tag: Tag, place: _Place, size: _Size) -> bool:
+        """Whether a button or label is a part of what stands beside it: an item to tick, the name of a value
+        or a row, a word of a sentence.
+        """
+        parent = tag.parent
+        if parent is None or place.form or size.n_fields or not size.text:
+            return False
+        if id(tag) in self._ticked:
+            return True
+        row = (tag.find_parent("tr") if parent.name in _CELLS else None) or parent
+        if self._size(row).n_fields:
+            return False
+        if tag.name == "button":
+            beside = (tag.previous_sibling, tag.next_sibling)
+            if all(type(node) is NavigableString and node.strip() for node in beside):
+                return True
+            opens = tag.get("aria-expanded") is not None or tag.get("aria-controls") is not None
+            return (
+                opens and parent.name in ("td", "th") and parent.find_previous_sibling(["td", "th"]) is None
+            )
+        if id(parent) not in self._unnamed:
+            named = (child for child in parent.children if isinstance(child, Tag))
+            named_text = sum(self._size(child).text for child in named if child.name in ("label", "button"))
+            self._unnamed[id(parent)] = self._size(parent).text - named_text
+        is_alone = parent.name in ("td", "th", "li", "dt") and self._size(parent).text == size.text
+        return is_alone or self._unnamed[id(parent)] > 0
 
     def _is_opened(self, tag: Tag) -> bool:
         """Whether an element is something that a button opens: words, mostly outside of links."""
@@ -381,7 +456,7 @@ class _Weeding:
     @staticmethod
     def _is_box(tag: Tag, place: _Place, size: _Size) -> bool:
         """Whether what a name calls a banner, an advertisement or the like looks like one."""
-        if tag.name in _CELLS or tag.name in _HEADINGS:
+        if tag.name in _CELLS or tag.name in HEADINGS:
             return False
         if size.linked > _MAX_ASIDE_LINKS * size.text:
             return True
@@ -427,6 +502,7 @@ def _is_hidden(tag: Tag) -> bool:
     hidden = tag.get("hidden")
     return (
         (hidden is not None and hidden != "until-found")
+        or _HIDDEN in tag.attrs
         or tag.get("aria-hidden") == "true"
         or bool(_HIDING_STYLE.search(str(tag.get("style", ""))))
     )
@@ -434,19 +510,28 @@ def _is_hidden(tag: Tag) -> bool:
 
 def _simplify(soup: BeautifulSoup) -> None:
     """Removes what would only cost the converter: attributes, links, deep lists, numbers of long lists."""
-    _set_apart(soup)
+    for tag in soup.descendants:
+        if isinstance(tag, Tag) and tag.get("role") == "heading" and tag.name in ("div", "p", "span"):
+            level = str(tag.get("aria-level", "2"))
+            tag.name = f"h{level}" if f"h{level}" in HEADINGS else "h2"
+    set_apart(soup)
+    set_marks(soup)
     for link in tags_named(soup, ("a",)):
         link.name = "span"
-    for tag in tags_named(soup, ("sup", "sub", "rt", "rp")):
-        _raise_or_lower(tag)
-    for heading in tags_named(soup, _HEADINGS):
+    for heading in tags_named(soup, HEADINGS):
         if not heading.get_text(strip=True):
             heading.name = "span"
+        elif any(parent.name in ("td", "th") for parent in heading.parents):
+            heading.name = "p"
     for ordered in tags_named(soup, ("ol",)):
-        if len(ordered.contents) > MAX_ORDERED_ITEMS:
-            ordered.name = "ul"
-    for tag in tags_named(soup, ("html", "body", "details", "dialog")):
+        _number(ordered)
+    for tag in tags_named(soup, _PLAIN_BLOCKS):
         tag.name = "div"
+    for tag in tags_named(soup, ("menu", "dir")):
+        tag.name = "ul"
+    for block in tags_named(soup, _HOLDERS):
+        for parent in takewhile(lambda parent: parent.name == "div" or parent.name in _INLINE, block.parents):
+            parent.name = "div"
     _cap_lists(soup)
     for node in soup.descendants:
         if isinstance(node, Tag) and node.attrs:
@@ -462,33 +547,26 @@ def _kept_attributes(tag: Tag) -> Iterator[tuple[str, str]]:
         yield "start", start
 
 
-def _raise_or_lower(tag: Tag) -> None:
-    """Writes what stands higher or lower so that it does not run into the line: 10^6, H₂O, 漢 (kan)."""
-    text = tag.get_text().strip()
-    if tag.name == "rp":
-        hollow(tag)
-    elif tag.name == "rt" and text:
-        tag.string = f" ({text})"
-    elif tag.name == "sub" and _SMALL.fullmatch(text):
-        tag.string = text.translate(_SUBSCRIPTS)
-    elif _EXPONENT.fullmatch(text):
-        tag.string = f"{'^' if tag.name == 'sup' else '_'}{text}"
-    elif _TERM.fullmatch(text) and any(mark in text for mark in "+-−*/="):
-        tag.string = f"{'^' if tag.name == 'sup' else '_'}({text})"
-
-
-def _set_apart(soup: BeautifulSoup) -> None:
-    """A blank between neighbours that only styles kept apart: `<time>17:24</time><span>Ann</span>`."""
-    for tag in tags_named(soup, _APART):
-        neighbour = tag.next_sibling
-        if (
-            not isinstance(neighbour, Tag)
-            or neighbour.name not in _APART
-            or tag.find_parent(["pre", "code"]) is not None
-        ):
-            continue
-        if tag.get_text()[-1:].isalnum() and neighbour.get_text()[:1].isalnum():
-            tag.append(" ")
+def _number(ordered: Tag) -> None:
+    """Gives items the labels that a page shows where they don't just count up; Markdown has no letters for
+    items, so those stand before the words.
+    """
+    items = [item for item in ordered.contents if isinstance(item, Tag) and item.name == "li"]
+    kind, falls = str(ordered.get("type", "1")), ordered.get("reversed") is not None
+    if not falls and kind not in _ITEM_LABELS and all(item.get("value") is None for item in items):
+        ordered.name = "ul" if len(ordered.contents) > MAX_ORDERED_ITEMS else "ol"
+        return
+    start = str(ordered.get("start", ""))
+    number = int(start) if _START.fullmatch(start) else len(items) if falls else 1
+    for item in items:
+        value = str(item.get("value", ""))
+        number = int(value) if _START.fullmatch(value) else number
+        label = f"{written(number, _ITEM_LABELS.get(kind, 'decimal'))}."
+        if kind in _ITEM_LABELS:
+            item.insert(0, f"{label} ")
+            label = "-"
+        item[LABEL] = label
+        number += -1 if falls else 1
 
 
 def _cap_lists(soup: BeautifulSoup) -> None:

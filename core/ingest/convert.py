@@ -8,6 +8,7 @@ only the child does.
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from io import BytesIO
@@ -84,7 +85,12 @@ def _read_notebook(data: bytes, name: str) -> Converted:
     from markitdown import StreamInfo
     from markitdown.converters import IpynbConverter
 
-    read = IpynbConverter().convert(BytesIO(data), StreamInfo(extension=".ipynb", charset="utf-8"))
+    notebook = json.loads(data)
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":  # in the code they would end the fence around it
+            cell["source"] = "".join(cell["source"]).replace("```", "` ` `").splitlines(keepends=True)
+    plain = BytesIO(json.dumps(notebook).encode())
+    read = IpynbConverter().convert(plain, StreamInfo(extension=".ipynb", charset="utf-8"))
     if not read.markdown.strip():
         raise BadDocument(f"{name} has no cell with text; open one that has")
     return Converted(read.markdown, read.title or "", (Notice("What its cells printed was not read."),))

@@ -37,6 +37,8 @@ _MAX_WESTERN_SHARE = 0.2
 _BEYOND_ASCII = re.compile(rb"[\x80-\xff]+")
 _XML_ENCODING = re.compile(rb"\s*+<\?xml\b[^<>]{0,200}\bencoding\s*=\s*[\"']([\w.:-]+)", re.ASCII)
 _HTML_ENCODING = re.compile(rb"<\s*+meta\b[^<>]{0,1000}\bcharset\s*+=\s*+[\"']?\s*+([\w.:-]+)", re.IGNORECASE)
+_UNREAD = re.compile(rb"<!--.{0,2000}?-->|<(script|style)\b.{0,5000}?</\1", re.DOTALL | re.IGNORECASE)
+"""What names no encoding, whatever it says."""
 _DECLARED_BYTES = 100_000
 """Where a page declares its encoding; browsers look at the first 1,024."""
 _SAFE_ENCODING = re.compile(
@@ -61,7 +63,9 @@ def decode(
     if is_html and not data.isascii() and _is_utf8(data):
         return _replacing(data, "utf-8", name)  # whatever the page declares
     declared = (
-        (_XML_ENCODING.match(data) or _HTML_ENCODING.search(data, 0, _DECLARED_BYTES)) if is_html else None
+        (_XML_ENCODING.match(data) or _HTML_ENCODING.search(_UNREAD.sub(b"", data[:_DECLARED_BYTES])))
+        if is_html
+        else None
     )
     named = codec_of(declared[1].decode("ascii")) if declared else None
     return _replacing(data, named, name) if named else _decode_undeclared(data, name)

@@ -95,7 +95,7 @@ class _Package:
         """By id, without those that stand beside their paragraph already."""
         self._beside: list[str] = []
         """Notes and comments of the paragraph that is being read."""
-        self._n_notes = self._n_struck = self._n_deleted = 0
+        self._n_notes = self._n_struck = self._n_hidden = self._n_deleted = 0
         self._n_pictures = self._n_embedded = self._n_formulas = 0
 
     @property
@@ -127,6 +127,7 @@ class _Package:
         """A sentence on everything that was left out."""
         for n, text in (
             (self._n_struck, "Struck-out text left out: {} word{s}."),
+            (self._n_hidden, "Hidden text left out: {} word{s}."),
             (self._n_deleted, "Tracked deletions left out: {} word{s}."),
             (self._n_pictures, "Pictures left out: {}."),
             (self._n_embedded, "Embedded objects left out: {}."),
@@ -262,17 +263,25 @@ class _Package:
 
     def _run(self, run: Element) -> list[Element]:
         properties = run.find(f"{W}rPr")
-        marks = [is_on(properties, mark) for mark in ("strike", "dstrike")]
-        says_so = properties is not None and any(
-            properties.find(f"{W}{mark}") is not None for mark in ("strike", "dstrike")
-        )
-        style = value_of(properties, "rStyle")
-        by_style = style is not None and any(one.is_struck for _, one in self._styles.chain(style))
-        if any(marks) or (by_style and not says_so):
+        if self._has_mark(properties, "strike", "dstrike"):
             self._n_struck += len(_words(run).split())
+            return []
+        if self._has_mark(properties, "vanish"):
+            self._n_hidden += len(_words(run).split())
             return []
         self._walk(run)
         return [run]
+
+    def _has_mark(self, properties: Element | None, *marks: str) -> bool:
+        """Whether a run has one of these marks, by itself or, where it says nothing of them, by its style."""
+        if properties is None:
+            return False
+        if any(properties.find(f"{W}{mark}") is not None for mark in marks):
+            return any(is_on(properties, mark) for mark in marks)
+        style = value_of(properties, "rStyle")
+        return style is not None and any(
+            not one.marks.isdisjoint(marks) for _, one in self._styles.chain(style)
+        )
 
     def _formula(self, element: Element) -> str:
         try:

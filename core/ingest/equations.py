@@ -7,7 +7,7 @@ from collections.abc import Callable
 from xml.etree.ElementTree import Element
 
 M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
-_SIMPLE = re.compile(r"\w+|[^\w\s]")
+_SIMPLE = re.compile(r"\w+(?:\.\d+)?|[^\w\s]")
 _INTEGRAL = "∫"
 """Of a large operator that names none."""
 
@@ -41,29 +41,30 @@ def _set(element: Element, name: str, default: str) -> str:
     return default if found is None else found.get(f"{M}val", default)
 
 
-def _grouped(text: str) -> str:
-    """In parentheses unless it is one word or sign, or already stands in some."""
+def grouped(text: str) -> str:
+    """In parentheses unless it is one word, number or sign, or already stands in some."""
     is_closed = text[:1] == "(" and text[-1:] == ")" and text.count("(") == 1
     return text if not text or is_closed or _SIMPLE.fullmatch(text) else f"({text})"
 
 
-def _raised(mark: str, text: str) -> str:
-    return mark + _grouped(text) if text else ""
+def raised(mark: str, text: str) -> str:
+    """What stands higher (^) or lower (_); nothing where nothing does."""
+    return mark + grouped(text) if text else ""
 
 
 def _fraction(element: Element) -> str:
     between = "; " if _set(element, "type", "bar") == "noBar" else "/"
-    top, bottom = _grouped(_part(element, "num")), _grouped(_part(element, "den"))
+    top, bottom = grouped(_part(element, "num")), grouped(_part(element, "den"))
     return f"({top}{between}{bottom})" if between == "; " else f"{top}{between}{bottom}"
 
 
 def _script(element: Element) -> str:
-    base = _grouped(_part(element, "e"))
-    return base + _raised("_", _part(element, "sub")) + _raised("^", _part(element, "sup"))
+    base = grouped(_part(element, "e"))
+    return base + raised("_", _part(element, "sub")) + raised("^", _part(element, "sup"))
 
 
 def _prescript(element: Element) -> str:
-    return _raised("_", _part(element, "sub")) + _raised("^", _part(element, "sup")) + _part(element, "e")
+    return raised("_", _part(element, "sub")) + raised("^", _part(element, "sup")) + _part(element, "e")
 
 
 def _root(element: Element) -> str:
@@ -72,7 +73,7 @@ def _root(element: Element) -> str:
 
 
 def _operator(element: Element) -> str:
-    limits = _raised("_", _part(element, "sub")) + _raised("^", _part(element, "sup"))
+    limits = raised("_", _part(element, "sub")) + raised("^", _part(element, "sup"))
     return f"{_set(element, 'chr', _INTEGRAL)}{limits} {_part(element, 'e')}"
 
 
@@ -88,7 +89,7 @@ def _function(element: Element) -> str:
 
 def _limit(element: Element) -> str:
     mark = "_" if element.tag == f"{M}limLow" else "^"
-    return _part(element, "e") + _raised(mark, _part(element, "lim"))
+    return _part(element, "e") + raised(mark, _part(element, "lim"))
 
 
 def _matrix(element: Element) -> str:

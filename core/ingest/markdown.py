@@ -1,7 +1,8 @@
 """A cleaned tree of HTML -> Markdown, by markdownify.
 
-Asterisks and underscores of the text are not escaped, since people and encoders read it; a bar in a cell is,
-or what follows would slip into the next column.
+Asterisks and underscores of the text are not escaped, since people and encoders read it. What would make
+another thing of its lines is: a bar in a cell, and at the start of a line what begins a heading, a fence or
+raw HTML, or underlines the line above.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from bs4 import BeautifulSoup
+from bs4 import BeautifulSoup, Tag
+from bs4.element import NavigableString
 from markdownify import ATX, MarkdownConverter
 
 LABEL = "\ue000label"
@@ -17,10 +19,28 @@ LABEL = "\ue000label"
 _BLANK_LINES = re.compile(r"\n(?:[ \t]*+\n)++")
 _BAR = re.compile(r"(?<!\\)\|")
 _LINE = re.compile(r"^(?=.)", re.MULTILINE)
+_OPENS = re.compile(
+    r"^(?=#{1,6}(?:[ \t]|$)|~{3,}|<!--|<(?:script|pre|style|textarea)\b)", re.MULTILINE | re.IGNORECASE
+)
+_UNDERLINES = re.compile(r"^(?=(?:=+|-+)[ \t]*$)", re.MULTILINE)
+_BLOCKS = frozenset(
+    ["[document]", "p", "div", "li", "dt", "dd", "blockquote", "figcaption", "section", "article"]
+)
 
 
 class _Markdown(MarkdownConverter):
     """Headings with hashes, lists with dashes or labels of their own."""
+
+    def process_text(self, el: Any, parent_tags: set[str] | None = None) -> str:
+        """A text, with what would be taken for structure escaped."""
+        text: str = super().process_text(el, parent_tags)  # type: ignore[misc]
+        if not {"_noformat", "_inline", "pre"}.isdisjoint(parent_tags or ()):
+            return text
+        head, line_end, rest = text.partition("\n")
+        opens = _OPENS.match(head) and _begins_line(el)
+        if opens or (_UNDERLINES.match(head) and _is_break(el.previous_sibling)):
+            head = f"\\{head}"
+        return head + line_end + _UNDERLINES.sub(r"\\", _OPENS.sub(r"\\", rest))
 
     def convert_li(self, el: Any, text: str, parent_tags: set[str]) -> str:
         label = el.get(LABEL)
@@ -36,6 +56,26 @@ class _Markdown(MarkdownConverter):
         return cell
 
     convert_th = convert_td
+
+
+def _is_break(node: Any) -> bool:
+    return isinstance(node, Tag) and node.name == "br"
+
+
+def _begins_line(text: NavigableString) -> bool:
+    """Whether nothing stands before a text on its line."""
+    node: Any = text
+    while node.name not in _BLOCKS:
+        before = node.previous_sibling
+        if before is None:
+            node = node.parent
+        elif _is_break(before) or before.name in _BLOCKS:
+            return True
+        elif before.get_text(strip=True):
+            return False
+        else:
+            node = before
+    return True
 
 
 def markdown_of(soup: BeautifulSoup) -> str:

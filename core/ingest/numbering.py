@@ -58,6 +58,10 @@ class _List:
     is_used: bool = False
 
 
+RUN_MARKS = ("strike", "dstrike", "vanish")
+"""What takes a run out of the text: struck once or twice, hidden."""
+
+
 @dataclass(slots=True)
 class Style:
     """A paragraph or character style."""
@@ -65,7 +69,8 @@ class Style:
     name: str
     based_on: str | None
     properties: Element | None
-    is_struck: bool
+    marks: frozenset[str]
+    """Those of RUN_MARKS that are on."""
 
 
 @dataclass
@@ -87,7 +92,7 @@ class Styles:
                 value_of(style, "name") or "",
                 value_of(style, "basedOn"),
                 style.find(f"{W}pPr"),
-                any(is_on(style.find(f"{W}rPr"), mark) for mark in ("strike", "dstrike")),
+                frozenset(mark for mark in RUN_MARKS if is_on(style.find(f"{W}rPr"), mark)),
             )
             if style.get(f"{W}default") in ("1", "true") and style.get(f"{W}type") == "paragraph":
                 found.default = name

@@ -23,6 +23,10 @@ from core.ingest.tokenizer import Tokenizer
 
 Progress = Callable[[int, int], None]
 Cut = Callable[[str, int, int], Iterator[tuple[int, int]]]
+_MOST_CHARACTERS = 12
+"""Characters, blanks not counted, that pass for one token at most: prose has four or five, but a run of a
+script that a tokenizer does not know is one token however long it is.
+"""
 _CLAUSE_ENDS = frozenset(",;:.!?…—–)]|、，；：。")
 
 
@@ -157,9 +161,13 @@ class _Counter:
         total = 0
         for row in range(0, len(spans), BATCH_UNITS):
             batch = spans[row : row + BATCH_UNITS].tolist()
-            counts[row : row + len(batch)] = self.tokenizer.count(
-                [self.text[start:end] for start, end in batch]
-            )
+            texts = [self.text[start:end] for start, end in batch]
+            found = self.tokenizer.count(texts)
+            for at in np.flatnonzero(
+                found * _MOST_CHARACTERS < np.subtract(*np.array(batch).T[::-1])
+            ).tolist():
+                found[at] = max(found[at], len("".join(texts[at].split())) // _MOST_CHARACTERS)
+            counts[row : row + len(batch)] = found
             total += int(counts[row : row + len(batch)].sum())
             if total > MAX_DOCUMENT_TOKENS:
                 raise BadDocument(
@@ -192,9 +200,9 @@ class _Counter:
     def _pieces(self, start: int, end: int, max_tokens: int, budget: int) -> Iterator[tuple[int, int]]:
         """What counts more alone than in its sentence is cut at half the budget, at last by characters."""
         part = self.text[start:end]
-        borders = (
-            _plan(part, self.tokenizer.spans(part), budget) if budget else [0, len(part) // 2, len(part)]
-        )
+        tokens = self.tokenizer.spans(part)
+        has_borders = 0 < budget < len(tokens)
+        borders = _plan(part, tokens, budget) if has_borders else [0, _middle(part), len(part)]
         planned = [span for a, b in pairwise(borders) for span in trimmed(self.text, start + a, start + b)]
         counts = self.count(np.array(planned, dtype=np.int64).reshape(-1, 2))
         for (a, b), n_tokens in zip(planned, counts.tolist(), strict=True):
@@ -202,6 +210,19 @@ class _Counter:
                 yield a, b
             else:
                 yield from self._pieces(a, b, max_tokens, budget // 2)
+
+
+def _middle(part: str) -> int:
+    """Where a text without tokens to cut at is cut: at the blank nearest to its middle, else inside no
+    character.
+    """
+    half = len(part) // 2
+    blanks = [at for at in (part.rfind(" ", 1, half + 1), part.find(" ", half, len(part) - 1)) if at > 0]
+    if blanks:
+        return min(blanks, key=lambda at: abs(at - half))
+    while half > 1 and unicodedata.category(part[half])[0] == "M":
+        half -= 1
+    return max(1, half)
 
 
 def _plan(part: str, tokens: np.ndarray, budget: int) -> list[int]:

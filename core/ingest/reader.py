@@ -21,6 +21,7 @@ from core.ingest.converter import Converter
 from core.ingest.decode import decode, normalise
 from core.ingest.limits import MAX_FILE_BYTES, MAX_LINE_CHARACTERS
 from core.ingest.naming import clip, extension, file_name, sane_title
+from core.ingest.rows import rows_to_markdown
 
 OnPart = Callable[[int, int], None]
 """Gets (parts done, parts in all) of a file, often enough to cancel by raising `Cancelled`."""
@@ -32,12 +33,21 @@ _KIND_OF_EXTENSION: dict[str, DocumentKind] = {
     **dict.fromkeys((".md", ".markdown"), "markdown"),
     **dict.fromkeys((".txt", ".text", ".log", ".rst", ".csv", ".tsv", ".json", ".jsonl", ".tex"), "text"),
 }
+_ROWS = frozenset([".csv", ".tsv"])
 _HTML_START = re.compile(
     r"\s*(?:<\?xml[^>]{0,200}>\s*)?(?:<!--.{0,2000}?-->\s*)?<(?:!doctype\s+html|html|head|body)\b",
     re.IGNORECASE | re.DOTALL,
 )
 _HTML_TAG = re.compile(r"</(?:p|div|h[1-6]|ul|ol|table|section|article|span|a)\s*>", re.IGNORECASE)
 _HEADING = re.compile(r"(?:\A|\n\n)#{1,6} +\S[^\n]*(?:\n\n|\Z)")
+_FRONT_TITLE = re.compile(r"\A---\n(?:(?!---\n)[^\n]{0,500}\n){0,100}?title:[ \t]*([^\n]{1,300})\n")
+_PICTURE = re.compile(
+    r"""!\[(?P<words>[^\[\]\n]{0,300})\]\(\s*<?data:[^\s()<>]{200,}+>?[^()\n]{0,300}\)
+      | ^[ ]{0,3}\[[^\[\]\n]{1,100}\]:[ \t]*<?data:[^\s<>]{200,}+>?[^\n]{0,300}$
+      | \bdata:[\w.+-]{1,50}/[\w.+-]{1,50}(?:;[\w=-]{1,50}){0,5},[\w%+/=-]{200,}+""",
+    re.VERBOSE | re.MULTILINE,
+)
+"""What holds a picture, not words."""
 _SNIFFED = 4_000
 _MIN_CLOSING_TAGS = 3
 _PDF_START = b"%PDF-"
@@ -142,6 +152,9 @@ def read_one(
         is_html=kind == "html" or (kind is None and _looks_like_html(data[:_SNIFFED].decode("latin-1"))),
         encoding=converter.config.encoding,
     )
+    if extension(path) in _ROWS and (items := rows_to_markdown(text)) is not None:
+        notices = (*notices, Notice("Each row was written as an item, with the names of its columns."))
+        return _document(items, name, "markdown", stem, notices, converter, on_part)
     return _document(text, name, kind or _kind_of(text), stem, notices, converter, on_part)
 
 
@@ -172,6 +185,9 @@ def _document(
             clip(page.title) or fallback_title, page.markdown, kind, page.json_ld, (*notices, *page.notices)
         )
     else:
+        text, n_pictures = _PICTURE.subn(lambda picture: picture["words"] or "", text)
+        if n_pictures:
+            notices = (*notices, Notice(f"Pictures left out: {n_pictures:,}."))
         longest = max(map(len, text.split("\n")))
         if longest > MAX_LINE_CHARACTERS:
             notices = (
@@ -181,7 +197,9 @@ def _document(
                     " text that people wrote?"
                 ),
             )
-        title = next(_titles(text), "") if kind == "markdown" else ""
+        front = _FRONT_TITLE.match(text) if kind == "markdown" else None
+        named = sane_title(front[1].strip().strip("\"'")) if front else ""
+        title = named or (next(_titles(text), "") if kind == "markdown" else "")
         document = Document(title or fallback_title, text, kind, notices=notices)
     if not document.text.strip():
         left = " left once scripts, navigation and hidden parts are dropped" if kind == "html" else ""

@@ -69,6 +69,9 @@ _CLOSED_BY: dict[str, tuple[frozenset[str], frozenset[str]]] = {
     "tr": (frozenset({"tr"}), frozenset({"table"})),
     "tbody": (frozenset({"thead", "tbody", "tfoot"}), frozenset({"table"})),
     "tfoot": (frozenset({"thead", "tbody", "tfoot"}), frozenset({"table"})),
+    "rt": (frozenset({"rt", "rp", "rb"}), frozenset({"ruby"})),
+    "rp": (frozenset({"rt", "rp", "rb"}), frozenset({"ruby"})),
+    "rb": (frozenset({"rt", "rp", "rb"}), frozenset({"ruby"})),
     "option": (frozenset({"option"}), frozenset({"select"})),
 }
 """Start tag -> (elements it closes, elements beyond which it closes nothing)."""
@@ -88,6 +91,14 @@ class _ClosingSoup(BeautifulSoup):
         elif name in _BLOCKS:
             self._close(frozenset({"p"}), _BLOCKS - {"p"} | {"button", "object", "caption"})
         return super().handle_starttag(name, *args, **kwargs)
+
+    def handle_endtag(self, name: str, nsprefix: str | None = None) -> None:
+        """The end of a line break or paragraph that is not open breaks the line, as in a browser."""
+        open_tags = self.tagStack[-1:] if name == "br" else self.tagStack[-_LOOK_BACK:]
+        if name in ("br", "p") and all(tag.name != name for tag in open_tags):
+            name = "br"
+            super().handle_starttag(name, None, None, {})
+        super().handle_endtag(name, nsprefix)
 
     def endData(self, containerClass: type[NavigableString] | None = None) -> None:
         if containerClass is not None and issubclass(containerClass, PreformattedString):

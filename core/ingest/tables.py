@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from bs4 import BeautifulSoup, Tag
 
+from core.ingest.inline import HEADINGS
 from core.ingest.limits import MAX_CELL_CHARACTERS, MAX_COLUMNS, MAX_REPEATED_CHARACTERS, MAX_SPANNED_CELLS
 from core.ingest.soup import hollow, tags_named
 
@@ -86,7 +87,8 @@ def _tidy(soup: BeautifulSoup, table: Tag, spans: _Spans) -> None:
 
 def _grid(soup: BeautifulSoup, table: Tag, spans: _Spans) -> Iterator[list[Tag]]:
     """The rows that hold text, a cell a column; one that spans all columns stands alone."""
-    rows = [tags_named(row, _CELLS) for row in tags_named(table, ("tr",))]
+    in_order = sorted(tags_named(table, ("tr",)), key=_part_of)
+    rows = [tags_named(row, _CELLS) for row in in_order]
     widths = (sum(_span(cell, "colspan") for cell in cells) for cells in rows)
     width = min(MAX_COLUMNS, max(widths, default=0))
     from_above: dict[int, tuple[Tag, int]] = {}
@@ -126,6 +128,12 @@ def _grid(soup: BeautifulSoup, table: Tag, spans: _Spans) -> Iterator[list[Tag]]
             yield line
 
 
+def _part_of(row: Tag) -> int:
+    """Where a row is shown: those of a head first, those of a foot last, wherever the page has them."""
+    name = "" if row.parent is None else row.parent.name
+    return {"thead": 0, "tfoot": 2}.get(name, 1)
+
+
 def _span(cell: Tag, attribute: str) -> int:
     value = str(cell.get(attribute, "")).strip()
     if attribute == "rowspan" and value == "0":  # to the end of the table
@@ -140,6 +148,11 @@ def _again(soup: BeautifulSoup, cell: Tag) -> Tag:
     if len(words) <= MAX_REPEATED_CHARACTERS:
         again.append(words)
     return again
+
+
+def _is_section(cell: Tag) -> bool:
+    """Whether a cell is a part of a page: a heading and blocks of its own below it."""
+    return bool(tags_named(cell, HEADINGS) and tags_named(cell, ("p", "ul", "ol", "dl", "blockquote")))
 
 
 def is_data_table(table: Tag, *, from_office: bool = False) -> bool:
@@ -161,6 +174,8 @@ def is_data_table(table: Tag, *, from_office: bool = False) -> bool:
         return has_header and all(len(part.get_text()) <= _INNER_CHARACTERS for part in inner)
     if has_header or table.find("caption") is not None:
         return sum(len(row) for row in rows) > 1
+    if any(_is_section(cell) for row in rows for cell in row):
+        return False
     reaches_down = [any(_span(cell, "rowspan") > 1 for cell in row) for row in rows]
     n_wide = sum(len(row) > 1 or reached for row, reached in zip(rows, [False, *reaches_down], strict=False))
     return is_short and n_wide >= 2

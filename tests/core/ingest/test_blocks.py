@@ -121,6 +121,7 @@ def test_blocks_have_their_titles_and_parts():
 
 def test_titles_lose_links_emphasis_directions_of_writing_and_their_length():
     assert plain_title("The [*best*](http://x.y) `code` {#id} of_all") == "The best code of_all"
+    assert plain_title(r"2 * 3 of read\_file, \*new\* &amp; **old**") == "2 * 3 of read_file, *new* & old"
     assert plain_title("Annual \u202etxt.exe\u2066 report\u200f") == "Annual txt.exe report"
     assert len(plain_title("word " * 1000)) == 200
 

@@ -69,6 +69,14 @@ def test_words_and_letters_too_long_for_a_chunk_are_cut_and_a_blank_text_has_non
         assert all(chunk.text[0] in "xe" for chunk in chunks), "accents stay with their letters"
 
 
+def test_scripts_that_a_tokenizer_does_not_know_make_no_giant_chunks(tokenizer):
+    thai = "เรือประภาคาร" * 9
+    for text in (f"{thai} " * 40, thai * 200):
+        chunks, _ = chunks_of(text, tokenizer, "sentences", 32, "text")
+        assert max(len(chunk.text) for chunk in chunks) <= 32 * 13
+        assert "".join(chunk.text for chunk in chunks).replace(" ", "") == text.replace(" ", "")
+
+
 def test_structure_chunks_have_their_type_and_heading_path(tokenizer):
     """A heading right below a higher one shares its chunk."""
     text = (

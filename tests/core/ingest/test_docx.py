@@ -58,6 +58,15 @@ def text_of(body, **parts):
     return read(body, **parts).markdown
 
 
+def test_hidden_text_is_left_out_and_told():
+    styles = '<w:style w:styleId="Gone" w:type="character"><w:name w:val="Gone"/><w:rPr><w:vanish/></w:rPr></w:style>'
+    hidden = run("SECRET one", "<w:vanish/>") + run("SECRET", '<w:rStyle w:val="Gone"/>')
+    shown = run(" end", '<w:rStyle w:val="Gone"/><w:vanish w:val="0"/>')
+    converted = read(f"<w:p>{run('Open')}{hidden}{shown}</w:p>", styles=styles)
+    assert converted.markdown == "Open end"
+    assert "Hidden text left out: 3 words." in map(str, converted.notices)
+
+
 def test_clauses_have_the_numbers_that_are_shown():
     contract, link = num(
         1, level(0, "decimal", "%1.") + level(1, "decimal", "%1.%2") + level(2, "lowerLetter", "(%3)")

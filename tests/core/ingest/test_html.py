@@ -25,6 +25,8 @@ DROPPED = {
     "cookie banner": "<div id=cookieConsent>SECRET</div><div class='c-cookie_banner'>SECRET</div>",
     "advertisement": "<div class='ad ad-slot'>SECRET</div>",
     "menu": "<ul class=mainMenu><li><a href=/a>SECRET</a></ul>",
+    "class that the page hides": "<style>/* */ .gone { display: none }</style><p class=gone>SECRET</p>",
+    "label of a field, button": "<table><tr><td><label>SECRET</label><td><input></table><p>Like? <button>SECRET</button>",
     "link targets": "<a href='http://SECRET'>anchor</a><img src=SECRET alt=SECRET>",
 }
 
@@ -65,6 +67,17 @@ KEPT = {
     "button of an accordion": "<h3><button aria-expanded=false>KEPT</button></h3><div>Fourteen nights.</div>",
     "button before its panel": "<button class=accordion>KEPT</button><div class=panel>Fourteen nights in a row.</div>",
     "label before its answer": "<label>KEPT</label><p>Thirty crowns, water included.</p>",
+    "item to tick": "<ul><li><label><input type=checkbox> KEPT</label></ul>",
+    "label that is a row's name": "<table><tr><td><label>KEPT</label><td>1.4 m<tr><td>a<td>b</table>",
+    "label of a value": "<div><label>KEPT</label><span>1.4 m</span></div>",
+    "button that is a row's name": (
+        "<table><tr><td><button aria-expanded=false>KEPT</button><td>9<tr><td>a<td>b</table>"
+    ),
+    "button within a sentence": "<p>Press <button>KEPT</button> and wait.",
+    "class that only print hides": "<style>@media print { .a { display: none } }</style><p class=a>KEPT</p>",
+    "class that is shown elsewhere": (
+        "<style>.a { display: none } @media (min-width: 9px) { .a { display: block } }</style><p class=a>KEPT</p>"
+    ),
     "summary": "<details><summary>KEPT</summary>Thirty crowns.</details>",
     "panel of a tab": (
         "<p>Some words.</p><a role=tab aria-controls=w>Winter</a><div id=w role=tabpanel hidden>KEPT is the basin, closed.</div>"
@@ -201,6 +214,18 @@ def test_spans_beyond_any_table_add_a_bounded_number_of_cells(record_attack):
     rows = "<tr>" + "<td rowspan=60000 colspan=1000>xyz" * 3
     assert len(text_of(f"<table><tr><th>a<th>b{rows * 2_000}</table>")) < 3_000_000
     record_attack("pages whose cells span 60,000 rows and 1,000 columns", 1, "cells within a bound")
+
+
+def test_head_and_foot_of_a_table_stand_where_a_page_shows_them():
+    rows = "<tfoot><tr><td>Sum<td>9</tfoot><tbody><tr><td>1<td>2</tbody><thead><tr><th>a<th>b</thead>"
+    assert text_of(f"<table>{rows}</table>") == "| a | b |\n| --- | --- |\n| 1 | 2 |\n| Sum | 9 |"
+
+
+def test_cells_with_headings_and_blocks_of_their_own_are_layout():
+    cells = "<td><h2>Fees</h2><p>Thirty crowns.<td><h2>Hours</h2><p>Nine to five."
+    assert text_of(f"<table><tr>{cells}<tr><td>a<td>b</table>").startswith(
+        "## Fees\n\nThirty crowns.\n\n## Hours"
+    )
 
 
 def test_captions_stand_before_their_table():

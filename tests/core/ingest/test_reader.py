@@ -1,11 +1,13 @@
 """Files of every kind and condition: each gives a document or one clear sentence."""
 
 import codecs
+import json
 
 import pytest
 
 from core.base.errors import BadDocument, BadRequest
 from core.ingest import Converter, ReadingConfig, limits, read_document, read_pasted, reader
+from core.ingest.structure import structure_layout
 
 REFUSED = {
     "empty": (b"", "a.txt", "a.txt is empty; open a file that has text"),
@@ -199,3 +201,41 @@ def test_a_line_longer_than_people_write_is_read_with_a_notice():
         "It has a line of 10,000,000 characters, more than 1,000,000: is it a text that people wrote?"
     )
     assert len(document.text) == 10_000_000
+
+
+def test_rows_of_values_are_items_with_the_names_of_their_columns():
+    document = read_document(b'name;price;note\nGull;1,5;"a ""b""\nc"\n\nTern;;x\n', "boats.csv")
+    assert document.text == '- name: Gull; price: 1,5; note: a "b" c\n- name: Tern; note: x\n'
+    assert [str(notice) for notice in document.notices] == [
+        "Each row was written as an item, with the names of its columns."
+    ]
+    for text in ("1,2\n3,4\n", "a,b\n1,2,3\n", "one column\n5\n", 'a,b\n"open,2\n', "a,a\n1,2\n"):
+        assert read_document(text.encode(), "boats.csv").text == text, "no such table"
+    assert read_document(b"a\tb\n1\t2\n", "a.tsv").text == "- a: 1; b: 2\n"
+
+
+def test_pictures_in_a_text_are_left_out_and_told():
+    data = "data:image/png;base64," + "A" * 900
+    markdown = f"# Crew\n\nSee ![the boat]({data}) and <img src='{data}'>.\n\n[image1]: <{data}>\n"
+    document = read_document(markdown.encode(), "a.md")
+    assert document.text == "# Crew\n\nSee the boat and <img src=''>.\n\n\n"
+    assert [str(notice) for notice in document.notices] == ["Pictures left out: 3."]
+
+
+def test_front_matter_names_a_document():
+    named = b'---\nlayout: post\ntitle: "My boat"\n---\n## Fees\n\nThirty.\n'
+    assert read_document(named, "a.md").title == "My boat"
+    assert read_document(named.replace(b"title", b"other"), "a.md").title == "Fees"
+
+
+def test_an_encoding_that_only_a_comment_names_is_none():
+    page = "<!-- <meta charset='koi8-r'> --><meta charset='windows-1252'><p>Fähre"
+    assert read_document(page.encode("cp1252"), "a.html").text == "Fähre"
+
+
+def test_a_fence_in_the_code_of_a_notebook_ends_nothing():
+    code = {"cell_type": "code", "source": ["p = x\n", "```json\n", "# call the model"], "outputs": []}
+    words = {"cell_type": "markdown", "source": "# Results\n\nFine."}
+    book = {"cells": [code, words], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    document = read_document(json.dumps(book).encode(), "a.ipynb")
+    assert structure_layout(document.text).heading_paths == ((), ("Results",))

@@ -1,0 +1,106 @@
+"""Formulas of a page (MathML, MathJax, KaTeX) -> a line of text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from itertools import islice
+
+from bs4 import BeautifulSoup, Tag
+from bs4.element import NavigableString
+
+from core.ingest.equations import grouped, raised
+from core.ingest.soup import hollow, tags_named
+
+_TEX_WRAPPING = re.compile(r"^\{\\displaystyle (.*)\}$", re.DOTALL)
+_TEX_SCRIPT = re.compile(r"\s*math/tex", re.IGNORECASE)
+_DRAWN = re.compile(r"(?:MathJax|MJX|mjx)")
+"""In the classes of what MathJax draws before the script that it drew."""
+_SPACED = frozenset("=≠<>≤≥≈≡∼+−-±×÷⋅·→←↔⇒⇔∈∉⊂⊆∪∩∧∨,;")
+_UNSEEN = dict.fromkeys(map(ord, "\u2061\u2062\u2063\u2064\u200b"))
+"""Signs that only programs read: function application, invisible times, comma and plus."""
+
+
+def write_formulas(soup: BeautifulSoup, is_hidden: Callable[[Tag], bool]) -> None:
+    """Puts each formula in its place as text: its TeX where the page has it, hidden behind a picture."""
+    for script in tags_named(soup, ("script",)):
+        if _TEX_SCRIPT.match(str(script.get("type", ""))):
+            tex = str(script.string or "").strip()
+            for drawn in islice(script.previous_siblings, 3):
+                if isinstance(drawn, Tag) and _DRAWN.search(str(drawn.get("class", ""))):
+                    hollow(drawn)
+            hollow(script)
+            script.append(tex)
+    for formula in tags_named(soup, ("math",)):
+        hidden = formula.parent if formula.parent is not None and is_hidden(formula.parent) else formula
+        text = formula_line(formula)
+        hollow(hidden)
+        hidden.append(text)
+
+
+def formula_line(formula: Tag) -> str:
+    """What a formula says: its TeX where it has one, else its parts."""
+    tex = str(formula.get("alttext", "")) or next(
+        (
+            note.get_text()
+            for note in tags_named(formula, ("annotation",))
+            if "tex" in str(note.get("encoding", "")).lower()
+        ),
+        "",
+    )
+    tex = _TEX_WRAPPING.sub(r"\1", tex.strip())
+    return " ".join((tex or _row(formula)).translate(_UNSEEN).split())
+
+
+def _row(element: Tag) -> str:
+    """All children, one behind the other."""
+    text, last = "", ""
+    for child in element.children:
+        if isinstance(child, NavigableString):
+            text += child.strip()
+        elif isinstance(child, Tag):
+            part = _of(child, is_first=not text)
+            text += f" {part}" if child.name == "mfrac" and last == "mn" else part
+            last = child.name
+    return text
+
+
+def _of(element: Tag, *, is_first: bool) -> str:
+    name = element.name
+    if name == "mo":
+        sign = element.get_text(strip=True)
+        return f" {sign} " if sign in _SPACED and not is_first else sign
+    if name == "mi":
+        word = element.get_text(strip=True)
+        return f" {word} " if len(word) > 1 else word
+    if name == "mtext":
+        return f" {' '.join(element.get_text().split())} "
+    if name == "msqrt":
+        return f"√({_row(element).strip()})"
+    reader = _READERS.get(name)
+    return _row(element) if reader is None else reader(_parts(element))
+
+
+def _parts(element: Tag) -> list[str]:
+    """The text of each child element, and three empty ones behind them: a formula may lack parts."""
+    children = [child for child in element.children if isinstance(child, Tag)]
+    return [*(_of(child, is_first=True).strip() for child in children), "", "", ""]
+
+
+def _both(parts: list[str]) -> str:
+    return grouped(parts[0]) + raised("_", parts[1]) + raised("^", parts[2])
+
+
+_READERS: dict[str, Callable[[list[str]], str]] = {
+    **dict.fromkeys(("msup", "mover"), lambda parts: grouped(parts[0]) + raised("^", parts[1])),
+    "msub": lambda parts: _both([*parts[:2], ""]),
+    "munder": lambda parts: f" {_both([*parts[:2], ''])} ",
+    "msubsup": _both,
+    "munderover": lambda parts: f" {_both(parts)} ",
+    "mfrac": lambda parts: f"{grouped(parts[0])}/{grouped(parts[1])}",
+    "mroot": lambda parts: f"root {parts[1]} of ({parts[0]})",
+    "mfenced": lambda parts: f"({', '.join(filter(None, parts))})",
+    "mtable": lambda parts: "; ".join(filter(None, parts)),
+    "mtr": lambda parts: ", ".join(filter(None, parts)),
+    **dict.fromkeys(("annotation", "annotation-xml", "mphantom", "none"), lambda _: ""),
+}
