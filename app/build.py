@@ -22,6 +22,7 @@ from app.components.tree import TREE_SCRIPT
 from app.gradio_internals import (
     Pages,
     caller_at_hand,
+    keep_no_configs,
     keep_signatures,
     keep_sliders_in_bounds,
     let_go_of_closed_pages,
@@ -54,6 +55,7 @@ _TO_WHOLE = "() => setTimeout(() => document.getElementById('qx-whole-methods')?
 
 def build_app(services: Services) -> gr.Blocks:
     """The pages over shared services."""
+    keep_no_configs()
     keep_signatures()
     keep_sliders_in_bounds()
     evaluations, sparc_runs = Evaluations(services), SparcRuns(services)
@@ -171,7 +173,7 @@ def build_web_app(services: Services) -> FastAPI:
     return web_app(
         build_app(services),
         settings,
-        auth=sign_in(settings.users, Guesses()) if settings.users else None,
+        auth=sign_in(settings.users, Guesses(names=dict(settings.users))) if settings.users else None,
         auth_message=SIGN_IN_HINT,
         css_paths=STYLES,
         head=f"<script>{TREE_SCRIPT}{ADDRESS_SCRIPT}</script>",

@@ -8,17 +8,20 @@ names no file but an uploaded one.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
 import secrets
+import shutil
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 
-from app.gradio_internals import upload_to
+from app.gradio_internals import of_known_page, upload_to
 from core.ingest.limits import MAX_FILE_BYTES
 
 API = "/gradio_api"
@@ -35,9 +38,19 @@ MAX_DOCUMENT_BYTES = MAX_FILE_BYTES * 4 // 3 + MAX_BODY_BYTES
 MAX_UPLOAD_BYTES = 4 * MAX_FILE_BYTES
 """Of one upload, all its files together; they are written to disk as they come."""
 MAX_ARRIVING_BYTES = 2 * MAX_DOCUMENT_BYTES
-"""Of all such bodies that are held in memory at a time."""
+"""Of all such bodies that are held in memory at a time, not counting what any request may bring."""
+STALLED_SECONDS = 30.0
+"""A body that counts among those and sends nothing for so long is cut off."""
+MAX_KEPT_BYTES = 4 * 1024**3
+"""Of all uploads together; they go after a day."""
+LEAST_FREE_SHARE = 0.05
+"""Of the disk, for an upload to be taken."""
 MAX_STRUCTURE = 100_000
 """Brackets and commas of a JSON body outside its strings; a million take a second of everybody's time."""
+MAX_NESTING = 100
+"""Levels of a JSON body. Where a parser here gave up before Gradio's does, nobody would have looked at it."""
+MAX_MCP_CALLS = 16
+"""At a time: each holds one of the threads that all requests share."""
 
 NOT_UPLOADED = (
     "a value names a file that was not uploaded here, or is none that its field takes; load the page again"
@@ -52,8 +65,11 @@ _API = (
 _OPEN = re.compile(f"{_PAGE}|{_SIGN_IN}")
 """Paths that somebody needs to sign in at all; `/config` tells strangers only that they have to."""
 _KNOWN = re.compile(f"{_PAGE}|{_SIGN_IN}|{_API}")
-_EVENTS = re.compile(rf"{API}/(?:queue/join|call/.+|component_server)/?")
+_EVENTS = re.compile(rf"{API}/(?:queue/join|call/.+|component_server|mcp(?:/.*)?)/?")
 """Paths that bring values for handlers."""
+_COMPONENT_SERVER = f"{API}/component_server"
+_MCP = f"{API}/mcp"
+_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _DOCUMENTS = re.compile(rf"{API}/(?:queue/join|call/(?:v2/)?open_document|mcp(?:/.*)?)/?")
 """Paths that may bring the text of a document."""
 
@@ -69,7 +85,7 @@ class Doors:
         self._app, self._asks_who = app, asks_who
         self._folder = Path(os.path.realpath(folder))
         self._uploads = self._folder / "uploads"
-        self._arriving = 0
+        self._arriving = self._mcp_calls = 0
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
@@ -82,10 +98,34 @@ class Doors:
             await _refuse(401, "sign in first, at /", scope, receive, send)
         elif path.startswith(FILE) and not self._hands_out(path.removeprefix(FILE)):
             await _refuse(403, "no file is handed out at this address", scope, receive, send)
+        elif path == "/logout" and Headers(scope=scope).get("sec-fetch-site") == "cross-site":
+            await _refuse(403, "another website can't sign you out; do so here", scope, receive, send)
+        elif path.startswith(UPLOAD) and not path.startswith(f"{UPLOAD}_") and not self._has_room():
+            await _refuse(503, "there is no room for more files today; paste a text", scope, receive, send)
+        elif path.startswith(_MCP) and scope["method"] == "POST":
+            await self._called(scope, receive, send)
         else:
             if path.startswith(UPLOAD):
                 upload_to(scope["app"], self._new_folder())
             await self._bounded(scope, receive, send)
+
+    async def _called(self, scope: Any, receive: Any, send: Any) -> None:
+        """A call over MCP, unless too many are at work."""
+        if self._mcp_calls >= MAX_MCP_CALLS:
+            words = f"{MAX_MCP_CALLS} calls are at work; call again when some are done"
+            await _refuse(503, words, scope, receive, send)
+            return
+        self._mcp_calls += 1
+        try:
+            await self._bounded(scope, receive, send)
+        finally:
+            self._mcp_calls -= 1
+
+    def _has_room(self) -> bool:
+        """Whether one more upload may be kept."""
+        sizes = (path.stat().st_size for path in self._uploads.rglob("*") if path.is_file())
+        disk = shutil.disk_usage(self._folder)
+        return sum(sizes) <= MAX_KEPT_BYTES and disk.free >= LEAST_FREE_SHARE * disk.total
 
     def _hands_out(self, rest: str) -> bool:
         """Whether `rest` is a file that the app itself has made to be fetched.
@@ -104,6 +144,9 @@ class Doors:
             return Path(os.path.realpath(path)).is_relative_to(self._folder)
         except ValueError:  # half a surrogate pair
             return False
+
+    def _is_upload(self, path: Any) -> bool:
+        return self._is_inside(path) and os.path.isfile(path)
 
     def _new_folder(self) -> Path:
         """A random one for the next upload. Requests that overlap may share one, which tells nothing."""
@@ -131,12 +174,14 @@ class Doors:
         """
         try:
             values = [json.loads(body)] if b"path" in body or b"\\u" in body else []
-        except (ValueError, RecursionError):
+        except RecursionError:  # it may yet be read by who has more room; MAX_NESTING lets none through
+            return False
+        except ValueError:
             return True
         while values:
             value = values.pop()
             if isinstance(value, dict):
-                if "path" in value and not self._is_inside(value["path"]):
+                if "path" in value and not self._is_upload(value["path"]):
                     return False
                 values += value.values()
             elif isinstance(value, list):
@@ -144,7 +189,7 @@ class Doors:
         return True
 
     async def _bounded(self, scope: Any, receive: Any, send: Any) -> None:
-        path = scope["path"]
+        path, app = scope["path"], scope["app"]  # further in, the scope gets Gradio's part as its app
         is_json = not path.startswith((UPLOAD, "/login"))
         most, counts = MAX_BODY_BYTES, False
         if path.startswith(UPLOAD):
@@ -159,26 +204,35 @@ class Doors:
             await _refuse(413, too_large, scope, receive, send)
             return
         structure = Structure()
-        n_read, refusal = 0, (0, "")
+        n_read, n_counted, is_whole, refusal = 0, 0, False, (0, "")
 
         def fault() -> tuple[int, str]:
             if n_read > most:
                 return 413, too_large
-            if self._arriving > MAX_ARRIVING_BYTES:
+            if counts and n_read > MAX_BODY_BYTES and self._arriving > MAX_ARRIVING_BYTES:
                 return 503, "other large texts are just arriving; send yours again in a minute"
             if structure.is_foreign:
                 return 400, "the request holds a NUL byte; send JSON in UTF-8"
             if structure.n > MAX_STRUCTURE:
                 return 413, f"the request has over {MAX_STRUCTURE:,} brackets and commas; send less at once"
+            if structure.depth > MAX_NESTING:
+                return 413, f"the request is nested over {MAX_NESTING} levels deep; send it flatter"
             return 0, ""
 
         async def counted() -> Any:
-            nonlocal n_read, refusal
-            message = await receive()
+            nonlocal n_read, n_counted, is_whole, refusal
+            try:
+                patience = STALLED_SECONDS if n_counted and not is_whole else None
+                message = await asyncio.wait_for(receive(), patience)
+            except TimeoutError:
+                refusal = 408, f"no more of the request came for {STALLED_SECONDS:.0f} seconds; send it again"
+                return {"type": "http.disconnect"}
             part = message.get("body", b"")
             n_read += len(part)
-            if counts:
-                self._arriving += len(part)
+            is_whole = not message.get("more_body", False)
+            if counts and n_read > MAX_BODY_BYTES:
+                self._arriving += n_read - MAX_BODY_BYTES - n_counted
+                n_counted = n_read - MAX_BODY_BYTES
             if is_json:
                 structure.feed(part)
             refusal = refusal if refusal[0] else fault()
@@ -197,6 +251,12 @@ class Doors:
             body = b"".join(parts)
             if not self._names_only_uploads(body):
                 refusal = 400, NOT_UPLOADED
+            elif path.startswith(_COMPONENT_SERVER):
+                try:
+                    body = of_known_page(app, body)
+                except ValueError:
+                    refusal = 400, "a component was asked in no JSON; load the page again"
+            if refusal[0]:
                 return {"type": "http.disconnect"}
             return {**message, "body": body}
 
@@ -210,7 +270,7 @@ class Doors:
             if not refusal[0]:  # otherwise Gradio stumbled over the body that was cut off
                 raise
         finally:
-            self._arriving -= n_read * counts
+            self._arriving -= n_counted
         if refusal[0]:
             await _refuse(*refusal, scope, receive, send)
 
@@ -221,12 +281,15 @@ class Structure:
     >>> structure = Structure()
     >>> for part in (b'{"a,[": ["\\\\', b'"[,", 1', b", 2]}"):
     ...     structure.feed(part)
-    >>> structure.n
-    4
+    >>> structure.n, structure.depth
+    (4, 2)
     """
 
     def __init__(self) -> None:
         self.n = 0
+        self.depth = 0
+        """Most brackets that were open at a time."""
+        self._open = 0
         self.is_foreign = False
         """Whether a NUL byte came. JSON in UTF-16 has them, where quotes can't be told from other letters."""
         self._in_string = False
@@ -243,6 +306,9 @@ class Structure:
         outside = b"".join(pieces[self._in_string :: 2])
         self._in_string ^= len(pieces) % 2 == 0
         self.n += sum(map(outside.count, (b"[", b"{", b",")))
+        brackets = outside.translate(None, _BRACKETS)[: 2 * MAX_STRUCTURE]
+        levels = list(accumulate((1 if one in b"[{" else -1 for one in brackets), initial=self._open))
+        self.depth, self._open = max(self.depth, max(levels)), levels[-1]
 
 
 async def _refuse(status: int, detail: str, scope: Any, receive: Any, send: Any) -> None:

@@ -8,6 +8,9 @@ Written for Gradio 6.31; a reason each:
   settings twice; that took more than half of a server's time with twenty visitors.
 - `keep_signatures`: each time that it reads a component's settings, it works out what may be set; a page
   has 600 components, all of them are read for each visit.
+- `keep_no_configs`: for links into a page's state, of which this app has none, Gradio keeps how each
+  component of each session looks and what each event brought: a fifth of a second, and as much memory as
+  anybody sends.
 - `cancel_at_once`: Gradio cancels after Cancel's own answer, one event after another, and waits for the
   server in between: what a person starts meanwhile is cancelled with the rest.
 - `caller_at_hand`: nothing else tells a function that its caller has hung up, so that work can stop.
@@ -33,10 +36,12 @@ from inspect import signature, unwrap
 from math import inf
 from pathlib import Path
 from random import sample
+from types import SimpleNamespace
 from typing import Any
 
 import gradio as gr
 from fastapi import FastAPI
+from gradio import state_holder
 from gradio.blocks import Block, BlockFunction
 from gradio.components import Number
 from gradio.context import LocalContext
@@ -48,13 +53,14 @@ from gradio.state_holder import SessionState
 from app.services.session import Session
 from app.services.settings import Settings
 from app.services.shared import Services
-from app.services.visitors import ACTIONS_WAITING, Turns, owner_of
+from app.services.visitors import ACTIONS_WAITING, Turns, owner_of, owner_of_user
 from core.base.errors import BadRequest
 
 LOOK_PAUSE = 0.02
 """Seconds between two looks for work; Gradio's thousand a second take a twentieth of a core."""
 PROGRESS_PAUSE = 0.1
 """Seconds between two looks for progress to tell; Gradio looks a hundred times a second."""
+_NO_PAGE = "no page"
 CLOSED_SECONDS = 60.0
 """A page that is loaded again within this time finds its documents and its run as they were."""
 
@@ -87,6 +93,24 @@ def keep_signatures(kind: type[Block] = Block) -> None:
         keep_signatures(derived)
 
 
+class _Session(SessionState):
+    """What the states of a page or call hold, and nothing else of it."""
+
+    def __init__(self, blocks: gr.Blocks) -> None:
+        super().__init__(SimpleNamespace(default_config=blocks.default_config, blocks={}))
+
+    def _update_config(self, key: int) -> None:
+        pass
+
+    def _update_value_in_config(self, key: int, value: Any) -> None:
+        pass
+
+
+def keep_no_configs() -> None:
+    """Has sessions keep what their states hold alone."""
+    state_holder.SessionState = _Session
+
+
 class TurnQueue(Queue):
     """A page's events of a line one after another, visitors by turns, and of each visitor only so many."""
 
@@ -116,7 +140,7 @@ class TurnQueue(Queue):
     async def push(self, body: Any, request: Any, username: str | None) -> Any:
         """Takes an event in, unless its visitor has too many waiting."""
         if self._settings.public:
-            visitor = self._visitor(body)
+            visitor = self._visitor(body, username)
             lines = self.event_queue_per_concurrency_id.values()
             n_waiting = sum(self._visitors(line.queue).count(visitor) for line in lines)
             if n_waiting >= ACTIONS_WAITING:
@@ -128,12 +152,15 @@ class TurnQueue(Queue):
         return await super().push(body, request, username)
 
     def _visitors(self, events: Sequence[Event]) -> list[str]:
-        return [self._visitor(event.data) for event in events]
+        return [self._visitor(event.data, event.username) for event in events]
 
-    def _visitor(self, body: Any) -> str:
-        """Whose an event is: its page's session says so; loading a page, and calls without one, send the
-        visitor's key as their last value; whoever gives none is told apart by page or call.
+    def _visitor(self, body: Any, username: str | None) -> str:
+        """Whose an event is: who signed in is known by name; else its page's session says so; loading a page,
+        and calls without one, send the visitor's key as their last value; whoever gives none is told apart by
+        page or call.
         """
+        if username and (owner := owner_of_user(self._settings, username)):
+            return owner
         states = _states(self.blocks, str(body.session_hash))
         owner = next((state.owner for state in states if isinstance(state, Session)), None)
         if not owner and body.data and isinstance(body.data[-1], str):
@@ -220,6 +247,17 @@ def mounted_in(app: FastAPI) -> App:
     return next(
         part for part in (getattr(route, "app", None) for route in app.routes) if isinstance(part, App)
     )
+
+
+def of_known_page(app: FastAPI, body: bytes) -> bytes:
+    """A request to a component, in the name of one page for all where its own is not loaded: each new name
+    would begin a session, and a thousand push out those of others. Raises ValueError unless it is JSON.
+    """
+    asked = json.loads(body)
+    if not isinstance(asked, dict):
+        raise ValueError("no request to a component")
+    is_known = str(asked.get("session_hash")) in mounted_in(app).state_holder
+    return body if is_known else json.dumps({**asked, "session_hash": _NO_PAGE}).encode()
 
 
 def upload_to(app: FastAPI, folder: Path) -> None:

@@ -14,7 +14,7 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from ipaddress import IPv4Address, IPv6Network, ip_address
 from math import ceil
 from typing import TypeVar
@@ -35,7 +35,9 @@ signed in before.
 FORGET_SECONDS = 3600.0
 """Without a wrong password for so long, a network begins anew."""
 MOST_KEPT = 10_000
-"""Names, and pairs of names and networks, that are remembered; the one not seen for longest goes first."""
+"""Names, and pairs of names and networks, that are remembered; the one not seen for longest goes first, but
+no name that may sign in.
+"""
 SIGN_IN_HINT = (
     f"After {FREE_GUESSES} wrong passwords each further one has to wait: a second, then twice as long each"
     " time."
@@ -52,8 +54,9 @@ _V = TypeVar("_V")
 class Guesses:
     """Wrong passwords of late. One per process, for any thread."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(self, clock: Callable[[], float] = time.monotonic, names: Collection[str] = ()) -> None:
+        """names: those that may sign in."""
+        self._clock, self._names = clock, frozenset(names)
         self._of_each: OrderedDict[tuple[str, str], tuple[float, float]] = OrderedDict()
         """By name and network: how many, and when the last one was."""
         self._of_all: OrderedDict[str, tuple[float, float]] = OrderedDict()
@@ -80,7 +83,7 @@ class Guesses:
             now = self._clock()
             n, last = self._of_each.get((name, network), (0.0, now))
             _keep(self._of_each, (name, network), (n + 1 if now - last < FORGET_SECONDS else 1.0, now))
-            _keep(self._of_all, name, (self._level(name) + 1, now))
+            _keep(self._of_all, name, (self._level(name) + 1, now), self._names)
 
     def welcome(self, name: str, network: str) -> None:
         """Takes note of the right password: the network's count begins anew."""
@@ -93,12 +96,12 @@ class Guesses:
         return max(0.0, n - (self._clock() - last) / _SHARE)
 
 
-def _keep(kept: OrderedDict[_K, _V], key: _K, value: _V) -> None:
-    """Puts an entry last; the first goes where there are too many."""
+def _keep(kept: OrderedDict[_K, _V], key: _K, value: _V, always: Collection[_K] = ()) -> None:
+    """Puts an entry last; where there are too many the first goes that isn't one of `always`."""
     kept[key] = value
     kept.move_to_end(key)
-    if len(kept) > MOST_KEPT:
-        kept.popitem(last=False)
+    if len(kept) > MOST_KEPT + len(always):
+        kept.pop(next(one for one in kept if one not in always))
 
 
 def network_of(address: str) -> str:

@@ -59,6 +59,7 @@ def web_app(blocks: gr.Blocks, settings: Settings, **options: Any) -> FastAPI:
         enable_monitoring=False,
         **options,
     )
+    blocks.has_launched = True  # else Gradio doesn't look where a file lies that an event names
     return app
 
 

@@ -1,4 +1,4 @@
-"""What stands higher, lower or side by side in a line of a page.
+"""What stands higher, lower or beside words in a line.
 
 Kept from running into its words. Powers and indices get a mark: 10^6, H₂O, T_room. References to notes get
 brackets: 1200[2]. Fractions get their stroke: 1 1/2. The reading of a word stands in parentheses: 漢 (kan).

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import socket
@@ -19,11 +20,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from app.doors import MAX_BODY_BYTES, MAX_DOCUMENT_BYTES, MAX_FORM_BYTES, MAX_STRUCTURE, Structure
+from app import doors
+from app.doors import (
+    MAX_BODY_BYTES,
+    MAX_DOCUMENT_BYTES,
+    MAX_FORM_BYTES,
+    MAX_MCP_CALLS,
+    MAX_NESTING,
+    MAX_STRUCTURE,
+    Doors,
+    Structure,
+)
 from app.signing_in import Guesses, sign_in
 from tests.app.raw_page import RawPage
 from tests.app.served import served
-from tests.conftest import RecordAttack
+from tests.conftest import CAMPAIGN, RecordAttack
+from tests.waiting import wait_until
 
 JOIN = "/gradio_api/queue/join"
 HTTP = httpx.Client(timeout=60)
@@ -146,6 +158,7 @@ def file_data(path: Any) -> dict[str, Any]:
         file_data("ftp:/a.txt"),
         file_data("/etc/passwd"),
         file_data(get_upload_folder() + "/../a.txt"),
+        file_data(get_upload_folder()),
         {"a": [[file_data("https://198.51.100.7/")]]},
         file_data(["http://198.51.100.7/"]),
     ],
@@ -155,6 +168,125 @@ def test_an_event_names_no_address(url: str, given: Any) -> None:
         came = RawPage(url).queue(elem_id, event, **value)
         assert came.status_code == 400, elem_id
         assert "names a file that was not uploaded here" in came.json()["detail"]
+
+
+@pytest.mark.parametrize("depth", range(90, 1_010) if CAMPAIGN else (90, 110, 942, 943, 944, 1_000))
+def test_no_nesting_hides_what_an_event_names(url: str, depth: int) -> None:
+    """Gradio parses a body a few calls deeper than the doors do: one of them gives up before the other."""
+    event = {"data": [[file_data("/etc/hostname")]], "fn_index": 0, "session_hash": "a"}
+    body = json.dumps(event).encode()[:-1] + b', "more": ' + b"[" * depth + b"]" * depth + b"}"
+    answer = post(url, body)
+    assert answer.status_code == (400 if depth < MAX_NESTING else 413)
+
+
+def test_a_file_that_was_not_uploaded_is_refused_behind_the_doors_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Doors, "_names_only_uploads", lambda *_: True)
+    with served(page()) as url:
+        came = RawPage(url).press("open", files=[file_data("/etc/hostname")])
+    assert '"success":false' in came.replace(" ", "")
+    assert '"data":["' not in came.replace(" ", "")
+
+
+def test_texts_that_stall_hold_up_large_ones_alone_and_not_for_long(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {
+        "MAX_BODY_BYTES": 1_000,
+        "MAX_DOCUMENT_BYTES": 10_000,
+        "MAX_ARRIVING_BYTES": 18_500,
+        "STALLED_SECONDS": 1.5,
+    }.items():
+        monkeypatch.setattr(doors, name, value)
+    stalled = [begun(url, 10_000, 9_999) for _ in range(2)]
+    wait_until(lambda: " 503 " in answer_of(begun(url, 3_000, 3_000)))
+    assert '"data":["4"]' in RawPage(url).press("text", "change", text="four").replace(" ", "")
+    assert [" 408 " in answer_of(line) for line in stalled] == [True, True]
+    assert " 503 " not in answer_of(begun(url, 3_000, 3_000))
+
+
+def begun(url: str, length: int, n_sent: int) -> socket.socket:
+    """A connection that has sent a part of a body."""
+    host, port = url.removeprefix("http://").split(":")
+    line = socket.create_connection((host, int(port)), timeout=30)
+    head = f"POST {JOIN} HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type: application/json\r\n"
+    line.sendall(f"{head}Content-Length: {length}\r\nConnection: close\r\n\r\n".encode() + b"1" * n_sent)
+    return line
+
+
+def answer_of(line: socket.socket) -> str:
+    with line:
+        return line.makefile("rb").read().decode()
+
+
+def test_names_of_pages_that_were_never_loaded_push_out_no_page() -> None:
+    blocks = page()
+    with served(blocks) as url:
+        RawPage(url).press("text", "change", text="four")
+        (loaded,), component = blocks.state_holder.session_data, next(iter(blocks.blocks))
+        for number in range(5):
+            body = {
+                "session_hash": f"made up {number}",
+                "component_id": component,
+                "fn_name": "x",
+                "data": [],
+            }
+            HTTP.post(f"{url}/gradio_api/component_server", json=body)
+        assert loaded in blocks.state_holder
+        assert len(blocks.state_holder.session_data) <= 2
+        form = {"session_hash": (None, "made up"), "component_id": (None, "1"), "fn_name": (None, "x")}
+        answer = HTTP.post(f"{url}/gradio_api/component_server", files=form)
+        assert (answer.status_code, answer.json()["detail"].partition(";")[0]) == (
+            400,
+            "a component was asked in no JSON",
+        )
+
+
+def test_no_other_website_signs_anybody_out(closed_url: str) -> None:
+    for site, status in (("cross-site", 403), ("same-origin", 302)):
+        headers = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "navigate"}
+        assert HTTP.get(f"{closed_url}/logout", headers=headers).status_code == status
+
+
+def test_uploads_end_where_the_room_for_them_does(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    upload(url, b"some bytes")
+    for name, value in (("MAX_KEPT_BYTES", 3), ("LEAST_FREE_SHARE", 1.1)):
+        with monkeypatch.context() as patch:
+            patch.setattr(doors, name, value)
+            answer = HTTP.post(f"{url}/gradio_api/upload", files={"files": ("note.txt", b"a")})
+        assert (answer.status_code, answer.json()["detail"]) == (
+            503,
+            "there is no room for more files today; paste a text",
+        )
+    upload(url, b"some bytes")
+
+
+def test_so_many_calls_over_mcp_are_at_work_at_a_time(tmp_path: Path) -> None:
+    async def calls() -> list[int]:
+        may_end, statuses = asyncio.Event(), list[int]()
+
+        async def waits(_scope: Any, _receive: Any, send: Any) -> None:
+            await may_end.wait()
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+
+        async def hear(message: Any) -> None:
+            statuses.extend([message["status"]] if "status" in message else [])
+
+        async def nothing() -> Any:
+            return {"type": "http.request", "body": b""}
+
+        door = Doors(waits, tmp_path)
+        scope = {"type": "http", "method": "POST", "path": "/gradio_api/mcp/", "headers": [], "app": None}
+        at_work = [asyncio.create_task(door(scope, nothing, hear)) for _ in range(MAX_MCP_CALLS)]
+        await asyncio.sleep(0)
+        await door(scope, nothing, hear)
+        may_end.set()
+        await asyncio.gather(*at_work)
+        await door(scope, nothing, hear)
+        return statuses
+
+    assert asyncio.run(calls()) == [503, *[200] * (MAX_MCP_CALLS + 1)]
 
 
 def post(url: str, body: bytes, path: str = JOIN) -> httpx.Response:
@@ -243,7 +375,14 @@ def test_structure_is_counted_however_the_bytes_are_cut(value: Any, size: int) -
     structure = Structure()
     for start in range(0, len(written), size):
         structure.feed(written[start : start + size])
-    assert structure.n == len(re.findall(rb"[\[{,]", re.sub(rb'"(?:[^"\\]|\\.)*"', b"", written)))
+    outside = re.sub(rb'"(?:[^"\\]|\\.)*"', b"", written)
+    assert structure.n == len(re.findall(rb"[\[{,]", outside))
+    assert structure.depth == depth_of(value)
+
+
+def depth_of(value: Any) -> int:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return 0 if inner is None else 1 + max(map(depth_of, inner), default=0)
 
 
 @pytest.mark.campaign

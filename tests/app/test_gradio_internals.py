@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import secrets
 from importlib.metadata import version
 
 import gradio as gr
+from gradio.data_classes import PredictBody
+from gradio.state_holder import StateHolder
 from packaging.requirements import Requirement
 
 from app import gradio_internals
+from app.services.settings import Settings
 from tests.app.conftest import ROOT
 
 
@@ -15,6 +19,31 @@ def test_a_slider_takes_a_value_beyond_its_ends_as_its_end() -> None:
     gradio_internals.keep_sliders_in_bounds()
     slider = gr.Slider(0, 1.15, step=0.05)
     assert [slider.preprocess(value) for value in (2.5, -1, 0.5)] == [1.15, 0, 0.5]
+
+
+def test_a_session_keeps_nothing_of_what_events_bring() -> None:
+    gradio_internals.keep_no_configs()
+    with gr.Blocks() as blocks:
+        text, kept = gr.Textbox(), gr.State("kept")
+    sessions = StateHolder()
+    sessions.set_blocks(blocks)
+    session = sessions["page"]
+    session._update_value_in_config(text._id, "a long text")
+    assert (session.config_values, session[kept._id]) == ({}, "kept")
+
+
+def test_who_signed_in_is_one_visitor_whatever_keys_come() -> None:
+    with gr.Blocks() as blocks:
+        gr.Textbox()
+    gradio_internals.take_turns(blocks, Settings(public=True), max_size=8)
+    queue = blocks._queue
+    bodies = [PredictBody(data=[secrets.token_hex(16)], session_hash=str(n), fn_index=0) for n in range(2)]
+    assert (
+        queue._visitor(bodies[0], "ann")
+        == queue._visitor(bodies[1], "ann")
+        != queue._visitor(bodies[0], "bob")
+    )
+    assert queue._visitor(bodies[0], None) != queue._visitor(bodies[1], None)
 
 
 def test_gradio_is_the_version_whose_private_parts_are_known() -> None:

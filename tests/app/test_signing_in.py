@@ -82,6 +82,16 @@ def test_a_network_that_signed_in_gets_in_while_others_guess_on() -> None:
     assert guesses.wait("ann", "home") == LONGEST_WAIT, "its own wrong passwords count as anybody's"
 
 
+def test_no_number_of_other_names_makes_a_name_that_may_sign_in_forgotten() -> None:
+    guesses = Guesses(Clock(), names=["ann"])
+    for number in range(GUESSES_AN_HOUR):
+        guesses.count("ann", f"network {number}")
+    for number in range(MOST_KEPT + 50):
+        guesses.count(f"name {number}", "1.1.1.1")
+    assert guesses.wait("ann", "another network") == 60
+    assert len(guesses._of_all) == MOST_KEPT + 1
+
+
 @pytest.mark.parametrize(
     ("address", "network"),
     [
