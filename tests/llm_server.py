@@ -42,11 +42,12 @@ class Answers:
 @dataclass(frozen=True)
 class Hangs:
     """Says the beginning of a reply and then nothing, until the test ends; with `head` False not even that it
-    was heard.
+    was heard, with `finish` why the reply ends.
     """
 
     text: str = ""
     head: bool = True
+    finish: str = ""
 
 
 @dataclass(frozen=True)
@@ -171,6 +172,8 @@ def _handler(server: LlmServer) -> type[BaseHTTPRequestHandler]:
                     if answer.head:
                         self._head(200, "text/event-stream", {})
                         self._stream(answer.text, 0)
+                    if answer.finish:
+                        self.wfile.write(event({}, answer.finish).encode())
                     server.over.wait(60)
                 case BreaksOff():
                     self._head(200, "text/event-stream", {})

@@ -32,7 +32,9 @@ MAX_ANSWER_CHARACTERS = 8_000
 _REPLY_TOKENS = 400
 _MAX_THOUGHTS = 20_000
 """Characters of thoughts that are kept, the last ones."""
-_NO_ANSWER = re.compile(r"\W*no answer\W*", re.IGNORECASE)
+_NO_ANSWER = re.compile(r"\W*(?:answer\W+)?no answer(?! *\w)", re.IGNORECASE)
+"""At the head of a reply; what stands behind a stop explains it."""
+_WRAPPED = re.compile(r"\A<answer>|</answer>\Z", re.IGNORECASE)
 _MARKS = Marks("passage", "question", "metadata")
 _NUMBERS = r"\d{1,4}(?:\s*[-–]\s*\d{1,4})?"
 _CITATION = re.compile(rf"\[\s*{_NUMBERS}(?:\s*[,;]\s*{_NUMBERS})*\s*\]")
@@ -130,14 +132,14 @@ def cited_answer(
         draft=draft,
         cancelled=cancelled,
     )
-    text = reply.text.strip()
+    text = _WRAPPED.sub("", reply.text.strip()).strip()
     if len(text) > MAX_ANSWER_CHARACTERS:
         raise LlmError(
             f"{llm.name} answered with {len(text):,} characters, more than {MAX_ANSWER_CHARACTERS:,}; ask"
             " again, or choose another model"
         )
     thoughts = reply.thoughts[-_MAX_THOUGHTS:]
-    if _NO_ANSWER.fullmatch(text):
+    if _NO_ANSWER.match(text) and not _CITATION.search(text):
         return CitedAnswer("", (), (), llm.name, reply.cost, reply.cut, thoughts)
     sentences, refused = checked(text, chunks, reader)
     if not sentences:

@@ -18,6 +18,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from core.base.config import check_query
 from core.base.errors import BadRequest
 from core.base.home import home
 from core.runs.foreign.files import MAX_RETURNED, ForeignCall, ForeignPassage, ForeignRun
@@ -89,7 +90,12 @@ def _watched(
             return
         try:
             took = 1000 * (time.perf_counter() - began)
-            _keep(_run_of(arguments, named, returned[0], name, took), book)
+            asked = named.get("query", named.get("query_bundle", arguments[0] if arguments else None))
+            query = getattr(asked, "query_str", asked)
+            if isinstance(query, str) and query.strip():
+                _keep(_run_of(query, returned[0], name, took), book)
+            else:
+                _tell_of_vectors(name)
         except Exception:  # whoever asked gets their answer all the same
             _logger.warning("a call of %s was not logged", name, exc_info=True)
 
@@ -112,11 +118,15 @@ def _watched(
     return answer
 
 
-def _run_of(
-    arguments: tuple[Any, ...], named: dict[str, Any], returned: Any, name: str, milliseconds: float
-) -> ForeignRun:
-    asked = arguments[0] if arguments else named.get("query", named.get("query_bundle", ""))
-    query = str(getattr(asked, "query_str", asked))
+@functools.cache
+def _tell_of_vectors(name: str) -> None:
+    """Once."""
+    _logger.warning("calls of %s are not logged where they have no question in words, only its vector", name)
+
+
+def _run_of(query: str, returned: Any, name: str, milliseconds: float) -> ForeignRun:
+    """Raises BadRequest for a question that can't be imported."""
+    query = check_query(query)
     found = returned["documents"] if isinstance(returned, dict) else returned
     passages = tuple(_passage(document) for document in list(found)[:MAX_RETURNED])
     return ForeignRun(query, (ForeignCall(query, passages, milliseconds),), name)
@@ -135,6 +145,7 @@ def _passage(document: Any) -> ForeignPassage:
             "text": next((text for text in texts if isinstance(text, str)), ""),
             "id": str(identity),
             "score": None if score is None else float(score),
+            "metadata": {key: part for key, part in metadata.items() if isinstance(part, str)},
         }
     )
 
@@ -149,7 +160,9 @@ def _keep(run: ForeignRun, book: TakesRuns | None) -> None:
         "method": run.method,
         "milliseconds": round(call.milliseconds, 3),
         "retrieved": [
-            {"text": passage.text, "id": passage.name, "score": passage.score} for passage in call.passages
+            {"text": passage.text, "id": passage.name, "score": passage.score}
+            | ({"title": passage.title} if passage.title else {})
+            for passage in call.passages
         ],
     }
     path = watched_file(run.method)

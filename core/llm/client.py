@@ -1,9 +1,10 @@
 """What clients share: how a structured reply is asked for and checked.
 
 Where nothing constrains it to its JSON schema, the schema is told in words and the object looked for among
-the words of the reply, without a comma too many, also inside another object. A reply that doesn't fit is
-answered once with what is wrong with it; one without a word is an error. Replies are as hostile as uploads:
-their size is bounded, half characters are mended, and objects come out of pydantic alone.
+the words of the reply, without a comma too many, also inside another object; of several the last that fits,
+since models plan aloud and show templates. A reply that doesn't fit is answered once with what is wrong with
+it; one without a word is an error. Replies are as hostile as uploads: their size is bounded, half characters
+are mended, and objects come out of pydantic alone.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import json
 import re
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -20,7 +21,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic.json_schema import GenerateJsonSchema
 
-from core.base.errors import BadRequest
+from core.base.errors import BadRequest, quoted
 from core.llm.draft import Draft
 from core.llm.protocol import (
     Cost,
@@ -222,37 +223,47 @@ def without_system(messages: Sequence[Message]) -> list[Message]:
 def _found(reply: Reply, schema: type[BaseModel]) -> tuple[BaseModel | None, bool, str]:
     """The object in a reply, whether it is all that the reply holds, and without one, what is wrong."""
     text, alone = reply.text.strip(), reply.cut
-    why = "it holds no JSON object" if text else "it is empty"
+    found, why = _objects(text)
     if reply.cut:
         why = f"it was cut off after {reply.completion_tokens:,} tokens"
-    for objects, is_all in _objects(text):
+    elif not text:
+        why = "it is empty"
+    last: tuple[BaseModel, bool, str] | None = None
+    for objects, is_all in found:
         alone = alone or is_all
         faults: list[str] = []
-        for found in objects:
+        for candidate in objects:
             try:
-                return schema.model_validate_json(found), is_all and not faults, ""
+                last = schema.model_validate_json(candidate), is_all and not faults, ""
+                break
             except ValidationError as error:
                 fault = error.errors(include_input=False, include_url=False)[0]
                 faults.append(": ".join(filter(None, (".".join(map(str, fault["loc"])), fault["msg"]))))
-        why = faults[0]
-    return None, alone, why
+        else:
+            why = faults[0]
+    return last or (None, alone, why)
 
 
-def _objects(text: str) -> Iterator[tuple[list[str], bool]]:
+def _objects(text: str) -> tuple[list[tuple[list[str], bool]], str]:
     """The outermost JSON objects in a text, in order, each with those right inside it, and whether the text
-    holds nothing else.
+    holds nothing else; and what is wrong with a text without one.
     """
-    decoder, start, length, is_mended = json.JSONDecoder(), text.find("{"), len(text), False
+    # not strict: models break lines inside of strings
+    decoder, start, length, is_mended = json.JSONDecoder(strict=False), text.find("{"), len(text), False
+    objects: list[tuple[list[str], bool]] = []
+    why = ""
     for _ in range(_MAX_OBJECTS):
         if start < 0:
-            return
+            break
         try:
             found, end = decoder.raw_decode(text, start)
             within = islice((inner for inner in found.values() if isinstance(inner, dict)), _MAX_OBJECTS)
-            yield [text[start:end], *map(json.dumps, within)], (start, end) == (0, length)
-        except (ValueError, RecursionError):
+            objects.append(([*map(json.dumps, [found, *within])], (start, end) == (0, length)))
+        except (ValueError, RecursionError) as error:
             if not is_mended:
                 text, start, is_mended = _COMMA.sub(r"\1", text[start:]), 0, True
                 continue
+            why = why or f"its JSON is broken{quoted(str(error))}"
             end = start + 1
         start = text.find("{", end)
+    return objects, why or "it holds no JSON object"

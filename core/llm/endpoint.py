@@ -2,9 +2,10 @@
 
 vLLM, Ollama, llama.cpp, LM Studio, hosted ones, and the hub's inference. What may pass (429, 5xx, connections
 that fail) is tried again. What an endpoint refuses, a structure, a field of the request or the system's role,
-is not asked of it again by this client. Every failure is one sentence that names the model and its host; the
-endpoint's own words stand in it as a short quotation without the key. An error says the same wherever it
-stands, in the status, in a reply or in the midst of a stream.
+is not asked of it again by this client, once it has replied without. Every failure is one sentence that names
+the model and its host; the endpoint's own words stand in it as a short quotation without the key. An error
+says the same wherever it stands, in the status, in a reply or in the midst of a stream. A reply that says
+that it is whole is taken, however its connection ends.
 """
 
 from __future__ import annotations
@@ -12,13 +13,15 @@ from __future__ import annotations
 import re
 import socket
 import ssl
-from collections.abc import Callable, Generator
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import replace
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import httpx2
-from pydantic import BaseModel, Field, SecretStr, ValidationError
+from pydantic import BaseModel, Field, SecretStr, TypeAdapter, ValidationError
 
 from core.base.errors import BadRequest, UserError, quoted
 from core.llm.address import ANYWHERE, HUB, Address, Reach, read_address
@@ -30,7 +33,7 @@ from core.llm.client import (
     strict_schema,
     without_system,
 )
-from core.llm.draft import mended
+from core.llm.draft import mended, opened_before
 from core.llm.protocol import Cost, LlmError, NotAnswered, Reply, Structure
 from core.llm.wire import CheckedTransport, Failed, Patience, from_thread, pause
 
@@ -52,7 +55,18 @@ _DISPENSABLE |= {"streaming": "stream", "max_completion_tokens": "max_tokens"}
 """By a word of a complaint, the field to leave out; the last word takes its field's place."""
 _MAX_SAID = 10_000
 """Characters of a complaint that are read."""
+_FOR_USAGE = 2.0
+"""Seconds that a whole reply is kept waiting for the counts of its tokens, or for the end of the stream."""
+_DONE = re.compile(r"(?:stop|eos|end|complete|finish|done|tool|function)\w*")
+_CUT = re.compile(r"length|max_\w*tokens|context")
+_FILTERED = re.compile(r"filter|safety|recitation|prohibited|blocklist|sensitive|spii|toxic|refus|guardrail")
+"""Reasons to end, in small letters, as servers call them; what none knows is no end."""
+_PASSES = re.compile(r"server_error|internal|overloaded|rate_limit|unavailable|timeout", re.IGNORECASE)
+"""Kinds of errors after which the same request may go better."""
+_SAID = (None, "text", "output_text")
+"""Types of the parts of a content that are no thoughts."""
 _REMEDIES = {
+    403: "see what it says, and check the key",
     404: "check the address and the name of the model",
     405: "check the address: it should end before /chat/completions",
     413: "ask over less evidence",
@@ -79,6 +93,19 @@ class _Usage(BaseModel):
     completion_tokens: int = Field(strict=True, gt=0, le=10**9)
 
 
+class _Fault(BaseModel):
+    """One of those that FastAPI lists, without what it repeats of the request."""
+
+    loc: list[str | int]
+    msg: str
+
+    def __str__(self) -> str:
+        return f"{'.'.join(map(str, self.loc))}: {self.msg}"
+
+
+_FAULTS = TypeAdapter(list[_Fault])
+
+
 class EndpointLlm(Client):
     """A client of one model at one address. Every call is a connection: calls may run side by side."""
 
@@ -97,6 +124,8 @@ class EndpointLlm(Client):
         self._key, self._reach, self._patience = key, reach, patience
         self._spared: set[str] = set()
         """Fields that it refuses; "system" for the role."""
+        self._thinks_first = False
+        """Whether its replies begin with thoughts that nothing opens."""
 
     @property
     def called(self) -> str:
@@ -107,17 +136,18 @@ class EndpointLlm(Client):
         if ask.schema:
             structures = [structure for structure in _STRUCTURES if structure not in self._refused]
         refused: set[Structure | None] = set()
+        spared = {*self._spared}
         n_requests = n_failures = 0
         while True:
             n_requests += 1
             try:
-                reply = self._reply(ask, structures[0])
+                reply = self._reply(ask, structures[0], spared)
             except NotAnswered as error:
                 error.spent = replace(error.spent, calls=n_requests)
                 raise
             except Failed as failure:
-                if field := self._complained_of(failure):
-                    self._spared.add(field)
+                if field := _complained_of(failure, spared):
+                    spared.add(field)
                     continue
                 n_failures += 1
                 if len(structures) > 1 and _refuses_structure(failure, n_failures):
@@ -136,24 +166,13 @@ class EndpointLlm(Client):
                     raise LlmError(f"{self.called} {failure.words}{tries}", Cost(n_requests)) from None
             else:
                 self._refused |= refused
+                self._spared |= spared
                 return replace(reply, n_attempts=n_requests)
             pause(wait, ask.cancelled)
 
-    def _complained_of(self, failure: Failed) -> str | None:
-        """A field that the endpoint refuses and can be spared, or the system's role."""
-        if failure.status in (_IN_REPLY, 400, 422, 500) and _OF_SYSTEM.search(failure.said):
-            return None if "system" in self._spared else "system"
-        if failure.status not in (400, 422):
-            return None
-        open_ = {word: field for word, field in _DISPENSABLE.items() if field not in self._spared}
-        named = [word for word in re.findall(r"\w+", f"{failure.field} {failure.said}") if word in open_]
-        if failure.field not in named and {"temperature", "top_p"} <= {*named}:
-            return "top_p"  # one of the two: the other matters more
-        return open_[named[0]] if named else None
-
-    def _body(self, ask: Ask, structure: Structure) -> dict[str, Any]:
+    def _body(self, ask: Ask, structure: Structure, spared: set[str]) -> dict[str, Any]:
         told = ask.told(structure)
-        if "system" in self._spared:
+        if "system" in spared:
             told = without_system(told)
         body: dict[str, Any] = {
             "model": self.name,
@@ -166,10 +185,10 @@ class EndpointLlm(Client):
         }
         if ask.sampling.seed is not None:
             body["seed"] = ask.sampling.seed
-        body = {name: value for name, value in body.items() if name not in self._spared}
-        if "stream" in self._spared:
+        body = {name: value for name, value in body.items() if name not in spared}
+        if "stream" in spared:
             body.pop("stream_options", None)
-        if "max_tokens" in self._spared:
+        if "max_tokens" in spared:
             body["max_completion_tokens"] = ask.sampling.max_tokens
         if structure == "json_object":
             body["response_format"] = {"type": "json_object"}
@@ -178,42 +197,69 @@ class EndpointLlm(Client):
             body["response_format"] = {"type": "json_schema", "json_schema": constraint}
         return body
 
-    def _reply(self, ask: Ask, structure: Structure) -> Reply:
+    def _reply(self, ask: Ask, structure: Structure, spared: set[str]) -> Reply:
         """The answer to one request, written into the draft on the way. Raises Failed, NotAnswered."""
         usage: Any = None
-        finish, refusal, room, has_deltas = "", "", MAX_REPLY_CHARACTERS, False
+        finish, refusal, room, has_deltas, deadline = "", "", MAX_REPLY_CHARACTERS, False, inf
+
+        def cancelled() -> bool:
+            if time.monotonic() > deadline:
+                raise TimeoutError
+            return ask.cancelled()
+
         ask.draft.clear()
-        with closing(self._events(self._body(ask, structure), ask.cancelled)) as events:
-            for event in events:
-                usage = event.get("usage") or usage
-                choice = _first(event.get("choices"))
-                turn, whole = choice.get("delta"), choice.get("message")
-                has_deltas = has_deltas or bool(turn)
-                if not turn and not has_deltas:
-                    turn = whole  # behind deltas it says all of them again
-                if isinstance(turn, dict):
-                    said, thought, no = _text(turn.get("content")), _thought(turn), _text(turn.get("refusal"))
-                    room -= len(said) + len(thought) + len(no)
-                    if room < 0:
-                        most = f"{MAX_REPLY_CHARACTERS:,} characters"
-                        raise Failed(f"replied with more than {most}; choose another model")
-                    ask.draft.add(said, thought)
-                    refusal += no
-                reason = choice.get("finish_reason")
-                finish = finish or (reason if isinstance(reason, str) else "")
+        try:
+            with closing(self._events(self._body(ask, structure, spared), cancelled)) as events:
+                for event in events:
+                    usage = event.get("usage") or usage
+                    choice = _first(event.get("choices"))
+                    turn, whole = choice.get("delta"), choice.get("message")
+                    has_deltas = has_deltas or bool(turn)
+                    if not turn and not has_deltas:
+                        turn = whole  # behind deltas it says all of them again
+                    if isinstance(turn, dict):
+                        said, thought = _text(turn.get("content")), _thought(turn)
+                        no = _text(turn.get("refusal"))
+                        room -= len(said) + len(thought) + len(no)
+                        if room < 0:
+                            most = f"{MAX_REPLY_CHARACTERS:,} characters"
+                            raise Failed(f"replied with more than {most}; choose another model")
+                        ask.draft.add(said, thought)
+                        refusal += no
+                    finish = finish or self._reason(choice.get("finish_reason"))
+                    if finish:
+                        deadline = time.monotonic() + _FOR_USAGE
+        except Failed:
+            if not finish:
+                raise
         if not finish:
             raise Failed("broke off in the middle of its reply; try again", again=True)
-        if finish == "error":
-            raise Failed("broke off with an error; try again later")
-        reply = replace(estimated(ask, structure), cut=finish == "length")
+        reply = replace(estimated(ask, structure), cut=_CUT.search(finish) is not None)
         with suppress(ValidationError):
             reply = replace(reply, **_Usage.model_validate(usage).model_dump(), counted_by="endpoint")
+        return self._judged(reply, ask, finish, refusal)
+
+    def _reason(self, reason: Any) -> str:
+        """Why a reply ends, in small letters; empty while it goes on."""
+        reason = self._without_key(reason).strip().lower() if isinstance(reason, str) else ""
+        return "" if reason in ("null", "none") else reason
+
+    def _judged(self, reply: Reply, ask: Ask, finish: str, refusal: str) -> Reply:
+        """A reply, by the reason that ended it. Raises Failed, NotAnswered."""
+        if opened_before(ask.draft.raw):
+            self._thinks_first = True
+        elif reply.cut and self._thinks_first and not reply.thoughts:
+            reply = replace(reply, text="", thoughts=reply.text)
         if refusal.strip():
-            did = f"refused to answer{quoted(mended(refusal))}"
-        elif finish == "content_filter":
+            did = f"refused to answer{quoted(self._without_key(mended(refusal)))}"
+        elif _FILTERED.search(finish):
             did = "was stopped by a content filter"
-        else:
+        elif finish.startswith(("tool", "function")) and not (reply.text.strip() or ask.schema):
+            did = "called a tool instead of replying"
+        elif reply.cut or _DONE.fullmatch(finish):
             return reply
+        else:
+            raise Failed(f"broke off{quoted(finish)}; try again", again=True)
         words = f"{self.called} {did}; ask otherwise, or choose another model"
         raise NotAnswered(words, reply.cost)
 
@@ -243,11 +289,7 @@ class EndpointLlm(Client):
                         stream=True,
                         stream_cls=openai.Stream[object],
                     )
-                    for event in stream:
-                        if not isinstance(event, dict):
-                            raise TypeError
-                        if "choices" not in event and _words_of(event):
-                            raise self._broken_off(event)
+                    for event in self._heard(stream):
                         put(event)
                 if not transport.ended:  # whole, or the client stopped where the server said [DONE]
                     put({"choices": [{"finish_reason": "stop"}]})
@@ -255,6 +297,8 @@ class EndpointLlm(Client):
             except (Failed, UserError) as error:
                 failure = error
             except Exception as error:  # whatever a hostile answer provokes
+                if transport.ended and isinstance(error, ValueError):
+                    return  # an event that the end of the connection cut
                 failure = self._failed(error, client)
             raise failure.with_traceback(None)  # nothing behind it: its frames would hold the key
 
@@ -265,15 +309,40 @@ class EndpointLlm(Client):
         finally:
             transport.end()
 
+    def _heard(self, stream: Iterable[Any]) -> Iterator[dict[str, Any]]:
+        """The events of a reply. Raises Failed for an error among them, TypeError where it is no chat."""
+        is_chat: bool | None = None
+        fault: dict[str, Any] | None = None
+        for event in map(_only, stream):
+            if not isinstance(event, dict):
+                raise TypeError
+            choice = _first(event.get("choices"))
+            if "text" in choice and choice.keys().isdisjoint(("delta", "message")):
+                raise TypeError
+            if choice.get("error"):
+                raise self._broken_off(choice["error"])
+            if "choices" not in event and _words_of(_fault(event)):
+                fault = event  # unless a choice follows: then it was news of a queue
+                continue
+            if choice:
+                fault = None
+            is_chat = is_chat or "choices" in event
+            yield event
+        if fault is not None:
+            raise self._broken_off(fault)
+        if is_chat is False:
+            raise TypeError
+
     def _failed(self, error: Exception, client: openai.OpenAI) -> Failed:
         """What went wrong, in words."""
         import openai
 
         if isinstance(error, openai.APIStatusError):
             wait = client._parse_retry_after_header(error.response.headers)
-            said = _words_of(error.body) or error.response.text
+            body = _fault(error.body)
+            said = _words_of(body) or error.response.text
             said = "" if said.lstrip().startswith("<") else self._without_key(said)
-            return replace(self._refusal(error.status_code, said), field=_field_of(error.body), wait=wait)
+            return replace(self._refusal(error.status_code, said), field=_field_of(body), wait=wait)
         if type(error) is openai.APIError:
             return self._broken_off(error.body)
         causes: list[BaseException] = [error]
@@ -288,11 +357,14 @@ class EndpointLlm(Client):
 
     def _broken_off(self, body: Any) -> Failed:
         """What an error means that stands in a reply; some say the status that it would have had."""
+        body = _fault(body)
         said = self._without_key(_words_of(body))
-        code = body.get("code") if isinstance(body, dict) else None
-        if isinstance(code, int) and 400 <= code < 600:
-            return replace(self._refusal(code, said), field=_field_of(body))
-        return Failed(f"broke off with an error{quoted(said)}; try again later", said=said)
+        kinds = [body.get("code"), body.get("type")] if isinstance(body, dict) else []
+        kind = " ".join(str(kind) for kind in kinds if isinstance(kind, int | str))
+        if status := re.match(r"[45]\d\d\b", kind):
+            return replace(self._refusal(int(status[0]), said), field=_field_of(body))
+        again = _PASSES.search(kind) is not None
+        return Failed(f"broke off with an error{quoted(said)}; try again later", again, said=said)
 
     def _without_key(self, said: str) -> str:
         """Some repeat it."""
@@ -302,9 +374,8 @@ class EndpointLlm(Client):
         """What a status other than 200 means."""
         if 300 <= status < 400:
             words = f"answered with a redirect ({status}), and none is followed; give the address it leads to"
-        elif status in (401, 403):  # without its words: some repeat parts of the key
-            asks = "refused the key ({}); check it" if self.has_key else "asks for a key ({}); give one"
-            words = asks.format(status)
+        elif status == 401:  # without its words: some repeat parts of the key
+            words = "refused the key (401); check it" if self.has_key else "asks for a key (401); give one"
         else:
             usual = "try again later" if status in _PASSING else "see what it says, and try again"
             words = f"answered {status}{quoted(said)}; {_REMEDIES.get(status, usual)}"
@@ -341,18 +412,46 @@ def connect(
     return EndpointLlm(at, model, SecretStr(value) if value else None, reach, patience, reply_tokens)
 
 
+def _complained_of(failure: Failed, spared: set[str]) -> str | None:
+    """A field that the endpoint refuses and can be spared, or the system's role."""
+    if failure.status in (_IN_REPLY, 400, 422, 500) and _OF_SYSTEM.search(failure.said):
+        return None if "system" in spared else "system"
+    if failure.status not in (400, 422):
+        return None
+    open_ = {word: field for word, field in _DISPENSABLE.items() if field not in spared}
+    named = [word for word in re.findall(r"\w+", f"{failure.field} {failure.said}") if word in open_]
+    if failure.field not in named and {"temperature", "top_p"} <= {*named}:
+        return "top_p"  # one of the two: the other matters more
+    return open_[named[0]] if named else None
+
+
 def _refuses_structure(failure: Failed, n_failures: int) -> bool:
     """Whether an endpoint may do better without the structure: it says so, or failed twice over it."""
+    if failure.field == "prompt":  # Azure's filter
+        return False
     if failure.status == 500 and n_failures > 1:
         return True
     is_said = failure.status in (_IN_REPLY, 500) and _OF_STRUCTURE.search(failure.said) is not None
     return is_said or failure.status in _REFUSES_STRUCTURE
 
 
+def _only(value: Any) -> Any:
+    """What a list of one holds, as Gemini sends its errors."""
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
+
+
+def _fault(body: Any) -> Any:
+    """What an error's body says is wrong, out of what it is wrapped in."""
+    body = _only(body)
+    return (body.get("error") or body) if isinstance(body, dict) else body
+
+
 def _words_of(body: Any) -> str:
     """What an error's body says, in any of the usual shapes."""
-    if isinstance(body, dict):
-        body = body.get("message", body.get("detail"))
+    for name in ("message", "detail"):  # the first may hold the second
+        body = (body.get(name) or body) if isinstance(body, dict) else body
+    with suppress(ValidationError):
+        return "; ".join(map(str, _FAULTS.validate_python(body)))
     return body if isinstance(body, str) else ""
 
 
@@ -363,9 +462,10 @@ def _field_of(body: Any) -> str:
 
 
 def _text(content: Any) -> str:
-    """The text of a content, which may come in parts."""
+    """The text of a content, which may come in parts, some of them thoughts."""
     if isinstance(content, list):
-        texts = [part.get("text") for part in content if isinstance(part, dict)]
+        parts = [part for part in content if isinstance(part, dict)]
+        texts = [part.get("text") for part in parts if part.get("type") in _SAID]
         return "".join(text for text in texts if isinstance(text, str))
     return content if isinstance(content, str) else ""
 
@@ -375,9 +475,11 @@ def _thought(turn: dict[str, Any]) -> str:
     content = turn.get("content")
     parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
     beside = _text(turn.get("reasoning_content")) or _text(turn.get("reasoning"))
-    return beside + "".join(_text(part.get("thinking")) for part in parts)
+    thoughts = [part.get("thinking", part.get("text")) for part in parts if part.get("type") not in _SAID]
+    return beside + "".join(map(_text, thoughts))
 
 
 def _first(choices: Any) -> dict[str, Any]:
-    """The first choice of an event; events that only carry usage have none."""
-    return choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
+    """The first choice of an event; events that only carry usage, or another choice, have none."""
+    listed = choices if isinstance(choices, list) else []
+    return next((choice for choice in listed if isinstance(choice, dict) and not choice.get("index")), {})

@@ -23,7 +23,7 @@ from transformers.utils import logging as transformers_logging
 from core.base.errors import BadCheckpoint, quoted
 from core.encode.hub import fetch
 from core.llm.client import Ask, Client, strict_schema, without_system
-from core.llm.draft import apart, mended
+from core.llm.draft import apart, mended, opening
 from core.llm.protocol import Cost, LlmCancelled, LlmError, Message, Reply, Sampling
 
 MODEL_FILES = ["*.json", "*.txt", "*.model", "*.jinja", "*.safetensors"]
@@ -71,7 +71,10 @@ class LocalLlm(Client):
         most = min(ask.sampling.max_tokens, self._window - len(prompt))
         tokens: list[int] = []
         sent = ""
+        # a grammar leaves no room for thoughts, whatever the prompt begins
+        begun = "" if matcher else opening(self._tokenizer.decode(prompt))
         ask.draft.clear()
+        ask.draft.add(begun)
         while not self._busy.acquire(timeout=_LOOK_EVERY):
             if ask.cancelled():
                 raise LlmCancelled
@@ -94,7 +97,7 @@ class LocalLlm(Client):
             ) from None
         finally:
             self._busy.release()
-        thoughts, said = apart(mended(self._text(tokens)))
+        thoughts, said = apart(mended(begun + self._text(tokens)))
         return Reply(
             said,
             len(prompt),

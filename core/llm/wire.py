@@ -10,6 +10,7 @@ Who cancels waits for nothing, not even for a name to be looked up.
 from __future__ import annotations
 
 import queue
+import re
 import socket
 import ssl
 import threading
@@ -18,6 +19,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from math import inf
 from typing import Any
 
@@ -31,6 +33,10 @@ MAX_ANSWER_BYTES = 8 * 2**20
 """Of one answer as it travels; a token takes some 250 bytes in a stream."""
 _UNPACKED = ("gzip", "x-gzip", "deflate")
 """Packings that swell a thousandfold at most, so that a piece of the wire fits memory."""
+_BEFORE_REPLY = b"\xef\xbb\xbf \t\r\n"
+"""Bytes that are no part of it: a BOM and blanks."""
+_IDLE = re.compile(rb"(?:event|id|retry):.*|data:[\w .-]*")
+"""A line of a stream that holds nothing: another field, no data, a word as `ping` or `null`."""
 _LOOK_EVERY = 0.1
 """Seconds between looks whether the caller has cancelled."""
 
@@ -138,24 +144,40 @@ class CheckedTransport(httpx2.BaseTransport):
         shown |= {name: answer.headers.get(name, "") for name in ("Retry-After", "Retry-After-Ms")}
         is_packed = answer.headers.get("content-encoding", "").strip().lower() in _UNPACKED
         body = self._bounded(answer.iter_bytes() if is_packed else answer.iter_raw(), is_reply)
+        if is_reply:
+            body = _data_of(body)
         return httpx2.Response(answer.status_code, headers=shown, content=body)
 
     def _bounded(self, pieces: Iterable[bytes], is_reply: bool) -> Iterator[bytes]:
-        """A body; a reply in one piece, whatever it is called, becomes a stream of one event."""
+        """A body; a reply in one piece, whatever it is called, becomes the one event of a stream."""
         left, has_begun, in_one_piece = MAX_ANSWER_BYTES, not is_reply, False
         for piece in pieces:
             left -= len(piece)
             if left < 0:
                 raise Failed(f"sent more than {MAX_ANSWER_BYTES // 2**20} MB")
             if not has_begun:
-                piece = piece.lstrip()
+                piece = piece.lstrip(_BEFORE_REPLY)
                 has_begun, in_one_piece = bool(piece), piece.startswith((b"{", b"["))
                 if in_one_piece:
                     yield b"data: "
             yield piece.replace(b"\n", b" ").replace(b"\r", b" ") if in_one_piece else piece
         self.ended = not in_one_piece
-        if in_one_piece:
-            yield b"\n\n"
+
+
+def _data_of(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """A stream without idle lines, which the client would read as broken events; its end ends an event."""
+    line = bytearray()
+    for piece in chain(pieces, (b"\n\n",)):
+        for part in piece.splitlines(keepends=True):
+            line += part
+            if not part.endswith((b"\n", b"\r")):
+                continue
+            text = bytes(line).strip()
+            line.clear()
+            if text.startswith(b"data:"):
+                text = b"data:" + text[5:].strip()
+            if not _IDLE.fullmatch(text):
+                yield text + b"\n"
 
 
 def from_thread(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Annotated, Any
 
 from pydantic import AliasChoices, BaseModel, Field, ValidationError, model_validator
 
-from core.base.config import check_query
+from core.base.config import MAX_QUERY_CHARACTERS, check_query
 from core.base.errors import BadRequest, first_problem
 from core.ingest import MAX_FILE_BYTES
 from core.runs.log.bounds import MAX_FLOAT, MAX_MILLISECONDS
@@ -27,33 +28,56 @@ MAX_RETURNED = 1_000
 """Passages of one call, as TREC has them."""
 _Score = Annotated[float, Field(ge=-MAX_FLOAT, le=MAX_FLOAT)]
 _ID_PATTERN = re.compile(r"[\w.@ +/-]{1,60}")
+_TEXT = ("text", "content", "page_content", "passage", "passage_text", "contents", "body", "chunk")
+_NAME = ("name", "id", "_id", "id_", "docid", "doc_id", "node_id", "title")
+_SOURCE = ("title", "source", "file_name", "file_path", "doc_id")
+_INSIDE = ("metadata.source", "metadata.file_name", "metadata.file_path", "metadata.title", "meta.source")
+"""Where LangChain, LlamaIndex and Haystack say of which document a passage is."""
+_SAYS_WHICH = frozenset((*_TEXT, *_NAME, "chunk_id", "start"))
+_INK = re.compile(r"\S")
 
 
 class ForeignPassage(BaseModel):
     """What says which passage was returned: its text, its place, or a name."""
 
-    text: str = Field("", validation_alias=AliasChoices("text", "content", "page_content", "passage"))
-    name: str = Field("", validation_alias=AliasChoices("name", "id", "_id", "docid", "title"))
+    text: str = Field("", validation_alias=AliasChoices(*_TEXT))
+    name: str = Field("", validation_alias=AliasChoices(*_NAME), coerce_numbers_to_str=True)
+    title: str = Field("", validation_alias=AliasChoices(*_SOURCE, *_INSIDE), coerce_numbers_to_str=True)
+    """Of the document, or the path of its file."""
     chunk_id: int | None = None
-    document: int = 0
-    """Among the opened ones, where a place is given."""
+    document: int | None = None
+    """Among the opened ones; None: the first, where a place is given."""
     start: int | None = None
     end: int | None = None
-    score: _Score | None = Field(None, validation_alias=AliasChoices("score", "similarity"))
+    score: _Score | None = Field(
+        None, validation_alias=AliasChoices("score", "similarity", "relevance_score", "distance")
+    )
 
     @model_validator(mode="before")
     @classmethod
     def _short(cls, value: Any) -> Any:
-        """A text, a chunk id or a pair of offsets alone."""
+        """A text, a chunk id or a pair of offsets alone; an object without its wrapping and what is empty."""
         if isinstance(value, str):
-            return {"text": value}
+            return {"chunk_id": int(value)} if value.isdecimal() and len(value) < 9 else {"text": value}
         if type(value) is int:
             return {"chunk_id": value}
         if isinstance(value, list) and len(value) == 2:
             return {"start": value[0], "end": value[1]}
-        if isinstance(value, dict) and isinstance(value.get("id"), int):
-            return {**value, "id": str(value["id"])}
-        return value
+        if not isinstance(value, dict):
+            return value
+        flat = {
+            key.removeprefix("node.").removeprefix("document.").removeprefix("kwargs."): part
+            for key, part in _flat(value, with_lists=False)
+        }
+        if _SAYS_WHICH.isdisjoint(flat):
+            raise ValueError(f"an object of {', '.join(flat)[:80]} names no text, id or place")
+        return {key: part for key, part in flat.items() if part is not None and part != ""}
+
+    @model_validator(mode="after")
+    def _forward(self) -> ForeignPassage:
+        if self.start is not None and self.end is not None and self.start >= self.end:
+            raise ValueError(f"offsets {self.start} to {self.end} hold no text")
+        return self
 
 
 @dataclass(frozen=True)
@@ -79,15 +103,15 @@ class ForeignRun:
     known_answer: str = ""
 
 
+_RETRIEVED = ("retrieved", "retrieved_contexts", "contexts", "passages", "documents", "chunks")
+
+
 class _Line(BaseModel):
     """A run as a line of JSON; also by the names that Ragas and others have."""
 
     query: str = Field(validation_alias=AliasChoices("query", "question", "user_input"))
     retrieved: list[ForeignPassage] = Field(
-        validation_alias=AliasChoices(
-            "retrieved", "retrieved_contexts", "contexts", "passages", "documents", "chunks"
-        ),
-        max_length=MAX_RETURNED,
+        validation_alias=AliasChoices(*_RETRIEVED), max_length=MAX_RETURNED
     )
     scores: list[_Score] | None = None
     method: str = ""
@@ -102,19 +126,20 @@ class _Line(BaseModel):
 
 
 @dataclass
-class _Texts:
-    """Texts and gold by id, for the ids of a TREC run."""
+class _Parts:
+    """What runs are put together from: texts and gold by id, for the ids of a TREC run; spans."""
 
     queries: dict[str, str] = field(default_factory=dict)
     passages: dict[str, str] = field(default_factory=dict)
     gold: dict[str, list[str]] = field(default_factory=dict)
+    spans: list[_Span] = field(default_factory=list)
 
 
 def read_foreign(files: Mapping[str, bytes], method: str = "") -> list[ForeignRun]:
     """The runs that files hold, by the files' names. `method`: what made them; empty: as they say, else as
     the file is called. Raises BadRequest.
     """
-    texts, runs, trec = _Texts(), list[ForeignRun](), list[tuple[str, list[list[str]]]]()
+    parts, runs, trec = _Parts(), list[ForeignRun](), dict[str, str]()
     for name, data in files.items():
         try:
             content = data.decode("utf-8-sig")
@@ -123,15 +148,16 @@ def read_foreign(files: Mapping[str, bytes], method: str = "") -> list[ForeignRu
         head = content[:2_000].lstrip()
         if not head:
             raise BadRequest(f"{name} is empty; give a file that holds runs")
-        stem = name.rsplit(".", 1)[0]
+        first = head.split("\n")[0].split()
         if head[0] in "[{":
-            runs += _of_json(_objects(content, name), name, method or stem, texts)
-        elif len(head.split("\n")[0].split()) == 6:
-            trec.append((method or stem, [line.split() for line in content.splitlines() if line.strip()]))
+            runs += _of_json(_objects(content, name), name, method or name.rsplit(".", 1)[0], parts)
+        elif len(first) == 6 and (first[1].upper() == "Q0" or not _are_queries(name)):
+            trec[name] = content
         else:
-            _take_columns(content, name, texts)
-    for stem, lines in trec:
-        runs += _of_trec(lines, method, stem, texts)
+            _take_columns(content, name, parts)
+    for name, content in trec.items():
+        runs += _of_trec(content, name, method, parts)
+    runs += _of_spans(parts.spans)
     if not runs:
         raise BadRequest(
             "no run is in what was given; give a TREC run, lines of JSON, or OpenInference spans"
@@ -142,7 +168,10 @@ def read_foreign(files: Mapping[str, bytes], method: str = "") -> list[ForeignRu
 
 
 def files_of(paths: Sequence[Path]) -> dict[str, bytes]:
-    """What files hold, by their names. Raises BadRequest."""
+    """What files hold, by their names. Raises BadRequest, also for two of one name."""
+    for name, count in Counter(path.name for path in paths).items():
+        if count > 1:
+            raise BadRequest(f"{count} files are called {name}, by which runs are told apart; rename them")
     return {path.name: file_bytes(path) for path in paths}
 
 
@@ -163,49 +192,84 @@ def is_export(path: Path) -> bool:
 
 
 def _checked(run: ForeignRun) -> ForeignRun:
-    """With a name that fits into lists. Raises BadRequest for a question that none can be."""
+    """With a name that fits into lists. Raises BadRequest for a call that returned too much."""
     name = "".join(_ID_PATTERN.findall(run.method))[:60].strip() or "retriever"
-    return replace(run, query=check_query(run.query), method=name)
+    if (most := max(len(call.passages) for call in run.calls)) > MAX_RETURNED:
+        raise BadRequest(
+            f"{run.query[:80]!r} has {most:,} passages of {name}, more than {MAX_RETURNED:,}; keep the best"
+        )
+    return replace(run, method=name)
+
+
+def _question(query: str, where: str) -> str:
+    """As `check_query`, with the place in its sentence. Raises BadRequest."""
+    try:
+        return check_query(query)
+    except BadRequest as error:
+        raise BadRequest(f"{where}: {error}") from error
+
+
+def _problem(error: ValidationError) -> str:
+    return first_problem(error).replace("Value error, ", "")
+
+
+def _are_queries(name: str) -> bool:
+    """Whether a file is called as one of queries."""
+    return bool(re.search("quer|topic", name.lower())) and "qrel" not in name.lower()
+
+
+def _read(text: str) -> Any:
+    """What a text is as JSON; itself where it's none."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 def _objects(content: str, name: str) -> list[Any]:
-    """The JSON objects of a file: lines, a list, or one that holds them as Phoenix answers."""
+    """The JSON objects of a file: one behind another, a list, or one that holds them as Phoenix answers."""
+    found, at = list[Any](), _INK.search(content)
     try:
-        try:
-            whole = json.loads(content)
-        except ValueError:
-            return [json.loads(line) for line in content.split("\n") if line.strip()]
+        while at:
+            value, end = json.JSONDecoder().raw_decode(content, at.start())
+            found.append(value)
+            at = _INK.search(content, end)
     except (ValueError, RecursionError) as error:
         raise BadRequest(f"{name} is no valid JSON ({str(error)[:100]}); correct it") from error
-    if isinstance(whole, dict) and isinstance(whole.get("data"), list):
-        return list(whole["data"])
-    return whole if isinstance(whole, list) else [whole]
+    whole = found[0]["data"] if isinstance(found[0], dict) and "data" in found[0] else found[0]
+    return whole if len(found) == 1 and isinstance(whole, list) else found
 
 
-def _of_json(objects: Sequence[Any], name: str, stem: str, texts: _Texts) -> Iterator[ForeignRun]:
-    spans: list[_Span] = []
-    is_query_file = "quer" in name.lower()
+def _of_json(objects: Sequence[Any], name: str, stem: str, parts: _Parts) -> Iterator[ForeignRun]:
     for number, value in enumerate(objects, start=1):
         if not isinstance(value, dict):
             raise BadRequest(f"entry {number} of {name} is no JSON object; correct it")
-        if "resourceSpans" in value:
-            spans += _of_otlp(value)
-        elif "attributes" in value or any(key.startswith("attributes.") for key in value):
-            spans.append(_of_phoenix(value))
-        elif "_id" in value and "text" in value:
-            by_id = texts.queries if is_query_file else texts.passages
-            by_id[str(value["_id"])] = str(value["text"]).encode("utf-8", "replace").decode()
-        else:
+        if not (value.keys().isdisjoint(_RETRIEVED) and _take_part(value, name, stem, parts)):
             yield _of_line(value, f"entry {number} of {name}", stem)
-    yield from _of_spans(spans, stem)
+
+
+def _take_part(value: dict[str, Any], name: str, stem: str, parts: _Parts) -> bool:
+    """Spans, a query or a passage; False for what is none of them. Raises BadRequest."""
+    if "resourceSpans" in value:
+        parts.spans += _of_otlp(value, stem)
+    elif "traceId" in value and isinstance(value.get("attributes"), list):
+        parts.spans += _of_otlp({"resourceSpans": [{"scopeSpans": [{"spans": [value]}]}]}, stem)
+    elif "attributes" in value or any(key.startswith("attributes.") for key in value):
+        parts.spans.append(_of_phoenix(value, stem))
+    elif "_id" in value and "text" in value:
+        by_id = parts.queries if _are_queries(name) else parts.passages
+        by_id[str(value["_id"])] = str(value["text"]).encode("utf-8", "replace").decode()
+    else:
+        return False
+    return True
 
 
 def _of_line(value: dict[str, Any], where: str, stem: str) -> ForeignRun:
     try:
-        line = _Line.model_validate(value)
+        line = _Line.model_validate({key: part for key, part in value.items() if part is not None})
     except ValidationError as error:
         raise BadRequest(
-            f'{where}: {first_problem(error)}; a run has "query" and "retrieved", a list of texts,'
+            f'{where}: {_problem(error)}; a run has "query" and "retrieved", a list of texts,'
             " chunk ids or offsets"
         ) from error
     passages = line.retrieved
@@ -219,56 +283,67 @@ def _of_line(value: dict[str, Any], where: str, stem: str) -> ForeignRun:
             for passage, score in zip(passages, line.scores, strict=True)
         ]
     call = ForeignCall(line.query, tuple(passages), line.milliseconds)
-    gold, method = tuple(line.gold), line.method or stem
-    return ForeignRun(line.query, (call,), method, line.answer, gold, line.known_answer)
+    query, gold, method = _question(line.query, where), tuple(line.gold), line.method or stem
+    return ForeignRun(query, (call,), method, line.answer, gold, line.known_answer)
 
 
-def _take_columns(content: str, name: str, texts: _Texts) -> None:
+_HEADS = ("query-id", "query_id", "qid", "topic")
+
+
+def _take_columns(content: str, name: str, parts: _Parts) -> None:
     """Qrels, with BEIR's head or without, and queries as lines of an id and a text. Raises BadRequest."""
-    for number, line in enumerate(content.splitlines(), start=1):
+    for number, line in enumerate(content.split("\n"), start=1):
         columns = line.split()
-        if "quer" in name.lower() and "qrel" not in name.lower() and len(columns) > 1:
-            texts.queries[columns[0]] = line.strip()[len(columns[0]) :].strip()
-        elif len(columns) in (3, 4) and (columns[0] == "query-id" or columns[-1].lstrip("-").isdecimal()):
-            if columns[-1].isdecimal() and columns[-1].strip("0"):
-                texts.gold.setdefault(columns[0], []).append(columns[-2])
-        elif columns:
+        if _are_queries(name) and len(columns) > 1:
+            parts.queries[columns[0]] = line.strip()[len(columns[0]) :].strip()
+        elif len(columns) in (3, 4) and re.fullmatch(r"-?\d+(\.\d*)?", columns[-1]):
+            if float(columns[-1]) > 0:
+                parts.gold.setdefault(columns[0], []).append(columns[-2])
+        elif columns and (number > 1 or columns[0].lower() not in _HEADS):
             raise BadRequest(
                 f"line {number} of {name} is no TREC run (6 columns), qrels (4 or 3) or JSON; correct it"
             )
 
 
-def _of_trec(lines: list[list[str]], method: str, stem: str, texts: _Texts) -> Iterator[ForeignRun]:
-    by_query: dict[str, list[tuple[int, str, float]]] = {}
-    for number, columns in enumerate(lines, start=1):
+def _of_trec(content: str, name: str, method: str, parts: _Parts) -> Iterator[ForeignRun]:
+    """A run a tag and query, by rank, then score. Raises BadRequest."""
+    calls: dict[tuple[str, str], list[tuple[float, float, str]]] = {}
+    for number, line in enumerate(content.split("\n"), start=1):
+        if not line.strip():
+            continue
         try:
-            query_id, _, passage_id, rank, score, _ = columns
-            if not abs(float(score)) <= MAX_FLOAT:
-                raise ValueError(score)
-            by_query.setdefault(query_id, []).append((int(rank), passage_id, float(score)))
+            query_id, _, passage_id, rank, score, tag = line.split()
+            if not (abs(float(rank)) <= MAX_FLOAT and abs(float(score)) <= MAX_FLOAT):
+                raise ValueError(rank, score)
+            calls.setdefault((tag, query_id), []).append((float(rank), -float(score), passage_id))
         except ValueError as error:
             raise BadRequest(
-                f"line {number} of {stem} needs query, Q0, passage, rank, score, name; correct it"
+                f"line {number} of {name} needs query, Q0, passage, rank, score, name; correct it"
             ) from error
 
     def passage(name: str, score: float | None = None) -> ForeignPassage:
         return ForeignPassage.model_validate(
-            {"name": name, "text": texts.passages.get(name, ""), "score": score}
+            {"name": name, "text": parts.passages.get(name, ""), "score": score}
         )
 
-    for query_id, found in by_query.items():
-        if query_id not in texts.queries:
+    for (tag, query_id), found in calls.items():
+        where = f"query {query_id[:80]!r} of {name}"
+        if query_id not in parts.queries:
             raise BadRequest(
-                f"query {query_id[:80]!r} of {stem} has no words; give a file of queries beside it, named so,"
-                ' a line {"_id", "text"} each'
+                f"{where} has no words; give a file of queries beside it, named so, a line"
+                ' {"_id", "text"} each'
             )
-        query = texts.queries[query_id]
-        returned = tuple(passage(name, score) for _, name, score in sorted(found)[:MAX_RETURNED])
-        gold = tuple(passage(name) for name in texts.gold.get(query_id, ()))
-        yield ForeignRun(query, (ForeignCall(query, returned),), method or lines[0][5], gold=gold)
+        query = _question(parts.queries[query_id], where)
+        returned = tuple(passage(name, -score) for _, score, name in sorted(found))
+        gold = tuple(passage(name) for name in parts.gold.get(query_id, ()))
+        yield ForeignRun(query, (ForeignCall(query, returned),), method or tag, gold=gold)
 
 
 # OpenInference
+
+_SAYS = ("messages", "content", "text", "kwargs")
+_QUESTION = ("query", "question", "input", "user_input", *_SAYS)
+_ANSWER = ("answer", "output", "response", "result", *_SAYS)
 
 
 @dataclass(frozen=True)
@@ -278,93 +353,131 @@ class _Span:
     start: str
     """Sorts as its time."""
     attributes: Mapping[str, Any]
+    """Leaves by their paths."""
+    stem: str
+    """Of the file it is in."""
     milliseconds: float = 0.0
 
     @property
     def kind(self) -> str:
-        return str(self.attributes.get("openinference.span.kind", ""))
+        return self.raw("openinference.span.kind")
 
-    @property
-    def asked(self) -> str:
-        """The question, also where the input is JSON around it."""
-        text = str(self.attributes.get("input.value", ""))
+    def raw(self, key: str) -> str:
+        """An attribute as it is; empty where there is none."""
+        return str(self.attributes.get(key, ""))
+
+    def words(self, key: str, names: Sequence[str]) -> str:
+        """What it says, also where it is JSON around that; empty where the JSON has none of the names."""
+        value = _read(self.raw(key))
         try:
-            value = json.loads(text)
-        except (ValueError, RecursionError):
-            return text
-        named = [value.get(key) for key in ("query", "question", "input")] if isinstance(value, dict) else []
-        return next((words for words in named if isinstance(words, str)), text)
+            return _said(value, names) if isinstance(value, str | list | dict) else self.raw(key)
+        except RecursionError:
+            return ""
 
 
-def _of_otlp(value: Mapping[str, Any]) -> Iterator[_Span]:
+def _said(value: Any, names: Sequence[str]) -> str:
+    """The first text under one of the names, in objects within objects; of a list, its last entry's."""
+    if isinstance(value, list):
+        return _said(value[-1], names) if value else ""
+    if isinstance(value, dict):
+        return next(filter(None, (_said(value.get(name), names) for name in names)), "")
+    return value if isinstance(value, str) else ""
+
+
+def _of_otlp(value: Mapping[str, Any], stem: str) -> Iterator[_Span]:
     try:
         for resource in value["resourceSpans"]:
             for scope in resource["scopeSpans"]:
                 for span in scope["spans"]:
-                    attributes = {
-                        one["key"]: next(iter(one["value"].values()), "")
-                        for one in span.get("attributes", ())
-                    }
+                    attributes = {one["key"]: _plain(one["value"]) for one in span.get("attributes", ())}
                     start, end = (int(span.get(f"{edge}TimeUnixNano", 0)) for edge in ("start", "end"))
                     took = min(max(0, end - start) / 1e6, MAX_MILLISECONDS)
-                    parent = span.get("parentSpanId", "")
-                    yield _Span(str(span["traceId"]), parent, f"{start:020}", attributes, took)
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+                    trace, parent = str(span["traceId"]), str(span.get("parentSpanId") or "").strip("0")
+                    yield _Span(trace, parent, f"{start:020}", _leaves(attributes), stem, took)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         raise BadRequest(f"the spans are no OTLP as JSON ({str(error)[:80]}); export them anew") from error
 
 
-def _of_phoenix(value: Mapping[str, Any]) -> _Span:
+def _plain(value: Mapping[str, Any]) -> Any:
+    """A value of OTLP without its type."""
+    inner: Any = next(iter(value.values()), None)
+    if "arrayValue" in value:
+        return [_plain(one) for one in inner.get("values", ())]
+    if "kvlistValue" in value:
+        return {one["key"]: _plain(one["value"]) for one in inner.get("values", ())}
+    return inner
+
+
+def _of_phoenix(value: Mapping[str, Any], stem: str) -> _Span:
     """A span as Phoenix answers over HTTP, or as a row of its data frame."""
-    flat = dict(_flat(value))
+    flat = _leaves(value)
     attributes = {
         key.removeprefix("attributes."): part for key, part in flat.items() if key.startswith("attributes.")
     }
     attributes.setdefault("openinference.span.kind", flat.get("span_kind", ""))
-    start, parent = str(flat.get("start_time", "")), str(flat.get("parent_id") or "")
-    return _Span(str(flat.get("context.trace_id", "")), parent, start, attributes)
+    trace, parent, start = (str(flat.get(key, "")) for key in ("context.trace_id", "parent_id", "start_time"))
+    return _Span(trace, parent.strip("0"), start, attributes, stem)
 
 
-def _flat(value: Any, name: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """Every leaf by its path, parts joined by dots."""
+def _leaves(value: Any) -> dict[str, Any]:
+    """As `_flat`, without what is None, or NaN as in data frames; of retrieved documents that is None."""
+    leaves = ((key, part if part == part else None) for key, part in _flat(value))
+    return {key: part for key, part in leaves if part is not None or _DOCUMENT.search(key)}
+
+
+def _flat(value: Any, name: str = "", depth: int = 0, with_lists: bool = True) -> Iterator[tuple[str, Any]]:
+    """Every leaf by its path, parts joined by dots; also of documents and metadata that are JSON as text."""
     inner: Iterable[tuple[Any, Any]] = ()
+    if isinstance(value, str) and name.endswith((_DOCUMENTS, "metadata")):
+        value = _read(value)
     if isinstance(value, dict):
         inner = value.items()
     elif isinstance(value, list):
-        inner = enumerate(value)
+        inner = enumerate(value) if with_lists else ()
     else:
         yield name, value
     for key, part in inner if depth < 12 else ():
-        yield from _flat(part, f"{name}.{key}" if name else str(key), depth + 1)
+        yield from _flat(part, f"{name}.{key}" if name else str(key), depth + 1, with_lists)
 
 
-_DOCUMENT = re.compile(r"retrieval\.documents\.(\d{1,5})\.document\.(id|content|score)")
+_DOCUMENTS = "retrieval.documents"
+_DOCUMENT = re.compile(r"retrieval\.documents\.(\d{1,5})(?:\.(.+))?")
 
 
-def _of_spans(spans: Sequence[_Span], stem: str) -> Iterator[ForeignRun]:
-    """A run a trace, a call a RETRIEVER span."""
+def _of_spans(spans: Sequence[_Span]) -> Iterator[ForeignRun]:
+    """A run a trace, a call a RETRIEVER span. Raises BadRequest."""
     traces: dict[str, list[_Span]] = {}
     for span in sorted(spans, key=lambda span: span.start):
         traces.setdefault(span.trace, []).append(span)
-    for trace in traces.values():
+    for name, trace in traces.items():
         calls = [_call(span) for span in trace if span.kind == "RETRIEVER"]
         if not calls:
             continue
         root = next((span for span in trace if not span.parent), None)
-        query = (root.asked if root is not None else "") or calls[0].query
-        answered = root is not None and any(span.kind == "LLM" for span in trace)
-        answer = str(root.attributes.get("output.value", "")) if root is not None and answered else None
-        yield ForeignRun(query, tuple(calls), stem, answer)
+        asked = [root.words("input.value", _QUESTION) if root else "", *(call.query for call in calls)]
+        query = next((words for words in asked if 0 < len(words.strip()) <= MAX_QUERY_CHARACTERS), asked[0])
+        answer = None
+        if root is not None and any(span.kind == "LLM" for span in trace):
+            answer = root.words("output.value", _ANSWER) or root.raw("output.value")
+        yield ForeignRun(_question(query, f"trace {name[:80]!r}"), tuple(calls), trace[0].stem, answer)
 
 
 def _call(span: _Span) -> ForeignCall:
+    """Raises BadRequest for documents that can't be read."""
+    leaves, where = span.attributes, f"the retrieved documents of trace {span.trace[:80]!r} can't be read"
+    if not any(key.startswith(_DOCUMENTS) for key in leaves):
+        output = _read(span.raw("output.value"))  # where tracers of LangChain leave them
+        listed = output.get("documents") if isinstance(output, dict) else output
+        leaves = _leaves({_DOCUMENTS: listed}) if isinstance(listed, list) else {}
     documents: dict[int, dict[str, Any]] = {}
-    for key, value in span.attributes.items():
+    for key, value in leaves.items():
         if match := _DOCUMENT.fullmatch(key):
-            documents.setdefault(int(match[1]), {})[match[2]] = value
+            documents.setdefault(int(match[1]), {})[match[2] or "text"] = value
+    if not documents and any(key.startswith(_DOCUMENTS) for key in leaves):
+        raise BadRequest(f"{where}; export the spans as OTLP in JSON, or from Phoenix")
     try:
-        returned = [ForeignPassage.model_validate(documents[i]) for i in sorted(documents)[:MAX_RETURNED]]
+        returned = [ForeignPassage.model_validate(documents[i]) for i in sorted(documents)]
     except ValidationError as error:
-        raise BadRequest(
-            f"a retrieved document of the spans can't be read: {error.errors()[0]['msg']}"
-        ) from error
-    return ForeignCall(span.asked, tuple(returned), span.milliseconds)
+        raise BadRequest(f"{where} ({_problem(error)}); export the spans anew") from error
+    query = span.words("input.value", _QUESTION) or span.raw("input.value")
+    return ForeignCall(query, tuple(returned), span.milliseconds)

@@ -1,7 +1,8 @@
 """Where the passages of another retriever stand in opened documents.
 
-By the place or name that was given, else by text: exact, then with case, blanks and Unicode folded, then by
-the words that a chunk shares with it. Other cuts than ours are usual, so a passage may be several chunks.
+By the place or name that was given, if its text stands there; else by text, first in the document that is
+named: exact, then with case, blanks and Unicode folded, then by the words that a chunk shares with it. Other
+cuts than ours are usual, so a passage may be several chunks.
 """
 
 from __future__ import annotations
@@ -9,14 +10,15 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import Literal
 
 import numpy as np
 
-from core.base.types import Document, Workspace
+from core.base.types import Workspace
 from core.corpus.bm25 import WordIndex, word_index
 from core.corpus.context import texts_in_context
 from core.corpus.opening import words_file
@@ -27,7 +29,8 @@ How = Literal["given", "exact", "folded", "overlap"]
 LEAST_SHARED = 0.7
 """Of the words of a chunk or of the passage, how many the other must hold."""
 LEAST_WORDS = 4
-"""Of a passage, below which shared words say nothing."""
+"""Of a passage, below which shared words say nothing, and its text only where it stands once."""
+_Way = Callable[[int, str, bool], Iterator[tuple[int, int]]]
 _NEIGHBOURS = 50
 """Chunks around the best one that may belong to the same passage."""
 
@@ -47,44 +50,89 @@ class Places:
         """part: of the caches, see `core.corpus.opening`."""
         self._workspace, self._part = workspace, part
         self._folded: dict[int, _Folded] = {}
-        self._known: dict[str, FoundAgain | None] = {}
+        self._known: dict[tuple[str, int | None, tuple[tuple[int, ...], ...]], FoundAgain | None] = {}
         titles = enumerate(document.title for document in workspace.documents)
         self._titles = {_name(title): i for i, title in titles}
 
     def find(self, passage: ForeignPassage) -> FoundAgain | None:
         """None for what isn't in the documents."""
-        given = self._given(passage)
-        if given or not passage.text.strip():
-            return FoundAgain("given", given) if given else None
-        if passage.text not in self._known:
-            self._known[passage.text] = self._by_text(passage.text.strip())
-        return self._known[passage.text]
+        text, document = passage.text.strip(), self._document(passage)
+        given = tuple(filter(None, self._given(passage, document)))
+        if not text:
+            return FoundAgain("given", given[0]) if given else None
+        key = (text, document, given)
+        if key not in self._known:
+            held = next(filter(None, (self._around(chunk_ids, text) for chunk_ids in given)), None)
+            self._known[key] = FoundAgain("given", held) if held else self._by_text(text, document)
+        return self._known[key]
 
-    def _given(self, passage: ForeignPassage) -> tuple[int, ...]:
-        """By a chunk id, a range of characters, or a name: a document's title, or TITLE#CHUNK."""
-        n, chunk_id = len(self._workspace), passage.chunk_id
-        if chunk_id is not None and not passage.text:
-            return (chunk_id,) if 0 <= chunk_id < n else ()
-        if passage.start is not None and passage.end is not None and not passage.text:
-            inside = 0 <= passage.document < len(self._workspace.documents)
-            return self._chunks(passage.document, passage.start, passage.end) if inside else ()
+    def _document(self, passage: ForeignPassage) -> int | None:
+        """The one that its title, name or TITLE#CHUNK names, else its number; None where nothing does."""
+        names = (passage.title, passage.name, passage.name.rpartition("#")[0])
+        return next((i for i in map(self._titled, names) if i is not None), passage.document)
+
+    def _titled(self, title: str) -> int | None:
+        """The document of a title, or of a path that ends in it."""
+        at = self._titles.get(_name(title))
+        return self._titles.get(_name(re.split(r"[/\\]", title)[-1])) if at is None else at
+
+    def _given(self, passage: ForeignPassage, document: int | None) -> Iterator[tuple[int, ...]]:
+        """By a chunk id, a range of characters, or a name: a document's title, or TITLE#CHUNK. What that
+        counts is the document's own chunks, as in the files that we write, or else all.
+        """
+        chunk_id, n_documents = passage.chunk_id, len(self._workspace.documents)
         title, _, number = passage.name.rpartition("#")
-        if title in self._titles and number.isdecimal() and len(number) < 9:
-            return (int(number),) if int(number) < n else ()
-        document = None if passage.text else self._titles.get(_name(passage.name))
-        return () if document is None else self._chunks(document, 0, self._length(document))
+        named, counts = self._titled(title), number.isdecimal() and len(number) < 9
+        if chunk_id is None and counts and not title and passage.text:  # an id that may be ours
+            chunk_id = int(number)
+        if chunk_id is not None:
+            yield (chunk_id,) if 0 <= chunk_id < len(self._workspace) else ()
+        elif passage.start is not None and passage.end is not None:
+            if document is None:
+                document = -1 if passage.title and n_documents > 1 else 0
+            inside = 0 <= document < n_documents
+            yield self._chunks(document, passage.start, passage.end) if inside else ()
+        elif counts and named is not None:
+            first, last = (int(self._workspace.borders[named + i]) for i in (0, 1))
+            yield from ((i,) for i in (first + int(number), int(number)) if first <= i < last)
+        elif not passage.text and (named := self._titled(passage.name)) is not None:
+            yield self._chunks(named, 0, self._length(named))
 
-    def _by_text(self, text: str) -> FoundAgain | None:
-        for i, document in enumerate(self._workspace.documents):
-            if (at := document.text.find(text)) >= 0:
-                return FoundAgain("exact", self._chunks(i, at, at + len(text)))
-        for i, document in enumerate(self._workspace.documents):
-            if i not in self._folded:
-                self._folded[i] = _Folded(document)
-            if (span := self._folded[i].find(text)) is not None:
-                return FoundAgain("folded", self._chunks(i, *span))
-        shared = self._by_words(Counter(words_of(text)))
+    def _around(self, chunk_ids: tuple[int, ...], text: str) -> tuple[int, ...]:
+        """The chunks that hold a text, if it stands in these or across their edges."""
+        first, last = (self._workspace[chunk_ids[i]] for i in (0, -1))
+        start = max(0, first.start - len(text) + 1)
+        around = self._workspace.documents[first.document].text[start : last.end + len(text) - 1]
+        at = around.find(text)
+        span = (at, at + len(text)) if at >= 0 else None
+        if span is None and len(chunk_ids) <= _NEIGHBOURS:  # folding takes long
+            span = next(_Folded(around).find(text), None)
+        return self._chunks(first.document, start + span[0], start + span[1]) if span else ()
+
+    def _by_text(self, text: str, document: int | None) -> FoundAgain | None:
+        wanted, everywhere = Counter(words_of(text)), range(len(self._workspace.documents))
+        is_short = wanted.total() < LEAST_WORDS
+        ways: tuple[tuple[How, _Way], ...] = (("exact", self._exact), ("folded", self._alike))
+        for documents in ([i for i in everywhere if i == document], everywhere):
+            for how, spans in ways:
+                places = ((i, *span) for i in documents for span in spans(i, text, is_short))
+                if found := list(islice(places, 1 + is_short)):
+                    return FoundAgain(how, self._chunks(*found[0])) if len(found) == 1 else None
+        shared = self._by_words(wanted)
         return FoundAgain("overlap", shared) if shared else None
+
+    def _exact(self, document: int, text: str, is_short: bool) -> Iterator[tuple[int, int]]:
+        """Where it stands in a document; a short one as whole words, any other at its first place."""
+        whole = self._workspace.documents[document].text
+        if is_short:
+            yield from (match.span() for match in re.finditer(rf"(?<!\w){re.escape(text)}(?!\w)", whole))
+        elif (at := whole.find(text)) >= 0:
+            yield at, at + len(text)
+
+    def _alike(self, document: int, text: str, _: bool) -> Iterator[tuple[int, int]]:
+        if document not in self._folded:
+            self._folded[document] = _Folded(self._workspace.documents[document].text)
+        return self._folded[document].find(text)
 
     def _chunks(self, document: int, start: int, end: int) -> tuple[int, ...]:
         """Those of which half lies in the range, or that hold half of it; else the one that holds most."""
@@ -134,27 +182,25 @@ def fold(text: str) -> str:
 
 
 class _Folded:
-    """A document's words, folded and joined by a blank, and where each stands in it."""
+    """A text's words, folded and joined by a blank, and where each stands in it."""
 
-    def __init__(self, document: Document) -> None:
-        matches = [
-            (match.start(), match.end(), fold(match[0])) for match in re.finditer(r"\S+", document.text)
-        ]
+    def __init__(self, text: str) -> None:
+        matches = [(match.start(), match.end(), fold(match[0])) for match in re.finditer(r"\S+", text)]
         self._starts = [start for start, _, word in matches if word]
         self._ends = [end for _, end, word in matches if word]
         words = [word for _, _, word in matches if word]
         self._text = f" {' '.join(words)} "
         self._offsets = np.cumsum([1, *(len(word) + 1 for word in words)])
 
-    def find(self, text: str) -> tuple[int, int] | None:
-        """(start, end) in the document, whole words."""
+    def find(self, text: str) -> Iterator[tuple[int, int]]:
+        """(start, end) of each place in the text, whole words."""
         wanted = " ".join(filter(None, map(fold, text.split())))
         at = self._text.find(f" {wanted} ") if wanted else -1
-        if at < 0:
-            return None
-        edges: Sequence[int] = [at + 1, at + len(wanted)]
-        first, last = (int(np.searchsorted(self._offsets, edge, "right")) - 1 for edge in edges)
-        return self._starts[first], self._ends[last]
+        while at >= 0:
+            edges: Sequence[int] = [at + 1, at + len(wanted)]
+            first, last = (int(np.searchsorted(self._offsets, edge, "right")) - 1 for edge in edges)
+            yield self._starts[first], self._ends[last]
+            at = self._text.find(f" {wanted} ", at + 1)
 
 
 def _name(title: str) -> str:

@@ -76,12 +76,18 @@ def test_a_citation_of_a_chunk_that_is_not_there_is_refused() -> None:
 
 
 def test_no_answer_is_a_state_of_its_own() -> None:
-    for reply in ("NO ANSWER", " No answer.", "**NO ANSWER**", "<think>Hm.</think>NO ANSWER"):
+    for reply in (
+        *("NO ANSWER", " No answer.", "**NO ANSWER**", "<think>Hm.</think>NO ANSWER", "Answer: NO ANSWER"),
+        *("NO ANSWER</s>", "NO ANSWER<|im_end|>", "<answer>NO ANSWER</answer>"),
+        "No answer. The passages do not say.",
+    ):
         answer = asked(reply)
         assert (answer.text, answer.sentences, answer.supported, answer.cost.calls) == ("", (), False, 1)
     for reply, words in (("  \n", "replied with nothing"), ("[2]", r"answered without a sentence \(\[2\]\)")):
         with pytest.raises(NotAnswered, match=f"^scripted {words}; ask again"):
             asked(reply)
+    for reply in ("No answer came back [2].", "No answer. [2]", "<answer>No answer came back.</answer>"):
+        assert asked(reply).sentences, "an answer that begins like none"
     llm = ScriptedLlm([])
     assert cited_answer(QUESTION, [], llm, WordReader()).cost.calls == 0
     assert llm.calls == [], "nobody is asked without evidence"

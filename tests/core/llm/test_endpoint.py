@@ -181,6 +181,10 @@ def junk(body: str | bytes, content_type: str = "text/event-stream") -> Answers:
             r"refused the key \(401\); check it",
         ),
         (
+            Answers(403, json.dumps({"error": {"message": f"flagged for violence, {KEY}"}})),
+            r"answered 403 \(flagged for violence, \*\*\*\); see what it says, and check the key$",
+        ),
+        (
             Answers(404, '{"detail": "no model tiny"}'),
             r"answered 404 \(no model tiny\); check the address and the name of the model",
         ),
@@ -368,7 +372,7 @@ def test_an_object_among_words_counts_as_found_in_text(
 def test_braces_without_end_cost_no_time(server: LlmServer, llm: EndpointLlm) -> None:
     server.answer(*[Says('{"a":' * 30_000, streamed=False)] * 2)
     began = time.thread_time()
-    with pytest.raises(UnfitReply, match="holds no JSON object"):
+    with pytest.raises(UnfitReply, match="its JSON is broken"):
         llm.chat(ASKED, schema=Ready)
     assert time.thread_time() - began < 1
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import gzip
 import json
+import time
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
+from core.llm import endpoint
 from core.llm.draft import Draft
 from core.llm.endpoint import connect
 from core.llm.probe import probe
 from core.llm.protocol import LlmError, Message
 from tests.core.llm.conftest import QUICK
-from tests.llm_server import USAGE, Answer, Answers, LlmServer, Request, Script, event
+from tests.llm_server import USAGE, Answer, Answers, Hangs, LlmServer, Request, Script, event
 
 ASKED = [Message("system", "Be brief."), Message("user", "Where is it?")]
 FOUND = "In the hall [2]."
@@ -107,6 +109,11 @@ AGAIN = event({}, "stop").replace('"delta": {}', f'"delta": {{}}, "message": {{"
 UNAVAILABLE = 'data: {"error": {"message": "response_format is unavailable"}}\n\n'
 REFUSED = r"refused to answer \(I can't help\)"
 FILTERED = "was stopped by a content filter"
+CUT = event({}, "length")
+LAST = event({"content": "hall [2]."}, "stop")
+WHOLE = event({"content": FOUND}, "stop")
+OTHER = event({"content": "At the attic."}).replace('"index": 0', '"index": 1')
+TOO_LONG = {"loc": ["body", "messages", 1], "msg": "too long"}
 THOUGHT = "only thought and never replied"
 SPENT = "spent its 7 tokens thinking; allow longer replies"
 TEXT = (
@@ -185,7 +192,109 @@ TEXT = (
         FOUND,
         n_requests=2,
     ),
-    Kind("an error as the end", (pieces("It lies in", finish="error"),), error="broke off with an error"),
+    *(
+        Kind(
+            f"broken off by {reason}", (pieces("It lies", finish=reason), pieces(FOUND)), FOUND, n_requests=2
+        )
+        for reason in ("error", "abort", "insufficient_system_resource", "network_error")
+    ),
+    Kind(
+        "broken off for ever",
+        (pieces("It lies in", finish="abort"),) * 3,
+        error=r"broke off \(abort\); try again, 3 times in a row",
+        n_requests=3,
+    ),
+    *(
+        Kind(f"filtered by {reason}", (pieces("It lies in", finish=reason),), error=FILTERED)
+        for reason in ("SAFETY", "RECITATION", "content_filter: PROHIBITED_CONTENT", "sensitive")
+    ),
+    *(
+        Kind(f"cut by {reason}", (pieces("It lies in", finish=reason),), "It lies in", cut=True)
+        for reason in ("MAX_TOKENS", "model_length")
+    ),
+    *(
+        Kind(f"ended by {reason}", (pieces(FOUND, finish=reason),), FOUND)
+        for reason in ("STOP", "eos_token", "stop_sequence", "end_turn", "COMPLETE", "tool_calls")
+    ),
+    Kind("no reason first", (raw(event({"content": "It lies"}, "null"), CUT),), "It lies", cut=True),
+    *(
+        Kind(f"idle: {idle}", (raw(event({"content": "In the "}), f"{idle}\n\n", LAST),), FOUND)
+        for idle in (
+            *("data:", "data: ", "data: null", "data: ping", "event: ping", "event: error", "id: 5"),
+            *("retry: 3000", 'data: {"message": "queue position 3"}', ': x\ndata: {"choices":\ndata: []}'),
+        )
+    ),
+    Kind("an end among blanks", (raw(event({"content": FOUND}), "data:  [DONE] \n\n"),), FOUND),
+    Kind("an end without a blank line", (raw(event({"content": FOUND}, "stop").rstrip()),), FOUND),
+    Kind(
+        "an end cut in two",
+        (raw(event({"content": "It lies"}), event({}, "stop")[:-9]), pieces(FOUND)),
+        FOUND,
+        n_requests=2,
+    ),
+    Kind(
+        "a connection that breaks behind it",
+        (Answers(200, WHOLE, headers={"Content-Length": "9999"}),),
+        FOUND,
+    ),
+    Kind("another choice between", (raw(event({"content": "In the "}), OTHER, LAST),), FOUND),
+    Kind("a mark of its bytes", (Answers(200, f"\ufeff{whole(FOUND).body}"),), FOUND),
+    Kind(
+        "parts that reason",
+        (whole([{"type": "reasoning", "text": FOLDED}, {"type": "output_text", "text": FOUND}]),),
+        FOUND,
+        FOLDED,
+    ),
+    *(
+        Kind(opens, (pieces(f"{opens}{FOLDED}{closes}{FOUND}{ends}"),), FOUND, FOLDED)
+        for opens, closes, ends in (
+            ("<THINK>", "</THINK>", "</s>"),
+            ("<Thinking>", "</Thinking>", "<|im_end|>"),
+            ("<longcat_think>", "</longcat_think>", ""),
+            ("<|START_THINKING|>", "<|END_THINKING|><|START_RESPONSE|>", "<|END_RESPONSE|>"),
+            ("<|begin_of_thought|>", "<|end_of_thought|>", ""),
+            ("<|channel|>analysis<|message|>", "<|channel|>final <|constrain|>json<|message|>", "<|return|>"),
+        )
+    ),
+    Kind(
+        "a thought among words",
+        (pieces(f"<think>{FOLDED}</think>In <think>Or not?</think>the hall [2]."),),
+        FOUND,
+        f"{FOLDED}\n\nOr not?",
+    ),
+    Kind("an end of its own", (pieces(f"{FOUND}<|eot_id|>"),), FOUND),
+    Kind("a tool", (whole(None, "tool_calls", tool_calls=[{"id": "a"}]),), error="called a tool instead"),
+    *(
+        Kind(f"no chat: {[*body]}", (Answers(200, json.dumps(body)),), error="no part of a chat reply; check")
+        for body in (
+            {"object": "response", "output": [{"content": [{"type": "output_text", "text": FOUND}]}]},
+            {"type": "message", "content": [{"type": "text", "text": FOUND}], "stop_reason": "end_turn"},
+            {"choices": [{"text": FOUND, "finish_reason": "stop"}]},
+        )
+    ),
+    *(
+        Kind(
+            f"an error that passes, {body[:9]}",
+            (raw(BEGUN, f"data: {body}\n\n"), pieces(FOUND)),
+            FOUND,
+            n_requests=2,
+        )
+        for body in (
+            '[{"error": {"code": 503, "message": "busy"}}]',
+            '{"error": {"type": "server_error", "message": "busy"}}',
+            '{"choices": [{"error": {"code": 502, "message": "busy"}, "finish_reason": "error"}]}',
+        )
+    ),
+    Kind(
+        "an error in a list",
+        (Answers(400, '[{"error": {"message": "no such key", "status": "INVALID"}}]'),),
+        error=r"answered 400 \(no such key\)",
+    ),
+    Kind(
+        "a fault that repeats the request",
+        lambda request: Answers(422, json.dumps({"detail": [TOO_LONG | {"input": request.body}]})),
+        error=r"answered 422 \(body.messages.1: too long\)",
+    ),
     Kind("one piece as a stream", (whole(FOUND, content_type="text/event-stream"),), FOUND),
     Kind("a stream as one piece", (Answers(200, pieces(FOUND).body, "application/json"),), FOUND),
     Kind("one piece without its end", (whole(FOUND, None),), FOUND),
@@ -300,6 +409,20 @@ ROOMS = (
     ),
     Kind("in an outer object", (pieces(f'{{"name": "Place", "arguments": {ROOM}}}'),), "text"),
     Kind("a trailing comma", (pieces('{"room": "hall",}'),), "text"),
+    Kind("a plan", (pieces(f'If it were dry, {{"room": "attic"}}. It rained: {ROOM}'),), "text"),
+    Kind("a template", (pieces(f'```\n{{"room": "..."}}\n```\nFilled in:\n```\n{ROOM}\n```'),), "text"),
+    Kind("a line break inside", (pieces('{"room": "hall", "why": "It\nrained"}'),), "json_schema"),
+    Kind(
+        "no last brace",
+        (pieces(ROOM[:-1]),) * 2,
+        error=r"its JSON is broken \(Expecting ',' delimiter",
+        n_requests=2,
+    ),
+    Kind(
+        "a filter before it",
+        (complains(400, "The response was filtered", param="prompt", code="content_filter"),),
+        error=r"answered 400 \(The response was filtered\)",
+    ),
     Kind("thoughts alone", (stream({"reasoning": ROOM}, finish="length"),), error=SPENT),
     Kind("a refusal", (stream({"refusal": "No."}),), error="refused to answer"),
     Kind(
@@ -322,6 +445,38 @@ def test_an_object_is_found_in_it(server: LlmServer, kind: Kind) -> None:
         reply = llm.chat(ASKED, schema=Place)
         assert (reply.value, reply.structure) == (Place(room="hall"), kind.text)
     assert len(server.requests) == kind.n_requests
+
+
+def test_what_does_not_help_is_not_left_out_from_then_on(server: LlmServer) -> None:
+    llm = connect(server.url, "tiny", patience=QUICK)
+    server.script = lambda _: complains(400, "too long: 'temperature of a stream', told by the system role")
+    with pytest.raises(LlmError, match=r"answered 400 \(too long"):
+        llm.chat(ASKED)
+    server.script = lambda _: FOUND
+    llm.chat(ASKED)
+    first, *_, last = server.requests
+    assert last.body == first.body
+
+
+def test_a_whole_reply_waits_for_its_counts_and_no_longer(
+    server: LlmServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endpoint, "_FOR_USAGE", 0.2)
+    server.answer(Hangs(FOUND, finish="stop"))
+    began = time.monotonic()
+    reply = connect(server.url, "tiny").chat(ASKED)
+    assert (reply.text, reply.counted_by) == (FOUND, "estimate")
+    assert time.monotonic() - began < 5.0  # silence would be waited out for two minutes
+
+
+def test_a_model_whose_thoughts_nothing_opens_may_be_cut_within_them(server: LlmServer) -> None:
+    llm = connect(server.url, "tiny", patience=QUICK)
+    server.answer(pieces(FOLDED, finish="length"), pieces(f"{FOLDED}</think>{FOUND}"))
+    assert [llm.chat(ASKED).text for _ in range(2)] == [FOLDED, FOUND]
+    server.answer(pieces(FOLDED, finish="length"), pieces(FOUND))
+    with pytest.raises(LlmError, match=SPENT):
+        llm.chat(ASKED)
+    assert llm.chat(ASKED).text == FOUND
 
 
 def test_a_test_sends_what_the_app_sends(server: LlmServer) -> None:

@@ -15,8 +15,8 @@ import torch
 from core.base.errors import BadCheckpoint
 from core.llm.draft import Draft
 from core.llm.probe import Greeting, probe
-from core.llm.protocol import LlmCancelled, LlmError, Message, Sampling, UnfitReply
-from tests.tiny_causal import NO_SYSTEM, save_tiny_causal
+from core.llm.protocol import LlmCancelled, LlmError, Message, NotAnswered, Sampling, UnfitReply
+from tests.tiny_causal import NO_SYSTEM, TEMPLATE, save_tiny_causal
 
 if TYPE_CHECKING:
     from core.llm.local import LocalLlm
@@ -110,6 +110,16 @@ def test_templates_without_system_and_models_without_template(tmp_path: Path) ->
     assert strict._text(strict._prompt(ASKED)) == "<user>Be brief.\n\nIs it so?<assistant>"
     plain = LocalLlm(str(save_tiny_causal(tmp_path / "plain", template=None)), "cpu")
     assert plain._text(plain._prompt(ASKED)) == "system: Be brief.\n\nuser: Is it so?\n\nassistant:"
+
+
+def test_a_template_may_begin_the_thoughts(tmp_path: Path) -> None:
+    from core.llm.local import LocalLlm
+
+    folder = save_tiny_causal(tmp_path, template=TEMPLATE.replace("<assistant>", "<assistant><think>\n"))
+    draft = Draft()
+    with pytest.raises(NotAnswered, match="spent its 20 tokens thinking; allow longer replies"):
+        LocalLlm(str(folder), "cpu").chat(ASKED, Sampling(max_tokens=20), draft=draft)
+    assert (draft.text, bool(draft.thoughts)) == ("", True)
 
 
 def test_what_is_no_model_or_lacks_weights_is_refused(tmp_path: Path) -> None:

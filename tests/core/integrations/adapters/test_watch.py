@@ -8,7 +8,7 @@ from typing import Any
 
 import haystack
 import pytest
-from haystack.components.retrievers.in_memory import InMemoryBM25Retriever
+from haystack.components.retrievers.in_memory import InMemoryBM25Retriever, InMemoryEmbeddingRetriever
 from haystack.document_stores.in_memory import InMemoryDocumentStore
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document as LangChainDocument
@@ -81,6 +81,23 @@ def test_a_haystack_component_works_on_in_its_pipeline(home: Path) -> None:
     assert watched_file("own store").is_relative_to(home)
     assert (line["query"], line["method"]) == ("mill", "own store")
     assert line["retrieved"] == [{"text": TEXTS[0], "id": found.id, "score": found.score}]
+
+
+@pytest.mark.usefixtures("home")
+def test_a_call_without_a_question_in_words_is_no_line(caplog: pytest.LogCaptureFixture) -> None:
+    """Nor is one whose question no import takes: each would spoil the file."""
+    store = InMemoryDocumentStore()
+    meta = {"source": "mill.md", "pages": 3}
+    store.write_documents([haystack.Document(content=TEXTS[0], embedding=[0.1, 0.2], meta=meta)])
+    by_vector = watch(InMemoryEmbeddingRetriever(store), name="both")
+    for found in (by_vector.run(query_embedding=[0.1, 0.2]), by_vector.run([0.1, 0.2])):
+        assert [one.content for one in found["documents"]] == TEXTS[:1]
+    assert caplog.text.count("calls of both are not logged") == 1
+    by_words = watch(InMemoryBM25Retriever(store), name="both")
+    for question in ("mill", "x" * 10_001):
+        by_words.run(query=question)
+    [line] = map(json.loads, watched_file("both").read_text(encoding="utf-8").splitlines())
+    assert (line["query"], line["retrieved"][0]["title"]) == ("mill", "mill.md")
 
 
 def test_who_asked_is_answered_whatever_becomes_of_the_log(caplog: pytest.LogCaptureFixture) -> None:

@@ -15,7 +15,7 @@ from core.base.config import ChunkConfig
 from core.base.errors import BadRequest
 from core.base.events import fold
 from core.base.progress import finish
-from core.base.types import Document, Workspace
+from core.base.types import Document, Workspace, join_workspaces, workspace_of_chunks
 from core.cli import main
 from core.corpus.index import Corpus
 from core.corpus.opening import chunk_documents, index_of
@@ -23,7 +23,7 @@ from core.methods.qrag.agent import Agent
 from core.methods.registry import facts_of
 from core.runs.again.replay import workspace_of_run
 from core.runs.export.page import run_page
-from core.runs.foreign.files import ForeignPassage, read_foreign
+from core.runs.foreign.files import ForeignPassage, files_of, read_foreign
 from core.runs.foreign.places import Places
 from core.runs.foreign.traces import Brought, Replayed, bring, found_sentence, log_brought
 from core.runs.log import ExperimentLog, open_reader
@@ -89,6 +89,71 @@ def test_what_was_returned_is_found_again(
         how,
         chunk_ids,
     )
+
+
+@pytest.mark.parametrize(
+    "passage",
+    [
+        {"id": None, "metadata": {"source": "a"}, "page_content": SENTENCES[1], "type": "Document"},
+        {"lc": 1, "id": ["langchain", "Document"], "kwargs": {"page_content": SENTENCES[1]}},
+        {"text": None, "content": SENTENCES[1]},
+        {"text": "", "page_content": SENTENCES[1]},
+        {"node": {"id_": "a", "text": SENTENCES[1], "embedding": [0.1]}, "score": 0.8},
+        {"document": {"text": SENTENCES[1]}, "doc_id": 7},
+        {"passage_text": SENTENCES[1], "metadata": {"source": 3}},
+        {"body": SENTENCES[1], "blob": None},
+        "1",
+    ],
+)
+def test_passages_as_frameworks_write_them(workspace: Workspace, passage: Any) -> None:
+    [one] = brought(workspace, {"query": QUERY, "retrieved": [passage], "gold": None, "known_answer": None})
+    assert (one.trace.evidence, one.n_missing) == ((1,), 0)
+
+
+PUMP = [
+    "Warranty. It is covered for two whole years.",
+    "Press red to stop it.",
+    "The pump was built in 1907.",
+]
+TANK = ["Warranty. It is covered for two whole years.", "Turn left to open it.", "The tank of 1800 holds 10."]
+
+
+@pytest.mark.parametrize(
+    ("passage", "chunk_ids"),
+    [
+        ({"title": "tank.md", "text": TANK[0]}, (3,)),
+        ({"page_content": TANK[0], "metadata": {"source": "docs/tank.md"}}, (3,)),
+        ({"text": TANK[0].upper(), "metadata": '{"source": "tank.md"}'}, (3,)),
+        ({"chunk_id": 3, "text": TANK[0]}, (3,)),
+        ({"chunk_id": 3, "text": TANK[0].upper()}, (3,)),
+        ({"chunk_id": 0, "text": TANK[1]}, (4,)),
+        ({"id": "3", "text": TANK[0]}, (3,)),
+        ({"id": "3"}, ()),
+        ({"id": "4", "text": f"{TANK[1]}\n\n{TANK[2]}"}, (4, 5)),
+        ({"document": 1, "start": 0, "end": 40, "text": TANK[0]}, (3,)),
+        ({"title": "tank.md", "start": 0, "end": 30}, (3,)),
+        ({"title": "lake.md", "start": 0, "end": 30}, ()),
+        ({"name": "tank.md#1"}, (4,)),
+        ({"name": "pump.md#1"}, (1,)),
+        ({"name": "tank.md#4"}, (4,)),
+        ({"name": "tank.md#9"}, ()),
+        ({"name": "tank.md#0", "text": TANK[0]}, (3,)),
+        ({"text": "180"}, ()),
+        ({"text": "tank"}, (5,)),
+        ({"text": "whole years"}, ()),
+        ({"text": "WHOLE  YEARS"}, ()),
+        ({"text": "whole years", "title": "tank.md"}, (3,)),
+        ("17", ()),
+    ],
+)
+def test_of_several_documents_the_named_one_is_meant(passage: Any, chunk_ids: Sequence[int]) -> None:
+    """Also by TITLE#CHUNK, which our own TREC files count in each document anew."""
+    parts = [
+        workspace_of_chunks(chunks, np.full(3, 9), title)
+        for chunks, title in ((PUMP, "pump.md"), (TANK, "tank.md"))
+    ]
+    found = Places(join_workspaces(parts)).find(ForeignPassage.model_validate(passage))
+    assert (() if found is None else found.chunk_ids) == chunk_ids
 
 
 def test_a_run_of_bm25s_itself_is_a_logged_run(
@@ -159,6 +224,9 @@ def test_scores_that_say_no_order_are_not_shown_as_worth(workspace: Workspace) -
         assert facts_of(one.trace.started.method).score_name == "1/rank"
         assert [step.q_value for step in one.trace.steps] == [1.0, 0.5]
     assert brought(workspace, distances)[0].detail["passages"][1]["score"] == 0.7, "kept as it was given"
+    named = [{"chunk_id": 4, "relevance_score": 0.1}, {"chunk_id": 2, "distance": 0.7}]
+    passages = brought(workspace, {"query": QUERY, "retrieved": named})[0].detail["passages"]
+    assert [passage["score"] for passage in passages] == [0.1, 0.7]
 
 
 def test_a_trec_run_with_its_queries_passages_and_qrels(workspace: Workspace) -> None:
@@ -176,8 +244,44 @@ def test_a_trec_run_with_its_queries_passages_and_qrels(workspace: Workspace) ->
     }
     assert [runs[7].gold, runs[8].gold] == [(2,), ()]
     assert runs[8].detail["n_missing_gold"] == 1
-    with pytest.raises(BadRequest, match="query 'q0' of run has no words"):
+    with pytest.raises(BadRequest, match=r"query 'q0' of run\.trec has no words"):
         read_foreign({"run.trec": files["run.trec"].encode()})
+
+
+def test_a_trec_run_is_read_as_it_is_written(workspace: Workspace) -> None:
+    """A run a tag, by rank and then score; queries of six words; numbers with a point; other heads."""
+    lines = ["q1 Q0 d3 0 1.0 dense", "q1 Q0 d1 1.0 3 bm25", "", "q1 Q0 d2 2 2 bm25", "q1 Q0 d4 0 9 dense"]
+    files = {
+        "run.trec": "\n".join(lines),
+        "topics.tsv": "q1\tWho kept the\u2028old lamp?",
+        "corpus.jsonl": "\n".join(json.dumps({"_id": f"d{i}", "text": SENTENCES[i]}) for i in (1, 2, 3, 4)),
+        "qrels.tsv": "query_id\tdoc_id\trelevance\nq1\td2\t1.0\nq1\td3\t0.0",
+    }
+    runs = bring(read_foreign({name: text.encode() for name, text in files.items()}), workspace, "x")
+    assert [(one.trace.started.method, one.trace.chosen, one.gold) for one in runs] == [
+        ("imported:dense", (4, 3), (2,)),
+        ("imported:bm25", (1, 2), (2,)),
+    ]
+    assert {one.run.query for one in runs} == {"Who kept the\u2028old lamp?"}
+    named = {"query_results.trec": files["run.trec"], "queries.tsv": "q1\tWho kept the old lamp?"}
+    assert len(read_foreign({name: text.encode() for name, text in named.items()})) == 2
+    files["run.trec"] += "\n\nq1 Q0 d2 two 2 bm25"
+    with pytest.raises(BadRequest, match=r"line 7 of run\.trec needs"):
+        read_foreign({name: text.encode() for name, text in files.items()}, "colbert")
+
+
+def test_no_file_or_line_is_lost_without_a_word(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "run.jsonl").write_text("{}", encoding="utf-8")
+    with pytest.raises(BadRequest, match=r"2 files are called run\.jsonl"):
+        files_of([tmp_path / folder / "run.jsonl" for folder in ("a", "b")])
+    line = {"query": QUERY, "retrieved": [1]}
+    marked = [line, line | {"attributes": {"user": "me"}}, line | {"_id": "q1", "text": QUERY}]
+    assert len(read_foreign({"a.jsonl": "\n".join(map(json.dumps, marked)).encode()})) == 3
+    deep = "".join(f"q Q0 d{i} {i} 1 x\n" for i in range(1_001)).encode()
+    with pytest.raises(BadRequest, match="1,001 passages of x, more than 1,000"):
+        read_foreign({"run.trec": deep, "queries.tsv": b"q\tWho?"})
 
 
 def otlp(spans: Sequence[Any]) -> bytes:
@@ -221,6 +325,74 @@ def test_spans_of_openinference_are_a_call_each(
     assert phoenix.detail["calls"] == ["lamp"]
 
 
+def span(kind: str, parent: Any = "r", documents: Any = None, **values: Any) -> dict[str, Any]:
+    """A row of Phoenix's data frame."""
+    own = {"span_kind": kind, "context.trace_id": "t", "parent_id": parent, "start_time": kind}
+    return (
+        own
+        | {f"attributes.{name}.value": values.get(name) for name in ("input", "output")}
+        | {"attributes.retrieval.documents": documents}
+    )
+
+
+def phoenix(*spans: dict[str, Any]) -> Any:
+    [run] = read_foreign({f"{i}.json": json.dumps(one).encode() for i, one in enumerate(spans)})
+    return run
+
+
+@pytest.mark.parametrize(
+    ("asked", "query"),
+    [
+        (json.dumps({"messages": [{"content": "Hello"}, {"role": "user", "content": QUERY}]}), QUERY),
+        (json.dumps({"input": {"question": QUERY}}), QUERY),
+        (json.dumps(QUERY), QUERY),
+        ("1907", "1907"),
+        (json.dumps({"top_k": 3}), "lamp"),
+        ('{"input":' * 900 + "1" + "}" * 900, "lamp"),
+        ("x" * 10_001, "lamp"),
+        (None, "lamp"),
+        (float("nan"), "lamp"),
+    ],
+)
+def test_the_question_of_a_trace_is_in_its_root_or_else_at_the_retriever(asked: Any, query: str) -> None:
+    """Each span in a file of its own."""
+    answer = json.dumps({"messages": [{"content": QUERY}, {"content": "Emil"}]})
+    found, llm = span("RETRIEVER", input="lamp", documents=[{"document.content": "x"}]), span("LLM")
+    for no_parent in (None, float("nan"), "0" * 16):
+        run = phoenix(span("CHAIN", no_parent, input=asked, output=answer), llm, found)
+        assert (run.query, run.answer, len(run.calls)) == (query, "Emil", 1)
+    assert phoenix(span("CHAIN", None, input=asked), llm, found).answer == ""
+
+
+PASSAGES = [{"document.content": SENTENCES[1], "document.id": None}, {"document": {"content": SENTENCES[4]}}]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"documents": PASSAGES},
+        {"documents": json.dumps(PASSAGES)},
+        {"output": json.dumps({"documents": [{"page_content": SENTENCES[i]} for i in (1, 4)]})},
+        {"output": json.dumps([SENTENCES[1], SENTENCES[4]])},
+    ],
+)
+def test_retrieved_documents_are_read_in_every_form(given: dict[str, Any]) -> None:
+    run = phoenix(span("RETRIEVER", input=QUERY, **given))
+    assert [passage.text for passage in run.calls[0].passages] == [SENTENCES[1], SENTENCES[4]]
+
+
+def test_a_span_of_otlp_alone_on_its_line(workspace: Workspace) -> None:
+    listed = [
+        {"kvlistValue": {"values": [{"key": "document.content", "value": {"stringValue": SENTENCES[i]}}]}}
+        for i in (1, 4)
+    ]
+    values = {"openinference.span.kind": {"stringValue": "RETRIEVER"}, "input.value": {"stringValue": QUERY}}
+    values["retrieval.documents"] = {"arrayValue": {"values": listed}}
+    attributes = [{"key": key, "value": value} for key, value in values.items()]
+    [one] = brought(workspace, {"traceId": "t", "parentSpanId": None, "attributes": attributes})
+    assert (one.run.query, one.trace.chosen) == (QUERY, (1, 4))
+
+
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
@@ -230,7 +402,16 @@ def test_spans_of_openinference_are_a_call_each(
         ("a.jsonl", b"[" * 100_000, "no valid JSON"),
         ("a.jsonl", b"[1]", "no JSON object"),
         ("a.jsonl", b'{"query": "who?"}', "retrieved: Field required"),
-        ("a.jsonl", b'{"query": " ", "retrieved": []}', "question is empty"),
+        ("a.jsonl", b'{"query": "who?", "retrieved": []}\n{"query": "x", }', "line 2 column 16"),
+        ("a.jsonl", b'{"query": " ", "retrieved": []}', "entry 1 of a.jsonl: the question is empty"),
+        ("a.json", json.dumps(span("RETRIEVER")).encode(), "trace 't': the question is empty"),
+        (
+            "a.json",
+            json.dumps(span("RETRIEVER", documents="[x]")).encode(),
+            "documents of trace 't' can't be",
+        ),
+        ("a.jsonl", b'{"query": "who?", "retrieved": [{"quote": "a", "score": 1}]}', "names no text, id or"),
+        ("a.jsonl", b'{"query": "who?", "retrieved": [[7, 5]]}', "offsets 7 to 5 hold no text"),
         ("a.jsonl", b'{"query": "who?", "retrieved": ["a"], "scores": [1, 2]}', "2 scores for 1 passages"),
         (
             "a.jsonl",
