@@ -1,15 +1,16 @@
 """Where an answer may begin and end.
 
 Never within a word, a bracket, a quotation, a name or markup. A span that a network points at is moved
-outward to whole words, to the other bracket or quotation mark where that is near, to the surname behind an
-initial, to whole items of a list; where the other half is too far, what remains on the longer side is kept.
-Of text with markup the longest piece without any is kept. What can't be made whole is no answer. Pure
-functions of texts and places.
+outward to whole words, to the sign or currency before a number, to the other bracket or quotation mark where
+that is near, to the surname behind an initial, to whole items of a list; where the other half is too far,
+what remains on the longer side is kept. Of text with markup the longest piece without any is kept. What can't
+be made whole is no answer. Pure functions of texts and places.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
 
 NEAR = 60
@@ -41,9 +42,33 @@ _ALIKE = tuple(map(re.compile, ('"', r"\*\*", r"(?<!\*)(?:\*(?=[^\s*])|(?<=[^\s*
 """Marks that open and close alike; a star between blanks is none."""
 _LOOSE_LEFT = " \t\r\n\f\v\u00a0*`|>,;:.!?)]}”»–—•·=~’"
 _LOOSE_RIGHT = " \t\r\n\f\v\u00a0*`|<,;:.!?([{“«–—•·=~‘"
+_SIGN = re.compile(
+    r"""(?:\A|(?<=[\s(:=|]))[-−–]\Z            # a minus, not the dash of a range
+      | [±≤≥≈][ ]?\Z
+      | (?:\A|(?<=[\w( ]))<[ ]?\Z
+      | (?<=[\w( ])>[ ]?\Z                      # no quotation of a line
+      | (?<![~\w])~[ ]?\Z
+      | (?:(?<![A-Za-z])[A-Z]{1,3})?[$€£¥₹]\Z""",
+    re.VERBOSE,
+)
+_COUNTRY = re.compile(r"(?<![A-Za-z])[A-Z]{1,3}\Z")
+"""Before the sign of a currency."""
+"""What belongs to the number that follows: a minus, a bound, a currency."""
+_CURRENCIES = "$€£¥₹"
+_TAG_END = re.compile(r"<[^<>\n]{0,200}>\Z")
+_DOTTED = re.compile(r"(?<!\w)(?:[A-Za-z]\.){2,}\Z|(?<!\w)[A-Z]\.\Z|\b(?:Inc|Ltd|Corp|Jr|Sr|Bros)\.\Z")
+"""Ends in a point that is its own."""
 _INITIAL = re.compile(r"(?:^|(?<=[^\w]))(?:[A-Z]\.[\s-]?)+$")
-_SURNAME = re.compile(r"\s?(?:[A-Z]\.\s?)*[A-Z]\w[\w'’-]*")
-_GIVEN = re.compile(r"(?:\b[A-Z][\w'’-]*\s)?(?:\b[A-Z]\.\s?)+$")
+_SURNAME = re.compile(r"[ \u00a0]?(?:[A-Z]\.[ \u00a0]?)*[A-Z]\w[\w'’-]*")
+_GIVEN = re.compile(r"(?:\b[A-Z][\w'’-]*[ \u00a0])?(?:\b[A-Z]\.[ \u00a0]?)+$")
+_NO_INITIAL = re.compile(
+    r"""(?:\A|\n)[ \t]*[A-Z]\.[ \u00a0]?\Z              # the label of an item
+      | (?<![A-Z]\.)(?<![A-Z]\.[ ])\bI\.[ \u00a0]?\Z     # the first of its name
+      | \b(?i:war|vitamin|hepatitis|group|type|class|grade|plan|figure|fig|table|part|section|appendix|block
+               |team|category|option|exhibit|point|schedule|annex|level)s?[ ][A-Z]\.[ \u00a0]?\Z""",
+    re.VERBOSE,
+)
+"""A capital letter with the point that ends its sentence."""
 _POWER = re.compile(
     r"\w(?:\^(?:\{[^{}\n]{1,20}\}|[-+−]?\w{1,20})|<(?P<script>su[pb])>[^<>\n]{1,20}</(?P=script)>)++"
 )
@@ -68,6 +93,7 @@ def whole(text: str, start: int, end: int) -> tuple[int, int] | None:
         for rule in (
             _trimmed,
             _whole_words,
+            _whole_numbers,
             _whole_powers,
             _whole_pairs,
             _whole_marks,
@@ -89,6 +115,9 @@ def whole(text: str, start: int, end: int) -> tuple[int, int] | None:
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
     """Without loose marks at the ends; a point stays that belongs to a number, file name or initial."""
     while start < end and text[start] in _LOOSE_LEFT:
+        number = start + 1 + (text[start + 1 : start + 2] == " ")
+        if text[start] in "~>–" and _signs(text, number, end) <= start:
+            break
         if (
             text[start] == "."
             and start + 1 < end
@@ -98,7 +127,7 @@ def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
             break
         start += 1
     while start < end and text[end - 1] in _LOOSE_RIGHT:
-        if text[end - 1] == "." and re.search(r"(?:^|[^\w])[A-Z]\.$", text[max(start, end - 3) : end]):
+        if text[end - 1] == "." and _DOTTED.search(text[max(start, end - 10) : end]):
             break
         end -= 1
     if (
@@ -115,7 +144,18 @@ def _whole_words(text: str, start: int, end: int) -> tuple[int, int]:
         start -= 1
     while end < len(text) and _joined(text, end):
         end += 1
+    if text[end : end + 1] == "." and _DOTTED.search(text[max(start, end - 9) : end + 1]):
+        end += 1
     return start, end
+
+
+def in_word(character: str) -> bool:
+    """Whether a character is of a word or number: also a vowel sign, an accent, an unseen hyphen."""
+    return (
+        character.isalnum()
+        or character in "\u00ad\u200c\u200d⁻⁺₋₊"
+        or unicodedata.category(character)[0] == "M"
+    )
 
 
 def _joined(text: str, at: int) -> bool:
@@ -123,22 +163,58 @@ def _joined(text: str, at: int) -> bool:
     left, right = text[at - 1], text[at]
     if left.isspace() or right.isspace():
         return False
-    if (left.isalnum() or left == "_") and (right.isalnum() or right == "_"):
+    if (in_word(left) or left == "_") and (in_word(right) or right == "_"):
         return True
     if right in "{" and left in "_^":
         return True
-    before, after = (text[at - 2] if at > 1 else " "), (text[at + 1] if at + 1 < len(text) else " ")
-    return _joins(left, right, after) or _joins(before, left, right)
+    return _joins(text, at) or _joins(text, at - 1)
 
 
-def _joins(before: str, mark: str, after: str) -> bool:
-    """Whether a mark between two characters belongs to their word: well-known, don't, 3.5, os.path, a@b."""
-    if not before.isalnum() or not after.isalnum():
+def _joins(text: str, at: int) -> bool:
+    """Whether the mark at a place joins what is before and behind it to one word: well-known, don't,
+    COVID-19, 3.5, 1/2, 9:30, 2023-05-17, os.path, AT&T, a@b.
+    """
+    before, mark, after = text[at - 1 : at] or " ", text[at], text[at + 1 : at + 2] or " "
+    if not (in_word(before) and in_word(after)):
         return False
     digits = before.isdigit() and after.isdigit()
+    letters = not before.isdigit() and not after.isdigit()
     if mark in ".,":
         return digits or (mark == "." and after.islower() and before.islower())
-    return (mark in "-'’" and before.isalpha() and after.isalpha()) or mark in "@_"
+    if mark in "-\u2010\u2011":
+        code = _CODE.match(text, _run_start(text, at)) if digits else None
+        return not digits or (code is not None and code[0].count(mark) > 1)
+    return (mark in "/:" and digits) or (mark in "'’&" and letters) or mark in "@_"
+
+
+_CODE = re.compile(r"[\w-]{1,60}")
+
+
+def _run_start(text: str, at: int) -> int:
+    """Where the letters, digits and hyphens around a place begin."""
+    while at > 0 and (text[at - 1].isalnum() or text[at - 1] == "-"):
+        at -= 1
+    return at
+
+
+def _whole_numbers(text: str, start: int, end: int) -> tuple[int, int]:
+    """A number with its sign and currency: -0.7%, ≥5 mg, US$450."""
+    return _signs(text, start, end), end
+
+
+def _signs(text: str, start: int, end: int) -> int:
+    """Where what belongs to the number at a place begins."""
+    while start < end and (text[start].isdigit() or text[start] in _CURRENCIES):
+        before = text[max(0, start - _SIGN_ROOM) : start]
+        sign = _SIGN.search(before) or (_COUNTRY.search(before) if text[start] in _CURRENCIES else None)
+        if sign is None or _TAG_END.search(before):
+            break
+        start -= len(sign[0])
+    return start
+
+
+_SIGN_ROOM = 210
+"""Characters before a number in which its sign, or the tag that ends there, is looked for."""
 
 
 def _whole_powers(text: str, start: int, end: int) -> tuple[int, int]:
@@ -214,12 +290,14 @@ def _whole_names(text: str, start: int, end: int) -> tuple[int, int]:
     """A surname behind an initial, and initials with a given name before a surname."""
     if (
         _INITIAL.search(text[start:end])
+        and not _NO_INITIAL.search(text[max(0, end - NEAR) : end])
         and (behind := _SURNAME.match(text, end)) is not None
         and behind.end() - end <= NEAR
     ):
         end = behind.end()
     before = text[max(0, start - NEAR) : start]
-    if text[start].isupper() and (given := _GIVEN.search(before)) is not None:
+    given = _GIVEN.search(before) if text[start].isupper() and not _NO_INITIAL.search(before) else None
+    if given is not None:
         start -= len(before) - given.start()
     return start, end
 

@@ -22,17 +22,36 @@ _NUMBERS = (
     " hundreds thousand thousands million millions billion dozen dozens once twice half few several both pair"
     " couple single"
 )
-_YES_OR_NO = re.compile(rf"\W*(?:{'|'.join(_AUXILIARIES.split())})\b", re.IGNORECASE)
+_YES_OR_NO = re.compile(
+    rf"\W*(?:{'|'.join(_AUXILIARIES.split())})\b(?!'s\b)"
+    r"|\W*(?:please )?(?:tell me|say|check|find out|i wonder|do you know|can you tell me) (?:whether|if)\b",
+    re.IGNORECASE,
+)
+_INDIRECT = re.compile(
+    r"""\W*(?:
+        (?:can|could|would|will|may|do|does|did)[ ]
+        (?:you|i|we|it|anyone|anybody|someone|the[ ]\w{1,20})\b.{0,30}
+        \b(?:tell|say|know|explain|list|name|show|give|find|ask)\b
+        (?![ ](?:\w{1,10}[ ])?(?:whether|if|that)\b)
+      | is[ ]it[ ](?:known|clear|said)\b(?![ ](?:whether|if|that)\b)
+      | was[ ](?:ist|sind|war|waren|kostet|kosten|bedeutet|heißt|macht|hat|passiert|wird|wurde|kann)\b
+    )""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Polite forms of other questions, and German ones that begin alike."""
 _ASKS_ON = re.compile(
     r"\bor\b|,? and (?:by |for |in |to )?(?:who|whom|whose|what|which|when|where|why|how)\b"
 )
 """A choice, or a second question: both want words of the text."""
 _HOW_MANY = re.compile(r"\bhow many\b", re.IGNORECASE)
-_NUMBER = re.compile(rf"\d|\b(?:{'|'.join(_NUMBERS.split())})\b", re.IGNORECASE)
+_NUMBER = re.compile(
+    rf"[\d¼-¾⅐-⅞]|\b(?-i:[IVXLC]{{2,}})\b|\b(?:{'|'.join(_NUMBERS.split())})\b", re.IGNORECASE
+)
 _COMPARISON = re.compile(
     r"\bhow (?:do|does|did)\b.*\bdiffer\b"
     r"|\b(?:which|who|whose|what)\b.*\b(?:more|less|fewer|first|last|earlier|later|older|younger|longer|shorter|"
-    r"larger|bigger|smaller|higher|lower|nearer|farther|faster|slower|better|worse)\b.*\bor\b"
+    r"larger|bigger|smaller|higher|lower|nearer|farther|closer|faster|slower|sooner|better|worse|taller|wider|"
+    r"deeper|heavier|lighter|cheaper|richer|poorer|warmer|colder|stronger|newer|greater)\b[^,:;–—?]*[,:;–—?].*\bor\b"
     r"|^\W*(?:is|are|was|were|does|do|did)\b.*\b(?:more|less|fewer|above|earlier|later|older|longer)\b.*\bor\b",
     re.IGNORECASE,
 )
@@ -57,12 +76,12 @@ def unanswered(question: str, text: str, *, is_absent: bool = False) -> Asks | N
     >>> unanswered("Why did she go?", "", is_absent=True), unanswered("Why did she go?", "to see the mill")
     ('an explanation', None)
     """
-    asked = question[:_LONGEST]
+    asked = question[:_LONGEST].replace("’", "'")
     if text in ("yes", "no"):
         return None
     if _COMPARISON.search(asked):
         return "a comparison"
-    if _YES_OR_NO.match(asked) and not _ASKS_ON.search(asked):
+    if _YES_OR_NO.match(asked) and not (_ASKS_ON.search(asked) or _INDIRECT.match(asked)):
         return "yes or no"
     if _HOW_MANY.search(asked) and text and not _NUMBER.search(text):
         return "a number"

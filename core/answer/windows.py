@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from core.answer.borders import in_word
 from core.encode.tokens import FastTokenizer
 
 QUESTION_TOKENS = 64
@@ -126,4 +127,4 @@ def _window(
 
 def _splits(text: str, at: int) -> bool:
     """Whether a place lies within a word or number."""
-    return 0 < at < len(text) and text[at - 1].isalnum() and text[at].isalnum()
+    return 0 < at < len(text) and in_word(text[at - 1]) and in_word(text[at])

@@ -103,6 +103,10 @@ _INLINE = frozenset(["b", "strong", "i", "em", "u", "span", "font", "small", "bi
 _ITEM_LABELS = {"a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"}
 """Formats of numbers by the type of a list."""
 _NESTING = frozenset(["ul", "ol", "dl", "blockquote"])
+_PAGE_MARK = re.compile(r"page-?break|\bpage-?n(?:um(?:ber)?|o)\b", re.IGNORECASE)
+_PAGE_NUMBER = re.compile(
+    r"[\s\[({]*(?:p(?:g|age|\.)?\.?\s*)?(?:\d{1,5}|[ivxlc]{1,8})?[\s\])}]*", re.IGNORECASE
+)
 _CONTROLS = frozenset(["a", "button", "label", "li", "summary", "h2", "h3", "h4", "div", "span"])
 _REFERENCES = ("aria-controls", "data-target", "data-bs-target", "data-tab", "for", "onclick")
 _WORD = re.compile(r"[\w-]{2,100}")
@@ -162,6 +166,7 @@ def clean(soup: BeautifulSoup, *, keep_side_matter: bool = False, from_office: b
     """Drops low-signal elements and all attributes, in place. Office files and chapters of books have no side
     matter.
     """
+    _drop_page_marks(soup)
     write_formulas(soup, _is_hidden)
     name_lifted(soup)
     _keep_pictured_cells(soup)
@@ -181,6 +186,15 @@ def clean(soup: BeautifulSoup, *, keep_side_matter: bool = False, from_office: b
     unwrap_layout_tables(soup, from_office=from_office)
     _simplify(soup)
     return replace(left_out, unread=unread)
+
+
+def _drop_page_marks(soup: BeautifulSoup) -> None:
+    """The numbers and lists of pages that an e-book has from its print: they stand in the midst of words."""
+    for tag in tags_named(soup, ("span", "a", "div", "p", "nav")):
+        kinds = f"{tag.get('epub:type', '')} {tag.get('role', '')} {tag.get('class', '')}"
+        is_list = tag.name == "nav" and (tag.get("hidden") is not None or "page-list" in kinds)
+        if is_list or (_PAGE_MARK.search(kinds) and _PAGE_NUMBER.fullmatch(tag.get_text())):
+            hollow(tag)
 
 
 def _keep_pictured_cells(soup: BeautifulSoup) -> None:

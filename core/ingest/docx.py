@@ -196,26 +196,26 @@ class _Package:
     def _prepared(self, element: Element, parent: Element) -> list[Element]:
         tag = element.tag
         if tag == f"{W}p":
-            self._prepare_paragraph(element)
-        elif tag == f"{W}r":
+            return [element, *self._prepare_paragraph(element)]
+        if tag == f"{W}r":
             return self._run(element)
-        elif tag in (f"{M}oMath", f"{M}oMathPara"):
+        if tag in (f"{M}oMath", f"{M}oMathPara"):
             run = _run(self._formula(element))
             return [run if parent.tag != f"{W}body" else _paragraph_of(run)]
-        elif tag == f"{_MC}AlternateContent":
+        if tag == f"{_MC}AlternateContent":
             return self._alternative(element)
-        elif tag in _DRAWN:
+        if tag in _DRAWN:
             return self._drawn(element)
-        elif tag in (f"{W}del", f"{W}moveFrom") and parent.tag not in (f"{W}rPr", f"{W}trPr", f"{W}pPr"):
+        if tag in (f"{W}del", f"{W}moveFrom") and parent.tag not in (f"{W}rPr", f"{W}trPr", f"{W}pPr"):
             self._n_deleted += sum(len((text.text or "").split()) for text in element.iter(f"{W}delText"))
             return []
-        elif tag == f"{W}commentReference":
+        if tag == f"{W}commentReference":
             if text := self._comments.pop(element.get(f"{W}id", ""), ""):
                 self._beside.append(text)
             return []
-        elif tag in _NOTES:
+        if tag in _NOTES:
             return self._note(element)
-        elif tag == f"{W}tr":
+        if tag == f"{W}tr":
             _fill_row(element)
             self._walk(element)
         elif tag == f"{W}tcPr":
@@ -226,29 +226,33 @@ class _Package:
             return [element] if re.fullmatch(r"[0-9A-Fa-f]{1,5}", code) else []
         elif tag != f"{W}sectPr":
             self._walk(element)
+            if tag == f"{W}br":  # one of a page or column breaks a line, too
+                element.attrib.pop(f"{W}type", None)
             if tag in _READ_THROUGH:
                 _read_through(element)
             element.tag = _INSTEAD.get(element.tag, element.tag)
         return [element]
 
-    def _prepare_paragraph(self, paragraph: Element) -> None:
+    def _prepare_paragraph(self, paragraph: Element) -> list[Element]:
+        """Returns what is to stand behind it: notes of a heading, which are none of its words."""
         outer, self._beside = self._beside, []
         properties = paragraph.find(f"{W}pPr")
         is_deleted = properties is not None and properties.find(f"{W}rPr/{W}del") is not None
         label = self._numbering.label(properties) if _has_text(paragraph) and not is_deleted else None
         self._walk(paragraph)
-        for text in self._beside:
-            paragraph.append(_run(f" {text}"))
-        self._beside = outer
+        beside, self._beside = self._beside, outer
         if label is not None and label[1]:
             mark = _run(f"\ue000{label[0]}\ue001{label[1].replace(chr(0xE002), '')}\ue002")
             paragraph.insert(0 if properties is None else 1 + list(paragraph).index(properties), mark)
-        self._mark_heading(properties)
+        if self._mark_heading(properties):
+            return [_paragraph(text) for text in beside]
+        paragraph.extend(_run(f" {text}") for text in beside)
+        return []
 
-    def _mark_heading(self, properties: Element | None) -> None:
-        """Gives a paragraph that its outline level makes a heading the style of one."""
+    def _mark_heading(self, properties: Element | None) -> bool:
+        """Gives a paragraph that its outline level makes a heading the style of one; whether it is."""
         if properties is None:
-            return
+            return False
         level = value_of(properties, "outlineLvl")
         for _, style in self._styles.chain(value_of(properties, "pStyle")):
             if level is not None:
@@ -260,6 +264,7 @@ class _Package:
             for style_name in properties.findall(f"{W}pStyle"):
                 properties.remove(style_name)
             properties.insert(0, Element(f"{W}pStyle", {f"{W}val": f"Heading{depth}"}))
+        return depth <= _MOST_HEADING
 
     def _run(self, run: Element) -> list[Element]:
         properties = run.find(f"{W}rPr")

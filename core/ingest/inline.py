@@ -149,9 +149,9 @@ def set_apart(soup: BeautifulSoup) -> None:
         before, behind = tag.get_text()[-1:], neighbour.get_text()[:1]
         if not (before.isalnum() and behind.isalnum()) or tag.find_parent(["pre", "code"]) is not None:
             continue
-        goes_on = (
-            tag.name == neighbour.name == "span" and before.isalpha() and behind.islower() and _is_prose(tag)
-        )
+        is_capital = behind.isupper() and len(tag.get_text()) == 1  # a large first letter
+        goes_on = before.isalpha() and (behind.islower() or is_capital) and _is_prose(tag)
+        goes_on = goes_on and tag.name == neighbour.name == "span"
         if not goes_on and not (_is_unspaced(before) and _is_unspaced(behind)):
             tag.append(" ")
 

@@ -45,6 +45,7 @@ _CAPTION = re.compile(
     re.IGNORECASE,
 )
 _NOTE = re.compile(r"(?:\^?\d{1,3}(?:\s|(?=[A-Z]))|[*†‡§¶])")
+_NUMBERED = re.compile(r"(?:\d{1,2}(?:\.\d{1,2}){0,4}\.?|[A-Z]\.|\([a-z]\)) ")
 _NOTE_SIZE = 0.92
 _HEADING_SIZE = 1.13
 _MOST_HEADING = 150
@@ -454,9 +455,14 @@ def _rounded(size: float) -> float:
     return round(size)
 
 
+def _may_be_heading(item: _Item) -> bool:
+    """Whether an item is no table, and no list but by its own number: 1.1 Scope, A. Fees."""
+    return item.kind == "text" or _NUMBERED.match(item.text) is not None
+
+
 def _is_large(item: _Item, usual: float) -> bool:
     return (
-        item.kind == "text"
+        _may_be_heading(item)
         and item.size >= _HEADING_SIZE * usual
         and len(item.text) <= _MOST_HEADING
         and item.n_lines <= 3
@@ -466,7 +472,7 @@ def _is_large(item: _Item, usual: float) -> bool:
 
 def _is_bold_heading(item: _Item, is_usual: bool) -> bool:
     return (
-        item.kind == "text"
+        _may_be_heading(item)
         and item.bold
         and not is_usual
         and len(item.text) <= _MOST_HEADING

@@ -1,8 +1,8 @@
 """Running heads, footers and page numbers of a PDF.
 
-A line counts where the same one, numbers aside, stands at the same height of pages near by. It must stand
-apart from the text and be no larger, so that the header row of a table over several pages stays, and so does
-a heading that begins a page.
+A line counts where the same one, the number of its page aside, stands at the same height of pages near by. It
+must stand apart from the text and be no larger, so that the header row of a table over several pages stays,
+and so does a heading that begins a page.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ _APART = 1.6
 _TOLD = 4
 _TOLD_CHARACTERS = 60
 _NUMBER = re.compile(r"\d+|(?<![^\W_])[ivxlcdm]+(?![^\W_])", re.IGNORECASE)
+_DIGITS = re.compile(r"\d{1,12}")
 _PAGE_NUMBER = re.compile(
     r"[\W_]*(?:(?:page|p|seite|s|página|pagina|str|strona|sida|side)\b\W*)?#[\W_]*(?:(?:of|von|de|di|z|af|av|/)\W*#)?[\W_]*",
     re.IGNORECASE,
@@ -116,7 +117,9 @@ def _repeated(layer: list[_Line], lines: list[list[_Line]], n_pages: int) -> lis
         alike = [
             other
             for other in by_shape.get(line.shape, [])
-            if other.page != line.page and abs(other.height - line.height) <= _SAME_HEIGHT
+            if other.page != line.page
+            and abs(other.height - line.height) <= _SAME_HEIGHT
+            and (_counts_pages(line, other) or _PAGE_NUMBER.fullmatch(line.shape))
         ]
         is_near = any(abs(other.page - line.page) <= _NEARBY for other in alike)
         is_number = _PAGE_NUMBER.fullmatch(line.shape) is not None
@@ -131,6 +134,14 @@ def _repeated(layer: list[_Line], lines: list[list[_Line]], n_pages: int) -> lis
         if line.shape and len(others) >= max(2, n_pages / 2):
             running.append(line)
     return [line for line in running if line.shape]
+
+
+def _counts_pages(line: _Line, other: _Line) -> bool:
+    """Whether numbers in two lines are the same, or further on by as much as their pages; those of rows and
+    invoices are neither.
+    """
+    numbers = (map(int, _DIGITS.findall(_text(one.words))) for one in (line, other))
+    return all(ours - theirs in (0, line.page - other.page) for ours, theirs in zip(*numbers, strict=False))
 
 
 def _drop_sideways(pages: Sequence[Page], dropped: Counter[str]) -> None:

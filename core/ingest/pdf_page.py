@@ -22,8 +22,8 @@ from core.ingest.limits import MAX_PDF_FORMS, MAX_PDF_GLYPHS, MAX_PDF_RULES
 _WORD_GAP = 0.3
 """Ems between letters that no font sets closer and no word has inside."""
 _SAME_LINE = 0.15
-_SCRIPT_SIZE = 0.82
-"""A raised or lowered letter is at most this much of its neighbour."""
+_SCRIPT_SIZE = 0.86
+"""A raised or lowered letter is at most this much of its neighbour; browsers make it 0.83."""
 _DROP_CAP = 1.7
 _THIN = 2.5
 """Points: a drawing no thicker is a rule."""
@@ -409,7 +409,10 @@ def _words(text: Any, seen: _Box) -> tuple[dict[int, list[Word]], int, bool]:
             word is not None
             and abs(word.base - base) <= _SAME_LINE * size
             and abs(word.size - size) <= 0.1 * size
-            and -size < x0 - word.x1 <= _WORD_GAP * size
+            and (
+                -size < x0 - word.x1 <= _WORD_GAP * size
+                or (_is_leftward(word.text, letter) and -size < word.x0 - x1 <= _WORD_GAP * size)
+            )
             and by_angle.get(style.angle, [None])[-1] is word
         ):
             word.text += letter
@@ -421,6 +424,11 @@ def _words(text: Any, seen: _Box) -> tuple[dict[int, list[Word]], int, bool]:
     for words in by_angle.values():
         words[:] = _joined(words)
     return by_angle, unknown, n_glyphs > MAX_PDF_GLYPHS
+
+
+def _is_leftward(word: str, letter: str) -> bool:
+    """Whether a letter is written to the left of the word that it belongs to."""
+    return any(unicodedata.bidirectional(one) in ("R", "AL") for one in word[-1:] + letter)
 
 
 def _letter(text: Any, i: int, code: int) -> str:
@@ -453,12 +461,12 @@ def _joined(words: list[Word]) -> list[Word]:
         if not word.text:
             continue
         before = done[-1] if done else None
-        if before is not None and -0.5 * before.size <= word.x0 - before.x1 <= 0.4 * before.size:
-            _attach(before, word)
-        elif before is not None and _is_drop_cap(before, word):
+        if before is not None and _is_drop_cap(before, word):  # else its line would be raised letters to it
             before.base, before.size, before.bold = word.base, word.size, word.bold
             word.glued = word.text[0].islower() or before.text not in ("A", "I")
             before.x0, before.x1 = word.x0 - 0.7 * word.size, word.x0 - 0.05 * word.size
+        elif before is not None and -0.5 * before.size <= word.x0 - before.x1 <= 0.4 * before.size:
+            _attach(before, word)
         done.append(word)
     return done
 

@@ -411,7 +411,7 @@ def _goes_on(run: list[list[Piece]], line: list[Piece], columns: list[tuple[floa
     if len(line) == len(columns) and not all(piece.goes_on for piece in line):
         return False
     size, gap = line[0].size, line[0].base - run[-1][0].base
-    if gap > 1.6 * size:
+    if gap > 1.6 * size or (len(line) > 1 and any(piece.is_numeric for piece in line)):
         return False
     first_is_empty = overlap(line[0].x0, line[0].x1, *columns[0]) <= 0
     gaps = [b[0].base - a[0].base for a, b in pairwise([*run, line])]

@@ -18,11 +18,13 @@ import re
 from collections.abc import Iterator
 
 _CLOSERS = r"[\"'”’»›)\]}*_」』）】〉》]"
+_NOTES = r"(?:\[\w{1,4}\]|\^\d{1,3}(?!\d)|[\u00b9\u00b2\u00b3\u2070\u2074-\u2079]{1,3})*+"
+"""References to notes: [2], ^4."""
 _OPENERS = "\"'“‘«‹„‚([{*_「『（【〈《¿¡—–-"
 
 _BOUNDARY = re.compile(
     rf"""
-      (?<![.!?…]) (?P<stop> [.!?…؟۔।॥]++ ) {_CLOSERS}*+ (?:[ \u00a0\u202f]»)?+ (?P<gap> \s++ )   # closing punctuation, quotes, a blank
+      (?<![.!?…]) (?P<stop> [.!?…؟۔।॥]++ ) {_CLOSERS}*+ (?:[ \u00a0\u202f]»)?+ {_NOTES} (?P<gap> \s++ )   # closing punctuation, quotes, notes, a blank
     | (?P<cjk> [。！？｡]++ {_CLOSERS}*+ \s*+ )                             # needs no blank after it
     | (?P<line> \n (?: [ \t]*+ \n \s*+                                     # an empty line
                      | (?= [ ]{{0,12}} (?: [-+•*] | \d{{1,3}}[.)] ) [ \t] | [ ]{{0,3}} (?: \| | \#{{1,6}}[ ] ) ) ) )
@@ -40,12 +42,12 @@ def _words(line: str) -> frozenset[str]:
 _NEVER_LAST = _words(
     "mr mrs ms mx dr prof rev hon gen col capt cpt lt sgt maj adm gov sen rep messrs mme mmes mlle mlles mgr"
     " fr st ste mt ft vs cf ca approx esp resp viz e.g i.e z.b d.h u.a o.ä v.a bzw evtl ggf vgl sog geb dipl"
-    " ing hr frl p.ex"
+    " ing hr frl p.ex med env av sra srta"
 )
 """A name or an explanation follows these: a full stop after them is never the end."""
 
 _BEFORE_NUMBER = _words(
-    "no nos nr vol vols p pp fig figs ch chap art sec eq ed bd abb abs kap vers bk pt op ver tel"
+    "no nos nr vol vols p pp fig figs ch chap art sec eq ed bd abb abs kap vers bk pt op ver tel c b d r fl"
 )
 """Not the end when a number follows ("No. 5"); otherwise words like any other ("No. Never.")."""
 
@@ -61,6 +63,11 @@ _FIRST_WORDS = _words(
     " some many most all each both another however although der die das ein eine es er sie wir ihr ich im am"
     " und aber le la les un une il elle ils elles on ce cette nous vous je et mais"
 )
+_AFTER_ORDINAL = _words(
+    "januar februar märz april mai juni juli august september oktober november dezember jahrhundert"
+    " jahrhunderts jahrtausend weltkrieg weltkriegs"
+)
+"""German words that a number before them counts: am 3. Mai."""
 _LETTER_WITH_STOP = re.compile(r"[A-Za-z]\.")
 _NUMBER_WORD = re.compile(r"\d|[IVXLC]+\b")
 
@@ -125,16 +132,20 @@ def _is_abbreviation(word: str, is_first: bool, following: str) -> bool:
     if small in _BEFORE_NUMBER:
         return _NUMBER_WORD.match(following) is not None
     if word.isdigit():
-        return is_first
+        return is_first or (len(word) <= 2 and _first_word(following) in _AFTER_ORDINAL)
     if small in _MAYBE_LAST or _is_dotted(word):
-        first = re.split(r"\W", following, maxsplit=1)[0].lower()
-        return first not in _FIRST_WORDS
+        return _first_word(following) not in _FIRST_WORDS
     return False
 
 
 def _is_initial(letter: str, following: str) -> bool:
     """A capital other than I ("J. Jones"), or the first half of a spaced abbreviation ("z. B.")."""
-    return (letter.isupper() and letter != "I") or _LETTER_WITH_STOP.match(following) is not None
+    names = letter.isupper() and letter != "I" and _first_word(following) not in _FIRST_WORDS
+    return names or _LETTER_WITH_STOP.match(following) is not None
+
+
+def _first_word(following: str) -> str:
+    return re.split(r"\W", following, maxsplit=1)[0].lower()
 
 
 def _is_dotted(word: str) -> bool:

@@ -1,15 +1,15 @@
 """The words of a chunk that count, in the sentence around them.
 
 Around a place where there is one, else the sentence that holds most of the question's words. A cell of a
-table stands with its row's and its column's head. Marks are drawn and lines joined, as in core.ingest.prose;
-what is marked is whole, and only what stands around it is cut, at words.
+table stands whole, with its row's and its column's head. Marks are drawn and lines joined, as in
+core.ingest.prose; what is marked is whole, and only what stands around it is cut, at words.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from core.base.events import StepTaken
@@ -29,6 +29,10 @@ _READ = 20_000
 _MOST_SENTENCES = 200
 _HEAD = 20_000
 """Characters before a row in which its table's head is looked for."""
+_NUMBERING = frozenset(["", "#", "no", "no.", "nr", "nr.", "rank", "n°", "№"])
+"""Heads of a first column that numbers the rows, and names none."""
+_LEADING = re.compile(r"(?:#{1,6} [^\n]*\n\s*)+(?=\S)")
+"""Headings that run into a sentence."""
 _CELL = re.compile(r"(?<!\\)\|")
 _RULE = re.compile(r"[\s:|-]*")
 
@@ -96,7 +100,7 @@ def quoted(
     >>> str(quoted(alone(table), (table.index("1822"), len(table) - 2)))
     'Old mill · built: 1822'
     """
-    sentences = _sentences(passage)
+    sentences, heads = _sentences(passage), ""
     if place is None:
         sentence = _best(passage.text, sentences, words)
         mark = _telling(passage.text, *sentence, words, told)
@@ -105,14 +109,16 @@ def quoted(
         first = max((start for start, _ in sentences if start <= mark[0]), default=passage.start)
         last = min((end for _, end in sentences if end >= mark[1]), default=passage.end)
         sentence = max(first, mark[0] - 4 * most), min(max(last, mark[1]), mark[1] + 4 * most)
-        if (heads := _heads(passage.text, *mark)) is not None:
-            return Excerpt(_cut_end(heads, most), _one_line(passage, *mark)[:LONGEST_MARK], "")
+        if (cell := _cell(passage.text, *mark)) is not None:
+            heads, *inside = cell
+            sentence = max(inside[0], mark[0] - 4 * most), min(inside[1], mark[1] + 4 * most)
     if mark is None:
         return Excerpt(_cut_end(_one_line(passage, *sentence), most), "", "")
     before, said, after = (
         _one_line(passage, *part) for part in ((sentence[0], mark[0]), mark, (mark[1], sentence[1]))
     )
-    return _around(before, said[:LONGEST_MARK], after, most)
+    excerpt = _around(before, said[:LONGEST_MARK], after, most)
+    return replace(excerpt, before=_cut_end(heads, most) + excerpt.before)
 
 
 def rendered(passage: ChunkInPlace, place: tuple[int, int]) -> str:
@@ -147,6 +153,9 @@ def _sentences(passage: ChunkInPlace) -> list[tuple[int, int]]:
         (passage.start + start, passage.start + end)
         for start, end in islice(iter_sentences(read), _MOST_SENTENCES)
     ]
+    for at, (start, end) in enumerate(spans):
+        if headings := _LEADING.match(passage.text, start, end):
+            spans[at] = headings.end(), end
     said = [span for span in spans if not _is_mark(passage.text[slice(*span)])]
     return said or spans or [(passage.start, passage.end)]
 
@@ -193,15 +202,18 @@ def _whole(word: str) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w){re.escape(word)}(?!\w)", re.IGNORECASE)
 
 
-def _heads(text: str, start: int, end: int) -> str | None:
-    """The heads of a cell's row and column: "Old mill · built: "; None for what is in no row of a table."""
+def _cell(text: str, start: int, end: int) -> tuple[str, int, int] | None:
+    """The heads of a cell's row and column, "Old mill · built: ", and where the cell is; None for what is in
+    no row of a table.
+    """
     first = text.rfind("\n", 0, start) + 1
     last = text.find("\n", end)
     row = text[first : len(text) if last < 0 else last]
     if not row.lstrip().startswith("|") or "\n" in row or len(row) > _READ:
         return None
     offset = len(row) - len(row.lstrip()) + 1
-    column = len(_CELL.findall(row, offset, max(offset, start - first)))
+    borders = [border.start() for border in _CELL.finditer(row, offset)]
+    column = sum(border < start - first for border in borders)
     lines = text[max(0, first - _HEAD) : first].splitlines()
     own: list[str] = []
     for line in reversed(lines):
@@ -211,10 +223,14 @@ def _heads(text: str, start: int, end: int) -> str | None:
     rule = next((at for at, line in enumerate(own) if _is_rule(line)), None)
     head = _cells(own[rule + 1]) if rule is not None and rule + 1 < len(own) else []
     cells = _cells(row)
-    of_row = cells[0] if 0 < column < len(cells) else ""
+    naming = int(bool(head) and head[0].casefold() in _NUMBERING and column > 1)
+    of_row = cells[naming] if 0 < column < len(cells) else ""
     of_column = head[column] if column < len(head) else ""
     words = " · ".join(filter(None, (of_row, of_column)))
-    return f"{words}: " if words else ""
+    cell_start = first + [offset - 1, *borders][column] + 1
+    inside = text[cell_start : first + [*borders, len(row)][column]]
+    cell_start += len(inside) - len(inside.lstrip())
+    return f"{words}: " if words else "", min(cell_start, start), max(cell_start + len(inside.strip()), end)
 
 
 def _cells(row: str) -> list[str]:

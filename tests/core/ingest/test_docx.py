@@ -58,6 +58,18 @@ def text_of(body, **parts):
     return read(body, **parts).markdown
 
 
+def test_notes_of_a_heading_stand_behind_it() -> None:
+    heading = '<w:pPr><w:outlineLvl w:val="0"/></w:pPr>'
+    reference = '<w:r><w:footnoteReference w:id="2"/></w:r>'
+    note = f'<w:footnote w:id="2">{paragraph("Renamed in 1902.")}</w:footnote>'
+    text = text_of(f"<w:p>{heading}{run('The port')}{reference}</w:p>{paragraph('Boats.')}", footnotes=note)
+    assert text == "# The port[1]\n\n[Note 1: Renamed in 1902.]\n\nBoats."
+
+
+def test_a_page_that_breaks_breaks_a_line() -> None:
+    assert text_of(f'<w:p>{run("End")}<w:r><w:br w:type="page"/></w:r>{run("begin")}</w:p>') == "End\nbegin"
+
+
 def test_hidden_text_is_left_out_and_told():
     styles = '<w:style w:styleId="Gone" w:type="character"><w:name w:val="Gone"/><w:rPr><w:vanish/></w:rPr></w:style>'
     hidden = run("SECRET one", "<w:vanish/>") + run("SECRET", '<w:rStyle w:val="Gone"/>')

@@ -43,6 +43,9 @@ READ_AS = {
     "<time>17:24</time><span>Ann</span>": "17:24 Ann",
     "<div><span>red</span><span>blue</span></div>": "red blue",
     "<ruby>漢<rp>(<rt>kan<rp>)</ruby>": "漢 (kan)",
+    "<p><span>O</span><span>NCE UPON A TIME</span> there": "ONCE UPON A TIME there",
+    # what the print of an e-book leaves in its words
+    "the <span epub:type=pagebreak>12</span>stairs, har<span class=pagenum>[Pg 13]</span>bour": "the stairs, harbour",
     # blocks
     "<center>CHAPTER I</center><fieldset><legend>Fee</legend>30</fieldset>By<address>Ann</address>": (
         "CHAPTER I\n\nFee\n\n30\n\nBy\n\nAnn"

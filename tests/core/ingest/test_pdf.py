@@ -56,6 +56,47 @@ def stock(sheet: Sheet, y: float) -> Sheet:
 
 
 PAGES = {
+    "a large first letter beside two lines": (
+        Sheet()
+        .text(60, 746, "T", 26)
+        .lines(
+            79,
+            760,
+            ["he harbour master keeps a record of", "vessels that enter the basin and of the"],
+            10,
+            14,
+        )
+        .lines(60, 732, ["goods that are landed there by day and by night."], 10, 14),
+        "The harbour master keeps a record of vessels that enter the basin and of the goods that are landed there by"
+        " day and by night.",
+    ),
+    "headings with numbers": (
+        column(
+            column(Sheet().text(60, 790, "1.1 Scope of the rules", 14), 60, 760, PEARS, 80).text(
+                60, 700, "A. Fees", 14
+            ),
+            60,
+            670,
+            CIDER,
+            80,
+        ),
+        f"# 1.1 Scope of the rules\n\n{PEARS}\n\n# A. Fees\n\n{CIDER}",
+    ),
+    "a raised letter as browsers make it": (
+        Sheet()
+        .text(60, 750, "The basin holds 10")
+        .text(142, 754, "6", 8.33)
+        .text(150, 750, "litres of pears."),
+        "The basin holds 10^6 litres of pears.",
+    ),
+    "sums without a name in the first column": (
+        Sheet()
+        .row(760, {60: "Item", 200: "What", 320: "Price"})
+        .row(744, {60: "1", 200: "Pears", 320: "473.00"})
+        .row(728, {200: "Subtotal", 320: "473.00"})
+        .row(712, {200: "Total", 320: "591.25"}),
+        "| Item | What | Price |\n|---|---|---|\n| 1 | Pears | 473.00 |\n|  | Subtotal | 473.00 |\n|  | Total | 591.25 |",
+    ),
     "three columns under a headline": (
         three_columns(Sheet().text(150, 790, "News of the orchard", 18)),
         f"# News of the orchard\n\n{PEARS}\n\n{CIDER}\n\n{WASPS}",
@@ -285,6 +326,20 @@ def test_running_heads_are_left_out_of_sentences_and_told() -> None:
     assert "and then the river rose" in converted.markdown
     assert "- 8 -" not in converted.markdown
     assert "running heads, footers and page numbers were left out" in str(converted.notices[-1])
+
+
+def test_rows_at_the_edges_of_pages_are_no_running_heads() -> None:
+    sheets = [
+        column(
+            Sheet().text(60, 800, f"Invoice {number}").text(400, 800, f"Amount due: {due} crowns"),
+            60,
+            700,
+            PEARS,
+        )
+        for number, due in ((4471, "591.25"), (4480, "12.50"), (4502, "80.00"))
+    ]
+    text = text_of(*sheets)
+    assert all(words in text for words in ("Invoice 4471", "591.25", "Invoice 4480", "Invoice 4502", "80.00"))
 
 
 def test_a_note_at_the_foot_does_not_stand_in_the_sentence_over_the_page() -> None:

@@ -22,6 +22,13 @@ CASES = {
     "small letter after a mark": ["Was it he? she wondered."],
     "ellipses": ["Wait... there is more.", "And then…", "Nothing."],
     "German": ["Er kam z. B. am Abend bzw. nachts.", "Das ist gut."],
+    "references to notes": ["It is deep.[1]", "It is old.[2][3]", "So it was in 1902.^4", "Boats lie there."],
+    "years and dates": [
+        "Built c. 1450 by monks (b. 1420).",
+        "Er kam am 3. Mai im 19. Jahrhundert.",
+        "Das war gut.",
+    ],
+    "a capital letter at the end": ["They took vitamin C.", "The doctor left J. Smith."],
     "French": ["M. Dupont arriva.", "Il dit « non. »", "Puis il partit."],
 }
 

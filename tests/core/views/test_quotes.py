@@ -51,6 +51,18 @@ def test_a_cell_stands_with_its_heads(words: str, shown: str) -> None:
     assert str(quoted(cut, (start - first, end - first))) == shown, "its chunk begins behind the head"
 
 
+def test_a_cell_stands_whole_and_its_row_by_a_name() -> None:
+    table = "| # | Pool | Hours |\n| --- | --- | --- |\n| 2 | City | closed on Mondays and in August |"
+    at = table.index("Mondays")
+    shown = quoted(alone(table), (at, at + 7))
+    assert (str(shown), shown.mark) == ("City · Hours: closed on Mondays and in August", "Mondays")
+
+
+def test_a_heading_does_not_run_into_a_quote() -> None:
+    text = "## Boats\nThe boat is old."
+    assert str(quoted(alone(text), None, ["boats", "boat"])) == "The boat is old."
+
+
 def test_an_answer_reads_as_its_document_means_it() -> None:
     text = "~~900~~1150 stars, 10<sup>6</sup> of H<sub>2</sub>O, *much*"
     assert rendered(alone(text), (0, len(text))) == "1150 stars, 10^6 of H2O, much"
