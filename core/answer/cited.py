@@ -36,8 +36,35 @@ _NO_ANSWER = re.compile(r"\W*(?:answer\W+)?no answer(?! *\w)", re.IGNORECASE)
 """At the head of a reply; what stands behind a stop explains it."""
 _WRAPPED = re.compile(r"\A<answer>|</answer>\Z", re.IGNORECASE)
 _MARKS = Marks("passage", "question", "metadata")
-_NUMBERS = r"\d{1,4}(?:\s*[-–]\s*\d{1,4})?"
-_CITATION = re.compile(rf"\[\s*{_NUMBERS}(?:\s*[,;]\s*{_NUMBERS})*\s*\]")
+_NUMBERS = r"(?:\^|(?i:passages?)\s{1,3})?\d{1,4}(?:\s{0,3}[-–]\s{0,3}\d{1,4})?"
+_LISTED = rf"\s{{0,3}}{_NUMBERS}(?:\s{{0,3}}(?:[,;&]|and\b)\s{{0,3}}{_NUMBERS}){{0,60}}\s{{0,3}}"
+_CITATION = re.compile(rf"\[{_LISTED}\]|【{_LISTED}(?:†[^【】\n]{{0,60}})?】")
+_ONE = rf"(?:{_CITATION.pattern}|\*\*(?:{_CITATION.pattern})\*\*)"
+_CITATIONS = rf"(?>{_ONE}(?:\s{{0,3}}(?:[,;&]|and\b)?\s{{0,3}}{_ONE}){{0,60}})"
+"""What stands side by side; atomic, so that none is tried in several ways."""
+_NO_CITATION = re.compile(rf"`(?!{_CITATIONS}`)[^`\n]{{1,300}}`|\w\[0\]")
+"""Code, and the index of a list."""
+_BEHIND_STOP = re.compile(
+    rf"""(?P<stop>[.!?…。！？]{{1,5}}["'”’»)*_]{{0,3}}?)(?P<marks>{_CITATIONS})(?P<closers>[,;:"'”’»)*_]{{0,3}})"""
+)
+_LINE_END = re.compile(rf"(?<=\S)([ \t]?{_CITATIONS}[ \t]{{0,9}}\n)(?=[^\W\d_a-z])")
+_HEAD = re.compile(
+    rf"(?P<item>(?:(?:[-*+•]|\d{{1,3}}[.)])[ ])?){_CITATIONS}:?(?P<blank>\s{{0,9}}+)(?![a-zß-ÿ])"
+)
+"""Citations before the words of a sentence. Where a small letter follows, they are a word of it."""
+_SOURCE = r"as|based\ on|but|by|from|in|of|passages?|per|see|that|to|while|with"
+_SAYS = r"(?:says?|said|states?|tells?|notes?|mentions?|describes?|reports?|shows?|adds?)\b"
+_SEE = r"(?:see|see\ also|cf\.?|from|sources?|passages?):?[ ]"
+_SHOWN = re.compile(
+    rf"""(?P<word>\b(?i:{_SOURCE})[ ]{_CITATIONS}
+             | [ ]?{_CITATIONS}(?=[ ]{_SAYS})
+             | ^{_CITATIONS}(?=[ ][a-zß-ÿ]))
+      | [ ]?(?:`{_CITATIONS}` | \((?i:{_SEE})?{_CITATIONS}\) | {_CITATIONS})(?:[ ](?=[.,;:!?](?!\w)))?""",
+    re.VERBOSE,
+)
+"""Citations with what goes with them, or as a word of a sentence."""
+_BRACKET = "\ue000"
+"""Stands for [ where that begins no citation."""
 _WIDEST_RANGE = 50
 """Passages that a citation such as [1-9] may name."""
 
@@ -186,29 +213,53 @@ def _citation(statement: str, chunk_id: int, passage: str, reader: Reader) -> Ci
 
 
 def cited_sentences(text: str) -> list[tuple[str, tuple[int, ...]]]:
-    """(sentence without marks, numbers it cites) in order. Marks that stand by themselves belong to the
-    sentence before.
+    """(sentence without marks, numbers it cites) in order. Marks that stand behind a sentence belong to it,
+    but in a line that begins with some they belong to what follows.
 
     >>> cited_sentences("Anna hid it. [2] It lay there [1, 3-4].")
     [('Anna hid it.', (2,)), ('It lay there.', (1, 3, 4))]
+    >>> cited_sentences("[1] Anna hid it. [2] As [3] says, it lay there.")
+    [('Anna hid it.', (1,)), ('As [3] says, it lay there.', (2, 3))]
     """
+    text = _NO_CITATION.sub(lambda match: match.group().replace("[", _BRACKET), text)
+    text = _BEHIND_STOP.sub(r" \g<marks>\g<stop>\g<closers> ", text)
+    text = _LINE_END.sub(r"\1\n", text)
     sentences: list[tuple[str, tuple[int, ...]]] = []
     for start, end in split_sentences(text):
-        sentence = text[start:end]
-        leading = re.match(rf"(?:{_CITATION.pattern}\s*)+", sentence)
-        if leading is not None and sentences:
-            sentences[-1] = (sentences[-1][0], _once((*sentences[-1][1], *_numbers(leading.group()))))
-            sentence = sentence[leading.end() :]
-        statement = re.sub(r"\s+([.,;:!?])", r"\1", " ".join(_CITATION.sub(" ", sentence).split()))
-        if re.search(r"\w", statement):
-            sentences.append((statement, _once(_numbers(sentence))))
+        sentence = said = text[start:end]
+        if (head := _HEAD.match(sentence)) is not None:
+            said = head["item"] + sentence[head.end() :]
+            if sentences and not (_is_said(_statement(said)) and _leads(text, start)):
+                sentences[-1] = (sentences[-1][0], _once((*sentences[-1][1], *_numbers(head.group()))))
+                sentence = said
+        statement = _statement(said)
+        if _is_said(statement):
+            sentences.append((statement.replace(_BRACKET, "["), _once(_numbers(sentence))))
     return sentences
+
+
+def _leads(text: str, start: int) -> bool:
+    """Whether the line of a sentence begins with citations, and goes on."""
+    line = _HEAD.match(text, text.rfind("\n", 0, start) + 1)
+    return line is not None and "\n" not in line["blank"]
+
+
+def _statement(sentence: str) -> str:
+    """A sentence without its marks, but for those that are words of it."""
+    line = " ".join(sentence.split())
+    return _SHOWN.sub(
+        lambda mark: mark["word"] or " " * line[mark.end() : mark.end() + 1].isalnum(), line
+    ).strip()
+
+
+def _is_said(statement: str) -> bool:
+    return re.search(r"\w", _CITATION.sub("", statement)) is not None
 
 
 def _numbers(text: str) -> Iterator[int]:
     """Every number that the marks in a text name."""
     for mark in _CITATION.findall(text):
-        for first, last in re.findall(r"(\d+)(?:\s*[-–]\s*(\d+))?", mark):
+        for first, last in re.findall(r"(\d+)(?:\s*[-–]\s*(\d+))?", mark.partition("†")[0]):
             yield from range(int(first), min(int(last or first), int(first) + _WIDEST_RANGE) + 1)
 
 

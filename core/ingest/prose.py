@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
+from html import unescape
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -27,32 +28,57 @@ _LINES = re.compile(
     r"(?m)^(?:(?P<level>#{1,6}[ \t]+)(?P<title>\S[^\n]*)|(?P<rule>\|[-:| ]+\|(?:\n|\Z))|(?P<row>\|[^"
     r"\n]*\|)[ \t]*$|(?P<quote>>(?:[ \t]?>)*[ \t]?)|(?P<indent>[ \t]*)(?P<item>[-*+])(?=[ \t]+\S))"
 )
+_TABLE = re.compile(
+    r"(?m)^[^\n|]{0,2000}\|[^\n]{0,4000}\n(?P<rule>[ ]{0,3}\|?(?:[ ]{0,99}:?-{1,200}:?[ ]{0,99}\|){1,99}"
+    r"(?:[ ]{0,99}:?-{1,200}:?)?[ ]{0,99}(?:\n|\Z))(?P<rows>(?:[^\n|]{0,2000}\|[^\n]{0,4000}(?:\n|\Z))*)"
+)
+"""With bars around its rows or without: the rule below its head shows that it is one."""
+_UNDERLINED = re.compile(
+    r"(?m)^(?<![^\n]\n)(?![-*+][ ]|[#>|]|--|==)(?P<title>\S[^\n]{0,300})"
+    r"(?P<line>\n(?:={2,200}|-{2,200})[ ]{0,99})$"
+)
 _BORDER = re.compile(r"[ \t]{0,200}(?<!\\)\|[ \t]*")
 """Of cells in a row of a table. None lies in the address of a link, where it has to be written otherwise."""
 _MARKS = re.compile(
     r"""(?P<escape>\\)(?=[!-/:-@\[-`{-~])
       | (?P<ticks>(?<!`)`{1,2}(?!`))(?P<code>[^`\n]{1,300})(?P=ticks)(?!`)
-      | !?\[(?P<label>[^\[\]\n]{0,300})\]\((?P<address>[^()\s|]{0,1000})(?:[ ]"[^"\n|]{0,200}")?\)
-      | (?P<stars>\*\*|(?<!\w)__)(?=[^\s*_])(?P<strong>(?:[^\n]|\n(?!\s)){1,600}?)(?<=\S)(?P=stars)
+      | (?P<comment><!--(?:[^-]|-(?!->)){0,1000}-->)
+      | \[!\[(?P<picture>[^\[\]\n]{0,300})\]\(TO\)\]\((?P<target>TO)\)
+      | !?\[(?P<label>[^\[\]\n]{0,300})\]\((?P<address>TO)(?:[ ]"[^"\n|]{0,200}")?\)
+      | !?\[(?P<named>[^\[\]\n]{1,300})\]\[(?P<name>[^\[\]\n]{0,100})\]
+      | (?<=\[)(?P<note>\^)(?=[\w-]{1,40}\])
+      | (?P<bars>(?<!\w)_{2,3})(?=[^\s*_])(?P<strong>(?:[^\n]|\n(?!\s)){1,600}?)(?<=\S)(?P=bars)
       | (?<![\w~])~~(?=\S)(?P<deleted>[^~\n]{1,300}?)(?<=\S)~~
       | <(?P<script>su[pb])>(?P<raised>[^<>\n]{1,20})</(?P=script)>
+      | (?P<gap><[bB][rR][ ]?/?>)
+      | (?P<entity>&(?:\#\d{1,7}|\#[xX][\da-fA-F]{1,6}|[A-Za-z][A-Za-z\d]{1,31});)
       | \$(?=\S)(?P<math>[^$\n]{0,200}?[\\^_{][^$\n]{0,200}?)(?<=\S)\$(?![\w$])
-      | (?<![\w*])\*(?=[^\s*])(?P<em>[^\n*]{1,400}?)(?<=\S)\*(?![\w*])
-      | (?<!\w)_(?=[^\s_])(?P<leaning>(?:[^\n_]|\n(?!\s)){1,400}?)(?<=\S)_(?!\w)""",
+      | (?<!\*)(?P<stars>\*{1,3})(?!\*)
+      | (?<!\w)_(?=[^\s_])(?P<leaning>(?:[^\n_]|\n(?!\s)){1,400}?)(?<=\S)_(?!\w)""".replace(
+        "TO", r"(?:[^()\s|]|\([^()\s|]{0,200}\)){0,1000}"
+    ),
     re.VERBOSE,
 )
 _LEANING = re.compile(r"(?<!\w)_(?=[^\s_])(?P<leaning>(?:[^\n_]|\n(?!\s)){1,400}?)(?<=\S)_(?!\w)")
 """All that plain text has of marks."""
 _TAGS = {
     "strong": "strong",
-    "em": "em",
     "leaning": "em",
     "code": "code",
     "math": "code",
     "label": "span",
+    "picture": "span",
+    "named": "span",
     "deleted": "del",
 }
 _VERBATIM = {"code", "math"}
+_LABEL = {"address": "label", "target": "picture", "name": "named"}
+"""By the last group of a link's pattern, the one that holds its words."""
+_DEFINED_WITHIN = 50_000
+"""Characters around what is shown in which a link's address may stand by itself."""
+_LONGEST_STRONG, _LONGEST_EM = 600, 400
+_MOST_OPEN = 8
+"""Runs of stars that may stand open at once."""
 _ALONE = re.compile(r"#{1,6} |\|| {4}")
 """How lines of Markdown begin whose break is one."""
 _BREAK = re.compile(r"(?<=\S)\n(?![ \t\n]|[-*+>|#]|\d{1,3}[.)][ \t]|```|~~~)(?=\S)")
@@ -116,47 +142,152 @@ class Prose:
 
     def _read(self, start: int, end: int, kind: DocumentKind) -> None:
         """Marks and breaks of a stretch without fences."""
-        text = self._text
+        kept: set[int] = set()
         if kind in ("markdown", "html"):
-            for line in _LINES.finditer(text, start, end):
-                if line["title"]:
-                    self._instead[line.start()] = (line.start("title"), "")
-                    self._styled.append((line.start("title"), line.end(), Element("strong")))
-                elif line["rule"] or line["quote"]:
-                    self._instead[line.start()] = (line.end(), "")
-                elif line["row"]:
-                    row, row_end = line.span("row")
-                    for border in _BORDER.finditer(text, row, row_end):
-                        is_outer = border.start() == row or border.end() == row_end
-                        self._instead[border.start()] = (border.end(), "" if is_outer else " · ")
-                else:
-                    self._instead[line.start("item")] = (line.end("item"), "•")
-        at, marks = start, _MARKS if kind in ("markdown", "html") else _LEANING
-        while (match := marks.search(text, at, end)) is not None:
-            at = match.start()
+            self._read_lines(start, end)
+            kept = self._read_tables(start, end) | self._read_underlined(start, end)
+            self._read_marks(start, end)
+        else:
+            self._read_leaning(start, end)
+        if kind in ("markdown", "text"):
+            self._join_lines(start, end, kind, kept)
+
+    def _read_lines(self, start: int, end: int) -> None:
+        """Headings, rows, quotations and items."""
+        for line in _LINES.finditer(self._text, start, end):
+            if line["title"]:
+                self._instead[line.start()] = (line.start("title"), "")
+                self._styled.append((line.start("title"), line.end(), Element("strong")))
+            elif line["rule"] or line["quote"]:
+                self._instead[line.start()] = (line.end(), "")
+            elif line["row"]:
+                self._read_row(*line.span("row"))
+            else:
+                self._instead[line.start("item")] = (line.end("item"), "•")
+
+    def _read_row(self, row: int, row_end: int) -> None:
+        for border in _BORDER.finditer(self._text, row, row_end):
+            is_outer = border.start() == row or border.end() == row_end
+            self._instead[border.start()] = (border.end(), "" if is_outer else " · ")
+
+    def _read_tables(self, start: int, end: int) -> set[int]:
+        """Gives the ends of their lines, which stay."""
+        text, kept = self._text, set[int]()
+        for table in _TABLE.finditer(text, start, end):
+            rule, rule_end = table.span("rule")
+            self._instead[rule] = (rule_end, "")
+            for first, last in ((table.start(), rule), table.span("rows")):
+                for line in re.finditer(r"[^\n]+", text[first:last]):
+                    self._read_row(first + line.start(), first + line.end())
+                    kept.add(first + line.end())
+        return kept
+
+    def _read_underlined(self, start: int, end: int) -> set[int]:
+        """Headings with a line of = or - below. Gives the ends of these, which stay."""
+        kept = set[int]()
+        for heading in _UNDERLINED.finditer(self._text, start, end):
+            self._styled.append((*heading.span("title"), Element("strong")))
+            self._instead[heading.start("line")] = (heading.end(), "")
+            kept.add(heading.end())
+        return kept
+
+    def _read_leaning(self, start: int, end: int) -> None:
+        for match in _LEANING.finditer(self._text, start, end):
+            self._enclose(match, "leaning", Element("em"))
+
+    def _enclose(self, match: re.Match[str], name: str, *elements: Element) -> None:
+        """Hides what a match has around a group, which stands in the elements."""
+        first, last = match.span(name)
+        self._instead[match.start()] = (first, "")
+        self._instead[last] = (match.end(), "")
+        self._styled += [(first, last, element) for element in elements]
+
+    def _read_marks(self, start: int, end: int) -> None:
+        text, at = self._text, start
+        opened: list[tuple[int, int]] = []
+        address = (start, start)
+        while (match := _MARKS.search(text, at, end)) is not None:
+            at, name = match.start(), str(match.lastgroup)
             if at in self._instead:  # the mark that closes another, or a list's
                 at = self._instead[at][0]
-                continue
-            name = "label" if match.lastgroup == "address" else str(match.lastgroup)
-            if name == "escape":
+            elif address[0] <= at < address[1]:
+                at = address[1]
+            elif name == "escape":
                 self._instead[at] = (match.end(), "")
                 at = match.end() + 1
-                continue
-            first, last = match.span(name)
-            self._instead[at] = (first, "^" if name == "raised" and match["script"] == "sup" else "")
-            self._instead[last] = (match.end(), "")
-            if name == "raised":
-                at = first
-                continue
-            self._styled.append(
-                (first, last, Element(_TAGS[name], match["address"] if name == "label" else ""))
-            )
-            at = match.end() if name in _VERBATIM else first
-        if kind in ("markdown", "text"):
-            for line_end in _BREAK.finditer(text, start, end):
-                before = text[text.rfind("\n", 0, line_end.start()) + 1 : line_end.start()]
-                if len(before) < _LEAST_LINE if kind == "text" else _ALONE.match(before):
+            elif name == "stars":
+                self._read_stars(opened, *match.span())
+                at = match.end()
+            elif name in ("comment", "note", "gap", "entity"):
+                self._instead[at] = (match.end(), self._instead_of(name, match))
+                at = match.end()
+            elif name == "raised":
+                self._enclose(match, name)
+                self._instead[at] = (match.start(name), "^" if match["script"] == "sup" else "")
+                at = match.start(name)
+            elif name in _LABEL:
+                if name == "name" and not self._is_defined(match["name"] or match["named"], start, end):
+                    at += 1
                     continue
+                words = _LABEL[name]
+                self._enclose(match, words, Element("span", "" if name == "name" else match[name]))
+                at, address = match.start(words), (match.end(words), match.end())
+            else:
+                self._enclose(match, name, Element(_TAGS[name]))
+                at = match.end() if name in _VERBATIM else match.start(name)
+
+    def _instead_of(self, name: str, match: re.Match[str]) -> str:
+        if name == "entity":
+            return unescape(match.group()).replace("\xa0", " ")
+        return " " if name == "gap" and self._text[match.end() : match.end() + 1] != "\n" else ""
+
+    def _is_defined(self, name: str, start: int, end: int) -> bool:
+        """Whether a link's name has an address of its own line: a[i][j] has none."""
+        around = max(0, start - _DEFINED_WITHIN), end + _DEFINED_WITHIN
+        return self._text.find(f"\n[{name}]:", *around) >= 0
+
+    def _read_stars(self, opened: list[tuple[int, int]], start: int, end: int) -> None:
+        """Closes what stands open before a run of stars, and opens what is left of the run. `opened`: where
+        runs begin, and how many of their stars are left.
+        """
+        text, n = self._text, end - start
+        before, after = text[max(0, start - 1) : start], text[end : end + 1]
+        closes = bool(before.strip()) and (n > 1 or not _is_of_word(after))
+        opens = bool(after.strip()) and (n > 1 or not _is_of_word(before))
+        while closes and n and (pair := self._opener(opened, start, n)) is not None:
+            at, left = opened[pair]
+            del opened[pair:]
+            width = min(2, n, left)
+            self._instead[at + left - width] = (at + left, "")
+            self._instead[start] = (start + width, "")
+            self._styled.append((at + left, start, Element("strong" if width == 2 else "em")))
+            start, n, left = start + width, n - width, left - width
+            if left:
+                opened.append((at, left))
+        if opens and n:
+            opened.append((start, n))
+            del opened[:-_MOST_OPEN]
+
+    def _opener(self, opened: list[tuple[int, int]], start: int, n: int) -> int | None:
+        """Which open run `n` stars close: as many, or three of which some close or open another."""
+        for i in reversed(range(len(opened))):
+            at, left = opened[i]
+            if left != n and 3 not in (left, n):
+                continue
+            is_strong = min(left, n) > 1
+            if start - at - left <= (_LONGEST_STRONG if is_strong else _LONGEST_EM):
+                said = self._text[at + left : start]
+                if re.search(r"\n\s" if is_strong else r"\n", said) is None:
+                    return i
+        return None
+
+    def _join_lines(self, start: int, end: int, kind: DocumentKind, kept: set[int]) -> None:
+        text = self._text
+        for line_end in _BREAK.finditer(text, start, end):
+            before = text[text.rfind("\n", 0, line_end.start()) + 1 : line_end.start()]
+            if len(before) < _LEAST_LINE if kind == "text" else _ALONE.match(before):
+                continue
+            if line_end.start() not in kept:
                 self._instead.setdefault(line_end.start(), (line_end.end(), " "))
 
     def _cut(self, start: int, end: int) -> list[_TextPiece]:
@@ -194,12 +325,19 @@ def plain(text: str) -> str:
     >>> plain("## Crew\\n\\nThe **principal keeper** (see [the log](log.md)) trims the `lamp`.")
     'The principal keeper (see the log) trims the lamp.'
     """
-    kept = re.sub(r"(?m)^#{1,6} .*\n?", "", text).strip() or text
-    return (
-        "".join(
-            words.text
-            for words in Prose(kept, 0, len(kept), "markdown").words(0, len(kept))
-            if not any(element.tag == "del" for element in words.elements)
-        ).strip()
-        or text
-    )
+    return unmarked(re.sub(r"(?m)^#{1,6} .*\n?", "", text).strip() or text)
+
+
+def unmarked(text: str) -> str:
+    """A passage without marks, the words of its headings kept.
+
+    >>> unmarked("## Crew\\n\\n**Anna** and ~~Bo~~")
+    'Crew\\n\\nAnna and'
+    """
+    pieces = Prose(text, 0, len(text), "markdown").words(0, len(text))
+    kept = (piece.text for piece in pieces if not any(one.tag == "del" for one in piece.elements))
+    return "".join(kept).strip() or text
+
+
+def _is_of_word(character: str) -> bool:
+    return character.isalnum() or character == "_"

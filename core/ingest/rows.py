@@ -1,6 +1,6 @@
-"""A table of values between commas, semicolons or tabs -> Markdown: a row an item, each value by its column.
+"""Values between commas, semicolons or tabs -> Markdown, a row an item.
 
-So no chunk begins inside a row, and none has values without their names.
+Each value stands with the name of its column, so that no chunk has some without, and none begins in a row.
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ from core.views.trail import Trail, gold_trails
 EXCERPT = 110
 """Characters of a chunk that stand for it, the marked words not counted."""
 Verdict = Literal["right", "wrong", "no answer"]
+_STOPS = tuple(".!?…。！？؟।")
 _ORDINALS = (
     "first",
     "second",
@@ -97,8 +98,8 @@ class Story:
         parts += [f"missed, chunk {part.chunk_id:,}: {str(part.excerpt).rstrip('.')}" for part in self.missed]
         if self.answer is not None:
             parts.append(f"answer: {answer_words(self.answer)}")
-        question = f"Asked: {self.query}"
-        return " ".join([question, "; ".join(parts) + "." if parts else "", self.end]).strip()
+        question = _closed(f"Asked: {self.query}")
+        return " ".join([question, _closed("; ".join(parts)) if parts else "", self.end]).strip()
 
 
 def story_of(
@@ -250,6 +251,11 @@ def _aloud(part: StoryPart, n_chunks: int) -> str:
     if len(set(part.ranks)) == 1:
         return f", rank {part.ranks[0]:,} from the start{by}{back}"
     return f", from rank {part.ranks[0]:,} to {part.ranks[-1]:,}{by}{back}"
+
+
+def _closed(words: str) -> str:
+    """A sentence with one stop at its end."""
+    return words if words.rstrip().rstrip("\"'”’»)").endswith(_STOPS) else f"{words}."
 
 
 def _nth(number: int) -> str:

@@ -11,6 +11,7 @@ from core.answer.cited import SUPPORT_THRESHOLD, Citation, CitedAnswer, CitedSen
 from core.answer.evidence import EvidenceAnswer
 from core.answer.protocol import State
 from core.base.types import Chunk
+from core.ingest.prose import unmarked
 from core.views.draw.nodes import Node, chunk_link, h, sends, tip
 from core.views.draw.words import shorten
 from core.views.quotes import LONGEST_MARK, MOST, ChunkInPlace, Excerpt, quoted, rendered
@@ -117,7 +118,7 @@ def asking(llm: str, text: str = "", thought: str = "") -> list[Node]:
     """While a language model answers: what came so far."""
     line = h("p.qx-mut", {"role": "status"}, "Thinking…" if thought else "Asking…")
     if text:
-        line = h("p.qx-answer-cited", shorten(text, LONGEST))
+        line = h("p.qx-answer-cited", shorten(unmarked(text), LONGEST))
     folded = thoughts(thought[-_AS_IT_THINKS:])
     return [h("section.qx-answer", _OF_LLM, h("h3", f"Answer of {llm}"), line, *folded)]
 
@@ -135,7 +136,8 @@ def cited(cited_answer: CitedAnswer | None) -> list[Node]:
     sentences = [_sentence(sentence) for sentence in cited_answer.sentences]
     words = sentences or [h("p.qx-answer-text.qx-answer-none", "No answer in the evidence.")]
     refused = ", ".join(map(str, cited_answer.refused))
-    doubts = [f"cites passage {refused}, which it was not given"] if cited_answer.refused else []
+    passages = "passage" if len(cited_answer.refused) == 1 else "passages"
+    doubts = [f"cites {passages} {refused}, which it was not given"] if cited_answer.refused else []
     doubts += (
         [f"was cut off after {cited_answer.cost.completion_tokens:,} tokens; allow longer replies"]
         if cited_answer.cut
@@ -157,7 +159,7 @@ def _sentence(sentence: CitedSentence) -> Node:
         nodes.append(tip("span.qx-sm.qx-unsupported", why, words))
     return h(
         "p.qx-answer-cited",
-        shorten(sentence.text, LONGEST),
+        shorten(unmarked(sentence.text), LONGEST),
         *(part for node in nodes for part in (" ", node)),
     )
 

@@ -63,17 +63,21 @@ def _passages(workspace: Workspace, chunk_ids: Sequence[int]) -> list[Passage]:
 
 
 def _last_words(text: str, *, whole: bool) -> str:
-    """The end of a text from its first sentence on, or its first word; all of it where it is whole."""
+    """The end of a text from its first sentence on, or its first word, where that begins in its first half;
+    all of it where it is whole.
+    """
     if whole or len(text) < CONTEXT:
         return text
     sentence = re.search(r"[.!?]\s+(?=\S)", text[: CONTEXT // 2])
-    word = re.search(r"\s+", text)
+    word = re.search(r"\s+", text[: CONTEXT // 2])
     return text[sentence.end() :] if sentence else text[word.end() :] if word else text
 
 
 def _first_words(text: str, *, whole: bool) -> str:
-    """The beginning of a piece of text, up to its last whole word."""
-    return text if whole or len(text) < CONTEXT else text.rpartition(" ")[0]
+    """The beginning of a piece of text, up to its last whole word where that ends in its second half."""
+    if whole or len(text) < CONTEXT:
+        return text
+    return re.sub(rf"\s\S{{0,{CONTEXT // 2}}}\Z", "", text)
 
 
 def _distance(workspace: Workspace, before: Passage, after: Passage) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 
 import pytest
@@ -101,12 +102,46 @@ def test_no_answer_is_a_state_of_its_own() -> None:
         ("It is so. [1-3] And so on [2–3].", [("It is so.", (1, 2, 3)), ("And so on.", (2, 3))]),
         ("Array[0:2] and [a] stay.", [("Array[0:2] and [a] stay.", ())]),
         ("- Anna hid it [1]\n- She left [2]", [("- Anna hid it", (1,)), ("- She left", (2,))]),
+        ("Anna hid it in 1907.[1, 3] Bo lay.[2]", [("Anna hid it in 1907.", (1, 3)), ("Bo lay.", (2,))]),
+        ("Hid it.[1]Bo lay.[^2][3] [4]", [("Hid it.", (1,)), ("Bo lay.", (2, 3, 4))]),
+        ('"Hid it."[1] "Bo lay.[2]" Ed', [('"Hid it."', (1,)), ('"Bo lay."', (2,)), ("Ed", ())]),
+        ("**Hid it.**[1] Bo lay.**[2]** Ed", [("**Hid it.**", (1,)), ("Bo lay.", (2,)), ("Ed", ())]),
+        ("Of Acme Inc.[1], in the U.S.[2] now", [("Of Acme Inc., in the U.S. now", (1, 2))]),
+        ("她藏了。[1]他走了。【2】", [("她藏了。", (1,)), ("他走了。", (2,))]),
+        ("Anna hid it [1]\nBo lay [2]\nat home", [("Anna hid it", (1,)), ("Bo lay at home", (2,))]),
+        ("It runs on .NET and .gitignore [1] .", [("It runs on .NET and .gitignore.", (1,))]),
+        ("On[1]it [2] .NET runs", [("On it .NET runs", (1, 2))]),
+        ("[1]: Anna hid it.\n- [2]: Bo lay.", [("Anna hid it.", (1,)), ("- Bo lay.", (2,))]),
+        ("[1] Anna hid it. [2] Bo lay. [3]", [("Anna hid it.", (1,)), ("Bo lay.", (2, 3))]),
+        ("Anna hid it.\n[1]\nBo lay.\n[2]", [("Anna hid it.", (1,)), ("Bo lay.", (2,))]),
+        ("As [1] says, he lay.", [("As [1] says, he lay.", (1,))]),
+        ("It is so. [2] says that he lay.", [("It is so.", ()), ("[2] says that he lay.", (2,))]),
+        ("He lay, while [1] and [2] tell more.", [("He lay, while [1] and [2] tell more.", (1, 2))]),
+        ("Anna (see [1]) lay ([2], [3]).", [("Anna lay.", (1, 2, 3))]),
+        ("a[0] is first, `b[1]` next `[2]`.", [("a[0] is first, `b[1]` next.", (2,))]),
+        (
+            "Lay [Passage 1]. Sat [passages 2, 3 and 4]. Went 【5†L6】 and 【7】.",
+            [("Lay.", (1,)), ("Sat.", (2, 3, 4)), ("Went.", (5, 7))],
+        ),
     ],
 )
 def test_marks_are_told_from_words(text: str, sentences: list[tuple[str, tuple[int, ...]]]) -> None:
     assert cited_sentences(text) == sentences
     ((_, numbers),) = cited_sentences("All of it [1-9999].")
     assert len(numbers) == 51, "no more than there may be passages"
+
+
+def test_each_statement_needs_its_own_support() -> None:
+    first, second = asked("Anna slid the letter under the clock.[1]Bo stole the lamp.[2]").sentences
+    assert (first.supported, second.supported) == (True, False)
+    assert second.citations[0].chunk_id == 7
+
+
+@pytest.mark.parametrize("unit", ["[1", "[1]", "[1] ", "[1,", "**[1]", ".[1]", "as [1] ", "(see [1", "`[1]"])
+def test_hostile_citations_take_no_time(unit: str) -> None:
+    began = time.process_time()
+    cited_sentences(unit * (MAX_ANSWER_CHARACTERS // len(unit)))
+    assert time.process_time() - began < 2
 
 
 def test_a_chunk_that_gives_orders_stays_a_quotation() -> None:

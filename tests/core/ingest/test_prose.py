@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.base.types import DocumentKind
-from core.ingest.prose import MAX_PARSED, Prose, Words, plain
+from core.ingest.prose import MAX_PARSED, Element, Prose, Words, plain, unmarked
 from tests.conftest import few
 
 
@@ -35,6 +35,18 @@ def read(text: str, kind: DocumentKind = "markdown") -> str:
         ("Before\n```py\na_b_ = **k\n```\n**after**", "Before\na_b_ = **k\nafter"),
         ("> **Note**\n>\n> > a > b\n\n2 > 1", "Note\n\na > b\n\n2 > 1"),
         ("**open and `open", "**open and `open"),
+        ("***both*** **x *y***, *x **y***, ***x** y*, ***x* y**", "both x y, x y, x y, x y"),
+        ("**a *b** c, **a*, 2 ** 3, ____ ****", "a *b c, **a*, 2 ** 3, ____ ****"),
+        ("Name | Age\n:--- | ---:\nAnna | **5**\nBo | 6\n\na | b", "Name · Age\nAnna · 5\nBo · 6\n\na | b"),
+        ("| a | b\n|---|---\n| c | d\ne", "a · b\nc · d\ne"),
+        ("Costs\n=====\nThe sum.\n\nRest\n--\n- one", "Costs\nThe sum.\n\nRest\n• one"),
+        ("One\n\n---\n\n- two\n---\nx", "One\n\n---\n\n• two\n--- x"),
+        ("[Mercury](https://x/Mercury_(planet)) [![Build](a.svg)](b) is", "Mercury Build is"),
+        ("**[x](http://a/**b) `&amp;` c**", "x &amp; c"),
+        ("a<br>b<BR/>\nc&nbsp;d &amp; &#8212; &lt;b> &no; \\&amp;", "a b c d & — <b> &no; &amp;"),
+        ("a<!-- *b*\n- c -->d <!-- e", "ad <!-- e"),
+        ("[the log][1] a[i][j] [Log][]\n\n[1]: x\n\n[Log]: y", "the log a[i][j] Log\n\n[1]: x\n\n[Log]: y"),
+        ("x[^1]\n\n[^1]: y\n\n- [x] done", "x[1]\n\n[1]: y\n\n• [x] done"),
     ],
 )
 def test_marks_are_drawn_and_not_spelled(text: str, shown: str) -> None:
@@ -50,6 +62,16 @@ def test_elements_lie_within_each_other() -> None:
         Words(" ", (strong,)),
         Words("e", (strong, ("code", ""))),
     ]
+
+
+def test_stars_may_be_strong_and_leaning() -> None:
+    strong, leaning = Element("strong"), Element("em")
+    for text, shown in (
+        ("***x***", [Words("x", (leaning, strong))]),
+        ("**x *y***", [Words("x ", (strong,)), Words("y", (strong, leaning))]),
+        ("***x** y*", [Words("x", (leaning, strong)), Words(" y", (leaning,))]),
+    ):
+        assert Prose(text, 0, len(text), "markdown").words(0, len(text)) == shown
 
 
 def test_lines_that_the_page_broke_are_joined_and_those_of_the_writer_are_not() -> None:
@@ -68,7 +90,8 @@ def test_a_fence_that_was_opened_before_is_known() -> None:
 
 
 MARKS = ["**", "*", "_", "__", "`", "```\n", "[", "](", ")", "!", "$", "\\", "\n", "\n\n", "# ", "- ", "| "]
-MARKS += ["|---|\n", "word", " ", "é"]
+MARKS += ["|---|\n", "word", " ", "é", "***", "a | b\n", "-|-\n", "\n===\n", "[^1]", "<!--", "-->", "<br>"]
+MARKS += ["&amp;", "][", "\n[a]: ", "(b)", "[!["]
 
 
 @given(st.lists(st.sampled_from(MARKS), max_size=40), st.data())
@@ -85,7 +108,27 @@ def test_slices_together_read_as_the_whole(pieces: list[str], data: st.DataObjec
         assert all(character in "•· " or character in left for character in whole), (text, whole)
 
 
-@pytest.mark.parametrize("unit", few(["**a ", "[a](", "| ", "`a ", "$a_", "\\", "*a*b", "a\n"], 3))
+@pytest.mark.parametrize(
+    "unit",
+    few(
+        [
+            "**a ",
+            "[a](",
+            "| ",
+            "`a ",
+            "$a_",
+            "\\",
+            "*a*b",
+            "a\n",
+            "<!--",
+            "[a][b]",
+            "[a]((b)",
+            "***a",
+            "a|\n-|\n",
+        ],
+        8,
+    ),
+)
 def test_hostile_repetitions_take_no_time(unit: str) -> None:
     text = unit * (200_000 // len(unit))
     row = "|" + " " * (MAX_PARSED - 3) + "x|"
@@ -99,3 +142,4 @@ def test_hostile_repetitions_take_no_time(unit: str) -> None:
 def test_a_card_leaves_out_headings() -> None:
     assert plain("## Crew\nThe **second** keeper") == "The second keeper"
     assert plain("## Crew") == "Crew"
+    assert unmarked("## Crew\nThe **second** keeper") == "Crew\nThe second keeper"

@@ -72,6 +72,14 @@ def test_what_was_missed_and_not_answered_is_told() -> None:
     assert "answer: Asks for yes or no" in story_of(traced(), shown, [], asks, "").sentence()
 
 
+def test_each_sentence_ends_in_one_stop() -> None:
+    told = EvidenceAnswer("U.S.", 0.9, "reader", state="guess")
+    story = replace(story_of(traced(steps=1), shown, [], told, ""), query="Where from", end="")
+    assert story.sentence().startswith("Asked: Where from. First choice")
+    assert story.sentence().endswith("please check: U.S.")
+    assert replace(story, query="Who said “no?”").sentence().startswith("Asked: Who said “no?” First")
+
+
 def test_a_run_under_way_has_no_answer() -> None:
     story = story_of(traced(steps=1), shown, [3], None, "the attic")
     assert (story.missed, story.answer, story.end) == ((), None, "")
