@@ -14,10 +14,13 @@ import os
 import re
 import secrets
 import shutil
-from itertools import accumulate
+import time
+from contextlib import suppress
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any
 
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 
@@ -41,8 +44,12 @@ MAX_ARRIVING_BYTES = 2 * MAX_DOCUMENT_BYTES
 """Of all such bodies that are held in memory at a time, not counting what any request may bring."""
 STALLED_SECONDS = 30.0
 """A body that counts among those and sends nothing for so long is cut off."""
+LEAST_BYTES_A_SECOND = 100_000
+"""So is one that sends less, once those seconds are over."""
 MAX_KEPT_BYTES = 4 * 1024**3
 """Of all uploads together; they go after a day."""
+MAX_KEPT = 20_000
+"""Uploads and their folders."""
 LEAST_FREE_SHARE = 0.05
 """Of the disk, for an upload to be taken."""
 MAX_STRUCTURE = 100_000
@@ -100,14 +107,25 @@ class Doors:
             await _refuse(403, "no file is handed out at this address", scope, receive, send)
         elif path == "/logout" and Headers(scope=scope).get("sec-fetch-site") == "cross-site":
             await _refuse(403, "another website can't sign you out; do so here", scope, receive, send)
-        elif path.startswith(UPLOAD) and not path.startswith(f"{UPLOAD}_") and not self._has_room():
-            await _refuse(503, "there is no room for more files today; paste a text", scope, receive, send)
-        elif path.startswith(_MCP) and scope["method"] == "POST":
+        elif path.rstrip("/") == UPLOAD and scope["method"] == "POST":
+            await self._uploaded(scope, receive, send)
+        elif path.startswith(_MCP) and scope["method"] != "GET":
             await self._called(scope, receive, send)
         else:
-            if path.startswith(UPLOAD):
-                upload_to(scope["app"], self._new_folder())
             await self._bounded(scope, receive, send)
+
+    async def _uploaded(self, scope: Any, receive: Any, send: Any) -> None:
+        """An upload into a folder of its own, where there is room."""
+        if not await run_in_threadpool(self._has_room):
+            await _refuse(503, "there is no room for more files today; paste a text", scope, receive, send)
+            return
+        folder = self._new_folder()
+        upload_to(scope["app"], folder)
+        try:
+            await self._bounded(scope, receive, send)
+        finally:
+            with suppress(OSError):  # it holds what came
+                folder.rmdir()
 
     async def _called(self, scope: Any, receive: Any, send: Any) -> None:
         """A call over MCP, unless too many are at work."""
@@ -123,9 +141,10 @@ class Doors:
 
     def _has_room(self) -> bool:
         """Whether one more upload may be kept."""
-        sizes = (path.stat().st_size for path in self._uploads.rglob("*") if path.is_file())
+        sizes = [path.stat().st_size for path in islice(self._uploads.rglob("*"), MAX_KEPT + 1)]
         disk = shutil.disk_usage(self._folder)
-        return sum(sizes) <= MAX_KEPT_BYTES and disk.free >= LEAST_FREE_SHARE * disk.total
+        is_full = len(sizes) > MAX_KEPT or sum(sizes) > MAX_KEPT_BYTES
+        return not is_full and disk.free >= LEAST_FREE_SHARE * disk.total
 
     def _hands_out(self, rest: str) -> bool:
         """Whether `rest` is a file that the app itself has made to be fetched.
@@ -205,6 +224,7 @@ class Doors:
             return
         structure = Structure()
         n_read, n_counted, is_whole, refusal = 0, 0, False, (0, "")
+        began = time.monotonic()
 
         def fault() -> tuple[int, str]:
             if n_read > most:
@@ -222,10 +242,11 @@ class Doors:
         async def counted() -> Any:
             nonlocal n_read, n_counted, is_whole, refusal
             try:
-                patience = STALLED_SECONDS if n_counted and not is_whole else None
+                left = began + STALLED_SECONDS + n_read / LEAST_BYTES_A_SECOND - time.monotonic()
+                patience = max(0.0, min(STALLED_SECONDS, left)) if n_counted and not is_whole else None
                 message = await asyncio.wait_for(receive(), patience)
             except TimeoutError:
-                refusal = 408, f"no more of the request came for {STALLED_SECONDS:.0f} seconds; send it again"
+                refusal = 408, "the request came too slowly; send it again"
                 return {"type": "http.disconnect"}
             part = message.get("body", b"")
             n_read += len(part)

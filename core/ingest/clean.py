@@ -60,7 +60,7 @@ _HIDING_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGN
 _SHOWING_STYLE = re.compile(r"display\s*+:\s*+(?!none)|visibility\s*:\s*visible", re.IGNORECASE)
 _HIDDEN = "\ue000hidden"
 """Attribute of an element that a style sheet of the page hides."""
-_STRIKING_STYLE = re.compile(r"text-decoration[\w-]*\s*:[^;]*line-through", re.IGNORECASE)
+_STRIKING_STYLE = re.compile(r"text-decoration[\w-]{0,20}\s{0,20}:[^;]{0,100}?line-through", re.IGNORECASE)
 _STRIKING_NAMES = frozenset(["line-through", "strikethrough"])
 _CLASS = re.compile(r"\.(-?[_a-z][\w-]*)", re.IGNORECASE)
 _CSS_PART = re.compile(r"([^{}]*+)([{}])")
@@ -213,7 +213,8 @@ def _rules(soup: BeautifulSoup) -> Iterator[tuple[str, str, bool]]:
         opened: list[str] = []
         code, *commented = sheet.get_text().split("/*")
         code += "".join(comment.partition("*/")[2] for comment in commented)
-        for part in _CSS_PART.finditer(code):
+        last = max(code.rfind("{"), code.rfind("}"))  # behind it, each character would be a start to try
+        for part in _CSS_PART.finditer(code, 0, last + 1):
             if part[2] == "{":
                 opened.append(part[1].strip())
             elif opened and not (selectors := opened.pop()).startswith("@"):
@@ -236,14 +237,14 @@ def _mark_hidden(soup: BeautifulSoup) -> None:
     hidden = _styled_classes(soup, _HIDING_STYLE)
     if not hidden:
         return
-    shown = {
+    hidden -= {
         name
         for selectors, body, _ in _rules(soup)
         if _SHOWING_STYLE.search(body)
         for name in _CLASS.findall(selectors)
     }
     for tag in soup.descendants:
-        if isinstance(tag, Tag) and not (hidden - shown).isdisjoint(tag.get_attribute_list("class")):
+        if isinstance(tag, Tag) and not hidden.isdisjoint(tag.get_attribute_list("class")):
             tag[_HIDDEN] = ""
 
 

@@ -39,7 +39,7 @@ _XML_ENCODING = re.compile(rb"\s*+<\?xml\b[^<>]{0,200}\bencoding\s*=\s*[\"']([\w
 _HTML_ENCODING = re.compile(rb"<\s*+meta\b[^<>]{0,1000}\bcharset\s*+=\s*+[\"']?\s*+([\w.:-]+)", re.IGNORECASE)
 _UNREAD = re.compile(rb"<!--.{0,2000}?-->|<(script|style)\b.{0,5000}?</\1", re.DOTALL | re.IGNORECASE)
 """What names no encoding, whatever it says."""
-_DECLARED_BYTES = 100_000
+_DECLARED_BYTES = 10_000
 """Where a page declares its encoding; browsers look at the first 1,024."""
 _SAFE_ENCODING = re.compile(
     r"us-?ascii|iso-?8859-?\d+|latin-?\d|windows-?\d+|cp\d+|koi8-?[ru]|big5(-?hkscs)?|gb\d+k?|euc-\w+|s(hift)?-?jis|mac-?\w+",

@@ -10,29 +10,36 @@ from collections.abc import Iterator
 from io import StringIO
 from itertools import islice
 
-from core.ingest.limits import MAX_COLUMNS, MAX_FILE_BYTES
+from core.ingest.limits import MAX_COLUMNS, MAX_TITLE_CHARACTERS
 
 _SEPARATORS = ",;\t|"
 _LEAST_ROWS = 2
 """With the one that names the columns."""
+_MOST_CHARACTERS = 2_000_000
+"""Of a text that is read so: three seconds of work."""
+_MOST_GROWTH = 20
+"""Times as long as the text the items may be, which repeat the names of columns."""
 
 
 def rows_to_markdown(text: str) -> str | None:
-    """The items; None where the text is no such table: no separator, rows without a head, or of other widths.
+    """The items; None where the text is no such table: no separator, rows without a head, or of other widths;
+    or where it is long, or its names are.
 
     >>> print(rows_to_markdown('boat,crew,harbour\\nGull,5,"Lund, outer"\\nTern,,Ystad\\n'))
     - boat: Gull; crew: 5; harbour: Lund, outer
     - boat: Tern; harbour: Ystad
     """
+    if len(text) > _MOST_CHARACTERS:
+        return None
     try:
-        csv.field_size_limit(MAX_FILE_BYTES)
+        csv.field_size_limit(_MOST_CHARACTERS)
         head = text.partition("\n")[0]
         separator = max(_SEPARATORS, key=head.count)
         rows = csv.reader(StringIO(text, newline=""), delimiter=separator, skipinitialspace=True, strict=True)
         named = [" ".join(name.split()) for name in next(rows, [])]
         if not _is_head(named):
             return None
-        items = list(_items(named, rows))
+        items = list(_bounded(_items(named, rows), _MOST_GROWTH * len(text)))
     except (csv.Error, ValueError):  # not what it seemed to be
         return None
     return "\n".join(items) + "\n" if len(items) >= _LEAST_ROWS - 1 else None
@@ -42,7 +49,17 @@ def _is_head(names: list[str]) -> bool:
     """Whether a first row names columns: several, each by a word of its own and none by a number."""
     words = list(filter(None, names))
     are_words = all(any(map(str.isalpha, name)) for name in words)
-    return 1 < len(words) == len(set(words)) and len(names) <= MAX_COLUMNS and are_words
+    are_short = len(names) <= MAX_COLUMNS and max(map(len, names)) <= MAX_TITLE_CHARACTERS
+    return 1 < len(words) == len(set(words)) and are_words and are_short
+
+
+def _bounded(items: Iterator[str], most: int) -> Iterator[str]:
+    """Raises ValueError beyond so many characters."""
+    for item in items:
+        most -= len(item)
+        if most < 0:
+            raise ValueError("the names of the columns are most of the items")
+        yield item
 
 
 def _items(names: list[str], rows: Iterator[list[str]]) -> Iterator[str]:

@@ -18,7 +18,7 @@ from core.methods.sparc.naming import STRATEGY_NAMES, branch_name
 from core.methods.sparc.trace import SparcRound, SparcTrace
 from core.views.ending import sparc_end_sentence
 from core.views.quotes import Excerpt, alone, place_of, quoted
-from core.views.story import EXCERPT, StoryAnswer, answer_words, ordinal, verdict_on
+from core.views.story import EXCERPT, StoryAnswer, answer_words, closed, ordinal, verdict_on
 
 _NUMBERS = ("no", "one", "two", "three", "four")
 _LONGEST_ANSWER = 60
@@ -71,7 +71,7 @@ class SparcStory:
 
     def sentence(self) -> str:
         """The whole line, to be read aloud."""
-        sentences = [f"Asked: {self.question}"]
+        sentences = [closed(f"Asked: {self.question}")]
         for part in self.rounds:
             query_words = (
                 "" if part.number == 1 else f' asked "{"".join(words for words, _ in part.query)}" and'
@@ -83,7 +83,7 @@ class SparcStory:
                 f" {part.n_dropped} dropped."
             )
         if self.answer is not None:
-            sentences += [f"Answer: {answer_words(self.answer)}.", self.end]
+            sentences += [closed(f"Answer: {answer_words(self.answer)}"), self.end]
         return " ".join(sentences)
 
 

@@ -98,8 +98,8 @@ class Story:
         parts += [f"missed, chunk {part.chunk_id:,}: {str(part.excerpt).rstrip('.')}" for part in self.missed]
         if self.answer is not None:
             parts.append(f"answer: {answer_words(self.answer)}")
-        question = _closed(f"Asked: {self.query}")
-        return " ".join([question, _closed("; ".join(parts)) if parts else "", self.end]).strip()
+        question = closed(f"Asked: {self.query}")
+        return " ".join([question, closed("; ".join(parts)) if parts else "", self.end]).strip()
 
 
 def story_of(
@@ -253,7 +253,7 @@ def _aloud(part: StoryPart, n_chunks: int) -> str:
     return f", from rank {part.ranks[0]:,} to {part.ranks[-1]:,}{by}{back}"
 
 
-def _closed(words: str) -> str:
+def closed(words: str) -> str:
     """A sentence with one stop at its end."""
     return words if words.rstrip().rstrip("\"'”’»)").endswith(_STOPS) else f"{words}."
 

@@ -8,7 +8,9 @@ import re
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -206,6 +208,21 @@ def test_texts_that_stall_hold_up_large_ones_alone_and_not_for_long(
     assert " 503 " not in answer_of(begun(url, 3_000, 3_000))
 
 
+def test_a_text_that_trickles_is_cut_off(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {
+        "MAX_BODY_BYTES": 1_000,
+        "STALLED_SECONDS": 1.0,
+        "LEAST_BYTES_A_SECOND": 10**9,
+    }.items():
+        monkeypatch.setattr(doors, name, value)
+    line = begun(url, 10_000, 5_000)
+    with suppress(OSError):
+        for _ in range(20):
+            time.sleep(0.1)
+            line.sendall(b"1")
+    assert " 408 " in answer_of(line)
+
+
 def begun(url: str, length: int, n_sent: int) -> socket.socket:
     """A connection that has sent a part of a body."""
     host, port = url.removeprefix("http://").split(":")
@@ -249,9 +266,19 @@ def test_no_other_website_signs_anybody_out(closed_url: str) -> None:
         assert HTTP.get(f"{closed_url}/logout", headers=headers).status_code == status
 
 
+def test_only_uploads_make_folders(url: str) -> None:
+    folder = Path(get_upload_folder()) / "uploads"
+    before = len(list(folder.iterdir())) if folder.is_dir() else 0
+    for path in ("upload", "upload/", "upload_progress"):
+        HTTP.head(f"{url}/gradio_api/{path}", follow_redirects=False)
+        HTTP.get(f"{url}/gradio_api/{path}", follow_redirects=False)
+    assert HTTP.post(f"{url}/gradio_api/upload", content=b"nothing").status_code >= 400
+    assert (len(list(folder.iterdir())) if folder.is_dir() else 0) == before
+
+
 def test_uploads_end_where_the_room_for_them_does(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     upload(url, b"some bytes")
-    for name, value in (("MAX_KEPT_BYTES", 3), ("LEAST_FREE_SHARE", 1.1)):
+    for name, value in (("MAX_KEPT_BYTES", 3), ("MAX_KEPT", 1), ("LEAST_FREE_SHARE", 1.1)):
         with monkeypatch.context() as patch:
             patch.setattr(doors, name, value)
             answer = HTTP.post(f"{url}/gradio_api/upload", files={"files": ("note.txt", b"a")})

@@ -292,6 +292,8 @@ def test_three_figures_come_first_and_rows_go_along() -> None:
     heading = json.dumps(view.score_heading(ROWS, None))
     assert '"data-name": "evaluation.csv"' in heading
     assert all(row.id in heading for row in ROWS)
+    formula = json.dumps(view.score_heading([replace(ROWS[0], id="=1+1")], None))
+    assert "'=1+1" in formula, "a formula of a foreign data set is text to a spreadsheet"
     many = json.dumps(view.score_heading(ROWS * view.MOST_EXPORTED, None))
     assert "evaluation.csv" not in many
 

@@ -20,6 +20,7 @@ from core.lab.studies.tables import agent_name, conditions, task_name
 from core.lab.tasks.example import Example
 from core.methods.registry import facts_of
 from core.runs.log import EvaluationEntry
+from core.runs.log.transfer import disarmed
 from core.views.draw.nodes import Node, act, h, link_to, sends, tip
 from core.views.draw.tables import on_page, pager, table, table_row
 from core.views.draw.words import duration, shorten
@@ -246,7 +247,7 @@ def _export(rows: Sequence[EpisodeRow]) -> Node:
         evidence = own_evidence(row)
         sheet.writerow(
             [
-                row.id,
+                disarmed(row.id),
                 failure_class(row),
                 f"{fact_f1(evidence, row.support):.4f}",
                 *(" ".join(map(str, ids)) for ids in (row.support, row.chosen, evidence)),

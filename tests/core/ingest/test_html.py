@@ -303,3 +303,10 @@ def test_a_title_turns_no_direction_of_writing():
     document = read_document(page.encode(), "a.html")
     assert document.title == "Annual txt.exe report"
     assert document.text.endswith("\n\n\u202eText stays.")
+
+
+@pytest.mark.parametrize(
+    "style", ["a" * 300_000, "text-decoration-" * 15_000, ".a{" + "text-decoration:" * 15_000]
+)
+def test_hostile_style_sheets_are_read_at_once(style):
+    assert text_of(f"<style>{style}</style><p style='{style[:200_000]}'>BEGIN") == "BEGIN"

@@ -209,7 +209,18 @@ def test_rows_of_values_are_items_with_the_names_of_their_columns():
     assert [str(notice) for notice in document.notices] == [
         "Each row was written as an item, with the names of its columns."
     ]
-    for text in ("1,2\n3,4\n", "a,b\n1,2,3\n", "one column\n5\n", 'a,b\n"open,2\n', "a,a\n1,2\n"):
+    long_name = f"{'a' * 201},b\n1,2\n"
+    grown = f"{'a' * 190},b\n" + "1,2\n" * 300
+    for text in (
+        long_name,
+        grown,
+        "a,b\n" + "1,2\n" * 600_000,
+        "1,2\n3,4\n",
+        "a,b\n1,2,3\n",
+        "one column\n5\n",
+        'a,b\n"open,2\n',
+        "a,a\n1,2\n",
+    ):
         assert read_document(text.encode(), "boats.csv").text == text, "no such table"
     assert read_document(b"a\tb\n1\t2\n", "a.tsv").text == "- a: 1; b: 2\n"
 
