@@ -25,7 +25,7 @@ def rows_to_markdown(text: str) -> str | None:
     """The items; None where the text is no such table: no separator, rows without a head, or of other widths;
     or where it is long, or its names are.
 
-    >>> print(rows_to_markdown('boat,crew,harbour\\nGull,5,"Lund, outer"\\nTern,,Ystad\\n'))
+    >>> print(rows_to_markdown('boat,crew,harbour\\nGull,5,"Lund, outer"\\nTern,,Ystad\\n'), end="")
     - boat: Gull; crew: 5; harbour: Lund, outer
     - boat: Tern; harbour: Ystad
     """

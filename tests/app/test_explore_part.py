@@ -40,7 +40,7 @@ def explorer(services: Services, monkeypatch: pytest.MonkeyPatch) -> Explorer:
 
 def opening(explorer: Explorer, place: str) -> Opening[Session]:
     """Few tokens, much text, in three parts; a text that was opened before would come from the cache."""
-    text = "\n\n".join(f"john was in the {place} on day {i} {'x' * 1_400} ." for i in range(360))
+    text = "\n\n".join(f"john was in the {place} on day {i} {' ' * 1_400} ." for i in range(360))
     agent = explorer.services.agents.default_checkpoint
     return Opener(explorer, Session(), agent, "sentences", 16).pasted(text)
 
