@@ -1,4 +1,7 @@
-"""An EPUB -> Markdown: chapters in the order of its spine."""
+"""An EPUB -> Markdown: chapters in the order of its spine.
+
+One that begins without a heading gets the name that the book's contents have for it.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,10 @@ import posixpath
 import re
 from collections.abc import Iterator
 from urllib.parse import unquote
-from xml.etree.ElementTree import Element
+from xml.etree.ElementTree import Element, ParseError
 
-from defusedxml import ElementTree as SafeTree  # type: ignore[import-untyped]
+from defusedxml import DefusedXmlException  # type: ignore[import-untyped]
+from defusedxml import ElementTree as SafeTree
 
 from core.base.errors import BadDocument
 from core.base.types import Notice
@@ -18,8 +22,8 @@ from core.ingest.converted import Converted
 from core.ingest.decode import decode
 from core.ingest.html import check_size
 from core.ingest.markdown import markdown_of
-from core.ingest.naming import printable
-from core.ingest.soup import parse_html
+from core.ingest.naming import clip, printable
+from core.ingest.soup import parse_html, tags_named
 
 _CONTAINER = "META-INF/container.xml"
 _RIGHTS = "META-INF/encryption.xml"
@@ -28,9 +32,14 @@ _CIPHER = "{http://www.w3.org/2001/04/xmlenc#}CipherReference"
 _METADATA = ("title", "creator", "language", "publisher", "date", "description", "identifier")
 _SHOWN = {"creator": "Authors"}
 _MEDIA = re.compile(
-    r"\.(?:jpe?g|png|gif|webp|svg|bmp|tiff?|css|js|ttf|otf|woff2?|mp[34]|m4[abv]|ogg|wav|aac|webm|pdf|smil|ncx|pls)$",
+    r"\.(?:jpe?g|png|gif|webp|svg|bmp|tiff?|css|js|ttf|otf|woff2?|mp[34]|m4[abv]|ogg|wav|aac|webm|pdf|smil|pls)$",
     re.IGNORECASE,
 )
+_NCX = "application/x-dtbncx+xml"
+"""Type of the contents of older books."""
+_HEADING = re.compile(r"^#{1,6} ", re.MULTILINE)
+_HEAD = 600
+"""Characters of a chapter in which its heading is looked for."""
 _PAGES = ("application/xhtml+xml", "text/html", "text/x-oeb1-document", "application/xml", "")
 
 
@@ -40,7 +49,8 @@ def read_epub(data: bytes, name: str) -> Converted:
     parts = archive.repacked(lambda part: _MEDIA.search(part) is None)
     package_path = _package_path(parts)
     package = SafeTree.fromstring(parts[package_path])
-    chapters = list(_chapters(package, posixpath.dirname(package_path)))
+    folder = posixpath.dirname(package_path)
+    chapters, labels = list(_chapters(package, folder)), _labels(package, folder, parts)
     rights = parts.get(_RIGHTS)
     if rights is not None and _hides(rights, {path for chapter in chapters for path in chapter}):
         raise BadDocument(
@@ -62,7 +72,7 @@ def read_epub(data: bytes, name: str) -> Converted:
             html, about = decode(parts[path], f"{printable(path)} in {name}", is_html=True)
             notices |= dict.fromkeys(Notice(notice.sentence) for notice in about)
             text, left = _chapter(html, f"{printable(path)} in {name}")
-            texts.append(text)
+            texts.append(_named(text, labels.get(path, "")))
             left_out += left
     if not any(texts):
         raise BadDocument(f"{name} has no text in its chapters; open one that has")
@@ -106,6 +116,48 @@ def _chapters(package: Element, folder: str) -> Iterator[tuple[str, ...]]:
                     for one in (unquote(plain), plain, unquote(href), href)
                 )
             )
+
+
+def _labels(package: Element, folder: str, parts: dict[str, bytes]) -> dict[str, str]:
+    """What the book's contents call its files, the first name of each."""
+    labels: dict[str, str] = {}
+    for item in (element for element in package.iter() if _local(element) == "item"):
+        path = posixpath.normpath(posixpath.join(folder, unquote(item.get("href", ""))))
+        is_nav, is_ncx = "nav" in item.get("properties", "").split(), item.get("media-type") == _NCX
+        if path not in parts or not (is_nav or is_ncx):
+            continue
+        try:
+            named = list(_named_by_ncx(parts[path]) if is_ncx else _named_by_nav(parts[path], path))
+        except (ParseError, DefusedXmlException):  # the chapters are there without their names
+            continue
+        for href, label in named:
+            file = unquote(href.partition("#")[0])
+            place = posixpath.normpath(posixpath.join(posixpath.dirname(path), file))
+            labels.setdefault(place, clip(" ".join(label.split())))
+    return labels
+
+
+def _named_by_ncx(content: bytes) -> Iterator[tuple[str, str]]:
+    for point in SafeTree.fromstring(content).iter():
+        if _local(point) == "navPoint":
+            inner = {_local(element): element for element in reversed(list(point.iter()))}
+            if "content" in inner and "text" in inner:
+                yield inner["content"].get("src", ""), "".join(inner["text"].itertext())
+
+
+def _named_by_nav(content: bytes, path: str) -> Iterator[tuple[str, str]]:
+    soup, _ = parse_html(decode(content, path, is_html=True)[0])
+    for link in tags_named(soup, ("a",)):
+        yield str(link.get("href", "")), link.get_text(" ")
+
+
+def _named(text: str, label: str) -> str:
+    """A chapter under its name, unless it begins with a heading of its own."""
+    if not (label and text) or _HEADING.search(text, 0, _HEAD):
+        return text
+    first, _, rest = text.partition("\n\n")
+    is_title = " ".join(first.strip("*_ ").split()).casefold() == label.casefold()
+    return f"# {label}\n\n{rest if is_title else text}"
 
 
 def _chapter(html: str, name: str) -> tuple[str, LeftOut]:

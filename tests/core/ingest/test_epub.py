@@ -7,12 +7,13 @@ from core.ingest.epub import read_epub
 from tests.core.ingest.made import CONTAINER, make_zip
 
 
-def book(chapters, prefix="", page="OEBPS/{}", kind="application/xhtml+xml"):
-    """An EPUB of (name in the archive, href, body)."""
+def book(chapters, prefix="", page="OEBPS/{}", kind="application/xhtml+xml", contents=None):
+    """An EPUB of (name in the archive, href, body). contents: name, entry of the manifest, text."""
     q, space = (f"{prefix}:", f"xmlns:{prefix}") if prefix else ("", "xmlns")
     items = "".join(
         f'<{q}item id="c{i}" href="{href}" media-type="{kind}"/>' for i, (_, href, _) in enumerate(chapters)
     )
+    items += "" if contents is None else contents[1]
     spine = "".join(f'<{q}itemref idref="c{i}"/>' for i in reversed(range(len(chapters))))
     package = (
         f'<{q}package {space}="http://www.idpf.org/2007/opf"><{q}metadata'
@@ -20,6 +21,7 @@ def book(chapters, prefix="", page="OEBPS/{}", kind="application/xhtml+xml"):
         f"</{q}metadata><{q}manifest>{items}</{q}manifest><{q}spine>{spine}</{q}spine></{q}package>"
     )
     pages = {page.format(name): f"<html><body>{body}</body></html>" for name, _, body in chapters}
+    pages |= {} if contents is None else {page.format(contents[0]): contents[2]}
     return make_zip({"META-INF/container.xml": CONTAINER, "OEBPS/content.opf": package, **pages})
 
 
@@ -58,3 +60,28 @@ def test_a_chapter_that_is_not_there_is_told_and_a_book_of_none_refused():
     assert str(notice) == "Chapters that the book names but does not hold: 1."
     with pytest.raises(BadDocument, match="has no text in its chapters"):
         read_epub(book([("a", "a", "")]), "a.epub")
+
+
+NCX = (
+    "<ncx><navMap><navPoint><navLabel><text>One</text></navLabel><content src='a#top'/>"
+    "<navPoint><navLabel><text>Inner</text></navLabel><content src='a#in'/></navPoint></navPoint>"
+    "<navPoint><navLabel><text>The second</text></navLabel><content src='b'/></navPoint></navMap></ncx>"
+)
+NAV = "<html><body><nav><ol><li><a href='a#top'>One</a><li><a href='b'>The <i>second</i></a></ol></nav></body></html>"
+CONTENTS = {
+    "ncx": ("t.ncx", '<item id="t" href="t.ncx" media-type="application/x-dtbncx+xml"/>', NCX),
+    "nav": ("n", '<item id="t" href="n" properties="nav" media-type="application/xhtml+xml"/>', NAV),
+    "damaged": ("t.ncx", '<item id="t" href="t.ncx" media-type="application/x-dtbncx+xml"/>', "<ncx><"),
+}
+
+
+@pytest.mark.parametrize("kind", CONTENTS)
+def test_chapters_without_a_heading_get_their_name_of_the_contents(kind):
+    chapters = [
+        ("c", "c", "<h2>Own</h2><p>Third.</p>"),
+        ("b", "b", "<p>Second.</p>"),
+        ("a", "a", "<p class=ct><b>ONE</b></p><p>First.</p>"),
+    ]
+    text = read_epub(book(chapters, contents=CONTENTS[kind]), "a.epub").markdown.partition("\n\n")[2]
+    named = "# One\n\nFirst.\n\n# The second\n\nSecond.\n\n## Own\n\nThird."
+    assert text == (named if kind != "damaged" else "**ONE**\n\nFirst.\n\nSecond.\n\n## Own\n\nThird.")
