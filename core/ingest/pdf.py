@@ -50,7 +50,7 @@ _NOTE_SIZE = 0.92
 _HEADING_SIZE = 1.13
 _MOST_HEADING = 150
 """Characters of a heading."""
-_BULLET = re.compile(r"[•◦▪■□‣·*–—]\s+")
+_BULLET = re.compile(r"[•◦○◯●▪■□►➢‣·*–—]\s+")
 _MARKUP = re.compile(r"(?m)^(#{1,6}\s|>|```|~~~|={3,}$|-{2,}$)")
 _NAMED = 8
 """Pages and names that a notice lists."""

@@ -29,10 +29,10 @@ _PITCH = 1.75
 """Ems from line to line of a stack, where the page's own lines don't lie farther apart."""
 _MOST_ORDERED = 150
 """Blocks put in order by the rules; more are labels of a drawing, read from the top."""
-_MARKER = re.compile(r"[•◦▪■□·*‣]|\(?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,5})[.)]|\[[ x]\]")
+_MARKER = re.compile(r"[•◦○◯●▪■□►➢·*‣]|\(?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,5})[.)]|\[[ x]\]")
 _LEADING_MARKER = re.compile(r"[–—-]|\d{1,2}(?:\.\d{1,3}){1,4}\.?|§+ ?\d+\.?")
 _STARTS_ITEM = re.compile(
-    r"(?:[•◦▪■□‣]|[–—*·-](?= )|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,5})[.)](?= )"
+    r"(?:[•◦○◯●▪■□►➢‣]|[–—*·-](?= )|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,5})[.)](?= )"
     r"|\d{1,2}(?:\.\d{1,2}){1,4}\.? (?=\D)|\[[ x]\] )"
 )
 _ENDS = re.compile(r"[.!?:;。！？؟։।][\"'”’»)\]]*(?:\^\d+)?$")
