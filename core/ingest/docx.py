@@ -215,6 +215,8 @@ class _Package:
             return []
         if tag in _NOTES:
             return self._note(element)
+        if tag == f"{W}sdt" and element.find(f"{W}sdtPr/{W}showingPlcHdr") is not None:
+            return []  # "Click here to enter text"
         if tag == f"{W}tr":
             _fill_row(element)
             self._walk(element)

@@ -84,10 +84,19 @@ def _edge_lines(page: Page, number: int, body: float, *, at_top: bool) -> list[_
     found: list[_Line] = []
     for line in lines[:_MOST_LINES]:
         height = abs(line[0].base - edge)
-        if height > reach or max(word.size for word in line) > 1.15 * body:
+        if height > reach or max(word.size for word in line) > 1.15 * body or _in_grid(page, line):
             break
         found.append(_Line(number, line, height, _NUMBER.sub("#", _text(line))))
     return found if _stands_apart(lines, found, body) else []
+
+
+def _in_grid(page: Page, line: list[Word]) -> bool:
+    """Whether the border of two columns runs through a line: it is a row, or the header of a table."""
+    first, last = min(word.x0 for word in line), max(word.x1 for word in line)
+    middle = line[0].base - 0.3 * line[0].size
+    return any(
+        not rule.level and first < rule.x0 < last and rule.y0 <= middle <= rule.y1 for rule in page.rules
+    )
 
 
 def _stands_apart(lines: list[list[Word]], found: list[_Line], body: float) -> bool:

@@ -66,6 +66,14 @@ def test_notes_of_a_heading_stand_behind_it() -> None:
     assert text == "# The port[1]\n\n[Note 1: Renamed in 1902.]\n\nBoats."
 
 
+def test_what_a_field_waits_for_is_no_text() -> None:
+    def control(properties: str, text: str) -> str:
+        return f"<w:sdt><w:sdtPr>{properties}</w:sdtPr><w:sdtContent>{paragraph(text)}</w:sdtContent></w:sdt>"
+
+    body = control("<w:showingPlcHdr/>", "Click here to enter text.") + control("", "Ann Berg")
+    assert text_of(body + paragraph("End.")) == "Ann Berg\n\nEnd."
+
+
 def test_a_page_that_breaks_breaks_a_line() -> None:
     assert text_of(f'<w:p>{run("End")}<w:r><w:br w:type="page"/></w:r>{run("begin")}</w:p>') == "End\nbegin"
 

@@ -342,6 +342,18 @@ def test_rows_at_the_edges_of_pages_are_no_running_heads() -> None:
     assert all(words in text for words in ("Invoice 4471", "591.25", "Invoice 4480", "Invoice 4502", "80.00"))
 
 
+def test_the_header_of_a_ruled_table_over_pages_stays() -> None:
+    def sheet(term: str) -> Sheet:
+        grid = Sheet().grid([60, 160, 400], [810, 780, 750])
+        return column(
+            grid.row(790, {65: "Term", 165: "Meaning"}).row(760, {65: term, 165: "A thing."}), 60, 700, PEARS
+        )
+
+    text = text_of(sheet("Bollard"), sheet("Hawser"))
+    assert "| Term | Meaning |" in text
+    assert "| Hawser | A thing. |" in text
+
+
 def test_a_note_at_the_foot_does_not_stand_in_the_sentence_over_the_page() -> None:
     first = column(Sheet(), 60, 760, f"{PEARS} The mill was built when the river", 80)
     first.rule(60, 120, 200, 120).text(60, 113, "3", 5).text(64, 109, "Some say by the sisters.", 8)
