@@ -340,7 +340,8 @@ class Operations:
             and timings in milliseconds.
         """
         session, began = Session(corpus=document_id, owner=self._owner(visitor, request)), time.perf_counter()
-        given = {name: content, "queries.jsonl": queries, "passages.jsonl": passages, "qrels.txt": qrels}
+        beside = {"queries.jsonl": queries, "passages.jsonl": passages, "qrels.txt": qrels}
+        given = {name: content} | {key if key != name else f"other-{key}": beside[key] for key in beside}
         files = {key: text.encode() for key, text in given.items() if text}
         report = self._while_wanted()
         brought = Experiments(self.services).bring(files, self.explorer.documents(session), method, report)

@@ -272,6 +272,7 @@ class EndpointLlm(Client):
             import openai  # takes more than a second, which no start waits for
 
             failure: Exception
+            is_reply = False
             client = openai.OpenAI(
                 api_key="added by the transport",  # without one, it looks into the environment
                 base_url=str(self.address),
@@ -291,13 +292,14 @@ class EndpointLlm(Client):
                     )
                     for event in self._heard(stream):
                         put(event)
+                        is_reply = True
                 if not transport.ended:  # whole, or the client stopped where the server said [DONE]
                     put({"choices": [{"finish_reason": "stop"}]})
                 return
             except (Failed, UserError) as error:
                 failure = error
             except Exception as error:  # whatever a hostile answer provokes
-                if transport.ended and isinstance(error, ValueError):
+                if is_reply and transport.ended and isinstance(error, ValueError):
                     return  # an event that the end of the connection cut
                 failure = self._failed(error, client)
             raise failure.with_traceback(None)  # nothing behind it: its frames would hold the key

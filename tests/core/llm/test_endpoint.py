@@ -453,7 +453,8 @@ def test_nothing_that_the_client_adds_or_finds_travels(
 
 
 def test_a_packing_that_may_burst_is_not_unpacked(server: LlmServer, llm: EndpointLlm) -> None:
-    twice = gzip.compress(gzip.compress(event({"content": "word " * 1000}).encode()))
+    twice = gzip.compress(gzip.compress(event({"content": "word " * 1000}).encode(), mtime=1), mtime=1)
+    assert b"\n" not in twice, "else the first line of it is told before the body ends"
     server.answer(Answers(200, twice, "text/event-stream; charset=hex", {"Content-Encoding": "gzip, gzip"}))
     with pytest.raises(LlmError, match="sent something that is no part of a chat reply"):
         llm.chat(ASKED)
