@@ -15,6 +15,8 @@ from core.ingest.limits import MAX_HTML_CHARACTERS, MAX_HTML_DEPTH, MAX_HTML_TAG
 from core.ingest.markdown import markdown_of
 from core.ingest.soup import parse_html, tags_named
 
+_LINK_SIGNS = " ¶§🔗\u200b"
+"""Beside a heading, what links to it."""
 _JSON_LD_TYPE = re.compile(r"^\s*application/ld\+json", re.IGNORECASE)
 
 
@@ -57,6 +59,6 @@ def read_html(html: str, name: str, *, keep_side_matter: bool = False) -> Conver
 def _title(soup: BeautifulSoup) -> str:
     for name in ("title", "h1"):
         title_tag = next((tag for tag in tags_named(soup, (name,)) if tag.find_parent("svg") is None), None)
-        if title_tag is not None and (text := " ".join(title_tag.get_text(" ").split())):
+        if title_tag is not None and (text := " ".join(title_tag.get_text(" ").split()).strip(_LINK_SIGNS)):
             return text
     return ""

@@ -70,6 +70,11 @@ def test_a_line_reads_as_it_is_meant(html: str) -> None:
     assert read_document(html.encode(), "page.html").text == READ_AS[html]
 
 
+def test_a_title_is_without_the_sign_that_links_to_it() -> None:
+    page = b"<h1>Fees<a href='#fees'>\xc2\xb6</a></h1><p>x"
+    assert read_document(page, "page.html").title == "Fees"
+
+
 def test_what_office_files_raise_reads_alike() -> None:
     raised = '<w:vertAlign w:val="superscript"/>'
     body = f"<w:p>{run('In 2019')}{run('3,4', raised)}{run(' and 10')}{run('6.5', raised)}</w:p>"
