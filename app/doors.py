@@ -141,7 +141,10 @@ class Doors:
 
     def _has_room(self) -> bool:
         """Whether one more upload may be kept."""
-        sizes = [path.stat().st_size for path in islice(self._uploads.rglob("*"), MAX_KEPT + 1)]
+        sizes = [0]
+        for path in islice(self._uploads.rglob("*"), MAX_KEPT + 1):
+            with suppress(FileNotFoundError):  # it went meanwhile
+                sizes.append(path.stat().st_size)
         disk = shutil.disk_usage(self._folder)
         is_full = len(sizes) > MAX_KEPT or sum(sizes) > MAX_KEPT_BYTES
         return not is_full and disk.free >= LEAST_FREE_SHARE * disk.total
