@@ -44,6 +44,8 @@ class RunAtWork:
         self.began = time.monotonic()
         self._now, self._n_changes = HowFar(), 0
         self._over, self._cancelled = False, False
+        self.is_left = False
+        """Whether its page shows something else, which what comes of it must not undo."""
         self._failure: Exception | None = None
         self._changed = threading.Condition()
         self._n_followers, self._is_followed = 1, False  # who starts it is about to follow
@@ -162,6 +164,16 @@ class RunsUnderway:
 
     def cancel(self, session: Session) -> None:
         """Ends what a page has under way, if anything."""
-        underway = self._all.get(session.underway)
-        if underway is not None and underway.owner == session.owner:
+        if (underway := self._of_page(session)) is not None:
             underway.cancel()
+
+    def leave(self, session: Session) -> Session:
+        """The session of a page that goes on to something else: what it has under way ends unseen."""
+        if (underway := self._of_page(session)) is not None:
+            underway.is_left = True
+            underway.cancel(wait=0)
+        return replace(session, underway="")
+
+    def _of_page(self, session: Session) -> RunAtWork | None:
+        underway = self._all.get(session.underway)
+        return underway if underway is not None and underway.owner == session.owner else None

@@ -94,6 +94,23 @@ def test_closed_pages_free_what_they_had_open(served_app: tuple[str, Services]) 
     wait_until(lambda: held_by(services) == (n_documents, n_runs))
 
 
+def test_a_document_opened_during_a_run_is_what_the_page_shows(served_app: tuple[str, Services]) -> None:
+    url, services = served_app
+    page = RawPage(url)
+    page.load("")
+    before = {run.token for run in services.library.runs.all()}
+    page.queue("qx-run", qx_question="where was mary then ?", qx_budget=64, qx_stops=False).raise_for_status()
+    wait_until(
+        lambda: any(
+            len(run.trace.steps) > 2 for run in services.library.runs.all() if run.token not in before
+        )
+    )
+    page.press("qx-open-pasted", qx_pasted="john has a lamp of his own .")
+    assert "a lamp of his own" in page.press(
+        "qx-run", qx_question="what has john ?", qx_budget=1, qx_stops=False
+    )
+
+
 def held_by(services: Services) -> tuple[int, int]:
     return len(services.library.corpora.all()), len(services.library.runs.all())
 

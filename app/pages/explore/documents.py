@@ -40,10 +40,13 @@ class Openings:
         session: gr.State,
         filled: gr.State,
         opened: Callable[[Session], Update],
+        leave: Callable[[Session], Session],
     ) -> None:
-        """filled: hears when all is there of what could be asked in part. opened: the page of a session."""
+        """filled: hears when all is there of what could be asked in part. opened: the page of a session.
+        leave: the session of a page whose run, if one is under way, is to be seen no more.
+        """
         self._page, self._explorer, self._session, self._filled = page, explorer, session, filled
-        self._opened = opened
+        self._opened, self._leave = opened, leave
         self._wanted: set[str] = set()
         """Documents that are being opened for pages that still wait for them."""
         self._again: set[str] = set()
@@ -121,7 +124,8 @@ class Openings:
             elif can_ask:
                 yield {**self.free(), self._filled: (token, token in self._again)}
             else:
-                yield {**self._opened(opened), **self.busy(False)}
+                # files that stay in their box would be opened again with the next
+                yield {**self._opened(opened), **self.busy(False), self._page.files: None}
 
         def failed(words: str) -> Update:
             settled = {**self.free(), **({} if can_ask else {self._session: replace(session, opening="")})}
@@ -130,7 +134,8 @@ class Openings:
                 return {**settled, self._page.change_panel: panel, self._page.change_notice: notice(words)}
             return {**settled, asking.notice: passing(words)}
 
-        self._wanted.discard(session.filling)  # the page is to show something else
+        session = self._leave(session)  # the page is to show something else
+        self._wanted.discard(session.filling)
         self._wanted.add(token)
         try:
             yield {

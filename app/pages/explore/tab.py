@@ -103,10 +103,12 @@ class ExploreTab(ExploreLayout):
         """The same for an evidence set."""
         self.filled: gr.State = gr.State(None)
         """(name of the opening, whether to run again) when all is there of what could be asked in part."""
-        self.openings = Openings(self, self.explorer, self.session, self.filled, self._opened)
+        self.runs = RunsUnderway(self.explorer)
+        self.openings = Openings(
+            self, self.explorer, self.session, self.filled, self._opened, self.runs.leave
+        )
         self.answers = Answers(self, self.explorer, self.session)
         self.panels = Panels(self, self.explorer, self.session)
-        self.runs = RunsUnderway(self.explorer)
         self._wire()
 
     def _wire(self) -> None:
@@ -119,7 +121,7 @@ class ExploreTab(ExploreLayout):
             *(self.distribution, self.parts_card, self.parts, self.trail_card, self.trail),
             *(self.answer, self.cite, self.cited, self.to_compare, self.to_sparc, self.to_sets),
             *(self.answers.ended, self.wanted, self.answers.read, self.filled, *self.own.shown),
-            *(*self.openers, *self.controls.list()[1:]),
+            *(self.files, *self.openers, *self.controls.list()[1:]),
         ]
         quick: dict[str, Any] = {"outputs": self._panels, **QUIET}
         runs = {**quick, **in_line("agent", RUNS_AT_ONCE), **EACH}
@@ -523,6 +525,7 @@ class ExploreTab(ExploreLayout):
         if waiting := likeliest_first(self.services.library.corpora.get(session.corpus)):
             yield {self.asking.standing: waiting}
         underway = self.runs.start(session, partial(action, query, config))
+        yield {self.session: replace(session, underway=underway.key)}  # what the page may go on from at once
         yield from self._following(underway, session, query, config, silent, notice)
 
     def _following(
@@ -540,6 +543,8 @@ class ExploreTab(ExploreLayout):
         try:
             n_chunks = self.explorer.documents(session).n_searched
             for now in underway.followed(silent):
+                if underway.is_left:
+                    return
                 run, update = self.services.library.runs.get(underway.run_token), {}
                 if now.session is not None and now.session is not session:
                     session = now.session
@@ -563,6 +568,8 @@ class ExploreTab(ExploreLayout):
                 is_first = False
                 yield update
         except Exception as error:
+            if underway.is_left:
+                return
             words = str(error)
             if not isinstance(error, UserError):
                 logging.getLogger(__name__).exception("a run failed")
@@ -571,6 +578,8 @@ class ExploreTab(ExploreLayout):
             shown = {} if is_first else self.panels.view(session, query, config)
             hollow = {} if before.run else {self.strip: None}
             yield {**shown, **hollow, **at_end, notice or asking.notice: passing(words)}
+            return
+        if underway.is_left:
             return
         run = self.explorer.run_of(session)
         if run is not None and run.token == underway.run_token:
