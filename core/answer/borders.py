@@ -182,19 +182,17 @@ def _joins(text: str, at: int) -> bool:
     if mark in ".,":
         return digits or (mark == "." and after.islower() and before.islower())
     if mark in "-\u2010\u2011":
-        code = _CODE.match(text, _run_start(text, at)) if digits else None
-        return not digits or (code is not None and code[0].count(mark) > 1)
+        return not digits or _is_code(text, at)
     return (mark in "/:" and digits) or (mark in "'’&" and letters) or mark in "@_"
 
 
-_CODE = re.compile(r"[\w-]{1,60}")
-
-
-def _run_start(text: str, at: int) -> int:
-    """Where the letters, digits and hyphens around a place begin."""
-    while at > 0 and (text[at - 1].isalnum() or text[at - 1] == "-"):
-        at -= 1
-    return at
+def _is_code(text: str, at: int) -> bool:
+    """Whether a hyphen between digits is one of several, as in a date or an ISBN; alone it is a range."""
+    before = re.search(r"[\w\u2010\u2011-]*\Z", text[max(0, at - NEAR) : at])
+    behind = re.match(r"[\w\u2010\u2011-]*", text[at : at + NEAR])
+    assert before is not None
+    assert behind is not None
+    return (before[0] + behind[0]).count(text[at]) > 1
 
 
 def _whole_numbers(text: str, start: int, end: int) -> tuple[int, int]:

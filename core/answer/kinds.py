@@ -51,7 +51,8 @@ _COMPARISON = re.compile(
     r"\bhow (?:do|does|did)\b.*\bdiffer\b"
     r"|\b(?:which|who|whose|what)\b.*\b(?:more|less|fewer|first|last|earlier|later|older|younger|longer|shorter|"
     r"larger|bigger|smaller|higher|lower|nearer|farther|closer|faster|slower|sooner|better|worse|taller|wider|"
-    r"deeper|heavier|lighter|cheaper|richer|poorer|warmer|colder|stronger|newer|greater)\b[^,:;–—?]*[,:;–—?].*\bor\b"
+    r"deeper|heavier|lighter|cheaper|richer|poorer|warmer|colder|stronger|newer|greater)\b"
+    r"[^,:;–—?]*[,:;–—?].*\bor\b"
     r"|^\W*(?:is|are|was|were|does|do|did)\b.*\b(?:more|less|fewer|above|earlier|later|older|longer)\b.*\bor\b",
     re.IGNORECASE,
 )

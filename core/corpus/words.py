@@ -132,9 +132,7 @@ def pieces_of(text: str) -> list[str]:
 
 def _glued(text: str) -> str:
     """A text of the same length whose words have no blanks in them."""
-    if (
-        "-\n" in text or "\u00ad\n" in text
-    ):  # a word that goes on in the next line: soft hyphens are in no word
+    if "-\n" in text or "\u00ad\n" in text:  # a word goes on in the next line; soft hyphens are in none
         text = _CUT_WORD.sub(lambda cut: "\u00ad-" if cut[0] == "-\n" else "\u00ad\u00ad", text)
     text = _BEFORE_GROUP.sub(_GLUE, _NAMED_A.sub(_GLUE + "A", text))
     return text if text.isascii() else _NARROW_BEFORE_GROUP.sub(_GLUE, text)

@@ -103,7 +103,7 @@ _INLINE = frozenset(["b", "strong", "i", "em", "u", "span", "font", "small", "bi
 _ITEM_LABELS = {"a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"}
 """Formats of numbers by the type of a list."""
 _NESTING = frozenset(["ul", "ol", "dl", "blockquote"])
-_PAGE_MARK = re.compile(r"page-?break|\bpage-?n(?:um(?:ber)?|o)\b", re.IGNORECASE)
+_PAGE_MARK = re.compile(r"page-?break(?![\w-])|\bpage-?n(?:um(?:ber)?|o)\b", re.IGNORECASE)
 _PAGE_NUMBER = re.compile(
     r"[\s\[({]*(?:p(?:g|age|\.)?\.?\s*)?(?:\d{1,5}|[ivxlc]{1,8})?[\s\])}]*", re.IGNORECASE
 )
@@ -192,7 +192,7 @@ def _drop_page_marks(soup: BeautifulSoup) -> None:
     """The numbers and lists of pages that an e-book has from its print: they stand in the midst of words."""
     for tag in tags_named(soup, ("span", "a", "div", "p", "nav")):
         kinds = f"{tag.get('epub:type', '')} {tag.get('role', '')} {tag.get('class', '')}"
-        is_list = tag.name == "nav" and (tag.get("hidden") is not None or "page-list" in kinds)
+        is_list = tag.name == "nav" and ("page-list" in kinds or "landmarks" in kinds)
         if is_list or (_PAGE_MARK.search(kinds) and _PAGE_NUMBER.fullmatch(tag.get_text())):
             hollow(tag)
 

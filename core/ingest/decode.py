@@ -39,7 +39,9 @@ _XML_ENCODING = re.compile(rb"\s*+<\?xml\b[^<>]{0,200}\bencoding\s*=\s*[\"']([\w
 _HTML_ENCODING = re.compile(rb"<\s*+meta\b[^<>]{0,1000}\bcharset\s*+=\s*+[\"']?\s*+([\w.:-]+)", re.IGNORECASE)
 _UNREAD = re.compile(rb"<!--.{0,2000}?-->|<(script|style)\b.{0,5000}?</\1", re.DOTALL | re.IGNORECASE)
 """What names no encoding, whatever it says."""
-_DECLARED_BYTES = 10_000
+_CLEANED_BYTES = 10_000
+"""From the start, in which that is taken out: for each mark that is never closed thousands are read."""
+_DECLARED_BYTES = 100_000
 """Where a page declares its encoding; browsers look at the first 1,024."""
 _SAFE_ENCODING = re.compile(
     r"us-?ascii|iso-?8859-?\d+|latin-?\d|windows-?\d+|cp\d+|koi8-?[ru]|big5(-?hkscs)?|gb\d+k?|euc-\w+|s(hift)?-?jis|mac-?\w+",
@@ -62,13 +64,14 @@ def decode(
         return _replacing(data, codec_of(encoding) or "utf-8", name)
     if is_html and not data.isascii() and _is_utf8(data):
         return _replacing(data, "utf-8", name)  # whatever the page declares
-    declared = (
-        (_XML_ENCODING.match(data) or _HTML_ENCODING.search(_UNREAD.sub(b"", data[:_DECLARED_BYTES])))
-        if is_html
-        else None
-    )
+    declared = (_XML_ENCODING.match(data) or _HTML_ENCODING.search(_read_of(data))) if is_html else None
     named = codec_of(declared[1].decode("ascii")) if declared else None
     return _replacing(data, named, name) if named else _decode_undeclared(data, name)
+
+
+def _read_of(data: bytes) -> bytes:
+    """The beginning of a page, without comments and scripts in the first of it."""
+    return _UNREAD.sub(b"", data[:_CLEANED_BYTES]) + data[_CLEANED_BYTES:_DECLARED_BYTES]
 
 
 def _is_utf8(data: bytes) -> bool:

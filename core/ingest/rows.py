@@ -13,8 +13,6 @@ from itertools import islice
 from core.ingest.limits import MAX_COLUMNS, MAX_TITLE_CHARACTERS
 
 _SEPARATORS = ",;\t|"
-_LEAST_ROWS = 2
-"""With the one that names the columns."""
 _MOST_CHARACTERS = 2_000_000
 """Of a text that is read so: three seconds of work."""
 _MOST_GROWTH = 20
@@ -22,8 +20,8 @@ _MOST_GROWTH = 20
 
 
 def rows_to_markdown(text: str) -> str | None:
-    """The items; None where the text is no such table: no separator, rows without a head, or of other widths;
-    or where it is long, or its names are.
+    """The items. None where the text is no such table (no separator, rows without a head, or longer than it),
+    and where it or the names of its columns are too long.
 
     >>> print(rows_to_markdown('boat,crew,harbour\\nGull,5,"Lund, outer"\\nTern,,Ystad\\n'), end="")
     - boat: Gull; crew: 5; harbour: Lund, outer
@@ -42,7 +40,7 @@ def rows_to_markdown(text: str) -> str | None:
         items = list(_bounded(_items(named, rows), _MOST_GROWTH * len(text)))
     except (csv.Error, ValueError):  # not what it seemed to be
         return None
-    return "\n".join(items) + "\n" if len(items) >= _LEAST_ROWS - 1 else None
+    return "\n".join(items) + "\n" if items else None
 
 
 def _is_head(names: list[str]) -> bool:

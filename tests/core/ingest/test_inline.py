@@ -46,6 +46,7 @@ READ_AS = {
     "<p><span>O</span><span>NCE UPON A TIME</span> there": "ONCE UPON A TIME there",
     # what the print of an e-book leaves in its words
     "the <span epub:type=pagebreak>12</span>stairs, har<span class=pagenum>[Pg 13]</span>bour": "the stairs, harbour",
+    "<div class=page-break-avoid>12</div>": "12",
     # blocks
     "<center>CHAPTER I</center><fieldset><legend>Fee</legend>30</fieldset>By<address>Ann</address>": (
         "CHAPTER I\n\nFee\n\n30\n\nBy\n\nAnn"

@@ -244,6 +244,11 @@ def test_an_encoding_that_only_a_comment_names_is_none():
     assert read_document(page.encode("cp1252"), "a.html").text == "Fähre"
 
 
+def test_an_encoding_is_declared_behind_long_styles_too():
+    page = f"<style>{'a { b: c } ' * 3_000}</style><meta charset='windows-1252'><p>F\u00e4hre"
+    assert read_document(page.encode("cp1252"), "a.html").text == "F\u00e4hre"
+
+
 def test_a_fence_in_the_code_of_a_notebook_ends_nothing():
     code = {"cell_type": "code", "source": ["p = x\n", "```json\n", "# call the model"], "outputs": []}
     words = {"cell_type": "markdown", "source": "# Results\n\nFine."}
