@@ -228,7 +228,7 @@ class EndpointLlm(Client):
                         refusal += no
                     finish = finish or self._reason(choice.get("finish_reason"))
                     if finish:
-                        deadline = time.monotonic() + _FOR_USAGE
+                        deadline = min(deadline, time.monotonic() + _FOR_USAGE)
         except Failed:
             if not finish:
                 raise
