@@ -22,6 +22,7 @@ from app.services.opener import Opener
 from app.services.session import Session
 from app.services.settings import USERS_VARIABLE, Settings
 from app.services.shared import Services
+from app.without_stubs import without_stubs
 from core.base.home import home, make_folder
 from core.base.progress import finish
 from core.lab.tasks.samples import list_samples
@@ -40,8 +41,9 @@ def start(settings: Settings) -> None:
     services = Services(settings)
     beside = ThreadPoolExecutor(max_workers=1, thread_name_prefix="start")
     try:
-        from app.build import build_web_app  # with Gradio, which reads the environment
-        from app.web import Serving, listen
+        with without_stubs():
+            from app.build import build_web_app  # with Gradio, which reads the environment
+            from app.web import Serving, listen
 
         listening = listen(settings.host, settings.port)
         serving = Serving(build_web_app(services), listening)

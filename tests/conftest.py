@@ -24,6 +24,7 @@ from hypothesis import settings
 from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
 from xdist.scheduler import LoadFileScheduling
 
+from app.without_stubs import without_stubs
 from tests.hub_stand_in import TOKEN, HubStandIn, serve_hub
 from tests.settled import new_context
 
@@ -216,7 +217,8 @@ def pytest_collection() -> Iterator[None]:
     """
     with (Path(os.environ[SERVERS]) / "collection.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        return (yield)
+        with without_stubs():
+            return (yield)
 
 
 def pytest_collection_finish() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
@@ -14,6 +12,7 @@ from core.answer.reader import load_reader
 from core.base.config import EpisodeConfig
 from core.base.events import Trace, fold
 from core.base.progress import finish
+from core.base.types import Document
 from core.corpus.index import Corpus
 from core.corpus.opening import chunk_documents, index_workspace, open_corpus
 from core.encode.checkpoint import find_checkpoint
@@ -43,6 +42,8 @@ from tests.conftest import CAMPAIGN
 from tests.core.conftest import CorpusOf
 
 SAMPLES = list_samples() if CAMPAIGN else list_samples()[:1]
+PART = slice(None) if CAMPAIGN else slice(15_000, 55_000)
+"""Of the first sample: that of `make test` holds what seven questions need, three of them three hops."""
 AGENT_OF = {".txt": "narrative", ".md": "multi-hop", ".html": "multi-hop"}
 LEAST_RIGHT = {"river-chronicle.txt": 8, "harbour-almanac.html": 5, "beacon-handbook.md": 2}
 """Questions of each sample, of nine or ten, whose whole support is found: the handbook's chains are beyond
@@ -52,15 +53,6 @@ LEAST_FOUND = {"river-chronicle.txt": 10, "harbour-almanac.html": 7, "beacon-han
 """The same with what the app opens a document under by itself, of ten, nine and ten; what is missing are
 second and third passages, which share no word with the question, and *general* looks once.
 """
-
-
-@pytest.fixture(scope="module", autouse=True)
-def home(visited_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """In which the first sample was opened: embedding it takes longer than all else here."""
-    home = shutil.copytree(visited_home, tmp_path_factory.mktemp("shipped") / "home")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("QRAG_HOME", str(home))
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -80,8 +72,23 @@ def almanac() -> Sample:
     return next(sample for sample in list_samples() if sample.path.suffix == ".html")
 
 
+def document_of(sample: Sample) -> Document:
+    content = sample.path.read_bytes()
+    return read_document(content[PART] if sample.key == list_samples()[0].key else content, sample.path.name)
+
+
 def opened(sample: Sample, encoder: DualEncoder) -> Corpus:
-    return finish(open_corpus([read_document(sample.path.read_bytes(), sample.path.name)], encoder)).corpus
+    return finish(open_corpus([document_of(sample)], encoder)).corpus
+
+
+def asked(sample: Sample, corpus: Corpus) -> list[SampleQuestion]:
+    """Those whose support is in the document."""
+    text = corpus.workspace.documents[0].text
+    return [question for question in sample.questions if all(quote in text for quote in question.support)]
+
+
+def least(of: dict[str, int], sample: Sample) -> int:
+    return of[sample.key] if CAMPAIGN else 7
 
 
 def own_run(encoder: DualEncoder, question: SampleQuestion, corpus: Corpus) -> Trace:
@@ -93,9 +100,9 @@ def test_sample_questions(encoders: dict[str, DualEncoder], sample: Sample) -> N
     """With the trained agent that is nearest to the kind of document, stopping by itself."""
     encoder = encoders[AGENT_OF[sample.path.suffix]]
     corpus = opened(sample, encoder)
-    traces = {question: own_run(encoder, question, corpus) for question in sample.questions}
+    traces = {question: own_run(encoder, question, corpus) for question in asked(sample, corpus)}
     right = [supporting(corpus, question) <= set(trace.evidence) for question, trace in traces.items()]
-    assert sum(right) >= LEAST_RIGHT[sample.key]
+    assert sum(right) >= least(LEAST_RIGHT, sample)
     if sample.key == list_samples()[0].key:  # a first visitor's, of the most hops
         question = max(sample.questions, key=lambda known: known.hops)
         trace = traces[question]
@@ -107,16 +114,16 @@ def test_sample_questions(encoders: dict[str, DualEncoder], sample: Sample) -> N
 def test_sample_questions_with_what_the_app_picks(sample: Sample) -> None:
     """Checkpoint, method, chunking, budget and stop are all the app's own."""
     encoders = Encoders(None, "cpu")
-    document = read_document(sample.path.read_bytes(), sample.path.name)
+    document = document_of(sample)
     choice, encoder = encoders.choice(document)
     beside = encoders.beside(choice.method, encoder)
     picked = contestant(choice.method, encoder, beside, encoder.spec.episode_config())
     corpus = finish(index_workspace(finish(chunk_documents([document], encoder)), picked.encoder)).corpus
     right = 0
-    for question in sample.questions:
+    for question in asked(sample, corpus):
         trace = fold(picked.retriever.retrieve(question.question, corpus, picked.config))
         right += supporting(corpus, question) <= set(trace.picks)
-    assert right >= LEAST_FOUND[sample.key]
+    assert right >= least(LEAST_FOUND, sample)
 
 
 @pytest.mark.campaign
