@@ -120,6 +120,16 @@ class Workspace:
         """Hash over the documents in their order."""
         return hashlib.sha256("\0".join(document.sha256 for document in self.documents).encode()).hexdigest()
 
+    def is_cut_as(self, other: Workspace) -> bool:
+        """Whether these are the same documents, cut at the same places."""
+        return self is other or (
+            self.sha256 == other.sha256
+            and all(
+                np.array_equal(own.start, its.start) and np.array_equal(own.end, its.end)
+                for own, its in zip(self.tables, other.tables, strict=True)
+            )
+        )
+
     def locate(self, chunk_id: int) -> tuple[int, int]:
         """(document, row in its table) of a running id. Raises IndexError outside 0 ... N-1."""
         if not 0 <= chunk_id < len(self):

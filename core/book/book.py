@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain, count
 from pathlib import Path
 
 from core.answer.evidence import EvidenceAnswer, answer_evidence, found_order
@@ -86,11 +87,13 @@ class BookComparison:
     """One question through several methods."""
 
     runs: Mapping[str, BookRun]
-    """By method, in the order asked for."""
+    """By method, in the order asked for; one that comes again has its number behind its name."""
     refused: Mapping[str, str]
     """Why a method didn't answer."""
 
     def __getitem__(self, method: str) -> BookRun:
+        if method in self.refused:
+            raise BadRequest(self.refused[method])
         return self.runs[method]
 
     def _repr_html_(self) -> str:
@@ -135,24 +138,39 @@ class Book:
         return next(iter(found.runs.values()))
 
     def compare(
-        self, query: str, methods: Sequence[str | BookRun], *, k: int | None = None, log: bool = False
+        self,
+        query: str,
+        methods: str | BookRun | Sequence[str | BookRun],
+        *,
+        k: int | None = None,
+        log: bool = False,
     ) -> BookComparison:
-        """One question through several methods over the same chunks; a run stands for itself."""
-        check_query(query)
+        """One question through several methods over the same chunks; a run of these stands for itself."""
+        query = check_query(query)
+        if k is not None and (type(k) is not int or k < 1):
+            raise BadRequest(f"k={k!r} must be a whole number, 1 or more; leave it out for the agent's own")
         budget = min(self.agent.spec.step_budget if k is None else k, len(self.workspace))
         config = self.agent.spec.episode_config(step_budget=budget)
         runs, refused = dict[str, BookRun](), dict[str, str]()
-        for method in methods:
+        for method in [methods] if isinstance(methods, str | BookRun) else methods:
             if isinstance(method, BookRun):
-                runs[method.method] = method
+                runs[_free(method.method, runs)] = self._own(method, query)
                 continue
             one = contestant(method, self.agent, self.encoders.beside(method, self.agent), config)
             [column] = compare(query, [one], lambda one: self._corpus(one.encoder))
             if column.trace is None:
                 refused[method] = column.refused
             else:
-                runs[method] = self._run(column.trace, one.encoder, log)
+                runs[_free(method, runs)] = self._run(column.trace, one.encoder, log)
         return BookComparison(runs, refused)
+
+    def _own(self, run: BookRun, query: str) -> BookRun:
+        """A run of this question over these chunks. Raises BadRequest for any other."""
+        if run.query != query:
+            raise BadRequest(f"the run asked {run.query!r}, not {query!r}; compare runs of one question")
+        if not self.workspace.is_cut_as(run.workspace):
+            raise BadRequest("the run searched other chunks than this book's; ask this book and compare that")
+        return run
 
     def bring(
         self, source: str | Path | Sequence[str | Path | ForeignRun], method: str = ""
@@ -202,6 +220,12 @@ class Book:
         if encoder.fingerprint not in self._corpora:
             self._corpora[encoder.fingerprint] = finish(index_workspace(self.workspace, encoder)).corpus
         return self._corpora[encoder.fingerprint]
+
+
+def _free(name: str, taken: Mapping[str, object]) -> str:
+    """The name, or with a number where it is taken."""
+    names = chain([name], (f"{name} ({number})" for number in count(2)))
+    return next(one for one in names if one not in taken)
 
 
 def open_book(

@@ -48,6 +48,8 @@ called is imported: torch takes seconds.
 
 def main(argv: Sequence[str]) -> int:
     """Runs one command; returns its exit status."""
+    if sys.stdout is None:  # closed by the shell
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):
         # whatever the locale: documents hold any character
         sys.stdout.reconfigure(encoding="utf-8", newline="")
@@ -60,11 +62,25 @@ def main(argv: Sequence[str]) -> int:
         print(" ".join(str(error).split()), file=sys.stderr)
         return 2
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left; nothing more to say
+        _say_no_more()  # the reader left
         return 0
+    except OSError as error:
+        if error.filename is not None:  # no matter of the output
+            raise
+        _say_no_more()
+        print(
+            f"the output can't be written ({error.strerror}); make room, or name another place",
+            file=sys.stderr,
+        )
+        return 2
     except KeyboardInterrupt:
         print("stopped; what was done so far is kept", file=sys.stderr)
         return 130
+
+
+def _say_no_more() -> None:
+    """What stdout still holds goes nowhere: the interpreter would try again at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _Parser(argparse.ArgumentParser):

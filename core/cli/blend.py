@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from core.cli.common import say
-from core.cli.flags import FOLDER
+from core.cli.flags import FOLDER, read_flag
 from core.encode.checkpoint import find_checkpoint
 from core.lab.train.blend import blend
 
@@ -34,4 +34,4 @@ def run_blend(args: argparse.Namespace) -> int:
 
 
 def _shares(text: str) -> list[float]:
-    return [float(part) for part in text.split(",")]
+    return [read_flag(float, part, "a number, with commas between several") for part in text.split(",")]

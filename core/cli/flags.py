@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from core.base.config import EpisodeConfig, setting_help, worded, words
 from core.base.errors import BadRequest
@@ -18,6 +18,7 @@ from core.llm import KEY_VARIABLE
 if TYPE_CHECKING:
     from core.llm.protocol import Llm
 
+_Read = TypeVar("_Read")
 
 FILE: dict[str, Any] = {"type": Path, "metavar": "FILE"}
 FOLDER: dict[str, Any] = {"type": Path, "metavar": "DIR"}
@@ -169,6 +170,8 @@ def llm_of(args: argparse.Namespace, environ: Mapping[str, str] = os.environ) ->
 
         return LocalLlm(args.llm_local, getattr(args, "device", None), args.llm_reply_tokens)
     if args.llm_url is None and args.llm_model is None:
+        if args.llm_reply_tokens is not None:
+            raise BadRequest("--llm-reply-tokens asks no language model; name one, or leave it out")
         return None
     if args.llm_url is None or args.llm_model is None:
         raise BadRequest("--llm-url and --llm-model belong together; give both, or --llm-local")
@@ -181,11 +184,19 @@ def llm_of(args: argparse.Namespace, environ: Mapping[str, str] = os.environ) ->
 
 
 def _number_or_none(text: str) -> float | None:
-    return None if text == "none" else float(text)
+    return None if text == "none" else read_flag(float, text, "a number, or none")
 
 
 def _count_or_none(text: str) -> int | None:
-    return None if text == "none" else int(text)
+    return None if text == "none" else read_flag(int, text, "a whole number, or none")
+
+
+def read_flag(read: Callable[[str], _Read], text: str, words: str) -> _Read:
+    """What a flag's text says. `words`: what it must be, for a sentence that names no function."""
+    try:
+        return read(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} must be {words}") from error
 
 
 _NUMBERS: dict[Any, dict[str, Any]] = {

@@ -113,6 +113,8 @@ def _rows(study: Study, args: argparse.Namespace) -> list[Any]:
     elif not rows and args.name == "answers":
         rows = list(answer_rows(args))
         _save(path, rows)
+    if not rows and path is not None and not path.exists():
+        raise BadRequest(f"{path} is not there; name a file of rows with --rows")
     if not rows:
         raise BadRequest(
             f"the study {args.name} reads rows, and there are none; name their file with --rows, as"

@@ -49,6 +49,28 @@ def test_a_book_is_asked_and_compared(book: Book, tmp_path: Path) -> None:
         core.open("there-is-no-such-file.txt")
 
 
+def test_runs_that_are_brought_stand_beside_others_of_their_question_and_chunks(
+    book: Book, tiny_checkpoints: dict[str, Path], tmp_path: Path
+) -> None:
+    run = book.ask(QUERY, "bm25", k=1)
+    both = book.compare(QUERY, ["bm25", run], k=2)
+    assert [len(one.steps) for one in both.runs.values()] == [2, 1]
+    assert both["bm25 (2)"] is run
+    (tmp_path / "other.md").write_text(TEXT.replace("mill", "barn"), encoding="utf-8")
+    other = core.open(tmp_path / "other.md", agent=str(tiny_checkpoints["relative10"]))
+    with pytest.raises(BadRequest, match="searched other chunks"):
+        other.compare(QUERY, ["bm25", run])
+    with pytest.raises(BadRequest, match="not 'Who\\?'; compare runs of one question"):
+        book.compare("Who?", run)
+    for k in (2.5, float("nan"), "3", 0):
+        with pytest.raises(BadRequest, match="must be a whole number, 1 or more"):
+            book.ask(QUERY, k=k)  # type: ignore[arg-type]
+    with pytest.raises(BadRequest, match="is NoneType, not text"):
+        book.ask(None)  # type: ignore[arg-type]
+    with pytest.raises(BadRequest, match="no language model is connected"):
+        book.compare(QUERY, "resrag-llm")["resrag-llm"]
+
+
 def test_a_notebook_shows_text_as_text(book: Book) -> None:
     run, both = book.ask(QUERY, k=3), book.compare(QUERY, ["qrag", "bm25"], k=3)
     for html, n_strips in ((run._repr_html_(), 1), (both._repr_html_(), 2)):

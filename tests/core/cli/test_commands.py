@@ -385,11 +385,27 @@ def test_status_and_streams_of_a_process(tmp_path: Path) -> None:
     assert "none.duckdb" in done.stderr.decode()
 
 
+def test_an_output_that_is_full_or_closed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ["study", "documents", "--rows", "results/documents.jsonl.gz"]
+    monkeypatch.chdir(ROOT)
+    with open("/dev/full", "w") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        assert main(command) == 2
+        assert capsys.readouterr().err == (
+            "the output can't be written (No space left on device); make room, or name another place\n"
+        )
+    monkeypatch.setattr(sys, "stdout", None)
+    assert main(command) == 0
+
+
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
         (("--step-budget", 6), "step budget 6 is above 5, the number of chunks"),
         (("--step-budget", "ten"), "'ten'"),
+        (("--stop-threshold", "None"), "'None' must be a number, or none"),
         (("--temperature", "nan"), "temperature nan"),
         (("--within", "-1"), "within -1"),
         (("--beam-width", 2, "--temperature", 1), "a beam above 1"),

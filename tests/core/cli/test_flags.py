@@ -49,6 +49,7 @@ def test_a_model_of_this_machine(tiny_causal: Path) -> None:
         (["--llm-url", "http://localhost:1"], "--llm-url and --llm-model belong together"),
         (["--llm-model", "tiny"], "--llm-url and --llm-model belong together"),
         (["--llm-local", "x", "--llm-model", "tiny"], "--llm-local excludes"),
+        (["--llm-reply-tokens", "9"], "--llm-reply-tokens asks no language model"),
         (["--llm-url", "localhost", "--llm-model", "tiny"], "must be http:// or https://"),
         (
             ["--llm-url", "hub", "--llm-model", "tiny", "--llm-reply-tokens", "0"],

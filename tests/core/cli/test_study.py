@@ -60,6 +60,7 @@ def test_refusals_are_one_sentence(refused: Output, tmp_path: Path) -> None:
     assert "holds no training" in refused("study", "curves", "--trainings", tmp_path)
     assert "holds no training" in refused("study", "tunings", "--trainings", tmp_path)
     assert "reads rows, and there are none" in refused("study", "answering", "--n", "2")
+    assert "nothere.jsonl is not there" in refused("study", "documents", "--rows", tmp_path / "nothere.jsonl")
     assert "no .svg file" in refused("study", "budget", "--figure", tmp_path / "figure.png")
     assert "invalid choice" in refused("study", "everything")
     (tmp_path / "rows.jsonl").write_text("{}\n", encoding="utf-8")
