@@ -34,17 +34,29 @@ def described(*configs: type) -> Callable[[_Operation], _Operation]:
         text = inspect.getdoc(operation) or ""
         before, returns, after = text.partition("Returns:")
         about, _, own = before.partition("Args:\n")
-        lines = own.rstrip().splitlines()
+        lines = _joined(own)
         names = {line.split(":")[0].strip() for line in lines}
         helps = {**_OF_ALL, **{k: v for config in configs for k, v in setting_help(config).items()}}
         for name, parameter in inspect.signature(operation).parameters.items():
             if name not in names and name in helps:
                 lines.append(f"    {name}: {_as_json(helps[name], parameter.annotation)}")
         arguments = "\n".join(lines).replace("{methods}", ", ".join(METHODS))
-        operation.__doc__ = f"{about.rstrip()}\n\nArgs:\n{arguments}\n\n{returns}{after}"
+        gives = " ".join(after.split())  # Gradio would put a comma between its lines
+        operation.__doc__ = f"{about.rstrip()}\n\nArgs:\n{arguments}\n\n{returns}\n    {gives}"
         return operation
 
     return complete
+
+
+def _joined(arguments: str) -> list[str]:
+    """A line an argument, which is all that Gradio reads of one."""
+    lines: list[str] = []
+    for line in arguments.rstrip().splitlines():
+        if line.startswith(5 * " "):
+            lines[-1] += f" {line.strip()}"
+        else:
+            lines.append(line)
+    return lines
 
 
 def _as_json(text: str, kind: Any) -> str:

@@ -18,9 +18,9 @@ from typing import Any, Literal, TypedDict, cast
 import gradio as gr
 
 from app.calls.arguments import described
-from app.services.comparisons import Compared, ComparisonOrder, Comparisons, own_key
+from app.services.comparisons import Compared, ComparisonOrder, Comparisons, label_of_key, own_key
 from app.services.experiments import Experiments
-from app.services.explorer import Explorer
+from app.services.explorer import Explorer, same_settings
 from app.services.in_view import OpenDocuments, RunInView
 from app.services.opener import Opener
 from app.services.session import Session
@@ -45,6 +45,8 @@ from core.runs.whatif.comparison import comparison_json
 Chunker = Literal["", "structure", "sentences"]
 Threshold = float | Literal["none"] | None
 Count = int | Literal["none"] | None
+_OR_NONE = ("stop_threshold", "review_threshold", "top_k_actions")
+"""The arguments of these two types."""
 Timings = dict[str, float]
 """Milliseconds by stage."""
 
@@ -113,7 +115,7 @@ class SparcReply(TypedDict):
 
 
 class CompareReply(TypedDict):
-    """A comparison: what the Compare tab's JSON holds, with the ids of its runs."""
+    """A comparison: what the Compare tab's JSON holds by the names that were asked, with the ids of its runs."""
 
     run_ids: dict[str, str]
     query: str
@@ -209,7 +211,7 @@ class Operations:
             agent: Name of the agent that will search; empty for the one that suits the document.
 
         Returns:
-            document_id for the other functions, agent, titles, n_chunks, n_tokens, n_embedded (chunks that were not known before)
+            document_id for the other functions, agent, titles, n_chunks, n_tokens, n_embedded (chunks that were not known before),
             known questions with their support, notices (what reading lost or guessed: document, sentence, at), and timings in milliseconds.
         """
         owner = self._owner(visitor, request)
@@ -261,8 +263,8 @@ class Operations:
         """Runs the agent over an open document until it stops: a whole run, logged. What is null is as the agent has it.
 
         Returns:
-            The run as trace --json prints it: run_id, steps with chunk_id, q_value and text, evidence (chunk ids in document order), stop_reason
-            completeness (how likely the evidence holds all that the question needs, null where nothing is known of it)
+            The run as trace --json prints it: run_id, steps with chunk_id, q_value and text, evidence (chunk ids in document order), stop_reason,
+            completeness (how likely the evidence holds all that the question needs, null where nothing is known of it),
             timings in milliseconds.
         """
         settings = _given(locals(), _settings(EpisodeConfig))
@@ -291,14 +293,18 @@ class Operations:
 
         Returns:
             passages (text, title, headings, start, end: characters of the document's text, chunk_id, step, score, which is Q), completeness (how likely
-            the passages hold all that the question needs, from 0 to 1, null where nothing is known of it), note (that in a sentence)
+            the passages hold all that the question needs, from 0 to 1, null where nothing is known of it), note (that in a sentence),
             run_id, and timings in milliseconds.
         """
         session = Session(corpus=document_id, owner=self._owner(visitor, request))
         documents = self.explorer.documents(session)
         config = self.explorer.usual_config(documents)
         if k is not None:
-            config = config.with_(step_budget=k)
+            if k < 1:
+                raise BadRequest(
+                    f"k={k} must be 1 or more; leave it out for as many as the agent finds worth taking"
+                )
+            config = config.with_(step_budget=min(k, documents.n_searched))
         _, run = self._went(session, query, config, None)
         found = passages_of(run.trace, documents.workspace)
         passages = [{"text": passage.text, "score": passage.score, **passage.metadata} for passage in found]
@@ -342,7 +348,9 @@ class Operations:
         session, began = Session(corpus=document_id, owner=self._owner(visitor, request)), time.perf_counter()
         beside = {"queries.jsonl": queries, "passages.jsonl": passages, "qrels.txt": qrels}
         given = {name: content} | {key if key != name else f"other-{key}": beside[key] for key in beside}
-        files = {key: text.encode() for key, text in given.items() if text}
+        for argument, words in (("name", name), ("method", method)):
+            _encoded(words, argument)
+        files = {key: _encoded(text, key) for key, text in given.items() if text}
         report = self._while_wanted()
         brought = Experiments(self.services).bring(files, self.explorer.documents(session), method, report)
         return {"runs": [one.to_json() for one in brought], "timings": _reading(began)}
@@ -365,14 +373,14 @@ class Operations:
         visitor: str = "",
         request: gr.Request | None = None,
     ) -> RunReply:
-        """Takes one step: of the run named, or of a new one over a document. A run that has ended, and one whose settings are changed, goes on as a child
-        run that keeps its steps; the reply names it. What is null is as the run has it, or the agent. A beam above
-        1 makes all steps at once.
+        """Takes one step: of the run named, or of a new one over a document. With a setting changed, a larger step_budget where it has stopped, a run goes
+        on as a child run that keeps its steps; the reply names it. So does one that was cancelled. What is null is as the run has it, or the agent. A beam
+        above 1 makes all steps at once.
 
         Args:
             run_id: The run to go on with; empty to begin one.
             document_id: Of an open document, to begin a run over it; empty to go on.
-            query: The question; empty to go on with the run's.
+            query: The question of a new run; empty to go on.
 
         Returns:
             The run as run_agent gives it; stop_reason is null while it can go on.
@@ -383,18 +391,27 @@ class Operations:
             raise BadRequest(
                 f"{'both' if run_id else 'neither'} of run_id and document_id {'are' if run_id else 'is'} given; give the one to go on with"
             )
+        run = None
         if run_id:
             session = finish(self.explorer.attach(run_id, owner), self._while_wanted())
             run = self.explorer.run_of(session)
             assert run is not None  # attaching puts it in view
-            query, config = query or run.trace.started.query, run.config
+            if query and not run.asks(query):
+                raise BadRequest(
+                    f"run {run.run_id[:8]} asks another question; leave query out to go on with it, or give document_id to begin a run"
+                )
+            query, config = run.trace.started.query, run.config
         else:
             session = Session(corpus=document_id, owner=owner)
             config = self.explorer.usual_config(self.explorer.documents(session))
         if forbidden is not None:
             session = replace(session, forbidden=tuple(forbidden))
-        changes["forbidden"] = session.forbidden
-        return self._advance(session, query, config.with_(**changes), 1)
+        config = config.with_(**changes | {"forbidden": session.forbidden})
+        if run is not None and run.trace.stopped is not None and same_settings(run.config, config):
+            raise BadRequest(
+                f"run {run.run_id[:8]} has stopped; change a setting, such as step_budget={config.step_budget + 1}, to go on from it"
+            )
+        return self._advance(session, query, config, 1)
 
     @described(SparcConfig)
     def run_sparc(
@@ -419,7 +436,7 @@ class Operations:
         A language model rewrites, answers and judges where there is one, else rules and the reader that ships. What is null is as the SPARC tab begins with.
 
         Returns:
-            run_id, status, text (the answer) with confidence, by (who decided) and citations (chunk ids), stop_reason, evidence (chunk ids), cost
+            run_id, status, text (the answer) with confidence, by (who decided) and citations (chunk ids), stop_reason, evidence (chunk ids), cost,
             trace with every event of every branch, and timings in milliseconds.
         """
         settings, owner = _given(locals(), _settings(SparcConfig)), self._owner(visitor, request)
@@ -468,33 +485,41 @@ class Operations:
             methods: Any of {methods}, where qrag is the document's own agent and qrag:NAME another.
 
         Returns:
-            By method its evidence, ranked choices, n_tokens and milliseconds; run_ids; sets (found by all, some, one), overlap, chunks with who found them
-            support where it is known, and timings in milliseconds.
+            By method, under the name that was asked for, its label, evidence, ranked choices, n_tokens and milliseconds; run_ids; sets (found by all, some,
+            one), overlap, chunks with who found them, support where it is known, and timings in milliseconds.
         """
         owner = self._owner(visitor, request)
         documents = self.explorer.documents(Session(corpus=document_id, owner=owner))
         model, agent = self.services.language_models.named(llm, owner), documents.agent.spec.name
-        keys = (
-            self.comparisons.usual(agent)
+        own = own_key(agent)
+        names = (
+            [QRAG.name if key == own else key for key in self.comparisons.usual(agent)]
             if methods is None
-            else [own_key(agent) if key == QRAG.name else key for key in methods]
+            else methods
         )
+        keys = [own if name == QRAG.name else name for name in names]
         order = ComparisonOrder(
             query.strip(), tuple(keys), self.comparisons.usual_k(documents) if k is None else k, own_stop
         )
         refs = self.comparisons.run(documents, order, self._while_wanted(), model)
         self.services.log.flush()
-        columns = self.comparisons.shown_columns(Compared(documents.token, order, refs))
+        asked = {label_of_key(key): name for key, name in zip(keys, names, strict=True)}
+        shown = self.comparisons.shown_columns(Compared(documents.token, order, refs))
+        columns = [replace(column, name=asked[column.name]) for column in shown]
         runs = {column.name: column.run for column in columns if column.run is not None}
         for ref in refs:
             self.services.leave_run(ref.run)
         support = next((run.gold for run in runs.values()), ())
+        values = comparison_json(order.query, columns, documents.workspace, support)
+        for label, name in asked.items():
+            if name in values["methods"]:
+                values["methods"][name]["label"] = label
         return cast(
             CompareReply,
             {
                 "run_ids": {name: run.run_id for name, run in runs.items()},
                 "support": {},
-                **comparison_json(order.query, columns, documents.workspace, support),
+                **values,
                 "timings": {
                     **_summed([documents, *(run.documents for run in runs.values())]),
                     "steps": sum(column.milliseconds or 0.0 for column in columns),
@@ -630,9 +655,9 @@ def _settings(config: type) -> list[str]:
 
 
 def _given(arguments: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """Of a call's arguments those among the names that its caller gave; "none" is None."""
+    """Of a call's arguments those among the names that its caller gave; where "none" is a value, it is None."""
     values = {name: arguments[name] for name in names if arguments.get(name) not in (None, "")}
-    return {name: None if value == "none" else value for name, value in values.items()}
+    return {name: None if name in _OR_NONE and value == "none" else value for name, value in values.items()}
 
 
 def _pair(choice: list[int]) -> tuple[int, int]:
@@ -652,9 +677,19 @@ def _bytes(content: str) -> bytes:
         ) from error
 
 
+def _encoded(text: str, name: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise BadRequest(
+            f"{name[:80]!a} holds half a character at position {error.start + 1}; send it again as plain text"
+        ) from error
+
+
 def _file_name(name: str) -> str:
     if not name.strip():
         raise BadRequest("content came without a name; give the file's name, whose extension tells its kind")
+    _encoded(name, "name")
     return name
 
 

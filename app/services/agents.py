@@ -24,7 +24,7 @@ from core.encode.checkpoint import (
     read_spec,
     shipped_checkpoints,
 )
-from core.encode.encoder import DualEncoder
+from core.encode.encoder import DualEncoder, load_encoder
 from core.encode.turns import urgent
 from core.methods.choice import Choice, choose, method_of
 from core.methods.qrag.agent import Agent
@@ -137,7 +137,7 @@ class Agents:
         with self._loading:
             entry = self._agents.get(name)
             if entry is None or entry[0] != changed_at:
-                entry = self._agents[name] = (changed_at, Agent(DualEncoder(folders[name])))
+                entry = self._agents[name] = (changed_at, Agent(load_encoder(str(folders[name]))))
                 threading.Thread(
                     target=_warm_up, args=[entry[1].encoder], name=f"warm-up of {name}", daemon=True
                 ).start()

@@ -18,9 +18,11 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Generic, Literal, TypeVar
+from weakref import WeakKeyDictionary
 
 from app.services.agents import PLAIN as PLAIN
 from app.services.in_view import Labelled, OpenDocuments, RunInView
+from app.services.pulse import Pulse
 from app.services.recent import Recent
 from app.services.shared import Services
 from app.services.sparc_runs import SparcRuns
@@ -33,13 +35,14 @@ from core.base.types import Workspace
 from core.corpus.index import Corpus
 from core.corpus.opening import Opened, OpenProgress, index_workspace
 from core.encode.checkpoint import CheckpointSpec
-from core.llm.protocol import Llm
+from core.llm.protocol import Llm, LlmCancelled
 from core.methods.bm25 import BM25
 from core.methods.hybrid import HYBRID
 from core.methods.protocol import Retriever
 from core.methods.qrag.agent import Agent
-from core.methods.qrag.retriever import MULTISTEP, AgentRetriever
+from core.methods.qrag.retriever import MULTISTEP, QRAG, AgentRetriever
 from core.methods.registry import OTHERS, build_retriever, check_names, facts_of, vectors_of
+from core.methods.resrag.llm.policy import LlmEvidenceSet
 from core.methods.sparc.retriever import SPARC, SparcRetriever
 from core.methods.sparc.trace import SparcTrace
 from core.methods.topk import TOPK
@@ -196,7 +199,8 @@ class Comparisons:
     def __init__(self, services: Services, sparc: SparcRuns | None = None) -> None:
         """sparc: what SPARC's column is made with; one of its own by default."""
         self.services, self._sparc = services, sparc or SparcRuns(services)
-        self._to_embed: dict[tuple[str, str, str | None], int] = {}
+        self._to_embed: WeakKeyDictionary[Workspace, dict[tuple[str, str | None], int]] = WeakKeyDictionary()
+        """By cut, by vectors and visitor."""
         self._influences: Recent[Influence] = Recent(MAX_INFLUENCES, lambda _: 1)
         self._idle = {"comparing": threading.Event(), "cutting": threading.Event()}
         for idle in self._idle.values():
@@ -216,10 +220,10 @@ class Comparisons:
         if documents is None or not self.services.owns_log:
             return []
         methods = self.services.own_log.facets(documents.owner).methods
-        return [name for name in methods if facts_of(name).foreign and self._imported_runs(documents, name)]
+        return [name for name in methods if facts_of(name).foreign and self._imported_run(documents, name)]
 
-    def _imported_runs(self, documents: OpenDocuments, method: str, query: str = "") -> list[RunRow]:
-        """Those that are longest first."""
+    def _imported_run(self, documents: OpenDocuments, method: str, query: str = "") -> RunRow | None:
+        """The longest."""
         first = documents.workspace.documents[0].sha256
         page = self.services.own_log.search(
             owner=documents.owner, method=method, document=first, text=query, limit=MAX_PAGE
@@ -229,7 +233,8 @@ class Comparisons:
             for row in page.rows
             if row.n_chunks == len(documents.corpus) and (not query or row.query == query)
         ]
-        return sorted(fits, key=lambda row: -row.n_steps)
+        longest_first = sorted(fits, key=lambda row: -row.n_steps)
+        return next((row for row in longest_first if self.services.searched(row.run_id, documents)), None)
 
     def usual(self, agent: str) -> list[str]:
         """Keys of the methods that are chosen to begin with, for documents that are open under an agent."""
@@ -268,14 +273,14 @@ class Comparisons:
         workspace, owner = documents.workspace, documents.owner
         if agent is documents.agent:
             return 0
-        known = (workspace.sha256, agent.spec.name, owner)
-        if known not in self._to_embed:
+        known, whose = self._to_embed.setdefault(workspace, {}), (agent.encoder.vector_fingerprint, owner)
+        if whose not in known:
             hashes = (document.sha256 for document in workspace.documents)
             part = self.services.library.cache_part(hashes, owner)
             with closing(index_workspace(workspace, agent.encoder, part)) as opening:
                 now = next(opening)
-            self._to_embed[known] = now.total - now.done
-        return self._to_embed[known]
+            known[whose] = now.total - now.done
+        return known[whose]
 
     def run(
         self,
@@ -293,8 +298,10 @@ class Comparisons:
         query = check_query(order.query)
         contestants = self._contestants(documents, order, llm)
         self._idle["comparing"].clear()
+        pulse = Pulse(report)
         try:
-            return _Comparison(self.services, documents, query, report).columns(contestants)
+            work = _Comparison(self.services, documents, query, pulse.report)
+            return work.columns(contestants, pulse.is_over)
         finally:
             self._to_embed.clear()
             self._idle["comparing"].set()
@@ -326,12 +333,14 @@ class Comparisons:
         first = finish(self.services.attach(run_ids[0], owner), report)
         others = (self.services.attach(run_id, owner, first.documents) for run_id in run_ids[1:])
         runs = [first, *(finish(other, report) for other in others)]
-        asked = {(run.trace.started.query, run.documents.workspace.sha256) for run in runs}
-        if len(asked) > 1:
-            raise BadRequest(
-                "the address names runs of several questions or documents, which can't be compared; compare"
-                " one question again"
-            )
+        query, searched = first.trace.started.query, first.documents.workspace
+        for run in runs:
+            theirs = run.documents.workspace
+            if not (run.asks(query) and searched.is_cut_as(theirs.documents, theirs.tables)):
+                raise BadRequest(
+                    "the address names runs of several questions, documents or ways of cutting one, which"
+                    " can't be compared; compare one question again"
+                )
         agents = [run for run in runs if run.method.looks_again]
         order = ComparisonOrder(
             first.trace.started.query,
@@ -457,17 +466,17 @@ class Comparisons:
     def _contestant(
         self, key: str, documents: OpenDocuments, order: ComparisonOrder, llm: Llm | None
     ) -> tuple[Contestant, Agent]:
-        agent, label = documents.agent, facts_of(key).label
+        agent = documents.agent
         own, config = key == own_key(agent.spec.name), EpisodeConfig(step_budget=order.k)
         retriever: Retriever
         if key.startswith(AGENT):
             agent = self._agent(key, documents)
             config = self._config(agent.spec, order, own=own, stops=order.own_stop)
-            return Contestant(f"Q-RAG {agent.spec.name}", AgentRetriever(agent), agent.encoder, config), agent
+            return Contestant(label_of_key(key), AgentRetriever(agent), agent.encoder, config), agent
         if facts_of(key).foreign:
-            runs = self._imported_runs(documents, key, order.query)
-            trace = self.services.own_log.get(runs[0].run_id, documents.owner).trace if runs else None
-            return Contestant(facts_of(key).long_label, Replayed(key, trace), agent.encoder, config), agent
+            row = self._imported_run(documents, key, order.query)
+            trace = None if row is None else self.services.own_log.get(row.run_id, documents.owner).trace
+            return Contestant(label_of_key(key), Replayed(key, trace), agent.encoder, config), agent
         if key == SPARC:  # it searches with the agent of the open documents, too
             retriever = self._sparc.retriever(documents, llm)
         else:
@@ -475,7 +484,7 @@ class Comparisons:
             retriever, _ = build_retriever(key, agent.encoder, agent.encoder, llm)
             if own:
                 config = self._config(agent.spec, order, own=True, stops=False)
-        return Contestant(label, retriever, agent.encoder, config, follows=order.own_stop), agent
+        return Contestant(label_of_key(key), retriever, agent.encoder, config, follows=order.own_stop), agent
 
     def _config(
         self, spec: CheckpointSpec, order: ComparisonOrder, *, own: bool, stops: bool
@@ -505,6 +514,13 @@ def _name_of(run: RunInView) -> str:
     return f"{run.method.label} {run.spec.name}" if run.method.trained else run.method.label
 
 
+def label_of_key(key: str) -> str:
+    """What the column of a method is called."""
+    if key.startswith(AGENT):
+        return f"{QRAG.label} {key.removeprefix(AGENT)}"
+    return facts_of(key).long_label if facts_of(key).foreign else facts_of(key).label
+
+
 def own_key(agent: str) -> str:
     """Key of the method that an agent is."""
     return MULTISTEP.name if agent == PLAIN else AGENT + agent
@@ -531,7 +547,10 @@ class _Comparison(_Work[ColumnRef]):
     sparc: SparcRetriever | None = None
     """The method at work, where it is SPARC."""
 
-    def columns(self, contestants: list[tuple[Contestant, Agent]]) -> tuple[ColumnRef, ...]:
+    def columns(
+        self, contestants: list[tuple[Contestant, Agent]], is_over: Callable[[], bool]
+    ) -> tuple[ColumnRef, ...]:
+        """is_over: for methods that wait for a language model."""
         agents = {one.name: agent for one, agent in contestants}
         opened: dict[str, OpenDocuments] = {}
 
@@ -540,6 +559,9 @@ class _Comparison(_Work[ColumnRef]):
             self.sparc = one.retriever if isinstance(one.retriever, SparcRetriever) else None
             if self.sparc is not None:
                 self._prepare(one.name, self.sparc)
+            if isinstance(one.retriever, SparcRetriever | LlmEvidenceSet):
+                one.retriever.cancelled = is_over
+                self.tell(one.name, "retrieving", 0, one.config.step_budget)
             return opened[one.name].corpus
 
         def hear(one: Contestant, event: Event) -> None:
@@ -563,9 +585,9 @@ class _Comparison(_Work[ColumnRef]):
                         *self.results,
                         ColumnRef(column.name, self.run.token, column.milliseconds or 0.0),
                     )
-        except Cancelled:
+        except (Cancelled, LlmCancelled) as error:
             self._give_up("cancelled", None)
-            raise
+            raise Cancelled from error
         except Exception as error:
             self._give_up("failed", str(error))
             raise
@@ -576,11 +598,8 @@ class _Comparison(_Work[ColumnRef]):
         if self.sparc is None or self.sparc.trace is None:
             return self.services.answer(run)
         trace = self.sparc.trace
-        run = replace(
-            run, answer=EvidenceAnswer.from_json(sparc_answer(trace), dict.fromkeys(trace.pool, ""))
-        )
-        self.services.library.runs.put(run.token, run)
-        return run
+        answer = EvidenceAnswer.from_json(sparc_answer(trace), dict.fromkeys(trace.pool, ""))
+        return self.services.changed(run, lambda now: replace(now, answer=answer))
 
     def _prepare(self, name: str, sparc: SparcRetriever) -> None:
         """Opens what dense retrieval searches, and builds the indexes."""

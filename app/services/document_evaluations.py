@@ -16,12 +16,14 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from app.services.agents import Agents
 from app.services.opener import MAX_FILES
 from app.services.shared import Services
 from core.base.errors import BadRequest
 from core.base.home import home, make_folder
 from core.base.types import Document
 from core.corpus.opening import OpenProgress, Progress
+from core.encode.encoder import DualEncoder
 from core.ingest import read_document
 from core.lab.evaluate.document_evaluation import GOLD, METHOD_NAMES, DocumentSetting, evaluate_documents
 from core.lab.evaluate.documents import DocumentRow
@@ -36,7 +38,7 @@ from core.lab.tasks.documents import (
 from core.lab.tasks.marked import ask_marked
 from core.lab.tasks.samples import find_quote, list_samples
 from core.llm.protocol import Llm
-from core.methods.choice import Encoders
+from core.methods.choice import Choice, Encoders
 from core.methods.registry import facts_of
 from core.runs.log import new_run_id
 
@@ -215,7 +217,7 @@ def _evaluate(
         questions,
         documents,
         setting,
-        Encoders(None, None),
+        _AgentsHere(services.agents),
         services.reader,
         lambda fault: faults.append(str(fault)),
         following,
@@ -232,6 +234,20 @@ def _evaluate(
         )
         report(state)
     return replace(state, left_out=tuple(faults), ended=True)
+
+
+class _AgentsHere(Encoders):
+    """Documents get the agents that Explore gives them: the one that the app was started with, or also those
+    trained here.
+    """
+
+    def __init__(self, agents: Agents) -> None:
+        super().__init__(None, None)
+        self._agents = agents
+
+    def choice(self, document: Document) -> tuple[Choice, DualEncoder]:
+        chosen = self._agents.choice_for([document])
+        return chosen, self._agents.load(chosen.checkpoint).encoder
 
 
 def _samples(folder: Path) -> tuple[Path, list[Path]]:

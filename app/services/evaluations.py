@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
@@ -54,6 +54,8 @@ from core.methods.registry import facts_of
 from core.runs.log import Evaluation, EvaluationEntry, list_evaluations, new_evaluation, read_evaluation
 from core.views.charts import Report
 
+F = TypeVar("F")
+
 OWN = "own questions"
 """Stands for a file among the tasks."""
 MAX_N = 100_000
@@ -61,6 +63,8 @@ USUAL_CONTEXT = 2_000
 """Tokens of a question's own paragraphs, about, for what a visitor may read a day."""
 LONG = 200_000
 """Tokens of a haystack above which opening one is announced with what it costs."""
+MAX_KEPT_FIGURES = 200
+"""Evaluations whose means, intervals and curves stay in memory."""
 MAX_KEPT_ROWS = 50_000
 """Rows of evaluations that stay in memory."""
 CURVE_POINTS = 61
@@ -146,9 +150,9 @@ class Evaluations:
     def __init__(self, services: Services) -> None:
         self.services = services
         self._recent: Recent[Evaluation] = Recent(MAX_KEPT_ROWS, lambda evaluation: len(evaluation.rows))
-        self._summaries: dict[str, Summary] = {}
-        self._curves: dict[str, StopCurve] = {}
-        self._f1: dict[str, Measured] = {}
+        self._summaries: Recent[Summary] = Recent(MAX_KEPT_FIGURES, lambda _: 1)
+        self._curves: Recent[StopCurve] = Recent(MAX_KEPT_FIGURES, lambda _: 1)
+        self._f1: Recent[Measured] = Recent(MAX_KEPT_FIGURES, lambda _: 1)
         self._loading = threading.Lock()
         self._task: tuple[Any, TaskSet] | None = None
         self._idle = threading.Event()
@@ -280,17 +284,17 @@ class Evaluations:
     def summary(self, evaluation_id: str, owner: str | None = None) -> Summary:
         """Means and intervals; the intervals of 500 rows take a second, so they are made once."""
         rows = self.get(evaluation_id, owner).rows
-        if evaluation_id not in self._summaries:
-            self._summaries[evaluation_id] = summarise(rows)
-        return self._summaries[evaluation_id]
+        return _made_once(self._summaries, evaluation_id, lambda: summarise(rows))
 
     def fact_f1(self, evaluation_id: str, owner: str | None = None) -> Measured:
         """Under the agent's own threshold; made once, as `summary`."""
         rows = self.get(evaluation_id, owner).rows
-        if evaluation_id not in self._f1:
+
+        def measured() -> Measured:
             values = [METRICS["fact_f1"](row) for row in rows]
-            self._f1[evaluation_id] = mean(values), interval(values)
-        return self._f1[evaluation_id]
+            return mean(values), interval(values)
+
+        return _made_once(self._f1, evaluation_id, measured)
 
     def comparison(self, first: str, second: str, owner: str | None = None) -> Comparison:
         """Paired tests. Raises BadRequest when they have no question in common."""
@@ -299,9 +303,7 @@ class Evaluations:
     def stop_curve(self, evaluation_id: str, owner: str | None = None) -> StopCurve:
         """What every threshold would do. Raises BadRequest for rows that no threshold can be read off."""
         rows = self.get(evaluation_id, owner).rows
-        if evaluation_id not in self._curves:
-            self._curves[evaluation_id] = stop_curve(rows)
-        return self._curves[evaluation_id]
+        return _made_once(self._curves, evaluation_id, lambda: stop_curve(rows))
 
     def reliability(self, evaluation_id: str, owner: str | None = None) -> Report:
         """Q against what was really still gained. Raises BadRequest as `stop_curve`."""
@@ -451,6 +453,14 @@ def available_tasks(settings: Settings) -> list[str]:
     except BadRequest:
         return ["generated", *own]
     return [*TASKS, *own]
+
+
+def _made_once(made: Recent[F], key: str, make: Callable[[], F]) -> F:
+    figures = made.get(key)
+    if figures is None:
+        figures = make()
+        made.put(key, figures)
+    return figures
 
 
 def at_threshold(rows: Sequence[EpisodeRow], threshold: float) -> Stops:

@@ -18,13 +18,14 @@ import numpy as np
 
 from app.services.agents import PLAIN
 from app.services.in_view import OpenDocuments, RunInView
+from app.services.pulse import Pulse
 from app.services.recent import Recent
 from app.services.shared import Services
 from app.services.visitors import check_known
 from core.answer.evidence import EvidenceAnswer
 from core.answer.metadata import MAX_KEPT, metadata_json
 from core.base.config import RESRAG, RESRAG_LLM, SETS, EpisodeConfig, check_query
-from core.base.errors import BadRequest
+from core.base.errors import BadRequest, Cancelled
 from core.base.events import RunStarted
 from core.base.home import ROOT
 from core.base.metrics import answer_f1
@@ -32,7 +33,7 @@ from core.base.progress import finish
 from core.corpus.opening import OpenProgress
 from core.ingest.json_ld import json_ld_types
 from core.lab.studies.frontier import Curve, FrontierRow, curves, read_frontier
-from core.llm.protocol import Llm
+from core.llm.protocol import Llm, LlmCancelled
 from core.methods.protocol import query_cosines
 from core.methods.registry import vectors_of
 from core.methods.resrag.features import QuestionFeatures, look
@@ -206,11 +207,13 @@ class EvidenceSets:
         _ = corpus.words  # counting them is no part of a search's time
         started = time.perf_counter()
         seen = None if order.by_model else look(query, corpus, encoder)
-        events = (
-            LlmEvidenceSet(llm, encoder).retrieve(query, corpus, config)
-            if seen is None
-            else EvidenceSet(encoder).events(query, corpus, config, seen, started)
-        )
+        if seen is None:
+            embedded = OpenProgress("embedding", len(corpus), len(corpus))
+            chooser = LlmEvidenceSet(llm, encoder)
+            chooser.cancelled = Pulse(report, last=embedded).is_over
+            events = chooser.retrieve(query, corpus, config)
+        else:
+            events = EvidenceSet(encoder).events(query, corpus, config, seen, started)
         run: RunInView | None = None
         try:
             for event in events:
@@ -221,6 +224,8 @@ class EvidenceSets:
                     if run is not None
                     else None
                 )
+        except LlmCancelled as error:  # before the run began
+            raise Cancelled from error
         except Exception as error:
             if run is not None and not run.ended:
                 self.services.end_run(run, "failed", str(error))

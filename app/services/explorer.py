@@ -318,13 +318,16 @@ class Explorer:
             documents = self.services.library.with_likeliest(documents, query)
         config = config.with_(searched=documents.searched)
         kept = parent.trace.chosen[:n_kept] if parent else ()
+        if parent is not None and not parent.is_made_by(documents.agent):
+            config, steps = _from_scratch(config, kept), None if steps is None else steps + n_kept
+            kept, n_kept = (), 0
         events = documents.agent.run(query, documents.corpus, config, kept, self._hears)
         started = next(events)  # what can't be run is refused here
         assert isinstance(started, RunStarted)
         self.leave(session)
         run = self.services.begin_run(started, documents, parent, n_kept if parent else None)
         session = replace(session, run=run.token, cursor=n_kept, look=n_kept + 1)
-        yield from self._drive(session, run, events, steps)
+        yield from self._drive(session, run, events, steps, has_begun=True)
 
     def _go_on(self, session: Session, run: RunInView, steps: int | None) -> Generator[Session]:
         documents, started = run.documents, run.trace.started
@@ -338,7 +341,13 @@ class Explorer:
         return None if self.watch is None else self.watch.reads
 
     def _drive(
-        self, session: Session, run: RunInView, events: Generator[Event], steps: int | None
+        self,
+        session: Session,
+        run: RunInView,
+        events: Generator[Event],
+        steps: int | None,
+        *,
+        has_begun: bool = False,
     ) -> Generator[Session]:
         """Takes events from the agent into the run, `steps` or all; left early, it is closed as cancelled."""
         if run.config.beam_width > 1:
@@ -346,7 +355,7 @@ class Explorer:
         n_steps = 0
         if self.watch is not None:
             self.watch.begun(run.token)
-        with self.services.driving(run), closing(events):
+        with self.services.driving(run, has_begun=has_begun), closing(events):
             try:
                 for event in events:
                     assert not isinstance(event, RunStarted)
@@ -392,6 +401,17 @@ class Explorer:
         run = self.run_of(session)
         if run is not None:
             self.services.leave_run(run.token)
+
+
+def _from_scratch(config: EpisodeConfig, kept: Sequence[int]) -> EpisodeConfig:
+    """The configuration that chooses chunks again which a run keeps of one that scored otherwise: scores of
+    two kinds in one run mean nothing.
+    """
+    again = tuple(enumerate(kept, start=1))
+    return config.with_(
+        forced=(*again, *(pair for pair in config.forced if pair[0] > len(kept))),
+        forbidden=tuple(chunk_id for chunk_id in config.forbidden if chunk_id not in kept),
+    )
 
 
 def same_settings(a: EpisodeConfig, b: EpisodeConfig) -> bool:

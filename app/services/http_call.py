@@ -7,9 +7,13 @@ import shlex
 from dataclasses import asdict
 from typing import Any
 
+from app.services.comparisons import MAX_K
 from app.services.language_models import NO_MODEL
+from core.base.config import EpisodeConfig
+from core.encode.checkpoint import find_checkpoint, read_spec, shipped_checkpoints
 from core.methods.registry import facts_of
 from core.methods.sparc.retriever import SPARC
+from core.methods.threshold import THRESHOLD, Threshold
 from core.runs.again.replay import config_again
 from core.runs.log import LoggedRun
 from core.runs.log.records import sparc_trace_of
@@ -17,10 +21,12 @@ from core.runs.log.records import sparc_trace_of
 
 def http_of(run: LoggedRun, url: str, *, public: bool = False) -> str:
     """Shell commands that make a logged run again over HTTP, with curl, on the app at `url`; in public mode they
-    take the visitor's key from $VISITOR.
+    take the visitor's key from $VISITOR. Where no call would make the same run, a comment says why.
     """
     key = {"visitor": "$VISITOR"} if public else {}
     config, query = config_again(run), run.record.query
+    if why := _not_by_call(run, config):
+        return f"# No call makes this run again: {why}."
     if run.record.method == SPARC:
         branches = sparc_trace_of(run)
         config_then = {} if branches is None else asdict(branches.started.config)
@@ -33,10 +39,11 @@ def http_of(run: LoggedRun, url: str, *, public: bool = False) -> str:
     elif facts_of(run.record.method).looks_again:
         unset = ("stop_threshold", "review_threshold", "top_k_actions")
         settings = config.to_json() | {name: _or_none(getattr(config, name)) for name in unset}
-        del settings["searched"]  # the call asks all chunks
+        del settings["searched"]
         name, again = "run_agent", {"query": query, **settings}
     else:
-        name, again = "compare", {"query": query, "methods": [run.record.method], "k": config.step_budget}
+        size = {} if run.record.method == THRESHOLD.name else {"k": config.step_budget}
+        name, again = "compare", {"query": query, "methods": [run.record.method], **size}
     return "\n".join(
         [
             f"api={shlex.quote(url.rstrip('/') + '/gradio_api/call/v2')}",
@@ -45,6 +52,32 @@ def http_of(run: LoggedRun, url: str, *, public: bool = False) -> str:
             f"ask {name} {_body({'document_id': '$document', **again, **key})}",
         ]
     )
+
+
+def _not_by_call(run: LoggedRun, config: EpisodeConfig) -> str:
+    """What of a run the calls have no argument for; empty where they have all."""
+    method = run.record.method
+    if method == SPARC:
+        return ""
+    if config.searched:
+        return "it searched the chunks that were embedded then, and a call asks all"
+    if facts_of(method).looks_again:
+        return ""
+    if config.forbidden or config.forced:
+        return "compare takes no chunks that are forbidden or forced"
+    if method == THRESHOLD.name:
+        if config.stop_threshold != _usual_threshold(run.record.checkpoint):
+            return f"compare takes no threshold, and that of the run is {config.stop_threshold}"
+    elif config.step_budget > MAX_K:
+        return f"compare takes {MAX_K} chunks at most, and the run {config.step_budget}"
+    return ""
+
+
+def _usual_threshold(checkpoint: str) -> float | None:
+    if checkpoint not in shipped_checkpoints():  # a stranger's run may name any folder
+        return None
+    usual = read_spec(find_checkpoint(checkpoint)).cosine_threshold
+    return Threshold.PAPER_THRESHOLD if usual is None else usual
 
 
 def _or_none(value: float | None) -> float | str:

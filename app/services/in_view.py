@@ -125,6 +125,8 @@ class RunInView:
     """Why it lacks support that is known, once that was looked into."""
     imported: str = ""
     """What of a run that was made elsewhere was found again, in a sentence."""
+    by_other_weights: bool = False
+    """The agent has been trained further since it was made."""
     waited: float = 0.0
     """Seconds that its visitor has waited for it, its answer included."""
 
@@ -167,6 +169,10 @@ class RunInView:
     def asks(self, text: str) -> bool:
         """Whether this is its question, as somebody may have typed it."""
         return self.trace.started.query == text.strip()
+
+    def is_made_by(self, agent: Agent) -> bool:
+        """Whether its scores are what an agent gives, so that a run of that agent may keep them."""
+        return self.trace.started.method == agent.name and not self.by_other_weights
 
     def to_json(self) -> dict[str, Any]:
         """Id, trace and answer as plain JSON values; timings: what opening took and, as `steps`, the run."""

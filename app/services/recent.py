@@ -29,6 +29,17 @@ class Recent(Generic[V]):
                 _, oldest = self._items.popitem(last=False)
                 weight -= self._weigh(oldest)
 
+    def update(self, key: str, change: Callable[[V], V]) -> V | None:
+        """Replaces an item by what `change` makes of it, so that nothing is lost that another thread stores
+        meanwhile; None, and nothing done, when it is not (any more) there.
+        """
+        with self._lock:
+            if key not in self._items:
+                return None
+            self._items[key] = change(self._items[key])
+            self._items.move_to_end(key)
+            return self._items[key]
+
     def drop(self, key: str) -> None:
         """Forgets an item, if it is there."""
         with self._lock:

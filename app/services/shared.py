@@ -16,8 +16,6 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from app.services.agents import Agents
 from app.services.export_upkeep import ExportUpkeep, copy_named
 from app.services.in_view import Labelled, OpenDocuments, RunInView
@@ -99,6 +97,7 @@ class Services:
         """Of documents that are no visitor's own: each begins with the same run over the same sample."""
         self._left: set[str] = set()
         self._driven: set[str] = set()
+        """Runs that somebody makes steps of, from their start on: nobody ends one before its first."""
         self._leaving = threading.Lock()
         self.forgets: list[Callable[[Collection[str]], None]] = []
         """Told the ids of runs that were deleted, by whoever keeps runs in memory of their own."""
@@ -166,7 +165,9 @@ class Services:
             parent_run_id,
             len(steps),
         )
-        self.library.runs.put(run.token, run)
+        with self._leaving:
+            self._driven.add(run.token)
+            self.library.runs.put(run.token, run)
         return run
 
     def label_of(self, documents: OpenDocuments, question: str) -> Labelled | None:
@@ -201,19 +202,23 @@ class Services:
             return run
         relabel_run(self.own_log, run.run_id, logged_label(label), run.owner)
         self._unread.set()
-        run = replace(self.library.runs.get(run.token) or run, label=label, diagnosis=None)
-        self.library.runs.put(run.token, run)
-        return run
+        return self.changed(run, lambda now: replace(now, label=label, diagnosis=None))
+
+    def changed(self, run: RunInView, change: Callable[[RunInView], RunInView]) -> RunInView:
+        """A run with something changed, as it stands by now; one that is gone by now stays so."""
+        return self.library.runs.update(run.token, change) or change(run)
 
     def _make_room(self, owner: str | None) -> None:
         """Closes a visitor's runs that were left longest, so that one more fits; going on makes children."""
         check_known(owner)
-        unfinished = [
-            run
-            for run in self.library.runs.all()
-            if run.owner == owner and not run.ended and run.token not in self._driven
-        ]
-        if owner is not None:
+        if owner is None:
+            return
+        with self._leaving:
+            unfinished = [
+                run
+                for run in self.library.runs.all()
+                if run.owner == owner and not run.ended and run.token not in self._driven
+            ]
             for run in unfinished[: max(0, len(unfinished) - RUNS_IN_FLIGHT + 1)]:
                 self.end_run(run, "cancelled")
 
@@ -225,8 +230,8 @@ class Services:
             event.scores is not None
         ):  # positions follow from the choices, see RunInView.positions; two thirds of a run's memory
             event = replace(event, scores=StepScores(event.scores.q_values, None))
-        run = replace(run, trace=run.trace.with_event(event))
-        self.library.runs.put(run.token, run)
+        trace = run.trace.with_event(event)
+        run = self.changed(run, lambda now: replace(now, trace=trace))
         self._unread.set()
         if not isinstance(event, Stopped):
             return run
@@ -238,9 +243,8 @@ class Services:
     def end_run(self, run: RunInView, status: FinalStatus, message: str | None = None) -> RunInView:
         """Closes a run in the log: it never changes again, going on from it makes a child run."""
         self.log.finish(run.run_id, status, message)
-        run = replace(run, ended=True)
-        self.library.runs.put(run.token, run)
-        return run
+        self._driven.discard(run.token)
+        return self.changed(run, lambda now: replace(now, ended=True))
 
     @cached_property
     def reader(self) -> Reader:
@@ -267,8 +271,7 @@ class Services:
         ):  # SPARC answers by itself
             return run
         reading = self.read(run, run.trace.evidence)
-        run = replace(run, answer=reading)
-        self.library.runs.put(run.token, run)
+        run = self.changed(run, lambda now: replace(now, answer=reading))
         if self.owns_log:  # a finished run has left for the inbox and takes nothing any more
             self.log.attach(run.run_id, "answer", reading.to_json(), run.owner)
             self._unread.set()
@@ -340,17 +343,12 @@ class Services:
 
     def waited(self, run: RunInView, seconds: float) -> RunInView:
         """The run after its visitor has waited so much longer for it."""
-        run = self.library.runs.get(run.token) or run
-        run = replace(run, waited=run.waited + seconds)
-        self.library.runs.put(run.token, run)
-        return run
+        return self.changed(run, lambda now: replace(now, waited=now.waited + seconds))
 
     def _diagnosed(self, run: RunInView, diagnosis: Diagnosis | None) -> RunInView:
         if diagnosis is None:
             return run
-        run = replace(self.library.runs.get(run.token) or run, diagnosis=diagnosis)
-        self.library.runs.put(run.token, run)
-        return run
+        return self.changed(run, lambda now: replace(now, diagnosis=diagnosis))
 
     def cite(self, run: RunInView, llm: Llm, draft: Draft, report: Callable[[Draft], None]) -> RunInView:
         """The run with a language model's answer from its evidence, which the log keeps beside it.
@@ -376,19 +374,21 @@ class Services:
             draft=draft,
             cancelled=is_over,
         )
-        run = replace(self.library.runs.get(run.token) or run, cited=cited)
-        self.library.runs.put(run.token, run)
+        run = self.changed(run, lambda now: replace(now, cited=cited))
         if self.owns_log and not run.others:
             self.log.attach(run.run_id, "cited", cited.to_json(), run.owner)
             self._unread.set()
         return run
 
     @contextmanager
-    def driving(self, run: RunInView) -> Iterator[None]:
-        """Nobody else goes on with a run until the block ends. Raises BadRequest when someone does or has."""
+    def driving(self, run: RunInView, *, has_begun: bool) -> Iterator[None]:
+        """Nobody else goes on with a run until the block ends. has_begun: the caller has just begun it.
+        Raises BadRequest when someone else does or has.
+        """
         with self._leaving:
             current = self.library.runs.get(run.token)
-            if run.token in self._driven or (current is not None and current is not run):
+            went_on = current is not None and (current.ended or current.trace is not run.trace)
+            if went_on or (run.token in self._driven and not has_begun):
                 raise BadRequest(
                     "this run goes on elsewhere, on another page or by a call; wait for it, then load this"
                     " page again"
@@ -403,12 +403,12 @@ class Services:
         """Nobody goes on with a run: it ends, and leaves memory once enough others were left after
         it. One that is driven is its driver's to leave.
         """
-        run = self.library.runs.get(token)
-        if run is None or token in self._driven:
-            return
-        if not run.ended:
-            self.end_run(run, "cancelled")
         with self._leaving:
+            run = self.library.runs.get(token)
+            if run is None or token in self._driven:
+                return
+            if not run.ended:
+                self.end_run(run, "cancelled")
             self._left.add(token)
             left = [other.token for other in self.library.runs.all() if other.token in self._left]
             for used_long_ago in left[: max(0, len(left) - MAX_LEFT_RUNS)]:
@@ -422,14 +422,15 @@ class Services:
         gone = set(tokens) - set(in_use)
         self.language_models.release(gone)
         documents = {self.library.corpora.get(token) for token in tokens}
-        for run in self.library.runs.all():
-            of_page = run.token in gone or run.documents.token in gone
-            if not of_page or run.token in in_use or run.token in self._driven:
-                continue
-            if not run.ended:
-                self.end_run(run, "cancelled")
-            self.library.runs.drop(run.token)
-            documents.add(run.documents)
+        with self._leaving:
+            for run in self.library.runs.all():
+                of_page = run.token in gone or run.documents.token in gone
+                if not of_page or run.token in in_use or run.token in self._driven:
+                    continue
+                if not run.ended:
+                    self.end_run(run, "cancelled")
+                self.library.runs.drop(run.token)
+                documents.add(run.documents)
         needed = {run.documents.token for run in self.library.runs.all() if run.token in in_use}
         for closed in documents:
             if closed is not None and closed.token not in in_use and closed.token not in needed:
@@ -466,7 +467,7 @@ class Services:
         if is_known and all(known.question != logged.record.query for known in questions):
             questions += (Labelled(logged.record.query, known_answer_of(logged), 0, gold),)
         agent = self.agents.load(logged.record.checkpoint)
-        if beside is not None and beside.workspace.sha256 == workspace.sha256:
+        if beside is not None and beside.workspace.is_cut_as(workspace.documents, workspace.tables):
             documents = yield from self.library.under(beside, agent)
         else:
             order = OpenOrder(agent, owner, lambda _: questions)
@@ -476,11 +477,9 @@ class Services:
     def _known(self, workspace: Workspace, owner: str | None) -> tuple[Labelled, ...]:
         """The known questions of a visitor's documents that are open in the same chunks."""
         for documents in self.library.corpora.all():
-            theirs = documents.workspace
-            if documents.owner == owner and documents.questions and theirs.sha256 == workspace.sha256:
-                pairs = zip(theirs.tables, workspace.tables, strict=True)
-                if all(np.array_equal(a.start, b.start) for a, b in pairs):
-                    return documents.questions
+            is_theirs = documents.owner == owner and documents.questions
+            if is_theirs and documents.workspace.is_cut_as(workspace.documents, workspace.tables):
+                return documents.questions
         return ()
 
     def made_before(self, documents: OpenDocuments, query: str, config: EpisodeConfig) -> RunInView | None:
@@ -504,12 +503,20 @@ class Services:
                 (record.query, record.n_chunks) == (query, len(documents.corpus))
                 and record.checkpoint_fingerprint == encoder.fingerprint
                 and logged.trace.started.config == config
+                and self.searched(row.run_id, documents)
             ):
                 return self._in_view(logged, documents, others=False)
         return None
 
+    def searched(self, run_id: str, documents: OpenDocuments) -> bool:
+        """Whether a logged run of their visitor's is over open documents as they are cut. Raises LogError."""
+        logged = self.own_log.documents(run_id, documents.owner)
+        return documents.workspace.is_cut_as(logged, [document.table for document in logged])
+
     def _in_view(self, logged: LoggedRun, documents: OpenDocuments, others: bool) -> RunInView:
         """A logged run over documents that are open."""
+        encoder = documents.agent.encoder
+        made_with = logged.record.checkpoint_fingerprint, logged.record.vectors
         run = RunInView(
             token=secrets.token_hex(16),
             run_id=logged.record.run_id,
@@ -520,6 +527,7 @@ class Services:
             fork_step=logged.record.fork_step or 0,
             ended=True,
             others=others,
+            by_other_weights=made_with != (encoder.fingerprint, encoder.vector_fingerprint),
         )
         texts = run.evidence_texts()
         cited = CitedAnswer.from_json(logged.details.get("cited", {}), texts)

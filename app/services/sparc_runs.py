@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 
 from app.services.agents import PLAIN
 from app.services.in_view import OpenDocuments
+from app.services.pulse import Pulse
 from app.services.recent import Recent
 from app.services.shared import Services, logged_label
 from app.services.visitors import check_known
@@ -44,8 +45,6 @@ MAX_VIEW_BYTES = 256 * 2**20
 """Memory for runs in view; older ones are read from the log again."""
 _POLL = 0.05
 """Seconds between looks at whether a run has ended."""
-_PULSE = 1.0
-"""Seconds of silence after which the listener is asked whether it is still there."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +133,7 @@ class SparcRuns:
         retrievals = self._prepared(documents, config, report)
         agents = build_agents(llm, self.services.reader, config)
         recorder = _Recorder(self, documents, question)
-        pulse = _Pulse(report, lambda: cancelled() or recorder.run_id in self._called_off)
+        pulse = Pulse[SparcRun](report, lambda: cancelled() or recorder.run_id in self._called_off)
         events = run_sparc(question, documents.corpus, agents, retrievals, config, pulse.is_over)
         try:
             return recorder.drive(events, pulse.report)
@@ -220,30 +219,6 @@ def from_log(logged: LoggedRun, log: RunReader, owner: str | None) -> SparcRun:
         gold=support_of(logged),
         known_answer=known_answer_of(logged),
     )
-
-
-class _Pulse:
-    """Asks the listener whether it is still there."""
-
-    def __init__(self, report: Report, cancelled: Callable[[], bool]) -> None:
-        self._report, self._cancelled = report, cancelled
-        self._run: SparcRun | None = None
-        self._told_at = time.monotonic()
-        self._over = False
-
-    def report(self, run: SparcRun) -> None:
-        """Raises what the listener raises."""
-        self._run, self._told_at = run, time.monotonic()
-        self._report(run)
-
-    def is_over(self) -> bool:
-        """What a run asks all the time, from several threads."""
-        if self._run is not None and time.monotonic() - self._told_at > _PULSE:
-            try:
-                self.report(self._run)
-            except Cancelled:
-                self._over = True
-        return self._over or self._cancelled()
 
 
 class _Recorder:

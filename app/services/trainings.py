@@ -145,11 +145,17 @@ class Trainings:
     def __init__(self, log: Path) -> None:
         """log: the experiment log that configurations and curves go to when a training ends."""
         self._log = log
+        self._beginning = threading.Lock()
+        """A training is begun, or stopped, while no other one is."""
         self._read: dict[Path, tuple[tuple[int, int], tuple[TrainEvent, ...]]] = {}
 
     def start(self, order: Order) -> None:
         """Begins a training. Raises BadRequest before anything is written when it can't be."""
         check_name(order.name)
+        with self._beginning:
+            self._begin(order)
+
+    def _begin(self, order: Order) -> None:
         self._check_free()
         folder, desk = agents_folder() / order.name, _desk(order.name)
         if folder.exists():
@@ -184,20 +190,25 @@ class Trainings:
 
     def resume(self, name: str) -> None:
         """Goes on where the last save left off, with the settings it was begun with. Raises BadRequest."""
-        training = self.get(name)
-        if not training.can_resume:
-            raise BadRequest(f"training {name!r} is {training.state}, so it can't go on from here")
-        self._check_free()
-        self._spawn(_desk(name), list(training.arguments))
+        with self._beginning:
+            training = self.get(name)
+            if not training.can_resume:
+                raise BadRequest(f"training {name!r} is {training.state}, so it can't go on from here")
+            self._check_free()
+            self._spawn(_desk(name), list(training.arguments))
 
     def stop(self, name: str) -> None:
         """Asks the child to stop; the best agent so far stays. Raises BadRequest when none runs."""
-        training, desk = self.get(name), _desk(name)
-        if not training.can_stop:
-            raise BadRequest(f"training {name!r} is {training.state}, so there is nothing to stop")
-        (desk / "stopping").touch()
-        with suppress(ProcessLookupError, ValueError):  # it has just ended, or just begun
-            os.kill(int((desk / "lock").read_text()), signal.SIGINT)
+        with self._beginning:
+            training, desk = self.get(name), _desk(name)
+            if not training.can_stop:
+                raise BadRequest(f"training {name!r} is {training.state}, so there is nothing to stop")
+            written = (desk / "lock").read_text()
+            if not written:  # another app on this home is about to
+                raise BadRequest(f"training {name!r} is only just beginning; stop it again in a second")
+            with suppress(ProcessLookupError):  # it has just ended
+                os.kill(int(written), signal.SIGINT)
+                (desk / "stopping").touch()
 
     def all(self) -> list[ShownTraining]:
         """Every training whose folder is here, the latest first."""

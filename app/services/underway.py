@@ -48,7 +48,7 @@ class RunAtWork:
         """Whether its page shows something else, which what comes of it must not undo."""
         self._failure: Exception | None = None
         self._changed = threading.Condition()
-        self._n_followers, self._is_followed = 1, False  # who starts it is about to follow
+        self._n_followers, self._was_followed = 0, False  # who starts it may never come
         self._left_at = time.monotonic()
 
     @property
@@ -86,7 +86,9 @@ class RunAtWork:
         except Exception as error:
             self._failure = error
         finally:
-            if not self._n_followers and self.run_token:
+            with self._changed:
+                is_alone = (self._was_followed and not self._n_followers) or self._is_unwanted()
+            if is_alone and self.run_token:
                 explorer.services.leave_run(self.run_token)
             with self._changed:
                 self._over = True
@@ -96,9 +98,9 @@ class RunAtWork:
         """How far it is, at first and each time that changes. Raises what it failed with. `silent`: seconds
         in which an end is waited for first.
         """
-        if self._is_followed:
-            self._n_followers += 1
-        self._is_followed, seen = True, -1
+        with self._changed:
+            self._n_followers, self._was_followed = self._n_followers + 1, True
+        seen = -1
         try:
             with self._changed:
                 self._changed.wait_for(lambda: self._over, silent)
@@ -115,8 +117,8 @@ class RunAtWork:
                 if over:
                     return
         finally:
-            self._n_followers -= 1
-            self._left_at = time.monotonic()
+            with self._changed:
+                self._n_followers, self._left_at = self._n_followers - 1, time.monotonic()
 
     def cancel(self, wait: float = 3.0) -> None:
         """Ends it at its next event; waits for that, but not for long."""

@@ -47,29 +47,22 @@ def fit_confidence(probabilities: Sequence[float], right: Sequence[bool]) -> Kno
     Shares are those of one right and one wrong answer more in every block, so none is 0 or 1.
     """
     order = np.argsort(probabilities, kind="stable")
-    blocks: list[tuple[float, float, int]] = []
-    """(sum of probabilities, number right, answers)."""
-    for first in range(0, len(order), FEWEST_IN_BLOCK):
-        rows = order[first : first + FEWEST_IN_BLOCK]
-        if blocks and len(rows) < FEWEST_IN_BLOCK:
-            total, hits, n = blocks.pop()
-            rows_total, rows_hits = (
-                float(np.take(probabilities, rows).sum()),
-                float(np.take(right, rows).sum()),
-            )
-            blocks.append((total + rows_total, hits + rows_hits, n + len(rows)))
-        else:
-            blocks.append(
-                (float(np.take(probabilities, rows).sum()), float(np.take(right, rows).sum()), len(rows))
-            )
-        while len(blocks) > 1 and _share(blocks[-2]) >= _share(blocks[-1]):
-            total, hits, n = blocks.pop()
-            before = blocks.pop()
-            blocks.append((before[0] + total, before[1] + hits, before[2] + n))
-    points: dict[float, float] = {
-        round(total / n, 4): round(_share((total, hits, n)), 4) for total, hits, n in blocks
-    }
-    return check_knots(tuple(points.items())) if points else ((0.5, 0.5),)
+    places, hits = np.asarray(probabilities, np.float64)[order], np.asarray(right, np.float64)[order]
+    blocks: list[_Block] = []
+    first = 0
+    while first < len(order):
+        last = first + FEWEST_IN_BLOCK
+        if last < len(order):  # equal places stay together: their order says nothing
+            last = int(np.searchsorted(places, places[last - 1], side="right"))
+        block = (float(places[first:last].sum()), float(hits[first:last].sum()), len(places[first:last]))
+        if blocks and block[2] < FEWEST_IN_BLOCK:
+            block = _together(blocks.pop(), block)
+        while blocks and (_share(blocks[-1]) >= _share(block) or _place(blocks[-1]) == _place(block)):
+            block = _together(blocks.pop(), block)
+        blocks.append(block)
+        first = last
+    points = tuple((_place(block), round(_share(block), 4)) for block in blocks)
+    return check_knots(points) if points else ((0.5, 0.5),)
 
 
 def expected_calibration_error(confidences: Sequence[float], right: Sequence[bool]) -> float | None:
@@ -89,6 +82,19 @@ def expected_calibration_error(confidences: Sequence[float], right: Sequence[boo
     return float(sum(distances))
 
 
-def _share(block: tuple[float, float, int]) -> float:
+_Block = tuple[float, float, int]
+"""(sum of probabilities, number right, answers)."""
+
+
+def _together(one: _Block, other: _Block) -> _Block:
+    return one[0] + other[0], one[1] + other[1], one[2] + other[2]
+
+
+def _place(block: _Block) -> float:
+    total, _, n = block
+    return round(total / n, 4)
+
+
+def _share(block: _Block) -> float:
     _, hits, n = block
     return (hits + 1) / (n + 2)

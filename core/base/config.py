@@ -216,6 +216,22 @@ class EpisodeConfig:
                     f"chunk {missing[0]} is not embedded yet; choose another one, or wait until all are"
                 )
 
+    def check_forced(self) -> None:
+        """Raises BadRequest where an agent could not make each forced choice at its step."""
+        steps, chunk_ids = [step for step, _ in self.forced], [chunk_id for _, chunk_id in self.forced]
+        outside = [step for step in steps if not 1 <= step <= self.step_budget]
+        if outside:
+            raise BadRequest(
+                f"a chunk is forced at step {outside[0]}; forced steps must be between 1 and the budget of"
+                f" {self.step_budget}"
+            )
+        if len(set(steps)) < len(steps):
+            twice = next(step for step in steps if steps.count(step) > 1)
+            raise BadRequest(f"several chunks are forced at step {twice}; force one chunk a step")
+        if len(set(chunk_ids)) < len(chunk_ids):
+            twice = next(chunk_id for chunk_id in chunk_ids if chunk_ids.count(chunk_id) > 1)
+            raise BadRequest(f"chunk {twice} is forced at several steps; force it at one")
+
     def check_searched(self, n_chunks: int) -> None:
         """Raises BadRequest for ranges that aren't those of `n_chunks` chunks."""
         edges = [0, *(edge for part in self.searched for edge in part), n_chunks]
@@ -260,7 +276,9 @@ _EPISODE_CONFIG = TypeAdapter(EpisodeConfig)
 
 
 def check_query(query: str) -> str:
-    """The query without surrounding blanks. Raises BadRequest when empty or too long."""
+    """The query without surrounding blanks. Raises BadRequest when empty, too long or no text."""
+    if not isinstance(query, str):
+        raise BadRequest(f"the question is {type(query).__name__}, not text; give one as text")
     query = query.strip()
     if not query:
         raise BadRequest("the question is empty; type one")

@@ -73,7 +73,9 @@ class EpisodeRow:
     answer_f1: float | None = None
     """The same in words shared."""
     milliseconds: float
-    """Wall clock of the whole episode without the look after its last choice, chunk vectors being there."""
+    """Wall clock of the episode up to the agent's own stop, without the look after the last choice of a full
+    budget, chunk vectors being there.
+    """
 
     @property
     def key(self) -> tuple[str, str, int | None, int | None, int, str]:

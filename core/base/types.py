@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -93,6 +93,14 @@ class ChunkTable:
         return len(self.start)
 
 
+class Hashed(Protocol):
+    """A document, or what is known of one."""
+
+    @property
+    def sha256(self) -> str:
+        """Of its text."""
+
+
 @dataclass(frozen=True, eq=False)
 class Workspace:
     """An ordered list of documents and their chunk tables, under one running chunk id."""
@@ -120,14 +128,15 @@ class Workspace:
         """Hash over the documents in their order."""
         return hashlib.sha256("\0".join(document.sha256 for document in self.documents).encode()).hexdigest()
 
-    def is_cut_as(self, other: Workspace) -> bool:
-        """Whether these are the same documents, cut at the same places."""
-        return self is other or (
-            self.sha256 == other.sha256
-            and all(
-                np.array_equal(own.start, its.start) and np.array_equal(own.end, its.end)
-                for own, its in zip(self.tables, other.tables, strict=True)
-            )
+    def is_cut_as(self, documents: Sequence[Hashed], tables: Sequence[ChunkTable | None]) -> bool:
+        """Whether documents, open or logged, are its own and cut at the same places: chunk ids of one text
+        in two cuts name other passages.
+        """
+        return [own.sha256 for own in self.documents] == [one.sha256 for one in documents] and all(
+            theirs is not None
+            and np.array_equal(table.start, theirs.start)
+            and np.array_equal(table.end, theirs.end)
+            for table, theirs in zip(self.tables, tables, strict=True)
         )
 
     def locate(self, chunk_id: int) -> tuple[int, int]:

@@ -168,7 +168,7 @@ class Book:
         """A run of this question over these chunks. Raises BadRequest for any other."""
         if run.query != query:
             raise BadRequest(f"the run asked {run.query!r}, not {query!r}; compare runs of one question")
-        if not self.workspace.is_cut_as(run.workspace):
+        if not self.workspace.is_cut_as(run.workspace.documents, run.workspace.tables):
             raise BadRequest("the run searched other chunks than this book's; ask this book and compare that")
         return run
 

@@ -121,10 +121,11 @@ def keep_run(
     workspace: Workspace,
     encoder: DualEncoder,
     answer: EvidenceAnswer | None,
+    label: dict[str, Any] | None = None,
 ) -> None:
     """Leaves a run in the log, if one is named, and says under which id."""
     if log is not None:
-        say(f"logged as {log_trace(log, trace, workspace, encoder, answer)}")
+        say(f"logged as {log_trace(log, trace, workspace, encoder, answer, label=label)}")
 
 
 def questions(args: argparse.Namespace, encoder: DualEncoder) -> Iterator[Question]:
@@ -299,13 +300,20 @@ def _read_episodes(path: Path) -> Iterator[dict[str, Any]]:
         check_query(values["query"])
         n_episodes += 1
         chunks = _check_chunks(values.get("chunks"), f'"chunks" in {where}')
-        yield {"id": values["id"], "query": values["query"], "chunks": chunks, "label": _label(values, where)}
+        yield {
+            "id": values["id"],
+            "query": values["query"],
+            "chunks": chunks,
+            "label": _label(values, len(chunks), where),
+        }
     if not n_episodes:
         raise BadRequest(f"{path.name} holds no episode; write one JSON object a line")
 
 
-def _label(values: dict[str, Any], where: str) -> dict[str, Any] | None:
-    """An episode's optional `support` and `answers`. Raises BadRequest unless lists of ids, of texts."""
+def _label(values: dict[str, Any], n_chunks: int, where: str) -> dict[str, Any] | None:
+    """An episode's optional `support` and `answers`, the first of which lists of runs show. Raises BadRequest
+    unless lists of its chunks' ids, of texts.
+    """
     label = {name: values[name] for name in ("support", "answers") if values.get(name) is not None}
     for name, kind in (("support", int), ("answers", str)):
         if not isinstance(label.get(name, []), list) or any(
@@ -315,7 +323,13 @@ def _label(values: dict[str, Any], where: str) -> dict[str, Any] | None:
                 f'"{name}" in {where} must be a list of {"chunk ids" if kind is int else "texts"}; correct'
                 " the file"
             )
-    return label or None
+    for chunk_id in label.get("support", ()):
+        if not 0 <= chunk_id < n_chunks:
+            raise BadRequest(
+                f'"support" in {where} names chunk {str(chunk_id)[:40]}; its ids must be between 0 and'
+                f" {n_chunks - 1}; correct the file"
+            )
+    return label | ({"answer": label["answers"][0]} if label.get("answers") else {}) or None
 
 
 def _read_text(path: Path) -> str:

@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import shutil
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, get_args
@@ -63,7 +64,7 @@ def add_flags(runs: argparse.ArgumentParser) -> None:
         dest="text",
         action="store_false",
         default=None,
-        help="leave out the texts of documents and chunks (default for html)",
+        help="leave out the texts of documents and chunks, and known answers (default for html)",
     )
     texts.add_argument(
         "--text", action="store_true", default=None, help="take them along (default for the other formats)"
@@ -103,7 +104,7 @@ def _add_list_parser(commands: Any) -> None:
     )
     parser.add_argument("--until", metavar="DATE", help="made on that day or earlier")
     parser.add_argument(
-        "--outcome", choices=("hit", "miss"), help="labelled runs that chose all support, or that did not"
+        "--outcome", choices=("hit", "miss"), help="labelled runs that kept all support, or that did not"
     )
     parser.add_argument("--limit", **COUNT, default=50)
     parser.add_argument("--offset", **COUNT, default=0)
@@ -158,7 +159,7 @@ def show_command(arguments: argparse.Namespace) -> int:
         return 0
     record = run.record
     print(
-        f"{record.run_id}  {run.status}  {run.created_at:%Y-%m-%d %H:%M:%S}  {record.method} "
+        f"{record.run_id}  {run.status}  {_local(run.created_at)}  {record.method} "
         f" {_printable(record.checkpoint)}"
     )
     print(_printable(record.query))
@@ -291,10 +292,15 @@ def _leave_in_inbox(file: Path, log: Path) -> None:
     os.replace(temporary, inbox / f"import-{new_run_id()}.jsonl")
 
 
+def _local(moment: datetime) -> str:
+    """In the machine's time zone, as --since and --until take it."""
+    return f"{moment.astimezone():%Y-%m-%d %H:%M:%S}"
+
+
 def _line(row: RunRow) -> str:
     titles = _printable(", ".join(row.titles))
     return (
-        f"{row.run_id}  {row.created_at:%Y-%m-%d %H:%M:%S}  {row.status:<9}  {row.method:<9} "
+        f"{row.run_id}  {_local(row.created_at)}  {row.status:<9}  {row.method:<9} "
         f" {row.n_steps:>3} steps  {_printable(row.query)}  [{titles}]"
     )
 

@@ -96,7 +96,7 @@ def run_trace(args: argparse.Namespace) -> int:
                     completeness=completeness(encoder.spec, trace),
                 )
                 print_json({"id": question.id, **result} if args.episodes else result)
-                keep_run(log, trace, question.workspace, encoder, answer)
+                keep_run(log, trace, question.workspace, encoder, answer, question.label)
     return 0
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 
@@ -149,12 +149,18 @@ def _weights(counts: csc_array) -> np.ndarray:
 
 
 _indexes: WeakKeyDictionary[object, WordIndex] = WeakKeyDictionary()
-_building = threading.Lock()
+_making: WeakValueDictionary[object, threading.Lock] = WeakValueDictionary()
+"""By file, or by owner where there is none: nobody waits for the words of another document."""
+_looking = threading.Lock()
 
 
 def word_index(owner: object, texts: Callable[[], Sequence[str]], path: Path | None = None) -> WordIndex:
     """The index of `owner`'s texts, made when first asked for, kept with the owner and in the file `path`."""
-    with _building:  # branches search side by side
+    with _looking:
+        if owner in _indexes:
+            return _indexes[owner]
+        making = _making.setdefault(path or owner, threading.Lock())
+    with making:  # branches search side by side
         if owner not in _indexes:
             given = texts()
             index = None if path is None else WordIndex.kept(path, len(given))

@@ -126,8 +126,15 @@ class DualEncoder:
 
     @property
     def max_state_chunks(self) -> int:
-        """Most chunks of a state: the query and each take a token and a separator of the encoder's window."""
-        return (self.max_positions - 1) // 2 - 1
+        """Most chunks of a state: the query and each take a token and a separator of the encoder's window, as
+        of that of a reranker which reads them.
+        """
+        most = (self.max_positions - 1) // 2 - 1
+        if not self.spec.rerank_weight or not (self.spec.reads_choices or self.spec.rerank_again):
+            return most
+        from core.encode.reranker import MOST_CHOSEN  # what ships does without
+
+        return min(most, MOST_CHOSEN)
 
     @MadeOnce
     def reranker(self) -> Reranker | None:

@@ -6,8 +6,8 @@ is made when the first batch comes, 0.8 CPU seconds a process for chunks, 1.7 fo
 reranker; so nothing of it lies on the disk. One batch a thread is under way, and while they are computed the
 next ones are tokenized and padded. In float32 its vectors are torch's within 1e-6; in bfloat16 the two
 engines round in other places, so each has a name for its vectors. Which one is quicker is measured once for
-each processor, version and shape of tower, and kept in the home folder. States are torch's: a state is one
-row, and logged Q stays what it was but for a reranker's part.
+each processor, version, shape of tower, pass and number of threads, and kept in the home folder. States are
+torch's: a state is one row, and logged Q stays what it was but for a reranker's part.
 """
 
 from __future__ import annotations
@@ -243,7 +243,7 @@ def openvino_engine(
         return engine
     key = (
         f"{processor()} | torch {torch.__version__} | openvino {version('openvino')} | {_precision(dtype)} |"
-        f" {_shape(tower)}"
+        f" {_shape(tower)} | {pass_of.__qualname__} | {torch.get_num_threads()} threads"
     )
     measured = known_measurements().get(key)
     if measured is None:

@@ -38,6 +38,8 @@ STATE_WINDOW = 512
 """The same with chosen chunks, which share what the question and the chunk leave."""
 QUESTION_TOKENS, CHUNK_TOKENS = 64, 222
 """At most; those of a chunk beside chosen ones."""
+MOST_CHOSEN = (STATE_WINDOW - QUESTION_TOKENS - CHUNK_TOKENS - 3) // 2
+"""Chosen chunks beside the longest question and chunk, where each takes a token and a separator."""
 LEAST_COSINE = 0.99
 """Between what two engines make of any row of tokens; at 0.998 they chose the same chunks of real texts."""
 LARGEST_ODDS = 8.0
@@ -63,8 +65,9 @@ def pair(
     first = [tokenizer.cls_id, *query[:QUESTION_TOKENS], tokenizer.sep_id]
     if chosen:
         chunk = chunk[:CHUNK_TOKENS]
-        share = (window - len(first) - len(chunk) - 1 - len(chosen)) // len(chosen)
+        share = max(0, (window - len(first) - len(chunk) - 1 - len(chosen)) // len(chosen))
         first += [token for one in chosen for token in (*one[:share], tokenizer.sep_id)]
+    first = first[: window - 1]
     return [*first, *chunk[: window - len(first) - 1], tokenizer.sep_id], len(first)
 
 

@@ -110,9 +110,9 @@ def one_look_events(
     stop_at: int | None = None,
 ) -> Iterator[Event]:
     """Events of a method that scored once: `ranked` in order; `stop_at`: the best chunk it rejected."""
+    milliseconds = 1000 * (time.perf_counter() - started)  # before a listener takes its time
     yield RunStarted(query, method, checkpoint, len(corpus), config)
     looked = StepScores(scores, None)
-    milliseconds = 1000 * (time.perf_counter() - started)
     for step, chunk_id in enumerate(ranked, start=1):
         score = float(scores[chunk_id])
         text = corpus.text(chunk_id)

@@ -88,7 +88,9 @@ def _cell(value: object, longest: int) -> str | None:
         case bytes():
             text = f"{len(value):,} bytes"
         case float():
-            text = f"{value:.6g}"
+            text = repr(value).removesuffix(".0")
+        case list() | dict():
+            text = json.dumps(value, ensure_ascii=False, default=str)
         case _:
             text = str(value)
     return text if len(text) <= longest else text[: longest - 1] + "…"

@@ -13,6 +13,7 @@ import numpy as np
 from core.answer.evidence import EvidenceAnswer
 from core.base.events import StepTaken, Stopped, Trace
 from core.base.metrics import jaccard
+from core.methods.qrag.policy import TIE, place
 from core.methods.registry import facts_of
 
 Chosen = Mapping[str, Sequence[int]]
@@ -91,10 +92,11 @@ def first_look_rank(trace: Trace, chunk_id: int) -> int | None:
     if seen is None:
         return None
     scores = seen.q_values
-    own = scores[chunk_id]
-    if np.isnan(own) or (facts_of(trace.started.method).zero_is_none and own <= 0):
+    own, facts = scores[chunk_id], facts_of(trace.started.method)
+    if np.isnan(own) or (facts.zero_is_none and own <= 0):
         return None
-    return 1 + int(np.count_nonzero(scores > own)) + int(np.count_nonzero(scores[:chunk_id] == own))
+    tie = TIE if facts.looks_again else 0.0  # as the method's own choice has it
+    return place(scores, np.ones(len(scores), dtype=bool), chunk_id, tie)
 
 
 def looks(trace: Trace) -> list[tuple[np.ndarray, tuple[int, ...]]]:

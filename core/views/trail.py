@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from core.base.events import Trace
+from core.methods.qrag.policy import place
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,5 @@ def _standing(trace: Trace, look: int, chunk_id: int) -> Standing | None:
     available[[*taken, *config.forbidden]] = False
     if scores is None or not available[chunk_id] or np.isnan(scores.q_values[chunk_id]):
         return None
-    q_values, own = scores.q_values, scores.q_values[chunk_id]
-    better = int(np.count_nonzero(available & (q_values > own)))
-    equal = int(np.count_nonzero(available[:chunk_id] & (q_values[:chunk_id] == own)))
-    return Standing(1 + len(taken) + better + equal, float(own))
+    rank = len(taken) + place(scores.q_values, available, chunk_id)
+    return Standing(rank, float(scores.q_values[chunk_id]))

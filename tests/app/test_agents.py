@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
 import pytest
 
 from app.services.agents import Agents
 from app.services.settings import Settings
+from core.encode.encoder import load_encoder
 from core.encode.packaged import READER_VARIABLE
 
 
@@ -24,3 +26,8 @@ def test_a_loaded_agent_warms_up_beside(public: bool, reader: str, monkeypatch: 
     reranker = vars(encoder)["reranker"]
     assert (reranker is not None) == bool(encoder.spec.rerank_weight)
     assert reranker is None or "_pass" in vars(reranker._engine)
+
+
+def test_an_agent_has_the_encoder_that_is_in_use(tiny: Path) -> None:
+    in_use = load_encoder(str(tiny))
+    assert Agents(Settings(checkpoint=str(tiny))).load("tiny").encoder is in_use

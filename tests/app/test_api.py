@@ -19,6 +19,7 @@ import gradio as gr
 import httpx
 import numpy as np
 import pytest
+from gradio.utils import get_function_description
 from gradio_client import Client
 from gradio_client.exceptions import AppError
 from mcp import ClientSession
@@ -44,8 +45,11 @@ from core.base.progress import finish
 from core.cli import main
 from core.lab.train.config import TrainConfig
 from core.methods.sparc.events import SparcConfig
-from core.runs.log import ExperimentLog, import_runs
+from core.runs.again.replay import replay_run
+from core.runs.log import ExperimentLog, LoggedRun, import_runs
+from core.runs.log.records import now
 from tests.app.conftest import ROOT, RunningApp
+from tests.core.runs.log.recording import make_record
 from tests.coroutines import run as run_coroutine
 
 FUNCTIONS = {
@@ -177,8 +181,10 @@ def test_steps_are_one_run_and_go_on_as_children(operations: Operations, documen
     third = operations.step_run(first["run_id"])
     assert first["run_id"] == second["run_id"] == third["run_id"]
     assert (third["status"], third["stop_reason"], chosen(third)) == ("complete", "budget", chosen(whole))
-    with pytest.raises(BadRequest, match="has stopped"):
+    with pytest.raises(BadRequest, match="has stopped; change a setting, such as step_budget=4"):
         operations.step_run(first["run_id"])
+    with pytest.raises(BadRequest, match="asks another question; leave query out"):
+        operations.step_run(first["run_id"], query="who ?", step_budget=4)
     child = operations.step_run(first["run_id"], step_budget=4)
     assert (child["parent_run_id"], child["fork_step"], chosen(child)[:3], len(child["steps"])) == (
         first["run_id"],
@@ -198,9 +204,8 @@ def test_steps_are_one_run_and_go_on_as_children(operations: Operations, documen
 
 def test_a_comparison_gives_the_columns_and_their_runs(operations: Operations, document: str) -> None:
     reply = operations.compare(document, QUERY, ["qrag", "topk", "bm25"], 3)
-    assert list(reply["methods"]) == ["Q-RAG tiny", "BM25", "top-k"] == list(reply["run_ids"]), (
-        "what is ready leads"
-    )
+    assert list(reply["methods"]) == ["qrag", "bm25", "topk"] == list(reply["run_ids"]), "what is ready leads"
+    assert [column["label"] for column in reply["methods"].values()] == ["Q-RAG tiny", "BM25", "top-k"]
     assert {len(column["evidence"]) for column in reply["methods"].values()} == {3}
     assert {"reading", "chunking", "embedding", "steps"} <= set(reply["timings"])
     for name, run_id in reply["run_ids"].items():
@@ -208,9 +213,44 @@ def test_a_comparison_gives_the_columns_and_their_runs(operations: Operations, d
         assert [event["chunk_id"] for event in logged["events"] if event["event"] == "step_taken"] == [
             row["chunk_id"] for row in reply["methods"][name]["ranked"]
         ]
-    assert len(operations.compare(document, QUERY)["run_ids"]) == 4
+    assert set(operations.compare(document, QUERY)["run_ids"]) == {"qrag", "hybrid", "topk", "bm25"}
     with pytest.raises(BadRequest, match="'dense' does not exist; choose among qrag:tiny"):
         operations.compare(document, QUERY, ["dense"])
+
+
+def test_a_child_of_another_method_s_run_is_scored_anew(operations: Operations, document: str) -> None:
+    found = operations.compare(document, QUERY, ["bm25"], 3)
+    child = operations.step_run(found["run_ids"]["bm25"], step_budget=4)
+    kept = [row["chunk_id"] for row in found["methods"]["bm25"]["ranked"]]
+    assert (chosen(child)[:3], len(child["steps"]), child["fork_step"]) == (kept, 4, 0)
+    assert child["parent_run_id"] == found["run_ids"]["bm25"]
+    log = operations.services.own_log
+    logged, encoder = log.get(child["run_id"]), operations.services.agents.load("tiny").encoder
+    assert replay_run(logged, log.documents(child["run_id"]), encoder).report.holds
+
+
+def test_what_a_model_is_given_is_bounded_by_the_document(operations: Operations, document: str) -> None:
+    with pytest.raises(BadRequest, match="k=0 must be 1 or more"):
+        operations.retrieve(document, QUERY, k=0)
+    few = operations.open_document(text="Mary went home .")["document_id"]
+    assert [passage["chunk_id"] for passage in operations.retrieve(few, QUERY, k=100)["passages"]] == [0]
+
+
+def test_half_a_character_in_a_file_is_one_sentence(operations: Operations, document: str) -> None:
+    for where in ("content", "qrels", "method"):
+        with pytest.raises(BadRequest, match="half a character at position 2; send it again"):
+            operations.import_run(document, **{"content": "{}", where: "a\ud800"})
+
+
+def test_what_is_said_of_an_argument_is_said_whole() -> None:
+    """Gradio reads one line an argument, and puts commas between the lines of what is returned."""
+    loose = re.compile(r"(,|\b(and|or|of|in|at|by|for|with|where|to|the|a))$")
+    for name in FUNCTIONS:
+        about, arguments, returned = get_function_description(getattr(Operations, name))
+        assert len(returned) == 1
+        for text in (about, *arguments.values(), *returned):
+            assert not loose.search(text), (name, text)
+            assert text.count("(") == text.count(")"), (name, text)
 
 
 def test_a_run_made_elsewhere_is_explored_explained_and_compared(
@@ -240,7 +280,7 @@ def test_a_run_made_elsewhere_is_explored_explained_and_compared(
     assert [(fact["q"], fact["rank"]) for fact in facts] == [(1.0, 1), (None, None)]
 
     compared = operations.compare(document, QUERY, ["qrag", "imported-ranks:ours"], k=2)
-    assert compared["methods"]["ours (imported by rank)"]["evidence"] == [3]
+    assert compared["methods"]["imported-ranks:ours"]["evidence"] == [3]
     other = operations.compare(document, "who ?", ["bm25", "imported-ranks:ours"], k=2)
     assert "no run of ours asks this question" in next(iter(other["refused"].values()))
 
@@ -258,6 +298,7 @@ def test_runs_are_found_read_and_exported(operations: Operations, document: str,
     assert (page["total"], [row["run_id"] for row in page["runs"]]) == (1, runs[1:])
     assert [row["run_id"] for row in operations.search_runs(limit=1, offset=1)["runs"]] == runs[:1]
     assert operations.search_runs(hit=True)["total"] == 0
+    assert operations.search_runs(text="none")["total"] == 0, "a word like others"
     with pytest.raises(LogError, match="limit=0"):
         operations.search_runs(limit=0)
     with pytest.raises(BadRequest, match="date"):
@@ -413,7 +454,7 @@ def test_a_whole_way_over_http(tiny_app: RunningApp) -> None:
     run = client.predict(**asked, step_budget=2, api_name="/run_agent")
     assert chosen(ended) == chosen(run)
     compared = client.predict(**asked, methods=["qrag", "topk"], k=2, api_name="/compare")
-    assert set(compared["methods"]) == {"Q-RAG tiny", "top-k"}
+    assert set(compared["methods"]) == {"qrag", "topk"}
     assert client.predict(text="pear of this client", api_name="/search_runs")["total"] == 4
     lines = client.predict(run_id=run["run_id"], api_name="/export_run")["jsonl"].splitlines()
     assert [json.loads(line)["line"] for line in lines] == ["run", "event", "event", "event", "end"]
@@ -488,6 +529,25 @@ def test_no_call_goes_past_the_queue(tiny_app: RunningApp) -> None:
             assert (reply.status, reply.read().count(b"nothing at this address")) == (404, 1)
 
 
+@pytest.mark.parametrize(
+    ("method", "changes", "words"),
+    [
+        ("threshold", {"step_budget": 500, "stop_threshold": 0.41}, ""),
+        ("threshold", {"step_budget": 500, "stop_threshold": 0.4}, "compare takes no threshold"),
+        ("topk", {"forbidden": (3,)}, "compare takes no chunks that are forbidden"),
+        ("topk", {"step_budget": 13}, "compare takes 12 chunks at most, and the run 13"),
+        ("qrag", {"forbidden": (3,), "step_budget": 13}, ""),
+        ("qrag", {"searched": ((0, 4),)}, "a call asks all"),
+    ],
+)
+def test_a_run_that_no_call_makes_again_has_none(method: str, changes: dict[str, Any], words: str) -> None:
+    record = make_record(method=method, config=EpisodeConfig(**changes).to_json())
+    text = http_of(LoggedRun(record=record, documents=(), created_at=now()), "http://127.0.0.1:7860")
+    assert text.startswith("# No call makes this run again: ") is bool(words)
+    assert words in text
+    assert method != "threshold" or '"k"' not in text
+
+
 def test_the_http_call_of_a_run_makes_it_again(tiny_app: RunningApp) -> None:
     document = call(tiny_app.url, "open_document", text=TEXT, chunker="sentences", max_tokens=12)[1][0][
         "document_id"
@@ -515,7 +575,7 @@ def test_the_http_call_of_a_run_makes_it_again(tiny_app: RunningApp) -> None:
             ["bash", "-euc", text], capture_output=True, text=True, timeout=120, check=True
         ).stdout
         [again] = json.loads(re.findall(r"event: complete\ndata: (.*)\n", printed)[-1])
-        column = again if "steps" in again else {"steps": again["methods"]["top-k"]["ranked"]}
+        column = again if "steps" in again else {"steps": again["methods"]["topk"]["ranked"]}
         assert chosen(column) == expected
 
 

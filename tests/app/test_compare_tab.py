@@ -41,6 +41,7 @@ from core.base.config import CHUNKERS
 from core.base.errors import BadRequest, Cancelled
 from core.base.events import fold
 from core.base.progress import finish
+from core.base.types import Workspace
 from core.runs.whatif.comparison import comparison_json
 from core.runs.whatif.cuts import chunks_of, share_found, sizes_for, spans_of
 from core.runs.whatif.variant import Change
@@ -50,6 +51,7 @@ from tests.app.conftest import RunningApp, wait_ready
 from tests.app.explore_page import chosen, excerpt, open_pasted
 from tests.conftest import OpenPage
 from tests.settled import release, settle
+from tests.silent_llm import SilentLlm
 
 ASKED = "Where was the blanket before the chapel?"
 QUERY = "where was the apple before the hallway ?"
@@ -150,6 +152,39 @@ def test_columns_are_logged_runs_that_explore_opens(
     assert [column.trace and column.trace.chosen for column in shown] == [
         column.trace and column.trace.chosen for column in columns
     ]
+
+
+def test_runs_over_another_cut_are_none_of_the_same_chunks(
+    comparisons: Comparisons, services: Services, documents: OpenDocuments
+) -> None:
+    workspace = documents.workspace
+    [table] = workspace.tables
+    cut = Workspace(workspace.documents, (replace(table, end=table.end - 1),), workspace.configs)
+    other = finish(services.library.reopen(OpenOrder(documents.agent), cut))
+    runs = [compared(comparisons, each, ComparisonOrder(QUERY, ("bm25",), 3)) for each in (documents, other)]
+    ids = [columns[0].run.run_id for _, columns in runs]
+    assert [services.searched(ids[0], each) for each in (documents, other)] == [True, False]
+    services.library.runs = Recent(2**30, lambda run: run.n_bytes)  # as after a restart
+    with pytest.raises(BadRequest, match="several questions, documents or ways of cutting"):
+        comparisons.open(ids, None, print)
+    waits = [comparisons.to_embed(each, ["topk"]).n_chunks for each in (documents, other)]
+    assert waits[1] == 40, "whatever was counted of the first cut"
+
+
+@pytest.mark.parametrize("method", ["resrag-llm", "sparc"])
+def test_a_cancel_reaches_a_silent_language_model(
+    method: str, comparisons: Comparisons, documents: OpenDocuments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.services.pulse._PULSE", 0.0)
+    llm = SilentLlm()
+
+    def report(_: Comparing[ColumnRef]) -> None:
+        if llm.is_asked:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        comparisons.run(documents, ComparisonOrder(QUERY, (method,), 3), report, llm)
+    assert llm.is_asked
 
 
 def test_an_evidence_set_is_a_column_like_the_others(

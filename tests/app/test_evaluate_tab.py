@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -104,6 +105,17 @@ def test_rows_of_two_agents_reach_the_log_and_come_back(
     assert Evaluations(services).get(first).rows == logged.rows
     with pytest.raises(RunNotFound):
         evaluations.get("0" * 32)
+
+
+def test_figures_of_old_evaluations_are_forgotten(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.services.evaluations.MAX_KEPT_FIGURES", 1)
+    evaluations, made = Evaluations(services), list[str]()
+    monkeypatch.setattr(evaluations, "get", lambda key, _: SimpleNamespace(rows=key))
+    monkeypatch.setattr("app.services.evaluations.summarise", lambda key: made.append(key) or key)
+    assert [evaluations.summary(key) for key in "aabba"] == [*"aabba"]
+    assert made == [*"aba"]
 
 
 def test_a_cancel_keeps_what_was_measured(

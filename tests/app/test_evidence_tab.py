@@ -43,6 +43,7 @@ from tests.app.conftest import RunningApp, upload, wait_ready
 from tests.conftest import CAMPAIGN, OpenPage
 from tests.llm_server import serve_llm
 from tests.settled import settle
+from tests.silent_llm import SilentLlm
 
 QUESTION = "where did anna hide the letter ?"
 SUPPORT = (3, 7)
@@ -247,6 +248,21 @@ def test_runs_of_other_methods_are_refused(
     run_id = services.keep_run(trace, documents.workspace, documents.agent, (), None)
     with pytest.raises(BadRequest, match="no evidence set"):
         sets.open(run_id, None, quiet)
+
+
+def test_a_cancel_reaches_a_silent_language_model(
+    sets: EvidenceSets, documents: OpenDocuments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.services.pulse._PULSE", 0.0)
+    llm = SilentLlm()
+
+    def report(_: object) -> None:
+        if llm.is_asked:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        sets.run(documents, SetOrder(QUESTION, 3, by_model=True), report, llm)
+    assert llm.is_asked
 
 
 def test_a_language_model_chooses_where_it_is_asked_to(

@@ -18,14 +18,15 @@ from app.pages.explore import story as story_view
 from app.pages.explore import view as present
 from app.pages.explore.strip_source import RunStrip
 from app.services.explorer import Explorer
+from app.services.in_view import RunInView
 from app.services.opener import Opener, find_chunk
 from app.services.session import Session
 from app.services.settings import Settings
 from app.services.shared import Services
-from app.services.underway import RunsUnderway
+from app.services.underway import RunAtWork, RunsUnderway
 from core.answer.evidence import EvidenceAnswer
 from core.base.config import EpisodeConfig
-from core.base.errors import BadDocument, BadRequest, RunNotFound
+from core.base.errors import BadDocument, BadRequest, Cancelled, RunNotFound
 from core.base.events import Stopped
 from core.base.progress import finish
 from core.base.types import Document
@@ -585,6 +586,43 @@ def test_a_step_may_end_before_its_page_follows_it(explorer: Explorer, session: 
     (now,) = underway.followed()
     assert now.session is not None
     assert not explorer.run_of(now.session).ended, "the page may go on with it"
+
+
+def test_a_run_whose_page_never_came_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    underway = RunAtWork("key", None)
+    underway.followed().close()  # type: ignore[attr-defined]  # a generator
+    underway.reads(1, 2)
+    monkeypatch.setattr("app.services.underway.LEFT_SECONDS", -1.0)
+    with pytest.raises(Cancelled):
+        underway.reads(1, 2)
+
+
+def test_nobody_ends_a_run_before_its_first_step(explorer: Explorer, session: Session) -> None:
+    documents, services = explorer.documents(session), explorer.services
+    events = documents.agent.run(QUERY, documents.corpus, CONFIG)
+    run = services.begin_run(next(events), documents)
+    services.leave_run(run.token)
+    assert not services.library.runs.get(run.token).ended
+
+
+def test_what_two_store_of_a_run_at_once_both_stays(
+    explorer: Explorer, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services = explorer.services
+    run = explorer.run_of(last(explorer.advance(session, QUERY, CONFIG, None)))
+    reading = services.read(run, run.trace.evidence)
+
+    def read(run: RunInView, _: object) -> EvidenceAnswer:
+        services.waited(run, 2.0)
+        return reading
+
+    monkeypatch.setattr(services, "read", read)
+    services.answer(run)
+    kept = services.library.runs.get(run.token)
+    assert (kept.waited, kept.answer) == (2.0, reading)
+    services.library.runs.drop(run.token)
+    assert services.waited(run, 1.0).waited == 1.0
+    assert services.library.runs.get(run.token) is None, "what is gone stays so"
 
 
 def test_the_last_run_of_a_question_is_shown_over_what_is_open(explorer: Explorer, session: Session) -> None:

@@ -189,6 +189,17 @@ def test_a_killed_training_is_told_from_a_failed_one(
     assert [training.name for training in trainings.all()] == ["failed", "killed"]
 
 
+def test_a_training_that_has_no_number_yet_is_not_called_stopped(trainings: Trainings) -> None:
+    desk = home() / "trainings" / "mine"
+    desk.mkdir(parents=True)
+    (desk / "order.json").write_text("{}")
+    with (desk / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(BadRequest, match="only just beginning"):
+            trainings.stop("mine")
+        assert trainings.get("mine").can_stop
+
+
 @pytest.mark.parametrize("name", ["", "A", "a b", "../a", "a/b", "-a", "a" * 41, "ä", "a\n", ".."])
 def test_names_that_are_no_folders_are_refused(name: str, trainings: Trainings) -> None:
     with pytest.raises(BadRequest, match="agent name"):

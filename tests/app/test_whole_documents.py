@@ -109,6 +109,7 @@ def test_rows_come_document_by_document_and_faults_are_told(
         (name, method) for name in "12" for method in METHODS
     ]
     assert [one.id for one in ended.questions] == ["1", "2"]
+    assert {row.checkpoint for row in ended.rows} == {"tiny", ""}, "the agent that the app began with"
     assert all(row.covered == (True, True) for row in ended.rows if row.id == "1"), (
         "two chunks are all of the manual"
     )

@@ -56,11 +56,12 @@ def completeness_by_size(spec: CheckpointSpec, trace: Trace) -> dict[int, float]
     """By number of chunks, the share of validation questions with such a lead whose evidence was complete.
 
     Empty where the agent has no curves, the first look was not kept, or the choices are not its best ones: a
-    person took part, or chance did, or not all chunks were there.
+    person took part, or chance or a plan did, or not all chunks were there.
     """
     config, first = trace.started.config, trace.scores_at(1)
     is_own_search = (
         (trace.started.method, trace.started.checkpoint) == (QRAG.name, spec.name)
+        and config.beam_width == 1
         and not config.temperature
         and not config.forced
         and not config.forbidden
@@ -147,7 +148,7 @@ def questions_by_size(rows: Iterable[DocumentRow], agent: str) -> dict[int, Judg
         judged = [
             (row, row_lead, is_complete)
             for row in own.values()
-            if (row_lead := lead(row.scores)) is not None
+            if (row_lead := _first_lead(row)) is not None
             and (is_complete := _complete_with(row, size)) is not None
         ]
         if len(judged) < _FEWEST_ROWS:
@@ -179,6 +180,13 @@ def _fit(leads: np.ndarray, complete: np.ndarray) -> Knots:
     largest = float(leads.max(initial=1.0))
     knots = fit_confidence((leads / largest).tolist(), complete.tolist())
     return tuple((round(place * largest, 4), share) for place, share in knots)
+
+
+def _first_lead(row: DocumentRow) -> float | None:
+    """At the first look, which a run is read by; of older rows from the choices, the same unless a reranker
+    reads again.
+    """
+    return lead(row.scores) if row.first_lead is None else row.first_lead
 
 
 def _complete_with(row: DocumentRow, size: int) -> bool | None:

@@ -28,7 +28,7 @@ from core.corpus.context import context
 from core.corpus.index import Corpus
 from core.corpus.opening import Progress, chunk_documents, index_workspace
 from core.encode.encoder import DualEncoder
-from core.lab.evaluate.completeness import completeness
+from core.lab.evaluate.completeness import completeness, lead
 from core.lab.evaluate.documents import DocumentRow
 from core.lab.tasks.documents import DocumentQuestion, Documents, TextPlace, by_document, placed
 from core.lab.tasks.natural import holding_chunks
@@ -270,7 +270,8 @@ class _Evaluation:
         answer: EvidenceAnswer,
     ) -> DocumentRow:
         scores = {step.chunk_id: step.q_value for step in trace.steps}
-        likely = completeness(self.encoder.spec, trace)
+        likely, first = completeness(self.encoder.spec, trace), trace.scores_at(1)
+        first_lead = None if first is None else lead(first.q_values)
         return replace(
             self._gold_row(question, places, trace.picks, answer),
             method=name,
@@ -281,6 +282,7 @@ class _Evaluation:
             scores=tuple(round(scores[chunk_id], 7) for chunk_id in trace.picks),
             stopped=trace.stopped is not None and trace.stopped.reason == "threshold",
             milliseconds=round(trace.milliseconds, 3),
+            first_lead=None if first_lead is None else round(first_lead, 7),
             completeness=None if likely is None else round(likely, 4),
         )
 

@@ -67,6 +67,10 @@ class DocumentRow:
     """Chunks in order of choice until each quote is covered, None where it is not; empty in older rows."""
     answer_state: State | None = None
     """What a reader is told; None in older rows."""
+    first_lead: float | None = None
+    """Q of the best chunk at the first look minus Q of the fourth; None where there are fewer, and in older
+    rows.
+    """
     completeness: float | None = None
     """How likely the evidence was said to hold all that the question needs (see
     `core.lab.evaluate.completeness`).

@@ -1,6 +1,6 @@
 """What an agent's review would leave of the choices in rows.
 
-For any review threshold: the vectors of the chosen chunks alone are needed.
+For any review threshold. The vectors of the chosen chunks alone are needed, but for an agent with a reranker.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from core.base.events import Stopped
 from core.base.rows import EpisodeRow
 from core.corpus.opening import index_of, vector_store
 from core.encode.cache import embed_chunks
-from core.lab.evaluate.corpora import ExampleCorpus
+from core.lab.evaluate.corpora import ExampleCorpus, index_examples
 from core.lab.evaluate.outcomes import own_steps
 from core.lab.tasks.example import Example
 from core.methods.qrag.agent import Agent
@@ -29,13 +29,17 @@ _BATCH = 64
 
 
 def choices_of(rows: Sequence[EpisodeRow], examples: Sequence[Example], agent: Agent) -> list[ExampleCorpus]:
-    """The rows' examples; only chosen chunks have own vectors. Raises ValueError unless they match."""
+    """The rows' examples; only chosen chunks have own vectors, unless a reranker's part of Q hangs on all.
+    Raises ValueError unless they match.
+    """
     texts: dict[str, int] = {}
     for row, example in zip(rows, examples, strict=True):
         if (row.id, row.n_chunks, row.support) != (example.id, len(example.chunks), example.support):
             raise ValueError(f"row {row.id!r} was not made from example {example.id!r}")
         for chunk_id in row.chosen:
             texts.setdefault(example.chunks[chunk_id], len(texts))
+    if agent.spec.rerank_weight:
+        return [*index_examples(examples, agent.encoder)]
     index = index_of(agent.encoder, embed_chunks(agent.encoder, list(texts), vector_store(agent.encoder)))
     corpora = []
     for row, example in zip(rows, examples, strict=True):

@@ -2,8 +2,8 @@
 
 The states of a batch are embedded together. The agent runs without its stop threshold, and looks once more
 than its budget, so that a row answers for every threshold (see `rows`). In a short context the budget is the
-number of chunks. The time of an episode is that of its steps; embedding chunks is not counted. A reader
-answers from what the method would hand on, after stop and review.
+number of chunks. The time of an episode is that of its steps up to the agent's own stop; embedding chunks is
+not counted. A reader answers from what the method would hand on, after stop and review.
 """
 
 from __future__ import annotations
@@ -179,11 +179,12 @@ def _agent_paths(
     paths = [_Path() for _ in episodes]
     for i, event in agent.run_batch(episodes):
         if isinstance(event, StepTaken):
-            path = paths[i]
+            path, threshold = paths[i], configs[i].stop_threshold
+            if threshold is None or min(path.best_q, default=threshold) >= threshold:
+                path.milliseconds += event.milliseconds  # with the look at which the agent would stop
             path.best_q.append(_best_available(event, path.chosen))
             path.chosen.append(event.chunk_id)
             path.q_values.append(event.q_value)
-            path.milliseconds += event.milliseconds
     pairs = zip(episodes, paths, strict=True)
     going_on = [(episode, path) for episode, path in pairs if len(path.chosen) < len(episode.corpus)]
     looks = agent.look([(episode, path.chosen) for episode, path in going_on])

@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal, Protocol, get_args
+from typing import Annotated, Any, Literal, Protocol, get_args
 
 import numpy as np
+from pydantic import Field, TypeAdapter, ValidationError
 
 from core.base.config import ChunkConfig, check_query
 from core.base.errors import BadDocument, BadRequest
@@ -45,6 +46,20 @@ TextPlace = tuple[int, int]
 """(first character, behind the last) of a document's text."""
 
 
+@dataclass(frozen=True, slots=True)
+class MarkedPassage:
+    """A reader's mark as it stands in a file of questions, see `core.runs.log.marks.Mark`."""
+
+    start: Annotated[int, Field(ge=0)]
+    end: int
+    quote: Annotated[str, Field(min_length=1)]
+    belongs: bool
+
+    def stands_in(self, text: str) -> bool:
+        """The text has the passage at this place."""
+        return self.end - self.start == len(self.quote) and text.startswith(self.quote, self.start)
+
+
 @dataclass(frozen=True)
 class DocumentQuestion:
     """One question about one whole document."""
@@ -58,6 +73,20 @@ class DocumentQuestion:
     """Each of them is accepted; none where nobody knows."""
     quotes: tuple[str, ...]
     """In the order of reasoning; none for "unanswerable"."""
+    marks: tuple[MarkedPassage, ...] = ()
+    """Those that a reader made: each quote is one that belongs, longer where that stands more than once."""
+
+    def marks_in(self, text: str) -> tuple[MarkedPassage, ...]:
+        """The marks that stand in a text; none unless all quotes are among them."""
+        marks = tuple(mark for mark in self.marks if mark.stands_in(text))
+        belonging = [mark.quote for mark in marks if mark.belongs]
+        same = len(belonging) == len(self.quotes) and all(map(str.startswith, self.quotes, belonging))
+        return marks if same else ()
+
+
+_MARKS: TypeAdapter[tuple[MarkedPassage, ...]] = TypeAdapter(
+    Annotated[tuple[MarkedPassage, ...], Field(max_length=MAX_QUOTES)]
+)
 
 
 def read_document_questions(path: Path) -> list[DocumentQuestion]:
@@ -100,8 +129,15 @@ def _question(record: dict[str, Any], where: str) -> DocumentQuestion:
         question = check_query(record["question"])
     except BadRequest as error:
         raise BadRequest(f"{where}: {error}") from None
+    try:
+        marks = _MARKS.validate_python(record.get("marks", ()))
+    except ValidationError:
+        raise BadRequest(
+            f'{where}: "marks" must be a list of at most {MAX_QUOTES} {{"start", "end", "quote", "belongs"}};'
+            " put it right or leave it out"
+        ) from None
     non_empty = tuple(answer for answer in accepted if answer.strip())
-    return DocumentQuestion(record["id"], record["document"], kind, question, non_empty, tuple(quotes))
+    return DocumentQuestion(record["id"], record["document"], kind, question, non_empty, tuple(quotes), marks)
 
 
 class QuoteFinder:
@@ -109,7 +145,7 @@ class QuoteFinder:
 
     def __init__(self, text: str, name: str) -> None:
         """`name`: of the document, for errors."""
-        self.name = name
+        self.name, self.text = name, text
         places = np.fromiter((i for i, character in enumerate(text) if character.isalnum()), dtype=np.int64)
         small = [text[i].lower() for i in places]
         self._letters = "".join(small)
@@ -138,7 +174,11 @@ def _letters(text: str) -> str:
 
 
 def places_of(question: DocumentQuestion, finder: QuoteFinder) -> tuple[TextPlace, ...]:
-    """Where a question's quotes stand, in order. Raises BadRequest as `QuoteFinder.find`, naming it."""
+    """Where a question's quotes stand, in order: as they were marked, else where they are found. Raises
+    BadRequest as `QuoteFinder.find`, naming it.
+    """
+    if marks := question.marks_in(finder.text):
+        return tuple((mark.start, mark.end) for mark in marks if mark.belongs)
     try:
         return tuple(map(finder.find, question.quotes))
     except BadRequest as error:

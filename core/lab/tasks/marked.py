@@ -9,20 +9,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from core.base.errors import BadRequest
 from core.base.types import Document, Workspace
 from core.lab.tasks.documents import (
     DocumentQuestion,
+    MarkedPassage,
     QuestionKind,
     QuoteFinder,
+    TextPlace,
     places_of,
     read_document_questions,
     standing_once,
 )
 from core.runs.log.marks import (
+    MAX_MARKS,
     Mark,
     MarkedQuestion,
     keep_questions,
@@ -59,6 +62,7 @@ class SupportedQuestions:
                     "question": question.question,
                     "answer": list(question.answers),
                     "support": list(question.quotes),
+                    "marks": [asdict(mark) for mark in question.marks],
                 },
                 ensure_ascii=False,
             )
@@ -104,8 +108,8 @@ def ask_marked(log: RunReader, owner: str | None, opened: Sequence[Document]) ->
             at_hand[marked.sha256] = logged.document()
         document = at_hand[marked.sha256]
         if marked.sha256 not in finders:
-            taken = marked.document in names.values()
-            names[marked.sha256] = f"{marked.document} {marked.sha256[:8]}" if taken else marked.document
+            others = [*names.values(), *(one.title for one in opened if one.sha256 != marked.sha256)]
+            names[marked.sha256] = _name_beside(document) if document.title in others else document.title
             finders[marked.sha256] = QuoteFinder(document.text, marked.document)
         quotes = tuple(
             standing_once(document.text, mark.start, mark.end, finders[marked.sha256])
@@ -114,46 +118,67 @@ def ask_marked(log: RunReader, owner: str | None, opened: Sequence[Document]) ->
         answers = (marked.answer,) if marked.answer else ()
         kind: QuestionKind = "single" if len(quotes) == 1 else "bridge"
         name = names[marked.sha256]
-        questions.append(DocumentQuestion(marked.question_id, name, kind, marked.question, answers, quotes))
+        marks = tuple(MarkedPassage(**asdict(mark)) for mark in marked.marks)
+        questions.append(
+            DocumentQuestion(marked.question_id, name, kind, marked.question, answers, quotes, marks)
+        )
     documents = {name: at_hand[sha256] for sha256, name in names.items()}
     return SupportedQuestions(tuple(questions), documents, tuple(left_out))
+
+
+def _name_beside(document: Document) -> str:
+    """What a document is called beside others of its title."""
+    return f"{document.title} {document.sha256[:8]}"
 
 
 def take_in_questions(
     log: ExperimentLog, path: Path, owner: str | None, opened: Sequence[Document]
 ) -> tuple[int, list[str]]:
-    """Keep the questions of a file about documents that are open, named by their titles: how many, and why
-    others are left out. Those of the same document and words are replaced. Raises BadRequest.
+    """Keep the questions of a file about documents that are open, named as `ask_marked` names them: how many,
+    and why others are left out. Those of the same document and words are replaced, but for passages that were
+    marked as not belonging. Raises BadRequest.
     """
-    by_name = {document.title: document for document in opened}
     by_words = {(marked.sha256, marked.question): marked for marked in list_questions(log, owner)}
     finders: dict[str, QuoteFinder] = {}
     kept, left_out = [], []
     for read in read_document_questions(path):
-        document = by_name.get(read.document)
-        if document is None:
+        named = [one for one in opened if read.document in (one.title, _name_beside(one))]
+        if not named:
             left_out.append(f"{read.question!r} is about {read.document}, which is not open; open it first")
             continue
-        finder = finders.setdefault(read.document, QuoteFinder(document.text, read.document))
-        try:
-            places = places_of(read, finder)
-        except BadRequest as fault:
-            left_out.append(str(fault))
-            continue
-        fresh = by_words.get((document.sha256, read.question)) or new_question(
-            document.title, document.sha256, read.question
-        )
-        marks = tuple(Mark(start, end, document.text[start:end], True) for start, end in places)
-        kept.append(
-            MarkedQuestion(
-                question_id=fresh.question_id,
-                created_at=fresh.created_at,
-                document=document.title,
-                sha256=document.sha256,
-                question=read.question,
-                answer=read.answers[0] if read.answers else "",
-                marks=marks,
-            )
-        )
+        faults = []
+        for document in named:
+            if document.sha256 not in finders:
+                finders[document.sha256] = QuoteFinder(document.text, read.document)
+            try:
+                places = places_of(read, finders[document.sha256])
+            except BadRequest as fault:
+                faults.append(str(fault))
+                continue
+            before = by_words.get((document.sha256, read.question))
+            kept.append(_taken_in(read, document, places, before))
+            break
+        else:
+            left_out.append(faults[0])
     keep_questions(log, kept, owner)
     return len(kept), left_out
+
+
+def _taken_in(
+    read: DocumentQuestion, document: Document, places: Sequence[TextPlace], before: MarkedQuestion | None
+) -> MarkedQuestion:
+    """A question of a file, with its marks. `before`: what the reader had marked for it."""
+    own = [(mark.start, mark.end, mark.belongs) for mark in read.marks_in(document.text)]
+    marks = {
+        (start, end): Mark(start, end, document.text[start:end], belongs)
+        for start, end, belongs in own or [(*place, True) for place in places]
+    }
+    for mark in before.marks if before else ():
+        if not mark.belongs:
+            marks.setdefault((mark.start, mark.end), mark)
+    return replace(
+        before or new_question(document.title, document.sha256, read.question),
+        document=document.title,
+        answer=read.answers[0] if read.answers else "",
+        marks=tuple(marks.values())[:MAX_MARKS],
+    )

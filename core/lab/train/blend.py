@@ -18,9 +18,9 @@ from core.encode.adapter import blend_adapters
 from core.encode.checkpoint import CheckpointSpec, read_spec, write_spec
 
 _CALIBRATED = {"step_budget", "temperature", "stop_threshold", "review_threshold", "scores"}
-_CALIBRATED |= {"shown_temperature", "q_range"}
+_CALIBRATED |= {"shown_temperature", "q_range", "lead_curves"}
 _RERANKER = {"rerank_weight", "rerank_base", "rerank_base_sha256", "rerank_pool", "rerank_first"}
-_RERANKER |= {"rerank_beside", "reranked"}
+_RERANKER |= {"rerank_beside", "rerank_again", "reranked"}
 """The last agent's goes along."""
 _FREE = {"name", "description", "suits", "training", "chunk_tokens", "one_sentence"} | _CALIBRATED | _RERANKER
 """What the agents may differ in: names, and what is calibrated or chosen for serving."""

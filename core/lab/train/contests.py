@@ -37,7 +37,7 @@ WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.5)
 WRONG = 0.15
 """Share of the questions in whose state a chunk stands that is no support."""
 COMPETE = 20
-"""The likeliest other chunks of a question, of which those that compete are drawn."""
+"""The likeliest other chunks of a question, of which those that compete are drawn; more where more do."""
 
 
 def validation_rows(
@@ -112,7 +112,7 @@ class Contests:
         others = [row for row in ranked if row not in example.support]
         if rng.random() < WRONG:
             chosen.append(others.pop(rng.randrange(len(others))))
-        competing = [right, *rng.sample(others[:COMPETE], self._others)]
+        competing = [right, *rng.sample(others[: max(COMPETE, self._others)], self._others)]
         if not self._spec.reads_choices and not self._spec.rerank_again:
             chosen = []
         elif self._spec.state_order == "document":

@@ -167,6 +167,7 @@ class Agent:
         """Raises BadRequest when the run can't be made."""
         config = episode.config
         config.check_against(len(episode.corpus))
+        config.check_forced()
         if config.step_budget > self.encoder.max_state_chunks:
             most = self.encoder.max_state_chunks
             raise BadRequest(
@@ -298,6 +299,7 @@ class Agent:
             spec,
             1 + len(chosen) - len(read),
             known,
+            episode.config.forbidden,
         )
         if len(reranked.log_odds) > n_known:
             self._reranks.keep(reranked, episode, read)

@@ -37,11 +37,13 @@ def read_best(
     spec: CheckpointSpec,
     n_leading: int,
     known: Reranked | None = None,
+    forbidden: Sequence[int] = (),
 ) -> Reranked:
     """What is added to those chunks of `pool` (n,) that were read; `q_values` (n,): the rest of Q, falling.
 
     `read`: log-odds of chunks by their ids. `borders`: first chunks of documents. `n_leading`: as many chunks
-    lead, the choice and those before it. `known`: what was read for a look before.
+    lead, the choice and those before it. `known`: what was read for a look before. `forbidden`: ids of chunks
+    that never lead.
     """
     first = len(pool) if spec.rerank_first is None else min(spec.rerank_first, len(pool))
     log_odds = np.zeros(0, np.float32) if known is None else known.log_odds
@@ -55,8 +57,9 @@ def read_best(
         return parts
 
     def leading(n_read: int, n: int) -> set[int]:
-        return set(best_chunks(q_values[:n_read] + parts_of(n_read), 0, n).tolist())
+        return set(best_chunks(may_lead[:n_read] + parts_of(n_read), 0, n).tolist())
 
+    may_lead = np.where(np.isin(pool, forbidden), -np.inf, q_values)
     n_read = first
     for n in range(1, min(n_leading, spec.step_budget) + 1):  # what a step reads, the next ones have read
         settled = False

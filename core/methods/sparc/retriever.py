@@ -13,9 +13,10 @@ from contextlib import closing
 from dataclasses import replace
 
 from core.base.config import EpisodeConfig
-from core.base.errors import BadRequest
+from core.base.errors import BadRequest, Cancelled
 from core.base.events import Event, RunStarted, StepTaken, Stopped, StopReason
 from core.corpus.index import Searchable
+from core.llm.protocol import never
 from core.methods.protocol import Method
 from core.methods.sparc.agents import SparcAgents
 from core.methods.sparc.config import MAX_K
@@ -51,6 +52,8 @@ class SparcRetriever:
         self._config = config
         self.hear: Callable[[SparcTrace], None] = lambda _: None
         """Told the trace after every event; it may raise."""
+        self.cancelled: Callable[[], bool] = never
+        """Asked again and again, from several threads; once true, `retrieve` raises Cancelled."""
         self.trace: SparcTrace | None = None
         """Of the last run, as far as it went."""
 
@@ -59,12 +62,14 @@ class SparcRetriever:
         self._retrievals().prepare()
 
     def retrieve(self, query: str, corpus: Searchable, config: EpisodeConfig) -> Iterator[Event]:
-        """See `Retriever`. Raises BadRequest, with why, after the evidence of a run that failed."""
+        """See `Retriever`. After the evidence of a run that did not end by itself raises BadRequest, with
+        why, or Cancelled.
+        """
         settings = replace(
             self._config, k=min(config.step_budget, MAX_K), seed=config.seed or self._config.seed
         )
         self.trace = None
-        events = run_sparc(query, corpus, self._agents, self._retrievals(), settings)
+        events = run_sparc(query, corpus, self._agents, self._retrievals(), settings, self.cancelled)
         yield RunStarted(query.strip(), self.name, self._checkpoint, len(corpus), config)
         with closing(events):
             for event in events:
@@ -78,7 +83,9 @@ class SparcRetriever:
             for step in evidence_steps(self.trace, config.step_budget)
             if not (failed and isinstance(step, Stopped))
         )
-        if stopped is not None and failed:
+        if stopped is None:
+            raise Cancelled
+        if failed:
             raise BadRequest(
                 f"an agent could not go on: {stopped.message}; what it had found by then stands in"
                 " Experiments"

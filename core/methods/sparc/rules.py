@@ -150,7 +150,8 @@ class ReadEvidence:
 
 def evidence(question: str, chunk_ids: Sequence[int], sources: Sources) -> ReadEvidence:
     """What a memory comes to."""
-    kept = sources.needed(question, chunk_ids) or tuple(chunk_ids)
+    needed = sources.needed(question, chunk_ids)
+    kept = tuple(chunk_ids) if needed is None else needed  # none: the agent takes nothing of them
     covered = coverage(question, "\n".join(map(sources.text, kept)), sources)
     return ReadEvidence(kept, covered, sources.left_to_find(question, kept))
 
@@ -176,6 +177,8 @@ def _lexical(task: RewriteTask) -> Strategy:
 
 def _missing(held: ReadEvidence) -> str:
     """In words, what evidence lacks."""
+    if held.left is not None and not held.chunk_ids:
+        return "the agent would take none of the chunks"
     if held.left is None or held.covered < COVERED_WITH_AGENT:
         return f"the chunks hold {100 * held.covered:.0f} % of what is asked"
     threshold = f"(Q {held.left.q_value:.2f}, threshold {held.left.threshold:.2f})"
@@ -199,8 +202,10 @@ class RuleAgents:
             Rewrite(task.question, name, "rules: the question itself")
             for name in strongest_first(task.strategies)
         ]
-        distinct = {(one.query.lower(), one.strategy): one for one in reversed([*by_name, *as_it_is])}
-        wanted = list(reversed(distinct.values()))
+        distinct: dict[tuple[str, Strategy], Rewrite] = {}
+        for one in (*by_name, *as_it_is):
+            distinct.setdefault((one.query.lower(), one.strategy), one)
+        wanted = list(distinct.values())
         return tuple(wanted[i % len(wanted)] for i in range(task.width)), Cost()
 
     def _openings(self, task: RewriteTask) -> list[Rewrite]:

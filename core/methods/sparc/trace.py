@@ -293,14 +293,16 @@ class SparcTrace:
 
 
 def end_of(trace: SparcTrace, reason: EndReason, message: str = "") -> SparcStopped:
-    """The last event: the last merged answer, or the best that round 1 finished where nothing was merged."""
+    """The last event: the last merged answer; where nothing was merged, that of the first branch that was
+    accepted, else of the first that answered.
+    """
     last = next((one for one in reversed(trace.rounds) if one.merged), None) or (trace.rounds or (None,))[-1]
     results = [branch.result for branch in last.branches if branch.result] if last else []
     if last and last.merged:
         results = [result for result in results if result.branch == last.merged.best_branch]
     best = min(
         results,
-        key=lambda one: (one.verdict != "stop", not one.answer, -(one.confidence or 0.0), one.branch),
+        key=lambda one: (one.verdict != "stop", not one.answer, one.branch),
         default=None,
     )
     evidence = tuple(dict.fromkeys([*trace.note.chunk_ids, *(best.note.chunk_ids if best else ())]))

@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -416,7 +417,20 @@ def _of_phoenix(value: Mapping[str, Any], stem: str) -> _Span:
     }
     attributes.setdefault("openinference.span.kind", flat.get("span_kind", ""))
     trace, parent, start = (str(flat.get(key, "")) for key in ("context.trace_id", "parent_id", "start_time"))
-    return _Span(trace, parent.strip("0"), start, attributes, stem)
+    took = _milliseconds(flat.get("start_time"), flat.get("end_time"))
+    return _Span(trace, parent.strip("0"), start, attributes, stem, took)
+
+
+def _milliseconds(start: Any, end: Any) -> float:
+    """Between two times in ISO 8601, or in milliseconds as data frames write them; 0 where they are none."""
+    try:
+        if isinstance(start, str):
+            took = (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds() * 1000
+        else:
+            took = float(end) - float(start)
+    except (TypeError, ValueError, OverflowError):
+        return 0.0
+    return min(max(0.0, took), MAX_MILLISECONDS)
 
 
 def _leaves(value: Any) -> dict[str, Any]:

@@ -111,7 +111,8 @@ class Places:
 
     def _by_text(self, text: str, document: int | None) -> FoundAgain | None:
         wanted, everywhere = Counter(words_of(text)), range(len(self._workspace.documents))
-        is_short = wanted.total() < LEAST_WORDS
+        # stop words are no words to the index, and texts without blanks are one word here
+        is_short = max(len(text.split()), wanted.total()) < LEAST_WORDS
         ways: tuple[tuple[How, _Way], ...] = (("exact", self._exact), ("folded", self._alike))
         for documents in ([i for i in everywhere if i == document], everywhere):
             for how, spans in ways:

@@ -2,8 +2,8 @@
 
 Pushed by token, pulled again where the disk did not last. A data set holds `index.json` (which runs lie in
 which file, and which are shared), `runs/*.jsonl` (whole runs with their owners) and two Parquet
-tables for the hub's viewer. A file of runs never changes; runs that were deleted here leave by
-writing their file anew without them, and then the history is squashed and stored files that nothing refers to
+tables for the hub's viewer. A file of runs never changes; where an answer or a label was added
+to a run here, and where runs were deleted, their file is written anew, and after a deletion the history is squashed and stored files that nothing refers to
 are removed, so that deleted means deleted. What this log never knew was put there by another log and stays.
 Each commit names the one it builds on, so two that push at once don't overwrite each other: the second is
 refused and tries again later.
@@ -101,12 +101,14 @@ class _Plan:
 
     write: list[EndedRun]
     stale: list[str]
-    """Files that hold runs which were deleted here; what remains of them is among `write`. One that also
+    """Files that hold runs which were changed or deleted here; what remains of them is among `write`. One that also
     holds a stranger's runs has to be pulled first.
     """
     shared: list[str]
     n_new: int
     n_gone: int
+    added: dict[str, str]
+    """By run what `_added` says of it that the copy will have then and was not noted yet."""
 
 
 class LogCopy:
@@ -131,6 +133,7 @@ class LogCopy:
         if plan.write or plan.stale or plan.shared != sorted(index.shared):
             with _scratch() as folder:
                 index = self._send(log, commit, index, plan, folder)
+        _remember_added(log, self.repository, plan.added)
         if index.uncleared:
             self._clear_history(index)
         return Pushed(plan.n_new, plan.n_gone)
@@ -153,6 +156,9 @@ class LogCopy:
                     continue
                 remember_copied(log, self.repository, run_ids)
                 path.unlink()
+        noted = _noted(log, self.repository)
+        new = {run_id: added for run_id, added in _added(log).items() if noted.get(run_id, "") is None}
+        _remember_added(log, self.repository, new)
         n_visitors = sum(run.owner is not None and run.run_id not in before for run in ended_runs(log))
         return Pulled(n_new, n_visitors, tuple(damaged))
 
@@ -202,7 +208,7 @@ class LogCopy:
             remember_copied(log, self.repository, run_ids)
         left = {name: run_ids for name, run_ids in index.shards.items() if name not in plan.stale}
         index = index.model_copy(
-            update={"shards": left, "shared": plan.shared, "uncleared": index.uncleared or bool(plan.stale)}
+            update={"shards": left, "shared": plan.shared, "uncleared": index.uncleared or plan.n_gone > 0}
         )
         tables = {f"tables/{name}.parquet": folder / f"{name}.parquet" for name in TABLES}
         for name in TABLES:
@@ -267,15 +273,27 @@ def _plan(log: ExperimentLog, repository: str, index: _Index) -> _Plan:
     here, there, copied_ids = {run.run_id for run in ended}, index.run_ids, known_to_copy(log, repository)
     strangers = there - here - copied_ids
     deleted = (there & copied_ids) - here
+    added, noted = _added(log), _noted(log, repository)
+    changed = {
+        run_id for run_id in here & there if (noted.get(run_id) or added[run_id]) != added[run_id]
+    }  # what an earlier version copied is taken as it is there
     stale = [
         name
         for name, run_ids in index.shards.items()
-        if deleted.intersection(run_ids) and strangers.isdisjoint(run_ids)
+        if (deleted | changed).intersection(run_ids) and strangers.isdisjoint(run_ids)
     ]
     moved = {run_id for name in stale for run_id in index.shards[name]}
     shared = {run.run_id for run in ended if run.shared} | (strangers & set(index.shared))
     write = [run for run in ended if run.run_id not in there or run.run_id in moved]
-    return _Plan(write, stale, sorted(shared), n_new=len(here - there), n_gone=len(moved & deleted))
+    sent = {run.run_id for run in write} | (here - changed)
+    return _Plan(
+        write,
+        stale,
+        sorted(shared),
+        n_new=len(here - there),
+        n_gone=len(moved & deleted),
+        added={run_id: added[run_id] for run_id in sent if noted.get(run_id) != added[run_id]},
+    )
 
 
 def _new_name() -> str:
@@ -354,5 +372,33 @@ def remember_copied(log: ExperimentLog, copy: str, run_ids: Collection[str]) -> 
     """Add to what a copy knows, for good: a deleted run that somebody else gives it again is not to come
     back. Remembering one too many does no harm.
     """
-    statement = "INSERT OR IGNORE INTO copied_runs SELECT ?, unnest(?::VARCHAR[])"
+    statement = "INSERT OR IGNORE INTO copied_runs (copy, run_id) SELECT ?, unnest(?::VARCHAR[])"
     log.write(lambda con: con.execute(statement, [copy, sorted(run_ids)]))
+
+
+def _added(log: RunReader) -> dict[str, str]:
+    """By run a hash of what may be added to it after its end: details and the label."""
+    rows = log.rows(
+        """WITH long AS (SELECT blob_id, string_agg(md5(data), '' ORDER BY part) AS hashed FROM blobs
+            WHERE blob_id IN (SELECT blob FROM run_details) GROUP BY blob_id),
+        added AS (SELECT run_id, string_agg(name || coalesce(value::VARCHAR, hashed), ' ' ORDER BY name) AS details
+            FROM run_details LEFT JOIN long ON blob = blob_id GROUP BY run_id)
+        SELECT run_id, md5(concat_ws(' ', label::VARCHAR, details)) AS hash FROM runs LEFT JOIN added USING (run_id)"""
+    )
+    return {row["run_id"]: row["hash"] for row in rows}
+
+
+def _noted(log: RunReader, copy: str) -> dict[str, str | None]:
+    """By run what `_added` said of it when the copy was given it; None where nobody asked."""
+    rows = log.rows("SELECT run_id, added FROM copied_runs WHERE copy = $copy", {"copy": copy})
+    return {row["run_id"]: row["added"] for row in rows}
+
+
+def _remember_added(log: ExperimentLog, copy: str, added: Mapping[str, str]) -> None:
+    """After the push, else one that is cut off would leave the copy without it."""
+    statement = (
+        "UPDATE copied_runs SET added = new.added FROM (SELECT unnest(?::VARCHAR[]) AS run_id,"
+        " unnest(?::VARCHAR[]) AS added) AS new WHERE copy = ? AND copied_runs.run_id = new.run_id"
+    )
+    if added:
+        log.write(lambda con: con.execute(statement, [[*added], [*added.values()], copy]))

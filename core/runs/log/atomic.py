@@ -15,11 +15,16 @@ def write_whole(path: Path, lines: Iterable[str] | bytes) -> None:
             file.writelines([lines] if isinstance(lines, bytes) else (line.encode() for line in lines))
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        replace_for_good(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def replace_for_good(temporary: Path, path: Path) -> None:
+    """Moves a file that was synced into the place of another, also for a power cut. Raises OSError."""
+    os.replace(temporary, path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -5,12 +5,15 @@ instance when a checkpoint can't be written, even one that a commit started, alt
 the write-ahead log. So automatic checkpoints are off; the writer calls `checkpoint_if_due` between
 transactions, and an instance that gave up is closed and opened again, which needs no disk space. As only
 checkpoints change what the file says, a copy of its bytes between two of them is a whole database. DuckDB's
-own `COPY FROM DATABASE` takes twice as long, and twice the log's length of memory.
+own `COPY FROM DATABASE` takes twice as long, and is for a log in which something was deleted: DuckDB lets go
+of rows and blocks and overwrites neither, so that their words could still be read in the file.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
+import os
 import shutil
 import threading
 from collections.abc import Callable
@@ -20,6 +23,7 @@ from typing import TypeAlias, TypeVar
 import duckdb
 
 from core.base.errors import LogError
+from core.runs.log.atomic import replace_for_good, write_whole
 from core.runs.log.lock import LogOwned
 
 T = TypeVar("T")
@@ -34,11 +38,17 @@ IDLE_MEMORY = "8MB"
 CATALOG = "log"
 """Name of the log inside DuckDB; user SQL may say log.runs or runs."""
 
+_ROW_GROUPS = "ROW_GROUP_SIZE 2048"
+"""Small ones keep checkpoints short, see migrations."""
+
 _HEADER_BYTES = 3 * 4096
 """Of a DuckDB file, before its blocks."""
 
 _COPIED_AT_ONCE = 1 << 20
 """Bytes that a copy holds in memory."""
+
+_REWRITING_MEMORY = "512MB"
+"""What DuckDB may take while it writes the log anew; by itself it would take all."""
 
 _SETTINGS = {
     "threads": 2,
@@ -47,6 +57,8 @@ _SETTINGS = {
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
 }
+
+_logger = logging.getLogger(__name__)
 
 
 class Database:
@@ -60,6 +72,11 @@ class Database:
         """Open as long as the connection: closing a file gives up all of the process's locks on it."""
         self._settled = threading.RLock()
         """Held while the file changes, and while it must not."""
+        self._file = path.resolve()  # its name may be a link
+        self._ahead = Path(f"{self._file}.wal")
+        self._deleted = Path(f"{path}.deleted")
+        self.unclean: LogError | None = None
+        """Why the file may still say what was deleted, if the last try to write it anew failed."""
         self._checkpoint_at = CHECKPOINT_BYTES
         self._readers = 0
         self._idle = threading.Condition()
@@ -89,8 +106,7 @@ class Database:
         While the file is being copied nothing is folded, unless `force`, which waits. For the thread that
         writes.
         """
-        log = Path(f"{self.path}.wal")
-        size = log.stat().st_size if log.exists() else 0
+        size = self._ahead.stat().st_size if self._ahead.exists() else 0
         if (size <= self._checkpoint_at and not (force and size)) or not self._settled.acquire(
             blocking=force
         ):
@@ -104,6 +120,44 @@ class Database:
             self._reopen()
         finally:
             self._settled.release()
+
+    def note_deletion(self) -> None:
+        """Makes `rewrite_if_due` due, for the next process, too: call it before the commit. Raises OSError."""
+        write_whole(self._deleted, b"")
+
+    def rewrite_if_due(self) -> None:
+        """Write the file anew where something was deleted. A failure is told in the process's log: the file
+        is as it was, and the next call tries again.
+
+        Readers wait for the swap only. For the thread that writes.
+        """
+        if not self._deleted.exists():
+            return
+        fresh = Path(f"{self._file}.fresh")
+        with self._settled:
+            try:
+                self.checkpoint_if_due(force=True)
+                _remove(fresh)  # of a process that was killed
+                self._write_anew(fresh)
+                self._reopen(fresh)
+                self._deleted.unlink()
+                self.unclean = None
+            except (duckdb.Error, OSError, LogError) as error:
+                self._reopen()
+                self.unclean = explain(error, self.path)
+                _logger.warning("what was deleted can still be read in the file: %s", self.unclean)
+            finally:
+                _remove(fresh)
+
+    def _write_anew(self, fresh: Path) -> None:
+        self._connection.execute(f"SET memory_limit = '{_REWRITING_MEMORY}'")
+        self._connection.execute(f"ATTACH {literal(str(fresh))} AS fresh (TYPE duckdb, {_ROW_GROUPS})")
+        shutil.copymode(self.path, fresh)
+        self._connection.execute(f"COPY FROM DATABASE {CATALOG} TO fresh")
+        self._connection.execute("CHECKPOINT fresh")
+        self._connection.execute("DETACH fresh")
+        with fresh.open("rb") as file:
+            os.fsync(file.fileno())
 
     def copy_to(self, target: Path) -> None:
         """Copy the file as the last checkpoint left it, while others read and write. Raises OSError."""
@@ -125,6 +179,7 @@ class Database:
         if tidy and not self._read_only:
             with contextlib.suppress(LogError, duckdb.Error):
                 self.checkpoint_if_due(force=True)
+                self.rewrite_if_due()
         with self._settled:
             self._connection.close()
             self._bytes.close()
@@ -158,8 +213,7 @@ class Database:
         beside = {"temp_directory": f"{self.path}.tmp"}
         connection = duckdb.connect(":memory:", config=_SETTINGS | beside)
         try:
-            # small row groups keep checkpoints short, see migrations
-            mode = "READ_ONLY" if self._read_only else "ROW_GROUP_SIZE 2048"
+            mode = "READ_ONLY" if self._read_only else _ROW_GROUPS
             connection.execute(f"ATTACH {literal(str(self.path))} AS {CATALOG} (TYPE duckdb, {mode})")
             connection.execute(f"USE {CATALOG}")
             self._check_whole(connection)
@@ -199,14 +253,26 @@ class Database:
         if n_there < n_needed:
             raise _cut_short(self.path, f"it has {n_there:,} blocks of the {n_needed:,} that it uses")
 
-    def _reopen(self) -> None:
+    def _reopen(self, fresh: Path | None = None) -> None:
+        """fresh: what takes the file's place. Raises OSError, LogError."""
         with (
             self._settled,
             self._idle,
         ):  # two instances on one file would destroy it: the last reader of the old one leaves first
             self._idle.wait_for(lambda: self._readers == 0)
             self._connection.close()
+            self._bytes.close()
+            if fresh is not None:
+                if self._ahead.exists():  # which would be added to the new file, too
+                    raise LogError("its write-ahead log could not be folded into it")
+                replace_for_good(fresh, self._file)
             self._connection = self._connect()
+            self._bytes = self.path.open("rb", buffering=0)
+
+
+def _remove(file: Path) -> None:
+    for name in (file, Path(f"{file}.wal")):
+        name.unlink(missing_ok=True)
 
 
 def explain(error: Exception, path: Path) -> LogError:

@@ -94,11 +94,11 @@ def keep_questions(log: WritableLog, questions: Sequence[MarkedQuestion], owner:
 
 def delete_question(log: WritableLog, question_id: str, owner: str | None) -> None:
     """Forget a question; nothing happens where `owner` has none of that id."""
-    log.write(
+    log.remove(
         lambda con: con.execute(
-            f"DELETE FROM marked_questions WHERE question_id = $id AND {MINE}",
+            f"DELETE FROM marked_questions WHERE question_id = $id AND {MINE} RETURNING question_id",
             {"id": storable(question_id), "owner": owner},
-        )
+        ).fetchone()
     )
 
 

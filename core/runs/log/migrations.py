@@ -18,7 +18,7 @@ import duckdb
 
 from core.base.errors import LogError
 
-VERSION = 10
+VERSION = 11
 """Counts the additions since the first form of the tables."""
 
 SCHEMA = """
@@ -70,6 +70,8 @@ SCHEMA = """
         PRIMARY KEY (training_id, position));
     -- Which runs a copy of the log was given, so that what is deleted here goes there too.
     CREATE TABLE IF NOT EXISTS copied_runs (copy VARCHAR, run_id VARCHAR, PRIMARY KEY (copy, run_id));
+    -- What had been added to the run by then, as a hash, so that what is added later goes there too.
+    ALTER TABLE copied_runs ADD COLUMN IF NOT EXISTS added VARCHAR;
     -- Questions of a reader's own, with the passages that they marked, see core.runs.log.marks.
     CREATE TABLE IF NOT EXISTS marked_questions (
         question_id VARCHAR PRIMARY KEY, owner VARCHAR, created_at TIMESTAMP NOT NULL, value JSON NOT NULL);

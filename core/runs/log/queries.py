@@ -8,14 +8,18 @@ owner.
 from __future__ import annotations
 
 import json
+import re
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, get_args
 
 from core.base.errors import LogError, RunNotFound
 from core.base.events import RunStarted, StepScores, StepTaken, Stopped, event_from_json
+from core.methods.sparc.events import EndReason
 from core.runs.log.blobs import decode_scores, decode_table, decode_text
+from core.runs.log.bounds import MAX_INTEGER
 from core.runs.log.database import Connection, storable
 from core.runs.log.records import (
     MAX_PAGE,
@@ -34,8 +38,14 @@ Filter: TypeAlias = str | datetime | bool | Sequence[str]
 MINE = "owner IS NOT DISTINCT FROM $owner"
 VISIBLE = f"({MINE} OR shared)"
 
-_CHOSEN = """(
-        SELECT coalesce(list((event->>'$.chunk_id')::BIGINT), []) FROM events e WHERE e.run_id = r.run_id AND kind = 'step_taken')"""
+_OUTCOME_BYTES = 1 << 16
+"""Of a trace, that are looked through for its outcome."""
+
+_KEPT = """(
+        SELECT list_filter(coalesce(list((event->>'$.chunk_id')::BIGINT) FILTER (kind = 'step_taken'), []),
+            lambda chunk: NOT list_contains(coalesce(any_value(event->'$.taken_back')::BIGINT[], []), chunk))
+        FROM events e WHERE e.run_id = r.run_id)"""
+"""What a run chose and its review did not take back."""
 _SUPPORT = "list_distinct(TRY_CAST(label->'$.support' AS BIGINT[]))"
 """NULL where a label, which may come from anywhere, has no list of chunks."""
 
@@ -45,7 +55,7 @@ _ROW = f"""
         (SELECT coalesce(list(title ORDER BY position), []) FROM run_documents d WHERE d.run_id = r.run_id) AS titles,
         parent_run_id, shared, seed,
         (SELECT event->>'$.reason' FROM events e WHERE e.run_id = r.run_id AND kind = 'stopped') AS stop_reason,
-        nullif(len({_SUPPORT}), 0) AS n_support, len(list_intersect({_CHOSEN}, {_SUPPORT})) AS n_found,
+        nullif(len({_SUPPORT}), 0) AS n_support, len(list_intersect({_KEPT}, {_SUPPORT})) AS n_found,
         (SELECT value FROM run_details d WHERE d.run_id = r.run_id AND d.name = 'answer') AS answer,
         label->>'$.answer' AS known_answer, coalesce(json_array_length(config, '$.searched'), 0) > 0 AS preview
     FROM runs r"""
@@ -82,7 +92,7 @@ _FILTERS = {
     ),
     "since": "created_at >= $since",
     "until": "created_at < $until",
-    "hit": f"CASE WHEN len({_SUPPORT}) > 0 THEN list_has_all({_CHOSEN}, {_SUPPORT}) END = $hit",
+    "hit": f"CASE WHEN len({_SUPPORT}) > 0 THEN list_has_all({_KEPT}, {_SUPPORT}) END = $hit",
     "run_ids": "list_contains($run_ids::VARCHAR[], run_id)",
 }
 
@@ -120,13 +130,13 @@ class RunReader(ABC):
 
         Filters, None being none: `text`, part of the query; `method`; `checkpoint`; `status`; `document`, a
         hash, or part of a title, like the query without regard to case; `since` and `until`, with time zones,
-        begun at or after the one and before the other; `hit`, of labelled runs those that chose all support,
+        begun at or after the one and before the other; `hit`, of labelled runs those that kept all support,
         or those that did not; `run_ids`, of these only.
         """
         if not 1 <= limit <= MAX_PAGE:
             raise LogError(f"limit={limit} must be between 1 and {MAX_PAGE}; turn pages with offset")
-        if offset < 0:
-            raise LogError(f"offset={offset} must be 0 or more")
+        if not 0 <= offset <= MAX_INTEGER:
+            raise LogError(f"offset={str(offset)[:40]} must be between 0 and {MAX_INTEGER:,}; choose less")
         if sort not in SORTS:
             raise LogError(f"sort={sort[:40]!r} is no column; choose among {', '.join(SORTS)}")
         wanted = {name: _parameter(value) for name, value in filters.items() if value is not None}
@@ -140,7 +150,9 @@ class RunReader(ABC):
 
         def found(con: Connection) -> RunPage:
             [(total,)] = con.execute(f"SELECT count(*) FROM runs r WHERE {where}", values).fetchall()
-            return RunPage(tuple(map(_row, rows_by_name(con.execute(rows, values | turn)))), total)
+            page = rows_by_name(con.execute(rows, values | turn))
+            ends = _sparc_ends(con, [row["run_id"] for row in page if row["method"] == "sparc"])
+            return RunPage(tuple(_row(row | ends.get(row["run_id"], {})) for row in page), total)
 
         return self.read(found)
 
@@ -167,6 +179,10 @@ class WritableLog(RunReader):
     @abstractmethod
     def write(self, work: Callable[[Connection], T]) -> T:
         """`work` in a transaction; its result, or what it raised. Raises LogError."""
+
+    @abstractmethod
+    def remove(self, work: Callable[[Connection], T | None]) -> T | None:
+        """`work` deletes, or returns None where there was nothing; its result. Raises LogError."""
 
     @abstractmethod
     def insert_finished(self, run: LoggedRun) -> bool:
@@ -211,6 +227,25 @@ def _answered(detail: str | None) -> dict[str, Any]:
     if not (answer["text"] and isinstance(sure, int | float) and 0 <= sure <= 1):
         sure = None
     return {"answer": answer["text"], "confidence": sure}
+
+
+_STOP_REASON = re.compile(rb'"stop_reason": "(%s)"' % "|".join(get_args(EndReason)).encode())
+"""No text inside a trace matches: in it each quote is escaped."""
+
+
+def _sparc_ends(con: Connection, run_ids: Sequence[str]) -> dict[str, dict[str, str]]:
+    """By SPARC run why it stopped, for which its event has two words only; a trace begins with its outcome."""
+    rows = con.execute(
+        "SELECT run_id, value, data FROM run_details LEFT JOIN blobs ON blob_id = blob AND part = 0"
+        " WHERE name = 'sparc' AND list_contains(?::VARCHAR[], run_id)",
+        [run_ids],
+    ).fetchall()
+    ends = {}
+    for run_id, value, data in rows if run_ids else ():
+        begins = value.encode() if data is None else zlib.decompressobj().decompress(data, _OUTCOME_BYTES)
+        if found := _STOP_REASON.search(begins):
+            ends[run_id] = {"stop_reason": found[1].decode()}
+    return ends
 
 
 def _fetch_row(con: Connection, run_id: str, owner: str | None) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from core.base.config import MAX_SEED, EpisodeConfig
 from core.base.errors import BadRequest, LogError, RunNotFound
 from core.base.events import RunStarted, StepTaken, Stopped, StopReason, Trace, event_to_json, fold
 from core.base.types import ChunkTable, Document, DocumentKind
+from core.methods.sparc.events import EndReason
 from core.methods.sparc.trace import SparcTrace
 
 FinalStatus = Literal["complete", "cancelled", "failed"]
@@ -182,14 +183,16 @@ class LoggedRun:
         return tuple(document.title for document in self.documents)
 
     def without_text(self) -> LoggedRun:
-        """The run without document text, text of chunks, chunk tables, which hold headings, and details,
-        which quote; titles and the question stay.
+        """The run without document text, text of chunks, the known answer, chunk tables, which hold headings,
+        and details, which quote; titles, the question and the ids of support stay.
         """
         documents = tuple(replace(document, text=None, table=None) for document in self.documents)
         events = tuple(
             replace(event, text="") if isinstance(event, StepTaken) else event for event in self.events
         )
-        return replace(self, documents=documents, events=events, details={})
+        label = label_of(support_of(self), "", marked=was_marked(self))
+        record = replace(self.record, label=label)
+        return replace(self, record=record, documents=documents, events=events, details={})
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values of everything but the arrays; times in ISO 8601."""
@@ -225,12 +228,12 @@ class RunRow:
     parent_run_id: str | None
     shared: bool
     seed: int
-    stop_reason: StopReason | None
-    """None while the run goes on, and when it was cancelled or failed."""
+    stop_reason: StopReason | EndReason | None
+    """Of a SPARC run as its trace says it. None while a run goes on, and when it was cancelled or failed."""
     n_support: int | None
     """Support chunks of a labelled question; None where they are not known."""
     n_found: int | None
-    """How many of them the run chose."""
+    """How many of them the run chose and kept."""
     answer: str | None = None
     """What was answered from its evidence, empty for no reliable answer; None where nothing was read."""
     confidence: float | None = None
@@ -242,7 +245,7 @@ class RunRow:
 
     @property
     def hit(self) -> bool | None:
-        """Whether all support is among the chosen chunks."""
+        """Whether all support is among the chunks that were kept."""
         return None if self.n_support is None else self.n_found == self.n_support
 
     def to_json(self) -> dict[str, Any]:

@@ -38,8 +38,10 @@ EXAMPLES = {
     avg(list_has_all(chosen, support)::INT) AS found_all
 FROM (
     SELECT run_id, method, checkpoint, TRY_CAST(label->'$.support' AS BIGINT[]) AS support,
-        list((event->>'$.chunk_id')::BIGINT) AS chosen
-    FROM runs JOIN events USING (run_id) WHERE kind = 'step_taken' GROUP BY ALL)
+        list((event->>'$.chunk_id')::BIGINT) FILTER (kind = 'step_taken') AS taken,
+        coalesce(any_value(event->'$.taken_back')::BIGINT[], []) AS taken_back,
+        list_filter(taken, lambda chunk: NOT list_contains(taken_back, chunk)) AS chosen
+    FROM runs JOIN events USING (run_id) GROUP BY ALL)
 GROUP BY ALL ORDER BY runs DESC"""
     ),
     "Chunks that are chosen most": (

@@ -185,11 +185,14 @@ def share_run(con: Connection, run_id: str, owner: str | None) -> None:
     _change(con, share, [storable(run_id), owner], f"there is no run {run_id[:64]!r} of yours to share")
 
 
-def delete_run(con: Connection, run_id: str, owner: str | None) -> None:
-    """Removes a run, and texts and tables no other run needs. Its children keep the steps they share."""
+def delete_run(con: Connection, run_id: str, owner: str | None) -> str:
+    """Removes a run, and texts and tables no other run needs; its id. Its children keep the steps they
+    share.
+    """
     delete = "DELETE FROM runs WHERE run_id = ? AND owner IS NOT DISTINCT FROM ?"
     _change(con, delete, [storable(run_id), owner], f"there is no run {run_id[:64]!r} of yours to delete")
     drop_unused(con)
+    return run_id
 
 
 def _change(con: Connection, statement: str, values: Sequence[Any], refusal: str) -> None:

@@ -84,6 +84,7 @@ class ExperimentLog(WritableLog):
             try:
                 database.read(lambda con: migrate(con, path))
                 database.write(lambda con: statements.fail_interrupted(con, now()))
+                database.rewrite_if_due()
             except (LogError, duckdb.Error) as error:
                 database.close(tidy=False)
                 raise error if isinstance(error, LogError) else explain(error, path) from error
@@ -173,14 +174,30 @@ class ExperimentLog(WritableLog):
         """`work` in a transaction behind what was queued; its result, or what it raised. Raises LogError."""
         return self._writer.call(work)
 
+    def remove(self, work: Callable[[Connection], T | None]) -> T | None:
+        """`work` deletes, or returns None where there was nothing. What it deletes leaves the snapshot at once
+        and the file when that is next copied, closed or opened. Raises LogError.
+        """
+
+        def apply(con: Connection) -> T | None:
+            removed = work(con)
+            if removed is not None:
+                self._database.note_deletion()
+            return removed
+
+        removed = self.write(apply)
+        if removed is not None:
+            with self._snapshot:
+                snapshot_of(self.path).unlink(missing_ok=True)
+        return removed
+
     def share(self, run_id: str, owner: str | None) -> None:
         """Lets anyone with its id open the run, its documents and numbers. Raises RunNotFound."""
         self.write(lambda con: statements.share_run(con, run_id, owner))
 
     def delete(self, run_id: str, owner: str | None) -> None:
         """Removes a run of `owner`, and the snapshot. Raises RunNotFound unless it is `owner`'s."""
-        self.write(lambda con: statements.delete_run(con, run_id, owner))
-        self.drop_snapshot()
+        self.remove(lambda con: statements.delete_run(con, run_id, owner))
 
     def expire(self, before: datetime) -> frozenset[str]:
         """Deletes visitors' runs that ended, and evaluations, trainings and marked questions that were made,
@@ -190,26 +207,22 @@ class ExperimentLog(WritableLog):
         Documents that nobody refers to any more go, and the snapshot. Raises LogError.
         """
         moment = before.astimezone(UTC).replace(tzinfo=None)
-        expired = self.write(lambda con: statements.expire(con, moment))
-        if expired is not None:
-            self.drop_snapshot()
-        return expired or frozenset()
-
-    def drop_snapshot(self) -> None:
-        """Remove the snapshot, which has what was just deleted."""
-        with self._snapshot:
-            snapshot_of(self.path).unlink(missing_ok=True)
+        return self.remove(lambda con: statements.expire(con, moment)) or frozenset()
 
     def snapshot(self) -> Path:
         """Copy the log to `<log>.snapshot` for readers in other processes; the old one is replaced when the
         new one is whole.
 
         It has everything queued before; where the disk is too full to fold that into the log, only what was
-        folded earlier. Raises LogError.
+        folded earlier. What was deleted is not in it. Raises LogError.
         """
         target, fresh = snapshot_of(self.path), Path(f"{self.path}.snapshot.tmp")
         with self._snapshot:
             self._writer.fold()
+            if self._database.unclean is not None:
+                raise LogError(
+                    f"no copy was made, which would hold what was deleted: {self._database.unclean}"
+                )
             try:
                 self._database.copy_to(fresh)
                 os.replace(fresh, target)

@@ -8,6 +8,7 @@ disarmed with an apostrophe.
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,13 +30,13 @@ NAMED = f"{VISIBLE} AND list_contains($ids::VARCHAR[], run_id)"
 TABLES = {
     "runs": (
         """
-        SELECT run_id, created_at, finished_at, status, message, method, query, checkpoint, checkpoint_fingerprint, vectors, n_chunks,
+        SELECT run_id, make_timestamptz(epoch_us(created_at)) AS created_at, make_timestamptz(epoch_us(finished_at)) AS finished_at, status, message, method, query, checkpoint, checkpoint_fingerprint, vectors, n_chunks,
             (SELECT count(*) FROM events e WHERE e.run_id = r.run_id AND kind = 'step_taken') AS n_steps,
             (SELECT event->>'$.reason' FROM events e WHERE e.run_id = r.run_id AND kind = 'stopped') AS stop_reason, seed, parent_run_id, fork_step,
             (SELECT to_json(list(title ORDER BY position))::VARCHAR FROM run_documents d WHERE d.run_id = r.run_id) AS titles,
             (SELECT to_json(list(sha256 ORDER BY position))::VARCHAR FROM run_documents d WHERE d.run_id = r.run_id) AS document_hashes,
-            config::VARCHAR AS config, chunking::VARCHAR AS chunking, label::VARCHAR AS label
-        FROM runs r WHERE {where} ORDER BY created_at DESC, run_id"""
+            config::VARCHAR AS config, chunking::VARCHAR AS chunking, {label} AS label
+        FROM runs r WHERE {where} ORDER BY r.created_at DESC, run_id"""
     ),
     "steps": (
         """
@@ -47,6 +48,10 @@ TABLES = {
         WHERE kind = 'step_taken' ORDER BY created_at DESC, run_id, step"""
     ),
 }
+_LABEL_WITHOUT_TEXT = """CASE WHEN len(TRY_CAST(label->'$.support' AS BIGINT[])) > 0
+            THEN json_merge_patch(json_object('support', TRY_CAST(label->'$.support' AS BIGINT[])),
+                CASE WHEN label->>'$.marked' = 'true' THEN '{"marked": true}' ELSE '{}' END)::VARCHAR END"""
+"""As `LoggedRun.without_text` leaves it."""
 
 
 def import_runs(
@@ -58,21 +63,37 @@ def import_runs(
     admit: Callable[[LoggedRun], None] = lambda _: None,
 ) -> int:
     """Take in the runs of an exported JSON file as `owner`'s, or with `keep_owner` those of an inbox or a copy
-    as their own owners'; how many were new. A run whose id is taken is left as it stands.
+    as their own owners'; how many were new. A run whose id is taken is left as it stands; where it is another
+    owner's, who is nobody's business, the importer's gets an id of its own, the same each time.
 
     The whole file is checked, and each run shown to `admit`, which may raise, before the first enters. Raises
     MalformedRuns when anything in it is not as it should be.
     """
+    ids = []
     for run in read_runs(path, keep_owner=keep_owner):
         admit(run)
+        ids.append(run.record.run_id)
     runs = read_runs(path, keep_owner=keep_owner)
-    return sum(log.insert_finished(run if keep_owner else _taken_over(run, owner)) for run in runs)
+    if keep_owner:
+        return sum(map(log.insert_finished, runs))
+    others = f"SELECT run_id FROM runs WHERE list_contains($ids::VARCHAR[], run_id) AND NOT ({MINE})"
+    new_ids = {
+        row["run_id"]: hashlib.sha256(f"{owner} {row['run_id']}".encode()).hexdigest()[:32]
+        for row in log.rows(others, {"ids": ids, "owner": owner})
+    }
+    return sum(log.insert_finished(_taken_over(run, owner, new_ids)) for run in runs)
 
 
-def _taken_over(run: LoggedRun, owner: str | None) -> LoggedRun:
+def _taken_over(run: LoggedRun, owner: str | None, new_ids: Mapping[str, str]) -> LoggedRun:
     """The run as `owner`'s. A visitor's is kept from now on, whenever the file says it ended."""
-    ended = run.finished_at if owner is None else now()
-    return replace(run, record=replace(run.record, owner=owner), finished_at=ended)
+    record, ended = run.record, run.finished_at if owner is None else now()
+    record = replace(
+        record,
+        owner=owner,
+        run_id=new_ids.get(record.run_id, record.run_id),
+        parent_run_id=record.parent_run_id and new_ids.get(record.parent_run_id, record.parent_run_id),
+    )
+    return replace(run, record=record, finished_at=ended)
 
 
 def is_one_question(log: RunReader, run_ids: Sequence[str], owner: str | None) -> bool:
@@ -163,7 +184,8 @@ def write_table(
     include_text: bool = True,
 ) -> None:
     """One of `TABLES`, of the runs that `where` names, as the kind of file that `target` is."""
-    select = TABLES[name].format(where=where, text="event->>'$.text'" if include_text else "''")
+    text, label = ("event->>'$.text'", "label::VARCHAR") if include_text else ("''", _LABEL_WITHOUT_TEXT)
+    select = TABLES[name].format(where=where, text=text, label=label)
     if target.suffix == ".parquet":
         log.rows(f"COPY ({select}) TO {literal(str(target))} (FORMAT parquet)", values)
     else:

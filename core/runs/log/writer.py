@@ -142,5 +142,7 @@ class Writer:
     def _tidy(self, *, force: bool) -> None:
         try:
             self._database.checkpoint_if_due(force=force)
+            if force:
+                self._database.rewrite_if_due()
         except Exception as error:
             _logger.warning("the log could not be tidied up: %s", error)

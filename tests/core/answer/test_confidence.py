@@ -28,6 +28,19 @@ def test_nothing_is_certain() -> None:
             assert all(0 < share < 1 for _, share in fit_confidence([0.9] * n, [right] * n))
 
 
+def test_the_order_of_equal_probabilities_says_nothing() -> None:
+    tied = [False] * 30 + [True] * 30
+    for right in (tied, tied[::-1]):
+        assert fit_confidence([0.3] * 60, right) == ((0.3, 0.5),)
+        assert len(fit_confidence([0.3] * 60 + [0.6] * 30, [*right, *[True] * 30])) == 2
+
+
+def test_blocks_in_one_place_are_one() -> None:
+    """Their points are told apart by the sixth digit only, which is rounded away."""
+    probabilities = [0.3] * 20 + [0.300001] * 20
+    assert fit_confidence(probabilities, [False] * 20 + [True] * 20) == ((0.3, 0.5),)
+
+
 def test_knots_must_rise() -> None:
     for knots in (((0.5, 0.5), (0.5, 0.6)), ((0.1, 0.6), (0.2, 0.5)), ((0.0, 1.5),), ()):
         with pytest.raises(ValueError, match="must"):

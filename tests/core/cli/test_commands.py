@@ -325,11 +325,13 @@ def test_runs_are_logged_listed_exported_replayed_and_deleted(
     log, checkpoint = ("--log", tmp_path / "runs.duckdb"), ("--checkpoint", tiny_checkpoints["relative10"])
     (trace,) = core("trace", *tiny, *log, "--temperature", 0.7, "--seed", 3)
     core("compare", *tiny, *log, "--methods", "topk,bm25,qrag", "--k", 2)
-    (tmp_path / "e.jsonl").write_text(GOOD_LINE)
+    (tmp_path / "e.jsonl").write_text(f'{GOOD_LINE[:-1]}, "support": [0], "answers": ["Mary"]}}')
     sampled = ("--temperature", 3, "--seed", 1, "--json")
     core("trace", "--episodes", tmp_path / "e.jsonl", *checkpoint, *log, *sampled)
     (listed,) = core("runs", "list", *log, "--json")
     assert listed["total"] == 5
+    known = {(run["n_support"], run["known_answer"]) for run in listed["runs"]}
+    assert known == {(None, ""), (1, "Mary")}
     assert {run["method"] for run in listed["runs"]} == {"qrag", "topk", "bm25"}
     run_id = listed["runs"][-1]["run_id"]
     (shown,) = core("runs", "show", run_id, *log, "--json")

@@ -21,7 +21,7 @@ def episodes(folder: Path, **known: Any) -> Path:
 @pytest.mark.parametrize(
     ("known", "label"),
     [
-        ({"support": [1], "answers": ["Bob"]}, {"support": [1], "answers": ["Bob"]}),
+        ({"support": [1], "answers": ["Bob"]}, {"support": [1], "answers": ["Bob"], "answer": "Bob"}),
         ({"support": [], "answers": None}, {"support": []}),
         ({}, None),
     ],
@@ -45,3 +45,8 @@ def test_what_is_no_label_is_refused(tmp_path: Path, known: dict[str, Any], word
         ),
     ):
         list(_read_episodes(episodes(tmp_path, **known)))
+
+
+def test_support_that_is_no_chunk_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadRequest, match=r"names chunk 2; its ids must be between 0 and 1; correct the file"):
+        list(_read_episodes(episodes(tmp_path, support=[1, 2])))

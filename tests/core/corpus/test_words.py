@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
+from threading import Thread
 
 import bm25s
 import numpy as np
 import pytest
 
-from core.corpus.bm25 import WordIndex
+from core.corpus.bm25 import WordIndex, word_index
 from core.corpus.words import located, words_of
 
 SAME = [
@@ -113,3 +114,24 @@ def test_kept_words_are_those_that_were_counted(tmp_path: Path) -> None:
     for query in ("e77", "1234", "し船", "cafe"):
         assert np.array_equal(kept.scores(words_of(query)), index.scores(words_of(query)))
         assert index.scores(words_of(query)).any()
+
+
+def test_nobody_waits_for_the_words_of_another_document() -> None:
+    class Owner:
+        pass
+
+    ready, slow, other = Owner(), Owner(), Owner()
+    word_index(ready, lambda: ["a mill"])
+    served: list[bool] = []
+
+    def texts() -> list[str]:
+        for owner in (ready, other):
+            thread = Thread(target=word_index, args=(owner, lambda: ["a bell"]), daemon=True)
+            thread.start()
+            thread.join(timeout=2)
+            served.append(not thread.is_alive())
+        return ["a quay"]
+
+    assert word_index(slow, texts).frequency("quay") == 1
+    assert served == [True, True]
+    assert word_index(ready, texts).frequency("mill") == word_index(other, texts).frequency("bell") == 1

@@ -206,6 +206,7 @@ def test_it_is_measured_once_and_the_quicker_one_is_taken(served: Path, own_home
     assert measured.cosine > 0.999
     assert first.engine.startswith("OpenVINO" if measured.openvino_wins() else "torch")
     assert "2 layers of 32" in key
+    assert key.endswith(f"| DualEncoder._pass_of | {torch.get_num_threads()} threads")
     for openvino_rate, cosine, engine in ((300, 1.0, "OpenVINO"), (105, 1.0, "torch"), (300, 0.99, "torch")):
         kept = f'{{"{key}": {{"torch_rate": 100.0, "openvino_rate": {openvino_rate}.0, "cosine": {cosine}}}}}'
         path.write_text(kept)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
@@ -214,3 +215,14 @@ def test_hybrid_adds_words_to_the_cosine(agents: dict[str, Agent], corpus_of: Co
     np.testing.assert_allclose(trace.steps[0].scores.q_values, expected, atol=1e-6)
     assert list(trace.chosen) == np.argsort(-trace.steps[0].scores.q_values, kind="stable").tolist()
     assert trace.chosen.index(2) < trace.chosen.index(7)
+
+
+def test_a_slow_listener_is_no_time_of_the_method(
+    agents: dict[str, Agent], corpus_of: CorpusOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
+    events = Bm25().retrieve(QUERY, corpus_of(agents["none"].encoder, CHUNKS), EpisodeConfig())
+    next(events)
+    clock[0] = 60.0
+    assert next(events).milliseconds == 0.0

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from core.base.config import EpisodeConfig
 from core.base.events import RunStarted, StepScores, StepTaken, Trace
 from core.views.findings import first_look_rank, found_by, overlap, sets
+from core.views.trail import gold_trails
 
 CHOSEN = st.dictionaries(
     st.sampled_from("abcd"), st.lists(st.integers(0, 9), max_size=6, unique=True), max_size=4
@@ -61,6 +62,14 @@ def test_ranks_of_the_first_look_are_those_of_a_stable_sort(scores: list[float])
     order = sorted(range(len(scores)), key=lambda i: -scores[i])
     trace = trace_of("qrag", scores)
     assert [first_look_rank(trace, i) for i in order] == list(range(1, len(scores) + 1))
+
+
+def test_what_differs_by_rounding_ranks_as_the_agent_takes_it() -> None:
+    """The agent takes the first of those; a method that sorts takes the largest."""
+    scores = [0.1, 0.5, 0.5 + 2e-7]
+    assert [first_look_rank(trace_of("qrag", scores), i) for i in range(3)] == [3, 1, 2]
+    assert [first_look_rank(trace_of("topk", scores), i) for i in range(3)] == [3, 2, 1]
+    assert [gold_trails(trace_of("qrag", scores), [i])[0].standings[0].rank for i in (1, 2)] == [1, 2]
 
 
 def test_no_rank_where_nothing_was_seen_or_no_word_is_shared() -> None:

@@ -68,13 +68,14 @@ class LlmEvidenceSet:
         encoder: DualEncoder,
         *,
         context_tokens: int = CONTEXT_TOKENS,
-        cancelled: Callable[[], bool] = never,
     ) -> None:
         """llm: None refuses every question, for callers that offer the method before a model is connected.
         encoder: ranks the chunks where not all fit.
         """
         self.llm, self.encoder = llm, encoder
-        self.context_tokens, self._cancelled = context_tokens, cancelled
+        self.context_tokens = context_tokens
+        self.cancelled: Callable[[], bool] = never
+        """Asked again and again while the model is silent; once true, `retrieve` raises LlmCancelled."""
 
     def retrieve(self, query: str, corpus: Searchable, config: EpisodeConfig) -> Iterator[Event]:
         """See `Retriever`. Raises BadRequest (model unreachable, or no action written), LlmCancelled."""
@@ -110,7 +111,7 @@ class LlmEvidenceSet:
                 task.messages,
                 Sampling(max_tokens=self.llm.reply_tokens or task.room, seed=config.seed),
                 schema=task.schema,
-                cancelled=self._cancelled,
+                cancelled=self.cancelled,
             )
         except LlmError as error:
             raise BadRequest(str(error)) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,9 @@ from pydantic import ValidationError
 
 from core.base.config import EpisodeConfig
 from core.base.events import RunStarted, StepScores, StepTaken, Stopped, Trace
+from core.base.progress import finish
+from core.base.types import Document
+from core.corpus.opening import chunk_documents
 from core.encode import checkpoint
 from core.encode.checkpoint import CheckpointSpec, RerankedDefaults, as_served, read_spec, write_spec
 from core.encode.packaged import MPNET
@@ -22,8 +26,15 @@ from core.lab.evaluate.completeness import (
     questions_by_size,
     with_curves,
 )
+from core.lab.evaluate.document_evaluation import AskedDocument, DocumentSetting, evaluate_document
 from core.lab.evaluate.documents import DocumentRow
+from core.lab.tasks.documents import DocumentQuestion
+from core.methods.choice import Encoders
+from core.methods.qrag.agent import Agent
+from core.methods.qrag.episode import Episode
+from tests.core.conftest import CorpusOf
 from tests.core.lab.evaluate.rows import document_row
+from tests.core.methods.sparc.conftest import KnowingReader
 
 CURVES = {4: ((0.1, 0.2), (0.5, 0.8)), 8: ((0.1, 0.4), (0.5, 0.9))}
 SPEC = CheckpointSpec(name="finder", trained=True, reads_choices=False, lead_curves=CURVES)
@@ -57,6 +68,7 @@ def test_of_other_runs_nothing_is_known() -> None:
         trace(4, method="hybrid"),
         trace(4, checkpoint="general"),
         trace(4, temperature=0.1),
+        trace(4, beam_width=2),
         trace(4, forced=((1, 3),)),
         trace(4, forbidden=(3,)),
         replace(trace(5), stopped=Stopped("budget", 5, review=(0.1,) * 5, taken_back=(2,))),
@@ -99,6 +111,34 @@ def test_curves_are_shares_of_complete_evidence_by_lead() -> None:
     assert curves[4].to_json()["complete"] == 0.55
     assert curves[4].estimates.max() < 0.8
     assert curves[4].estimates.min() > 0.2
+
+
+def test_a_curve_is_over_the_lead_that_runs_are_read_by() -> None:
+    """With a reranker that reads again, Q of each choice when it was chosen tells another lead."""
+    again = [replace(one, first_lead=0.7, scores=(0.9, *one.scores[1:])) for one in ROWS]
+    curve = questions_by_size(again, "finder")[4].curve
+    assert [place for place, _ in curve] == [0.7]
+
+
+def test_a_row_keeps_the_lead_of_its_first_look(
+    tiny_checkpoints: dict[str, Path], corpus_of: CorpusOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QRAG_HOME", str(tmp_path))
+    things = ("milk", "apple", "football", "lamp", "letter", "ladder")
+    document = Document(
+        "d", "\n\n".join(f"# {one}\n\nMary got the {one} there." for one in things), "markdown"
+    )
+    question = DocumentQuestion("1", "d", "single", "Where is the milk?", (), ("Mary got the milk there.",))
+    encoders = Encoders(str(tiny_checkpoints["none"]), "cpu")
+    setting = DocumentSetting(methods=("qrag",), k=5, stops=False)
+    asked = AskedDocument("d", (question,), {"1": ((9, 33),)})
+    folder = SimpleNamespace(read=lambda _: document)
+    [row] = evaluate_document(asked, folder, setting, encoders, KnowingReader({})).rows
+    _, encoder = encoders.choice(document)
+    corpus = corpus_of(encoder, finish(chunk_documents([document], encoder), lambda _: None).texts())
+    [look] = Agent(encoder).look([(Episode(question.question, corpus, EpisodeConfig()), ())])
+    assert row.first_lead == pytest.approx(lead(look.scores.q_values), abs=1e-5)
+    assert row.first_lead != pytest.approx(lead(row.scores), abs=1e-5), "choices are read by this agent"
 
 
 def test_what_says_nothing_of_a_size_is_left_out() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from core.base.types import workspace_of_chunks
 from core.corpus.index import Corpus
 from core.corpus.opening import index_of
 from core.encode.cache import VectorStore
+from core.encode.encoder import DualEncoder
 from core.lab.evaluate.outcomes import own_evidence, steps_taken
 from core.lab.evaluate.review import choices_of, reviewed_under
 from core.lab.evaluate.run import Setting, evaluate
@@ -25,6 +27,7 @@ from core.lab.tasks.example import Example
 from core.methods.qrag.agent import Agent
 from core.methods.qrag.episode import Episode
 from core.methods.registry import BY_ENCODER, build_retriever
+from tests.reranker import add_reranker
 
 
 def rows_of(
@@ -117,6 +120,33 @@ def test_rows_are_reviewed_again_without_their_haystacks(
     assert sizes == {0, 1, 2, 3}
     with pytest.raises(ValueError, match="was not made from"):
         choices_of(rows, examples[::-1], agent)
+
+
+def test_a_review_under_a_reranker_sees_all_chunks(
+    tiny_checkpoints: dict[str, Path],
+    examples: list[Example],
+    store: VectorStore,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("QRAG_HOME", str(tmp_path / "home"))
+    folder = Path(shutil.copytree(tiny_checkpoints["none"], tmp_path / "agent"))
+    add_reranker(folder)
+    agent, some = Agent(DualEncoder(folder, "cpu")), examples[:2]
+    rows = rows_of(agent, some, store, step_budget=2)
+    for corpus, example in zip(choices_of(rows, some, agent), some, strict=True):
+        of_all = agent.encoder.encode_chunks(list(example.chunks))
+        np.testing.assert_allclose(corpus.index.vectors[corpus.index.rows], of_all, atol=1e-3)
+
+
+def test_a_row_s_time_ends_with_the_agent_s_own_stop(
+    agents: dict[str, Agent], examples: list[Example], store: VectorStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent, look = agents["relative10"], Agent.look
+    monkeypatch.setattr(Agent, "look", lambda *args: [replace(one, milliseconds=1.0) for one in look(*args)])
+    for threshold, n_looks in ((None, 3), (-1e6, 3), (1e6, 1)):
+        [row] = rows_of(agent, examples[:1], store, step_budget=3, stop_threshold=threshold)
+        assert (len(row.chosen), row.milliseconds) == (3, n_looks)
 
 
 def test_what_a_row_says_of_its_episode(

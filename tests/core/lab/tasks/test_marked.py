@@ -129,6 +129,59 @@ def test_training_lines_are_own_questions(log: ExperimentLog, tmp_path: Path) ->
     assert (example.question, example.chunks, example.support) == ("Where?", tuple(chunks), (0, 1))
 
 
+def test_marks_come_back_as_they_were_made(log: ExperimentLog, tmp_path: Path) -> None:
+    """One whose quote stands twice in the file has the words behind it, too."""
+    own = marked(
+        "Why?", mark_of("It rained."), mark_of("Anna slept in the mill."), mark_of("Nobody came.", False)
+    )
+    before = marked("Why?", mark_of("Bela rang the bell at noon.", False), mark_of("Nobody came."))
+    keep_questions(log, [own], A)
+    keep_questions(log, [before], B)
+    (tmp_path / "mine.jsonl").write_text(ask_marked(log, A, [MILL]).lines(), encoding="utf-8")
+    for _ in range(2):
+        take_in_questions(log, tmp_path / "mine.jsonl", B, [MILL])
+        [back] = list_questions(log, B)
+        assert back.marks == (*own.marks, before.marks[0])
+        assert back.question_id == before.question_id
+        (tmp_path / "mine.jsonl").write_text(ask_marked(log, B, [MILL]).lines(), encoding="utf-8")
+    [line] = map(json.loads, (tmp_path / "mine.jsonl").read_text().splitlines())
+    moved = Document("mill.txt", f"Once. {TEXT}", "text")
+    (tmp_path / "mine.jsonl").write_text(json.dumps(line))
+    take_in_questions(log, tmp_path / "mine.jsonl", A, [moved])
+    [found] = [one for one in list_questions(log, A) if one.sha256 == moved.sha256]
+    assert [moved.text[mark.start : mark.end] for mark in found.marks] == [
+        "It rained. A",
+        "Anna slept in the mill",
+    ]
+    line["marks"][0]["start"] = -1
+    (tmp_path / "mine.jsonl").write_text(json.dumps(line))
+    with pytest.raises(BadRequest, match='line 1: "marks" must be'):
+        read_document_questions(tmp_path / "mine.jsonl")
+
+
+def test_the_second_of_two_equal_passages_is_learned_without_its_neighbour(log: ExperimentLog) -> None:
+    second = mark_of("It rained.", at=20)
+    keep_questions(log, [marked("When?", second)], A)
+    sentences = [TEXT[start:end] for start, end in ((0, 10), (11, 34), (35, 45), (46, 73), (74, 86))]
+    starts = np.array([0, 11, 35, 46, 74])
+    workspace = workspace_of_chunks(sentences, np.ones(5, int))
+    table = replace(workspace.tables[0], start=starts, end=starts + [len(one) for one in sentences])
+    workspace = replace(workspace, documents=(MILL,), tables=(table,))
+    lines = ask_marked(log, A, [MILL]).training_lines(lambda _: workspace)
+    assert json.loads(lines)["support"] == [2]
+
+
+def test_questions_about_two_documents_of_one_title_come_back(log: ExperimentLog, tmp_path: Path) -> None:
+    other = Document(MILL.title, f"A preface. {TEXT}", "text")
+    about_other = replace(marked(), sha256=other.sha256, marks=(Mark(11, 21, "It rained.", True),))
+    keep_questions(log, [marked(), replace(about_other, question_id="b" * 32)], A)
+    (tmp_path / "mine.jsonl").write_text(ask_marked(log, A, [MILL, other]).lines(), encoding="utf-8")
+    assert take_in_questions(log, tmp_path / "mine.jsonl", B, [other, MILL]) == (2, [])
+    assert {one.sha256: one.marks for one in list_questions(log, B)} == {
+        one.sha256: one.marks for one in (marked(), about_other)
+    }
+
+
 def test_a_file_comes_back(log: ExperimentLog, tmp_path: Path) -> None:
     rang = marked("Who rang?", mark_of("Bela rang the bell at noon."))
     keep_questions(log, [replace(marked(), answer="in the mill"), rang], A)
@@ -144,7 +197,7 @@ def test_a_file_comes_back(log: ExperimentLog, tmp_path: Path) -> None:
         back = {one.question: one for one in list_questions(log, B)}
         assert len(back) == 2
         assert back["Where did Anna sleep?"].answer == "in the mill"
-        assert back["Who rang?"].support == (mark_of("Bela rang the bell at noon"),)
+        assert back["Who rang?"].support == (mark_of("Bela rang the bell at noon."),)
     file.write_text("{}\n")
     with pytest.raises(BadRequest, match="has no"):
         take_in_questions(log, file, B, [MILL])

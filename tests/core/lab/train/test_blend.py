@@ -60,6 +60,17 @@ def test_a_blend_lies_between_and_serves(pair: tuple[Path, Path], tmp_path: Path
     assert all((a != b).any() for a, b in itertools.pairwise(vectors))
 
 
+def test_agents_may_differ_in_curves_and_in_what_is_read_again(
+    pair: tuple[Path, Path], tmp_path: Path
+) -> None:
+    folders = [Path(shutil.copytree(one, tmp_path / one.name)) for one in pair]
+    served = {"lead_curves": {4: ((0.1, 0.5),)}, "rerank_again": 4}
+    for folder, changed in zip(folders, (served, {}), strict=True):
+        write_spec(folder, read_spec(folder).model_copy(update={"reads_choices": False, **changed}))
+    spec = blend(folders, [0.5, 0.5], tmp_path / "out")
+    assert (spec.lead_curves, spec.rerank_again) == ({}, 0)
+
+
 def test_what_can_t_be_blended_is_one_sentence(
     pair: tuple[Path, Path], tmp_path: Path, tiny_checkpoints: dict[str, Path]
 ) -> None:

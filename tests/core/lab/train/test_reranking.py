@@ -19,7 +19,7 @@ from core.cli import main
 from core.encode.checkpoint import read_spec, write_spec
 from core.encode.encoder import DualEncoder
 from core.encode.reranker import HEAD_FILE, RERANKER_FOLDER
-from core.lab.train.contests import WEIGHTS, Contests
+from core.lab.train.contests import COMPETE, WEIGHTS, Contests
 from core.lab.train.mixtures import OwnMixture
 from core.lab.train.reranking import RerankConfig, RerankTrainer
 from core.methods.qrag.agent import Agent
@@ -146,6 +146,15 @@ def test_readings_of_episodes_begin_in_their_middle(
     assert not any(reading.chosen for reading in alone.draw(Random(1), 50))
     with pytest.raises(BadRequest, match="has 99 chunks beside its support"):
         Contests(mixture, spec, others=99, n_validation=4)
+
+
+def test_more_may_compete_than_the_likeliest(tiny_checkpoints: dict[str, Path], tmp_path: Path) -> None:
+    chunks = [f"Mary went to room {i}." for i in range(COMPETE + 10)]
+    questions = [{"question": f"Where is {i}?", "chunks": chunks, "support": [i]} for i in range(20)]
+    (tmp_path / "long.jsonl").write_text("".join(json.dumps(one) + "\n" for one in questions))
+    mixture, spec = OwnMixture(tmp_path / "long.jsonl"), read_spec(tiny_checkpoints["none"])
+    for contest in Contests(mixture, spec, others=COMPETE + 5, n_validation=1).draw(Random(1), 5):
+        assert len({*contest.texts}) == COMPETE + 6
 
 
 @pytest.fixture

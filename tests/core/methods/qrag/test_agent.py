@@ -232,6 +232,10 @@ def test_bad_requests_come_before_the_first_event(agent: Agent, corpus: Corpus, 
         (EpisodeConfig(forbidden=(9,)), "chunk 9 does not exist"),
         (EpisodeConfig(forced=((1, -1),)), "chunk -1 does not exist"),
         (EpisodeConfig(forced=((1, 2),), forbidden=(2,)), "chunk 2 is both forced and forbidden"),
+        (EpisodeConfig(forced=((1, 2), (1, 3))), "several chunks are forced at step 1"),
+        (EpisodeConfig(forced=((1, 2), (2, 2))), "chunk 2 is forced at several steps"),
+        (EpisodeConfig(forced=((0, 2),)), "forced at step 0"),
+        (EpisodeConfig(step_budget=3, forced=((4, 2),)), "forced at step 4; .* budget of 3"),
     ]:
         with pytest.raises(BadRequest, match=words):
             next(agent.run(QUERY, corpus, config))

@@ -26,6 +26,7 @@ from core.encode.reranker import (
     CHUNK_TOKENS,
     HEAD_FILE,
     LARGEST_ODDS,
+    MOST_CHOSEN,
     QUESTION_TOKENS,
     RERANKER_FOLDER,
     STATE_WINDOW,
@@ -136,6 +137,17 @@ def test_a_step_reads_four_more_and_goes_on_as_long_as_that_changes_what_leads(
     assert few.chunk_ids.tolist() == pool[:5].tolist()
 
 
+def test_a_forbidden_chunk_does_not_lead() -> None:
+    """The best of the others changes with what is read behind the first twelve."""
+    odds = np.full(30, -3, np.float32)
+    odds[0], odds[13] = 5, -1
+    of_pool = 100 + np.arange(30), 1 - np.arange(30, dtype=np.float32) / 100, np.array([0, 200])
+    spec = CheckpointSpec(name="x", trained=True, rerank_weight=0.3, rerank_pool=30, rerank_first=12)
+    read = lambda ids: odds[ids - 100]  # noqa: E731
+    assert len(read_best(read, *of_pool, spec, 1).chunk_ids) == 16
+    assert len(read_best(read, *of_pool, spec, 1, forbidden=[100]).chunk_ids) == 20
+
+
 def test_chunks_next_to_one_that_belongs_get_a_share() -> None:
     ids, parts = np.array([7, 3, 8, 6, 20]), np.array([3, 1, 0, 2, 5], np.float32)
     assert parts_beside(ids, parts, np.array([0, 30])).tolist() == [2, 0, 3, 3, 0]
@@ -214,6 +226,7 @@ def test_what_leads_is_read_once_more_behind_the_chosen_chunks(
     n_told = len(told)
     fold(agent.run(QUERY, corpus, asked.config, hears=asked.hears))
     assert len(told) == n_told, "nothing is read a third time"
+    assert encoder.max_state_chunks == min(MOST_CHOSEN, (encoder.max_positions - 1) // 2 - 1)
     with pytest.raises(ValidationError, match="reads anew at every step anyway"):
         CheckpointSpec(name="x", trained=True, rerank_again=4)
 
@@ -241,6 +254,10 @@ def test_pairs_are_cut_to_the_window_and_chosen_chunks_share_what_is_left(encode
     assert pair(tokenizer, query, chunk)[0] == pair(tokenizer, query, chunk, WINDOW, ())[0]
     tokens, n_question = pair(tokenizer, query, chunk, window=96)
     assert (len(tokens), n_question) == (96, QUESTION_TOKENS + 2)
+    for n in (MOST_CHOSEN, 300, 600):
+        tokens, n_first = pair(tokenizer, query, chunk, STATE_WINDOW, [[8] * 9] * n)
+        assert n_first < len(tokens) <= STATE_WINDOW
+    assert pair(tokenizer, query, chunk, STATE_WINDOW, [[8] * 9] * MOST_CHOSEN)[0].count(8) == MOST_CHOSEN
     assert pair(tokenizer, [7], [8]) == ([tokenizer.cls_id, 7, tokenizer.sep_id, 8, tokenizer.sep_id], 3)
 
 

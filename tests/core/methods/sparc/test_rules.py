@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from core.methods.sparc.agents import BranchResult, Remaining, RewriteTask, SupportedAnswer, Turn
+from core.methods.sparc.agents import BranchResult, Remaining, Rewrite, RewriteTask, SupportedAnswer, Turn
 from core.methods.sparc.events import Note
 from core.methods.sparc.retrievals import Retrievals
 from core.methods.sparc.rules import (
@@ -52,6 +52,14 @@ def test_without_evidence_each_name_of_the_question_is_a_query(retrievals: Retri
         ("Harbour Gate older", "bm25"),
     ]
     assert rewrites[2].query == task.question
+
+
+def test_a_query_that_comes_up_twice_keeps_its_first_place(retrievals: Retrievals) -> None:
+    task = RewriteTask("Is the Red Lantern Inn the Red Lantern by the Harbour?", Note(), 2, ("bm25",))
+    openings = [Rewrite(query, "bm25", "") for query in ("Red lantern", "harbour", "red Lantern")]
+    rules = RuleAgents(KnowingReader({}), 2)
+    rules._openings = lambda _: openings  # type: ignore[method-assign]
+    assert rules.rewrite(task, Turn(retrievals))[0] == tuple(openings[:2])
 
 
 def test_linked_chunks_are_worth_more_than_those_that_share_a_word(retrievals: Retrievals) -> None:
@@ -152,6 +160,13 @@ def test_an_agent_alone_does_not_make_evidence_complete() -> None:
     told, turn = SupportedAnswer("hills", 0.99, ()), Turn(Agent(NOTHING_LEFT, needs=(7,)))
     verdict, reason, _ = RULES.judge(QUESTION, "", told, Note("", (7,)), turn)
     assert (verdict, "of what is asked" in reason) == ("continue", True)
+
+
+def test_evidence_of_which_the_agent_takes_nothing_is_not_complete() -> None:
+    turn, note = Turn(Agent(NOTHING_LEFT, needs=())), Note("", (FIRST_HOP, SECOND_HOP))
+    assert evidence(QUESTION, note.chunk_ids, turn.sources).chunk_ids == ()
+    verdict, reason, _ = RULES.judge(QUESTION, "", SupportedAnswer("Quillmarsh", 0.99, ()), note, turn)
+    assert (verdict, reason) == ("continue", "rules: the agent would take none of the chunks")
 
 
 def test_without_an_agent_it_stops_when_most_of_what_is_asked_is_there(retrievals: Retrievals) -> None:

@@ -11,7 +11,7 @@ from core.base.errors import BadRequest
 from core.corpus.index import Corpus
 from core.methods.sparc.agents import RewriteTask
 from core.methods.sparc.events import Note
-from core.methods.sparc.trace import SparcTrace, fold_sparc
+from core.methods.sparc.trace import SparcTrace, end_of, fold_sparc
 from tests.core.methods.sparc.conftest import QUESTION, KnowingReader
 from tests.core.methods.sparc.test_run import LEXICAL, run, without_times
 
@@ -60,3 +60,16 @@ def test_a_damaged_trace_is_refused_in_a_sentence(trace: SparcTrace) -> None:
     ):
         with pytest.raises(BadRequest, match=r"trace of a SPARC run"):
             SparcTrace.from_json(damaged)
+
+
+def test_a_run_cut_short_ends_with_the_first_branch_that_answered(trace: SparcTrace) -> None:
+    """However much surer another is."""
+    n_branches = next(i for i, one in enumerate(trace.events) if one.event == "merged")
+    surer = [
+        replace(one, confidence=0.9 if one.branch == 2 else 0.2, answer="Quillmarsh")
+        if one.event == "answered"
+        else one
+        for one in trace.events[:n_branches]
+    ]
+    end = end_of(fold_sparc(surer), "calls")
+    assert (end.branch, end.answer) == (1, "Quillmarsh")

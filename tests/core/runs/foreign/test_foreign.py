@@ -23,10 +23,11 @@ from core.methods.qrag.agent import Agent
 from core.methods.registry import facts_of
 from core.runs.again.replay import workspace_of_run
 from core.runs.export.page import run_page
-from core.runs.foreign.files import ForeignPassage, files_of, read_foreign
+from core.runs.foreign.files import ForeignPassage, _milliseconds, files_of, read_foreign
 from core.runs.foreign.places import Places
 from core.runs.foreign.traces import Brought, Replayed, bring, found_sentence, log_brought
 from core.runs.log import ExperimentLog, open_reader
+from core.runs.log.bounds import MAX_MILLISECONDS
 from core.runs.log.records import support_of
 from core.runs.log.spans import spans_of
 from core.runs.log.transfer import finished_run
@@ -116,6 +117,13 @@ PUMP = [
     "The pump was built in 1907.",
 ]
 TANK = ["Warranty. It is covered for two whole years.", "Turn left to open it.", "The tank of 1800 holds 10."]
+
+
+def test_a_sentence_of_stop_words_that_stands_twice_is_found() -> None:
+    twice = workspace_of_chunks(["It was not to be.", "A barn.", "It was not to be."], np.full(3, 9), "x")
+    found = Places(twice).find(ForeignPassage.model_validate({"text": "It was not to be."}))
+    assert found is not None
+    assert (found.how, found.chunk_ids) == ("exact", (0,))
 
 
 @pytest.mark.parametrize(
@@ -313,7 +321,8 @@ def test_spans_of_openinference_are_a_call_each(
         {
             "context.trace_id": "t",
             "parent_id": "p",
-            "start_time": "2026-01-01T00:00:01",
+            "start_time": "2026-01-01T00:00:01Z",
+            "end_time": "2026-01-01T00:00:01.250000Z",
             "span_kind": "RETRIEVER",
         }
         | {"attributes.input.value": "lamp", "attributes.retrieval.documents": documents},
@@ -323,6 +332,24 @@ def test_spans_of_openinference_are_a_call_each(
     [phoenix] = bring(read_foreign({"phoenix.json": json.dumps({"data": spans}).encode()}), workspace, "x")
     assert (phoenix.run.query, phoenix.run.answer, phoenix.trace.chosen) == (QUERY, "Emil", (1, 4))
     assert phoenix.detail["calls"] == ["lamp"]
+    assert phoenix.run.calls[0].milliseconds == 250
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "milliseconds"),
+    [
+        (1767225600000, 1767225600250, 250.0),
+        ("2026-01-02", "2026-01-01", 0.0),
+        ("1026-01-02", "2026-01-01", MAX_MILLISECONDS),
+        ("2026-01-01", "2026-01-01T00:00:01Z", 0.0),
+        ("2026-01-01", None, 0.0),
+        ("soon", "later", 0.0),
+        (1, float("nan"), 0.0),
+        (1, 10**400, 0.0),
+    ],
+)
+def test_times_of_phoenix_are_bounded(start: Any, end: Any, milliseconds: float) -> None:
+    assert _milliseconds(start, end) == milliseconds
 
 
 def span(kind: str, parent: Any = "r", documents: Any = None, **values: Any) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from core.cli import main
 from core.runs.hub.client import HubError, HubMissing, connect
 from core.runs.hub.export import LogCopy, Pulled, Pushed
 from core.runs.log import ExperimentLog, MalformedRuns, import_runs
+from core.runs.log.marks import relabel_run
 from tests.conftest import few
 from tests.core.runs.log.recording import DOCUMENT, log_run, make_record
 from tests.hub_stand_in import TOKEN, HubStandIn, Refused, Repository
@@ -107,6 +108,26 @@ def test_a_push_sends_what_is_new(log: ExperimentLog, copy: LogCopy, dataset: Da
     log.share(new.run_id, A)
     assert copy.push(log) == Pushed(0, 0)
     assert json.loads(dataset().files["index.json"])["shared"] == [new.run_id]
+
+
+def test_what_is_added_to_a_run_later_gets_there_too(
+    log: ExperimentLog, open_log: OpenLog, copy: LogCopy, dataset: Dataset
+) -> None:
+    run_id = log_run(log, make_record(owner=A)).run_id
+    copy.push(log)
+    fresh = open_log("fresh")
+    copy.pull(fresh)
+    for text, label in (("short", {"support": [3]}), ("long" * 2_000, None)):
+        log.attach(run_id, "answer", {"text": text}, A)
+        relabel_run(log, run_id, label, A)
+        assert copy.push(log) == Pushed(0, 0)
+        n_commits = len(dataset().commits)
+        assert copy.push(log) == copy.push(fresh) == Pushed(0, 0), "what a copy gave is not a change"
+        assert len(dataset().commits) == n_commits
+        copy.pull(again := open_log(text[:5]))
+        assert again.get(run_id, A) == log.get(run_id, A)
+    assert len(shards(dataset())) == 1
+    assert dataset().squashed == 0
 
 
 def test_the_viewer_gets_two_tables_without_owners(

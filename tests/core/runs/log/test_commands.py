@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -98,13 +100,23 @@ def test_a_page_has_texts_only_when_told_to(runs: Callable[..., Outcome], path: 
     assert "SECRET CHUNK" not in lines.read_text()
 
 
-def test_text_for_people_keeps_to_its_line(runs: Callable[..., Outcome], path: Path) -> None:
+def test_text_for_people_keeps_to_its_line(
+    runs: Callable[..., Outcome], path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with ExperimentLog.open(path) as log:
         record = make_record(query="line\nbreak \x1b[2J")
         log.start(record, [DOCUMENT])
         log.record(record.run_id, step_taken(record.run_id, 1, text="\x1b]0;title\x07"))
         log.finish(record.run_id, "failed", "out\nof memory")
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
     listed, shown = runs("list", "--log", path), runs("show", record.run_id, "--log", path)
+    monkeypatch.undo()
+    time.tzset()
+    with ExperimentLog.open(path) as log:
+        made = log.get(record.run_id).created_at.astimezone(ZoneInfo("Asia/Tokyo"))
+    for text in (listed.stdout, shown.stdout):
+        assert f"  {made:%Y-%m-%d %H:%M:%S}  " in text
     assert listed.stdout.startswith(record.run_id)
     assert listed.stdout.count("\n") == 1
     assert listed.stderr == "1 of 1 runs\n"

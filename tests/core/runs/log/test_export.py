@@ -10,6 +10,7 @@ import pickle
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -87,13 +88,19 @@ def test_an_id_that_is_taken_is_never_overwritten(log: ExperimentLog, tmp_path: 
 
 
 def test_without_text_no_text_leaves(log: ExperimentLog, other: ExperimentLog, tmp_path: Path) -> None:
-    record = log_run(log, make_record(), text="SECRET CHUNK")
-    for format in ("json", "csv"):
+    known = {"support": [3, 5], "answer": "SECRET ANSWER", "answers": ["SECRET ANSWER"], "marked": True}
+    record = log_run(log, make_record(label=known), text="SECRET CHUNK")
+    for format in ("json", "csv", "parquet", "openinference"):
         export_runs(log, None, format, tmp_path / "out", include_text=False)
+    with (tmp_path / "out" / "runs.csv").open(newline="") as file:
+        [row] = csv.DictReader(file)
+    assert json.loads(row["label"]) == {"support": [3, 5], "marked": True}
+    assert datetime.fromisoformat(row["created_at"]) == log.get(record.run_id).created_at
     written = b"".join(file.read_bytes() for file in (tmp_path / "out").iterdir())
-    assert b"SECRET CHUNK" not in written
+    assert b"SECRET" not in written
     assert b"Sentence 1 of" not in written
     assert import_runs(other, tmp_path / "out" / "runs.jsonl") == 1
+    assert other.get(record.run_id).record.label == {"support": [3, 5], "marked": True}
     [document] = other.documents(record.run_id)
     assert (document.title, document.text, document.table) == ("Handbook", None, None)
     with pytest.raises(LogError, match="was not kept"):

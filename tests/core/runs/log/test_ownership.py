@@ -89,3 +89,18 @@ def test_an_import_belongs_to_the_importer(log: ExperimentLog, run_id: str, tmp_
     assert log.get(run_id, B).record.owner == B
     with pytest.raises(RunNotFound):
         log.get(run_id, A)
+
+
+def test_an_import_of_anothers_runs_comes_in_beside_them(
+    log: ExperimentLog, run_id: str, tmp_path: Path
+) -> None:
+    child = log_run(log, make_record(owner=A, parent_run_id=run_id, fork_step=1), first_step=2).run_id
+    file = export_runs(log, None, "json", tmp_path / "out.jsonl", owner=A)
+    assert import_runs(log, file, owner=B) == 2
+    assert import_runs(log, file, owner=B) == import_runs(log, file, owner=A) == 0
+    mine = {row.run_id: row.parent_run_id for row in log.search(owner=B).rows}
+    [parent] = {*mine.values()} - {None}
+    assert parent in mine
+    assert mine.keys().isdisjoint({run_id, child})
+    assert {row.run_id for row in log.search(owner=A).rows} == {run_id, child}
+    assert log.get(parent, B).trace.chosen == log.get(run_id, A).trace.chosen

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from core.base.config import EpisodeConfig
-from core.base.errors import BadRequest
+from core.base.errors import BadRequest, LogError
+from core.base.events import Stopped
 from core.runs.log import ExperimentLog
 from core.runs.log.records import moment
+from core.runs.log.sql import EXAMPLES, query_log
 from tests.core.runs.log.recording import DOCUMENT, log_run, make_record, step_taken
 
 A = "a" * 64
@@ -52,6 +54,25 @@ def test_a_preview_is_told_from_a_run_over_everything(log: ExperimentLog) -> Non
     whole = log_run(log, make_record()).run_id
     part = log_run(log, make_record(config=EpisodeConfig(searched=((0, 20),)).to_json())).run_id
     assert {row.run_id: row.preview for row in log.search(owner=None).rows} == {whole: False, part: True}
+
+
+def test_support_that_the_review_took_back_is_not_found(log: ExperimentLog) -> None:
+    run_id = make_record().run_id
+    first = chosen(run_id)[0]
+    log.start(make_record(run_id=run_id, label={"support": [first]}), [DOCUMENT])
+    log.record(run_id, step_taken(run_id, 1))
+    log.record(run_id, Stopped("budget", 1, review=(0.0,), taken_back=(first,)))
+    log.finish(run_id, "complete")
+    [row] = log.search(owner=None, hit=False).rows
+    assert (row.n_found, row.n_support) == (0, 1)
+    assert log.search(owner=None, hit=True).total == 0
+    assert query_log(log, next(iter(EXAMPLES.values()))).rows[0][-1] == "0"
+
+
+@pytest.mark.parametrize("offset", [-1, 10**30])
+def test_an_offset_out_of_bounds_is_named(log: ExperimentLog, offset: int) -> None:
+    with pytest.raises(LogError, match=r"^offset=-?\d+ must be between 0 and 9,007,199,254,740,991; choose"):
+        log.search(owner=None, offset=offset)
 
 
 def test_a_run_without_a_step_is_a_miss(log: ExperimentLog) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from datetime import timedelta
+from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 
-from core.base.errors import RunNotFound
+from core.base.errors import LogError, RunNotFound
 from core.runs.log import ExperimentLog, list_evaluations, new_evaluation
+from core.runs.log.marks import delete_question, keep_questions, new_question
 from core.runs.log.records import now
 from tests.core.lab.evaluate.rows import make_row
 from tests.core.runs.log.recording import DOCUMENT, log_run, make_record, step_taken
@@ -79,3 +83,47 @@ def test_evaluations_of_visitors_go_too(log: ExperimentLog) -> None:
     assert list_evaluations(log, A) == []
     assert len(list_evaluations(log, None)) == 1
     assert log.read(lambda con: con.execute("SELECT count(*) FROM episode_rows").fetchone()) == (1,)
+
+
+SECRET = "Unrepeatable question of the one who asked"
+
+
+@pytest.mark.parametrize("cut_off", [False, True], ids=["", "cut off"])
+def test_what_was_deleted_is_in_no_file(
+    path: Path, monkeypatch: pytest.MonkeyPatch, *, cut_off: bool
+) -> None:
+    with ExperimentLog.open(path) as log:
+        gone, stays = log_run(log, make_record(query=SECRET)), log_run(log, make_record())
+        log.snapshot()
+        path.chmod(0o640)
+        log.delete(gone.run_id, None)
+        if cut_off:  # as by a full disk: the log says so, and is copied no more
+            monkeypatch.setattr(os, "replace", MagicMock(side_effect=OSError(28, "No space left on device")))
+            with pytest.raises(LogError, match=r"would hold what was deleted: .* disk is full; make room"):
+                log.snapshot()
+            assert log.get(stays.run_id).n_steps == 3
+        else:
+            assert SECRET.encode() not in log.snapshot().read_bytes()
+            assert SECRET.encode() not in path.read_bytes()
+    monkeypatch.undo()
+    assert (SECRET.encode() in path.read_bytes()) is cut_off
+    with ExperimentLog.open(path) as log:
+        assert SECRET.encode() not in path.read_bytes()
+        assert [row.run_id for row in log.search(owner=None).rows] == [stays.run_id]
+        log_run(log, make_record(query="asked later"))
+        assert log.documents(stays.run_id)[0].text == DOCUMENT.text
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert sorted(file.name for file in path.parent.iterdir()) == sorted(
+        [path.name, f"{path.name}.lock", *([] if cut_off else [f"{path.name}.snapshot"])]
+    )
+
+
+def test_a_deleted_question_leaves_the_snapshot_too(log: ExperimentLog) -> None:
+    question = new_question("Handbook", DOCUMENT.sha256, SECRET)
+    keep_questions(log, [question], A)
+    snapshot = log.snapshot()
+    delete_question(log, question.question_id, B)
+    assert snapshot.exists()
+    delete_question(log, question.question_id, A)
+    assert not snapshot.exists()
+    assert SECRET.encode() not in log.snapshot().read_bytes()

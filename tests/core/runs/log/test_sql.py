@@ -23,6 +23,9 @@ def test_the_examples_answer(log: ExperimentLog) -> None:
     answers = {title: query_log(log, sql) for title, sql in EXAMPLES.items()}
     found, chosen, stops = answers.values()
     assert found.columns == ("method", "checkpoint", "runs", "chunks", "found_all")
+    assert query_log(
+        log, "SELECT 1.795980123456789e9, [1.5e0, NULL], {'when': DATE '2026-01-02', 'of': 'é'}"
+    ).rows == (("1795980123.456789", "[1.5, null]", '{"when": "2026-01-02", "of": "é"}'),)
     assert sorted(row[:4] for row in found.rows) == [("qrag", "base", "1", "3"), ("topk", "base", "1", "3")]
     assert {row[0] for row in chosen.rows} == {"Handbook"}
     assert stops.rows[0][:2] == ("threshold", "2")

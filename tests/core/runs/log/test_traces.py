@@ -5,10 +5,12 @@ from __future__ import annotations
 import gzip
 import json
 import logging
+import random
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -171,6 +173,21 @@ def test_a_run_that_failed_is_an_error_and_says_why(log: ExperimentLog) -> None:
     [span] = spans_of(finished_run(log, record.run_id, None))
     assert span.status.description == "failed: the disk is full"
     assert span.start_time == span.end_time
+
+
+@pytest.mark.parametrize("length", [1, 4_000])
+def test_a_list_says_why_sparc_stopped_as_its_page_does(log: ExperimentLog, length: int) -> None:
+    """Also where the trace is so long that it lies apart."""
+    record = make_record(method="sparc")
+    log.start(record, [DOCUMENT], [chunk_table()])
+    asked, *events = story(n_chunks=N_CHUNKS)
+    words = '"stop_reason": "tokens" ' + random.Random(0).randbytes(length // 2).hex()
+    trace = fold_sparc([replace(asked, question=words), *events])
+    log_sparc_end(log, record.run_id, trace, None, "complete")
+    log_run(log, make_record())
+    reasons = {row.method: row.stop_reason for row in log.search(owner=None).rows}
+    assert trace.stopped is not None
+    assert reasons == {"sparc": trace.stopped.reason, "qrag": "threshold"}
 
 
 def test_sparc_is_a_chain_a_round_and_a_retriever_a_branch(log: ExperimentLog, tmp_path: Path) -> None:
