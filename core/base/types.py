@@ -45,6 +45,8 @@ class Document:
     """Parsed JSON-LD objects of an HTML page, in page order."""
     notices: tuple[Notice, ...] = ()
     """All that a reader should know of what is not in `text` as it is in the file."""
+    file: str = field(default="", compare=False)
+    """Name of the file it was read from, without folders; empty where there was none."""
 
     @property
     def told(self) -> str:

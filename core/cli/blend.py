@@ -27,9 +27,9 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 def run_blend(args: argparse.Namespace) -> int:
     """Writes the agent between others."""
     shares = args.shares or [1 / len(args.agents)] * len(args.agents)
-    spec = blend([find_checkpoint(agent) for agent in args.agents], shares, args.out)
+    blend([find_checkpoint(agent) for agent in args.agents], shares, args.out)
     parts = " and ".join(f"{share:.3g} of {agent}" for share, agent in zip(shares, args.agents, strict=True))
-    say(f"{args.out} is {parts}, served as {spec.name}; calibrate it")
+    say(f"{args.out} is {parts}, served as {args.agents[-1]} is; calibrate it")
     return 0
 
 

@@ -52,6 +52,8 @@ def run_compare(args: argparse.Namespace) -> int:
     refused; the others, and the other questions of a file, are printed all the same. Raises what the
     first refused with where nothing is left.
     """
+    if args.k is not None and args.step_budget is not None:
+        raise BadRequest("--k and --step-budget exclude each other: both are the most chunks; give one")
     names = list(dict.fromkeys(name.strip() for name in args.methods.split(",")))
     check_names(names)
     llm = llm_of(args)
@@ -92,13 +94,14 @@ def run_compare(args: argparse.Namespace) -> int:
                 if isinstance(one.retriever, SparcRetriever) and one.retriever.trace is not None:
                     methods[one.name]["answer"] = one.retriever.trace.answer or None
                     if log is not None:
-                        say(
-                            "logged as"
-                            f" {log_sparc(log, one.retriever.trace, question.workspace, one.encoder)}"
-                        )
+                        sparc, workspace = one.retriever.trace, question.workspace
+                        run_id = log_sparc(log, sparc, workspace, one.encoder, label=question.label)
+                        say(f"logged as {run_id}")
                 else:
-                    keep_run(log, column.trace, question.workspace, one.encoder, column.answer)
-            result = {"query": question.query, "methods": methods}
+                    trace, workspace = column.trace, question.workspace
+                    keep_run(log, trace, workspace, one.encoder, column.answer, question.label)
+            chosen = {i for column in columns if column.trace is not None for i in column.trace.chosen}
+            result = {"query": question.query, "methods": methods, **question.sources(chosen)}
             print_json({"id": question.id, **result} if args.episodes else result)
     return 2 if has_refused else 0
 

@@ -20,13 +20,21 @@ if TYPE_CHECKING:
 
 _Read = TypeVar("_Read")
 
-FILE: dict[str, Any] = {"type": Path, "metavar": "FILE"}
-FOLDER: dict[str, Any] = {"type": Path, "metavar": "DIR"}
-JSON_LINES: dict[str, Any] = {"type": Path, "metavar": "FILE.jsonl"}
+
+def path_flag(text: str) -> Path:
+    """A flag's path; nothing is none, though it would be the folder in which one works."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError(f"{text!r} must be a path")
+    return Path(text)
+
+
+FILE: dict[str, Any] = {"type": path_flag, "metavar": "FILE"}
+FOLDER: dict[str, Any] = {"type": path_flag, "metavar": "DIR"}
+JSON_LINES: dict[str, Any] = {"type": path_flag, "metavar": "FILE.jsonl"}
 COUNT: dict[str, Any] = {"type": int, "metavar": "N"}
 DEVICE: dict[str, Any] = {"metavar": "D", "help": "cpu or cuda (default: cuda when there is one)"}
 DATA_FOLDER: dict[str, Any] = {
-    "type": Path,
+    "type": path_flag,
     "metavar": "DIR",
     "help": "folder of the data sets (default: $QRAG_DATA)",
 }
@@ -35,7 +43,7 @@ CHECKPOINT: dict[str, Any] = {
     "help": "the agent (default: narrative, which reads stories; general reads everything else)",
 }
 LOG_FILE: dict[str, Any] = {
-    "type": Path,
+    "type": path_flag,
     "metavar": "FILE",
     "help": "the log (default: log.duckdb in $QRAG_HOME or ~/.local/share/qrag-explorer)",
 }
@@ -55,7 +63,7 @@ def add_inputs(parser: argparse.ArgumentParser, *, with_corpus: bool = False) ->
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--document", **FILE, nargs="+", help="documents, searched as one list")
     source.add_argument(
-        "--chunks", type=Path, metavar="FILE.json", help="a JSON list of strings, taken as they are"
+        "--chunks", type=path_flag, metavar="FILE.json", help="a JSON list of strings, taken as they are"
     )
     source.add_argument(
         "--episodes",

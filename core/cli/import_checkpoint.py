@@ -6,9 +6,9 @@ An agent out of a checkpoint of the Q-RAG authors.
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from core.cli.common import say
+from core.cli.flags import path_flag
 from core.encode.reference import import_checkpoint
 
 
@@ -16,7 +16,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `import-checkpoint`."""
     add = parser.add_argument
     add("source", help="folder or hub id with config.yaml and model_best.pt")
-    add("destination", type=Path)
+    add("destination", type=path_flag)
     add("--base", metavar="DIR_OR_ID", help="the base encoder, where config.yaml doesn't name it rightly")
     parser.set_defaults(func=run_import)
 

@@ -10,7 +10,8 @@ import argparse
 import json
 import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ from core.encode.cache import embed_chunks
 from core.encode.checkpoint import CheckpointSpec, find_checkpoint, read_spec, shipped_checkpoints
 from core.encode.encoder import DualEncoder
 from core.ingest import MAX_FILE_BYTES, Converter, OnPart, ReadingConfig, read_documents
+from core.ingest.naming import printable
 from core.methods.choice import choose
 from core.runs.again.records import log_trace
 from core.runs.log import RunLog
@@ -53,6 +55,8 @@ class Question:
     """Seconds that embedding may take before what is there is asked; None: as long as it takes."""
     notices: dict[str, str] = field(default_factory=dict)
     """By checkpoint what is said once its vectors are asked for."""
+    names: tuple[str, ...] = ()
+    """Of the documents, as they were named; none for given chunks."""
     _corpora: dict[str, Corpus] = field(default_factory=dict)
 
     def corpus(self, encoder: DualEncoder) -> Corpus:
@@ -111,6 +115,12 @@ class Question:
         """What these stand under."""
         return {chunk_id: context(self.workspace, chunk_id) for chunk_id in trace.evidence}
 
+    def sources(self, chunk_ids: Iterable[int]) -> dict[str, Any]:
+        """Where there are several documents, the names of those that chunks are from, by chunk id."""
+        if len(self.names) < 2:
+            return {}
+        return {"documents": {str(i): self.names[self.workspace.locate(i)[0]] for i in sorted(chunk_ids)}}
+
     def _spend(self, stage: str, milliseconds: float) -> None:
         self.timings[stage] = self.timings.get(stage, 0.0) + milliseconds
 
@@ -142,13 +152,12 @@ def questions(args: argparse.Namespace, encoder: DualEncoder) -> Iterator[Questi
             raise BadRequest(
                 "--query and --episodes exclude each other; each line of the file has its own query"
             )
-        for line in list(
-            _read_episodes(args.episodes)
-        ):  # a mistake in the last line is told before the first one runs
+        lines = list(_read_episodes(args.episodes))
+        # a mistake in the last line is told before the first one runs
+        for line, config in [(line, _config_of_episode(args, encoder.spec, line)) for line in lines]:
             workspace = workspace_of_chunks(
                 line["chunks"], encoder.tokenizer.count(line["chunks"]), str(line["id"])
             )
-            config = config_of(args, encoder.spec, len(workspace))
             yield Question(
                 line["id"],
                 line["query"],
@@ -162,19 +171,27 @@ def questions(args: argparse.Namespace, encoder: DualEncoder) -> Iterator[Questi
     check_query(args.query)
     timings: dict[str, float] = {}
     notices: dict[str, str] = {}
+    names: tuple[str, ...] = ()
     if args.chunks is not None:
         chunks = _read_chunks(args.chunks)
         workspace = workspace_of_chunks(chunks, encoder.tokenizer.count(chunks), args.chunks.name)
     else:
         began = time.perf_counter()
-        documents = [document for _, document in read_files(args.document, reading_of(args))]
+        names, documents = zip(*read_files(args.document, reading_of(args)), strict=True)
         read = time.perf_counter()
         workspace = finish(chunk_documents(documents, encoder), progress_printer())
         timings |= {"reading": 1000 * (read - began), "chunking": 1000 * (time.perf_counter() - read)}
         if args.checkpoint is None and (notice := _other_agent(documents[0], encoder)):
             notices[encoder.spec.name] = notice
     config = config_of(args, encoder.spec, len(workspace))
-    yield Question(None, args.query, workspace, config, timings, within=within, notices=notices)
+    yield Question(None, args.query, workspace, config, timings, within=within, notices=notices, names=names)
+
+
+def _config_of_episode(args: argparse.Namespace, spec: CheckpointSpec, line: dict[str, Any]) -> EpisodeConfig:
+    try:
+        return config_of(args, spec, len(line["chunks"]))
+    except BadRequest as error:
+        raise BadRequest(f"episode {line['id']!r} of {args.episodes.name}: {error}") from error
 
 
 def _other_agent(document: Document, encoder: DualEncoder) -> str:
@@ -202,19 +219,38 @@ def episode_seed(seed: int, episode_id: str | int) -> int:
 
 
 def read_files(paths: Sequence[Path], config: ReadingConfig) -> list[tuple[str, Document]]:
-    """Documents of files named at the keyboard, with names to show; notices to stderr. Raises BadDocument."""
+    """Documents of files named at the keyboard, with names to show, which tell different files apart; notices
+    to stderr. Raises BadDocument.
+    """
     documents: list[tuple[str, Document]] = []
     report = progress_printer()
     with Converter(config=config) as converter:
-        for path in paths:
+        for path, folders in zip(paths, _folders(paths), strict=True):
             read = _read_file(
                 path, converter, lambda done, total: report(OpenProgress("reading", done, total))
             )
             for name, document in read.items():
+                documents.append((folders + name, document))
                 if document.notices:
-                    say(f"{name}: {document.told}")
-            documents.extend(read.items())
+                    say(f"{folders}{name}: {document.told}")
     return documents
+
+
+def _folders(paths: Sequence[Path]) -> list[str]:
+    """Of each path the folders that tell it from others of its name, to stand before it.
+
+    >>> _folders([Path("a/one.txt"), Path("b/one.txt"), Path("b/two.txt")])
+    ['a/', 'b/', '']
+    """
+    whole = [path.absolute().parts for path in paths]
+    left, length, found = set(whole), 0, dict[tuple[str, ...], str]()
+    while left:
+        length += 1
+        counts = Counter(parts[-length:] for parts in left)
+        for parts in [parts for parts in left if counts[parts[-length:]] == 1]:
+            found[parts] = "".join(f"{printable(part).rstrip('/')}/" for part in parts[-length:-1])
+            left.remove(parts)
+    return [found[parts] for parts in whole]
 
 
 def _read_file(path: Path, converter: Converter, on_part: OnPart) -> dict[str, Document]:
@@ -285,7 +321,7 @@ def _check_chunks(values: Any, where: str) -> list[str]:
 
 def _read_episodes(path: Path) -> Iterator[dict[str, Any]]:
     """The lines of the file. Raises BadRequest at the first that is no episode, or where there is none."""
-    n_episodes = 0
+    ids = set[str]()
     for number, line in enumerate(_read_text(path).split("\n"), start=1):
         if not line.strip():
             continue
@@ -294,11 +330,15 @@ def _read_episodes(path: Path) -> Iterator[dict[str, Any]]:
         if (
             not isinstance(values, dict)
             or not isinstance(values.get("query"), str)
-            or not isinstance(values.get("id"), str | int)
+            or type(values.get("id")) not in (str, int)
         ):
-            raise BadRequest(f'{where} needs "id", "query" and "chunks"; correct the file')
+            raise BadRequest(f'{where} needs "id" (a text or number), "query" and "chunks"; correct the file')
+        name = str(values["id"]).strip()
+        if not name or name in ids:
+            fault = f"is {name[:40]!r}, as that of a line before" if name else "is empty"
+            raise BadRequest(f'"id" in {where} {fault}; give each line its own')
+        ids.add(name)
         check_query(values["query"])
-        n_episodes += 1
         chunks = _check_chunks(values.get("chunks"), f'"chunks" in {where}')
         yield {
             "id": values["id"],
@@ -306,7 +346,7 @@ def _read_episodes(path: Path) -> Iterator[dict[str, Any]]:
             "chunks": chunks,
             "label": _label(values, len(chunks), where),
         }
-    if not n_episodes:
+    if not ids:
         raise BadRequest(f"{path.name} holds no episode; write one JSON object a line")
 
 

@@ -17,9 +17,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
-from core.base.errors import BadRequest, LogError
+from core.base.errors import BadCheckpoint, BadRequest, LogError
 from core.cli.common import progress_printer, say
-from core.cli.flags import COUNT, DEVICE, LOG_FILE
+from core.cli.flags import COUNT, DEVICE, LOG_FILE, path_flag
 from core.runs.export.runs import FORMATS, export_runs
 from core.runs.hub.client import check_repository, connect
 from core.runs.hub.export import LogCopy
@@ -32,6 +32,9 @@ from core.runs.log.store import ExperimentLog, default_log_path
 from core.runs.log.transfer import import_runs, send_runs
 from core.runs.log.wire import read_runs
 from core.views.draw.words import shorten
+
+_NOT_KEPT = "(text not kept)"
+"""Of a chunk, in a run that came without its texts."""
 
 
 def add_flags(runs: argparse.ArgumentParser) -> None:
@@ -47,7 +50,7 @@ def add_flags(runs: argparse.ArgumentParser) -> None:
     where = export.add_mutually_exclusive_group(required=True)
     where.add_argument(
         "--to",
-        type=Path,
+        type=path_flag,
         metavar="PATH",
         help="a folder, or for json, openinference and the page of one run also a file; an .html"
         " file takes several runs of one question, side by side",
@@ -93,7 +96,7 @@ def _add_list_parser(commands: Any) -> None:
     parser = commands.add_parser("list", help="print the runs, newest first")
     for name, meaning in (
         ("text", "part of the question"),
-        ("method", "qrag, topk, ..."),
+        ("method", "qrag, topk, ...; of import-run imported:NAME, without scores imported-ranks:NAME"),
         ("checkpoint", "its name"),
         ("document", "a hash, or part of a title"),
     ):
@@ -164,7 +167,8 @@ def show_command(arguments: argparse.Namespace) -> int:
     )
     print(_printable(record.query))
     for step in run.trace.steps:
-        print(f"{step.step:>4}  chunk {step.chunk_id}  Q {step.q_value:.4f}  {_printable(step.text)}")
+        text = _printable(step.text) or _NOT_KEPT
+        print(f"{step.step:>4}  chunk {step.chunk_id}  Q {step.q_value:.4f}  {text}")
     if run.trace.stopped is not None:
         print(f"stopped: {run.trace.stopped.reason}")
     if run.message is not None:
@@ -195,13 +199,17 @@ def export_command(arguments: argparse.Namespace) -> int:
 
 def import_command(arguments: argparse.Namespace) -> int:
     """Prints how many runs were new; no number through the inbox, when another process owns the log."""
-    path = _log_path(arguments)
+    path, file = _log_path(arguments), arguments.file
+    if file.is_file() and not file.stat().st_size:
+        raise LogError(f"{file} is empty; give a file that 'runs export --format json' wrote")
+    if not path.exists():
+        _check_runs(file)  # so that a damaged file leaves no log behind
     try:
         with ExperimentLog.open(path) as log:
-            count: int | None = import_runs(log, arguments.file)
+            count: int | None = import_runs(log, file)
     except LogOwned:
         count = None
-        _leave_in_inbox(arguments.file, path)
+        _leave_in_inbox(file, path)
         say(f"another process owns the log {path}: the runs wait in its inbox and will be taken in by it")
     if arguments.json or count is not None:
         _tell(arguments, {"imported": count}, count)
@@ -251,12 +259,23 @@ def pull_command(arguments: argparse.Namespace) -> int:
 
 def replay_command(arguments: argparse.Namespace) -> int:
     """Makes a logged run again. Exit status 1 when the choices differ or Q moved by more than 1e-4."""
+    with _reader(arguments) as reader:
+        run, documents = reader.get(arguments.run_id), reader.documents(arguments.run_id)
+    if any(document.text is None for document in documents):
+        raise LogError(f"run {run.record.run_id} was exported without texts; export it again with --text")
     from core.answer.reader import reader_named  # takes seconds, with the next: the other commands do without
+    from core.encode.checkpoint import find_checkpoint
     from core.encode.encoder import load_encoder
     from core.runs.again.replay import replay_run
 
-    with _reader(arguments) as reader:
-        run, documents = reader.get(arguments.run_id), reader.documents(arguments.run_id)
+    if arguments.checkpoint is None:
+        try:
+            find_checkpoint(run.record.checkpoint)
+        except BadCheckpoint as error:
+            raise BadCheckpoint(
+                f"run {run.record.run_id} was made by {run.record.checkpoint!r}, which does not ship; name"
+                " its folder with --checkpoint"
+            ) from error
     encoder = load_encoder(arguments.checkpoint or run.record.checkpoint, arguments.device)
     replay = replay_run(
         run,
@@ -282,9 +301,14 @@ def _reader(arguments: argparse.Namespace) -> LogReader:
     return reader
 
 
-def _leave_in_inbox(file: Path, log: Path) -> None:
-    for _ in read_runs(file):  # whoever wrote the file hears now what is wrong with it
+def _check_runs(file: Path) -> None:
+    """Raises LogError where a file can't be taken in."""
+    for _ in read_runs(file):
         pass
+
+
+def _leave_in_inbox(file: Path, log: Path) -> None:
+    _check_runs(file)  # whoever wrote the file hears now what is wrong with it
     inbox = inbox_of(log)
     inbox.mkdir(parents=True, exist_ok=True)
     temporary = inbox / f".{new_run_id()}.tmp"

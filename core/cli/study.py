@@ -21,7 +21,7 @@ from core.base.rows import row_line
 from core.cli.answers import answer_rows, told_by
 from core.cli.common import progress_printer
 from core.cli.evaluate import add_data_flags
-from core.cli.flags import COUNT, FOLDER, JSON_LINES, add_llm_flags, llm_of
+from core.cli.flags import COUNT, FOLDER, JSON_LINES, add_llm_flags, llm_of, path_flag
 from core.cli.sparc import sparc_rows
 from core.encode.encoder import load_encoder
 from core.lab.sparc.evaluation import STUDIED
@@ -63,7 +63,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="folders of trainings or copies of their progress.jsonl, or of several",
     )
-    add("--figure", type=Path, metavar="FILE.svg", help="draw the charts into this file")
+    add("--figure", type=path_flag, metavar="FILE.svg", help="draw the charts into this file")
     add_data_flags(parser, "test")
     add("--checkpoint", metavar="NAME_OR_DIR")
     add("--reader", **FOLDER, help="who answers (default: the reader that ships)")

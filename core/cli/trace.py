@@ -95,6 +95,7 @@ def run_trace(args: argparse.Namespace) -> int:
                     answer=answer,
                     completeness=completeness(encoder.spec, trace),
                 )
+                result |= question.sources(trace.chosen)
                 print_json({"id": question.id, **result} if args.episodes else result)
                 keep_run(log, trace, question.workspace, encoder, answer, question.label)
     return 0

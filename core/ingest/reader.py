@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import PurePath
 from typing import Literal
 
@@ -140,6 +141,12 @@ def read_one(
     data: bytes, path: str, name: str, form: Form, converter: Converter, on_part: OnPart | None
 ) -> Document:
     """As `read_document`. `name`: for sentences; `path`: the kind of a text, and a title where none is."""
+    return replace(_read(data, path, name, form, converter, on_part), file=file_name(path))
+
+
+def _read(
+    data: bytes, path: str, name: str, form: Form, converter: Converter, on_part: OnPart | None
+) -> Document:
     stem = PurePath(file_name(path)).stem
     if form == "zip":
         raise BadDocument(f"{name} is an archive; unpack it and open a document of it")

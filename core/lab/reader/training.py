@@ -41,7 +41,7 @@ from core.encode.tokens import FastTokenizer
 from core.lab.reader.course import Course
 from core.lab.reader.lesson import Lesson, gold_answers
 from core.lab.reader.tuning import Tuning, tune
-from core.lab.train.config import LEAST, LowRankConfig
+from core.lab.train.config import ABOVE_0, LEAST, LowRankConfig
 from core.lab.train.descent import low_rank_descent, low_rank_encoder, low_rank_state
 from core.lab.train.sitting import Sitting, TrainEvent, Validation
 from core.lab.train.towers import low_rank_changes
@@ -70,7 +70,7 @@ class ReaderConfig(LowRankConfig):
 
     def __post_init__(self) -> None:
         """Raises BadRequest on a value out of range."""
-        check_numbers(self, LEAST | {"lessons": 1, "window": 96, "longest_answer": 1})
+        check_numbers(self, LEAST | {"lessons": 1, "window": 96, "longest_answer": 1}, ABOVE_0)
 
 
 class ReaderTrainer:

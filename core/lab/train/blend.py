@@ -32,8 +32,8 @@ def blend(agents: Sequence[Path], shares: Sequence[float], out: Path) -> Checkpo
     """Writes the agents' changes, each times its share, to a new folder; what the shares leave to 1 stays the
     base encoder's.
 
-    Served as the last agent is until it is calibrated; returns its spec. Raises BadRequest, BadCheckpoint
-    where they have no common base, rank or positions.
+    Called as its folder is, and served as the last agent until it is calibrated; returns its spec. Raises
+    BadRequest, BadCheckpoint where they have no common base, rank or positions.
     """
     if not agents or len(shares) != len(agents):
         raise BadRequest(f"{len(agents)} agents and {len(shares)} shares; name one share for each agent")
@@ -44,6 +44,11 @@ def blend(agents: Sequence[Path], shares: Sequence[float], out: Path) -> Checkpo
         )
     if out.exists():
         raise BadRequest(f"{out} is there already; name a new folder with --out")
+    if not 1 <= len(name := out.resolve().name) <= 100:
+        raise BadRequest(
+            f"the agent's name, that of its folder, has {len(name)} characters, there must be between 1 and"
+            " 100; name another folder with --out"
+        )
     specs = [read_spec(agent) for agent in agents]
     last = specs[-1]
     for spec in specs:
@@ -60,7 +65,7 @@ def blend(agents: Sequence[Path], shares: Sequence[float], out: Path) -> Checkpo
         {"share": round(share, 6), **(spec.training or {})} for share, spec in zip(shares, specs, strict=True)
     ]
     training: dict[str, Any] = {"data": (last.training or {}).get("data", "not stated"), "blend": parts}
-    spec = last.model_copy(update={"training": training, "scores": None, "lead_curves": {}})
+    spec = last.model_copy(update={"name": name, "training": training, "scores": None, "lead_curves": {}})
     try:
         shutil.copytree(agents[-1], out, ignore=shutil.ignore_patterns(*_OF_TRAINING))
         for tower in ("state", "action"):

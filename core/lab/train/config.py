@@ -19,6 +19,8 @@ POSITION_KINDS: tuple[PositionKind, ...] = ("relative", "none")
 
 LEAST = {"updates": 1, "rank": 1, "warmup": 0, "validate_every": 1, "n_validation": 1, "seed": 0}
 """Smallest value of each whole number of a `LowRankConfig`."""
+ABOVE_0 = ("learning_rate",)
+"""Its numbers with which nothing is trained where they are 0."""
 _UNIT = ("gamma", "trace_lambda", "ema", "final_share", "exploring_starts", "dropout")
 """Settings between 0 and 1."""
 
@@ -115,9 +117,8 @@ class TrainConfig(LowRankConfig):
                 raise BadRequest(f"{words(name)} {getattr(self, name)} must be between 0 and 1")
         if self.top_k_actions is not None and self.top_k_actions < 1:
             raise BadRequest(f"top-k actions {self.top_k_actions} must be at least 1, or none for all chunks")
-        check_numbers(
-            self, LEAST | {"episodes": 1, "steps": 1}, above_0=("alpha", "clip", "ranking_temperature")
-        )
+        above_0 = (*ABOVE_0, "alpha", "clip", "ranking_temperature")
+        check_numbers(self, LEAST | {"episodes": 1, "steps": 1}, above_0)
         if self.objective not in OBJECTIVES:
             raise BadRequest(
                 f"objective {self.objective!r} is unknown; choose one of {', '.join(OBJECTIVES)}"

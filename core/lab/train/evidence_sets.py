@@ -79,9 +79,8 @@ class SetLearning:
 
     def check(self, **least: int) -> None:
         """Raises BadRequest on a value out of range; `least`: smallest value of further whole numbers."""
-        check_numbers(
-            self, {"updates": 1, "warmup_updates": 0, "questions": 1, "group": 2, "passes": 1} | least
-        )
+        whole = {"updates": 1, "warmup_updates": 0, "questions": 1, "group": 2, "passes": 1}
+        check_numbers(self, whole | least, ("learning_rate", "warmup_learning_rate"))
         if self.warmup_updates > self.updates:
             raise BadRequest(
                 f"warmup updates {self.warmup_updates} are more than all {self.updates} updates; choose fewer"

@@ -48,7 +48,7 @@ from core.encode.reranker import (
     window_of,
 )
 from core.encode.tokens import FastTokenizer
-from core.lab.train.config import LEAST, LowRankConfig
+from core.lab.train.config import ABOVE_0, LEAST, LowRankConfig
 from core.lab.train.contests import Contest, Contests
 from core.lab.train.descent import low_rank_descent, low_rank_encoder, low_rank_state
 from core.lab.train.mixtures import Mixture
@@ -74,7 +74,7 @@ class RerankConfig(LowRankConfig):
 
     def __post_init__(self) -> None:
         """Raises BadRequest on a value out of range."""
-        check_numbers(self, LEAST | {"questions": 1, "others": 1})
+        check_numbers(self, LEAST | {"questions": 1, "others": 1}, ABOVE_0)
 
 
 class RerankTrainer:

@@ -27,7 +27,7 @@ MAX_RUNS = 2_000
 """Runs of one import."""
 MAX_RETURNED = 1_000
 """Passages of one call, as TREC has them."""
-_Score = Annotated[float, Field(ge=-MAX_FLOAT, le=MAX_FLOAT)]
+_Score = Annotated[float, Field(ge=-MAX_FLOAT, le=MAX_FLOAT, allow_inf_nan=False)]
 _ID_PATTERN = re.compile(r"[\w.@ +/-]{1,60}")
 _TEXT = ("text", "content", "page_content", "passage", "passage_text", "contents", "body", "chunk")
 _NAME = ("name", "id", "_id", "id_", "docid", "doc_id", "node_id", "title")
@@ -65,7 +65,7 @@ class ForeignPassage(BaseModel):
         if isinstance(value, list) and len(value) == 2:
             return {"start": value[0], "end": value[1]}
         if not isinstance(value, dict):
-            return value
+            raise ValueError(f"{str(value)[:80]} must be a text, a chunk id, a pair of offsets or an object")
         flat = {
             key.removeprefix("node.").removeprefix("document.").removeprefix("kwargs."): part
             for key, part in _flat(value, with_lists=False)
@@ -123,7 +123,7 @@ class _Line(BaseModel):
         max_length=MAX_RETURNED,
     )
     known_answer: str = Field("", validation_alias=AliasChoices("known_answer", "reference", "ground_truth"))
-    milliseconds: float = Field(0.0, ge=0, le=MAX_MILLISECONDS)
+    milliseconds: float = Field(0.0, ge=0, le=MAX_MILLISECONDS, allow_inf_nan=False)
 
 
 @dataclass
@@ -211,7 +211,7 @@ def _question(query: str, where: str) -> str:
 
 
 def _problem(error: ValidationError) -> str:
-    return first_problem(error).replace("Value error, ", "")
+    return first_problem(error).replace("Value error, ", "").replace("Input should", "must")
 
 
 def _are_queries(name: str) -> bool:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
+from pathlib import PurePath
 from typing import Literal
 
 import numpy as np
@@ -51,8 +52,9 @@ class Places:
         self._workspace, self._part = workspace, part
         self._folded: dict[int, _Folded] = {}
         self._known: dict[tuple[str, int | None, tuple[tuple[int, ...], ...]], FoundAgain | None] = {}
-        titles = enumerate(document.title for document in workspace.documents)
-        self._titles = {_name(title): i for i, title in titles}
+        files = [document.file for document in workspace.documents]
+        titles = [document.title for document in workspace.documents]
+        self._named = [_by_name(names) for names in (titles, files, [PurePath(file).stem for file in files])]
 
     def find(self, passage: ForeignPassage) -> FoundAgain | None:
         """None for what isn't in the documents."""
@@ -72,9 +74,13 @@ class Places:
         return next((i for i in map(self._titled, names) if i is not None), passage.document)
 
     def _titled(self, title: str) -> int | None:
-        """The document of a title, or of a path that ends in it."""
-        at = self._titles.get(_name(title))
-        return self._titles.get(_name(re.split(r"[/\\]", title)[-1])) if at is None else at
+        """The document of a title or file, or of a path that ends in it; None where several are called so."""
+        last = re.split(r"[/\\]", title)[-1]
+        for name in map(_name, (title, last, _ENDING.sub("", last))):
+            for named in self._named:
+                if name in named:
+                    return named[name]
+        return None
 
     def _given(self, passage: ForeignPassage, document: int | None) -> Iterator[tuple[int, ...]]:
         """By a chunk id, a range of characters, or a name: a document's title, or TITLE#CHUNK. What that
@@ -202,6 +208,16 @@ class _Folded:
             first, last = (int(np.searchsorted(self._offsets, edge, "right")) - 1 for edge in edges)
             yield self._starts[first], self._ends[last]
             at = self._text.find(f" {wanted} ", at + 1)
+
+
+_ENDING = re.compile(r"\.[A-Za-z]\w{0,7}$")
+"""Of a file's name; no number, as titles end in."""
+
+
+def _by_name(names: Sequence[str]) -> dict[str, int | None]:
+    """Documents by name; None for what several are called."""
+    counts = Counter(map(_name, names))
+    return {name: i if counts[name] == 1 else None for i, name in enumerate(map(_name, names)) if name}
 
 
 def _name(title: str) -> str:

@@ -2,9 +2,10 @@
 
 Pushed by token, pulled again where the disk did not last. A data set holds `index.json` (which runs lie in
 which file, and which are shared), `runs/*.jsonl` (whole runs with their owners) and two Parquet
-tables for the hub's viewer. A file of runs never changes; where an answer or a label was added
-to a run here, and where runs were deleted, their file is written anew, and after a deletion the history is squashed and stored files that nothing refers to
-are removed, so that deleted means deleted. What this log never knew was put there by another log and stays.
+tables for the hub's viewer. A file of runs never changes: where an answer or a label was added to a run here,
+or runs were deleted, it is written anew under another name. After a deletion the history is squashed and
+stored files that nothing refers to are removed, so that deleted means deleted. What this log never knew was
+put there by another log and stays.
 Each commit names the one it builds on, so two that push at once don't overwrite each other: the second is
 refused and tries again later.
 
@@ -101,8 +102,8 @@ class _Plan:
 
     write: list[EndedRun]
     stale: list[str]
-    """Files that hold runs which were changed or deleted here; what remains of them is among `write`. One that also
-    holds a stranger's runs has to be pulled first.
+    """Files that hold runs which were changed or deleted here; what remains of them is among `write`. One
+    that also holds a stranger's runs has to be pulled first.
     """
     shared: list[str]
     n_new: int

@@ -51,6 +51,7 @@ def test_a_blend_lies_between_and_serves(pair: tuple[Path, Path], tmp_path: Path
             assert torch.allclose(change, cut, atol=0.02 * float(wanted.abs().max()))
     assert [part["share"] for part in (spec.training or {})["blend"]] == [0.75, 0.25]
     assert (spec.training or {})["data"] == "own"
+    assert (spec.name, read_spec(tmp_path / "between").name) == ("between", "between")
     assert spec.scores is None, "the second's calibration is not the blend's"
     assert not (tmp_path / "between" / "progress.jsonl").exists()
     vectors = [
@@ -81,6 +82,8 @@ def test_what_can_t_be_blended_is_one_sentence(
             blend([first, second], shares, out)
     with pytest.raises(BadRequest, match="2 agents and 1 shares"):
         blend([first, second], [1.0], out)
+    with pytest.raises(BadRequest, match="has 101 characters, there must be between 1 and 100"):
+        blend([first, second], [0.5, 0.5], tmp_path / ("x" * 101))
     with pytest.raises(BadRequest, match="is there already"):
         blend([first, second], [0.5, 0.5], first)
     with pytest.raises(BadCheckpoint, match="has whole towers"):
@@ -96,5 +99,5 @@ def test_the_command_says_what_it_made(
     pair: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["blend", *map(str, pair), "--out", str(tmp_path / "agent")]) == 0
-    assert "calibrate it" in capsys.readouterr().err
+    assert f"served as {pair[1]} is; calibrate it" in capsys.readouterr().err
     assert json.loads((tmp_path / "agent" / "qrag.json").read_text())["training"]["blend"][0]["share"] == 0.5

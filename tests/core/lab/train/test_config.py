@@ -7,7 +7,12 @@ from typing import Any
 import pytest
 
 from core.base.errors import BadRequest
+from core.lab.reader.training import ReaderConfig
 from core.lab.train.config import TrainConfig
+from core.lab.train.evidence_sets import SetTrainConfig
+from core.lab.train.reranking import RerankConfig
+from core.lab.tune.pairs import TuneConfig
+from core.lab.tune.set_tasks import SetTuneConfig
 
 
 @pytest.mark.parametrize(
@@ -16,7 +21,8 @@ from core.lab.train.config import TrainConfig
         ({"updates": 0}, "updates 0 is below 1; choose 1 or more"),
         ({"validate_every": 0}, "validate every 0 is below 1; choose 1 or more"),
         ({"warmup": -1}, "warmup -1 is below 0; choose 0 or more"),
-        ({"learning_rate": float("nan")}, "learning rate nan must be a finite number, 0 or more"),
+        ({"learning_rate": float("nan")}, "learning rate nan must be a finite number above 0"),
+        ({"learning_rate": 0.0}, "learning rate 0.0 must be a finite number above 0"),
         ({"weight_decay": -1.0}, "weight decay -1.0 must be a finite number, 0 or more"),
         ({"gamma": 1.01}, "gamma 1.01 must be between 0 and 1"),
         ({"alpha": 0.0}, "alpha 0.0 must be a finite number above 0"),
@@ -33,6 +39,12 @@ def test_a_value_out_of_range_is_one_sentence(changes: dict[str, Any], sentence:
     with pytest.raises(BadRequest) as caught:
         TrainConfig(**changes)
     assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize("config", [RerankConfig, ReaderConfig, SetTrainConfig, SetTuneConfig, TuneConfig])
+def test_a_rate_of_0_trains_nothing(config: Any) -> None:
+    with pytest.raises(BadRequest, match="learning rate 0 must be a finite number above 0"):
+        config(learning_rate=0)
 
 
 def test_rate_and_temperature_fall_together_after_a_warm_up() -> None:

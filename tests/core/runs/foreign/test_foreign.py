@@ -443,8 +443,15 @@ def test_a_span_of_otlp_alone_on_its_line(workspace: Workspace) -> None:
         (
             "a.jsonl",
             b'{"query": "who?", "retrieved": [{"text": "a", "score": NaN}]}',
-            "less than or equal",
+            "score: must be a finite number",
         ),
+        (
+            "a.jsonl",
+            b'{"query": "who?", "retrieved": [true]}',
+            "retrieved.0: True must be a text, a chunk id",
+        ),
+        ("a.jsonl", b'{"query": "who?", "retrieved": ["a"], "scores": [1e999]}', "must be a finite number;"),
+        ("a.jsonl", b'{"query": "who?", "retrieved": "a"}', "retrieved: must be a valid list;"),
         ("a.jsonl", json.dumps({"query": "who?", "retrieved": ["a"] * 1_001}).encode(), "at most 1000"),
         ("a.json", b'{"resourceSpans": [{"scopeSpans": 3}]}', "no OTLP"),
         (

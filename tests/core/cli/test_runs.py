@@ -1,0 +1,93 @@
+"""Runs that commands log, and what `runs` says of those that can't be shown, made again or taken in."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from core.cli import main
+from tests.core.cli.conftest import Output, argv
+
+CHUNKS = ["Anna keeps the key .", "Bob sleeps ."]
+
+
+@pytest.fixture
+def one_run(core: Output, tmp_path: Path, tiny_checkpoints: dict[str, Path]) -> tuple[str, Path]:
+    """(its id, its log), of an agent that does not ship."""
+    (tmp_path / "chunks.json").write_text(json.dumps(CHUNKS))
+    asked = {"query": "who ?", "chunks": tmp_path / "chunks.json", "checkpoint": tiny_checkpoints["none"]}
+    core("trace", **asked, log=tmp_path / "log.duckdb", json=True)
+    [run] = json.loads(core("runs", "list", log=tmp_path / "log.duckdb", json=True))["runs"]
+    return run["run_id"], tmp_path / "log.duckdb"
+
+
+def test_comparisons_keep_what_is_known_of_an_episode(
+    core: Output, tmp_path: Path, tiny_checkpoints: dict[str, Path]
+) -> None:
+    line = {"id": 1, "query": "who ?", "chunks": CHUNKS, "support": [0], "answers": ["Anna"]}
+    (tmp_path / "e.jsonl").write_text(json.dumps(line))
+    log, checkpoint = tmp_path / "log.duckdb", tiny_checkpoints["none"]
+    flags = {"episodes": tmp_path / "e.jsonl", "checkpoint": checkpoint, "log": log, "json": True}
+    core("compare", methods="bm25,sparc", **flags)
+    runs = json.loads(core("runs", "list", log=log, json=True))["runs"]
+    known = {run["method"]: (run["n_support"], run["known_answer"]) for run in runs}
+    assert known == dict.fromkeys(("bm25", "sparc"), (1, "Anna"))
+
+
+def test_two_numbers_for_the_most_chunks_are_refused(refused: Output) -> None:
+    flags = {"methods": "bm25", "chunks": "x.json", "query": "who ?", "json": True}
+    assert "--k and --step-budget exclude each other" in refused("compare", k=1, step_budget=2, **flags)
+
+
+def test_a_run_of_an_agent_that_does_not_ship_asks_for_its_folder(
+    refused: Output, one_run: tuple[str, Path]
+) -> None:
+    run_id, log = one_run
+    said = refused("runs", "replay", run_id, log=log)
+    assert said == (
+        f"run {run_id} was made by 'none', which does not ship; name its folder with --checkpoint\n"
+    )
+
+
+def test_a_run_without_its_texts_says_so(
+    core: Output, refused: Output, one_run: tuple[str, Path], tmp_path: Path
+) -> None:
+    run_id, log = one_run
+    core("runs", "export", run_id, "--no-text", log=log, to=tmp_path / "bare.jsonl")
+    core("runs", "import", tmp_path / "bare.jsonl", log=tmp_path / "bare.duckdb")
+    assert "(text not kept)" in core("runs", "show", run_id, log=tmp_path / "bare.duckdb")
+    said = refused("runs", "replay", run_id, log=tmp_path / "bare.duckdb")
+    assert said == f"run {run_id} was exported without texts; export it again with --text\n"
+
+
+def test_a_run_named_twice_is_exported_once_and_to_a_path(
+    core: Output, refused: Output, one_run: tuple[str, Path], tmp_path: Path
+) -> None:
+    run_id, log = one_run
+    core("runs", "export", run_id, run_id, log=log, to=tmp_path / "a.jsonl")
+    assert (tmp_path / "a.jsonl").read_text().count('"line": "end"') == 1
+    core("runs", "export", run_id, run_id, log=log, to=tmp_path / "a.html", format="html")
+    assert "'' must be a path" in refused("runs", "export", run_id, log=log, to="")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [("", "is empty; give a file"), ("{}", "a.jsonl, line 1: "), (None, "can't be read")],
+)
+def test_what_can_t_be_imported_leaves_no_log(
+    refused: Output, tmp_path: Path, content: str | None, words: str
+) -> None:
+    if content is not None:
+        (tmp_path / "a.jsonl").write_text(content)
+    said = refused("runs", "import", tmp_path / "a.jsonl", log=tmp_path / "new.duckdb")
+    assert words in said
+    assert "line 0" not in said
+    assert not list(tmp_path.glob("new.duckdb*"))
+
+
+def test_the_list_says_how_imported_runs_are_called(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(argv("runs", "list", "--help"))
+    assert "imported:NAME" in " ".join(capsys.readouterr().out.split())
