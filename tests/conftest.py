@@ -86,10 +86,13 @@ settings.load_profile("qrag")
 
 OF_NETWORKS = (
     "tests/core/answer/",
+    "tests/core/cli/test_flags.py",
     "tests/core/cli/test_train_reader.py",
     "tests/core/encode/",
     "tests/core/lab/train/",
     "tests/core/lab/tune/",
+    "tests/core/llm/test_constrained.py",
+    "tests/core/llm/test_local.py",
 )
 """Files that one worker takes together: transformers' models take seconds to import, and those of the reader
 look at one training.

@@ -10,7 +10,16 @@ from playwright.sync_api import Locator, Page, Request, Route, expect
 
 from tests.app.axe import grave_faults, grave_faults_in_both
 from tests.app.conftest import RunningApp, wait_ready
-from tests.app.explore_page import CARDS, press_run, run, run_id, set_number, show_settings
+from tests.app.explore_page import (
+    CARDS,
+    chosen,
+    open_pasted,
+    press_run,
+    run,
+    run_id,
+    set_number,
+    show_settings,
+)
 from tests.conftest import OpenPage, few
 from tests.settled import frames_asked_for, release, settle
 
@@ -394,3 +403,74 @@ def open_sample(page: Page, place: int) -> None:
     page.locator("#qx-open-sample").click()
     expect(page.locator("#qx-change")).to_be_hidden(timeout=120_000)
     settle(page)
+
+
+PASTED = " ".join(
+    f"{name} travelled to the garden on day {i} ." for i, name in enumerate(["John", "Mary"] * 2)
+)
+OWN_QUESTION = "Where did Mary go on day 1?"
+
+
+@pytest.fixture(scope="module")
+def marked(shared: Page) -> Page:
+    """With a text of one's own that was asked a question; for the last tests of this page."""
+    page = cleared(shared)
+    page.set_viewport_size({"width": 1000, "height": 500})
+    open_pasted(page, PASTED, most_tokens=12)
+    expect(page.locator("#qx-header")).to_contain_text("4 chunks")
+    page.locator("#qx-question textarea").fill(OWN_QUESTION)
+    set_number(page, "#qx-budget", 1)
+    page.keyboard.press("Escape")
+    run(page, n_steps=1)
+    return page
+
+
+def test_a_mark_is_the_support_of_the_run_in_view_and_of_the_next(marked: Page) -> None:
+    [found] = chosen(marked)
+    expect(marked.locator("#qx-evidence")).not_to_contain_text("support")
+    belongs = marked.locator(CARDS).get_by_role("button", name="belongs to the answer")
+    belongs.first.click()
+    expect(belongs.first).to_have_attribute("aria-pressed", "true", timeout=20_000)
+    expect(marked.locator(f"{CARDS} .qx-hit")).to_have_text("support")
+    expect(marked.locator("#qx-evidence")).to_contain_text("1 of 1 support chunk found")
+    key = marked.locator("#qx-strip [data-part=key]")
+    expect(key).to_contain_text("support")
+    expect(key).to_contain_text("marked: belongs")
+    marked.locator("#qx-reset").click()
+    expect(marked.locator(CARDS)).to_have_count(0, timeout=20_000)
+    run(marked, n_steps=1)
+    assert chosen(marked) == [found]
+    expect(marked.locator("#qx-evidence")).to_contain_text("1 of 1 support chunk found")
+
+    marked.locator("#qx-own").get_by_role("button", name="Questions of my own · 1").click()
+    expect(marked.get_by_role("button", name="Import JSONL")).to_be_visible(timeout=20_000)
+    marked.locator("#qx-own-list").get_by_role("button", name="Edit answer").first.click()
+    marked.locator("#qx-own-answer textarea").fill("the garden")
+    marked.locator("#qx-own-save").click()
+    expect(marked.locator("#qx-answer .qx-judged")).to_be_visible(timeout=20_000)
+    marked.locator("#qx-own-list").get_by_role("button", name="Ask").first.click()
+    expect(marked.locator("#qx-run")).to_be_focused(timeout=20_000)
+    expect(marked.locator("#qx-run")).to_be_in_viewport()
+    assert grave_faults(marked, "#qx-own-list") == []
+
+
+@pytest.mark.campaign
+def test_what_lies_beside_a_choice_is_found_by_a_larger_chunk_with_a_click(marked: Page) -> None:
+    [found] = chosen(marked)
+    beside = found ^ 1
+    marked.locator("#qx-find textarea, #qx-find input").first.fill(f"#{beside}")
+    marked.locator("#qx-find-next").click()
+    marked.locator("#qx-reading").get_by_role("button", name="This chunk belongs").click()
+    why = marked.locator("#qx-diagnosis")
+    expect(why).to_contain_text(re.compile("It lies one chunk (past|before) chunk"), timeout=30_000)
+    expect(marked.locator("#qx-story .qx-miss")).to_have_count(1)
+    cut = why.get_by_role("button", name=re.compile("Cut at (32|64) tokens"))
+    expect(cut).to_contain_text("found 1 → 2 of 2", timeout=30_000)
+    cut.click()
+    expect(marked.locator("#qx-header")).to_contain_text(
+        re.compile("· [12] chunks? · sentences, (32|64) tokens"), timeout=30_000
+    )
+    expect(marked.locator("#qx-question textarea")).to_have_value(OWN_QUESTION)
+    expect(marked.locator("#qx-evidence")).to_contain_text("1 of 1 support chunk found", timeout=30_000)
+    expect(why.locator(".qx-diagnosis")).to_have_count(0)
+    expect(marked.locator("#qx-budget input[type=number]")).to_have_value("1")

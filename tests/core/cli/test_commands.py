@@ -15,7 +15,7 @@ import pytest
 
 from core.cli import main
 from tests.conftest import ROOT
-from tests.core.cli.conftest import Output
+from tests.core.cli.conftest import Output, argv
 from tests.core.ingest.made import encrypted_pdf, make_docx, make_zip, paragraph
 
 PAGE = """<!doctype html><html><head><title>Ships ☃</title><script>var hidden = 1;</script></head><body><h1>Harbour</h1>
@@ -388,10 +388,10 @@ def test_status_and_streams_of_a_process(tmp_path: Path) -> None:
 
 
 def test_an_output_that_is_full_or_closed(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    command = ["study", "documents", "--rows", "results/documents.jsonl.gz"]
-    monkeypatch.chdir(ROOT)
+    (tmp_path / "a.txt").write_text("It rained.", encoding="utf-8")
+    command = argv("ingest", tmp_path / "a.txt", text=True)
     with open("/dev/full", "w") as full:
         monkeypatch.setattr(sys, "stdout", full)
         assert main(command) == 2
