@@ -129,8 +129,6 @@ NOT_WANTED = (
 CHROMIUM_FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
-    "--disable-gpu-compositing",  # there is none: without these, what it would do is computed in its place
-    "--disable-accelerated-2d-canvas",
     "--disable-quic",
     "--no-first-run",
     "--disable-background-networking",
