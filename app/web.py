@@ -21,6 +21,7 @@ from app.doors import Doors
 from app.front_door import Addresses, OwnPages
 from app.gradio_internals import serve_mcp, take_turns
 from app.services.settings import EVERYWHERE, Settings
+from app.streams import Streams
 from core.base.errors import BadRequest
 
 QUEUE_SIZE = 64
@@ -42,6 +43,7 @@ def web_app(blocks: gr.Blocks, settings: Settings, **options: Any) -> FastAPI:
             Middleware(OwnPages, Addresses.of(settings)),
             Middleware(Doors, Path(folder), asks_who=options.get("auth") is not None),
             Middleware(CORSMiddleware),  # allows nobody; without it, Gradio lets other websites read along
+            Middleware(Streams, blocks),
         ],
     )
     blocks.state_session_capacity = MAX_SESSIONS

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -26,6 +27,8 @@ class RawPage:
         self._session = secrets.token_hex(6)
         self._sent: dict[str, int] = {}
         """Listeners by the id of the event that was sent."""
+        self._waits: set[str] = set()
+        """Events that were sent and have not ended."""
         self._answers: list[str] = []
 
     @property
@@ -88,14 +91,25 @@ class RawPage:
         ]
         return self._join(listener, data, {})
 
-    def receive(self) -> str:
-        """What comes until nothing of this page waits any more."""
+    def receive(self, at_the_end: Callable[[], object] | None = None) -> str:
+        """What comes until nothing of this page waits any more; then `at_the_end` may send more, of which the
+        same stream is to tell.
+        """
+        came = []
         with self._http.stream(
             "GET", "/gradio_api/queue/data", params={"session_hash": self._session}
         ) as stream:
-            text = "\n".join(line for line in stream.iter_lines() if line)
-        self._answers.append(text)
-        return text
+            for line in filter(None, stream.iter_lines()):
+                came.append(line)
+                if '"process_completed"' in line:
+                    self._waits.discard(json.loads(line.removeprefix("data: "))["event_id"])
+                    if not self._waits and at_the_end is not None:
+                        at_the_end, send = None, at_the_end
+                        send()
+                    if not self._waits:
+                        break
+        self._answers.append("\n".join(came))
+        return self._answers[-1]
 
     def ask_strip(self, question: str, request: list[Any]) -> Any:
         """The answer of one of the strip's server functions."""
@@ -128,7 +142,9 @@ class RawPage:
         answer = self._http.post("/gradio_api/queue/join", params=query, json=body)
         self._answers.append(answer.text)
         if answer.is_success:
-            self._sent[answer.json()["event_id"]] = listener["id"]
+            event_id = answer.json()["event_id"]
+            self._sent[event_id] = listener["id"]
+            self._waits.add(event_id)
         return answer
 
     def _due(self, came: str) -> list[dict[str, Any]]:

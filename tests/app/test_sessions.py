@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import httpx
 import pytest
 
 from app import gradio_internals
@@ -141,6 +142,18 @@ def test_quick_clicks_of_a_page_are_worked_off_one_after_another(served_app: tup
     page.receive()
     (run,) = (run for run in services.library.runs.all() if run.token not in before)
     assert [step.step for step in run.trace.steps] == [1, 2, 3, 4, 5]
+
+
+def test_a_click_at_the_end_of_an_event_is_answered_on_the_stream_that_is_open(
+    served_app: tuple[str, Services],
+) -> None:
+    page = RawPage(served_app[0])
+    page.queue("qx-change-button").raise_for_status()
+    came = page.receive(lambda: page.queue("qx-change-button").raise_for_status())
+    assert came.count('"process_completed"') == 2
+    page.queue("qx-change-button").raise_for_status()
+    address = f"{served_app[0]}/gradio_api/queue/data?session_hash={page._session}"
+    assert '"close_stream"' in httpx.get(address).text, "it ends, too"
 
 
 def test_the_sample_s_run_is_made_once_and_there_from_then_on(served_app: tuple[str, Services]) -> None:
