@@ -165,6 +165,7 @@ def test_forged_calls_are_answered_or_refused_in_a_sentence(
     )
 
 
+@pytest.mark.campaign
 def test_many_visitors_get_nothing_of_each_other(public_app: RunningApp, record_attack: RecordAttack) -> None:
     """All at once, each by the ids of all others: over HTTP, and on a page of their own."""
     url = public_app.url

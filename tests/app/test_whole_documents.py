@@ -241,6 +241,7 @@ def page(tiny_app: RunningApp, open_for_file: OpenPage) -> Iterator[Page]:
     assert errors == [], "on the console"
 
 
+@pytest.mark.campaign
 def test_own_questions_are_evaluated(page: Page, tmp_path: Path) -> None:
     pick(page, "qx-evaluate-task", "my own questions")
     pick(page, "qx-evaluate-agent", "tiny")
