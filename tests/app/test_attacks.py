@@ -11,6 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
+
 from app.services.settings import Settings
 from app.services.visitors import owner_of
 from tests.app.conftest import RunningApp
