@@ -130,17 +130,20 @@ def _eventually(command, seconds: float = 60):  # type: ignore[no-untyped-def]
         time.sleep(1)
 
 
-BOXES = """() => ['#qx-controls .qx-set-line', '#qx-opening .qx-progress', '#qx-opening [data-act=at-end]'].map(
-    (part) => document.querySelector(part).getBoundingClientRect().toJSON())"""
+BOXES = """() => {
+  const parts = ['#qx-controls .qx-set-line', '#qx-opening .qx-progress', '#qx-opening [data-act=at-end]'];
+  const found = parts.map((part) => document.querySelector(part));
+  return found.every(Boolean) && found.map((one) => one.getBoundingClientRect().toJSON());
+}"""
 
 
 def lie_apart(page: Page) -> None:
     """What is set, and how far the document is: never one over the other, however wide the window. Measured
-    at once: each step of the progress draws it anew.
+    at once, when all is there: each step of the progress draws it anew.
     """
     for width in (1440, 1200, 1024, 390):
         page.set_viewport_size({"width": width, "height": 900})
-        line, *slot = page.evaluate(BOXES)
+        line, *slot = page.wait_for_function(BOXES).json_value()
         for box in slot:
             assert box["top"] >= line["bottom"] or box["left"] >= line["right"], width
             assert box["left"] >= 0, width
