@@ -52,8 +52,6 @@ def run_compare(args: argparse.Namespace) -> int:
     refused; the others, and the other questions of a file, are printed all the same. Raises what the
     first refused with where nothing is left.
     """
-    if args.k is not None and args.step_budget is not None:
-        raise BadRequest("--k and --step-budget exclude each other: both are the most chunks; give one")
     names = list(dict.fromkeys(name.strip() for name in args.methods.split(",")))
     check_names(names)
     llm = llm_of(args)

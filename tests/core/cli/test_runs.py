@@ -36,11 +36,6 @@ def test_comparisons_keep_what_is_known_of_an_episode(
     assert known == dict.fromkeys(("bm25", "sparc"), (1, "Anna"))
 
 
-def test_two_numbers_for_the_most_chunks_are_refused(refused: Output) -> None:
-    flags = {"methods": "bm25", "chunks": "x.json", "query": "who ?", "json": True}
-    assert "--k and --step-budget exclude each other" in refused("compare", k=1, step_budget=2, **flags)
-
-
 def test_a_run_of_an_agent_that_does_not_ship_asks_for_its_folder(
     refused: Output, one_run: tuple[str, Path]
 ) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from datetime import timedelta
 from pathlib import Path
-from unittest.mock import MagicMock
+from typing import NoReturn
 
 import pytest
 
@@ -85,6 +86,10 @@ def test_evaluations_of_visitors_go_too(log: ExperimentLog) -> None:
     assert log.read(lambda con: con.execute("SELECT count(*) FROM episode_rows").fetchone()) == (1,)
 
 
+def full_disk(*_: object) -> NoReturn:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
 SECRET = "Unrepeatable question of the one who asked"
 
 
@@ -98,7 +103,7 @@ def test_what_was_deleted_is_in_no_file(
         path.chmod(0o640)
         log.delete(gone.run_id, None)
         if cut_off:  # as by a full disk: the log says so, and is copied no more
-            monkeypatch.setattr(os, "replace", MagicMock(side_effect=OSError(28, "No space left on device")))
+            monkeypatch.setattr(os, "replace", full_disk)
             with pytest.raises(LogError, match=r"would hold what was deleted: .* disk is full; make room"):
                 log.snapshot()
             assert log.get(stays.run_id).n_steps == 3
