@@ -64,6 +64,6 @@ def check_made_anew(arguments: list[str], stated: str, drawn: Path) -> None:
 
 def test_an_edited_table_is_found(tmp_path: Path) -> None:
     """By the example of the table that is quickest to make."""
-    arguments, stated = next(command for command in COMMANDS if "time" in command[0])
+    arguments, stated = SMALLEST[0]
     with pytest.raises(AssertionError):
         check_made_anew(arguments, stated.replace("0", "1", 1), tmp_path / "figure.svg")
