@@ -14,11 +14,12 @@ import pytest
 from app import gradio_internals
 from app.build import build_app
 from app.pages.explore.at_work import first_question
+from app.services import shared
 from app.services.explorer import Explorer
 from app.services.opener import Opener
 from app.services.session import Session
 from app.services.settings import Settings
-from app.services.shared import MAX_LEFT_RUNS, Services
+from app.services.shared import Services
 from core.base.config import EpisodeConfig
 from core.base.progress import finish
 from tests.app.raw_page import RawPage
@@ -53,14 +54,17 @@ def test_a_released_page_takes_its_documents_and_run_along_but_nobody_else_s(ser
     assert finish(explorer.attach(run.run_id)).cursor == 2, "the log has it"
 
 
-def test_runs_that_were_left_make_room_for_those_after_them(services: Services) -> None:
+def test_runs_that_were_left_make_room_for_those_after_them(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared, "MAX_LEFT_RUNS", 5)
     explorer = Explorer(services)
     session = opened(explorer)
     first = explorer.run_of(ran(explorer, session, "who was first ?"))
-    for number in range(MAX_LEFT_RUNS + 10):
+    for number in range(15):
         session = ran(explorer, session, f"where was mary on day {number} ?")
     # the last one is in view, the first was never left
-    assert len(services.library.runs.all()) <= MAX_LEFT_RUNS + 2
+    assert len(services.library.runs.all()) <= 5 + 2
     seen_again = finish(explorer.attach(first.run_id))
     assert seen_again.run == first.token
 

@@ -124,6 +124,11 @@ def logged_document(log: RunReader, sha256: str, owner: str | None) -> LoggedDoc
 
 
 def _keep(con: Connection, questions: Sequence[MarkedQuestion], owner: str | None) -> None:
+    mine = con.execute(f"SELECT question_id FROM marked_questions WHERE {MINE}", {"owner": owner}).fetchall()
+    kept = {name for (name,) in mine}
+    n = len(kept) + sum(question.question_id not in kept for question in questions)
+    if n > MAX_QUESTIONS:
+        raise LogError(f"that would make {n:,} questions, more than {MAX_QUESTIONS:,}; delete some first")
     for question in questions:
         taken = con.execute(
             f"SELECT 1 FROM marked_questions WHERE question_id = $id AND NOT ({MINE})",
@@ -140,6 +145,3 @@ def _keep(con: Connection, questions: Sequence[MarkedQuestion], owner: str | Non
                 "value": json_text(_QUESTION.dump_python(question, mode="json")),
             },
         )
-    [(n,)] = con.execute(f"SELECT count(*) FROM marked_questions WHERE {MINE}", {"owner": owner}).fetchall()
-    if n > MAX_QUESTIONS:
-        raise LogError(f"that would make {n:,} questions, more than {MAX_QUESTIONS:,}; delete some first")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import openai  # noqa: F401 - takes more than a second, which would count in the first call
 import pytest
 from pydantic import SecretStr
 
@@ -13,6 +12,12 @@ from core.llm.wire import Patience
 from tests.llm_server import KEY, LlmServer, serve_llm
 
 QUICK = Patience(connect=2.0, silence=0.5, whole=5.0, attempts=3, first_wait=0.01, longest_wait=1.0)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def client_imported() -> None:
+    """That takes more than a second, which would count in the first call."""
+    import openai  # noqa: F401
 
 
 @pytest.fixture
