@@ -169,6 +169,8 @@ def pytest_configure(config: pytest.Config) -> None:
         "QRAG_DATA",
     ):
         os.environ.pop(name, None)
+    # tables of Unicode and of the code's own constants, which take seconds of each worker in a fresh clone
+    os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(Path(sys.prefix) / "hypothesis"))
     os.environ["OMP_NUM_THREADS"] = "1"  # threads of several workers on one core wait for each other
     if SERVERS not in os.environ:
         servers = tempfile.TemporaryDirectory(prefix="qrag-servers-")

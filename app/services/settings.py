@@ -159,7 +159,9 @@ def _users(text: str) -> tuple[tuple[str, SecretStr], ...]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="app.py", description="Watch a multi-step retriever work its way through a long document."
+        prog="app.py",
+        description="Watch a multi-step retriever work its way through a long document.",
+        allow_abbrev=False,
     )
     parser.add_argument(
         "--host",

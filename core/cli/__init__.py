@@ -13,7 +13,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from core.base.errors import BadRequest, UserError
 
@@ -84,7 +84,12 @@ def _say_no_more() -> None:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Refuses with one sentence, as everything else here does, instead of a page of usage."""
+    """Refuses with one sentence, as everything else here does, instead of a page of usage, and takes no
+    beginning of a flag for the flag: `trace --k` was `--keep-side-matter`.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(allow_abbrev=False, **settings)
 
     def error(self, message: str) -> NoReturn:
         """Raises BadRequest."""

@@ -263,7 +263,7 @@ def test_a_run_made_elsewhere_is_explored_explained_and_compared(
     services, explorer = operations.services, operations.explorer
     session = finish(explorer.attach(made["run_id"]))
     run = explorer.run_of(session)
-    assert run.imported == "1 of 2 passages that were returned are not in these documents."
+    assert run.imported == "1 of 2 passages that were returned were not found in these documents."
     assert (run.ruler(1), run.scale(), run.scores(1).q_values[4]) == (
         [],
         (0.0, 1.0),
@@ -271,7 +271,7 @@ def test_a_run_made_elsewhere_is_explored_explained_and_compared(
     )
     run = services.diagnose(services.answer(run))
     words = json.dumps(diagnosis_view.diagnosis(run, session))
-    assert "not in these documents" in words
+    assert "not found in these documents" in words
     assert "chunk 8 belongs to the answer and is not among what ours returned" in words
     steps = json.dumps(experiments_view.run_steps(services.own_log.get(made["run_id"])))
     assert "not in here, not one word" in steps

@@ -327,7 +327,7 @@ def _not_found_again(run: LoggedRun) -> list[Node]:
     ]
     if not missing:
         return []
-    return [h("h4", "Returned, and not in these documents"), h("ul.qx-sm", *missing[:MOST_MISSING])]
+    return [h("h4", "Returned, and not found in these documents"), h("ul.qx-sm", *missing[:MOST_MISSING])]
 
 
 def _answer_of(run: LoggedRun) -> EvidenceAnswer | None:

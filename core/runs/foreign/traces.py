@@ -81,7 +81,7 @@ def detail_sentence(detail: Mapping[str, Any]) -> str:
     gold = f" {n_gold} gold passages are in no chunk." if n_gold else ""
     if not n_missing:
         return f"All {n} passages that were returned are in these documents.{gold}"
-    return f"{n_missing} of {n} passages that were returned are not in these documents.{gold}"
+    return f"{n_missing} of {n} passages that were returned were not found in these documents.{gold}"
 
 
 def bring(

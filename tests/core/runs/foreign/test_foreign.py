@@ -211,7 +211,7 @@ def test_a_run_of_bm25s_itself_is_a_logged_run(
     why = diagnose(agent, searched, trace, (12, 16))
     assert (why.chunk_id, why.n_found, why.ranks) == (16, 1, ())
     assert {remedy.way for remedy in why.remedies} <= {"agent", "bm25"}, "nobody goes on with it"
-    assert "1 of 4 passages that were returned are not in these documents" in found_sentence([one])
+    assert "1 of 4 passages that were returned were not found in these documents" in found_sentence([one])
     page = run_page(run, log.documents(kept.run_id), with_text=True)
     assert "That is what bm25s returned" in page
     replayed = fold(Replayed("x", trace).retrieve(QUERY, searched, trace.started.config))
@@ -482,7 +482,7 @@ def test_the_command_logs_what_it_prints(
     assert main(list(map(str, [*command, *options]))) == 0
     out, err = capsys.readouterr()
     printed = json.loads(out)
-    assert "1 of 2 passages that were returned are not in these documents" in err
+    assert "1 of 2 passages that were returned were not found in these documents" in err
     run = open_reader(tmp_path / "own.duckdb").get(printed["run_id"])
     assert list(run.trace.evidence) == printed["evidence"] != []
     assert (run.record.method, printed["n_missing"]) == ("imported-ranks:mine", 1)
