@@ -358,7 +358,10 @@ def test_runs_are_logged_listed_exported_replayed_and_deleted(
         (("fly",), "invalid choice: 'fly'"),
         (("trace", "--json"), "--document --chunks --episodes"),
         (("trace", "--json", "--frobnicate", "--chunks", "x.json"), "--frobnicate"),
-        (("trace", "--chunks", "x.json", "--query", "q", "--k", "3"), "unrecognized arguments: --k 3"),
+        (
+            ("trace", "--json", "--chunks", "x.json", "--query", "q", "--k", "3"),
+            "unrecognized arguments: --k 3",
+        ),
         (("trace", "--json", "--chunks", "x.json", "--episodes", "y.jsonl"), "not allowed with"),
         (("trace", "--json", "--chunks", "x.json", "--query", "q", "--temperature", "warm"), "'warm'"),
         (("trace", "--json", "--chunks", "x.json", "--query", "q", "--device", "warp"), "device 'warp'"),
