@@ -22,7 +22,7 @@ from core.corpus.words import pieces_of, words_in
 if TYPE_CHECKING:
     from scipy.sparse import csc_array, csr_array
 
-WORDS_FORMAT = 3
+WORDS_FORMAT = 4
 """Raise when the words of a text or their weights change, so that kept indexes are not found."""
 
 

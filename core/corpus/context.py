@@ -1,6 +1,6 @@
 """What a chunk stands under, for whoever searches or reads it.
 
-Headings that the chunk itself doesn't hold, the header row of a table that was cut, and the document's title
+Headings that the chunk itself doesn't hold, the header rows of a table that was cut, and the document's title
 where several documents are open. Chunks stay slices; vectors are those of the chunk alone, as in training.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import repeat
+from itertools import pairwise, repeat
 
 from core.base.types import CHUNK_TYPES, ChunkTable, Document, Workspace
 
@@ -16,6 +16,7 @@ _WORD = re.compile(r"\w+")
 _MOST_CHARACTERS = 500
 """Of a header row."""
 _TABLE = CHUNK_TYPES.index("table")
+_CELL_BORDER = re.compile(r"(?<!\\)\|")
 
 
 def context(workspace: Workspace, chunk_id: int) -> str:
@@ -25,8 +26,7 @@ def context(workspace: Workspace, chunk_id: int) -> str:
     first = row
     while _continues(document.text, table, first):
         first -= 1
-    header = _first_line(document.text, int(table.start[first])) if first < row else ""
-    return _lines(_title(workspace, document), document.text, table, row, header)
+    return _lines(_title(workspace, document), document.text, table, row, first)
 
 
 def texts_in_context(workspace: Workspace) -> list[str]:
@@ -81,10 +81,8 @@ def _contexts(workspace: Workspace) -> Iterator[str]:
             continue
         first = 0
         for row in range(len(table)):
-            cut = _continues(document.text, table, row)
-            first = first if cut else row
-            header = _first_line(document.text, int(table.start[first])) if cut else ""
-            yield _lines(title, document.text, table, row, header)
+            first = first if _continues(document.text, table, row) else row
+            yield _lines(title, document.text, table, row, first)
 
 
 def _title(workspace: Workspace, document: Document) -> str:
@@ -101,13 +99,30 @@ def _continues(text: str, table: ChunkTable, row: int) -> bool:
     )
 
 
-def _first_line(text: str, start: int) -> str:
-    end = text.find("\n", start, start + _MOST_CHARACTERS)
-    return text[start : end if end >= 0 else start + _MOST_CHARACTERS]
+def _header(text: str, start: int) -> list[str]:
+    """The first row of a table; also the next, where that names columns of which the first spans several."""
+    lines = text[start : start + 3 * _MOST_CHARACTERS].split("\n", 3)
+    first, second = lines[0][:_MOST_CHARACTERS], lines[2] if len(lines) > 2 else ""
+    return [first, second[:_MOST_CHARACTERS]] if _names_columns(first, second) else [first]
 
 
-def _lines(title: str, text: str, table: ChunkTable, row: int, header: str) -> str:
+def _names_columns(header: str, row: str) -> bool:
+    """Whether a row goes on with the header: parts what a cell of it spans, repeats or names the others."""
+    above, below = ([cell.strip() for cell in _CELL_BORDER.split(line)][1:-1] for line in (header, row))
+    if len(above) != len(below):
+        return False
+    pairs = list(zip(above, below, strict=True))
+    parts = any(a and a == b and c != d for (a, c), (b, d) in pairwise(pairs))
+    repeats = any(a and a == b for a, b in pairs)
+    names = any(b and not a for a, b in pairs) and not any(map(str.isdigit, row))
+    return parts and (repeats or names)
+
+
+def _lines(title: str, text: str, table: ChunkTable, row: int, first: int) -> str:
+    """`first`: the chunk that begins the table of this one; where it is no part of one, itself."""
     own = text[int(table.start[row]) : int(table.end[row])]
     path = (title, *table.heading_paths[table.heading_code[row]])
     above = [part for at, part in enumerate(path) if part and part not in own and part not in path[:at]]
-    return "\n".join(filter(None, (" / ".join(above), header)))
+    header = _header(text, int(table.start[first])) if first < row else []
+    header = header[:1] + [line for line in header[1:] if line not in own]
+    return "\n".join(filter(None, (" / ".join(above), *header)))

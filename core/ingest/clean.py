@@ -11,18 +11,16 @@ the end, so nothing of them reaches the converter.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import takewhile
+from itertools import islice
 
 from bs4 import BeautifulSoup, Tag
 from bs4.element import NavigableString
 
-from core.ingest.inline import HEADINGS, name_lifted, set_apart, set_marks
-from core.ingest.limits import MAX_LIST_DEPTH, MAX_ORDERED_ITEMS
-from core.ingest.markdown import LABEL
+from core.ingest.hidden import is_hidden, join_cut_off, keep_only_words, mark_hidden, styled_classes
+from core.ingest.inline import HEADINGS, is_note, name_lifted
 from core.ingest.mathml import write_formulas
-from core.ingest.numbering import written
+from core.ingest.plain import simplify
 from core.ingest.soup import hollow, tags_named
 from core.ingest.tables import unwrap_layout_tables
 
@@ -40,6 +38,7 @@ _UNREAD = frozenset(["option", "textarea", "svg", "map"])
 _TICKED = frozenset(["radio", "checkbox"])
 _NO_FIELDS = _TICKED | {"hidden", "button", "submit", "reset", "image"}
 """Types of input that nobody types into."""
+_NOTES = re.compile(r"(?<![a-z])(?:foot|end)-?notes?(?![a-z])|doc-bibliography", re.IGNORECASE)
 _CHROME_ROLES = frozenset(["navigation", "contentinfo", "search", "menu", "menubar", "toolbar", "tooltip"])
 _CHROME_NAME = re.compile(
     r"(?<![a-z])(?:cookies?|consent|gdpr|newsletters?|breadcrumbs?|share-?(?:bar|buttons?|links?|tools?|icons?)|social-?(?:share|media|links?|icons?|bar|buttons?)"
@@ -47,24 +46,28 @@ _CHROME_NAME = re.compile(
     r"(?![a-z])",
     re.IGNORECASE,
 )
+_CONSENT_NAME = re.compile(r"(?<![a-z])(?:cookies?|consent|gdpr)(?![a-z])", re.IGNORECASE)
+_PRIVACY = re.compile(r"privacy|datenschutz|confidentialit|privacidad|integritet", re.IGNORECASE)
+_AGREEING = re.compile(
+    r"agree|accept|consent|polic|browser|site|\buse (?:\w+ )?cookies|zustimm|akzept|einwillig|verwende"
+    r"|acept|samtyck|godkänn",
+    re.IGNORECASE,
+)
+_BUTTON = re.compile(r"(?<![a-z])(?:btn|button)", re.IGNORECASE)
+_FOOT_NAME = re.compile(r"(?<![a-z])footer(?![a-z])", re.IGNORECASE)
+_RIGHTS = re.compile(r"©|\bcopyright\b|\(c\)\s*\d{4}|all rights reserved", re.IGNORECASE)
 _LIST_NAME = re.compile(
     r"(?<![a-z])(?:nav(?:bar|igation|list|box)?|menus?|sub-?menu|header|footer|topbar|masthead|sidebar|related|recommend(?:ed|ations?)|trending|popular|most-?read"
     r"|tag-?(?:list|cloud)?s?|teasers?|pagination|pager|languages?|login|account)(?![a-z])",
     re.IGNORECASE,
 )
 _OPENED_NAME = re.compile(
-    r"(?<![a-z])(?:tab|pane|accordion|collaps|toggle|expand|faq|answer|details|spoiler)", re.IGNORECASE
+    r"(?<![a-z])(?:tab|pane|accordion|collaps|toggle|expand|faq|answer|details|spoiler|more(?![a-z]))",
+    re.IGNORECASE,
 )
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
-_HIDING_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
-_SHOWING_STYLE = re.compile(r"display\s*+:\s*+(?!none)|visibility\s*:\s*visible", re.IGNORECASE)
-_HIDDEN = "\ue000hidden"
-"""Attribute of an element that a style sheet of the page hides."""
 _STRIKING_STYLE = re.compile(r"text-decoration[\w-]{0,20}\s{0,20}:[^;]{0,100}?line-through", re.IGNORECASE)
 _STRIKING_NAMES = frozenset(["line-through", "strikethrough"])
-_CLASS = re.compile(r"\.(-?[_a-z][\w-]*)", re.IGNORECASE)
-_CSS_PART = re.compile(r"([^{}]*+)([{}])")
-_SIMPLE_CLASS = re.compile(r"[a-z]*\d?\.(-?[_a-z][\w-]*)", re.IGNORECASE)
 _MAX_NAMED_SHARE = 0.3
 _MAX_HIDDEN_SHARE = 0.8
 _MAX_STRUCK_SHARE = 0.2
@@ -79,9 +82,11 @@ _PROSE = 200
 _LABEL = 40
 """Characters up to which a text without a full stop says no more than `Advertisement`."""
 _OPENED = 20
-"""Characters that what a button opens has at least."""
+"""Characters that what a button opens has at least where nothing but its place or name tells."""
 _QUESTION_WORDS = 5
 """Words of a button that is more than a command."""
+_LIST = 3
+"""Boxes of a kind that are a list."""
 _SENTENCE_END = re.compile(r"[.!?…](?=\s|$)|[。！？]")
 _TITLING = HEADINGS | {"summary", "dt", "th", "legend", "caption"}
 _CELLS = frozenset(["table", "thead", "tbody", "tfoot", "tr", "td", "th"])
@@ -91,26 +96,16 @@ _BLOCKS = frozenset(
         *("div", "section", "p", "ul", "ol", "dl", "table", "article", "form", "fieldset", "details"),
     ]
 )
-_PLAIN_BLOCKS = frozenset(
-    [
-        *("html", "body", "details", "dialog", "center", "fieldset", "legend", "hgroup", "address", "form"),
-        *("header", "footer", "nav", "aside", "figure", "main", "search", "output", "listing", "xmp"),
-    ]
-)
-"""Blocks that the converter does not know as such."""
-_HOLDERS = HEADINGS | {"ul", "ol", "table", "blockquote", "pre"}
-_INLINE = frozenset(["b", "strong", "i", "em", "u", "span", "font", "small", "big", "a", "code", "mark"])
-_ITEM_LABELS = {"a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"}
-"""Formats of numbers by the type of a list."""
-_NESTING = frozenset(["ul", "ol", "dl", "blockquote"])
+_WORDED = frozenset(["p", "ul", "ol", "dl", "pre", "table", "blockquote"])
+_LOOK_BACK = 12
+"""Nodes looked at for what stands before a box."""
 _PAGE_MARK = re.compile(r"page-?break(?![\w-])|\bpage-?n(?:um(?:ber)?|o)\b", re.IGNORECASE)
 _PAGE_NUMBER = re.compile(
     r"[\s\[({]*(?:p(?:g|age|\.)?\.?\s*)?(?:\d{1,5}|[ivxlc]{1,8})?[\s\])}]*", re.IGNORECASE
 )
 _CONTROLS = frozenset(["a", "button", "label", "li", "summary", "h2", "h3", "h4", "div", "span"])
 _REFERENCES = ("aria-controls", "data-target", "data-bs-target", "data-tab", "for", "onclick")
-_WORD = re.compile(r"[\w-]{2,100}")
-_START = re.compile(r"[0-9]{1,9}")
+_WORD = re.compile(r"[\w-]{1,100}")
 
 
 @dataclass(slots=True)
@@ -167,11 +162,12 @@ def clean(soup: BeautifulSoup, *, keep_side_matter: bool = False, from_office: b
     matter.
     """
     _drop_page_marks(soup)
-    write_formulas(soup, _is_hidden)
+    write_formulas(soup, is_hidden)
     name_lifted(soup)
-    _keep_pictured_cells(soup)
-    struck = _STRIKING_NAMES | _styled_classes(soup, _STRIKING_STYLE)
-    _mark_hidden(soup)
+    struck = _STRIKING_NAMES | styled_classes(soup, _STRIKING_STYLE)
+    mark_hidden(soup)
+    join_cut_off(soup)
+    keep_only_words(soup)
     ticked = _ticked_labels(soup)
     fields = set()
     unread = 0
@@ -184,7 +180,7 @@ def clean(soup: BeautifulSoup, *, keep_side_matter: bool = False, from_office: b
         hollow(tag)
     left_out = _Weeding(soup, fields, struck, ticked).drop(keep_side_matter=keep_side_matter or from_office)
     unwrap_layout_tables(soup, from_office=from_office)
-    _simplify(soup)
+    simplify(soup)
     return replace(left_out, unread=unread)
 
 
@@ -195,57 +191,6 @@ def _drop_page_marks(soup: BeautifulSoup) -> None:
         is_list = tag.name == "nav" and ("page-list" in kinds or "landmarks" in kinds)
         if is_list or (_PAGE_MARK.search(kinds) and _PAGE_NUMBER.fullmatch(tag.get_text())):
             hollow(tag)
-
-
-def _keep_pictured_cells(soup: BeautifulSoup) -> None:
-    """In a table cell without text, a picture's description is the datum: a tick, a flag, a rating."""
-    for cell in tags_named(soup, ("td", "th")):
-        pictures = tags_named(cell, ("img",))
-        if pictures and not cell.get_text(strip=True):
-            for picture in pictures:
-                picture.append(str(picture.get("alt", "")))
-                picture.name = "span"
-
-
-def _rules(soup: BeautifulSoup) -> Iterator[tuple[str, str, bool]]:
-    """(selectors, what they are styled like, whether always) of all rules in the style sheets of a page."""
-    for sheet in tags_named(soup, ("style",)):
-        opened: list[str] = []
-        code, *commented = sheet.get_text().split("/*")
-        code += "".join(comment.partition("*/")[2] for comment in commented)
-        last = max(code.rfind("{"), code.rfind("}"))  # behind it, each character would be a start to try
-        for part in _CSS_PART.finditer(code, 0, last + 1):
-            if part[2] == "{":
-                opened.append(part[1].strip())
-            elif opened and not (selectors := opened.pop()).startswith("@"):
-                yield selectors, part[1], not any(outer.startswith("@") for outer in opened)
-
-
-def _styled_classes(soup: BeautifulSoup, style: re.Pattern[str]) -> frozenset[str]:
-    """Names of classes whose elements a page styles so, in print and on all screens."""
-    return frozenset(
-        match[1]
-        for selectors, body, always in _rules(soup)
-        if always and style.search(body)
-        for selector in selectors.split(",")
-        if (match := _SIMPLE_CLASS.fullmatch(selector.strip()))
-    )
-
-
-def _mark_hidden(soup: BeautifulSoup) -> None:
-    """Marks elements of classes that a page hides and nowhere shows, as on wide screens or once opened."""
-    hidden = _styled_classes(soup, _HIDING_STYLE)
-    if not hidden:
-        return
-    hidden -= {
-        name
-        for selectors, body, _ in _rules(soup)
-        if _SHOWING_STYLE.search(body)
-        for name in _CLASS.findall(selectors)
-    }
-    for tag in soup.descendants:
-        if isinstance(tag, Tag) and not hidden.isdisjoint(tag.get_attribute_list("class")):
-            tag[_HIDDEN] = ""
 
 
 def _ticked_labels(soup: BeautifulSoup) -> set[int]:
@@ -272,6 +217,8 @@ class _Weeding:
         self._sizes = _sizes(soup, fields)
         self._by_id: dict[str, Tag] = {}
         self._referred: set[str] = set()
+        self._noted: set[str] = set()
+        """Names of the notes that raised links lead to."""
         for tag in soup.descendants:
             if isinstance(tag, Tag) and tag.attrs:
                 self._note(tag)
@@ -287,6 +234,8 @@ class _Weeding:
             target = str(tag.get("href", ""))
             if target.startswith("#") and len(target) > 1:
                 self._referred.add(target[1:])
+                if tag.name == "a" and is_note(tag):
+                    self._noted.add(target[1:])
             for attribute in _REFERENCES:
                 if value := tag.get(attribute):
                     self._referred.update(_WORD.findall(str(value)[:200]))
@@ -325,7 +274,12 @@ class _Weeding:
         left = total.text - total.linked - sum(size.text - size.linked for size in sizes)
         if left >= _LEAST_KEPT * (total.text - total.linked):
             return dropped
-        return [tag for tag, size in zip(dropped, sizes, strict=True) if not size.is_prose()]
+        kept = _alike([tag for tag, size in zip(dropped, sizes, strict=True) if size.text > size.linked])
+        return [
+            tag
+            for tag, size in zip(dropped, sizes, strict=True)
+            if not size.is_prose() and id(tag) not in kept
+        ]
 
     def _name_panels(self) -> None:
         """Puts the name of a tab before what it opens."""
@@ -387,7 +341,7 @@ class _Weeding:
             or self._is_datum(tag, place, size)
             or _is_tab(tag)
             or opens
-            or (target is not None and self._is_opened(target))
+            or (target is not None and self._is_opened(target, 1))
             or (not place.form and len(tag.get_text(" ").split()) >= _QUESTION_WORDS)
         )
         if is_content and opens and opened is not None:
@@ -421,10 +375,10 @@ class _Weeding:
         is_alone = parent.name in ("td", "th", "li", "dt") and self._size(parent).text == size.text
         return is_alone or self._unnamed[id(parent)] > 0
 
-    def _is_opened(self, tag: Tag) -> bool:
+    def _is_opened(self, tag: Tag, least: int = _OPENED) -> bool:
         """Whether an element is something that a button opens: words, mostly outside of links."""
         size = self._size(tag)
-        return not size.n_fields and size.text >= _OPENED and size.linked <= _MAX_ASIDE_LINKS * size.text
+        return not size.n_fields and size.text >= least and size.linked <= _MAX_ASIDE_LINKS * size.text
 
     def _size(self, tag: Tag) -> _Size:
         return self._sizes.get(id(tag)) or _Size()
@@ -436,44 +390,76 @@ class _Weeding:
         role = str(tag.get("role", "")).lower()
         few_links = size.linked <= _MAX_ASIDE_LINKS * size.text
         if tag.name == "aside" or role == "complementary":
-            return float(not (place.section and few_links) and not size.is_prose())
+            is_content = few_links and (place.section or self._follows_words(tag))
+            return float(not is_content and not size.is_prose() and not self._holds_notes(tag))
         if tag.name == "header" or role == "banner":
-            return float(not place.section and not size.is_prose())
+            return float(not place.section and not size.is_prose() and not self._is_titled(tag, size))
         if tag.name == "footer" or role == "contentinfo":
-            return float(not place.quote and not (place.section and few_links))  # sources, notes
+            is_content = place.quote or (place.section and few_links)
+            return float(not is_content and not self._holds_notes(tag))
         if tag.name == "nav" or role in _CHROME_ROLES:
             return float(tag.name == "nav" or not place.quote)
         if not tag.attrs and tag.name != "dialog":
             return 0.0
-        names = f"{' '.join(map(str, tag.get_attribute_list('class')))} {tag.get('id', '')}"
-        names = _CAMEL.sub("-", names).replace("_", "-")
+        names = _names_of(tag)
         is_named = _CHROME_NAME.search(names) is not None
-        if _is_hidden(tag) or tag.name == "dialog" or role in ("dialog", "alertdialog"):
+        if is_hidden(tag) or tag.name == "dialog" or role in ("dialog", "alertdialog"):
             if not is_named and self._is_revealed(tag, role, names, size):
                 return 0.0
             return 1.0 if tag.get("hidden") is not None or tag.name == "dialog" else _MAX_HIDDEN_SHARE
-        if is_named and self._is_box(tag, place, size):
+        if (is_named and self._is_box(tag, names, place, size)) or _is_legal_line(tag, names, size):
             return _MAX_NAMED_SHARE
         is_list = _LIST_NAME.search(names) is not None and size.linked > _MAX_LIST_LINKS * size.text
         return _MAX_NAMED_SHARE if is_list else 0.0
 
+    def _follows_words(self, tag: Tag) -> bool:
+        """Whether a box, or a row of them, stands right behind a paragraph, a list, a table, and no name
+        says that it is something else.
+        """
+        names = _names_of(tag)
+        if _CHROME_NAME.search(names) is not None or _LIST_NAME.search(names) is not None:
+            return False
+        before = (node for node in islice(tag.previous_siblings, _LOOK_BACK) if isinstance(node, Tag))
+        words = next((node for node in before if node.name != "aside" and self._size(node).text), None)
+        size = _Size() if words is None else self._size(words)
+        return words is not None and words.name in _WORDED and size.linked <= _MAX_PROSE_LINKS * size.text
+
+    def _holds_notes(self, tag: Tag) -> bool:
+        """Whether notes or sources stand in an aside or a footer: it is called so, the text refers to it, or
+        it holds numbered words.
+        """
+        kinds = f"{tag.get('role', '')} {tag.get('epub:type', '')} {tag.get('class', '')}"
+        parts = [tag, *(part for part in tag.descendants if isinstance(part, Tag))]
+        if _NOTES.search(kinds) or any(str(part.get("id", "")) in self._noted for part in parts):
+            return True
+        items = (part for part in parts if part.name == "li" and part.parent and part.parent.name == "ol")
+        sizes = [self._size(item) for item in items]
+        return sum(size.linked for size in sizes) < _MAX_ASIDE_LINKS * sum(size.text for size in sizes)
+
+    def _is_titled(self, tag: Tag, size: _Size) -> bool:
+        """Whether a header gives its page a title and words, and no menu."""
+        titles = [title for title in tags_named(tag, HEADINGS) if self._size(title).text]
+        linked = sum(self._size(title).linked for title in titles)
+        is_menu = size.n_fields or size.linked > _MAX_PROSE_LINKS * size.text or tag.find("nav") is not None
+        return bool(titles) and not linked and not is_menu
+
     def _is_revealed(self, tag: Tag, role: str, names: str, size: _Size) -> bool:
         """Whether a hidden element is content that a click shows."""
-        is_target = (
-            role == "tabpanel"
-            or id(tag) in self._opened
-            or str(tag.get("id", "")) in self._referred
-            or tag.get("aria-labelledby") is not None
-            or _OPENED_NAME.search(names) is not None
-        )
-        return self._is_opened(tag) if is_target else size.is_prose() and not size.n_fields
+        is_dialog = tag.name == "dialog" or role in ("dialog", "alertdialog")
+        is_target = role == "tabpanel" or str(tag.get("id", "")) in self._referred
+        is_named = _OPENED_NAME.search(names) is not None
+        if not is_dialog and (is_target or (is_named and (tag.name in _BLOCKS or _goes_on(tag)))):
+            return self._is_opened(tag, 1)
+        if is_target or is_named or id(tag) in self._opened or tag.get("aria-labelledby") is not None:
+            return self._is_opened(tag)
+        return size.is_prose() and not size.n_fields
 
     @staticmethod
-    def _is_box(tag: Tag, place: _Place, size: _Size) -> bool:
+    def _is_box(tag: Tag, names: str, place: _Place, size: _Size) -> bool:
         """Whether what a name calls a banner, an advertisement or the like looks like one."""
         if tag.name in _CELLS or tag.name in HEADINGS:
             return False
-        if size.linked > _MAX_ASIDE_LINKS * size.text:
+        if size.linked > _MAX_ASIDE_LINKS * size.text or _asks_consent(tag, names, place, size):
             return True
         is_sentence = _SENTENCE_END.search(tag.get_text()) is not None
         if size.text <= _LABEL or (size.linked and size.text - size.linked <= _PROSE):
@@ -508,85 +494,49 @@ def _sizes(soup: BeautifulSoup, fields: set[int]) -> dict[int, _Size]:
     return sizes
 
 
+def _names_of(tag: Tag) -> str:
+    names = f"{' '.join(map(str, tag.get_attribute_list('class')))} {tag.get('id', '')}"
+    return _CAMEL.sub("-", names).replace("_", "-")
+
+
+def _alike(boxes: list[Tag]) -> set[int]:
+    """Ids of the boxes that are the items of a list: three or more of a kind side by side, all different."""
+    lists: dict[tuple[int, str, str], list[Tag]] = {}
+    for box in boxes:
+        lists.setdefault((id(box.parent), box.name, str(box.get("class", ""))), []).append(box)
+    return {
+        id(box)
+        for items in lists.values()
+        if len({item.get_text() for item in items}) >= _LIST
+        for box in items
+    }
+
+
+def _asks_consent(tag: Tag, names: str, place: _Place, size: _Size) -> bool:
+    """Whether a box asks to agree to cookies; cakes need no consent, and a chapter on them has no button."""
+    if _CONSENT_NAME.search(names) is None or size.text > (2 if place.main else 10) * _PROSE:
+        return False
+    links = tags_named(tag, ("a",))
+    if not size.n_buttons and not any(_BUTTON.search(str(link.get("class", ""))) for link in links):
+        return False
+    text = tag.get_text(" ")
+    return bool(_PRIVACY.search(text) or ("cookie" in text.lower() and _AGREEING.search(text)))
+
+
+def _is_legal_line(tag: Tag, names: str, size: _Size) -> bool:
+    """Whether the foot of a page says no more than whose it is."""
+    is_foot = tag.name in ("div", "section", "p", "ul", "table") and _FOOT_NAME.search(names) is not None
+    return is_foot and size.text <= _PROSE and _RIGHTS.search(tag.get_text(" ")) is not None
+
+
+def _goes_on(tag: Tag) -> bool:
+    """Whether an element goes on where words of the same line stop, and isn't a part of a control."""
+    nodes = islice(tag.previous_siblings, _LOOK_BACK)
+    before = next((node for node in nodes if node.get_text(strip=True)), None)
+    is_block = isinstance(before, Tag) and before.name in _BLOCKS
+    return before is not None and not is_block and tag.find_parent(["a", "button"]) is None
+
+
 def _is_tab(tag: Tag) -> bool:
     opens = tag.get("data-toggle") or tag.get("data-bs-toggle")
     return tag.get("role") == "tab" or opens in ("tab", "pill")
-
-
-def _is_hidden(tag: Tag) -> bool:
-    hidden = tag.get("hidden")
-    return (
-        (hidden is not None and hidden != "until-found")
-        or _HIDDEN in tag.attrs
-        or tag.get("aria-hidden") == "true"
-        or bool(_HIDING_STYLE.search(str(tag.get("style", ""))))
-    )
-
-
-def _simplify(soup: BeautifulSoup) -> None:
-    """Removes what would only cost the converter: attributes, links, deep lists, numbers of long lists."""
-    for tag in soup.descendants:
-        if isinstance(tag, Tag) and tag.get("role") == "heading" and tag.name in ("div", "p", "span"):
-            level = str(tag.get("aria-level", "2"))
-            tag.name = f"h{level}" if f"h{level}" in HEADINGS else "h2"
-    set_apart(soup)
-    set_marks(soup)
-    for link in tags_named(soup, ("a",)):
-        link.name = "span"
-    for heading in tags_named(soup, HEADINGS):
-        if not heading.get_text(strip=True):
-            heading.name = "span"
-        elif any(parent.name in ("td", "th") for parent in heading.parents):
-            heading.name = "p"
-    for ordered in tags_named(soup, ("ol",)):
-        _number(ordered)
-    for tag in tags_named(soup, _PLAIN_BLOCKS):
-        tag.name = "div"
-    for tag in tags_named(soup, ("menu", "dir")):
-        tag.name = "ul"
-    for block in tags_named(soup, _HOLDERS):
-        for parent in takewhile(lambda parent: parent.name == "div" or parent.name in _INLINE, block.parents):
-            parent.name = "div"
-    _cap_lists(soup)
-    for node in soup.descendants:
-        if isinstance(node, Tag) and node.attrs:
-            node.attrs = dict(_kept_attributes(node))
-
-
-def _kept_attributes(tag: Tag) -> Iterator[tuple[str, str]]:
-    """The number at which a list begins, and an item's own label."""
-    if LABEL in tag.attrs:
-        yield LABEL, str(tag[LABEL])
-    start = str(tag.get("start", ""))
-    if tag.name == "ol" and _START.fullmatch(start):
-        yield "start", start
-
-
-def _number(ordered: Tag) -> None:
-    """Gives items the labels that a page shows where they don't just count up; Markdown has no letters for
-    items, so those stand before the words.
-    """
-    items = [item for item in ordered.contents if isinstance(item, Tag) and item.name == "li"]
-    kind, falls = str(ordered.get("type", "1")), ordered.get("reversed") is not None
-    if not falls and kind not in _ITEM_LABELS and all(item.get("value") is None for item in items):
-        ordered.name = "ul" if len(ordered.contents) > MAX_ORDERED_ITEMS else "ol"
-        return
-    start = str(ordered.get("start", ""))
-    number = int(start) if _START.fullmatch(start) else len(items) if falls else 1
-    for item in items:
-        value = str(item.get("value", ""))
-        number = int(value) if _START.fullmatch(value) else number
-        label = f"{written(number, _ITEM_LABELS.get(kind, 'decimal'))}."
-        if kind in _ITEM_LABELS:
-            item.insert(0, f"{label} ")
-            label = "-"
-        item[LABEL] = label
-        number += -1 if falls else 1
-
-
-def _cap_lists(soup: BeautifulSoup) -> None:
-    """Lists and quotes below MAX_LIST_DEPTH others become plain blocks."""
-    for tag in tags_named(soup, _NESTING):
-        if sum(parent.name in _NESTING for parent in tag.parents) >= MAX_LIST_DEPTH:
-            for part in [tag, *tags_named(tag, ("li", "dt", "dd"))]:
-                part.name = "div"

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections import Counter
+from collections.abc import Iterator
+from operator import itemgetter
 
 from core.base.errors import BadDocument
 from core.base.types import Notice
@@ -33,7 +36,6 @@ _CONTROL = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MAX_CONTROL_SHARE = 0.02
 _GUESS_BYTES = 200_000
-_MAX_WESTERN_SHARE = 0.2
 _BEYOND_ASCII = re.compile(rb"[\x80-\xff]+")
 _XML_ENCODING = re.compile(rb"\s*+<\?xml\b[^<>]{0,200}\bencoding\s*=\s*[\"']([\w.:-]+)", re.ASCII)
 _HTML_ENCODING = re.compile(rb"<\s*+meta\b[^<>]{0,1000}\bcharset\s*+=\s*+[\"']?\s*+([\w.:-]+)", re.IGNORECASE)
@@ -43,11 +45,31 @@ _CLEANED_BYTES = 10_000
 """From the start, in which that is taken out: for each mark that is never closed thousands are read."""
 _DECLARED_BYTES = 100_000
 """Where a page declares its encoding; browsers look at the first 1,024."""
-_SAFE_ENCODING = re.compile(
-    r"us-?ascii|iso-?8859-?\d+|latin-?\d|windows-?\d+|cp\d+|koi8-?[ru]|big5(-?hkscs)?|gb\d+k?|euc-\w+|s(hift)?-?jis|mac-?\w+",
-    re.IGNORECASE,
+_SAFE_CODEC = re.compile(
+    r"ascii|iso8859-\d+|cp\d+|koi8-\w|big5(hkscs)?|gb\w+|euc_\w+|shift_jis\w*|iso2022_jp|mac-\w+|tis-620"
 )
-"""Encodings but UTF-8 that a page may declare; others (utf-7, escapes) smuggle text past a reader."""
+"""Codecs but UTF-8 that a page may declare; others (utf-7, escapes) smuggle text past a reader."""
+_LABEL_LENGTH = 40
+_OTHER_NAMES = (
+    (re.compile("^(x-)+|-[ie]$"), ""),  # x-sjis; iso-8859-8-i: in the order of reading
+    (re.compile(r"^(windows|win|dos|ms|cp)-?(?=\d)"), "cp"),
+    (re.compile("^cp31j$"), "cp932"),
+    (re.compile("^gb-2312-80$"), "gb2312"),
+)
+"""What Python calls otherwise than browsers and people do."""
+_WIDER = {
+    **dict.fromkeys(("ascii", "iso8859-1"), "cp1252"),
+    **dict.fromkeys(("gb2312", "gbk"), "gb18030"),
+    **dict.fromkeys(("tis-620", "iso8859-11"), "cp874"),
+    "iso8859-9": "cp1254",
+    "shift_jis": "cp932",
+    "euc_kr": "cp949",
+    "big5": "cp950",
+    "iso2022_jp": "iso2022_jp_ext",
+}
+"""Codecs with which browsers read what is declared as another: they have its characters and more."""
+_JIS_ESCAPE = re.compile(rb"\x1b\$[@B]")
+"""Begins what is not ASCII in ISO-2022-JP, each byte of which is."""
 
 
 def decode(
@@ -60,13 +82,13 @@ def decode(
         if data.startswith(mark):
             return _replacing(data[len(mark) :], marked, name)
     _check_is_text(data, name)
-    if encoding and not _is_utf8(data):
+    if encoding and (not _is_utf8(data) or _is_jis(data)):
         return _replacing(data, codec_of(encoding) or "utf-8", name)
     if is_html and not data.isascii() and _is_utf8(data):
         return _replacing(data, "utf-8", name)  # whatever the page declares
     declared = (_XML_ENCODING.match(data) or _HTML_ENCODING.search(_read_of(data))) if is_html else None
     named = codec_of(declared[1].decode("ascii")) if declared else None
-    return _replacing(data, named, name) if named else _decode_undeclared(data, name)
+    return _replacing(data, named, name) if named else _decode_undeclared(data, name, is_html=is_html)
 
 
 def _read_of(data: bytes) -> bytes:
@@ -80,6 +102,10 @@ def _is_utf8(data: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+def _is_jis(data: bytes) -> bool:
+    return data.isascii() and _JIS_ESCAPE.search(data) is not None
 
 
 def normalise(text: str, name: str) -> str:
@@ -103,13 +129,14 @@ def _check_is_text(data: bytes, name: str) -> None:
 
 def codec_of(declared: str) -> str | None:
     """Python's name of an encoding that a page may declare and a person choose; None for any other."""
-    if not _SAFE_ENCODING.fullmatch(declared.replace("_", "-")):
-        return None
+    label = declared.lower().replace("_", "-")
+    for pattern, as_python in _OTHER_NAMES:
+        label = pattern.sub(as_python, label)
     try:
-        name = codecs.lookup(declared).name
-    except LookupError:
+        name = codecs.lookup(label).name if len(label) <= _LABEL_LENGTH else ""
+    except (LookupError, ValueError):  # a NUL in it
         return None
-    return "cp1252" if name in ("iso8859-1", "ascii") else name  # as browsers read these labels
+    return _WIDER.get(name, name) if _SAFE_CODEC.fullmatch(name) else None
 
 
 def _replacing(data: bytes, encoding: str, name: str) -> tuple[str, tuple[Notice, ...]]:
@@ -122,106 +149,142 @@ def _replacing(data: bytes, encoding: str, name: str) -> tuple[str, tuple[Notice
     return text, (Notice(sentence, text.find("\ufffd")),)
 
 
-def _decode_undeclared(data: bytes, name: str) -> tuple[str, tuple[Notice, ...]]:
-    """UTF-8, unless more of it is broken than sound beyond ASCII: then the best guess."""
+def _decode_undeclared(data: bytes, name: str, *, is_html: bool) -> tuple[str, tuple[Notice, ...]]:
+    """UTF-8, unless none of it is sound beyond ASCII, or more is broken than sound: then the best guess."""
     text = data.decode("utf-8", "replace")
     broken = text.count("\ufffd")
     sound = len(text) - broken - len(text.encode("ascii", "ignore"))
-    if broken > max(2, sound):
-        guess = _guess(data)
-        if guess is not None:
-            guessed, notices = _replacing(data, guess, name)
-            told = f"It is not UTF-8 and was read as {guess}, a guess: choose another if letters are wrong."
-            return guessed, (Notice(told), *notices)
+    if (broken > (max(2, sound) if sound else 0) and not _is_cut(data)) or _is_jis(data):
+        guess = _guess(data, is_html=is_html)
+        guessed, notices = _replacing(data, guess, name)
+        told = f"It is not UTF-8 and was read as {guess}, a guess: choose another if letters are wrong."
+        return guessed, (Notice(told), *notices)
     return _replacing(data, "utf-8", name)
 
 
-_SIGNS = "“”‘’„–—…«»€"
+def _is_cut(data: bytes) -> bool:
+    """Whether all that keeps it from being UTF-8 is a last character of which two bytes or more are left."""
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        return error.reason == "unexpected end of data" and error.start < len(data) - 1
+    return False
+
+
+_TAG = re.compile(rb"<[^<>]*+>")
+_SIGNS = "“”‘’„–—…•«»€£§°©®™·±×µ½¼¾²³¿¡ªº"
 _WESTERN = "äöüßàâçèéêëîïôùœæøåñáíóúãìò"
+_OF_WESTERN = ("cp1252", "iso8859-15", "mac_roman", "cp850")
+_OF_EASTERN = ("cp1250", "iso8859-2")
 _LATIN = {
-    "cp1252": _WESTERN + _SIGNS,
-    "mac_roman": _WESTERN + _SIGNS,
-    "cp850": _WESTERN,
-    "cp1250": "ąćęłńóśźżáčďéěíňřšťúůýžőűöüăâîşţđ" + _SIGNS,
-    "cp1254": "çğıöşüİâ" + _SIGNS,
-    "cp1257": "āčēģīķļņšūžąęėįųõäöü" + _SIGNS,
+    _WESTERN: _OF_WESTERN,
+    "àâçèéêëîïôùûœ": _OF_WESTERN[:2],  # French
+    "àáâãçéêíóôõúü": _OF_WESTERN[:2],  # Portuguese
+    "äõöü": _OF_WESTERN,  # Estonian
+    "ąćęłńóśźż": _OF_EASTERN,  # Polish
+    "áčďéěíňóřšťúůýž": _OF_EASTERN,  # Czech
+    "áäčďéíĺľňóôŕšťúýž": _OF_EASTERN,  # Slovak
+    "áéíóöőúüű": _OF_EASTERN,  # Hungarian
+    "çğıöşü": ("cp1254",),  # Turkish
+    "ăâîşţ": _OF_EASTERN,  # Romanian
+    "áðéíóúýþæö": _OF_WESTERN,  # Icelandic
+    "čćđšž": _OF_EASTERN,  # Croatian
+    "ąčęėįšųūž": ("cp1257",),  # Lithuanian
+    "āčēģīķļņšūž": ("cp1257",),  # Latvian
 }
-"""Code pages of the Latin script, with letters of the languages that are written in them and signs."""
+"""Letters of languages of the Latin script, likelier ones first, and code pages in which they are written."""
 _OTHER = {
-    "cp1251": "оеаинтсрвлкмдпуіо",
-    "koi8-r": "оеаинтсрвлкмдпуіо",
-    "cp866": "оеаинтсрвлкмдпуіо",
-    "cp1253": "αοιετσνηυρπκμςίόά",
-    "cp1255": "יוהלאתרמבש",
-    "cp1256": "الينمرتوبةدفعسك",
+    "оеаинтсрвлкмдпуіїє": ("cp1251", "koi8-r", "koi8-u", "cp866", "iso8859-5"),
+    "αοιετσνηυρπκμςίόάέ": ("cp1253", "iso8859-7"),
+    "יוהלאתרמבשנחםע": ("cp1255",),
+    "الينمرتوبةدفعسكهح": ("cp1256", "iso8859-6"),
+    "านรอกเงมยลวดทสตะปบคหจแพใไชขีั้ิ่็ุูึืำ์": ("cp874",),
 }
-"""Those of other scripts, with their commonest letters."""
-_KANA, _HANGUL = re.compile("[\u3041-\u30fe]"), re.compile("[\uac00-\ud7a3]")
-_BEYOND = re.compile("[^\x00-\x7f]")
-_TURNED_CASE = re.compile(r"[^\W\d_A-Z](?<=[а-яё])[А-ЯЁ]")
+"""The commonest letters of other scripts, likewise."""
+_WIDE = (
+    ("euc-jp", "euc_jp", "\xa1-\xa5\xb0-\xcf"),
+    ("shift_jis", "shift_jis", "\x81-\x83\x88-\x97"),
+    ("cp949", "euc_kr", "\xa1-\xa3\xb0-\xc8"),
+    ("gb18030", "gb2312", "\xa1-\xa3\xb0-\xd7"),
+    ("big5", "big5", "\xa1-\xa3\xa4-\xc6"),
+)
+"""Encodings with two bytes a character; the part of each that is in use; first bytes of its common ones."""
+_WORDS = re.compile(rb"[A-Za-z]*+[\x80-\xff][A-Za-z\x80-\xff]*+")
+_MOST_OF_WORDS = 20_000
+_REPEATED = re.compile(rb"(.)\1+", re.DOTALL)
+_BEYOND = re.compile("[^\x00-\x7f]++")
+_KANA = re.compile("[\u3041-\u30fe]")
+_SMALL = "".join(c for c in map(chr, range(0x530)) if c.islower())
+_CAPITAL = "".join(c for c in map(chr, range(0x530)) if c.isupper())
+_LETTER = r"[^\W\d_]"
+_ODD = re.compile(
+    rf"(?<=[{_SMALL}])[{_CAPITAL}](?<![A-Z])|(?<=[{_SMALL}])(?<![a-z])[A-Z]"
+    rf"|(?<={_LETTER})[^\w\s’'·\u0e31-\u0e4e-](?={_LETTER})"
+    rf"|(?<={_LETTER})[¿¡„«‘‚“±]|[»½¼¾ªº²³¹](?={_LETTER})"
+    r"|(?<![\u0e01-\u0e4e])[\u0e31\u0e34-\u0e3a\u0e47-\u0e4e]|[\x80-\x9f]"
+)
+"""What no word has: a capital behind a small letter, a sign between letters or at the wrong end of them, a
+Thai vowel over nothing, controls.
+"""
+_SHOUTED = re.compile(f"(?<=[{_CAPITAL}])[{_CAPITAL}](?<![A-Z])")
+"""A capital behind another: rare in a text, and all there is of Hebrew read as KOI8."""
 _LONE_RUN = 1.5
 """Bytes beyond ASCII that follow on each other, on average, in words of the Latin script."""
-_LIKELY_LATIN = 0.8
-"""Share of letters that fit, from which a text full of them is of the Latin script."""
-_WESTERN_FIRST = 0.08
-"""That another Latin code page must fit better by: most texts that are no UTF-8 are Western European."""
+_SHORT_RUN = 2.5
+"""So many, and they are hardly of it, though quotes stand beside letters and a few letters in a row."""
+_COMMON = 0.5
+"""Share of common letters in a text of another script, at least."""
+_MIN_KANA = 0.2
+_MOST_BROKEN = 2
+"""Characters that may be broken: a piece of a text may begin and end in one."""
+_WESTERN_FIRST = 0.04
+"""That others must fit better by than those of Western Europe: most texts are of it."""
 
 
-def _guess(data: bytes) -> str | None:
-    """The encoding that makes the likeliest letters of the bytes beyond ASCII; charset-normalizer between
-    the two of Chinese. None where nothing fits.
-    """
+def _guess(data: bytes, *, is_html: bool) -> str:
+    """The encoding that makes the likeliest letters of the bytes beyond ASCII."""
     first = _BEYOND_ASCII.search(data)
     begin = max(0, (first.start() if first else 0) - _GUESS_BYTES // 2)
     data = data[begin : begin + _GUESS_BYTES]
-    runs = b" ".join(_BEYOND_ASCII.findall(data))
-    beyond, n_runs = len(runs) - runs.count(b" "), runs.count(b" ") + 1
-    latin = {name: _share(runs, name, letters) for name, letters in _LATIN.items()}
-    latin["cp1252"] += _WESTERN_FIRST
-    best_latin = max(latin, key=latin.__getitem__)
-    if beyond < max(_MAX_WESTERN_SHARE * len(data), _LONE_RUN * n_runs):
-        return best_latin
-    for name, script, least in (
-        ("euc-jp", _KANA, 0.2),
-        ("shift_jis", _KANA, 0.2),
-        ("cp949", _HANGUL, 0.85),
-    ):
-        text = data.decode(name, "ignore")
-        is_script = len(script.findall(text)) > least * max(1, len(_BEYOND.findall(text)))
-        if is_script and _is_sound(data, name) and not (name == "cp949" and _is_rare_korean(data)):
-            return name
-    other = {name: _share(runs, name, letters) for name, letters in _OTHER.items()}
-    best = max(other, key=other.__getitem__)
-    if other[best] > _COMMON:
-        return best
-    if latin[best_latin] > _LIKELY_LATIN:
-        return best_latin
-    import charset_normalizer  # slow to import, rarely needed
-
-    found = charset_normalizer.from_bytes(data, cp_isolation=["gb18030", "big5"]).best()
-    return best_latin if found is None else found.encoding
+    if first is None:
+        return "iso2022_jp_ext"
+    if is_html:
+        data = _TAG.sub(b" ", data)
+    words = b" ".join(_WORDS.findall(data))[:_MOST_OF_WORDS]
+    runs = _BEYOND_ASCII.findall(_REPEATED.sub(rb"\1", words))
+    run = sum(map(len, runs)) / max(1, len(runs))
+    wide = [(_share_of_wide(data, *one), one[0]) for one in _WIDE]
+    other = [*_shares(words, _OTHER), *wide] if run >= _LONE_RUN else wide
+    best = max((*wide, *_shares(words, _LATIN), *other), key=itemgetter(0))
+    best_other = max(other, key=itemgetter(0))
+    return best_other[1] if run >= _SHORT_RUN and best_other[0] > _COMMON else best[1]
 
 
-_COMMON = 0.5
-"""Share of the commonest letters in a text of their script, at least."""
+def _shares(words: bytes, pages: dict[str, tuple[str, ...]]) -> Iterator[tuple[float, str]]:
+    """How many of the characters beyond ASCII are such letters, less what is odd; for each code page."""
+    counted: dict[str, tuple[Counter[str], float]] = {}
+    for letters, names in pages.items():
+        wanted = {*letters, *letters.upper(), *(_SIGNS if pages is _LATIN else "")}
+        for name in names:
+            if name not in counted:
+                text = words.decode(name, "replace")
+                odd = 2 * len(_ODD.findall(text)) + 0.5 * len(_SHOUTED.findall(text))
+                counted[name] = Counter("".join(_BEYOND.findall(text))), odd
+            beyond, odd = counted[name]
+            share = (sum(beyond[c] for c in wanted) - odd) / max(1, beyond.total())
+            yield share + (letters == _WESTERN and name in _OF_WESTERN[:2]) * _WESTERN_FIRST, name
 
 
-def _share(runs: bytes, encoding: str, letters: str) -> float:
-    """How many of the characters beyond ASCII are such letters; less where small letters go on with capitals,
-    as in KOI8 read as Windows-1251.
-    """
-    text = runs.decode(encoding, "replace")
-    beyond = _BEYOND.findall(text)
-    wanted = frozenset(letters)
-    return (sum(c in wanted for c in beyond) - 2 * len(_TURNED_CASE.findall(text))) / max(1, len(beyond))
-
-
-def _is_rare_korean(data: bytes) -> bool:
-    """Whether much of it is none of the syllables of EUC-KR, those in use."""
-    text = data.decode("euc_kr", "replace")
-    return text.count("\ufffd") > 0.5 * len(_HANGUL.findall(text))
-
-
-def _is_sound(data: bytes, encoding: str) -> bool:
-    """Whether nearly all of the bytes are of an encoding; a piece of a text may begin in a character."""
-    return data.decode(encoding, "replace").count("\ufffd") <= 2
+def _share_of_wide(data: bytes, name: str, in_use: str, first_bytes: str) -> float:
+    """How many of the characters are common ones; less where they are broken or stand alone in other text."""
+    text = data.decode(name, "replace")
+    broken = text.count("\ufffd")
+    stretches = _BEYOND.findall(text)
+    beyond = Counter("".join(stretches))
+    if broken > _MOST_BROKEN or not beyond:
+        return 0.0
+    if name == "euc-jp" and sum(beyond[c] for c in beyond if _KANA.match(c)) < _MIN_KANA * beyond.total():
+        return 0.0
+    is_common = re.compile(f"[{first_bytes}]".encode("latin-1")).match
+    common = sum(n for c, n in beyond.items() if is_common(c.encode(in_use, "ignore")))
+    return (common - 5 * broken - 0.5 * sum(len(one) == 1 for one in stretches)) / beyond.total()

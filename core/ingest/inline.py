@@ -22,7 +22,10 @@ _LINES = HEADINGS | frozenset(
 )
 """Elements that begin a line."""
 _PROSE = HEADINGS | frozenset(["p", "li", "td", "th", "dt", "dd", "blockquote", "figcaption", "caption"])
-_APART = frozenset(["span", "time", "mark", "small", "cite", "address", "a"])
+_STRONG = frozenset(["strong", "b", "em"])
+_APART = _STRONG | {"span", "time", "mark", "small", "cite", "address", "a"}
+_LABEL_END = frozenset(":.)]")
+_ITEM_LABEL = re.compile(r"[(\[]?(?:\d+|[a-zA-Z]|[ivxIVX]+)[.)\]]")
 _LIFTING_STYLE = re.compile(r"vertical-align\s*:\s*(super|sub)\b", re.IGNORECASE)
 _ORDINAL = re.compile(
     r"st|nd|rd|th|ers?|[èe]re|i?[èe]mes?|re|es?|de|ste|te|tm|sm|mes?|lles?|c?ie|gr", re.IGNORECASE
@@ -62,7 +65,7 @@ def set_marks(soup: BeautifulSoup) -> None:
         if not any(map(str.isalnum, text)):
             if text and "#" in str(link.get("href", "")) and _is_titling(link):
                 hollow(link)
-        elif _is_note(link) and _REFERENCE.fullmatch(text):
+        elif is_note(link) and _REFERENCE.fullmatch(text):
             link.string = f"[{text}]"
     for tag in tags_named(soup, ("sup",)):
         _join_fraction(tag)
@@ -74,7 +77,7 @@ def _is_titling(link: Tag) -> bool:
     return any(parent.name in HEADINGS or parent.name == "dt" for parent in link.parents)
 
 
-def _is_note(link: Tag) -> bool:
+def is_note(link: Tag) -> bool:
     """Whether a link leads to a note or back from it."""
     kinds = f"{link.get('role', '')} {link.get('epub:type', '')}"
     is_raised = link.find_parent("sup") is not None or link.find("sup") is not None
@@ -109,14 +112,54 @@ def _before(tag: Tag) -> str:
     return ""
 
 
+def _behind(tag: Tag) -> str:
+    """The first characters behind an element on its line."""
+    last = tag
+    while last.contents and isinstance(last.contents[-1], Tag):
+        last = last.contents[-1]
+    after = last.contents[-1] if last.contents else last
+    for element in islice(after.next_elements, _LOOK_BACK):
+        if isinstance(element, Tag) and element.name in _LINES:
+            break
+        if isinstance(element, NavigableString) and element:
+            return element[:_BEFORE]
+    return ""
+
+
 def _mark(tag: Tag) -> None:
-    text = tag.get_text().strip()
+    whole = tag.get_text()
+    text = whole.strip()
     if tag.name == "rp":
         hollow(tag)
     elif tag.name == "rt" and text:
         tag.string = f" ({text})"
     elif text:
-        tag.string = _lifted(tag.name, text, _before(tag))
+        lead = " " if whole[0].isspace() and not _SHORT.fullmatch(text) else ""
+        before, behind = _before(tag), _behind(tag)
+        ends = whole[-1].isspace() and behind[:1].isalnum()
+        tag.string = lead + _lifted(tag.name, text, before + lead)
+        if ends or (tag.name == "sup" and _numbers_a_line(tag, text, behind)):
+            tag.append(" ")
+
+
+def _numbers_a_line(tag: Tag, text: str, behind: str) -> bool:
+    """Whether a raised text is the number of the verse or note that begins behind it; within a line it may
+    be one of an isotope.
+    """
+    if not text.strip("[]").isdecimal() or not behind[:1].isalpha():
+        return False
+    before = _before(tag)
+    is_word = behind[:3].isalpha() and behind[1:3].islower()
+    return (not before or before[-1].isspace()) and (is_word or _begins_line(tag))
+
+
+def _begins_line(tag: Tag) -> bool:
+    for element in islice(tag.previous_elements, _LOOK_BACK):
+        if isinstance(element, Tag) and element.name in _LINES:
+            return True
+        if isinstance(element, NavigableString) and element.strip():
+            return False
+    return False
 
 
 def _lifted(name: str, text: str, before: str) -> str:
@@ -146,14 +189,32 @@ def set_apart(soup: BeautifulSoup) -> None:
         neighbour = tag.next_sibling
         if not isinstance(neighbour, Tag) or neighbour.name not in _APART:
             continue
-        before, behind = tag.get_text()[-1:], neighbour.get_text()[:1]
-        if not (before.isalnum() and behind.isalnum()) or tag.find_parent(["pre", "code"]) is not None:
+        text, next_text = tag.get_text(), neighbour.get_text()
+        before, behind = text[-1:], next_text[:1]
+        meets = before.isalnum() or (before in _LABEL_END and _is_label(text, next_text))
+        if not (meets and behind.isalnum()) or tag.find_parent(["pre", "code"]) is not None:
             continue
-        is_capital = behind.isupper() and len(tag.get_text()) == 1  # a large first letter
-        goes_on = before.isalpha() and (behind.islower() or is_capital) and _is_prose(tag)
-        goes_on = goes_on and tag.name == neighbour.name == "span"
+        if _STRONG.isdisjoint((tag.name, neighbour.name)):
+            is_capital = behind.isupper() and len(text) == 1  # a large first letter
+            goes_on = before.isalpha() and (behind.islower() or is_capital) and _is_prose(tag)
+            goes_on = goes_on and tag.name == neighbour.name == "span"
+        else:
+            goes_on = before.isalnum() and (len(text) == 1 or behind.islower())
         if not goes_on and not (_is_unspaced(before) and _is_unspaced(behind)):
             tag.append(" ")
+
+
+def _is_label(text: str, next_text: str) -> bool:
+    """Whether a text that ends in a sign is the name or number of the next one; parts of numbers, names of
+    files and words such as (un)happy are none.
+    """
+    sign, behind = text[-1:], next_text[:1]
+    before = text[-2:-1]
+    if before.isdigit() and behind.isdigit() and sign in ":.":
+        return False
+    if sign == ":" or _ITEM_LABEL.fullmatch(text):
+        return behind.isdigit() or sign != "." or before.isdigit() or next_text[1:2].islower()
+    return behind.isdigit() or (behind.isupper() and (sign != "." or len(text) > 2))
 
 
 def _is_prose(tag: Tag) -> bool:

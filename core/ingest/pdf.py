@@ -19,6 +19,7 @@ from core.base.errors import BadDocument
 from core.base.types import Notice
 from core.ingest.converted import Converted
 from core.ingest.limits import MAX_CONVERTED_CHARACTERS, OCR_SHARE, seconds_for
+from core.ingest.pdf_code import code_of, in_other_fonts, listings
 from core.ingest.pdf_heads import drop_running
 from core.ingest.pdf_layout import (
     Piece,
@@ -58,10 +59,10 @@ _NAMED = 8
 
 @dataclass
 class _Item:
-    """A paragraph, heading, row of items, table, or comment, as it will stand in the text."""
+    """A paragraph, heading, row of items, code, table, or comment, as it will stand in the text."""
 
     kind: str
-    """text, list, table, note, remark."""
+    """text, list, code, table, note, remark."""
     text: str
     size: float = 0.0
     bold: bool = False
@@ -108,9 +109,9 @@ def _read(pdf: pdfium.PdfDocument, name: str, recogniser: Recogniser, on_page: O
         raise BadDocument(_all_silent(name, len(pages)))
     notices = [*_notices(pdf, pages, silent, recognised), *drop_running(pages)]
     items: list[_Item] = []
-    usual = _usual(pages)
+    usual, others = _usual(pages), in_other_fonts(pages)
     for i, page in enumerate(pages):
-        items += _items(page, i, usual[0])
+        items += _items(page, i, usual[0], others)
     title = pdf.get_metadata_dict().get("Title", "")
     markdown = _written(_mended(items), usual, _known(pages), name)
     on_page(len(pdf), len(pdf))
@@ -173,7 +174,7 @@ def read_picture(data: bytes, name: str, on_page: OnPage | None = None) -> Conve
     if pages[0].is_empty:
         raise BadDocument(f"{name} is a picture in which no text was found; open a sharper one")
     usual = _usual(pages)
-    markdown = _written(_mended(_items(pages[0], 0, usual[0])), usual, _known(pages), name)
+    markdown = _written(_mended(_items(pages[0], 0, usual[0], 0)), usual, _known(pages), name)
     return Converted(markdown, notices=(Notice(_guessed("Its text")),))
 
 
@@ -220,10 +221,10 @@ def _pages(numbers: Sequence[int]) -> str:
 # A page
 
 
-def _items(page: Page, number: int, usual: float) -> list[_Item]:
-    blocks = in_order(_blocks(page.words, page.rules))
+def _items(page: Page, number: int, usual: float, others: int) -> list[_Item]:
+    blocks = in_order(_blocks(page.words, page.rules, others))
     for words in page.others:
-        blocks += in_order(_blocks(words, []))
+        blocks += in_order(_blocks(words, [], others))
     items = [replace(item, page=number) for block in blocks for item in _of_block(block)]
     for item in items:
         if item.kind in ("text", "list") and item.size <= _NOTE_SIZE * usual and _NOTE.match(item.text):
@@ -233,8 +234,8 @@ def _items(page: Page, number: int, usual: float) -> list[_Item]:
     return [*(item for item in items if item.kind != "note"), *notes, *remarks]
 
 
-def _blocks(words: list[Word], rules: Sequence[Rule]) -> list[Region]:
-    """Ruled tables and boxes, tables without rules, and stacks of text."""
+def _blocks(words: list[Word], rules: Sequence[Rule], others: int) -> list[Region]:
+    """Ruled tables and boxes, code, tables without rules, and stacks of text."""
     blocks: list[Region] = []
     left = words
     for grid in grids_of(rules):
@@ -249,20 +250,23 @@ def _blocks(words: list[Word], rules: Sequence[Rule]) -> list[Region]:
             continue
         else:
             parts = [
-                Region("box", *box, inside=in_order(_blocks(held, [])))
+                Region("box", *box, inside=in_order(_blocks(held, [], others)))
                 for box, held in ruled_cells(grid, inside)
             ]
         blocks += parts
         taken = set(map(id, inside))
         left = [word for word in left if id(word) not in taken]
+    code, left = listings(left, others)
     tables, stacks = unruled(stacks_of(pieces_of(left, rules)))
-    return [*blocks, *tables, *map(Region.of, stacks)]
+    return [*blocks, *code, *tables, *map(Region.of, stacks)]
 
 
 def _of_block(block: Region) -> Iterator[_Item]:
     span = (block.x0, block.x1)
     if block.kind == "table":
         yield _Item("table", "", rows=block.rows, has_header=block.has_header, span=span)
+    elif block.kind == "code":
+        yield _Item("code", code_of(block.pieces), span=span)
     elif block.kind == "box":
         for inner in block.inside:
             yield from _of_block(inner)
@@ -385,7 +389,7 @@ def _continuation(items: list[_Item], item: _Item, at: int, used: set[int]) -> i
         return None
     for k in range(at + 1, min(at + 12, len(items))):
         other = items[k]
-        if other.page > item.page + 1:
+        if other.page > item.page + 1 or other.kind == "code":
             return None
         is_like = other.kind == "text" and abs(other.size - item.size) <= 0.04 * item.size
         if k in used or not is_like or other.bold != item.bold or _CAPTION.match(other.text):
@@ -430,6 +434,8 @@ def _written(items: list[_Item], usual: tuple[float, bool], known: Counter[str],
     for item in items:
         if item.kind == "table":
             text = markdown_table(item.rows, item.has_header)
+        elif item.kind == "code":
+            text = "```\n" + item.text.replace("```", "` ` `") + "\n```"
         elif _is_large(item, usual[0]):
             text = "#" * min(1 + sizes.index(_rounded(item.size)), 4) + " " + " ".join(item.text.split())
         elif _is_bold_heading(item, usual[1]):

@@ -103,12 +103,12 @@ class Piece:
         return _ENDS.search(self.text) is not None
 
 
-RegionKind = Literal["text", "table", "box"]
+RegionKind = Literal["text", "code", "table", "box"]
 
 
 @dataclass
 class Region:
-    """A stack of pieces, a table's rows, or a box with blocks inside."""
+    """A stack of pieces, lines of code, a table's rows, or a box with blocks inside."""
 
     kind: RegionKind
     x0: float

@@ -32,6 +32,8 @@ _PICTURE_SHARE = 0.03
 _HIDDEN = raw.FPDF_ANNOT_FLAG_HIDDEN | raw.FPDF_ANNOT_FLAG_NOVIEW | raw.FPDF_ANNOT_FLAG_INVISIBLE
 _PASSWORD = 1 << 13
 _FIXED_PITCH = 1
+_FIXED_NAMES = (b"courier", b"mono", b"nimbusmon", b"cmtt", b"sftt", b"consol", b"menlo", b"typewriter")
+"""Parts of the names of fonts of which many files don't say that their pitch is fixed."""
 _PLAIN_STATES = frozenset(["on", "off", "1", "0", "true", "x"])
 _REMARKS = {
     raw.FPDF_ANNOT_TEXT,
@@ -370,7 +372,9 @@ def _style_of(text: Any, i: int) -> _Style:
     bold = any(part in font for part in (b"bold", b"black", b"heavy", b"semibold", b"cmbx")) or bool(
         raw.FPDFText_GetFontWeight(text, i) >= 600
     )
-    fixed = bool(flags.value & _FIXED_PITCH) or b"courier" in font or b"mono" in font
+    fixed = bool(flags.value & _FIXED_PITCH) or any(
+        part in font.replace(b"monotype", b"") for part in _FIXED_NAMES
+    )
     return _Style(angle, abs(raw.FPDFText_GetFontSize(text, i)) * scale, bold, fixed)
 
 
@@ -417,7 +421,7 @@ def _words(text: Any, seen: _Box) -> tuple[dict[int, list[Word]], int, bool]:
         ):
             word.text += letter
             word.x0, word.x1 = min(word.x0, x0), max(word.x1, x1)
-            word.bold = word.bold and style.bold
+            word.bold, word.fixed = word.bold and style.bold, word.fixed and style.fixed
             continue
         word = Word(letter, x0, x1, base, size, style.bold, style.fixed)
         by_angle.setdefault(style.angle, []).append(word)

@@ -355,9 +355,33 @@ def _columns(run: list[list[Piece]]) -> list[tuple[float, float]]:
     return sorted(columns)
 
 
+def _whole(columns: list[tuple[float, float]], run: list[list[Piece]]) -> list[tuple[float, float]]:
+    """Neighbours that one piece stands under, and that no line fills apart, as one column: a name stands in
+    the middle over cells that begin at the left.
+    """
+    whole = columns[:1]
+    for column in columns[1:]:
+        last = whole[-1]
+        held = [
+            (
+                [p for p in line if overlap(p.x0, p.x1, *last) > 0],
+                [p for p in line if overlap(p.x0, p.x1, *column) > 0],
+            )
+            for line in run
+        ]
+        is_one = any(p in right for left, right in held for p in left) and all(
+            left == right for left, right in held if left and right
+        )
+        if is_one:
+            whole[-1] = (last[0], max(last[1], column[1]))
+        else:
+            whole.append(column)
+    return whole
+
+
 def _table(run: list[list[Piece]]) -> Region | None:
     """None where the columns read as prose side by side."""
-    columns = _columns(run)
+    columns = _whole(_columns(run), run)
     if not 2 <= len(columns) <= MAX_COLUMNS:
         return None
     pieces = [piece for line in run for piece in line]

@@ -169,12 +169,19 @@ def _converted(
     data: bytes, name: str, stem: str, form: Format, converter: Converter, on_part: OnPart | None
 ) -> Document:
     converted = converter.convert(data, form, name, on_part)
-    return Document(
-        sane_title(converted.title) or stem,
-        normalise(converted.markdown, name),
-        "markdown",
-        notices=converted.notices,
-    )
+    notices = converted.notices
+    markdown = normalise(converted.markdown, name)
+    if form == "ipynb":
+        markdown, told = _without_pictures(markdown)
+        notices = (*notices, *told)
+        if not markdown.strip():
+            raise BadDocument(f"{name} has no cell with text; open one that has")
+    return Document(sane_title(converted.title) or stem, markdown, "markdown", notices=notices)
+
+
+def _without_pictures(text: str) -> tuple[str, tuple[Notice, ...]]:
+    text, n_pictures = _PICTURE.subn(lambda picture: picture["words"] or "", text)
+    return text, (Notice(f"Pictures left out: {n_pictures:,}."),) if n_pictures else ()
 
 
 def _document(
@@ -192,9 +199,8 @@ def _document(
             clip(page.title) or fallback_title, page.markdown, kind, page.json_ld, (*notices, *page.notices)
         )
     else:
-        text, n_pictures = _PICTURE.subn(lambda picture: picture["words"] or "", text)
-        if n_pictures:
-            notices = (*notices, Notice(f"Pictures left out: {n_pictures:,}."))
+        text, told = _without_pictures(text)
+        notices = (*notices, *told)
         longest = max(map(len, text.split("\n")))
         if longest > MAX_LINE_CHARACTERS:
             notices = (

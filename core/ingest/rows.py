@@ -6,6 +6,8 @@ Each value stands with the name of its column, so that no chunk has some without
 from __future__ import annotations
 
 import csv
+import re
+from collections import Counter
 from collections.abc import Iterator
 from io import StringIO
 from itertools import islice
@@ -13,6 +15,12 @@ from itertools import islice
 from core.ingest.limits import MAX_COLUMNS, MAX_TITLE_CHARACTERS
 
 _SEPARATORS = ",;\t|"
+_NAMED_SEPARATOR = re.compile(r'"?sep=(.)"?\n')
+"""The line that tells Excel how to read the rest."""
+_MOST_TITLES = 3
+_SIGN = re.compile("[#%‰№°$£€¥]+")
+_YEAR = re.compile(r"(?:1[5-9]|20)\d\d(?:[/–-]\d{2,4})?|\d{1,4}([/.-])\d{1,2}\1\d{1,4}")
+"""A year, a span of some, or a day, which may name a column of figures."""
 _MOST_CHARACTERS = 2_000_000
 """Of a text that is read so: three seconds of work."""
 _MOST_GROWTH = 20
@@ -20,8 +28,8 @@ _MOST_GROWTH = 20
 
 
 def rows_to_markdown(text: str) -> str | None:
-    """The items. None where the text is no such table (no separator, rows without a head, or longer than it),
-    and where it or the names of its columns are too long.
+    """The items, below what stands alone above the head. None where the text is no such table (no separator,
+    rows without a head, or longer than it), and where it or the names of its columns are too long.
 
     >>> print(rows_to_markdown('boat,crew,harbour\\nGull,5,"Lund, outer"\\nTern,,Ystad\\n'), end="")
     - boat: Gull; crew: 5; harbour: Lund, outer
@@ -31,24 +39,78 @@ def rows_to_markdown(text: str) -> str | None:
         return None
     try:
         csv.field_size_limit(_MOST_CHARACTERS)
-        head = text.partition("\n")[0]
-        separator = max(_SEPARATORS, key=head.count)
-        rows = csv.reader(StringIO(text, newline=""), delimiter=separator, skipinitialspace=True, strict=True)
-        named = [" ".join(name.split()) for name in next(rows, [])]
-        if not _is_head(named):
+        text = text.lstrip("\n")
+        if told := _NAMED_SEPARATOR.match(text):
+            text = text[told.end() :]
+        separator = told[1] if told else max(_SEPARATORS, key=lambda one: _fit(text, one))
+        titles, head = _top(rows := _rows(text, separator))
+        head = [" ".join(name.split()) for name in head]
+        if not _is_head(head) or not _names_what_follows(head, rows, is_titled=bool(titles)):
             return None
-        items = list(_bounded(_items(named, rows), _MOST_GROWTH * len(text)))
+        _top(rows := _rows(text, separator))
+        items = list(_bounded(_items(head, rows), _MOST_GROWTH * len(text)))
     except (csv.Error, ValueError):  # not what it seemed to be
         return None
-    return "\n".join(items) + "\n" if items else None
+    above = "".join(" ".join("".join(row).split()).lstrip("# ") + "\n\n" for row in titles)
+    return above + "\n".join(items) + "\n" if items else None
+
+
+def _rows(text: str, separator: str) -> Iterator[list[str]]:
+    """Those that are not empty. Raises csv.Error."""
+    rows = csv.reader(StringIO(text, newline=""), delimiter=separator, skipinitialspace=True, strict=True)
+    return filter(any, rows)
+
+
+def _top(rows: Iterator[list[str]]) -> tuple[list[list[str]], list[str]]:
+    """The rows of a single value above the head, and the head, which may be none."""
+    titles: list[list[str]] = []
+    for row in rows:
+        if sum(map(bool, row)) > 1 or len(titles) == _MOST_TITLES:
+            return titles, row
+        titles.append(row)
+    return [], []
+
+
+def _fit(text: str, separator: str) -> tuple[bool, int]:
+    """How well values are separated so: whether all rows have as many as the head, and how many it has."""
+    if separator not in text:
+        return False, 0
+    try:
+        n_columns = len(_top(rows := _rows(text, separator))[1])
+        return n_columns > 1 and all(len(row) == n_columns for row in rows), n_columns
+    except csv.Error:
+        return False, 0
 
 
 def _is_head(names: list[str]) -> bool:
-    """Whether a first row names columns: several, each by a word of its own and none by a number."""
+    """Whether a row names columns: several, each by a word, a sign or, behind such a name, a year."""
     words = list(filter(None, names))
-    are_words = all(any(map(str.isalpha, name)) for name in words)
-    are_short = len(names) <= MAX_COLUMNS and max(map(len, names)) <= MAX_TITLE_CHARACTERS
-    return 1 < len(words) == len(set(words)) and are_words and are_short
+    if len(set(words)) < 2 or len(names) > MAX_COLUMNS or max(map(len, names)) > MAX_TITLE_CHARACTERS:
+        return False
+    are_names = all(any(map(str.isalpha, name)) or _SIGN.fullmatch(name) or _is_year(name) for name in words)
+    return are_names and not _is_year(names[0])
+
+
+def _is_year(value: str) -> bool:
+    return _YEAR.fullmatch(value) is not None
+
+
+def _names_what_follows(head: list[str], rows: Iterator[list[str]], *, is_titled: bool) -> bool:
+    """Whether a head with years, with a name twice or below titles is none of the rows that follow it."""
+    times = Counter(filter(None, head))
+    doubtful = [i for i, name in enumerate(head) if times[name] > 1 or _is_year(name)]
+    if not doubtful and not is_titled:
+        return True
+    alike, unlike, has_figures = set[int](), set[int](), False
+    for row in rows:
+        if is_titled and len(row) != len(head):
+            return False
+        has_figures = has_figures or any(map(str.isdigit, "".join(row)))
+        for i in doubtful:
+            if value := "".join(row[i : i + 1]).strip():
+                is_alike = _is_year(value) if _is_year(head[i]) else value == head[i]
+                (alike if is_alike else unlike).add(i)
+    return alike <= unlike and (has_figures or not is_titled)
 
 
 def _bounded(items: Iterator[str], most: int) -> Iterator[str]:

@@ -75,6 +75,10 @@ _CLOSED_BY: dict[str, tuple[frozenset[str], frozenset[str]]] = {
     "option": (frozenset({"option"}), frozenset({"select"})),
 }
 """Start tag -> (elements it closes, elements beyond which it closes nothing)."""
+_IN_HEAD = frozenset(
+    ["title", "meta", "link", "base", "script", "style", "noscript", "template", "head", "object", "basefont"]
+)
+"""What may stand in a head; anything else ends it."""
 
 _WIDE_GAP = re.compile(r"(?<!\s)\s{200,}+")
 """Trimming text before a longer gap costs the converter to Markdown the square of its length."""
@@ -86,6 +90,8 @@ class _ClosingSoup(BeautifulSoup):
     """A soup whose start tags close what HTML says they close."""
 
     def handle_starttag(self, name: str, *args: Any, **kwargs: Any) -> Tag | None:
+        if name not in _IN_HEAD and self._in_head():
+            self.handle_endtag("head")
         if name in _CLOSED_BY:
             self._close(*_CLOSED_BY[name])
         elif name in _BLOCKS:
@@ -105,9 +111,14 @@ class _ClosingSoup(BeautifulSoup):
             # a comment or declaration: taking it out of the tree later would cost a search
             self.current_data = []
         else:
+            if self._in_head() and any(map(str.strip, self.current_data)):
+                self.popTag()
             if len(data := "".join(self.current_data)) > 200:
                 self.current_data = [_WIDE_GAP.sub(_narrow, data)]
             super().endData(containerClass)
+
+    def _in_head(self) -> bool:
+        return self.currentTag is not None and self.currentTag.name == "head"
 
     def _close(self, closed: frozenset[str], borders: frozenset[str]) -> None:
         open_name = None

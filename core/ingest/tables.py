@@ -1,9 +1,10 @@
 """Tables of a page: data as plain rows, layout as blocks.
 
 A table holds data when it has two rows of two cells or more and nothing says otherwise: role="presentation",
-a table inside it, or, without header cells and caption, a cell as long as an article. A header cell or
-caption makes a small one data, too. A cell that spans rows or columns stands in each of them, so that every
-value is in its column; a table inside a table of data becomes words of its cell.
+a table inside it, or, without header cells and caption, a cell as long as an article or with a title, a rule,
+code of several lines, or a paragraph and a list. A header cell or caption makes a small one data, too. A cell
+that spans rows or columns stands in each of them, so that every value is in its column; a table inside a
+table of data becomes words of its cell.
 """
 
 from __future__ import annotations
@@ -155,6 +156,14 @@ def _is_section(cell: Tag) -> bool:
     return bool(tags_named(cell, HEADINGS) and tags_named(cell, ("p", "ul", "ol", "dl", "blockquote")))
 
 
+def _is_laid_out(cell: Tag) -> bool:
+    """Whether a cell without header cells beside it holds what stands in pages, not in tables."""
+    names = {part.name for part in cell.descendants if isinstance(part, Tag)}
+    if not names.isdisjoint(("h1", "h2", "hr")) or ("p" in names and not names.isdisjoint(("ul", "ol"))):
+        return True
+    return any("\n" in code.get_text().strip() for code in tags_named(cell, ("pre",)))
+
+
 def is_data_table(table: Tag, *, from_office: bool = False) -> bool:
     """Whether a table holds data, not layout."""
     own = [row for row in tags_named(table, ("tr",)) if row.find_parent("table") is table]
@@ -174,7 +183,7 @@ def is_data_table(table: Tag, *, from_office: bool = False) -> bool:
         return has_header and all(len(part.get_text()) <= _INNER_CHARACTERS for part in inner)
     if has_header or table.find("caption") is not None:
         return sum(len(row) for row in rows) > 1
-    if any(_is_section(cell) for row in rows for cell in row):
+    if any(_is_section(cell) or _is_laid_out(cell) for row in rows for cell in row):
         return False
     reaches_down = [any(_span(cell, "rowspan") > 1 for cell in row) for row in rows]
     n_wide = sum(len(row) > 1 or reached for row, reached in zip(rows, [False, *reaches_down], strict=False))

@@ -170,7 +170,7 @@ def test_a_question_whose_quote_is_not_there_is_named_and_left_out(
         "evaluate-documents", asked(tmp_path / "wrong.jsonl", wrong), folder, methods="bm25", json=True
     )
     broken = folder / "manual.md"
-    broken.write_bytes(broken.read_bytes() + b"\n\nCaf\xe9\n")
+    broken.write_bytes(broken.read_bytes() + b"\n\nCaf\xc3\xa9, caf\xe9\n")
     right = question("r", "manual.md", "single", "What does a ticket cost?", "four crowns", QUOTES[1])
     path = asked(tmp_path / "both.jsonl", wrong, right)
     status = main(["evaluate-documents", str(path), str(folder), "--methods", "bm25", "--json"])

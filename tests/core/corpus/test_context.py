@@ -53,6 +53,29 @@ def test_a_row_that_was_cut_off_has_its_header_cells_before_it() -> None:
     assert in_context[0] == "", "headings alone stand before what is below them"
 
 
+@pytest.mark.parametrize(
+    ("header", "row", "goes_on"),
+    [
+        ("| Port | Summer | Summer |", "| Port | Adult | Child |", True),
+        ("|  | Boats | Boats |", "| Port | in use | laid up |", True),
+        ("| Port | Boats | Boats |", "| Port | 2019 | 2020 |", True),
+        ("| Port | Fare | Fare |", "| Lund | 14 | 7 |", False),
+        ("|  | Fare | Fare |", "| Lund | 14 | 7 |", False),
+        ("| Port | Fare | Child |", "| Port | none | none |", False),
+    ],
+)
+def test_a_row_that_names_columns_below_a_cell_over_several_is_of_the_header(
+    header: str, row: str, goes_on: bool
+) -> None:
+    rows = "\n".join(f"| Lund {i} | {i} | 7 |" for i in range(20))
+    page = Document("Fares", f"{header}\n| --- | --- | --- |\n{row}\n{rows}", "markdown")
+    workspace = workspace_of(page, max_tokens=40)
+    assert context(workspace, 0) == ""
+    assert {context(workspace, chunk_id) for chunk_id in range(1, len(workspace))} == {
+        f"{header}\n{row}" if goes_on else header
+    }
+
+
 def test_a_chunk_that_says_it_itself_has_none_and_titles_tell_several_documents_apart() -> None:
     page = Document("Lease 7", "## Rent\n\nForty crowns.", "markdown")
     assert context(workspace_of(page), 0) == ""

@@ -38,6 +38,109 @@ def test_low_signal_elements_are_dropped(name):
     )
 
 
+PROSE = (
+    "<p>The harbour of Lund has two basins of stone, and the outer one is the older of them by far.</p>" * 8
+)
+BANNERS = {
+    "two controls": (
+        "<div class=gdpr-bar><p>SECRET: we and our partners value your privacy. <a href=x>Settings</a></p>"
+        "<button>Agree</button></div>"
+    ),
+    "links that are buttons": (
+        "<div id=cookie-law-info-bar>SECRET uses cookies to improve the website. You can opt out."
+        "<a role=button>Settings</a></div>"
+    ),
+    "link of a button's class": (
+        "<div class=cookie-notice><p>SECRET: we use cookies. By going on you agree to this.</p>"
+        "<a class=button href=x>OK</a></div>"
+    ),
+    "section": "<section class=cookie-consent><h2>Cookies</h2><p>SECRET: accept cookies.</p><button>Yes</button></section>",
+    "another language": "<div class=cookies><p>SECRET: Wir verwenden Cookies.</p><button>OK</button></div>",
+    "foot": "<div class=site-footer><p>© 2024 SECRET. All rights reserved. <a href=x>Privacy</a> | Terms</p></div>",
+}
+
+
+@pytest.mark.parametrize("name", BANNERS)
+def test_a_box_named_and_worded_as_a_banner_is_dropped(name):
+    assert "SECRET" not in text_of(BANNERS[name] + PROSE)
+
+
+@pytest.mark.parametrize("closed", ["", "</head>"])
+@pytest.mark.parametrize("body", ["<body>", "", "<body><div>"])
+def test_a_head_ends_where_the_body_begins(closed, body):
+    page = (
+        f"<html><head><!-- a --><meta charset=utf-8><title>Ferry</title>{closed}{body}<h2>Fees</h2><p>At six."
+    )
+    assert text_of(page) == "## Fees\n\nAt six."
+
+
+@pytest.mark.parametrize("body", ["At six.", "<img src=x>At six.", "<b>At</b> six."])
+def test_words_end_a_head_that_is_never_closed(body):
+    document = read_document(f"<head><title>Ferry</title><script>x</script>{body}".encode(), "a.html")
+    assert (document.title, document.text.replace("*", "")) == ("Ferry", "At six.")
+
+
+NOTES = {
+    "role": "<aside role=doc-endnotes><p>KEPT</p></aside>",
+    "class": "<footer class=footnotes><p>KEPT</p></footer>",
+    "reference": "<footer><ul><li id=n1>KEPT <a href=x>up and back again</a></ul></footer>",
+    "numbers": "<footer><h2>Notes</h2><ol><li>KEPT in 1902. <a href=x>up</a></ol></footer>",
+    "aside behind a paragraph": "<aside class='admonition note'>KEPT</aside><p>Then on.",
+    "second aside there": "<aside>One.</aside><aside>KEPT</aside>",
+}
+
+
+@pytest.mark.parametrize("name", NOTES)
+def test_notes_are_kept_wherever_they_stand(name):
+    assert "KEPT" in text_of(
+        f"<div>{PROSE}<p>The fee<sup><a href='#n1'>1</a></sup> rose.</p>{NOTES[name]}</div>"
+    )
+
+
+SIDES = {
+    "aside of such a name": "<p>Words.</p><aside class=newsletter>SECRET</aside>",
+    "sidebar": "<p>Words.</p><aside id=secondary-sidebar>SECRET</aside>",
+    "aside behind a menu": "<ul><li><a href=x>Home</a></ul><aside>SECRET</aside>",
+    "advertisement": "<footer class=ads><ol><li><a href=x>SECRET</a></ol></footer>",
+    "header with a menu": "<header><h2>SECRET</h2><nav>Home</nav></header>",
+    "header that leads home": "<header><h2><a href=/>SECRET</a></h2><p>Boats and more for all of you.</p></header>",
+}
+
+
+@pytest.mark.parametrize("name", SIDES)
+def test_sides_of_a_page_are_dropped(name):
+    assert "SECRET" not in text_of(SIDES[name] + PROSE)
+
+
+def test_a_header_with_a_title_of_its_own_is_kept():
+    assert "Valid" in text_of(
+        f"<header><h2>Timetable</h2><p>Valid from May to September.</p></header>{PROSE}"
+    )
+
+
+@pytest.mark.parametrize(
+    "item", ["li class=ad-item", "li class=ad-item><h3><a href=x>Oar</a></h3", "div class=ad"]
+)
+def test_advertisements_that_are_the_page_stay(item):
+    items = "".join(f"<{item}>Oak dinghy {n}, 900 crowns</{item[:3].strip()}>" for n in range(8))
+    assert text_of(f"<h1>For sale</h1><p>Boats of this week.</p><div>{items}</div>").count("dinghy") == 8
+
+
+LINES = {
+    "div": "<div class=token-line><span>def</span> f():</div><div class=token-line>    return 1</div>",
+    "nested": "<code><div class=line><div>def f():</div></div><div class=line><div>    return 1</div></div></code>",
+    "item": "<ol><li>def f():</li><li>    return 1</li></ol>",
+    "apart": "<div>def f():</div>\n<div>    return 1</div>",
+    "behind words": "def f():<div>    return 1</div>",
+    "broken": "<div>def f():<br></div><div>    return 1\n</div>",
+}
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_blocks_in_code_are_its_lines(name):
+    assert text_of(f"<div><pre>{LINES[name]}</pre></div>") == "```\ndef f():\n    return 1\n```"
+
+
 def test_the_sources_at_the_foot_of_an_article_stay():
     links = "<a href='/'>SECRET</a> " * 5
     page = (
@@ -232,6 +335,27 @@ def test_cells_with_headings_and_blocks_of_their_own_are_layout():
     assert text_of(f"<table><tr>{cells}<tr><td>a<td>b</table>").startswith(
         "## Fees\n\nThirty crowns.\n\n## Hours"
     )
+
+
+LAID_OUT = {
+    "title": "<td><td><h1>Ferry</h1><tr><td>Home<td>KEPT",
+    "rule": "<td>Ferry<td>Hello<tr><td>Home<td>KEPT<hr>Mail",
+    "paragraph and list": "<td>Ferry<td>Hello<tr><td>Home<td>At six.<p>KEPT<ul><li>Adult 14</ul>",
+    "code": "<td>Ferry<td>Hello<tr><td>Home<td>KEPT<pre>a  b\nc  d</pre>",
+}
+
+
+@pytest.mark.parametrize("name", LAID_OUT)
+def test_cells_with_parts_of_a_page_are_layout(name):
+    text = text_of(f"<table border=0><tr>{LAID_OUT[name]}</table>")
+    assert "KEPT" in text.splitlines()
+    assert "| --- |" not in text
+    assert "| --- |" in text_of(f"<table><tr><th>a<th>b<tr>{LAID_OUT[name]}</table>")
+
+
+def test_a_list_or_a_command_in_a_cell_is_data():
+    rows = "<tr><td>Mon<td><ul><li>oil</ul><tr><td>Tue<td><pre>ls</pre>"
+    assert text_of(f"<table>{rows}</table>").startswith("| Mon |")
 
 
 def test_captions_stand_before_their_table():

@@ -19,6 +19,13 @@ READ_AS = {
     "T<sub>room</sub>, x<sub>i,j</sub>, H<sub>2</sub>O": "T_room, x_(i,j), H₂O",
     "1<sup>st</sup>, M<sup>me</sup> Roux, Acme<sup>®</sup>, Na<sup>+</sup>": "1st, Mme Roux, Acme®, Na+",
     "10<span style='vertical-align: super'>6</span>": "10^6",
+    # blanks within them, numbers of verses
+    "10<sup>6 </sup>litres, 1<sup>st </sup>of May, x<sub>i </sub>and 5 m<sup>2 </sup>.": (
+        "10^6 litres, 1st of May, x_i and 5 m^2."
+    ),
+    "10<sup> 6</sup> is a number<sup> (see below)</sup>": "10^6 is a number (see below)",
+    "<p><sup>16&nbsp;</sup>For God <sup>17</sup>Indeed": "^16 For God ^17 Indeed",
+    "<p><sup>3</sup>I saw <b>it</b> <sup>14</sup>C<p><sup><a href='#r'>1</a></sup>In coin": "^3 I saw **it** ^14C\n\n[1] In coin",
     # notes
     "In 2019<sup>3,4</sup> and Smith<sup>12–15</sup>": "In 2019[3,4] and Smith[12–15]",
     "10<sup>3–5</sup>": "10^(3–5)",
@@ -42,6 +49,18 @@ READ_AS = {
     "<p><span>北京</span><span>大学</span>": "北京大学",
     "<time>17:24</time><span>Ann</span>": "17:24 Ann",
     "<div><span>red</span><span>blue</span></div>": "red blue",
+    "<div><span>Author:</span><span>Jane</span> <strong>Born</strong><span>1900</span> <em>Fee</em><b>30</b></div>": (
+        "Author: Jane **Born** 1900 *Fee* **30**"
+    ),
+    "<b>Tel.</b><span>55</span> <span>(1)</span><a>The</a> <span>[2]</span><span>Berg</span> <b>1.</b><span>the</span>": (
+        "**Tel.** 55 (1) The [2] Berg **1.** the"
+    ),
+    "<b>P</b>arts <b>P</b><span>arts</span> <b>inter</b><em>net</em> <span>(un)</span><span>happy</span>": (
+        "**P**arts **P**arts **inter***net* (un)happy"
+    ),
+    "<span>20.</span><span>99</span> <span>17:</span><span>24</span> <span>www.</span><span>x.se</span>": (
+        "20.99 17:24 www.x.se"
+    ),
     "<ruby>漢<rp>(<rt>kan<rp>)</ruby>": "漢 (kan)",
     "<p><span>O</span><span>NCE UPON A TIME</span> there": "ONCE UPON A TIME there",
     # what the print of an e-book leaves in its words
@@ -80,6 +99,7 @@ def test_what_office_files_raise_reads_alike() -> None:
     raised = '<w:vertAlign w:val="superscript"/>'
     body = f"<w:p>{run('In 2019')}{run('3,4', raised)}{run(' and 10')}{run('6.5', raised)}</w:p>"
     assert office_text(body) == "In 2019[3,4] and 10^6.5"
+    assert office_text(f"<w:p>{run('10')}{run('6 ', raised)}{run('litres')}</w:p>") == "10^6 litres"
 
 
 NO_STRUCTURE = {

@@ -179,6 +179,89 @@ PAGES = {
         "| Ladder | For the upper branches, which are cut in the second week of March. | 40 |\n"
         "| Hook | Pulls branches down to the picker so that no fruit falls. | 12 |",
     ),
+    "a table whose names stand in the middle of their columns": (
+        Sheet()
+        .row(760, {110: "Port", 230: "Adult", 290: "Child"}, font="bold")
+        .row(744, {60: "Lund", 236: "14", 300: "7"})
+        .row(728, {60: "Ystad harbour, outer basin", 236: "15", 300: "8"}),
+        "| Port | Adult | Child |\n|---|---|---|\n| Lund | 14 | 7 |\n| Ystad harbour, outer basin | 15 | 8 |",
+    ),
+    "names over two columns each": (
+        Sheet()
+        .row(760, {200: "In the summer", 330: "In winter"}, font="bold")
+        .row(744, {60: "Port", 190: "Adult", 250: "Child", 330: "Adult"})
+        .row(728, {60: "Lund", 190: "14", 250: "7", 330: "4"}),
+        "|  | In the summer | In the summer | In winter |\n|---|---|---|---|\n"
+        "| Port | Adult | Child | Adult |\n| Lund | 14 | 7 | 4 |",
+    ),
+    "code": (
+        column(
+            column(Sheet(), 60, 760, PEARS, 80)
+            .lines(60, 700, ["def pick(row):"], font="courier")
+            .lines(84, 688, ["if row:  # not yet"], font="courier")
+            .lines(108, 676, ["return 'pears'"], font="courier")
+            .lines(60, 652, ["# done"], font="courier"),
+            60,
+            620,
+            CIDER,
+            80,
+        ),
+        f"{PEARS}\n\n```\ndef pick(row):\n    if row:  # not yet\n        return 'pears'\n\n# done\n```\n\n{CIDER}",
+    ),
+    "code in one of two columns": (
+        column(
+            column(Sheet(), 60, 760, f"{PEARS} {CIDER}", 50).lines(
+                274, 754.5, ["if a:", "    b = 2", "c = 3"], 8, 11, "courier"
+            ),
+            274,
+            700,
+            WASPS,
+            44,
+        ),
+        f"{PEARS} {CIDER}\n\n```\nif a:\n    b = 2\nc = 3\n```\n\n{WASPS}",
+    ),
+    "code inside of a sentence": (
+        Sheet()
+        .lines(60, 760, [f"{PEARS[:60]}", "and the cider that is pressed there are sold by"], 10, 13, "times")
+        .lines(60, 720, ["sell(pears)", "sell(cider)"], 10, 12, "courier")
+        .text(60, 685, "and by nobody else.", 10, "times"),
+        f"{PEARS[:60].strip()} and the cider that is pressed there are sold by\n\n"
+        "```\nsell(pears)\nsell(cider)\n```\n\nand by nobody else.",
+    ),
+    "an address in a fixed pitch in a sentence": (
+        Sheet()
+        .lines(60, 760, ["The mill and the barn of the orchard are described at"], 10, 13, "times")
+        .lines(60, 747, ["https://example.org/orchard/", "barn-and-mill"], 10, 13, "courier")
+        .lines(60, 721, ["where the prices are too, as they were on the first of May."], 10, 13, "times"),
+        "The mill and the barn of the orchard are described at https://example.org/orchard/ barn-and-mill where"
+        " the prices are too, as they were on the first of May.",
+    ),
+    "a typed letter": (
+        Sheet()
+        .text(60, 790, "The mill", 10, "times")
+        .lines(60, 760, ["Anna Berg", "12 Mill Lane"], 10, 12, "courier")
+        .lines(60, 716, textwrap.wrap(PEARS, 60), 10, 12, "courier"),
+        f"The mill\n\nAnna Berg\n12 Mill Lane\n\n{PEARS}",
+    ),
+    "a letter in a fixed pitch that is quoted": (
+        column(column(Sheet(), 60, 760, f"{PEARS} {CIDER}", 80), 60, 660, WASPS, 60).lines(
+            60, 600, textwrap.wrap(PEARS, 60), 10, 12, "courier"
+        ),
+        f"{PEARS} {CIDER}\n\n{WASPS}\n\n{PEARS}",
+    ),
+    "values in a fixed pitch beside their names": (
+        column(Sheet(), 60, 760, PEARS, 80)
+        .lines(60, 700, ["Name", "Trade"], 10, 14)
+        .lines(160, 700, ["Maria Holm", "bell founder"], 10, 14, "courier"),
+        f"{PEARS}\n\n|  |  |\n|---|---|\n| Name | Maria Holm |\n| Trade | bell founder |",
+    ),
+    "a table in a fixed pitch": (
+        column(Sheet(), 60, 790, PEARS, 80)
+        .row(730, STOCK[0], font="courier")
+        .row(718, STOCK[1], font="courier")
+        .row(706, STOCK[2], font="courier"),
+        f"{PEARS}\n\n{PRICES}",
+    ),
     "names and values": (
         Sheet()
         .lines(60, 760, ["Name:", "Born:", "Trade:"], 10, 22)
@@ -288,6 +371,23 @@ PAGES = {
 def test_a_page_is_read_as_people_do(kind: str) -> None:
     sheet, expected = PAGES[kind]
     assert text_of(sheet) == expected.replace("\x95", "")
+
+
+def test_fonts_whose_name_alone_says_that_their_pitch_is_fixed_show_code() -> None:
+    file = pdf_of(column(Sheet(), 60, 760, PEARS, 80).lines(60, 700, ["pick()", "eat()"], font="courier"))
+    for name, is_fixed in ((b"/SFTT100", True), (b"/XMenlo1", True), (b"/Georgia", False)):
+        assert (
+            "```\npick()\neat()\n```" in read_pdf(file.replace(b"/Courier", name), "a.pdf").markdown
+        ) is is_fixed
+
+
+def test_a_name_of_the_code_with_a_sign_of_the_sentence_is_no_line_of_code() -> None:
+    sheet = column(Sheet(), 60, 760, PEARS, 80)
+    for y, name, sign in ((700, "INTEGER", ";"), (687, "BOOLEAN", ".")):
+        sheet.operators.append(
+            f"BT /courier 10 Tf 60 {y} Td ({name}) Tj /times 10 Tf ({sign}) Tj ET".encode()
+        )
+    assert text_of(sheet) == f"{PEARS}\n\nINTEGER;\nBOOLEAN."
 
 
 def test_fields_and_comments_are_text() -> None:

@@ -119,12 +119,69 @@ def test_other_encodings_are_read_with_a_notice(data, text, notice):
         ("gb18030", "塔在防波堤的尽头。看守人白天睡觉,晚上点灯,直到早上。"),
         ("big5", "塔在防波堤的盡頭。看守人白天睡覺,晚上點燈,直到早上。"),
         ("euc-kr", "탑은 방파제 끝에 서 있다. 등대지기는 낮에 자고 밤에 불을 켠다."),
+        ("iso8859-1", "The ferry to Malmö leaves at six."),
+        ("iso8859-1", "Coffee costs 5£."),
+        ("cp1252", "Then the captain said: “Go.”"),
+        ("cp1252", "• It’s 20°C — the boy’s “lamp” costs €5…"),
+        ("iso8859-15", "Le cœur coûte 5 €, la sœur paie 7 € à l'été."),
+        ("iso8859-2", "Wieża stoi na końcu mola, a strażnik śpi w ciągu dnia. Później zapala światło."),
+        ("iso8859-2", "Věž stojí na konci mola. Těžká loď odplouvá, když je bouře."),
+        ("iso8859-5", "Башня стоит в конце мола. Сторож днём спит, а вечером зажигает огонь."),
+        ("koi8-u", "Паром відходить о шостій ранку, їжа є."),
+        ("tis-620", "หอคอยตั้งอยู่ปลายเขื่อน คนเฝ้านอนกลางวันและจุดไฟตอนเย็น"),
+        ("gbk", "Release notes for version 2.1 of the package, by 王小明 of Wuhan. See the index for more."),
+        ("shift_jis", "Release notes for version 2.1 of the package, by 山田太郎 of Tokyo. See the index."),
+        ("cp1251", "Release notes for version 2.1 of the package, by Иван Петров. See the index for more."),
+        ("iso2022_jp", "塔は防波堤の端に立っています。"),
     ],
 )
 def test_a_short_text_that_says_no_encoding_is_read_by_a_guess_that_is_told(encoding, text):
     document = read_document(text.encode(encoding), "a.txt")
     assert document.text == text
     assert "a guess" in document.told
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text"),
+    [
+        ("gbk", "塔在防波堤的尽头。看守人白天睡觉。"),
+        ("cp1251", "Башня стоит в конце мола."),
+        ("shift_jis", "番人は昼に眠り、夜に灯をともします。"),
+    ],
+)
+def test_the_markup_of_a_page_is_no_part_of_what_is_guessed_from(encoding, text):
+    page = f"<html><body class='wide'><div class='content'><p class='first'>{text}</p></div></body></html>"
+    assert read_document(page.encode(encoding), "a.html").text == text
+
+
+def test_a_last_character_that_is_cut_off_makes_no_other_encoding():
+    document = read_document("The lamp costs 7 €".encode()[:-1], "a.txt")
+    assert document.text == "The lamp costs 7 \ufffd"
+    assert document.told == "1 broken UTF-8 characters were replaced by \ufffd."
+
+
+@pytest.mark.parametrize(
+    ("label", "encoding", "text"),
+    [
+        ("gbk", "gbk", "渡轮六点出发。"),
+        ("gb2312", "gbk", "朱镕基"),
+        ("x-sjis", "cp932", "①船は六時に出ます。"),
+        ("windows-31j", "cp932", "①船は六時に出ます。"),
+        ("iso-2022-jp", "iso2022_jp", "船は六時に出ます。"),
+        ("ks_c_5601-1987", "cp949", "펲시 배는 떠납니다."),
+        ("tis-620", "cp874", "เรือออก “หกโมง”"),
+        ("windows-874", "cp874", "เรือออก"),
+        ("win-1251", "cp1251", "Паром"),
+        ("x-mac-cyrillic", "mac-cyrillic", "Паром"),
+        ("iso-8859-8-i", "iso8859-8", "המעבורת יוצאת"),
+        ("iso-8859-9", "cp1254", "“Kırmızı”"),
+    ],
+)
+def test_encodings_are_known_by_the_names_that_pages_give_them(label, encoding, text):
+    document = read_document(f'<meta charset="{label}"><p>{text}'.encode(encoding), "a.html")
+    assert (document.text, document.notices) == (text, ())
+    with Converter(config=ReadingConfig(encoding=label)) as converter:
+        assert read_document(text.encode(encoding), "a.txt", converter).text == text
 
 
 def test_an_encoding_that_a_person_chooses_is_that_of_all_that_is_not_utf8():
@@ -225,6 +282,46 @@ def test_rows_of_values_are_items_with_the_names_of_their_columns():
     assert read_document(b"a\tb\n1\t2\n", "a.tsv").text == "- a: 1; b: 2\n"
 
 
+@pytest.mark.parametrize(
+    ("rows", "items"),
+    [
+        ("Land,Code,2019,2020\nLund,SE,10,11\n", "- Land: Lund; Code: SE; 2019: 10; 2020: 11\n"),
+        ("Land,1/22/20,2019/20\nLund,3,4\n", "- Land: Lund; 1/22/20: 3; 2019/20: 4\n"),
+        ("#,Name,%\n1,Ann,30\n", "- #: 1; Name: Ann; %: 30\n"),
+        ("sep=;\nName;Wo\nAnn;Lund, Ystad\n", "- Name: Ann; Wo: Lund, Ystad\n"),
+        (
+            "Fares 2024,,\n,,\nRoute,Adult,Child\nNorth,14,7\n",
+            "Fares 2024\n\n- Route: North; Adult: 14; Child: 7\n",
+        ),
+        ("# exported\nName,Age\nAnn,30\n", "exported\n\n- Name: Ann; Age: 30\n"),
+        ("Team,Goals,Team,Goals\nLund,3,Ystad,1\n", "- Team: Lund; Goals: 3; Team: Ystad; Goals: 1\n"),
+        (
+            "Name;Preis, netto;Ort, Land\nAnn;3,50;Lund\n",
+            "- Name: Ann; Preis, netto: 3,50; Ort, Land: Lund\n",
+        ),
+        ("Name;x, y, z;Ort\nAnn;3;Lund\n", "- Name: Ann; x, y, z: 3; Ort: Lund\n"),
+        ('Name,"a;b;c"\nAnn,3\n', "- Name: Ann; a;b;c: 3\n"),
+    ],
+)
+def test_heads_of_columns_are_read_as_programs_write_them(rows, items):
+    assert read_document(rows.encode(), "a.csv").text == items
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "Volvo,Sweden,1998\nSaab,Sweden,2001\n",
+        "2019,Lund\n3,Ystad\n",
+        "Ann,yes,no,yes\nBob,no,no,yes\n",
+        "Name\nSmith, John\nDoe, Jane\n",
+        "Ann,,\nBob,Lund,7\nCid,Ystad\n",
+        "Ann,30,5\nBob,31,6\n",
+    ],
+)
+def test_a_first_row_that_is_like_the_others_is_no_head(rows):
+    assert read_document(rows.encode(), "a.csv").text == rows
+
+
 def test_pictures_in_a_text_are_left_out_and_told():
     data = "data:image/png;base64," + "A" * 900
     markdown = f"# Crew\n\nSee ![the boat]({data}) and <img src='{data}'>.\n\n[image1]: <{data}>\n"
@@ -255,3 +352,15 @@ def test_a_fence_in_the_code_of_a_notebook_ends_nothing():
     book = {"cells": [code, words], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
     document = read_document(json.dumps(book).encode(), "a.ipynb")
     assert structure_layout(document.text).heading_paths == ((), ("Results",))
+
+
+def test_pictures_in_the_words_of_a_notebook_are_left_out_and_told():
+    picture = "![chart](data:image/png;base64," + "iVBORw0KGgo" * 90 + ")"
+    cells = [{"cell_type": "markdown", "source": source} for source in (picture, "# Results\n\nFine.")]
+    book = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    document = read_document(json.dumps(book).encode(), "a.ipynb")
+    assert document.text == "chart\n\n# Results\n\nFine."
+    assert document.told.endswith("Pictures left out: 1.")
+    book["cells"] = [{"cell_type": "markdown", "source": picture.replace("chart", "")}]
+    with pytest.raises(BadDocument, match="has no cell with text"):
+        read_document(json.dumps(book).encode(), "a.ipynb")
