@@ -197,9 +197,9 @@ def _from_chunks(
         questions, chunk_ids, contexts, reader.read_many(questions, passages, ranks), strict=True
     ):
         span, likeliest = answer.span, answer.likeliest
-        is_absent = answer.state == "absent"
-        asks = unanswered(question, answer.text, is_absent=is_absent) if likeliest is not None else None
-        is_told = asks is None and not is_absent
+        no_words = answer.state in ("absent", "unsure")
+        asks = unanswered(question, answer.text, is_absent=no_words) if likeliest is not None else None
+        is_told = asks is None and not no_words
         answers.append(
             EvidenceAnswer(
                 answer.text,

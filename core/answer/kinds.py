@@ -66,7 +66,7 @@ _LONGEST = 400
 def unanswered(question: str, text: str, *, is_absent: bool = False) -> Asks | None:
     """What a question asks for where words of a text are no answer to it; None where they can be.
 
-    `is_absent`: the reader sees none.
+    `is_absent`: the reader sees none, or can't tell which words.
 
     >>> unanswered("How many keepers are there?", "the keepers"), unanswered("How many came?", "nearly six")
     ('a number', None)

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-State = Literal["answer", "guess", "absent", "passages"]
-"""answer: sure enough to be relied on. guess: to be checked. absent: nothing that was read is likely enough.
+State = Literal["answer", "guess", "unsure", "absent", "passages"]
+"""answer: sure enough to be relied on. guess: to be checked. unsure: an answer is likelier than none, and which
+words it is can't be told. absent: "no answer" is likelier than any.
 passages: no span can answer such a question, so what bears on it is shown instead (see
 `core.answer.kinds`).
 """

@@ -146,7 +146,7 @@ class ExtractiveReader:
             return Answer(best.text, sure, best.span, state, likeliest)
         if nobody >= expected:
             return Answer("", confidence(nobody, spec.no_answer_confidence), likeliest=likeliest)
-        return Answer(best.text, sure, best.span, likeliest=likeliest)
+        return Answer(best.text, sure, best.span, "unsure", likeliest)
 
     def readings(
         self,

@@ -165,6 +165,21 @@ def answer_words(answer: StoryAnswer) -> str:
     return ", ".join(words)
 
 
+def reading_words(reading: EvidenceAnswer) -> str:
+    """What was read, with how sure it is, or why there is no answer."""
+    return answer_words(
+        StoryAnswer(
+            state=reading.state,
+            text=reading.told_text,
+            confidence=reading.confidence,
+            chunk_id=reading.shown_chunk,
+            verdict=None,
+            known_answer="",
+            asks=reading.asks,
+        )
+    )
+
+
 def state_words(state: State, confidence: float | None, asks: Asks | None = None) -> str:
     """How every page names the state of an answer.
 
@@ -179,6 +194,8 @@ def state_words(state: State, confidence: float | None, asks: Asks | None = None
         return "Asks for an explanation, and no phrase gives it: read what bears on it"
     if state == "passages":
         return f"Asks for {asks}, which no words of a text are: read what bears on it"
+    if state == "unsure":
+        return "Not sure which words answer it: read the likeliest place"
     return "Not in this document, as far as I see"
 
 

@@ -18,6 +18,7 @@ TEXTS = {3: "It rained all day. Ruth went to the mill.", 4: "Nothing came. Nobod
 TOLD = EvidenceAnswer("mill", 0.756, "reader", (3,), (36, 40))
 GUESS = replace(TOLD, state="guess", confidence=0.42)
 ABSENT = EvidenceAnswer("", 0.2, "reader", state="absent", passage=4, nearest=(14, 20))
+UNSURE = replace(ABSENT, state="unsure")
 ASKS = replace(ABSENT, state="passages", asks="yes or no")
 
 
@@ -50,7 +51,7 @@ def test_a_known_answer_is_compared() -> None:
         for told in (TOLD, GUESS):
             assert words in json.dumps(answer(told, shown, known), ensure_ascii=False)
             assert words in json.dumps(in_column(told, 0, known, shown), ensure_ascii=False)
-    for nothing in (ABSENT, ASKS):
+    for nothing in (UNSURE, ABSENT, ASKS):
         assert "no answer · known answer: the barn" in json.dumps(
             answer(nothing, shown, "the barn"), ensure_ascii=False
         )
@@ -60,6 +61,7 @@ def test_a_known_answer_is_compared() -> None:
 def test_every_state_has_its_words_and_its_sentence() -> None:
     for told, words, sentence in (
         (GUESS, "Best guess (42 %), please check", ["Ruth went to the ", "mill", "."]),
+        (UNSURE, "Not sure which words answer it: read the likeliest place", ["Nobody", " spoke."]),
         (ABSENT, "Not in this document, as far as I see", ["Nobody", " spoke."]),
         (
             ASKS,
@@ -83,7 +85,7 @@ def test_the_place_is_marked_in_its_chunk_alone() -> None:
     told = replace(TOLD, place=(17, 21))
     place = answer_place(chunk(3), told)
     assert place == (25, 29)
-    assert answer_place(chunk(4), ASKS) == (22, 28)
+    assert answer_place(chunk(4), ASKS) == answer_place(chunk(4), UNSURE) == (22, 28)
     for chunk_id, told in ((4, TOLD), (4, ABSENT), (3, None)):
         assert answer_place(chunk(chunk_id), told) is None
     text = "Before. Ruth went to the _old mill_."

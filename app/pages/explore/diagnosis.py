@@ -10,6 +10,7 @@ from __future__ import annotations
 from app.pages.explore.view import answer_in_view
 from app.services.in_view import RunInView
 from app.services.session import Session
+from core.answer.protocol import State
 from core.lab.evaluate.completeness import LOW, completeness_by_size
 from core.runs.whatif.diagnosis import MOST_STEPS, Diagnosis, Remedy, are_words_tried, steps_tried
 from core.views.draw.nodes import Node, h, sends
@@ -42,7 +43,7 @@ def _why(run: RunInView, session: Session) -> list[Node]:
     if run.gold and {*run.gold} <= {*run.trace.picks}:
         return _reading_failed(run, session)
     if not run.gold and run.completeness is not None and run.completeness < LOW:
-        return _incomplete(run, run.completeness)
+        return _incomplete(run, run.completeness, _most_steps(run, session))
     if not run.gold and run.documents.foreign and run.trace.stopped.reason == "threshold":
         words = f"this document reads unlike what {run.spec.name} was trained on, so its Q says little here."
         other = (
@@ -56,21 +57,33 @@ def _why(run: RunInView, session: Session) -> list[Node]:
     return []
 
 
-def _incomplete(run: RunInView, share: float) -> list[Node]:
+def _most_steps(run: RunInView, session: Session) -> int:
+    """So many steps may be allowed: a chunk each of those that may be chosen."""
+    return min(MOST_STEPS, run.n_chunks - len(session.forbidden))
+
+
+def _incomplete(run: RunInView, share: float, most: int) -> list[Node]:
     n_chunks, by_size = len(run.trace.picks), completeness_by_size(run.spec, run.trace)
     measured = max(size for size in by_size if size <= n_chunks)
     among = f"{n_chunks} chunks" if measured == n_chunks else f"the first {measured} chunks"
     more = [
         _do("longer", size, f"Take {size} chunks", f"complete in {tenths(larger)}")
         for size, larger in by_size.items()
-        if n_chunks < size <= run.n_chunks and larger > share
+        if n_chunks < size <= most and larger > share
     ]
-    twice = min(2 * n_chunks, MOST_STEPS, run.n_chunks)
+    twice = min(2 * n_chunks, most)
     if not more and twice > n_chunks:
         more = [_do("longer", twice, f"Take {twice} chunks", "those that come next")]
     words = f"{tenths(share).replace(' of ', ' in ')} such runs found everything within {among}."
     beside = _do("compare", "", "Compare", "with BM25, hybrid and others")
     return _said("Low scores: ", words, [*more[: MOST_BUTTONS - 1], beside])
+
+
+_SEES: dict[State, tuple[str, str]] = {
+    "guess": ("Only a guess: ", "is not sure"),
+    "unsure": ("Not sure: ", "can't tell which words answer it"),
+}
+"""Of an answer that nobody can rely on: its name, and what the reader makes of the evidence."""
 
 
 def _no_answer(run: RunInView, session: Session) -> list[Node]:
@@ -82,13 +95,17 @@ def _no_answer(run: RunInView, session: Session) -> list[Node]:
     name = run.method.score_name
     worth = "" if best is None else f" The best choice was worth {name} {best:.2f}."
     buttons = [_do("compare", "", "Compare", "with BM25 and the other methods")]
-    if run.trace.stopped is not None and run.trace.stopped.reason == "threshold":
-        buttons.insert(0, _do("longer", MOST_STEPS, f"Allow {MOST_STEPS} steps", "without an early stop"))
-    title, sees = ("Only a guess: ", "is not sure") if answer.told_text else ("Not found: ", "sees no answer")
+    most, n_read = _most_steps(run, session), len(run.trace.picks)
+    stops = run.trace.stopped is not None and run.trace.stopped.reason == "threshold"
+    if stops and most > len(run.trace.steps):
+        buttons.insert(0, _do("longer", most, f"Allow {counted(most, 'step')}", "without an early stop"))
+    if not n_read:
+        return _said("Not found: ", f"no chunk was taken, so there was nothing to read.{worth}", buttons)
+    title, sees = _SEES.get(answer.state, ("Not found: ", "sees no answer"))
     joins = (
         " It points at words of one passage: an answer that joins several is for you, or a language model."
     )
-    read = f"the reader {sees} in {counted(len(run.trace.picks), 'chunk')}.{joins}{worth}"
+    read = f"the reader {sees} in {counted(n_read, 'chunk')}.{joins}{worth}"
     return _said(title, read, buttons)
 
 

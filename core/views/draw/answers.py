@@ -32,6 +32,10 @@ WHY: dict[State, str] = {
         "Likelier than any other words, and not likely enough to be relied on: about so many in a hundred of"
         " such guesses are right"
     ),
+    "unsure": (
+        "What was found seems to answer this, but which words do is unclear: of the likeliest, about a third are"
+        " right"
+    ),
     "absent": "Nothing that was found is likely enough to answer this; what is nearest stands here",
     "passages": (
         "The reader points at words of the text. A yes or no, a count or a comparison of its own is beyond"

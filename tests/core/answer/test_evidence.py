@@ -15,6 +15,7 @@ TEXTS = {7: "Bo came.", 3: "Ruth went to the mill."}
 TOLD = EvidenceAnswer("mill", 0.75, "pointer", (3,), (17, 21), passage=3, nearest=(17, 21))
 GUESS = replace(TOLD, state="guess")
 ABSENT = EvidenceAnswer("", 0.2, "r", state="absent", passage=7, nearest=(0, 2))
+UNSURE = replace(ABSENT, state="unsure")
 PASSAGES = EvidenceAnswer("", 0.5, "r", state="passages", passage=7, asks="yes or no")
 
 
@@ -77,7 +78,7 @@ def test_an_explanation_that_no_phrase_gives_is_not_denied() -> None:
 @pytest.mark.parametrize(
     "told",
     [
-        *(TOLD, GUESS, ABSENT, PASSAGES),
+        *(TOLD, GUESS, UNSURE, ABSENT, PASSAGES),
         *(EvidenceAnswer("yes", 0.5, "r"), EvidenceAnswer("by a model", 0.1, "m", (7, 3))),
     ],
 )

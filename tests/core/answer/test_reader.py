@@ -125,6 +125,18 @@ def test_confidence_parts_answers_guesses_and_what_is_absent(trained: TrainedRea
         assert answer.likeliest is not None
 
 
+def test_nothing_is_said_to_be_missing_while_an_answer_is_likelier(
+    trained: TrainedReader, tmp_path: Path
+) -> None:
+    """However unsure the reader is of its words."""
+    reader = with_spec(trained, tmp_path, confidence=AS_IT_IS, least_guess=0.9, least_confidence=0.95)
+    several = tuple((Candidate(text, 1.0, Span(0, 0, 1)), 1.0) for text in ("garden", "mill", "barn"))
+    likelier = reader.decide(Reading(several, math.log(3) + 1))
+    assert (likelier.state, likelier.text) == ("unsure", "garden")
+    rather_none = reader.decide(Reading(tuple((one, -3.0) for one, _ in several), math.log(3) - 3))
+    assert (rather_none.state, rather_none.text) == ("absent", "")
+
+
 def test_wordings_that_share_words_stand_by_each_other() -> None:
     """The likeliest single wording is not the one that is expected to share most words with
     the right answer.

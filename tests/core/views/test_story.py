@@ -10,7 +10,7 @@ from core.answer.evidence import EvidenceAnswer
 from core.base.config import EpisodeConfig
 from core.base.events import RunStarted, StepScores, StepTaken, Stopped, Trace
 from core.views.quotes import ChunkInPlace, Excerpt, alone
-from core.views.story import story_of, verdict_on
+from core.views.story import reading_words, story_of, verdict_on
 
 TEXTS = (
     "It rained.",
@@ -70,6 +70,15 @@ def test_what_was_missed_and_not_answered_is_told() -> None:
     assert "answer: Best guess (42 %), please check: the key, wrong, known answer" in story.sentence()
     asks = replace(told, state="passages", asks="yes or no")
     assert "answer: Asks for yes or no" in story_of(traced(), shown, [], asks, "").sentence()
+
+
+def test_what_was_read_is_said_alike_everywhere() -> None:
+    read = EvidenceAnswer("the attic", 0.913, "reader", (2,), (21, 30))
+    assert reading_words(read) == "the attic, 91 % sure"
+    assert reading_words(replace(read, state="guess")) == "Best guess (91 %), please check: the attic"
+    assert reading_words(replace(read, state="absent")) == "Not in this document, as far as I see"
+    asks = replace(read, state="passages", asks="yes or no")
+    assert reading_words(asks).startswith("Asks for yes or no, which no words of a text are")
 
 
 def test_each_sentence_ends_in_one_stop() -> None:

@@ -168,7 +168,7 @@ def _answer(row: DocumentRow | None) -> Node:
         return h("td.qx-mut", "no answer")
     if not row.answer_reliable:
         state = row.answer_state or "guess"
-        name = {"guess": "guess", "passages": "passage"}.get(state, "not shown")
+        name = {"guess": "guess", "unsure": "not sure", "passages": "passage"}.get(state, "not shown")
         return h("td.qx-mut", {"title": WHY[state]}, f"{row.answer} ({name})")
     right = DOCUMENT_METRICS["reliable_right"](row)
     if right is None:
