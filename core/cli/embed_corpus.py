@@ -11,6 +11,7 @@ from pathlib import Path
 
 from core.cli.common import print_json, say
 from core.cli.flags import CHECKPOINT, DEVICE, FOLDER, add_cluster_flag
+from core.cli.inputs import say_other_agent
 from core.integrations.cluster.embedding import BEIR_CORPUS, TEXT, TITLE, embed_corpus
 
 
@@ -28,6 +29,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add("--checkpoint", **CHECKPOINT)
     add("--device", **DEVICE)
     add_cluster_flag(parser)
+    add("--json", action="store_true", help="print JSON, as without it")
     parser.set_defaults(func=run_embed_corpus)
 
 
@@ -41,6 +43,7 @@ def run_embed_corpus(args: argparse.Namespace) -> int:
         args.device,
         args.cluster,
         lambda done, total: say(f"{done:,} of {total:,} parts"),
+        on_first=lambda document, agent: say_other_agent(document, args.checkpoint, agent),
     )
     for notice in made.left_out:
         say(f"left out: {notice}")

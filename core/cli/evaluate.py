@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,10 @@ from core.base.batches import batches
 from core.base.config import EpisodeConfig
 from core.base.errors import BadRequest
 from core.base.rows import EpisodeRow, row_line
+from core.base.types import Document
 from core.cli.common import named_log, print_json, progress_printer, say
 from core.cli.flags import (
+    CHECKPOINT,
     COUNT,
     DATA_FOLDER,
     DEVICE,
@@ -34,6 +37,7 @@ from core.cli.flags import (
     add_cluster_flag,
     add_episode_flags,
 )
+from core.cli.inputs import say_other_agent
 from core.cli.trec import found_lines, line_file, relevant_lines, run_path
 from core.encode.checkpoint import find_checkpoint, read_spec
 from core.encode.encoder import DualEncoder, load_encoder
@@ -60,6 +64,8 @@ from core.runs.log import new_evaluation
 
 DIGITS = 6
 """Decimals of printed metrics."""
+LOOKED_AT = 1_000
+"""Chunks of a file by which an agent would be picked."""
 
 
 def add_data_flags(parser: argparse.ArgumentParser, split: str) -> None:
@@ -80,7 +86,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add_data_flags(parser, "test")
     add_cluster_flag(parser)
     add("--method", choices=BY_ENCODER, default=QRAG.name, help="default qrag: the checkpoint's agent")
-    add("--checkpoint", metavar="NAME_OR_DIR")
+    add("--checkpoint", **CHECKPOINT)
     add("--chunk-tokens", **COUNT, help="join neighbouring chunks up to so many tokens (default: none)")
     add("--one-by-one", action="store_true", help="run one question at a time, for the clock")
     add("--rows", **JSON_LINES, help="write a line an example to this file")
@@ -130,6 +136,8 @@ def run_evaluate(args: argparse.Namespace) -> int:
         for name in args.tasks:
             began = time.perf_counter()
             task = load_task_examples(name, args, subject.encoder)
+            if name not in TASKS and subject.acts:
+                _say_other_agent(task, args.checkpoint, subject.encoder.spec.name)
             if args.chunk_tokens is not None:
                 # refuses what the encoder can't read
                 subject.encoder.spec.chunk_config("sentences", args.chunk_tokens)
@@ -157,6 +165,12 @@ def run_evaluate(args: argparse.Namespace) -> int:
                 log.keep(evaluation)
                 say(f"logged as {evaluation.evaluation_id}")
     return 0
+
+
+def _say_other_agent(task: TaskSet, named: str | None, used: str) -> None:
+    """As `say_other_agent`, of a file whose chunks are given: by the first of them as one text."""
+    texts = islice((chunk for example in task.examples for chunk in example.chunks), LOOKED_AT)
+    say_other_agent(Document(Path(task.name).name, "\n".join(texts), "text"), named, used)
 
 
 def load_task_examples(name: str, args: argparse.Namespace, encoder: DualEncoder) -> TaskSet:

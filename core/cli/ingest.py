@@ -15,7 +15,7 @@ from core.base.errors import BadRequest
 from core.base.types import Workspace
 from core.cli.common import print_json
 from core.cli.flags import COUNT, FILE, add_reading, flag_help, reading_of
-from core.cli.inputs import read_files
+from core.cli.inputs import read_files, say_other_agent
 from core.encode.checkpoint import find_base, find_checkpoint, read_spec
 from core.encode.tokens import FastTokenizer
 from core.ingest import chunk_document, default_chunker
@@ -33,7 +33,11 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help=about("chunker", "structure for HTML and Markdown, else sentences"),
     )
     add("--max-tokens", **COUNT, help=about("max_tokens", "the checkpoint's"))
-    add("--checkpoint", metavar="NAME_OR_DIR", help="whose tokenizer and chunking to use")
+    add(
+        "--checkpoint",
+        metavar="NAME_OR_DIR",
+        help="whose tokenizer and chunking to use (default: narrative, a sentence a chunk)",
+    )
     shape = parser.add_mutually_exclusive_group(required=True)
     shape.add_argument("--json", action="store_true", help="one JSON object a chunk, a line each")
     shape.add_argument("--text", action="store_true", help="the text that offsets refer to; one file only")
@@ -59,6 +63,7 @@ def run_ingest(args: argparse.Namespace) -> int:
         chunk_document(document, config, tokenizer)
         for document, config in zip(documents, configs, strict=True)
     ]
+    say_other_agent(documents[0], args.checkpoint, spec.name)
     workspace = Workspace(tuple(documents), tuple(tables))
     firsts = set(workspace.borders[:-1].tolist())
     for chunk in workspace:

@@ -53,8 +53,6 @@ class Question:
     """What a file of episodes knows of it: `support` (chunk ids) and `answers`, as logs take it."""
     within: float | None = None
     """Seconds that embedding may take before what is there is asked; None: as long as it takes."""
-    notices: dict[str, str] = field(default_factory=dict)
-    """By checkpoint what is said once its vectors are asked for."""
     names: tuple[str, ...] = ()
     """Of the documents, as they were named; none for given chunks."""
     _corpora: dict[str, Corpus] = field(default_factory=dict)
@@ -75,8 +73,6 @@ class Question:
         """All chunks, or once the time is over those that are there by then, to which the run is
         bound: at least a part that lies evenly, and the likeliest by the question's words.
         """
-        if encoder.spec.name in self.notices:
-            say(self.notices[encoder.spec.name])
         began, show = time.perf_counter(), progress_printer()
         part: Embedded | None = None
 
@@ -170,7 +166,6 @@ def questions(args: argparse.Namespace, encoder: DualEncoder) -> Iterator[Questi
         raise BadRequest("--query is missing; give the question, or a file of questions with --episodes")
     check_query(args.query)
     timings: dict[str, float] = {}
-    notices: dict[str, str] = {}
     names: tuple[str, ...] = ()
     if args.chunks is not None:
         chunks = _read_chunks(args.chunks)
@@ -181,10 +176,10 @@ def questions(args: argparse.Namespace, encoder: DualEncoder) -> Iterator[Questi
         read = time.perf_counter()
         workspace = finish(chunk_documents(documents, encoder), progress_printer())
         timings |= {"reading": 1000 * (read - began), "chunking": 1000 * (time.perf_counter() - read)}
-        if args.checkpoint is None and (notice := _other_agent(documents[0], encoder)):
-            notices[encoder.spec.name] = notice
     config = config_of(args, encoder.spec, len(workspace))
-    yield Question(None, args.query, workspace, config, timings, within=within, notices=notices, names=names)
+    if args.document is not None:
+        say_other_agent(workspace.documents[0], args.checkpoint, encoder.spec.name)
+    yield Question(None, args.query, workspace, config, timings, within=within, names=names)
 
 
 def _config_of_episode(args: argparse.Namespace, spec: CheckpointSpec, line: dict[str, Any]) -> EpisodeConfig:
@@ -194,16 +189,20 @@ def _config_of_episode(args: argparse.Namespace, spec: CheckpointSpec, line: dic
         raise BadRequest(f"episode {line['id']!r} of {args.episodes.name}: {error}") from error
 
 
-def _other_agent(document: Document, encoder: DualEncoder) -> str:
-    """That the app would open a document with another agent than commands begin with; empty where not."""
+def say_other_agent(document: Document, named: str | None, used: str) -> None:
+    """Says, where nobody named an agent, that the app would open the document with another than `used`.
+
+    Of several documents the app, too, looks at the first.
+    """
+    if named is not None:
+        return
     specs = {name: read_spec(find_checkpoint(name)) for name in shipped_checkpoints()}
     suited = choose(document, specs).checkpoint
-    return (
-        ""
-        if suited == encoder.spec.name
-        else f"{document.title} is opened with {encoder.spec.name}, with which commands begin; the app would"
-        f" take {suited} (--checkpoint {suited})"
-    )
+    if suited != used:
+        say(
+            f"{document.title} is opened with {used}, with which commands begin; the app would take"
+            f" {suited} (--checkpoint {suited})"
+        )
 
 
 def episode_seed(seed: int, episode_id: str | int) -> int:

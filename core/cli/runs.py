@@ -17,9 +17,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
+from core.answer.evidence import EvidenceAnswer
 from core.base.errors import BadCheckpoint, BadRequest, LogError
 from core.cli.common import progress_printer, say
 from core.cli.flags import COUNT, DEVICE, LOG_FILE, path_flag
+from core.methods.registry import facts_of
 from core.runs.export.runs import FORMATS, export_runs
 from core.runs.hub.client import check_repository, connect
 from core.runs.hub.export import LogCopy
@@ -32,6 +34,7 @@ from core.runs.log.store import ExperimentLog, default_log_path
 from core.runs.log.transfer import import_runs, send_runs
 from core.runs.log.wire import read_runs
 from core.views.draw.words import shorten
+from core.views.story import state_words
 
 _NOT_KEPT = "(text not kept)"
 """Of a chunk, in a run that came without its texts."""
@@ -166,11 +169,16 @@ def show_command(arguments: argparse.Namespace) -> int:
         f" {_printable(record.checkpoint)}"
     )
     print(_printable(record.query))
+    score = facts_of(record.method).score_name
     for step in run.trace.steps:
         text = _printable(step.text) or _NOT_KEPT
-        print(f"{step.step:>4}  chunk {step.chunk_id}  Q {step.q_value:.4f}  {text}")
+        print(f"{step.step:>4}  chunk {step.chunk_id}  {score} {step.q_value:.4f}  {text}")
     if run.trace.stopped is not None:
         print(f"stopped: {run.trace.stopped.reason}")
+    texts = {step.chunk_id: step.text for step in run.trace.steps}
+    if answer := EvidenceAnswer.from_json(run.details.get("answer", {}), texts):
+        said = state_words(answer.state, answer.confidence, answer.asks)
+        print(_printable(f"{said}: {answer.told_text}" if answer.told_text else said))
     if run.message is not None:
         print(_printable(run.message))
     return 0

@@ -27,7 +27,7 @@ from pydantic import (
 
 from core.base.config import CHUNKERS, ChunkConfig, Chunker, EpisodeConfig
 from core.base.errors import BadCheckpoint
-from core.base.home import ASSETS
+from core.base.home import ASSETS, home
 from core.base.later import torch
 from core.encode.hub import fetch
 from core.encode.packaged import MINILM, MPNET, packaged, uses_mpnet
@@ -257,7 +257,9 @@ def shipped_checkpoints() -> list[str]:
 
 
 def find_checkpoint(name_or_dir: str | None) -> Path:
-    """Folder of a checkpoint: a shipped name, a directory, or None for the default. Raises BadCheckpoint."""
+    """Folder of a checkpoint: a shipped name, a directory, a name in `agents` of the home folder, or None for
+    the default. Raises BadCheckpoint.
+    """
     shipped = shipped_checkpoints()
     if name_or_dir is None:
         return CHECKPOINTS / shipped[0]
@@ -266,14 +268,17 @@ def find_checkpoint(name_or_dir: str | None) -> Path:
     folder = Path(name_or_dir)
     if (folder / SPEC_FILE).is_file():
         return folder
+    own = home() / "agents" / folder.name
+    if folder.parts == (folder.name,) and folder.name != ".." and (own / SPEC_FILE).is_file():
+        return own
     if (folder / "model_best.pt").is_file():
         raise BadCheckpoint(
             f"{name_or_dir} is a checkpoint of the Q-RAG authors; import it first: python -m core"
             f" import-checkpoint {name_or_dir} DEST"
         )
     raise BadCheckpoint(
-        f"checkpoint {name_or_dir!r} not found; name one of {', '.join(shipped)} or a folder that holds"
-        f" {SPEC_FILE}"
+        f"checkpoint {name_or_dir!r} not found; name one of {', '.join(shipped)}, one in $QRAG_HOME/agents,"
+        f" or a folder that holds {SPEC_FILE}"
     )
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from core.base.errors import BadDocument, BadRequest
 from core.base.types import Document
+from core.encode.checkpoint import CHECKPOINTS, find_checkpoint
 from core.encode.encoder import DualEncoder, load_encoder
 from core.ingest import (
     MAX_FILE_BYTES,
@@ -130,6 +132,15 @@ class PartEmbedder:
         self._root = source if source.is_dir() else source.parent
         self._out, self._plan, self._device = out, plan, device
         self._encoder: DualEncoder | None = None
+
+    def first(self) -> Document | None:
+        """The first document of the first part that can be read; None where none can."""
+        with Converter() as converter:
+            for _, read in self._sources(self._plan.parts[0] if self._plan.parts else (), converter):
+                with suppress(BadDocument):
+                    for document in read().values():
+                        return document
+        return None
 
     def embed(self, number: int) -> int:
         """Makes a part and puts it in its place; returns its number. Raises BadRequest where this machine's
@@ -255,14 +266,16 @@ def embed_corpus(
     cluster: str | None = None,
     on_part: Callable[[int, int], None] = lambda _done, _total: None,
     part_bytes: int = PART_BYTES,
+    on_first: Callable[[Document, str], None] | None = None,
 ) -> CorpusMade:
     """Makes the parts that are not there yet, in workers of the cluster at an address if one is named.
-    `on_part` gets (parts there, parts in all). Raises BadDocument, BadRequest, BadCheckpoint.
+    `on_part` gets (parts there, parts in all), `on_first` the first document and the agent's name, before
+    anything is embedded. Raises BadDocument, BadRequest, BadCheckpoint.
     """
     encoder = load_encoder(checkpoint, device)
-    source, out = source.resolve(), out.resolve()
+    source, out, folder = source.resolve(), out.resolve(), find_checkpoint(checkpoint)
     plan = CorpusPlan(
-        str(Path(checkpoint).resolve()) if checkpoint and Path(checkpoint).is_dir() else encoder.spec.name,
+        encoder.spec.name if folder.parent == CHECKPOINTS else str(folder.resolve()),
         encoder.vector_fingerprint,
         encoder.dim,
         planned_parts(source, part_bytes),
@@ -273,6 +286,8 @@ def embed_corpus(
             f"{out / HEADER} is of other documents or another encoder; name another --out, or remove the"
             " folder"
         )
+    if on_first is not None and (first := PartEmbedder(source, out, plan).first()) is not None:
+        on_first(first, encoder.spec.name)
     if before is None:
         plan.save(out)
     missing = [number for number in range(len(plan.parts)) if not part_folder(out, number).is_dir()]

@@ -331,8 +331,8 @@ def _of_trec(content: str, name: str, method: str, parts: _Parts) -> Iterator[Fo
         where = f"query {query_id[:80]!r} of {name}"
         if query_id not in parts.queries:
             raise BadRequest(
-                f"{where} has no words; give a file of queries beside it, named so, a line"
-                ' {"_id", "text"} each'
+                f"{where} has no words; give its file of queries, too, with quer or topic in its name"
+                f' (queries.jsonl, say) and a line {{"_id": "{query_id[:80]}", "text": "..."}} each'
             )
         query = _question(parts.queries[query_id], where)
         returned = tuple(passage(name, -score) for _, score, name in sorted(found))

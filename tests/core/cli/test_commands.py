@@ -357,7 +357,11 @@ def test_runs_are_logged_listed_exported_replayed_and_deleted(
         ((), "required: COMMAND"),
         (("fly",), "invalid choice: 'fly'"),
         (("trace", "--json"), "--document --chunks --episodes"),
-        (("trace", "--json", "--frobnicate", "--chunks", "x.json"), "--frobnicate"),
+        (
+            ("trace", "--json", "--frobnicate", "--chunks", "x.json"),
+            "unrecognized arguments: --frobnicate; see python -m core trace --help",
+        ),
+        (("runs", "list", "--frobnicate"), "--frobnicate; see python -m core runs list --help"),
         (
             ("trace", "--json", "--chunks", "x.json", "--query", "q", "--k", "3"),
             "unrecognized arguments: --k 3",

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from core.base.rows import read_rows
+from core.cli import main
 from core.lab.evaluate.summary import METRICS, summarise
 from core.runs.log import list_evaluations, open_reader, read_evaluation
-from tests.core.cli.conftest import Output
+from tests.core.cli.conftest import Output, argv
 
 
 @pytest.fixture
@@ -82,6 +83,18 @@ def test_answers_are_the_reader_s_from_the_evidence(core: Output, tmp_path: Path
         (None, None),
     ]
     assert result["metrics"]["answer_em"] == 0.5
+
+
+@pytest.mark.parametrize(("method", "n_told"), [("qrag", 1), ("bm25", 0)])
+def test_questions_that_the_default_agent_does_not_suit_are_said_to_be(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], method: str, n_told: int
+) -> None:
+    path = tmp_path / "mine.jsonl"
+    line = {"question": "When are lamps filled?", "chunks": ["Lamps are filled at noon."], "support": [0]}
+    path.write_text(json.dumps(line) + "\n", encoding="utf-8")
+    assert main(argv("evaluate", path, method=method, step_budget=1, json=True)) == 0
+    said = "mine.jsonl is opened with narrative, with which commands begin; the app would take general"
+    assert capsys.readouterr().err.count(said) == n_told
 
 
 def test_evidence_and_support_go_to_trec_files(core: Output, tmp_path: Path) -> None:

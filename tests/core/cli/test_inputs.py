@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from core.base.errors import BadRequest
+from core.base.errors import BadCheckpoint, BadRequest
+from core.cli import main
 from core.cli.inputs import _folders, _read_episodes
-from tests.core.cli.conftest import Output
+from core.encode.checkpoint import find_checkpoint
+from tests.core.cli.conftest import Output, argv
+
+MANUAL = "# Lamps\n\nOil lamps are filled at noon, and wicks are trimmed every third day.\n"
+NOTICE = (
+    "Lamps is opened with narrative, with which commands begin; the app would take general"
+    " (--checkpoint general)"
+)
 
 
 def texts(folder: Path) -> list[Path]:
@@ -72,3 +81,60 @@ def test_an_id_that_names_no_episode_alone_is_refused(
     (tmp_path / "e.jsonl").write_text("\n".join(map(json.dumps, lines)))
     with pytest.raises(BadRequest, match=words):
         list(_read_episodes(tmp_path / "e.jsonl"))
+
+
+def commands(folder: Path) -> dict[str, tuple[Any, ...]]:
+    """What cuts or embeds a document, without the agent."""
+    page, asked = folder / "in" / "lamps.md", ("--query", "When?", "--json")
+    return {
+        "ingest": ("ingest", page, "--json"),
+        "compare": ("compare", "--document", page, "--methods", "hybrid,bm25", *asked),
+        "embed-corpus": ("embed-corpus", folder / "in", "--out", folder / "out", "--json"),
+    }
+
+
+@pytest.fixture
+def manual(tmp_path: Path) -> Path:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "lamps.md").write_text(MANUAL)
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", ["ingest", "compare", "embed-corpus"])
+def test_a_document_that_the_app_would_open_otherwise_is_said_once(
+    manual: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    """Whatever is made of it: chunks alone, other vectors than the agent's, a corpus."""
+    assert main(argv(*commands(manual)[command])) == 0
+    out, err = capsys.readouterr()
+    assert err.splitlines().count(NOTICE) == 1
+    assert json.loads(out.splitlines()[0])
+    assert "is opened with" not in out
+
+
+def test_who_names_an_agent_is_told_of_no_other(
+    manual: Path, tiny_checkpoints: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for command in commands(manual).values():
+        assert main(argv(*command, checkpoint=tiny_checkpoints["none"])) == 0
+    assert "is opened with" not in capsys.readouterr().err
+
+
+def test_an_agent_of_one_s_own_is_found_by_its_name(home: Path, tiny_checkpoints: dict[str, Path]) -> None:
+    """As the app offers it; by a name alone, which leads nowhere else."""
+    own = shutil.copytree(tiny_checkpoints["none"], home / "agents" / "mine")
+    assert find_checkpoint("mine") == own
+    shutil.copytree(own, home / "elsewhere")
+    for name in ("../elsewhere", "mine/../../elsewhere", "..", ".", "", "yours"):
+        with pytest.raises(BadCheckpoint, match=r"not found; name one of .*, one in \$QRAG_HOME/agents, or"):
+            find_checkpoint(name)
+
+
+def test_a_corpus_of_one_s_own_agent_is_asked(
+    core: Output, manual: Path, home: Path, tiny_checkpoints: dict[str, Path]
+) -> None:
+    """Its folder may have another name than its qrag.json gives it."""
+    shutil.copytree(tiny_checkpoints["none"], home / "agents" / "mine")
+    core(*commands(manual)["embed-corpus"], checkpoint="mine")
+    found = json.loads(core("trace", corpus=manual / "out", query="When?", step_budget=1, json=True))
+    assert found["n_chunks"] == 1

@@ -94,7 +94,7 @@ def test_a_language_model_writes_the_set(
     told, log = core("ingest", page, "--json"), tmp_path / "log.duckdb"
     assert json.loads(told.splitlines()[0])["json_ld"] == [{"@type": "Inn", "name": "Anchor"}]
     asked = ("compare", "--document", page, "--query", "Who is the cook of the Blue Anchor?", "--json")
-    asked += ("--methods",)
+    asked += ("--checkpoint", "narrative", "--methods")  # named, so that a refusal is the only line
     with serve_llm(lambda _: '{"Document_1": [1]}') as server:
         named = ("--llm-url", server.url, "--llm-model", "tiny")
         out = core(*asked, "resrag-llm,topk", "--k", "1", "--log", log, *named)

@@ -86,3 +86,35 @@ def test_the_list_says_how_imported_runs_are_called(capsys: pytest.CaptureFixtur
     with pytest.raises(SystemExit):
         main(argv("runs", "list", "--help"))
     assert "imported:NAME" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_run_is_shown_with_its_answer_and_the_name_of_its_score(
+    core: Output, tmp_path: Path, one_run: tuple[str, Path]
+) -> None:
+    (tmp_path / "keys.md").write_text("# Key\n\n{}\n\n# Sleep\n\n{}\n".format(*CHUNKS))
+    calls = [
+        {"query": "Who keeps the key?", "retrieved": CHUNKS, "scores": [3.2, 1], "answer": "Anna"},
+        {"query": "Who?", "retrieved": CHUNKS, "method": "other"},
+    ]
+    (tmp_path / "calls.jsonl").write_text("\n".join(map(json.dumps, calls)))
+    flags = {"document": tmp_path / "keys.md", "log": tmp_path / "brought.duckdb", "json": True}
+    printed = core("import-run", tmp_path / "calls.jsonl", checkpoint="base", **flags)
+    scored, ranked = (json.loads(line)["run_id"] for line in printed.splitlines())
+    shown = core("runs", "show", scored, log=flags["log"])
+    assert "score 3.2000" in shown
+    assert shown.splitlines()[-1] == "Answer: Anna"
+    assert "1/rank 1.0000" in core("runs", "show", ranked, log=flags["log"])
+    run_id, log = one_run
+    shown = core("runs", "show", run_id, log=log)
+    assert "  Q " in shown
+    assert shown.splitlines()[-1].startswith(("Answer: ", "Best guess (", "Not "))
+
+
+def test_a_trec_run_without_its_queries_says_what_file_to_give(refused: Output, tmp_path: Path) -> None:
+    (tmp_path / "story.txt").write_text(" ".join(CHUNKS))
+    (tmp_path / "run.trec").write_text("q1 Q0 d1 1 2.0 mine\n")
+    said = refused("import-run", tmp_path / "run.trec", document=tmp_path / "story.txt", json=True)
+    assert said == (
+        "query 'q1' of run.trec has no words; give its file of queries, too, with quer or topic in its name"
+        ' (queries.jsonl, say) and a line {"_id": "q1", "text": "..."} each\n'
+    )
