@@ -17,7 +17,7 @@ from core.base.config import RESRAG_LLM, SETS
 from core.base.errors import BadRequest
 from core.cli.common import named_log, print_json, say
 from core.cli.flags import COUNT, JSON_ALONE, add_episode_flags, add_inputs, add_llm_flags, llm_of
-from core.cli.inputs import Question, keep_run, questions
+from core.cli.inputs import Question, agent_of, keep_run, questions
 from core.cli.sparc import sparc_contestant
 from core.corpus.index import Corpus
 from core.encode.encoder import DualEncoder, load_encoder
@@ -60,12 +60,12 @@ def run_compare(args: argparse.Namespace) -> int:
             f"method {RESRAG_LLM} asks a language model; name one with --llm-url and --llm-model, or"
             " --llm-local"
         )
-    encoder = load_encoder(args.checkpoint, args.device)
+    encoder, read = agent_of(args)
     plain = _beside(encoder, PLAIN, args)
     searched = {name: _beside(encoder, vectors_of(name, encoder.spec.name), args) for name in names}
     reader, has_refused = load_reader(device=args.device), False
     with named_log(args.log) as log:
-        for question in questions(args, encoder):
+        for question in questions(args, encoder, read):
 
             def one_of(name: str, question: Question = question) -> Contestant:
                 if name == SPARC:

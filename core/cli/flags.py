@@ -73,7 +73,11 @@ def add_inputs(parser: argparse.ArgumentParser, *, with_corpus: bool = False) ->
     if with_corpus:
         source.add_argument("--corpus", **FOLDER, help="what embed-corpus made")
     add_reading(parser)
-    add("--checkpoint", **CHECKPOINT)
+    add(
+        "--checkpoint",
+        metavar="NAME_OR_DIR",
+        help="the agent (default: what the app takes for the first document; narrative for given chunks)",
+    )
     add("--device", **DEVICE)
     add("--log", nargs="?", const="", metavar="FILE", help="keep the run in the experiment log")
 

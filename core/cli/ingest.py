@@ -15,7 +15,7 @@ from core.base.errors import BadRequest
 from core.base.types import Workspace
 from core.cli.common import print_json
 from core.cli.flags import COUNT, FILE, add_reading, flag_help, reading_of
-from core.cli.inputs import read_files, say_other_agent
+from core.cli.inputs import read_files, say_chosen, suited_to
 from core.encode.checkpoint import find_base, find_checkpoint, read_spec
 from core.encode.tokens import FastTokenizer
 from core.ingest import chunk_document, default_chunker
@@ -36,7 +36,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add(
         "--checkpoint",
         metavar="NAME_OR_DIR",
-        help="whose tokenizer and chunking to use (default: narrative, a sentence a chunk)",
+        help="whose tokenizer and chunking to use (default: those of the agent that the app would take)",
     )
     shape = parser.add_mutually_exclusive_group(required=True)
     shape.add_argument("--json", action="store_true", help="one JSON object a chunk, a line each")
@@ -52,7 +52,7 @@ def run_ingest(args: argparse.Namespace) -> int:
             raise BadRequest(f"--text prints one document and got {len(documents)}; name one file")
         sys.stdout.write(documents[0].text)
         return 0
-    folder = find_checkpoint(args.checkpoint)
+    folder = find_checkpoint(args.checkpoint or suited_to(documents[0]))
     spec = read_spec(folder)
     tokenizer = FastTokenizer(find_base(spec.base, folder))
     configs = [
@@ -63,7 +63,7 @@ def run_ingest(args: argparse.Namespace) -> int:
         chunk_document(document, config, tokenizer)
         for document, config in zip(documents, configs, strict=True)
     ]
-    say_other_agent(documents[0], args.checkpoint, spec.name)
+    say_chosen(documents[0], args.checkpoint, spec.name)
     workspace = Workspace(tuple(documents), tuple(tables))
     firsts = set(workspace.borders[:-1].tolist())
     for chunk in workspace:

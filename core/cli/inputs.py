@@ -31,7 +31,7 @@ from core.corpus.index import Corpus
 from core.corpus.opening import Embedded, OpenProgress, chunk_documents, index_of, index_workspace
 from core.encode.cache import embed_chunks
 from core.encode.checkpoint import CheckpointSpec, find_checkpoint, read_spec, shipped_checkpoints
-from core.encode.encoder import DualEncoder
+from core.encode.encoder import DualEncoder, load_encoder
 from core.ingest import MAX_FILE_BYTES, Converter, OnPart, ReadingConfig, read_documents
 from core.ingest.naming import printable
 from core.methods.choice import choose
@@ -134,8 +134,56 @@ def keep_run(
         say(f"logged as {log_trace(log, trace, workspace, encoder, answer, label=label)}")
 
 
-def questions(args: argparse.Namespace, encoder: DualEncoder) -> Iterator[Question]:
-    """The work that the flags name, cut as `encoder` reads. Raises BadRequest, BadDocument."""
+@dataclass(frozen=True)
+class ReadDocuments:
+    """Documents of files, with names to show."""
+
+    named: Sequence[tuple[str, Document]]
+    milliseconds: float
+
+
+def agent_of(args: argparse.Namespace) -> tuple[DualEncoder, ReadDocuments | None]:
+    """The agent that was named, else the one that the app would take for the first document, and the
+    documents if they had to be read for that. Raises BadCheckpoint, BadRequest, BadDocument.
+    """
+    if args.checkpoint is not None or args.document is None:
+        return load_encoder(args.checkpoint, args.device), None
+    _check_asked(args)
+    read = _read_named(args)
+    return load_encoder(suited_to(read.named[0][1]), args.device), read
+
+
+def suited_to(document: Document) -> str:
+    """Name of the checkpoint that the app would open a document with."""
+    return choose(
+        document, {name: read_spec(find_checkpoint(name)) for name in shipped_checkpoints()}
+    ).checkpoint
+
+
+def say_chosen(document: Document, named: str | None, used: str) -> None:
+    """Says which agent was taken, where nobody named one."""
+    if named is None:
+        say(f"{document.title} is opened with {used}, as in the app; --checkpoint names another agent")
+
+
+def _read_named(args: argparse.Namespace) -> ReadDocuments:
+    began = time.perf_counter()
+    named = read_files(args.document, reading_of(args))
+    return ReadDocuments(named, 1000 * (time.perf_counter() - began))
+
+
+def _check_asked(args: argparse.Namespace) -> None:
+    if args.query is None:
+        raise BadRequest("--query is missing; give the question, or a file of questions with --episodes")
+    check_query(args.query)
+
+
+def questions(
+    args: argparse.Namespace, encoder: DualEncoder, read: ReadDocuments | None = None
+) -> Iterator[Question]:
+    """The work that the flags name, cut as `encoder` reads. `read`: its documents, where they are read.
+    Raises BadRequest, BadDocument.
+    """
     within = getattr(args, "within", None)
     if within is not None and not within >= 0:
         raise BadRequest(f"within {within:g} must be 0 or more; give the seconds that embedding may take")
@@ -162,23 +210,21 @@ def questions(args: argparse.Namespace, encoder: DualEncoder) -> Iterator[Questi
                 label=line["label"],
             )
         return
-    if args.query is None:
-        raise BadRequest("--query is missing; give the question, or a file of questions with --episodes")
-    check_query(args.query)
+    _check_asked(args)
     timings: dict[str, float] = {}
     names: tuple[str, ...] = ()
     if args.chunks is not None:
         chunks = _read_chunks(args.chunks)
         workspace = workspace_of_chunks(chunks, encoder.tokenizer.count(chunks), args.chunks.name)
     else:
+        read = read or _read_named(args)
+        names, documents = zip(*read.named, strict=True)
         began = time.perf_counter()
-        names, documents = zip(*read_files(args.document, reading_of(args)), strict=True)
-        read = time.perf_counter()
         workspace = finish(chunk_documents(documents, encoder), progress_printer())
-        timings |= {"reading": 1000 * (read - began), "chunking": 1000 * (time.perf_counter() - read)}
+        timings |= {"reading": read.milliseconds, "chunking": 1000 * (time.perf_counter() - began)}
     config = config_of(args, encoder.spec, len(workspace))
     if args.document is not None:
-        say_other_agent(workspace.documents[0], args.checkpoint, encoder.spec.name)
+        say_chosen(workspace.documents[0], args.checkpoint, encoder.spec.name)
     yield Question(None, args.query, workspace, config, timings, within=within, names=names)
 
 
@@ -196,8 +242,7 @@ def say_other_agent(document: Document, named: str | None, used: str) -> None:
     """
     if named is not None:
         return
-    specs = {name: read_spec(find_checkpoint(name)) for name in shipped_checkpoints()}
-    suited = choose(document, specs).checkpoint
+    suited = suited_to(document)
     if suited != used:
         say(
             f"{document.title} is opened with {used}, with which commands begin; the app would take"

@@ -29,7 +29,7 @@ from core.cli.flags import (
     flag_help,
     llm_of,
 )
-from core.cli.inputs import Question, questions
+from core.cli.inputs import Question, agent_of, questions
 from core.corpus.index import Corpus
 from core.corpus.opening import index_of, vector_store
 from core.encode.cache import embed_chunks
@@ -93,12 +93,12 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 def run_sparc_command(args: argparse.Namespace) -> int:
     """Prints the trace of each question."""
     llm = llm_of(args)
-    encoder = load_encoder(args.checkpoint, args.device)
+    encoder, read = agent_of(args)
     config = _config(args, encoder)
     plain = load_encoder("base", args.device) if encoder.spec.trained else encoder
     reader = load_reader(args.reader, args.device)
     with named_log(args.log) as log:
-        for question in questions(args, encoder):
+        for question in questions(args, encoder, read):
             trace = _run_aloud(question, config, encoder, plain, reader, llm)
             values = trace.to_json()
             print_json(values if question.id is None else {"id": question.id, **values})

@@ -16,7 +16,7 @@ from core.base.errors import BadRequest
 from core.base.events import fold
 from core.cli.common import named_log, print_json
 from core.cli.flags import FILE, JSON_ALONE, JSON_LINES, add_cluster_flag, add_episode_flags, add_inputs
-from core.cli.inputs import Question, config_of, episode_seed, keep_run, questions, read_queries
+from core.cli.inputs import Question, agent_of, config_of, episode_seed, keep_run, questions, read_queries
 from core.cli.trec import document_lines, line_file
 from core.encode.encoder import load_encoder
 from core.lab.evaluate.completeness import completeness
@@ -60,12 +60,12 @@ def run_trace(args: argparse.Namespace) -> int:
             "--cluster, --queries and --run are for what embed-corpus made; name that with --corpus"
         )
     began = time.perf_counter()
-    encoder = load_encoder(args.checkpoint, args.device)
-    loading = 1000 * (time.perf_counter() - began)
+    encoder, read = agent_of(args)
+    loading = 1000 * (time.perf_counter() - began) - (0 if read is None else read.milliseconds)
     retriever = AgentRetriever(Agent(encoder))
     reader = load_reader(device=args.device)
     with named_log(args.log) as log:
-        for batch in _batches(questions(args, encoder)):
+        for batch in _batches(questions(args, encoder, read)):
             corpora = [question.corpus(encoder) for question in batch]
             episodes = [
                 Episode(question.query, corpus, question.config)

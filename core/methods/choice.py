@@ -1,6 +1,6 @@
 """Which agent or method a document gets where nobody chose one.
 
-The one rule, for the app and evaluations alike; commands begin with `narrative`, and say so. A story is a
+The one rule, for the app, commands and evaluations alike. A story is a
 text in which fact-like sentences ("Felix went to the barn.") recur in the same words, whatever stands between
 them. Measured (docs/q-rag.md): such sentences are 45 % to 97 % of the fact-like ones of generated stories
 of any length, and none, in one case 2 of 27, of those of 113 novels, histories, manuals and meetings. A few

@@ -33,8 +33,8 @@ WHY: dict[State, str] = {
         " such guesses are right"
     ),
     "unsure": (
-        "What was found seems to answer this, but which words do is unclear: of the likeliest, about a third are"
-        " right"
+        "What was found seems to answer this, but which words do is unclear: of the likeliest, about a third"
+        " are right"
     ),
     "absent": "Nothing that was found is likely enough to answer this; what is nearest stands here",
     "passages": (

@@ -16,6 +16,7 @@ from core.encode.checkpoint import find_checkpoint
 from tests.core.cli.conftest import Output, argv
 
 MANUAL = "# Lamps\n\nOil lamps are filled at noon, and wicks are trimmed every third day.\n"
+TAKEN = "Lamps is opened with general, as in the app; --checkpoint names another agent"
 NOTICE = (
     "Lamps is opened with narrative, with which commands begin; the app would take general"
     " (--checkpoint general)"
@@ -84,10 +85,11 @@ def test_an_id_that_names_no_episode_alone_is_refused(
 
 
 def commands(folder: Path) -> dict[str, tuple[Any, ...]]:
-    """What cuts or embeds a document, without the agent."""
+    """What cuts or embeds a document."""
     page, asked = folder / "in" / "lamps.md", ("--query", "When?", "--json")
     return {
         "ingest": ("ingest", page, "--json"),
+        "trace": ("trace", "--document", page, *asked),
         "compare": ("compare", "--document", page, "--methods", "hybrid,bm25", *asked),
         "embed-corpus": ("embed-corpus", folder / "in", "--out", folder / "out", "--json"),
     }
@@ -100,15 +102,18 @@ def manual(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("command", ["ingest", "compare", "embed-corpus"])
-def test_a_document_that_the_app_would_open_otherwise_is_said_once(
-    manual: Path, capsys: pytest.CaptureFixture[str], command: str
+@pytest.mark.parametrize(
+    ("command", "notice"),
+    [("ingest", TAKEN), ("trace", TAKEN), ("compare", TAKEN), ("embed-corpus", NOTICE)],
+)
+def test_the_agent_that_nobody_named_is_said_once(
+    manual: Path, capsys: pytest.CaptureFixture[str], command: str, notice: str
 ) -> None:
-    """Whatever is made of it: chunks alone, other vectors than the agent's, a corpus."""
+    """Whatever is made of a document: chunks alone, other vectors than the agent's, a corpus."""
     assert main(argv(*commands(manual)[command])) == 0
     out, err = capsys.readouterr()
-    assert err.splitlines().count(NOTICE) == 1
-    assert json.loads(out.splitlines()[0])
+    assert err.splitlines().count(notice) == 1
+    assert json.loads(out.splitlines()[0]).get("checkpoint", "general") in notice
     assert "is opened with" not in out
 
 
