@@ -77,8 +77,8 @@ _EVENTS = re.compile(rf"{API}/(?:queue/join|call/.+|component_server|mcp(?:/.*)?
 _COMPONENT_SERVER = f"{API}/component_server"
 _MCP = f"{API}/mcp"
 _BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
-_DOCUMENTS = re.compile(rf"{API}/(?:queue/join|call/(?:v2/)?open_document|mcp(?:/.*)?)/?")
-"""Paths that may bring the text of a document."""
+_DOCUMENTS = re.compile(rf"{API}/(?:queue/join|call/(?:v2/)?(?:open_document|import_run)|mcp(?:/.*)?)/?")
+"""Paths that may bring a document or another retriever's runs."""
 
 
 class Doors:

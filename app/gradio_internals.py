@@ -199,9 +199,11 @@ def caller_at_hand() -> Callable[[], bool]:
 
 
 def keep_sliders_in_bounds() -> None:
-    """A value beyond a slider's ends is taken as that end."""
+    """A value beyond a slider's ends is taken as that end; None, of an emptied field, is left as it is."""
 
-    def preprocess(slider: gr.Slider, payload: float) -> float:
+    def preprocess(slider: gr.Slider, payload: float | None) -> float | None:
+        if payload is None:
+            return None
         within = min(max(payload, slider.minimum), slider.maximum)
         value: float = Number.round_to_precision(within, slider.precision)
         return value

@@ -55,6 +55,7 @@ from core.runs.whatif.comparison import Contestant, compare
 from core.runs.whatif.cuts import Cut, TextSpan, across_cuts, check_size, chunks_of, share_found, spans_of
 from core.runs.whatif.influence import Influence, leave_one_out
 from core.runs.whatif.variant import Change, TryOut, try_out
+from core.views.draw.words import counted
 from core.views.findings import Column
 
 AGENT = "qrag:"
@@ -446,9 +447,10 @@ class Comparisons:
             raise BadRequest("no method is chosen; choose two or more to compare")
         n = len(documents.corpus)
         if not 1 <= order.k <= min(n, MAX_K):
+            why = f"the documents have {counted(n, 'chunk')}" if n <= MAX_K else "a state holds few"
             raise BadRequest(
-                f"{order.k} chunks each must be between 1 and {min(n, MAX_K)}: {n:,} chunks are open, and a"
-                " state holds few"
+                f"k = {order.k} chunks each must be between 1 and {min(n, MAX_K)}, since {why}; choose a k in"
+                " between"
             )
         if order.own_stop and not any(key.startswith(AGENT) for key in order.methods):
             raise BadRequest(

@@ -29,6 +29,7 @@ from core.base.types import Document, Workspace
 from core.corpus.opening import Opening, OpenProgress
 from core.methods.qrag.agent import Agent
 from core.runs.whatif.influence import without_each
+from core.views.draw.words import counted
 
 LEAST_WAIT = 5.0
 """Seconds of embedding left for which a part is offered: a page that changes twice within them is no help."""
@@ -242,7 +243,8 @@ class Explorer:
         n_kept = 0 if run is None else session.cursor
         if n_kept >= config.step_budget:
             raise BadRequest(
-                f"the budget of {config.step_budget} steps is used up; go Back a step or raise the budget"
+                f"the budget of {counted(config.step_budget, 'step')} is used up; go Back a step or raise the"
+                " budget"
             )
         if run is not None and chunk_id in run.trace.chosen[:n_kept]:
             raise BadRequest(f"chunk {chunk_id} is already chosen; choose another one")

@@ -86,8 +86,11 @@ export function page(element, props, watch) {
       close.click();
       closed = share;
     }
-    return closed;
+    const keep = target ? null : inView("#qx-keep")[0]; // the panel that changes the document holds files and text: a click beside it keeps it
+    keep?.click();
+    return keep ? opener() : closed;
   }
+  const opener = () => one(document, "#qx-change-button");
   /** @param {MouseEvent} event */
   function clickAnywhere(event) {
     if (!element.isConnected) return document.removeEventListener("click", clickAnywhere);
@@ -96,6 +99,7 @@ export function page(element, props, watch) {
     if (button) toggle(button, button.getAttribute("aria-expanded") !== "true");
     const notice = around(event, "[data-dismiss]")?.closest(".qx-notice");
     if (notice) notice.hidden = true;
+    if (around(event, "#qx-keep")) opener().focus(); // its panel goes, and the focus with it
     closeOthers(event.target);
     return undefined;
   }
@@ -201,7 +205,8 @@ export function page(element, props, watch) {
     if (card) until(card, "qx-cancelling", "[id$=-notice] .qx-tree");
   });
   document.addEventListener("keydown", (event) => {
-    const box = event.key === "Enter" && !event.shiftKey ? around(event, QUESTIONS) : null;
+    const composes = event.isComposing || event.keyCode === 229; // this Enter takes over what an input method offers
+    const box = event.key === "Enter" && !event.shiftKey && !composes ? around(event, QUESTIONS) : null;
     if (box) starts(event, box.closest(".qx-card")?.querySelector(STARTS));
   }, true);
   // Charts measure their place when the window changes its size: one whose tab was hidden then is told again when the tab is shown.

@@ -27,12 +27,19 @@ from core.ingest import Converter, read_documents
 from core.integrations.adapters.search import Passage, passages_of
 from core.lab.evaluate.completeness import completeness
 from core.methods.choice import Encoders
+from core.methods.sparc.retriever import SPARC
 from core.runs.again.records import log_trace
 from core.runs.foreign.files import ForeignRun, file_bytes, files_of, read_foreign
 from core.runs.foreign.traces import Brought, bring, found_sentence, log_brought
 from core.runs.log import default_log_path, open_log
 from core.runs.whatif.comparison import compare, contestant
-from core.views.draw.words import counted
+from core.views.draw.words import counted, shorten
+from core.views.story import reading_words
+
+_NO_SPARC = (
+    "SPARC is not among a book's methods, since it runs in branches with an answer each; use python -m core"
+    " sparc, or the SPARC tab of the app"
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -72,14 +79,24 @@ class BookRun:
 
     @property
     def answer(self) -> str | None:
-        """The answer; None where the evidence holds none, see `reading`."""
+        """The answer, also one that is only a guess; None where the evidence holds none. See `said`."""
         return None if self.reading is None else self.reading.told_text or None
+
+    @property
+    def said(self) -> str:
+        """The answer as the pages say it, with how sure it is, or why there is none; empty where nothing was
+        read.
+        """
+        return "" if self.reading is None else reading_words(self.reading)
+
+    def __repr__(self) -> str:
+        said = self.said or "nothing was read"
+        return f"<BookRun: {self.method} on {shorten(self.query, 80)!r}; {_size(self)}; {said}>"
 
     def _repr_html_(self) -> str:
         """A table of the choices and the strip, for a notebook."""
-        said = "" if self.reading is None else self.answer or "No answer in the evidence."
         kept = passages_of(self.trace, self.workspace)
-        return run_html(self.trace, kept, said, self.complete, self.notice)
+        return run_html(self.trace, kept, self.said, self.complete, self.notice)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -94,12 +111,19 @@ class BookComparison:
     def __getitem__(self, method: str) -> BookRun:
         if method in self.refused:
             raise BadRequest(self.refused[method])
+        if method not in self.runs:
+            names = ", ".join(map(repr, [*self.runs, *self.refused]))
+            raise BadRequest(f"{method!r} is no key of this comparison; choose among {names}")
         return self.runs[method]
+
+    def __repr__(self) -> str:
+        runs = [f"{name!r} ({_size(run)})" for name, run in self.runs.items()]
+        return f"<BookComparison: {', '.join([*runs, *(f'{name!r} refused' for name in self.refused)])}>"
 
     def _repr_html_(self) -> str:
         """Who found what, and each strip, for a notebook."""
         traces = {name: run.trace for name, run in self.runs.items()}
-        answers = {name: run.answer for name, run in self.runs.items()}
+        answers = {name: run.said for name, run in self.runs.items()}
         workspace = next(iter(self.runs.values())).workspace if self.runs else None
         return comparison_html(traces, answers, workspace, self.refused)
 
@@ -156,6 +180,8 @@ class Book:
             if isinstance(method, BookRun):
                 runs[_free(method.method, runs)] = self._own(method, query)
                 continue
+            if method == SPARC:
+                raise BadRequest(_NO_SPARC)
             one = contestant(method, self.agent, self.encoders.beside(method, self.agent), config)
             [column] = compare(query, [one], lambda one: self._corpus(one.encoder))
             if column.trace is None:
@@ -220,6 +246,10 @@ class Book:
         if encoder.fingerprint not in self._corpora:
             self._corpora[encoder.fingerprint] = finish(index_workspace(self.workspace, encoder)).corpus
         return self._corpora[encoder.fingerprint]
+
+
+def _size(run: BookRun) -> str:
+    return counted(len(run.trace.evidence), "chunk")
 
 
 def _free(name: str, taken: Mapping[str, object]) -> str:

@@ -13,6 +13,7 @@ from core.views.draw.run_map import run_picture
 from core.views.draw.words import shorten
 from core.views.ending import end_sentence
 from core.views.findings import found_by
+from core.views.story import closed
 
 _TEXT = 240
 """Characters of a chunk that stand for it."""
@@ -22,7 +23,7 @@ def run_html(
     trace: Trace, passages: Sequence[Passage], said: str, complete: float | None, notice: str
 ) -> str:
     """Question, what is said to it, strip, and a row a chunk that was kept. All text is escaped."""
-    sure = "" if complete is None else f" The evidence is complete with a chance of {100 * complete:.0f} %."
+    sure = "" if complete is None else f"The evidence is complete with a chance of {100 * complete:.0f} %."
     score_name = facts_of(trace.started.method).score_name
     rows = [
         h(
@@ -36,7 +37,8 @@ def run_html(
     ]
     return _together(
         h("p", h("strong", {"dir": "auto"}, trace.started.query)),
-        h("p", {"dir": "auto"}, said, sure),
+        h("p", {"dir": "auto"}, closed(said)) if said else None,
+        h("p", sure) if sure else None,
         run_picture(trace),
         _table(["step", score_name, "place", "text"], rows),
         h("p", " ".join(filter(None, [end_sentence(trace), notice]))),
@@ -45,7 +47,7 @@ def run_html(
 
 def comparison_html(
     traces: Mapping[str, Trace],
-    answers: Mapping[str, str | None],
+    answers: Mapping[str, str],
     workspace: Workspace | None,
     refused: Mapping[str, str],
 ) -> str:
@@ -75,5 +77,5 @@ def _table(heads: Sequence[str], rows: Sequence[Node]) -> Node:
     return h("table", h("thead", h("tr", *(h("th", head) for head in heads))), h("tbody", *rows))
 
 
-def _together(*nodes: Node) -> str:
+def _together(*nodes: Node | None) -> str:
     return html_of(h("div", *nodes))

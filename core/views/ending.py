@@ -36,8 +36,7 @@ def end_sentence(trace: Trace) -> str:
         case "budget" if len(trace.chosen) == trace.started.n_chunks:
             return "Every chunk is chosen; smaller ones would tell more apart."
         case "budget":
-            n = len(trace.steps)
-            return f"The budget of {n} step{'s' if n != 1 else ''} is used up."
+            return f"The budget of {_counted(len(trace.steps), 'step')} is used up."
         case "exhausted" if method.zero_is_none and not words_of(trace.started.query):
             return (
                 "The question holds no word to search for, only common ones or signs; name what you look for."
@@ -83,8 +82,12 @@ def sparc_end_sentence(trace: SparcTrace) -> str:
                 else "no branch had an answer."
             )
         ),
-        "tokens": f"The budget of {config.max_tokens or 0:,} tokens is used up; {by_then}",
-        "calls": f"The budget of {config.max_calls or 0:,} calls is used up; {by_then}",
+        "tokens": f"The budget of {_counted(config.max_tokens or 0, 'token')} is used up; {by_then}",
+        "calls": f"The budget of {_counted(config.max_calls or 0, 'call')} is used up; {by_then}",
         "failed": f"An agent could not go on; {by_then}",
     }
     return f"{words[stopped.reason]} {stopped.message}".strip()
+
+
+def _counted(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'s' if n != 1 else ''}"

@@ -79,8 +79,8 @@ class SparcStory:
             also = " and" if part.n_branches > 1 else ""
             sentences.append(
                 f"Round {part.number}, {_counted(part.n_branches)}: {lead(part)}{also}{query_words} found"
-                f" {str(part.excerpt).rstrip('.')}; {part.answers}; {part.n_kept} chunks kept,"
-                f" {part.n_dropped} dropped."
+                f" {str(part.excerpt).rstrip('.')}; {part.answers}; {part.n_kept}"
+                f" chunk{'s' if part.n_kept != 1 else ''} kept, {part.n_dropped} dropped."
             )
         if self.answer is not None:
             sentences += [closed(f"Answer: {answer_words(self.answer)}"), self.end]

@@ -16,6 +16,7 @@ from playwright.sync_api import Locator, Page, Route, expect
 
 from app.pages.compare import difference as difference_view
 from app.pages.compare import view
+from app.pages.compare.difference import Cuts
 from app.pages.compare.tab import CompareTab
 from app.services.comparisons import (
     AS_OPEN,
@@ -232,7 +233,8 @@ def test_a_cancel_keeps_the_columns_that_were_there(
         (ComparisonOrder(QUERY, ("topk", "dense")), "'dense' does not exist"),
         (ComparisonOrder(QUERY, ("qrag:nobody",)), "'qrag:nobody' does not exist"),
         (ComparisonOrder(QUERY, EVERY, 0), "0 chunks each must be between 1 and 12"),
-        (ComparisonOrder(QUERY, EVERY, 13), "13 chunks each must be between 1 and 12"),
+        (ComparisonOrder(QUERY, EVERY, 13), "k = 13 chunks each must be between 1 and 12, since a state"),
+        (ComparisonOrder(QUERY, EVERY, 13), "holds few; choose a k in between"),
         (ComparisonOrder(QUERY, ("topk", "multistep"), 4, True), "no agent is chosen"),
     ],
 )
@@ -413,7 +415,7 @@ def test_a_run_of_explore_is_taken_over_once_and_as_long_as_its_documents_are_op
     settings = documents.agent.spec.episode_config(step_budget=2, temperature=0.5, stop_threshold=0.1)
     session = Session(corpus=documents.token, forbidden=(7,))
     wanted = FromExplore(documents.token, QUERY, settings, "1")
-    update = tab._shown(session, "typed in Explore ?", Compared(), wanted, "", ["topk"], "same", 4)
+    update = tab._shown(session, "typed in Explore ?", Compared(), wanted, Cuts(), "", ["topk"], "same", 4)
     compared = update[tab.compared]
     assert (update[tab.asking.question], update[tab.k], update[tab.size]) == (QUERY, 2, "own stop")
     assert update[tab.methods].value[0] == "qrag:tiny"
@@ -424,13 +426,15 @@ def test_a_run_of_explore_is_taken_over_once_and_as_long_as_its_documents_are_op
     assert "Chunk 7 is forbidden here, as in Explore." in header
 
     lifted = tab._on_settings(
-        session, compared, gr.EventData(None, {"act": "lift", "arg": ""}), QUERY, ["qrag:tiny"], "same", 2
+        *(session, compared, Cuts(), gr.EventData(None, {"act": "lift", "arg": ""})),
+        *(QUERY, ["qrag:tiny"], "same", 2),
     )
     assert "Chunk 7 is forbidden in Explore, but not here." in json.dumps(lifted[tab.as_explore])
     assert tab._order(session, lifted[tab.compared], QUERY, ["topk"], "same", 2).forbidden == ()
     kept = tab._on_settings(
         session,
         lifted[tab.compared],
+        Cuts(),
         gr.EventData(None, {"act": "keep", "arg": ""}),
         QUERY,
         ["qrag:tiny"],
@@ -439,7 +443,9 @@ def test_a_run_of_explore_is_taken_over_once_and_as_long_as_its_documents_are_op
     )
     assert tab._order(session, kept[tab.compared], QUERY, ["topk"], "same", 2).forbidden == (7,)
 
-    later = tab._shown(session, "typed in Explore ?", compared, wanted, "typed here ?", ["bm25"], "same", 3)
+    later = tab._shown(
+        session, "typed in Explore ?", compared, wanted, Cuts(), "typed here ?", ["bm25"], "same", 3
+    )
     assert (later[tab.asking.question], later[tab.k], later[tab.methods].value) == (
         "typed here ?",
         3,
@@ -447,7 +453,7 @@ def test_a_run_of_explore_is_taken_over_once_and_as_long_as_its_documents_are_op
     )
     assert "temperature 0.5" in json.dumps(later[tab.as_explore])
     click = gr.EventData(None, {"act": "defaults", "arg": ""})
-    back = tab._on_settings(session, compared, click, QUERY, ["qrag:tiny"], "same", 2)
+    back = tab._on_settings(session, compared, Cuts(), click, QUERY, ["qrag:tiny"], "same", 2)
     assert "temperature" not in json.dumps(back[tab.as_explore])
     assert tab._order(session, back[tab.compared], QUERY, ["topk"], "same", 2).settings is None
 
@@ -533,6 +539,50 @@ def test_every_way_of_cutting_is_a_logged_run_over_that_cut(
     unknown = comparisons.across_cuts(documents, ComparisonOrder("where is mary ?", (), 3), lambda _: None)
     assert "support found" not in json.dumps(difference_view.cuts(unknown))
     assert difference_view.cuts(()) == []
+
+
+def test_rows_say_what_was_asked_and_whether_it_still_is(
+    services: Services, documents: OpenDocuments
+) -> None:
+    cut = Cuts.over(documents, f" {QUERY} ", (CutRow("as it is open"),))
+    said = json.dumps(difference_view.cuts_of(cut, QUERY, documents))
+    assert QUERY in said
+    assert "Changed since" not in said
+    assert difference_view.cuts_of(Cuts(), QUERY, documents) == []
+    other = opened(services, "\n\n".join(f"anna was at home on day {i} ." for i in range(9)))
+    said = json.dumps(difference_view.cuts_of(cut, "another question ?", other))
+    assert "Changed since these rows were made: question, document." in said
+    with gr.Blocks():
+        tab = CompareTab(services, gr.State(Session()), gr.Textbox())
+    session, typed = Session(corpus=documents.token), ("another question ?", ["topk"], "same", 4)
+    told = tab._on_controls(session, Compared(), cut, *typed)
+    assert "rows were made: question." in json.dumps(told[tab.cuts_of])
+
+
+def test_what_is_read_stays_open_while_columns_come_in(services: Services, documents: OpenDocuments) -> None:
+    with gr.Blocks():
+        tab = CompareTab(services, gr.State(Session()), gr.Textbox())
+    session, asked = Session(corpus=documents.token), (QUERY, ["qrag:tiny", "bm25"], "same", 3)
+    came = [update[tab.came] for update in tab._run(session, Compared(), *asked, "") if tab.came in update]
+    assert len(came[-1].columns) == 2
+    first = replace(came[-1], columns=came[-1].columns[:1])
+    taken = FromExplore(documents.token, QUERY, None, "1")
+    now = tab._grown(session, Compared(taken=taken, lifted=(5,)), first, Cuts(), *asked)[tab.compared]
+    reads = replace(now, chunk_id=7, anchor=3, explained=(0,))
+    told = tab._grown(session, reads, came[-1], Cuts(), "typed meanwhile ?", *asked[1:])
+    assert told[tab.compared] == replace(reads, columns=came[-1].columns)
+    assert (reads.taken, reads.lifted) == (taken, (5,))
+    assert "chunk 7" in json.dumps(told[tab.reading])
+    assert "columns were made: question" in json.dumps(told[tab.asking.standing])
+    assert tab.change_panel not in told, "nor does what is typed about it go"
+    again = replace(came[-1], columns=came[-1].columns[1:])
+    assert tab._grown(session, reads, again, Cuts(), *asked)[tab.compared].chunk_id is None
+
+
+def test_a_question_stands_in_its_own_direction(comparisons: Comparisons, documents: OpenDocuments) -> None:
+    place, columns = compared(comparisons, documents, ComparisonOrder(QUERY, ("bm25",), 1))
+    [head] = view.heading(place, columns, documents.workspace)
+    assert ["h3", {"dir": "auto"}, [QUERY]] in json.loads(json.dumps(head))[2]
 
 
 def test_a_cancelled_way_of_cutting_keeps_the_runs_before_it(

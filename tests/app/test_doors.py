@@ -351,6 +351,8 @@ def test_a_body_of_many_parts_is_cut_off_and_a_long_text_is_not(
         ("/gradio_api/component_server", MAX_BODY_BYTES),
         ("/gradio_api/call/search_runs", MAX_BODY_BYTES),
         ("/gradio_api/call/v2/open_document", MAX_DOCUMENT_BYTES),
+        ("/gradio_api/call/import_run", MAX_DOCUMENT_BYTES),
+        ("/gradio_api/call/v2/import_run", MAX_DOCUMENT_BYTES),
         ("/login", MAX_FORM_BYTES),
     ],
 )

@@ -10,12 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import gradio as gr
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from playwright.sync_api import Page, expect
 
 from app.pages.evaluate import view
+from app.pages.evaluate.tab import EvaluatePlace, EvaluateTab
 from app.services.evaluations import (
     LONG,
     OWN,
@@ -283,7 +285,7 @@ def test_the_score_table_has_intervals_and_the_test() -> None:
     assert "Answer EM" not in alone
     assert "A minus B" not in alone
     assert "A minus B" in both
-    assert "1 questions that only one of the two has" in both
+    assert "Left out of the test: 1 question that only one of the two has." in both
 
 
 def test_three_figures_come_first_and_rows_go_along() -> None:
@@ -308,6 +310,15 @@ def test_three_figures_come_first_and_rows_go_along() -> None:
     assert "'=1+1" in formula, "a formula of a foreign data set is text to a spreadsheet"
     many = json.dumps(view.score_heading(ROWS * view.MOST_EXPORTED, None))
     assert "evaluation.csv" not in many
+
+
+def test_the_one_beside_takes_the_place_of_the_first(services: Services, evaluations: Evaluations) -> None:
+    with gr.Blocks():
+        tab = EvaluateTab(services, evaluations, gr.State(Session()))
+    for argument, pair in (("b", ("b", "a")), ("c", ("c", "b")), ("a", ("a", "b"))):
+        pressed = gr.EventData(None, {"act": "first", "arg": argument})
+        update = next(iter(tab._on_click(EvaluatePlace(first="a", second="b"), pressed)))
+        assert (update[tab.looking].first, update[tab.looking].second) == pair
 
 
 def test_a_row_shows_what_was_asked() -> None:

@@ -16,7 +16,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from app.pages.evidence.layout import MODEL
-from app.pages.evidence.tab import EvidencePlace, EvidenceTab, read_order
+from app.pages.evidence.tab import CameSet, EvidencePlace, EvidenceTab, read_order
 from app.services.evidence_sets import MAX_BUDGET, EvidenceSets, SetOrder, measured
 from app.services.in_view import Labelled, OpenDocuments
 from app.services.library import OpenOrder
@@ -315,6 +315,14 @@ def last(updates: Any) -> dict[Any, Any]:
     return told
 
 
+def ran(
+    tab: EvidenceTab, session: Session, now: EvidencePlace | None = None, budget: int = 8
+) -> dict[Any, Any]:
+    """All that a run says to a page that is at `now`, its slider at `budget`, by the run's end."""
+    told = last(tab._run(session, EvidencePlace(), QUESTION, 8))
+    return told | last(tab._came(session, now or EvidencePlace(), told[tab.came], budget, QUESTION))
+
+
 def wired(blocks: gr.Blocks, name: str) -> Callable[..., Any]:
     """A handler as its event calls it."""
     return next(one.fn for one in blocks.fns.values() if one.fn is not None and one.name == name)
@@ -332,7 +340,7 @@ def test_clicks_open_rows_and_chunks_and_nothing_else(
     tab: EvidenceTab, services: Services, documents: OpenDocuments
 ) -> None:
     session = Session(corpus=documents.token)
-    told = last(tab._run(session, EvidencePlace(), QUESTION, 8))
+    told = ran(tab, session)
     place = told[tab.place]
     assert "chunks" in text(told[tab.sentence])
     run_id = logged(services, services.library.runs.get(place.run).run_id).record.run_id  # type: ignore[union-attr]
@@ -362,7 +370,7 @@ def test_the_budget_moves_the_set_and_logs_nothing(
     tab: EvidenceTab, blocks: gr.Blocks, services: Services, began: datetime, documents: OpenDocuments
 ) -> None:
     session = Session(corpus=documents.token)
-    place = last(tab._run(session, EvidencePlace(), QUESTION, 8))[tab.place]
+    place = ran(tab, session)[tab.place]
     moved = last(tab._on_budget(session, place, 1))
     assert moved[tab.place].budget == 1
     assert "Reading it" not in text(moved[tab.sentence])
@@ -375,6 +383,19 @@ def test_the_budget_moves_the_set_and_logs_nothing(
     assert "not in memory any more" in text(last(on_budget(session, place, 3))[tab.asking.notice])
 
 
+def test_what_is_set_during_a_run_is_what_it_shows(tab: EvidenceTab, documents: OpenDocuments) -> None:
+    session = Session(corpus=documents.token)
+    moved = EvidencePlace(budget=1, task="nq", measure="recall", seen=("a", "b"))
+    told = ran(tab, session, moved, budget=1)
+    place = told[tab.place]
+    assert (place.budget, place.task, place.measure, place.seen) == (1, "nq", "recall", ("a", "b"))
+    assert len(json.loads(told[tab.action][1][2][0])["Document_1"]) <= 1
+    typed = last(tab._came(session, place, CameSet(place.run), 1, "another question ?"))
+    assert "was chosen: question." in text(typed[tab.asking.standing])
+    wanted = last(tab._came(session, place, CameSet(place.run, brings=True), 1, "another question ?"))
+    assert (wanted[tab.budget], wanted[tab.asking.question]) == (8, QUESTION)
+
+
 def test_dots_of_the_frontier_lead_to_runs_where_there_are_any(
     tab: EvidenceTab, documents: OpenDocuments
 ) -> None:
@@ -384,7 +405,7 @@ def test_dots_of_the_frontier_lead_to_runs_where_there_are_any(
     for method in ("sparc", "resrag"):
         none = tab._on_click(Session(owner="f" * 64), EvidencePlace(), click("runs", method))
         assert f"No run of {method}" in text(none[tab.frontier_notice])
-    place = last(tab._run(session, EvidencePlace(), QUESTION, 8))[tab.place]
+    place = ran(tab, session)[tab.place]
     some = tab._on_click(session, place, click("runs", "resrag"))
     assert some[tab.to_experiments][0] == "resrag"
     assert tab._on_click(session, place, click("task", "nq"))[tab.place].task == "nq"
@@ -395,7 +416,7 @@ def test_without_documents_and_with_another_s_run(
 ) -> None:
     told = last(wired(blocks, "_run")(Session(), EvidencePlace(), QUESTION, 8))
     assert "no document is open" in text(told[tab.asking.notice])
-    place = last(tab._run(Session(corpus=documents.token), EvidencePlace(), QUESTION, 8))[tab.place]
+    place = ran(tab, Session(corpus=documents.token))[tab.place]
     unasked = last(tab._run(Session(corpus=documents.token), place, QUESTION, 8, MODEL))
     assert "no language model is connected" in text(unasked[tab.asking.notice])
     changed = tab._on_question(Session(corpus=documents.token), place, QUESTION, MODEL)

@@ -9,13 +9,16 @@ import zipfile
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import gradio as gr
 import pytest
 from bs4 import BeautifulSoup
 from playwright.sync_api import Page, expect
 
 from app.pages.experiments import view
-from app.pages.experiments.tab import read_filters
+from app.pages.experiments.tab import ExperimentsPlace, ExperimentsTab, read_filters
 from app.services.experiments import MAX_IMPORT_BYTES, Experiments, RunFilters
 from app.services.explorer import Explorer
 from app.services.in_view import Labelled
@@ -59,6 +62,12 @@ def visited(tiny: Path, tmp_path: Path) -> Iterator[Experiments]:
 @pytest.fixture
 def experiments(services: Services) -> Experiments:
     return Experiments(services)
+
+
+@pytest.fixture
+def tab(services: Services) -> ExperimentsTab:
+    with gr.Blocks():
+        return ExperimentsTab(services, gr.State(Session()))
 
 
 def log_run(
@@ -240,6 +249,55 @@ def test_replays_and_snippets(experiments: Experiments, visited: Experiments, ti
         )
 
 
+def click(act: str, arg: str) -> Any:
+    return SimpleNamespace(_data={"act": act, "arg": arg})
+
+
+def test_a_file_of_other_choices_is_not_on_offer(tab: ExperimentsTab, experiments: Experiments) -> None:
+    first, other, request = log_run(experiments), log_run(experiments, "who ?"), SimpleNamespace(headers={})
+    looking, deleting = ExperimentsPlace(opened=first), ExperimentsPlace(opened=other, asking="delete")
+    clicks = [(looking, "open", other), (looking, "close", ""), (looking, "toggle", other)]
+    updates = [
+        tab._on_click(Session(), place, click(act, arg), request)  # type: ignore[arg-type]
+        for place, act, arg in [*clicks, (deleting, "delete-now", other)]
+    ]
+    updates.append(tab._on_filters(Session(), looking, "lamp", "", "", "", "", "any", "", ""))
+    for update in updates:
+        assert update[tab.download].visible is False
+        assert update[tab.export_notice] == []
+
+
+def test_a_replay_says_of_which_run_it_is(tab: ExperimentsTab, experiments: Experiments) -> None:
+    run_id = log_run(experiments)
+    updates = list(tab._replay(Session(), ExperimentsPlace(opened=run_id)))
+    said = [json.dumps(update[tab.replayed]) for update in updates if update.get(tab.replayed)]
+    assert len(said) > 1
+    assert all(f"Replay of {run_id[:8]}: {QUERY}" in words for words in said)
+    assert "It came out the same" in said[-1]
+    with pytest.raises(RunNotFound):
+        next(tab._replay(Session(), ExperimentsPlace(opened="f" * 32)))
+
+
+def test_a_failed_replay_says_of_which_run_it_is(
+    tab: ExperimentsTab, experiments: Experiments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise BadRequest("the agent is gone")
+
+    run_id = log_run(experiments)
+    monkeypatch.setattr(Experiments, "replay", fails)
+    *_, last = tab._replay(Session(), ExperimentsPlace(opened=run_id))
+    assert f"run {run_id[:8]}: the agent is gone" in json.dumps(last[tab.run_notice])
+
+
+def test_one_support_chunk_is_one_and_a_question_has_its_direction(experiments: Experiments) -> None:
+    run = experiments.run(log_run(experiments, "מי ?", support=(3,)), None)
+    assert re.search(r"[01] of 1 support chunk found\.", json.dumps(view.run_steps(run)))
+    row, titles, *_ = view.run_head(run, "")
+    assert ["h3", {"dir": "auto"}, ["מי ?"]] in row[2]
+    assert titles[1]["dir"] == "auto"
+
+
 def test_sql_is_for_an_app_of_ones_own(experiments: Experiments, visited: Experiments) -> None:
     log_run(experiments)
     result = experiments.query("SELECT query, n_chunks FROM runs")
@@ -397,6 +455,7 @@ def downloaded(page: Page, path: Path) -> Path:
     """
     button = page.locator("#qx-runs-download")
     expect(button).to_be_hidden(timeout=30_000)
+    expect(page.locator("#qx-runs-export-notice .qx-notice")).to_have_count(0, timeout=30_000)
     page.locator("#qx-runs-prepare").click()
     expect(button).to_be_visible(timeout=30_000)
     with page.expect_download() as taken:
@@ -474,7 +533,7 @@ def test_find_open_replay_share_export_delete_import_and_continue(
     (tmp_path / "ours.jsonl").write_text(json.dumps({"query": "who ?", "retrieved": [3, "not in it at all"]}))
     page.locator("#qx-runs-upload input[type=file]").set_input_files(tmp_path / "ours.jsonl")
     expect(page.locator("#qx-runs-import-notice")).to_contain_text(
-        "1 of 2 passages that were returned are not", timeout=30_000
+        "1 of 2 passages that were returned were not found", timeout=30_000
     )
     expect(rows.first).to_contain_text("ours")
     rows.first.locator(".qx-query").click()

@@ -239,6 +239,22 @@ def test_keys_run_steps_back_and_can_be_switched_off(page: Page) -> None:
     page.locator(".qx-keys button").click()
 
 
+def test_enter_that_ends_a_composition_asks_nothing(page: Page) -> None:
+    composed = "new KeyboardEvent('keydown', {key: 'Enter', isComposing: true, bubbles: true})"
+    page.locator("#qx-question textarea").evaluate(f"box => box.dispatchEvent({composed})")
+    expect(page.locator(".qx-sent")).to_have_count(0)
+
+
+@pytest.mark.parametrize("closes", ["Escape", "Cancel"])
+def test_the_panel_of_documents_gives_the_focus_back(page: Page, closes: str) -> None:
+    page.locator("#qx-change-button").click()
+    cancel = page.locator("#qx-keep")
+    expect(cancel).to_be_visible(timeout=20_000)
+    page.keyboard.press("Escape") if closes == "Escape" else cancel.click()
+    expect(cancel).to_be_hidden(timeout=20_000)
+    expect(page.locator("#qx-change-button")).to_be_focused()
+
+
 def test_a_run_is_shared_beside_its_buttons(page: Page) -> None:
     run(page)
     expect(page.locator(READ)).to_be_visible(timeout=60_000)
@@ -450,7 +466,10 @@ def test_a_mark_is_the_support_of_the_run_in_view_and_of_the_next(marked: Page) 
     marked.locator("#qx-own").get_by_role("button", name="Questions of my own · 1").click()
     expect(marked.get_by_role("button", name="Import JSONL")).to_be_visible(timeout=20_000)
     marked.locator("#qx-own-list").get_by_role("button", name="Edit answer").first.click()
-    marked.locator("#qx-own-answer textarea").fill("the garden")
+    answer = marked.locator("#qx-own-answer textarea")
+    expect(answer).to_be_focused(timeout=20_000)
+    expect(answer).to_be_in_viewport()
+    answer.fill("the garden")
     marked.locator("#qx-own-save").click()
     expect(marked.locator("#qx-answer .qx-judged")).to_be_visible(timeout=20_000)
     marked.locator("#qx-own-list").get_by_role("button", name="Ask").first.click()

@@ -176,6 +176,8 @@ def test_a_forced_chunk_is_marked_and_forks(explorer: Explorer, session: Session
     assert going_on.run == forced.run, "the next step goes on in the same child"
     with pytest.raises(BadRequest, match="budget of 4 steps"):
         list(explorer.force(going_on, QUERY, CONFIG, 0))
+    with pytest.raises(BadRequest, match="budget of 1 step is used up"):
+        list(explorer.force(going_on, QUERY, CONFIG.with_(step_budget=1), 0))
     with pytest.raises(BadRequest, match="already chosen"):
         list(explorer.force(forced, QUERY, CONFIG, other))
 

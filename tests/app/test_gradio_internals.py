@@ -21,6 +21,11 @@ def test_a_slider_takes_a_value_beyond_its_ends_as_its_end() -> None:
     assert [slider.preprocess(value) for value in (2.5, -1, 0.5)] == [1.15, 0, 0.5]
 
 
+def test_an_emptied_slider_is_left_to_who_reads_it() -> None:
+    gradio_internals.keep_sliders_in_bounds()
+    assert gr.Slider(1, 12, step=1).preprocess(None) is None  # type: ignore[arg-type]
+
+
 def test_a_session_keeps_nothing_of_what_events_bring() -> None:
     gradio_internals.keep_no_configs()
     with gr.Blocks() as blocks:

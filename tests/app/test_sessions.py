@@ -170,6 +170,15 @@ def test_the_sample_s_run_is_made_once_and_there_from_then_on(served_app: tuple[
     assert [row.status for row in rows] == ["complete"]
 
 
+def test_a_question_typed_during_a_run_is_told_apart_at_its_end(served_app: tuple[str, Services]) -> None:
+    page = RawPage(served_app[0])
+    page.load("")
+    ran = page.press("qx-run", qx_question="where was mary at last ?", qx_budget=2, qx_stops=False)
+    assert "Changed since this run" not in ran
+    # what follows is sent with other controls, as they stand at first
+    assert "Changed since this run: question" in page.follow(ran)
+
+
 def test_while_a_document_is_opened_the_run_of_the_last_one_says_so(served_app: tuple[str, Services]) -> None:
     page = RawPage(served_app[0])
     page.load("")

@@ -12,12 +12,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import gradio as gr
 import pytest
 from playwright.sync_api import Page, expect
 
 from app.calls.operations import Operations
 from app.pages.compare import view as compare_view
-from app.pages.sparc.tab import read_order
+from app.pages.sparc.tab import SparcPlace, SparcTab, read_order
+from app.pages.widgets.requests import OpenRun
 from app.services.comparisons import ColumnRef, Compared, Comparing, ComparisonOrder, Comparisons
 from app.services.explorer import Explorer
 from app.services.in_view import Labelled, OpenDocuments
@@ -130,6 +132,31 @@ def test_a_run_is_drawn_again_from_the_log_alone(
     assert again.trace == run.trace
     assert again.workspace.texts() == documents.workspace.texts()
     assert (again.status, again.gold) == ("complete", SUPPORT)
+
+
+def test_what_is_read_stays_open_while_rounds_come_in(
+    runs: SparcRuns, services: Services, documents: OpenDocuments
+) -> None:
+    with gr.Blocks():
+        tab = SparcTab(services, runs, gr.State(Session()), gr.Textbox(), gr.HTML())
+    session, controls = Session(corpus=documents.token), (2, 2, 3, ["bm25"], "question", 0, 0, 0, 0)
+    told = list(tab._run(session, SparcPlace(), "", QUESTION, *controls))
+    grown = [update[tab.grown] for update in told if update.get(tab.grown)]
+    assert len(grown) > 1
+    assert len({one.run_id for one in grown}) == 1
+    assert not any(tab.place in update for update in told), "a reader may be elsewhere by then"
+    reads = SparcPlace(grown[0].run_id, chunk_id=7, anchor=3, seen=("a", "b"))
+    more = tab._grown(session, reads, grown[-1], "typed meanwhile ?", *controls)
+    assert more[tab.place] == reads
+    assert "chunk 7" in json.dumps(more[tab.reading])
+    assert "rounds were made: question" in json.dumps(more[tab.asking.standing])
+    before = replace(reads, run_id="0" * 32)
+    assert tab._grown(session, before, grown[-1], QUESTION, *controls)[tab.place] == SparcPlace(
+        grown[0].run_id, seen=("a", "b")
+    )
+    assert tab._grown(session, reads, None, QUESTION, *controls) == {}
+    cancelled = tab._cancelled(session, before, OpenRun(grown[0].run_id))
+    assert cancelled[tab.place].run_id == grown[0].run_id
 
 
 def test_what_a_killed_process_leaves_is_the_trace_up_to_the_last_round(

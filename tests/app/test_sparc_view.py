@@ -235,6 +235,13 @@ def test_every_end_has_its_sentence(reason: Any, told: str) -> None:
     assert told[1:] in words(sparc_line.story(run))
 
 
+def test_a_budget_of_one_call_is_one() -> None:
+    *events, stopped = story(max_calls=1)
+    run = run_of([*events, replace(stopped, reason="calls")])
+    assert "The budget of 1 call is used up" in words(sparc_line.story(run))
+    assert "of 1 call" in " ".join(words(drawn.rounds(run)).split())
+
+
 def test_states_before_and_after() -> None:
     assert "Ask a question" in words(sparc_line.story(None))
     assert (
@@ -305,6 +312,7 @@ def test_the_story_is_one_line_and_one_sentence() -> None:
         "Asked: Where did Anna hide the letter? Round 1, two branches: Q-RAG’s branch led and found Chunk 3 tells"
     )
     assert "branch led and asked" in words(aloud[2])
+    assert "one of two says the mill; 1 chunk kept, 3 dropped." in words(aloud[2])
     assert words(aloud[2]).endswith(
         "Answer: under the mill stone, 83 % sure, right. The evaluator accepted the answer of branch 2.1."
     )

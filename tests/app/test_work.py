@@ -6,9 +6,12 @@ since the browser may draw late what was cancelled.
 
 from __future__ import annotations
 
+import gradio as gr
+
 from app.build import build_app
 from app.services.shared import Services
 
+LISTED = ("qx-run", "qx-sql", "qx-evaluate", "qx-whole")
 SOME = {"qx-cancel", "qx-compare-cancel", "qx-sparc-cancel", "qx-run-cancel", "qx-evaluate-cancel"}
 
 
@@ -40,3 +43,17 @@ def test_every_cancel_frees_its_button_again_after_its_own_answer(services: Serv
         [again] = [listener for listener in listeners if listener.trigger_after == answer._id]
         assert cancel in {names[block._id] for block in again.outputs}
         assert not again.trigger_only_on_success
+
+
+def test_presses_in_a_row_are_all_heard(services: Services) -> None:
+    """In lists and tables of Experiments and Evaluate."""
+    blocks = build_app(services)
+    modes = {
+        blocks.blocks[target].elem_id: listener.trigger_mode
+        for listener in blocks.fns.values()
+        for target, event in listener.targets
+        if event == "select" and isinstance(blocks.blocks.get(target), gr.HTML)
+    }
+    lists = {name: mode for name, mode in modes.items() if name.startswith(LISTED)}
+    assert {"qx-runs-list", "qx-sql-answer", "qx-whole-questions", "qx-evaluate-list"} < {*lists}
+    assert {*lists.values()} == {"multiple"}

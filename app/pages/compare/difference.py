@@ -6,9 +6,11 @@ An agent's run with one chunk changed, and the same question across ways of cutt
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from app.pages.widgets.notices import notice
 from app.services.comparisons import AS_OPEN, CutRow, ShownColumn
+from app.services.in_view import OpenDocuments
 from core.ingest.prose import plain
 from core.runs.whatif.variant import StepPair, TryOut, VariantChoice
 from core.views.draw.nodes import Node, act, chunk_link, h
@@ -24,6 +26,22 @@ CUTS = (
     "Asks the agent again with the documents cut finer and coarser, to find the chunk size that suits this"
     " question. The first time takes longest: each way of cutting is embedded once."
 )
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """The ways of cutting that are shown, and what was asked: small, for a session."""
+
+    rows: tuple[CutRow, ...] = ()
+    query: str = ""
+    document: str = ""
+    """Of the text and how it was cut."""
+    agent: str = ""
+
+    @classmethod
+    def over(cls, documents: OpenDocuments, query: str, rows: tuple[CutRow, ...] = ()) -> Cuts:
+        """Of a question to what is open."""
+        return cls(rows, query.strip(), documents.workspace.sha256, documents.agent.spec.name)
 
 
 def tried(runs: Sequence[tuple[ShownColumn, TryOut]]) -> list[Node]:
@@ -98,6 +116,19 @@ def _choice(choice: VariantChoice | None, pair: StepPair, run: TryOut, *, is_aft
     text = h("div.qx-support-text", shorten(plain(choice.text), 90))
     q_values = h("div.qx-sm", f"Q {values[0]} → {values[1]}")
     return h("td", chunk_link(choice.chunk_id), " ", same, q_values, text)
+
+
+def cuts_of(shown: Cuts, query: str, documents: OpenDocuments | None) -> list[Node]:
+    """The question above the rows, and whether another one, or something else, would be asked now."""
+    if not shown.rows:
+        return []
+    differs = {"question": shown.query != query.strip()}
+    if documents is not None:
+        now = Cuts.over(documents, query)
+        differs |= {"document": shown.document != now.document, "agent": shown.agent != now.agent}
+    words = ", ".join(name for name, changed in differs.items() if changed)
+    changed = notice(f"Changed since these rows were made: {words}." if words else "", "outdated")
+    return [h("h4", {"dir": "auto"}, shown.query), *changed]
 
 
 def cuts(rows: Sequence[CutRow]) -> list[Node]:

@@ -77,6 +77,7 @@ class CompareLayout:
                 progress = tree(elem_id="qx-compare-cuts-progress")
                 cancel = cancel_button("qx-compare-cuts-cancel")
             notice = tree(elem_id="qx-compare-cuts-notice")
+            self.cuts_of = tree(elem_id="qx-compare-cuts-of")
             self.cuts = tree(elem_id="qx-compare-cuts-table")
         self.cutting = Work(run, cancel, progress, notice)
 

@@ -17,6 +17,7 @@ from app.components.address import asked, without
 from app.components.tree import clicked, packs
 from app.pages.compare import difference as difference_view
 from app.pages.compare import view
+from app.pages.compare.difference import Cuts
 from app.pages.compare.layout import OWN_STOP, SAME, CompareLayout
 from app.pages.widgets.asking import known_questions
 from app.pages.widgets.notices import notice, notice_in, passing, passing_in, progress
@@ -34,6 +35,7 @@ from app.services.comparisons import (
     Comparisons,
     CutRow,
     FromExplore,
+    ShownColumn,
     own_key,
 )
 from app.services.explorer import open_in_explore
@@ -43,6 +45,7 @@ from app.services.shared import Services
 from app.services.sparc_runs import SparcRuns
 from core.base.config import SETS, EpisodeConfig
 from core.base.errors import BadRequest, UserError
+from core.base.types import Workspace
 from core.methods.sparc.retriever import SPARC
 from core.runs.whatif.variant import MAX_TEXT, Change
 
@@ -84,7 +87,9 @@ class CompareTab(CompareLayout):
         """The same for RES-RAG's in Evidence sets."""
         self.wanted: gr.State = gr.State(None)
         """The run of Explore that is to be compared, a FromExplore; None before the first."""
-        self.cut_rows: gr.State = gr.State(())
+        self.came: gr.State = gr.State(Compared())
+        """What is there of the comparison at work, without what a reader does meanwhile."""
+        self.cut_rows: gr.State = gr.State(Cuts())
         """What is shown of the ways of cutting."""
         self._wire()
 
@@ -94,7 +99,7 @@ class CompareTab(CompareLayout):
             *(self.header, *self.asking.parts, self.as_explore, self.methods, self.size, self.k),
             *(self.heading, self.page, self.result_notice, self.columns, self.reading, self.support),
             *(self.common, self.change_panel, self.changed, self.change_notice, self.tried),
-            *(*vars(self.cutting).values(), self.cuts, self.cut_rows),
+            *(*vars(self.cutting).values(), self.cuts, self.cuts_of, self.cut_rows, self.came),
         ]
         self._controls = [self.asking.question, self.methods, self.size, self.k]
         place = [self.session, self.compared, *self._controls]
@@ -102,11 +107,12 @@ class CompareTab(CompareLayout):
         slow = in_line("compare", 1)
         run, ordered = packs(self._run, passing_in(self.asking.work.notice)), [*place, self.explored]
         asked = self.asking.wire(run, ordered, self._outputs, **slow)
-        handed_over = [self.session, self.explored, self.compared, self.wanted, *self._controls]
+        judged = [self.session, self.compared, self.cut_rows, *self._controls]
+        handed_over = [self.session, self.explored, self.compared, self.wanted, *judged[2:]]
         takes_over = self.wanted.change(packs(self._shown), handed_over, self._outputs, **quick)
         pressed_there = takes_over.then(run, ordered, self._outputs, **slow)
         self.asking.work.wire_cancel(
-            [asked, pressed_there], packs(self._cancelled), self.compared, self._outputs, **quick
+            [asked, pressed_there], packs(self._cancelled), None, self._outputs, **quick
         )
         run_cuts = packs(self._run_cuts, notice_in(self.cutting.notice))
         cutting = self.cutting.run.click(run_cuts, place, self._outputs, **in_line("compare-cuts", 1))
@@ -119,24 +125,22 @@ class CompareTab(CompareLayout):
             )
         self.asking.wire_known(self.session)
         refusal = notice_in(self.result_notice)
+        grown = [self.session, self.compared, self.came, *judged[2:]]
+        self.came.change(packs(self._grown, refusal), grown, self._outputs, **quick)
         panels = (self.columns, self.reading, self.support, self.common, self.tried)
         selects = [panel.select for panel in panels]
         gr.on(selects, packs(self._on_click, refusal), self.compared, self._outputs, **EACH, **quick)
         self.heading.select(packs(self._export, refusal), self.compared, self._outputs, **slow)
-        self.as_explore.select(packs(self._on_settings), place, self._outputs, **quick)
+        self.as_explore.select(packs(self._on_settings), judged, self._outputs, **quick)
         changes = [control.change for control in self._controls]
-        gr.on(
-            changes,
-            packs(self._on_controls),
-            place,
-            [self.asking.standing, self.asking.line],
-            trigger_mode="always_last",
-            **quick,
+        judges = packs(self._on_controls)
+        self.asking.wire_controls(
+            changes, judges, judged, [asked, pressed_there], beside=[self.cuts_of], **quick
         )
 
     def on_show(self, show: Callable[..., Any]) -> None:
         """`show`: the listener of the tab's being opened."""
-        inputs = [self.session, self.explored, self.compared, self.wanted, *self._controls]
+        inputs = [self.session, self.explored, self.compared, self.wanted, self.cut_rows, *self._controls]
         self.asking.wire_shown(show, self._shown, inputs, self._outputs)
         self.llm_panel.on_show(show)
 
@@ -154,6 +158,7 @@ class CompareTab(CompareLayout):
         explored: str,
         compared: Compared,
         wanted: FromExplore | None,
+        cut: Cuts,
         question: str,
         methods: list[str],
         size: str,
@@ -194,7 +199,7 @@ class CompareTab(CompareLayout):
         return {
             **update,
             **shown,
-            **self._on_controls(session, compared, question, methods, size, k),
+            **self._on_controls(session, compared, cut, question, methods, size, k),
             self.header: open_documents(documents),
             self.as_explore: self._as_explore(session, compared, documents),
         }
@@ -226,7 +231,7 @@ class CompareTab(CompareLayout):
         )
 
     def _on_settings(
-        self, session: Session, compared: Compared, event: gr.EventData, *controls: Any
+        self, session: Session, compared: Compared, cut: Cuts, event: gr.EventData, *controls: Any
     ) -> Update:
         """Back to the agent's own settings, or on with other chunks forbidden than in Explore."""
         documents, action = self.services.library.corpora.get(session.corpus), clicked(event)[0]
@@ -239,7 +244,7 @@ class CompareTab(CompareLayout):
         return {
             self.compared: compared,
             self.as_explore: self._as_explore(session, compared, documents),
-            **self._on_controls(session, compared, *controls),
+            **self._on_controls(session, compared, cut, *controls),
         }
 
     def _choices(self, chosen: Sequence[str], documents: OpenDocuments) -> gr.CheckboxGroup:
@@ -250,18 +255,21 @@ class CompareTab(CompareLayout):
             value=[key for key in keys if key in (chosen or ())],
         )
 
-    def _on_controls(self, session: Session, compared: Compared, *controls: Any) -> Update:
+    def _on_controls(self, session: Session, compared: Compared, cut: Cuts, *controls: Any) -> Update:
+        documents = self.services.library.corpora.get(session.corpus)
+        of = {self.cuts_of: difference_view.cuts_of(cut, controls[0] or "", documents)}
         try:
             order = self._order(session, compared, *controls)
         except UserError as error:
-            return {self.asking.standing: notice(str(error)), self.asking.line: view.settings_line(None)}
-        documents = self.services.library.corpora.get(session.corpus)
+            line = view.settings_line(None)
+            return {**of, self.asking.standing: notice(str(error)), self.asking.line: line}
         waits = None
         if documents is not None and not documents.searched:
             waits = self.comparisons.to_embed(documents, order.methods)
         searched = self.services.library.corpora.get(compared.corpus)
         same = searched is not None and self.asking.has_open(session, searched.workspace)
         return {
+            **of,
             self.asking.standing: view.changes(compared, order, same),
             self.asking.line: view.settings_line(order, waits),
         }
@@ -280,23 +288,33 @@ class CompareTab(CompareLayout):
         documents = open_in_explore(self.services, session)
         asked = self.asking.asked(question, explored, compared.seen)
         order = self._order(session, compared, asked, methods, size, k)
-        fresh = Compared(
-            session.corpus, order, seen=compared.seen, taken=compared.taken, lifted=compared.lifted
-        )
         for column in compared.columns:
             self.services.leave_run(column.run)
         yield {self.asking.standing: [], **({} if question else {self.asking.question: order.query})}
 
         def show(columns: tuple[ColumnRef, ...]) -> Update:
-            return self._results(replace(fresh, columns=columns))
+            return {self.came: Compared(session.corpus, order, columns)}
 
         llm = self.services.language_models.get(session)
         yield from self._working(
             self.asking.work, lambda report: self.comparisons.run(documents, order, report, llm), show
         )
-        if not documents.searched:  # what was to be embedded first is there now
-            waits = self.comparisons.to_embed(documents, order.methods)
-            yield {self.asking.line: view.settings_line(order, waits)}
+
+    def _grown(
+        self, session: Session, compared: Compared, came: Compared, cut: Cuts, *controls: Any
+    ) -> Update:
+        """Another column, beside what a reader has open of those before; a new comparison begins with nothing
+        open.
+        """
+        n_before = len(compared.columns)
+        goes_on = n_before > 0 and came.columns[:n_before] == compared.columns
+        now = replace(compared, corpus=came.corpus, order=came.order, columns=came.columns)
+        if not goes_on:
+            now = replace(now, chunk_id=None, anchor=None, explained=())
+        update = self._results(now)
+        if not goes_on:
+            update |= {self.change_panel: gr.Column(visible=False), self.tried: []}
+        return {**update, **self._on_controls(session, now, cut, *controls)}
 
     def _open(self, session: Session, compared: Compared, came: str) -> Iterator[Update]:
         """The comparison that the page's address asks for, and its order in the form."""
@@ -309,7 +327,7 @@ class CompareTab(CompareLayout):
             order = opened.order
             yield {
                 **self.asking.work.free(),
-                **self._results(replace(opened, seen=compared.seen)),
+                self.came: opened,
                 self.asking.question: order.query,
                 self.methods: self._choices(order.methods, open_in_explore(self.services, session)),
                 self.size: OWN_STOP if order.own_stop else SAME,
@@ -330,7 +348,9 @@ class CompareTab(CompareLayout):
         order = self._order(session, compared, *controls)
 
         def show(rows: tuple[CutRow, ...]) -> Update:
-            return {self.cut_rows: rows, self.cuts: difference_view.cuts(rows)}
+            cut = Cuts.over(documents, order.query, rows)
+            of = difference_view.cuts_of(cut, order.query, documents)
+            return {self.cut_rows: cut, self.cuts: difference_view.cuts(rows), self.cuts_of: of}
 
         yield from self._working(
             self.cutting, lambda report: self.comparisons.across_cuts(documents, order, report), show
@@ -362,9 +382,8 @@ class CompareTab(CompareLayout):
             "comparing",
         )
 
-    def _cancelled(self, compared: Compared) -> Update:
-        settled = self._settled(self.asking.work, "comparing", "columns that were there are kept")
-        return {**settled, self.compared: compared}
+    def _cancelled(self) -> Update:
+        return self._settled(self.asking.work, "comparing", "columns that were there are kept")
 
     def _cuts_cancelled(self) -> Update:
         return self._settled(self.cutting, "cutting", "rows that were there are kept, and so are the vectors")
@@ -389,8 +408,8 @@ class CompareTab(CompareLayout):
         runs = self.comparisons.try_out(compared, Change(compared.chunk_id, text))
         return {self.change_notice: difference_view.unread(runs), self.tried: difference_view.tried(runs)}
 
-    def _on_cut(self, rows: tuple[CutRow, ...], event: gr.EventData) -> Update:
-        action, argument = clicked(event)
+    def _on_cut(self, cut: Cuts, event: gr.EventData) -> Update:
+        (action, argument), rows = clicked(event), cut.rows
         if (
             action != "explore"
             or not argument.isdecimal()
@@ -446,16 +465,11 @@ class CompareTab(CompareLayout):
         """Everything below the form."""
         columns, workspace = self.comparisons.shown_columns(compared), self.comparisons.workspace(compared)
         return {
-            self.compared: compared,
+            **self._open_chunk(compared, columns, workspace),
             self.heading: view.heading(compared, columns, workspace),
             self.page: gr.DownloadButton(visible=False),
-            self.result_notice: [],
-            self.columns: view.results(compared, columns),
-            self.reading: view.reading(compared, columns, workspace),
             self.support: view.support(columns),
             self.common: view.common(columns),
-            self.change_panel: gr.Column(visible=False),
-            self.tried: [],
         }
 
     def _changing(self, compared: Compared, chunk_id: int) -> Update:
@@ -476,18 +490,21 @@ class CompareTab(CompareLayout):
         """Another chunk is open, or none, or other columns explain themselves."""
         columns = self.comparisons.shown_columns(compared)
         workspace = self.comparisons.workspace(compared)
+        return {
+            **self._open_chunk(compared, columns, workspace),
+            self.change_panel: gr.Column(visible=False),
+        }
+
+    def _open_chunk(self, compared: Compared, columns: Sequence[ShownColumn], workspace: Workspace) -> Update:
+        """The columns, with what some of them owe, and the chunk that is read."""
         owed = {
             at: self.comparisons.influence(run)
             for at in compared.explained
             if (run := columns[at].run) is not None
         }
-        update = {
-            self.columns: view.results(compared, columns, owed),
-            self.reading: view.reading(compared, columns, workspace),
-        }
         return {
             self.compared: compared,
             self.result_notice: [],
-            self.change_panel: gr.Column(visible=False),
-            **update,
+            self.columns: view.results(compared, columns, owed),
+            self.reading: view.reading(compared, columns, workspace),
         }

@@ -222,7 +222,8 @@ def heading(compared: Compared, columns: Sequence[ShownColumn], workspace: Works
         act("download", record, "JSON", data_name="comparison.json"),
         act("download", sheet, "CSV", data_name="comparison.csv"),
     ]
-    return [h("div.qx-row", h("h3", query), h("span.qx-mut.qx-sm", size), h("span.qx-grow"), *takes)]
+    asked = h("h3", {"dir": "auto"}, query)
+    return [h("div.qx-row", asked, h("span.qx-mut.qx-sm", size), h("span.qx-grow"), *takes)]
 
 
 def support(columns: Sequence[ShownColumn]) -> list[Node]:

@@ -274,10 +274,9 @@ class EvaluateTab(EvaluateLayout):
         number = int(argument) if argument.isdecimal() else None
         match action:
             case "first":
+                second = looking.first if argument == looking.second else looking.second  # they change places
                 yield from self._choose(
-                    EvaluatePlace(
-                        owner=looking.owner, page=looking.page, second=looking.second, first=argument
-                    )
+                    EvaluatePlace(owner=looking.owner, page=looking.page, second=second, first=argument)
                 )
             case "second" if looking.first:
                 second = "" if argument in (looking.first, looking.second) else argument

@@ -23,7 +23,7 @@ from core.runs.log import EvaluationEntry
 from core.runs.log.transfer import disarmed
 from core.views.draw.nodes import Node, act, h, link_to, sends, tip
 from core.views.draw.tables import on_page, pager, table, table_row
-from core.views.draw.words import duration, shorten
+from core.views.draw.words import counted, duration, shorten
 
 MOST_EXPORTED = 2_000
 """Rows that go through the page as one file."""
@@ -286,8 +286,8 @@ def score_table(first: Summary, second: Summary | None, comparison: Comparison |
     nodes = figures(_first_figures(first, second), every, len(rows), opened=second is not None)
     if comparison is not None and comparison.n_left_out:
         nodes += notice(
-            f"{comparison.n_left_out:,} questions that only one of the two has are left out of the test; it"
-            f" rests on {comparison.n:,}.",
+            f"Left out of the test: {counted(comparison.n_left_out, 'question')} that only one of the two"
+            f" has. It rests on {comparison.n:,}.",
             "info",
         )
     return nodes
@@ -466,7 +466,10 @@ def episode(row: EpisodeRow, other: EpisodeRow | None, example: Example | None, 
     head = h(
         "div.qx-row",
         h("strong", row.id),
-        h("span.qx-mut.qx-sm", f"{failure_class(row)} · {row.n_chunks:,} chunks · T = {row.step_budget}"),
+        h(
+            "span.qx-mut.qx-sm",
+            f"{failure_class(row)} · {counted(row.n_chunks, 'chunk')} · T = {row.step_budget}",
+        ),
         h("span.qx-grow"),
         act("explore", "", "Open in Explore"),
         act("close", "", "Close"),

@@ -66,6 +66,18 @@ class EvidencePlace:
         return (self.run,)
 
 
+@dataclass(frozen=True)
+class CameSet:
+    """A run that has been made, or opened."""
+
+    run: str
+    """Its token."""
+    brings: bool = False
+    """Whether question and budget come along."""
+    number: str = field(default_factory=new_run_id)
+    """Tells it from the same run brought before."""
+
+
 def read_order(question: str | None, budget: float | None, who: str | None = LIGHT) -> SetOrder:
     """What is asked for, out of the controls' values. Raises BadRequest."""
     if budget is None or not float(budget).is_integer():
@@ -84,6 +96,8 @@ class EvidenceTab(EvidenceLayout):
         self.place = gr.State(EvidencePlace())
         self.wanted: gr.State = gr.State(None)
         """(run id, number) of a logged run that is to be shown here; the number tells requests apart."""
+        self.came: gr.State = gr.State(None)
+        """The CameSet that is to be shown; a reader moves the budget and looks around until it is there."""
         self.to_explore: gr.State = gr.State(None)
         """An OpenChunk when one is to be opened in Explore."""
         self.to_sample: gr.State = gr.State(None)
@@ -99,7 +113,7 @@ class EvidenceTab(EvidenceLayout):
         ]
         self._outputs = [
             *(self.place, self.to_explore, self.to_sample, self.to_experiments, self.page, self.header),
-            *(*self.asking.parts, self.budget, self.who, *self._drawing),
+            *(*self.asking.parts, self.budget, self.who, self.came, *self._drawing),
         ]
         place = [self.session, self.place]
         quick = in_line("sets-look")
@@ -107,8 +121,13 @@ class EvidenceTab(EvidenceLayout):
         order = [*place, self.asking.question, self.budget, self.who]
         refusal = passing_in(self.asking.notice)
         asked = self.asking.wire(packs(self._run, refusal), [*order, self.explored], self._outputs, **slow)
-        wanted = self.wanted.change(packs(self._on_wanted), [*place, self.wanted], self._outputs, **slow)
+        wanted = self.wanted.change(
+            packs(self._on_wanted), [self.session, self.wanted], self._outputs, **slow
+        )
         self.asking.work.wire_cancel([asked, wanted], packs(self._cancelled), None, self._outputs, **quick)
+        came = packs(self._came, refusal)
+        here = [self.budget, self.asking.question, self.who]
+        self.came.change(came, [*place, self.came, *here], self._outputs, **quick)
         self.budget.change(
             packs(self._on_budget, refusal),
             [*place, self.budget],
@@ -120,14 +139,10 @@ class EvidenceTab(EvidenceLayout):
         panels = (self.sentence, self.documents, self.reading, self.action, self.frontier)
         selects = [panel.select for panel in panels]
         gr.on(selects, packs(self._on_click, refusal), place, self._outputs, **EACH, **quick)
-        gr.on(
-            [self.asking.question.change, self.who.change, self.llm_panel.changed.change],
-            packs(self._on_question),
-            [*place, self.asking.question, self.who],
-            [self.asking.standing, self.asking.line],
-            trigger_mode="always_last",
-            **quick,
-        )
+        judges = packs(self._on_question)
+        judged = [*place, self.asking.question, self.who]
+        changes = [self.asking.question.change, self.who.change, self.llm_panel.changed.change]
+        self.asking.wire_controls(changes, judges, judged, [asked], **quick)
 
     def on_show(self, show: Callable[..., Any]) -> None:
         """`show`: the listener of the tab's being opened."""
@@ -217,55 +232,59 @@ class EvidenceTab(EvidenceLayout):
         order = read_order(self.asking.asked(question, explored, place.seen), budget, who)
         yield {} if question else {self.asking.question: order.query}
         yield from self._working(
-            session,
-            replace(place, budget=order.budget),
             lambda report: self.sets.run(
                 documents, order, report, self.services.language_models.get(session)
             ),
         )
 
-    def _on_wanted(self, session: Session, place: EvidencePlace, wanted: OpenRun) -> Iterator[Update]:
+    def _on_wanted(self, session: Session, wanted: OpenRun) -> Iterator[Update]:
         """A logged run, its documents opened again."""
         yield from self._working(
-            session, place, lambda report: self.sets.open(wanted.run_id, session.owner, report), opens=True
+            lambda report: self.sets.open(wanted.run_id, session.owner, report), brings=True
         )
 
-    def _working(
-        self,
-        session: Session,
-        place: EvidencePlace,
-        work: Callable[[Report], RunInView],
-        *,
-        opens: bool = False,
-    ) -> Iterator[Update]:
-        """Progress while `work` makes a run, then the run. opens: it brings question and budget along."""
+    def _working(self, work: Callable[[Report], RunInView], *, brings: bool = False) -> Iterator[Update]:
+        """Progress while `work` makes a run. `brings`: see `CameSet`."""
 
         def done(run: RunInView) -> Iterator[Update]:
-            if place.run not in ("", run.token):
-                self.services.leave_run(place.run)
-            budget = min(run.config.step_budget, MAX_BUDGET) if opens else place.budget
-            in_view = self.sets.at(run, budget)
-            rows = documents_view.at_first(in_view, place.shown.only_taken)
-            now = replace(place, run=run.token, budget=budget, chunk_id=None, anchor=None, shown=rows)
-            brought = {
-                self.asking.question: run.trace.started.query,
-                self.budget: budget,
-                self.who: MODEL if in_view.by_model else LIGHT,
-            }
-            yield {
-                **self.asking.work.free(),
-                **(brought if opens else {}),
-                self.page: f"run={run.run_id}",
-                **self._drawn(session, now, in_view),
-            }
-            if in_view.answer is None:
-                yield self._drawn(session, now, self.sets.answered(in_view))
+            yield {**self.asking.work.free(), self.came: CameSet(run.token, brings)}
             self.services.log.flush()
 
         yield self.asking.begun()
         yield from self.asking.work.follow(
             work, lambda report: {self.asking.progress: progress(report)}, done, "choosing"
         )
+
+    def _came(
+        self,
+        session: Session,
+        place: EvidencePlace,
+        came: CameSet,
+        budget: float | None,
+        question: str,
+        who: str = LIGHT,
+    ) -> Iterator[Update]:
+        """A run in the place of the one before, at the budget that is set by now, then with its answer."""
+        run = self.services.library.runs.get(came.run)
+        if run is None or run.owner != session.owner:
+            return
+        if place.run not in ("", run.token):
+            self.services.leave_run(place.run)
+        at = min(run.config.step_budget, MAX_BUDGET) if came.brings else read_order("", budget).budget
+        in_view, brought = self.sets.at(run, at), dict[Any, Any]()
+        rows = documents_view.at_first(in_view, place.shown.only_taken)
+        place = replace(place, run=run.token, budget=at, chunk_id=None, anchor=None, shown=rows)
+        if came.brings:
+            question, who = run.trace.started.query, MODEL if in_view.by_model else LIGHT
+            brought = {self.asking.question: question, self.budget: at, self.who: who}
+        yield {
+            **brought,
+            self.page: f"run={run.run_id}",
+            **self._on_question(session, place, question, who),
+            **self._drawn(session, place, in_view),
+        }
+        if in_view.answer is None:
+            yield self._drawn(session, place, self.sets.answered(in_view))
 
     def _cancelled(self) -> Update:
         words = "Cancelling: the batch at work ends first."

@@ -20,7 +20,7 @@ from app.components.tree import clicked, packs
 from app.pages.experiments import view
 from app.pages.experiments.layout import ANY, FORMATS, MATCHING, OPENED, OUTCOMES, SELECTED, ExperimentsLayout
 from app.pages.widgets.figures import drawn
-from app.pages.widgets.notices import notice, notice_in, preparing, progress
+from app.pages.widgets.notices import notice, notice_in, passing, preparing, progress
 from app.pages.widgets.requests import OpenRun
 from app.pages.widgets.text import file_button
 from app.pages.widgets.work import EACH, Update, in_line
@@ -43,8 +43,8 @@ _ID = re.compile(r"[0-9a-f]{32}")
 _MOST_PAGES = 1_000_000
 LARGEST_FIRST = ("sure", "steps", "support", "made", "chunks", "seed", "took", "shared")
 """Columns that are sorted so by the first click."""
-_HIDES = "() => ({__type__: 'update', visible: false})"
-"""In the browser, before the next press: the file at hand is of earlier choices."""
+_HIDES = "() => [{__type__: 'update', visible: false}, '[]']"
+"""In the browser, before the next press: the file at hand, and what is said of it, are of earlier choices."""
 _ADDRESS = re.compile(r"https?://[\w.:\[\]-]+")
 
 
@@ -176,16 +176,16 @@ class ExperimentsTab(ExperimentsLayout):
         by = packs(self._on_by, notice_in(self.list_notice))
         self.by.input(by, [*place, self.by], self._outputs, **quick)
         in_list, in_run = notice_in(self.list_notice), notice_in(self.run_notice)
-        self.list.select(packs(self._on_click, in_list), place, self._outputs, **quick)
+        self.list.select(packs(self._on_click, in_list), place, self._outputs, **EACH, **quick)
         in_steps = [self.head.select, self.steps.select]
         gr.on(in_steps, packs(self._on_click, in_run), place, self._outputs, **EACH, **quick)
         self.explore.click(packs(self._explore, in_run), place, self._outputs, **quick)
-        replaying = self.replay.click(packs(self._replay), place, self._outputs, **slow)
+        replaying = self.replay.click(packs(self._replay, in_run), place, self._outputs, **slow)
         self.work.wire_cancel([replaying], packs(self._cancelled), None, self._outputs, **quick)
         gr.on(
             [control.change for control in (self.scope, self.form, self.with_text)],
             None,
-            outputs=self.download,
+            outputs=[self.download, self.export_notice],
             js=_HIDES,
             api_visibility="private",
         )
@@ -205,7 +205,7 @@ class ExperimentsTab(ExperimentsLayout):
         self._sql_result = result
         ask = packs(self._ask, notice_in(self.sql_notice, {self.answer: [], result: None}))
         self.ask.click(ask, self.sql, answers, **in_line("experiments-sql", 1))
-        self.answer.select(packs(self._on_answer), result, answers, **quick)
+        self.answer.select(packs(self._on_answer), result, answers, **EACH, **quick)
 
     def on_show(self, show: Callable[..., Any]) -> None:
         """`show`: the listener of the tab's being opened. It waits in line with the filters: another page may
@@ -232,7 +232,8 @@ class ExperimentsTab(ExperimentsLayout):
         return {**self._facets(session), **self._listed(session, looking)}
 
     def _on_filters(self, session: Session, looking: ExperimentsPlace, *controls: Any) -> Update:
-        return self._listed(session, replace(looking, filters=read_filters(*controls), page=0))
+        listed = self._listed(session, replace(looking, filters=read_filters(*controls), page=0))
+        return {**listed, **self._no_file()}
 
     def _arrived(self, session: Session, looking: ExperimentsPlace, came: str, request: gr.Request) -> Update:
         """The selection, and the open run, that the page's address asks for."""
@@ -315,13 +316,19 @@ class ExperimentsTab(ExperimentsLayout):
         return {self.to_explore: OpenRun(looking.opened)}
 
     def _replay(self, session: Session, looking: ExperimentsPlace) -> Iterator[Update]:
-        """The open run made again, and how it compares."""
-        yield {**self.work.busy(), self.replayed: preparing(), self.run_notice: []}
+        """The open run made again, and how it compares; by name, since another may be open by then."""
+        name = view.replay_of(self.experiments.run(looking.opened, session.owner))
+
+        def failed(words: str) -> Update:
+            return {**self.work.free(), self.run_notice: passing(f"run {looking.opened[:8]}: {words}")}
+
+        yield {**self.work.busy(), self.replayed: [name, *preparing()], self.run_notice: []}
         yield from self.work.follow(
             lambda report: self.experiments.replay(looking.opened, session.owner, report),
-            lambda report: {self.replayed: progress(report)},
-            lambda replay: [{**self.work.free(), self.replayed: view.replayed(replay)}],
+            lambda report: {self.replayed: [name, *progress(report)]},
+            lambda replay: [{**self.work.free(), self.replayed: [name, *view.replayed(replay)]}],
             "replaying",
+            failed,
         )
 
     def _cancelled(self) -> Update:
@@ -447,8 +454,8 @@ class ExperimentsTab(ExperimentsLayout):
         return {
             **self._listed(session, looking),
             **self._charted(session, looking),
+            **self._no_file(),
             self.scope: SELECTED if selected or not looking.opened else OPENED,
-            self.download: gr.DownloadButton(visible=False),
         }
 
     def _charted(self, session: Session, looking: ExperimentsPlace) -> Update:
@@ -470,7 +477,7 @@ class ExperimentsTab(ExperimentsLayout):
 
     def _opened(self, session: Session, looking: ExperimentsPlace, request: gr.Request) -> Update:
         """The open run, or none."""
-        listed = self._listed(session, looking)
+        listed = {**self._listed(session, looking), **self._no_file()}
         if not looking.opened:
             return {**listed, self.detail: gr.Column(visible=False), self.scope: SELECTED}
         run = self.experiments.run(looking.opened, session.owner)
@@ -490,6 +497,10 @@ class ExperimentsTab(ExperimentsLayout):
             self.steps: view.run_steps(run),
             self.reproduce: view.reproduce(snippets, self.services.settings.public),
         }
+
+    def _no_file(self) -> Update:
+        """The file at hand is of earlier choices."""
+        return {self.download: gr.DownloadButton(visible=False), self.export_notice: []}
 
     def _headed(self, session: Session, looking: ExperimentsPlace) -> Update:
         """The head of the open run alone."""

@@ -244,9 +244,9 @@ def run_head(run: LoggedRun, asking: str) -> list[Node]:
         act("delete", "", "Delete…", aria_expanded=asking == "delete"),
         act("close", "", "Close"),
     ]
-    head = h("div.qx-row", h("h3", record.query), h("span.qx-grow"), *buttons)
-    lines = [h("p.qx-mut.qx-sm", words) for words in (", ".join(run.titles), facts)]
-    return [head, *lines, *_question(run, asking)]
+    head = h("div.qx-row", h("h3", {"dir": "auto"}, record.query), h("span.qx-grow"), *buttons)
+    titles = h("p.qx-mut.qx-sm", {"dir": "auto"}, ", ".join(run.titles))
+    return [head, titles, h("p.qx-mut.qx-sm", facts), *_question(run, asking)]
 
 
 def _question(run: LoggedRun, asking: str) -> list[Node]:
@@ -294,7 +294,7 @@ def run_steps(run: LoggedRun) -> list[Node]:
     if run.children:
         family.append(h("span", "Continued in ", *(_link(child) for child in run.children[:20])))
     n_hits = len({*support} & {*run.trace.evidence})
-    hits = f" {n_hits} of {len(support)} support chunks found." if support else ""
+    hits = f" {n_hits} of {counted(len(support), 'support chunk')} found." if support else ""
     return [
         h("dl.qx-fields.qx-sm", *fields(settings_of(run))),
         h("ol.qx-found", *cards),
@@ -313,7 +313,8 @@ def _answered(run: LoggedRun) -> list[Node]:
     accepted = known_answer_of(run)
     head = state_words(result.state, result.confidence, result.asks)
     verdict = verdict_line(verdict_on(result.told_text, accepted), accepted, "span")
-    text = h("strong", shorten(result.told_text, LONGEST_MARK)) if result.told_text else None
+    told = shorten(result.told_text, LONGEST_MARK)
+    text = h("strong", {"dir": "auto"}, told) if told else None
     return [h("p.qx-row", h("span.qx-mut", head), text, verdict)]
 
 
@@ -374,6 +375,12 @@ def can_replay(run: LoggedRun) -> bool:
     if facts_of(run.record.method).foreign:
         return False
     return run.record.method != SPARC or has_branches(run)
+
+
+def replay_of(run: LoggedRun) -> Node:
+    """Which run a replay is of."""
+    words = f"Replay of {run.record.run_id[:8]}: {shorten_between(run.record.query, 80)}"
+    return h("p.qx-mut.qx-sm", {"dir": "auto"}, words)
 
 
 def replayed(replay: Replay) -> list[Node]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -29,9 +29,25 @@ from core.base.errors import UserError
 from core.llm.draft import Draft
 from core.runs.log import new_run_id
 from core.views.draw import answers as answer_view
+from core.views.draw.nodes import Node
 from core.views.quotes import passage_in
 
 Update = dict[Any, Any]
+
+
+def at_work(session: Session) -> bool:
+    """Whether Cancel is for something else than an answer."""
+    return bool(session.opening or session.filling or session.underway)
+
+
+@dataclass(frozen=True)
+class Said:
+    """How far a language model is with a run's answer."""
+
+    run: str = ""
+    """The run's token."""
+    nodes: list[Node] = field(default_factory=list)
+    goes_on: bool = False
 
 
 class Answers:
@@ -44,6 +60,8 @@ class Answers:
         """(token, number) of a run that has ended and whose evidence is still to be read."""
         self.read: gr.State = gr.State(("", "", ""))
         """(token, why there is no answer or nothing, number) of the run that was read."""
+        self.said: gr.State = gr.State(Said())
+        """What a language model says: another run may come in view while it does."""
         self._looked: gr.State = gr.State("")
         """Token of the run that was looked into."""
 
@@ -52,7 +70,10 @@ class Answers:
     ) -> list[gr.events.Dependency]:
         """Returns what Cancel ends. runs: the line of those who step."""
         page = self._page
-        cites = page.cite.click(packs(self._cite), inputs, **{**quick, **in_line("cite")})
+        asks = {**quick, "outputs": [page.cited, self.said]}
+        cites = page.cite.click(packs(self._cite), inputs, **{**asks, **in_line("cite")})
+        says = {**quick, "outputs": [page.cited, page.asking.cancel], **in_line("said")}
+        self.said.change(packs(self._show_said), [self._session, self.said], **says)
         reads = self.ended.change(self._read, [self._session, self.ended], self.read, **in_line("answer", 1))
         shown = [page.answer, page.story, page.steps, page.evidence, page.cite]
         reads.success(
@@ -96,12 +117,13 @@ class Answers:
         return ended[0], "", ended[1]
 
     def _show_answer(self, session: Session, read: tuple[str, str, str]) -> Update:
-        """The answer, unless another run is in view by now."""
+        """The answer; where another run is in view by now, or none, nothing is said to be read any more."""
         page, run, (token, error, _) = self._page, self._explorer.run_of(session), read
-        if run is None or run.token != token:
-            return {}
-        free = {page.asking.progress: [], page.asking.cancel: gr.update(interactive=False)}
-        free = {} if session.filling or session.underway else free
+        free = {} if at_work(session) else {page.asking.progress: [], **self._cancels(False)}
+        if run is None:
+            return {**free, page.answer: []}
+        if run.token != token:
+            return {} if self.to_read(run) else free
         status = {page.asking.status: present.standing_at(run, session)}
         if error:
             return {**free, **status, page.answer: notice(error)}
@@ -139,12 +161,11 @@ class Answers:
     def _cite(self, session: Session, *_: Any) -> Iterator[Update]:
         """A language model's answer as it is written, or a sentence that says why none comes."""
         run, llm = self._explorer.run_of(session), self._services.language_models.get(session)
-        cited, cancel = self._page.cited, self._page.asking.cancel
         if run is None or run.trace.stopped is None:
             return
         if llm is None:
             words = "no language model is set; give one under Language model, beside the answer"
-            yield {cited: [*notice(words, "info"), *answer_view.cited(run.cited)]}
+            yield {self._page.cited: [*notice(words, "info"), *answer_view.cited(run.cited)]}
             return
 
         draft = Draft()
@@ -152,18 +173,25 @@ class Answers:
         def work(report: Callable[[Draft], None]) -> RunInView:
             return self._services.cite(run, llm, draft, report)
 
-        yield {cited: answer_view.asking(llm.name), cancel: gr.update(interactive=True)}
+        def said(nodes: list[Node], *, goes_on: bool = False) -> Update:
+            return {self.said: Said(run.token, nodes, goes_on)}
+
+        yield said(answer_view.asking(llm.name), goes_on=True)
         yield from self._page.asking.work.follow(
             work,
-            lambda draft: {cited: answer_view.asking(llm.name, draft.text, draft.thoughts)},
-            lambda asked: [{cited: answer_view.cited(asked.cited), cancel: gr.update(interactive=False)}],
+            lambda draft: said(answer_view.asking(llm.name, draft.text, draft.thoughts), goes_on=True),
+            lambda asked: [said(answer_view.cited(asked.cited))],
             "asking a language model",
-            lambda words: {
-                cited: [
-                    *notice(words),
-                    *answer_view.thoughts(draft.thoughts),
-                    *answer_view.cited(run.cited),
-                ],
-                cancel: gr.update(interactive=False),
-            },
+            lambda words: said(
+                [*notice(words), *answer_view.thoughts(draft.thoughts), *answer_view.cited(run.cited)]
+            ),
         )
+
+    def _show_said(self, session: Session, said: Said) -> Update:
+        """What a language model says of the run in view; nothing of another's, whose log keeps it."""
+        if session.run != said.run:
+            return {}
+        return {self._page.cited: said.nodes, **({} if at_work(session) else self._cancels(said.goes_on))}
+
+    def _cancels(self, something: bool) -> Update:
+        return {self._page.asking.cancel: gr.update(interactive=something)}

@@ -17,6 +17,7 @@ from app.components.tree import clicked, packs
 from app.pages.explore.at_work import earlier
 from app.pages.explore.layout import ExploreLayout
 from app.pages.explore.part import part_progress
+from app.pages.explore.view import agent_note
 from app.pages.widgets.notices import notice, passing, preparing, progress
 from app.pages.widgets.work import QUIET
 from app.services.explorer import Explorer, Offer
@@ -128,7 +129,8 @@ class Openings:
                 yield {**self._opened(opened), **self.busy(False), self._page.files: None}
 
         def failed(words: str) -> Update:
-            settled = {**self.free(), **({} if can_ask else {self._session: replace(session, opening="")})}
+            before = {self._session: replace(session, opening=""), **self.agent_of(session)}
+            settled = {**self.free(), **({} if can_ask else before)}
             if from_panel:
                 panel = gr.Column(visible=True)
                 return {**settled, self._page.change_panel: panel, self._page.change_notice: notice(words)}
@@ -144,6 +146,7 @@ class Openings:
                 asking.notice: [],
                 self._page.change_notice: [],
                 self._page.earlier: earlier(self._explorer.run_of(session)),
+                self._page.reset: gr.update(interactive=bool(session.run)),
                 **self.busy(True),
             }
             work = self._explorer.offering(opening)
@@ -194,6 +197,15 @@ class Openings:
             self._page.step: ready,
             **dict.fromkeys(self._page.openers, ready),
         }
+
+    def agent_of(self, session: Session) -> Update:
+        """The agent of what is open, where another one was chosen in vain."""
+        services = self._explorer.services
+        documents = services.library.corpora.get(session.corpus)
+        if documents is None:
+            return {}
+        spec = services.agents.served(documents.agent.spec)
+        return {self._page.agent: gr.update(value=spec.name, info=agent_note(spec))}
 
     def free(self) -> Update:
         """Nothing is opened."""

@@ -46,13 +46,19 @@ Update = dict[Any, Any]
 MAX_IMPORT_BYTES = 8 * 2**20
 MAX_ANSWER = 400
 """Characters."""
-_TO_RUN = """() => {
-    if (document.activeElement?.dataset.act !== "own-ask") return;
-    const run = document.querySelector("#qx-run");
-    run.scrollIntoView({block: "center"});
-    run.focus({preventScroll: true});
+_TO_NEXT = """() => {
+    const pressed = document.activeElement?.dataset.act;
+    const place = {"own-ask": "#qx-run", "own-edit": "#qx-own-answer textarea"}[pressed];
+    if (!place) return;
+    const reach = (tries) => {
+        const next = document.querySelector(place);
+        if (!next?.offsetParent) return tries && setTimeout(() => reach(tries - 1), 50);
+        next.scrollIntoView({block: "center"});
+        next.focus({preventScroll: true});
+    };
+    reach(40);
 }"""
-"""Once the question box is filled, which may lie out of view."""
+"""Once the question box or the editor is filled: out of view perhaps, and the editor not drawn yet."""
 _KEPT = 256
 """Questions whose marks are remembered between two looks at the page."""
 
@@ -114,7 +120,7 @@ class OwnQuestions:
             session,
             [*self.shown, self.editing, self.editor, self.answer, query, self.notice, self.changed],
             **QUIET,
-        ).success(None, js=_TO_RUN, api_visibility="private")
+        ).success(None, js=_TO_NEXT, api_visibility="private")
         gr.on(
             [self.save.click, self.answer.submit],
             packs(self._on_save, refusal),

@@ -116,7 +116,7 @@ class Panels:
             **self.cited(run, session),
             page.evidence: present.evidence(run, session),
             page.back: gr.update(interactive=session.cursor > 0),
-            page.reset: gr.update(interactive=run is not None),
+            **({} if session.underway else {page.reset: gr.update(interactive=run is not None)}),
             **self.line(session, config),
         }
 

@@ -12,15 +12,7 @@ from app.services.session import Session
 from core.corpus.opening import OpenProgress
 from core.views.draw.nodes import Node, act, h
 from core.views.draw.words import duration
-
-
-def percent(share: float) -> str:
-    """A share in whole per cent, never all of it while something is missing.
-
-    >>> percent(0.997), percent(0.004)
-    ('99 %', 'below 1 %')
-    """
-    return "below 1 %" if 0 < share < 0.01 else f"{int(100 * share)} %"
+from core.views.draw.words import percent as percent
 
 
 def part_progress(item: OpenProgress, again: bool) -> list[Node]:

@@ -129,10 +129,11 @@ class ExploreTab(ExploreLayout):
         leads = {**opens, **_LEADS}
         inputs = [self.session, *self.controls.list()]
         other = [self.session, self.agent, *self.controls.list()]
+        running = self._wire_runs(runs)
         cancelled = [
             *self.openings.wire(opens),
             self.agent.input(packs(self._on_agent), other, **opens),
-            *self._wire_runs(runs),
+            *running,
             self.wanted.change(packs(self._on_lead), [self.session, self.wanted, *inputs[1:]], **leads),
             self.asking.standing.select(packs(self._on_rest), self.session, **leads),
             *self.answers.wire(inputs, quick, runs),
@@ -140,7 +141,7 @@ class ExploreTab(ExploreLayout):
         settled = packs(self._settled), self.session
         wire_cancel(self.asking.cancel, cancelled, packs(self._cancelled), inputs, settled=settled, **quick)
         self._wire_looking(quick)
-        self._wire_controls()
+        self._wire_controls(running)
         self.own.wire(self.session, self.controls.query)
         self.own.changed.change(packs(self._counted_anew), inputs, **quick)
 
@@ -181,7 +182,7 @@ class ExploreTab(ExploreLayout):
         finds = packs(self._find, notice_in(self.reading_notice))
         gr.on([self.find.submit, self.find_next.click], finds, [self.session, self.find], **quick)
 
-    def _wire_controls(self) -> None:
+    def _wire_controls(self, running: list[gr.events.Dependency]) -> None:
         """What the settings say of themselves."""
         controls = self.controls.list()
         self.asking.wire_known(self.session)
@@ -190,12 +191,11 @@ class ExploreTab(ExploreLayout):
             (self.controls.reviews, self.controls.review),
         ):
             switch.input(lambda on: gr.Slider(interactive=on), switch, slider, **QUIET)
-        gr.on(
+        self.asking.wire_controls(
             [control.change for control in controls],
             packs(self._on_controls, notice_in(self.asking.standing)),
             [self.session, *controls],
-            [self.asking.standing, self.asking.line],
-            trigger_mode="always_last",
+            running,
             **QUIET,
         )
 
@@ -426,15 +426,18 @@ class ExploreTab(ExploreLayout):
         session: Session,
         chunk_id: int | None = None,
     ) -> Iterator[Update]:
-        """Runs with other settings, which the controls then show; with `chunk_id` takes that next."""
+        """Runs with other settings, which the controls show once it has begun; with `chunk_id` takes that
+        next.
+        """
         values = dict(zip(vars(self.controls), controls, strict=True))
         changes = changed(values["budget"] or 1)
         values |= changes
-        yield {getattr(self.controls, name): value for name, value in changes.items()}
-        if chunk_id is not None:
-            yield from self._acting(session, tuple(values.values()), partial(_with, chunk_id))
-        else:
-            yield from self._again_from_the_start(session, tuple(values.values()))
+        shown = {getattr(self.controls, name): value for name, value in changes.items()}
+        action = _anew if chunk_id is None else partial(_with, chunk_id)
+        for update in self._acting(session, tuple(values.values()), action):
+            if shown and update.get(self.session, session).run != session.run:
+                update, shown = {**update, **shown}, {}
+            yield update
 
     def _recut(self, session: Session, max_tokens: int, controls: tuple[Any, ...]) -> Iterator[Update]:
         """The open documents in chunks of another size, and the same question with the same settings."""
@@ -558,7 +561,8 @@ class ExploreTab(ExploreLayout):
                     }
                 if is_first:
                     step = gr.update(interactive=silent == SOON)  # which may be pressed many times
-                    update |= {asking.notice: [], asking.run: gr.update(interactive=False), self.step: step}
+                    pale = gr.update(interactive=False)  # what resets in the middle of a run is Cancel
+                    update |= {asking.notice: [], asking.run: pale, self.step: step, self.reset: pale}
                 if run is not None:
                     update[self.page] = f"run={run.run_id}"
                 if not session.filling:
@@ -593,15 +597,19 @@ class ExploreTab(ExploreLayout):
 
     def _at_end(self, session: Session) -> Update:
         """Nothing of the page is at work any more."""
+        run = self.explorer.run_of(session)
         return {
             self.session: replace(session, underway=""),
             self.earlier: [],
-            self.asking.status: present.standing_at(self.explorer.run_of(session), session),
+            self.asking.status: present.standing_at(run, session),
+            self.reset: gr.update(interactive=run is not None),
             **self._free(session),
         }
 
     def _free(self, session: Session) -> Update:
-        """Nothing is at work but what still embeds."""
+        """Nothing is at work but what is opened, or still embeds."""
+        if session.opening:
+            return {}
         free = self.openings.free()
         if not session.filling:
             return free
@@ -617,6 +625,7 @@ class ExploreTab(ExploreLayout):
         self.runs.cancel(session)
         words = passing("Cancelled; what was done so far is kept.", "info")
         update = {self.asking.progress: [], self.asking.notice: words, **self.openings.busy(False)}
+        update |= self.openings.agent_of(session)
         session = replace(self.openings.cancel(session), underway="")
         return (
             {**self.panels.shown(session, controls), **update}

@@ -67,6 +67,13 @@ def read_order(values: Sequence[Any]) -> SparcOrder:
     return SparcOrder(question or "", config)
 
 
+def _at(place: SparcPlace, grown: OpenRun | None) -> SparcPlace:
+    """The place once the run at work has come into view; in another run nothing is open."""
+    if grown is None or grown.run_id == place.run_id:
+        return place
+    return SparcPlace(grown.run_id, seen=place.seen)
+
+
 class SparcTab(SparcLayout):
     """Built once; handlers are methods."""
 
@@ -80,6 +87,10 @@ class SparcTab(SparcLayout):
         self.place = gr.State(SparcPlace())
         self.wanted: gr.State = gr.State(None)
         """(run id, number) of a logged run that is to be shown here; the number tells requests apart."""
+        self.grown: gr.State = gr.State(None)
+        """An OpenRun of the run at work, another one whenever there is more of it; a reader looks around
+        meanwhile.
+        """
         self.to_explore: gr.State = gr.State(None)
         """An OpenChunk when a chunk is to be opened in Explore."""
         self._wire()
@@ -88,15 +99,19 @@ class SparcTab(SparcLayout):
         controls = self.controls.list()
         self._outputs = [
             *(self.place, self.to_explore, self.page, self.header, *self.asking.parts, self.story),
-            *(self.result_notice, self.rounds, self.reading, self.final, self.costs, *controls[1:]),
+            *(self.result_notice, self.rounds, self.reading, self.final, self.costs, self.grown),
+            *controls[1:],
         ]
         place = [self.session, self.place]
         quick = in_line("sparc-look")
         slow = in_line("sparc", 2)
         run = packs(self._run, passing_in(self.asking.notice))
         running = self.asking.wire(run, [*place, self.explored, *controls], self._outputs, **slow)
-        self.asking.work.wire_cancel([running], packs(self._cancelled), place, self._outputs, **quick)
+        gone_on = [*place, self.grown]
+        self.asking.work.wire_cancel([running], packs(self._cancelled), gone_on, self._outputs, **quick)
         refusal = notice_in(self.result_notice)
+        grown = packs(self._grown, refusal)
+        self.grown.change(grown, [*gone_on, *controls], self._outputs, **quick)
         wanted = packs(self._on_wanted, refusal)
         self.wanted.change(wanted, [*place, self.wanted], self._outputs, **quick)
         self.asking.wire_known(self.session)
@@ -107,14 +122,8 @@ class SparcTab(SparcLayout):
         named = packs(lambda session, *controls: self._line(session, controls))
         self.llm_panel.changed.change(named, [self.session, *controls], [self.asking.line], **quick)
         changes = [control.change for control in controls]
-        gr.on(
-            changes,
-            packs(self._on_controls),
-            [*place, *controls],
-            [self.asking.standing, self.asking.line],
-            trigger_mode="always_last",
-            **quick,
-        )
+        judges = packs(self._on_controls)
+        self.asking.wire_controls(changes, judges, [*place, *controls], [running], **quick)
 
     def on_show(self, show: Callable[..., Any]) -> None:
         """`show`: the listener of the tab's being opened."""
@@ -187,27 +196,27 @@ class SparcTab(SparcLayout):
         """The run as it grows. An error becomes a sentence beside the buttons; what was shown stays."""
         documents = open_in_explore(self.services, session)
         order = read_order((self.asking.asked(question, explored, place.seen), *controls))
-        yield {**self.asking.begun(), **({} if question else {self.asking.question: order.question})}
+        asked = {} if question else {self.asking.question: order.question}
+        yield {**self.asking.begun(), **asked, self.grown: None}
         llm, gone = self.services.language_models.get(session), Event()
         latest: SparcRun | None = None
 
         def going(item: SparcRun | OpenProgress) -> Update:
-            nonlocal place, latest
+            nonlocal latest
             if not isinstance(item, SparcRun):
                 return {self.asking.progress: progress(item)}
             if item is latest:  # a cancel gets through only where something is yielded
                 return {self.asking.progress: []}
             latest = item
-            if place.run_id != item.run_id:
-                place = SparcPlace(item.run_id, seen=place.seen)
-            return {self.asking.progress: [], **self._drawn(session, place, item)}
+            return {self.asking.progress: [], self.grown: OpenRun(item.run_id)}
 
         def done(run: SparcRun) -> Iterator[Update]:
-            yield {
-                **self.asking.work.free(),
-                **self._drawn(session, replace(place, run_id=run.run_id), run),
-            }
+            yield {**self.asking.work.free(), self.grown: OpenRun(run.run_id)}
             self.services.log.flush()
+
+        def failed(words: str) -> Update:
+            more = {} if latest is None else {self.grown: OpenRun(latest.run_id)}
+            return {**self.asking.work.free(), **more, self.asking.notice: passing(words)}
 
         try:
             yield from self.asking.work.follow(
@@ -215,12 +224,20 @@ class SparcTab(SparcLayout):
                 going,
                 done,
                 "running",
-                lambda words: {**self._settled(session, place), self.asking.notice: passing(words)},
+                failed,
             )
         finally:
             gone.set()
 
-    def _cancelled(self, session: Session, place: SparcPlace) -> Update:
+    def _grown(self, session: Session, place: SparcPlace, grown: OpenRun | None, *controls: Any) -> Update:
+        """The run at work as far as it is, beside the chunk that somebody reads of it."""
+        if grown is None:
+            return {}
+        place, run = _at(place, grown), self.runs.view(grown.run_id, session.owner)
+        return {**self._drawn(session, place, run), **self._on_controls(session, place, *controls)}
+
+    def _cancelled(self, session: Session, place: SparcPlace, grown: OpenRun | None) -> Update:
+        place = _at(place, grown)
         self.runs.call_off(place.run_id, session.owner)
         words = "Cancelling: the turn at work ends first."
         if self.runs.wait_ended(place.run_id, 10):

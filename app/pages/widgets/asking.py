@@ -116,6 +116,23 @@ class Asking:
         starts = [self.run.click, self.question.submit, self.standing.select]
         return gr.on(starts, run, inputs, outputs, **line)
 
+    def wire_controls(
+        self,
+        changes: Sequence[Callable[..., Any]],
+        handler: Callable[..., object],
+        inputs: Sequence[gr.Component],
+        running: Sequence[gr.events.Dependency],
+        beside: Sequence[gr.Component] = (),
+        **line: Any,
+    ) -> None:
+        """Has `handler` say what is set and whether what is shown still fits: after each of `changes`, and at
+        the end of what was `running`, which shows itself as it was asked for. beside: what it fills, too.
+        """
+        said = [self.standing, self.line, *beside]
+        gr.on(changes, handler, inputs, said, trigger_mode="always_last", **line)
+        for event in running:
+            event.then(handler, inputs, said, **line)
+
     def wire_shown(
         self,
         show: Callable[..., Any],

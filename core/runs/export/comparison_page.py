@@ -114,7 +114,8 @@ def _column(name: str, view: LoggedView) -> Column:
 
 def _head(runs: Sequence[LoggedRun], documents: Sequence[LoggedDocument]) -> Node:
     record, made = runs[0].record, runs[0].created_at
-    facts = f"{counted(len(runs), 'run')} · {record.n_chunks:,} chunks · {made:%Y-%m-%d %H:%M} UTC"
+    sizes = f"{counted(len(runs), 'run')} · {counted(record.n_chunks, 'chunk')}"
+    facts = f"{sizes} · {made:%Y-%m-%d %H:%M} UTC"
     return h(
         "header",
         h("h1", {"dir": "auto"}, record.query),

@@ -23,6 +23,7 @@ import numpy as np
 from core.base.home import ASSETS
 from core.views.draw.nodes import Html, Node, h, html_of
 from core.views.draw.scripts import bundled, script
+from core.views.draw.words import counted
 
 PAGE_ROOM = 1_000_000
 """Bytes of a page."""
@@ -213,7 +214,7 @@ def left_out(data: Mapping[str, Any], scores: str, of_strip: str, n_chunks: int)
         said.insert(0, f"To keep the page small, {scores} is rounded to {digits} digits.")
     if 0 < (n := data["n_texts"]) < n_chunks:
         said.append(
-            f"Texts of {n:,} chunks are in this page, those around the choices and the best of every step"
-            " first."
+            f"Texts of {counted(n, 'chunk')} are in this page, those around the choices and the best of every"
+            " step first."
         )
     return (h("p.qx-mut", sentence) for sentence in said if sentence)

@@ -27,7 +27,7 @@ from core.methods.sparc.naming import sparc_settings
 from core.runs.foreign.traces import detail_sentence
 from core.runs.log.records import LoggedDocument, LoggedRun, borders_of, readable_branches, support_of
 from core.views.draw.strip import Part, colour_scale, slopes, strip_value
-from core.views.draw.words import shorten
+from core.views.draw.words import counted, percent, shorten
 from core.views.ending import end_sentence, sparc_end_sentence
 from core.views.quotes import ChunkInPlace, alone, passage_in
 from core.views.story import missed_support
@@ -72,13 +72,12 @@ def settings_of(run: LoggedRun) -> dict[str, str]:
         ),
         "Forbidden": ", ".join(f"chunk {chunk_id:,}" for chunk_id in config.forbidden),
         "Searched": (
-            f"{100 * share_searched(run.trace):.0f} % of the chunks, those that were embedded when it was"
-            " asked"
+            f"{percent(share_searched(run.trace))} of the chunks, those that were embedded when it was asked"
             if config.searched
             else ""
         ),
         "Child of": (
-            f"{run.record.parent_run_id}, {run.record.fork_step} steps kept"
+            f"{run.record.parent_run_id}, {counted(run.record.fork_step or 0, 'step')} kept"
             if run.record.parent_run_id
             else ""
         ),

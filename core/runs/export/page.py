@@ -88,11 +88,11 @@ def run_page(run: LoggedRun, documents: Sequence[LoggedDocument], *, with_text: 
 def _head(run: LoggedRun, documents: Sequence[LoggedDocument], support: Sequence[int]) -> Node:
     record = run.record
     facts = (
-        f"{record.method} · {record.checkpoint} · {record.n_chunks:,} chunks ·"
+        f"{record.method} · {record.checkpoint} · {counted(record.n_chunks, 'chunk')} ·"
         f" {run.created_at:%Y-%m-%d %H:%M} UTC · {run.status}"
     )
     n_found = len({*support} & {*run.trace.evidence})
-    words = f"{n_found} of {len(support)} support chunks found"
+    words = f"{n_found} of {counted(len(support), 'support chunk')} found"
     hits = h("p", {"class": "qx-found" if n_found == len(support) else "qx-mut"}, words) if support else None
     titles = h("p", {"dir": "auto"}, ", ".join(document.title for document in documents))
     return h(

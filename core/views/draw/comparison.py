@@ -155,7 +155,7 @@ def _head(comparison: ShownComparison, at: int, column: Column, trace: Trace, ac
     facts: list[Node] = []
     if comparison.workspace is not None:
         tokens = sum(comparison.workspace[chunk_id].n_tokens for chunk_id in trace.evidence)
-        facts.append(tip("span.qx-kv", "Length of its evidence, in tokens", f"{tokens:,} tokens"))
+        facts.append(tip("span.qx-kv", "Length of its evidence, in tokens", counted(tokens, "token")))
     if column.milliseconds is not None:
         facts.append(tip("span.qx-kv", WALL_CLOCK, f"{column.milliseconds:,.0f} ms"))
     if comparison.support:

@@ -99,7 +99,7 @@ def _totals(run: ShownSparc) -> Node:
     tokens = cost.prompt_tokens + cost.completion_tokens
     totals = [(f"{len(trace.rounds)}", f" of {counted(config.depth, 'round')}")]
     if config.max_calls is not None:
-        totals.append((f"{cost.calls:,}", f" of {config.max_calls:,} calls"))
+        totals.append((f"{cost.calls:,}", f" of {counted(config.max_calls, 'call')}"))
     if tokens or config.max_tokens is not None:
         most = "" if config.max_tokens is None else f" of {config.max_tokens:,}"
         totals.append((f"{tokens:,}", f"{most} tokens"))

@@ -37,8 +37,8 @@ def step_card(
         marks.append(h("span.qx-mark.qx-warn", {"title": EXPLAIN["review"]}, "taken back"))
     if step.n_state_tokens_dropped:
         cut = (
-            f"{step.n_state_tokens_dropped} tokens of question and chosen chunks did not fit the encoder's"
-            " window and were cut"
+            f"{counted(step.n_state_tokens_dropped, 'token')} of question and chosen chunks did not fit the"
+            " encoder's window and were cut"
         )
         marks.append(h("span.qx-mark.qx-warn", {"title": cut}, "state cut"))
     lo, hi = scale
@@ -79,7 +79,7 @@ def stop_card(words: str, trace: Trace, tokens: int | None) -> Node:
     counted.
     """
     n_kept, reviewed = len(trace.evidence), review_sentence(trace)
-    size = counted(n_kept, "chunk") + ("" if tokens is None else f", {tokens:,} tokens")
+    size = counted(n_kept, "chunk") + ("" if tokens is None else f", {counted(tokens, 'token')}")
     return h(
         "div.qx-stop",
         h("strong", "Stopped. " * (trace.stopped is not None) + words),

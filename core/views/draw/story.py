@@ -111,7 +111,7 @@ def _missed(part: StoryPart) -> Node:
 
 def _end(story: Story, look: int, n_looks: int, tokens: int | None) -> Node:
     n_kept = sum(not part.taken_back for part in story.steps)
-    size = "" if tokens is None else f", {tokens:,} tokens"
+    size = "" if tokens is None else f", {counted(tokens, 'token')}"
     inner = [
         part_head("Stopped", h("span.qx-stop-mark", {"aria-hidden": "true"})),
         h("span.qx-part-words", story.end),

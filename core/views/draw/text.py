@@ -13,7 +13,7 @@ import numpy as np
 from core.base.types import Workspace
 from core.ingest.prose import Prose, Words
 from core.views.draw.nodes import Node, act, h
-from core.views.draw.words import EXPLAIN
+from core.views.draw.words import EXPLAIN, counted
 
 PAGE_CHARACTERS = 3_600
 """Text around a chunk that the reading pane shows at once."""
@@ -105,7 +105,9 @@ def crumb(workspace: Workspace, centre: int, chunk_id: int) -> Node:
     """Where in the documents a page lies, and which chunk is marked."""
     chunk, around = workspace[chunk_id], workspace[centre]
     words = path_words(workspace.documents[around.document].title, around.heading_path)
-    label = f"chunk {chunk.chunk_id:,} of {len(workspace):,} · {chunk.type} · {chunk.n_tokens} tokens"
+    label = (
+        f"chunk {chunk.chunk_id:,} of {len(workspace):,} · {chunk.type} · {counted(chunk.n_tokens, 'token')}"
+    )
     return h("div.qx-crumb", h("span", words), h("span.qx-mut", {"title": EXPLAIN["tokens"]}, label))
 
 

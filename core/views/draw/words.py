@@ -25,6 +25,15 @@ def counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}{'es' if noun.endswith('ch') else 's'}"
 
 
+def percent(share: float) -> str:
+    """A share in whole per cent, never all of it while something is missing.
+
+    >>> percent(0.997), percent(0.004)
+    ('99 %', 'below 1 %')
+    """
+    return "below 1 %" if 0 < share < 0.01 else f"{int(100 * share)} %"
+
+
 def tenths(share: float) -> str:
     """A share as people count.
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from bs4 import BeautifulSoup
 
 import core
+from core.answer.evidence import EvidenceAnswer
+from core.answer.protocol import State
 from core.base.errors import BadRequest
-from core.book.book import Book
+from core.book.book import Book, BookComparison
 from core.runs.log import open_reader
 
 QUERY = "Who slept in the <b>mill</b>?"
@@ -43,6 +47,12 @@ def test_a_book_is_asked_and_compared(book: Book, tmp_path: Path) -> None:
     both = book.compare(QUERY, ["qrag", "bm25", mine], k=3)
     assert both["qrag"].trace.chosen == run.trace.chosen
     assert both["imported-ranks:mine"].trace.chosen == (2, 0)
+    with pytest.raises(BadRequest, match=r"'mine' is no key .* among 'qrag', 'bm25', 'imported-ranks:mine'"):
+        both["mine"]
+    assert (
+        repr(both)
+        == "<BookComparison: 'qrag' (3 chunks), 'bm25' (3 chunks), 'imported-ranks:mine' (2 chunks)>"
+    )
     with pytest.raises(BadRequest, match="method 'nothing' does not exist"):
         book.ask(QUERY, "nothing")
     with pytest.raises(BadRequest, match="can't be read"):
@@ -69,6 +79,9 @@ def test_runs_that_are_brought_stand_beside_others_of_their_question_and_chunks(
         book.ask(None)  # type: ignore[arg-type]
     with pytest.raises(BadRequest, match="no language model is connected"):
         book.compare(QUERY, "resrag-llm")["resrag-llm"]
+    assert repr(book.compare(QUERY, "resrag-llm")) == "<BookComparison: 'resrag-llm' refused>"
+    with pytest.raises(BadRequest, match=r"SPARC is not among a book's methods.* python -m core sparc"):
+        book.compare(QUERY, ["sparc"])
 
 
 def test_a_notebook_shows_text_as_text(book: Book) -> None:
@@ -79,6 +92,29 @@ def test_a_notebook_shows_text_as_text(book: Book) -> None:
         assert page.find_all(["script", "i", "b"]) == []
         assert "<i>home</i>" in page.get_text()
     assert len(BeautifulSoup(run._repr_html_(), "html.parser").tbody.find_all("tr")) == len(run.evidence)
+
+
+@pytest.mark.parametrize(
+    ("state", "changes", "said"),
+    [
+        ("answer", {}, "Anna, 91 % sure"),
+        ("guess", {}, "Best guess (91 %), please check: Anna"),
+        ("absent", {"text": ""}, "Not in this document, as far as I see"),
+        ("passages", {"text": "", "asks": "a number"}, "Asks for a number, which no words of a text are"),
+    ],
+)
+def test_an_answer_is_told_as_on_the_pages(
+    book: Book, state: State, changes: dict[str, Any], said: str
+) -> None:
+    values: dict[str, Any] = {"text": "Anna", "confidence": 0.91, "by": "reader", "state": state, **changes}
+    run = replace(book.ask(QUERY, "bm25", k=1), reading=EvidenceAnswer(**values), complete=0.8)
+    assert run.said.startswith(said)
+    assert repr(run) == f"<BookRun: bm25 on {QUERY!r}; 1 chunk; {run.said}>"
+    paragraphs = [part.get_text() for part in BeautifulSoup(run._repr_html_(), "html.parser").find_all("p")]
+    assert paragraphs[1:3] == [f"{run.said}.", "The evidence is complete with a chance of 80 %."]
+    assert (
+        run.said in BeautifulSoup(BookComparison({"bm25": run}, {})._repr_html_(), "html.parser").get_text()
+    )
 
 
 def test_importing_it_is_quick() -> None:

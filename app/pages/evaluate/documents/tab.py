@@ -16,7 +16,7 @@ from app.pages.evaluate.documents import view
 from app.pages.widgets.llm_panel import LlmPanel
 from app.pages.widgets.notices import notice, notice_in
 from app.pages.widgets.requests import AskDocument
-from app.pages.widgets.work import QUIET, Update, Work, cancel_button, in_line
+from app.pages.widgets.work import EACH, QUIET, Update, Work, cancel_button, in_line
 from app.services.document_evaluations import (
     OFFERED,
     DocumentOrder,
@@ -105,9 +105,8 @@ class WholeDocuments:
             **in_line("evaluate", 1),
         )
         self.work.wire_cancel([running, marked], packs(self._cancelled), None, shown, **QUIET)
-        self.questions.select(
-            packs(self._on_questions), self.measured, [self.questions, self.to_explore], **QUIET
-        )
+        turned = [self.questions, self.to_explore]
+        self.questions.select(packs(self._on_questions), self.measured, turned, **EACH, **QUIET)
 
     def _run(
         self, session: Session, files: list[str] | None, methods: list[str], k: float | None, stops: bool

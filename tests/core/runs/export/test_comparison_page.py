@@ -78,6 +78,7 @@ def test_columns_stand_in_order_and_a_shared_chunk_has_one_colour(
     assert pins[shared]["said"] == "Found by Q-RAG base, top-k."
     assert (pins[shared]["name"], pins[shared]["kind"]) == ("2×", "qx-c1")
     assert page.find(id="qx-compare-support") is not None
+    assert f"3 runs · {N_CHUNKS} chunks ·" in page.get_text()
     assert "1 by some" in page.get_text()
     acts = {str(button["data-act"]) for button in page.select("[data-act]")}
     assert acts == {"open", "show", "column", "close"}, "only a server has the other buttons"

@@ -22,7 +22,7 @@ from core.base.types import ChunkTable, Document
 from core.methods.sparc.trace import fold_sparc
 from core.runs.again.records import log_sparc_end
 from core.runs.export.live import SCRIPT, STYLE
-from core.runs.export.logged import MAX_PICTURES
+from core.runs.export.logged import MAX_PICTURES, settings_of
 from core.runs.export.page import MAX_WHOLE, run_page
 from core.runs.export.runs import export_runs
 from core.runs.log import ExperimentLog, LoggedRun, RunRecord
@@ -100,7 +100,7 @@ def test_the_page_tells_the_run(log: ExperimentLog) -> None:
     page, run = page_of(log, record), log.get(record.run_id)
     text = page.get_text(" ")
     assert page.h1.get_text() == "Where is the milk?"
-    for words in ("Handbook", "of 1 support chunks found", "chunk 7", DOCUMENT.sha256):
+    for words in ("Handbook", "of 1 support chunk found", "chunk 7", DOCUMENT.sha256):
         assert words in text
     for step in run.trace.steps:
         assert f"Q {step.q_value:.2f}" in text.replace("  ", " ")
@@ -109,6 +109,19 @@ def test_the_page_tells_the_run(log: ExperimentLog) -> None:
     assert len(ends) == 3, "the line, aloud and card"
     assert len(page.find_all("svg", role="img")) == 2, "the map, for browsers without scripts, and best Q"
     assert is_inert(page)
+
+
+def test_one_of_anything_is_one_and_a_part_is_not_all(log: ExperimentLog) -> None:
+    run = log.get(log_run(log, make_record()).run_id)
+    child = replace(
+        run, record=replace(run.record, parent_run_id="f" * 32, fork_step=1, n_chunks=1), events=()
+    )
+    text = BeautifulSoup(run_page(child, log.documents(run.record.run_id)), "html.parser").get_text(" ")
+    assert f"{'f' * 32}, 1 step kept" in text
+    assert "· 1 chunk ·" in text
+    config = EpisodeConfig(step_budget=1, searched=((0, 997),)).to_json()
+    part = replace(run, record=replace(run.record, n_chunks=1_000, config=config))
+    assert settings_of(part)["Searched"].startswith("99 % of the chunks")
 
 
 def test_the_script_gets_the_numbers_of_the_log(log: ExperimentLog) -> None:
