@@ -18,6 +18,15 @@ from core.runs.again.replay import config_again
 from core.runs.log import LoggedRun
 from core.runs.log.records import sparc_trace_of
 
+_ASK = """ask() {
+  reply=$(curl -sS "$api/$1" -H 'Content-Type: application/json' -d "$2")
+  case $reply in
+    *'"event_id"'*) curl -sSN "$api/$1/$(echo "$reply" | cut -d '"' -f 4)" ;;
+    *) echo "$1: $reply" >&2; return 1 ;;
+  esac
+}"""
+"""Calls a function; a refusal goes to stderr."""
+
 
 def http_of(run: LoggedRun, url: str, *, public: bool = False) -> str:
     """Shell commands that make a logged run again over HTTP, with curl, on the app at `url`; in public mode they
@@ -47,7 +56,7 @@ def http_of(run: LoggedRun, url: str, *, public: bool = False) -> str:
     return "\n".join(
         [
             f"api={shlex.quote(url.rstrip('/') + '/gradio_api/call/v2')}",
-            """ask() { curl -sN "$api/$1/$(curl -s "$api/$1" -H 'Content-Type: application/json' -d "$2" | cut -d '"' -f 4)"; }""",
+            _ASK,
             f"""document=$(ask open_document {_body({"run_id": run.record.run_id, **key})} | grep -o '"document_id": "[0-9a-f]*"' | cut -d '"' -f 4)""",
             f"ask {name} {_body({'document_id': '$document', **again, **key})}",
         ]

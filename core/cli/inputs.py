@@ -37,6 +37,7 @@ from core.ingest.naming import printable
 from core.methods.choice import choose
 from core.runs.again.records import log_trace
 from core.runs.log import RunLog
+from core.views.draw.words import percent
 
 
 @dataclass(eq=False)
@@ -93,7 +94,7 @@ class Question:
             self.config = self.config.with_(searched=part.ranges)
             self.config.check_against(len(self.workspace))
             say(
-                f"searched {100 * part.share:.0f} % of the chunks, among them those that share most words"
+                f"searched {percent(part.share)} of the chunks, among them those that share most words"
                 " with the question; ask again for more, what was embedded is kept"
             )
             return part.corpus()

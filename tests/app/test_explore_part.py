@@ -11,7 +11,7 @@ import pytest
 
 from app.pages.explore import tab
 from app.pages.explore import view as present
-from app.pages.explore.part import part_standing, percent
+from app.pages.explore.part import part_standing
 from app.pages.explore.strip_source import RunStrip
 from app.services.evaluations import Evaluations
 from app.services.explorer import Explorer, Offer, open_in_explore
@@ -24,6 +24,7 @@ from core.base.errors import BadRequest, Cancelled
 from core.base.events import share_searched
 from core.base.progress import finish, mapped
 from core.corpus.opening import Opening, OpenProgress
+from core.views.draw.words import percent
 
 QUERY = "where was john ?"
 CONFIG = EpisodeConfig(step_budget=3)

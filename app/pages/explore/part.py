@@ -11,8 +11,7 @@ from app.services.in_view import OpenDocuments, RunInView
 from app.services.session import Session
 from core.corpus.opening import OpenProgress
 from core.views.draw.nodes import Node, act, h
-from core.views.draw.words import duration
-from core.views.draw.words import percent as percent
+from core.views.draw.words import duration, percent
 
 
 def part_progress(item: OpenProgress, again: bool) -> list[Node]:

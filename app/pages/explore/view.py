@@ -12,7 +12,6 @@ from dataclasses import replace
 import numpy as np
 
 from app.pages.explore.mark_view import mark_buttons
-from app.pages.explore.part import percent
 from app.pages.widgets.asking import settings_toggle
 from app.pages.widgets.notices import notice
 from app.services.in_view import OpenDocuments, RunInView
@@ -30,7 +29,7 @@ from core.views.draw.evidence import evidence_rows
 from core.views.draw.nodes import Node, act, h, link_to, tip
 from core.views.draw.steps import decision, step_card, stop_card
 from core.views.draw.text import Page, crumb, document_page, page_around, turn_pages
-from core.views.draw.words import counted, step_class, tenths
+from core.views.draw.words import counted, percent, step_class, tenths
 from core.views.quotes import CARD, passage_in, quoted
 from core.views.story import missed_support
 
