@@ -1,4 +1,4 @@
-"""Program code of a PDF's page: lines in a fixed pitch, with their blanks.
+"""Code in a PDF: lines in a fixed pitch, with their blanks.
 
 Where most of a document is in a fixed pitch it was typed, and is read as any other text; so are names of the
 code in a sentence, values beside their names, tables, and sentences.
