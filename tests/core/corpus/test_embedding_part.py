@@ -30,6 +30,7 @@ from core.runs.again.records import log_trace
 from core.runs.again.replay import replay_run
 from core.runs.export.logged import settings_of
 from core.runs.log import ExperimentLog
+from core.views.draw.words import percent
 from core.views.report import trace_json
 from core.views.trail import gold_trails
 
@@ -219,7 +220,7 @@ def test_trace_within_seconds(
     shown = capsys.readouterr()
     share = json.loads(shown.out)["searched"]
     assert 0 < share < 1
-    assert f"searched {100 * share:.0f} % of the chunks, among them those that share" in shown.err
+    assert f"searched {percent(share)} of the chunks, among them those that share" in shown.err
     assert main([*command[:1], "--episodes", "none.jsonl", "--json", "--within", "1"]) == 2
 
 
