@@ -179,6 +179,17 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(end_servers)  # runs first
 
 
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fails a run in which a handler of a shared server broke: its page shows nothing of that."""
+    if hasattr(session.config, "workerinput"):
+        return
+    for output in Path(os.environ[SERVERS]).glob("*/app.out"):
+        _, *broke = output.read_text(errors="replace").partition("Traceback (most recent call last)")
+        if any(broke):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+            print(f"\nThe server {output.parent.name!r} failed within:\n{''.join(broke)[:5_000]}")
+
+
 def end_servers() -> None:
     """Ends the servers that workers shared."""
     pids = [json.loads(known.read_text())[-1] for known in Path(os.environ[SERVERS]).glob("*.json")]

@@ -42,7 +42,6 @@ def page(tiny_app: RunningApp, open_for_file: OpenPage) -> Page:
     return page
 
 
-@pytest.mark.campaign
 def test_a_language_model_cites_chunks_which_the_reader_checks(page: Page, server: LlmServer) -> None:
     cited = page.locator("#qx-cited")
     page.locator("#qx-cite").click()

@@ -40,9 +40,9 @@ def at_work(session: Session) -> bool:
     return bool(session.opening or session.filling or session.underway)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Said:
-    """How far a language model is with a run's answer."""
+    """How far a language model is with a run's answer. Gradio tells states apart by their hash."""
 
     run: str = ""
     """The run's token."""
