@@ -5,7 +5,8 @@ Written for Gradio 6.31; a reason each:
 - `TurnQueue`: Gradio's queue knows neither visitors nor pages. One visitor's clicks would keep all others
   waiting, and where a line works on several events at once, a step would begin before the last one ended.
 - `Pages`: for every output that an event says nothing of, Gradio makes the component anew, and reads its
-  settings twice; that took more than half of a server's time with twenty visitors.
+  settings twice; that took more than half of a server's time with twenty visitors. Where a handler breaks,
+  it tells nothing, or all that Python says.
 - `keep_signatures`: each time that it reads a component's settings, it works out what may be set; a page
   has 600 components, all of them are read for each visit.
 - `keep_no_configs`: for links into a page's state, of which this app has none, Gradio keeps how each
@@ -54,19 +55,31 @@ from app.services.session import Session
 from app.services.settings import Settings
 from app.services.shared import Services
 from app.services.visitors import ACTIONS_WAITING, Turns, owner_of, owner_of_user
-from core.base.errors import BadRequest
+from core.base.errors import BadRequest, UserError
 
 LOOK_PAUSE = 0.02
 """Seconds between two looks for work; Gradio's thousand a second take a twentieth of a core."""
 PROGRESS_PAUSE = 0.1
 """Seconds between two looks for progress to tell; Gradio looks a hundred times a second."""
+BROKEN = "That failed by a fault of the app, which its log describes; reload the page and try again"
 _NO_PAGE = "no page"
 CLOSED_SECONDS = 60.0
 """A page that is loaded again within this time finds its documents and its run as they were."""
 
 
 class Pages(gr.Blocks):
-    """Pages whose handlers return or yield updates by component; others cost nothing."""
+    """Pages whose handlers return or yield updates by component; others cost nothing. A fault is told."""
+
+    async def process_api(self, *arguments: Any, **named: Any) -> dict[str, Any]:
+        """Handles an event. Raises gr.Error with the sentence to show."""
+        try:
+            return await super().process_api(*arguments, **named)
+        except gr.Error:
+            raise
+        except UserError as error:
+            raise gr.Error(str(error), print_exception=False) from error
+        except Exception as fault:
+            raise gr.Error(BROKEN) from fault
 
     async def postprocess_data(
         self, block_fn: BlockFunction, predictions: Any, state: SessionState | None

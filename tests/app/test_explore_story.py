@@ -316,7 +316,7 @@ def test_many_clicks_on_run_are_one_run(page: Page) -> None:
 
     def note(request: Request) -> None:
         if "/queue/join" in request.url:
-            sent.append(request.post_data_json["trigger_id"])
+            sent.append(request.post_data_json["fn_index"])
 
     page.route("**/queue/join*", lambda route: held.append(route))
     page.on("request", note)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 
 import gradio as gr
+import pytest
 from gradio.data_classes import PredictBody
 from gradio.state_holder import StateHolder
 from packaging.requirements import Requirement
 
 from app import gradio_internals
 from app.services.settings import Settings
+from core.base.errors import BadRequest
 from tests.app.conftest import ROOT
 
 
@@ -49,6 +53,25 @@ def test_who_signed_in_is_one_visitor_whatever_keys_come() -> None:
         != queue._visitor(bodies[0], "bob")
     )
     assert queue._visitor(bodies[0], None) != queue._visitor(bodies[1], None)
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        (KeyError("/home/ann/secret"), gradio_internals.BROKEN),
+        (BadRequest("k=0 is below 1"), "k=0 is below 1"),
+        (gr.Error("as it is"), "as it is"),
+    ],
+)
+def test_a_handler_that_breaks_is_told_in_a_sentence(fault: Exception, told: str) -> None:
+    def breaks() -> None:
+        raise fault
+
+    with gradio_internals.Pages() as pages:
+        gr.Button().click(breaks)
+    with ThreadPoolExecutor() as apart, pytest.raises(gr.Error) as raised:
+        apart.submit(asyncio.run, pages.process_api(pages.fns[0], [])).result()
+    assert raised.value.message == told
 
 
 def test_gradio_is_the_version_whose_private_parts_are_known() -> None:

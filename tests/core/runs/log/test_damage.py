@@ -127,7 +127,9 @@ def test_a_log_whose_last_blocks_are_not_in_use_opens(path: Path, tmp_path: Path
         for record in records[1:]:
             log.delete(record.run_id, None)
         log.snapshot()
-        small = log_run(log, make_record())
+        for _ in range(2):  # DuckDB 2.0 writes the first one behind what is free, and the second one within
+            small = log_run(log, make_record())
+            log.snapshot()
         log.snapshot().replace(copy)
     with ExperimentLog.open(copy) as log:
         [(counted,)] = log.read(
