@@ -73,7 +73,7 @@ class Pages(gr.Blocks):
     async def process_api(self, *arguments: Any, **named: Any) -> dict[str, Any]:
         """Handles an event. Raises gr.Error with the sentence to show."""
         try:
-            return await super().process_api(*arguments, **named)
+            return dict(await super().process_api(*arguments, **named))
         except gr.Error:
             raise
         except UserError as error:
