@@ -168,7 +168,7 @@ export function page(element, props, watch) {
   /** @param {KeyboardEvent} event */
   function key(event) {
     if (!element.isConnected) return document.removeEventListener("keydown", key);
-    if (event.key === "Escape" && !event.defaultPrevented) closeOthers(null)?.focus();
+    if (event.key === "Escape" && !event.defaultPrevented && !around(event, '[role=combobox]')) closeOthers(null)?.focus(); // in a list it closes that alone
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || !KEYS[event.key]) return;
     if (around(event, "input, textarea, select, [contenteditable=true]") || (!off.checked && event.key !== "?")) return;
     event.preventDefault();

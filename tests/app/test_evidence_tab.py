@@ -223,7 +223,7 @@ def test_orders_that_can_not_be_leave_no_run(
 
 @pytest.mark.parametrize("budget", [None, math.nan, math.inf, 2.5])
 def test_a_budget_is_a_whole_number(budget: float | None) -> None:
-    with pytest.raises(BadRequest, match="no whole number"):
+    with pytest.raises(BadRequest, match="the budget is empty" if budget is None else "no whole number"):
         read_order(QUESTION, budget)
 
 
@@ -376,7 +376,8 @@ def test_the_budget_moves_the_set_and_logs_nothing(
     assert "Reading it" not in text(moved[tab.sentence])
     assert len(json.loads(moved[tab.action][1][2][0])["Document_1"]) <= 1
     on_budget = wired(blocks, "_on_budget")
-    assert "no whole number" in text(last(on_budget(session, place, None))[tab.asking.notice])
+    assert "the budget is empty" in text(last(on_budget(session, place, None))[tab.asking.notice])
+    assert last(tab._on_budget(session, place, place.budget)) == {tab.asking.notice: []}
     assert "must be between" in text(last(on_budget(session, place, 99))[tab.asking.notice])
     assert services.own_log.search(owner=None, since=began).total == 1
     services.library.runs.drop(place.run)
@@ -390,6 +391,8 @@ def test_what_is_set_during_a_run_is_what_it_shows(tab: EvidenceTab, documents: 
     place = told[tab.place]
     assert (place.budget, place.task, place.measure, place.seen) == (1, "nq", "recall", ("a", "b"))
     assert len(json.loads(told[tab.action][1][2][0])["Document_1"]) <= 1
+    emptied = last(tab._came(session, place, CameSet(place.run), None, QUESTION))
+    assert emptied[tab.place].budget == 8, "that it was asked with"
     typed = last(tab._came(session, place, CameSet(place.run), 1, "another question ?"))
     assert "was chosen: question." in text(typed[tab.asking.standing])
     wanted = last(tab._came(session, place, CameSet(place.run, brings=True), 1, "another question ?"))

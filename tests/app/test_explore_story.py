@@ -250,6 +250,14 @@ def test_the_panel_of_documents_gives_the_focus_back(page: Page, closes: str) ->
     page.locator("#qx-change-button").click()
     cancel = page.locator("#qx-keep")
     expect(cancel).to_be_visible(timeout=20_000)
+    if closes == "Escape":
+        page.get_by_role("tab", name="Generate").click()
+        lengths = page.locator("#qx-length input")
+        lengths.click()
+        lengths.press("Escape")  # closes the list alone
+        settle(page)
+        expect(cancel).to_be_visible()
+        page.get_by_role("tab", name="Generate").focus()
     page.keyboard.press("Escape") if closes == "Escape" else cancel.click()
     expect(cancel).to_be_hidden(timeout=20_000)
     expect(page.locator("#qx-change-button")).to_be_focused()

@@ -18,7 +18,7 @@ from app.pages.explore import story as story_view
 from app.pages.explore import view as present
 from app.pages.explore.strip_source import RunStrip
 from app.services.explorer import Explorer
-from app.services.in_view import RunInView
+from app.services.in_view import Labelled, RunInView
 from app.services.opener import Opener, find_chunk
 from app.services.session import Session
 from app.services.settings import Settings
@@ -435,6 +435,10 @@ def test_a_run_without_a_sure_answer_and_labels_offers_other_ways(
     unsure = replace(run, answer=replace(answered, state="guess"))
     assert '"data-act": "compare"' in json.dumps(diagnosis_view.diagnosis(unsure, ended))
     assert '"data-act": "longer"' not in json.dumps(diagnosis_view.diagnosis(unsure, ended))
+    known = replace(run, label=Labelled(QUERY, "the garden", 0, run.trace.picks))
+    for state, sees in (("unsure", "can't tell which words answer it"), ("absent", "sees no answer in it")):
+        asked = replace(known, answer=replace(answered, state=state))
+        assert f"the reader {sees}" in json.dumps(diagnosis_view.diagnosis(asked, ended))
     early = replace(unsure, trace=replace(run.trace, stopped=Stopped("threshold", 4, 0.1)))
     assert '"data-act": "longer"' in json.dumps(diagnosis_view.diagnosis(early, ended))
 

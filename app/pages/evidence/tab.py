@@ -6,6 +6,7 @@ Which component starts which action, and what is shown then.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -81,7 +82,8 @@ class CameSet:
 def read_order(question: str | None, budget: float | None, who: str | None = LIGHT) -> SetOrder:
     """What is asked for, out of the controls' values. Raises BadRequest."""
     if budget is None or not float(budget).is_integer():
-        raise BadRequest(f"budget {budget} is no whole number; give the number of chunks that may be taken")
+        given = "the budget is empty" if budget is None else f"budget {budget:g} is no whole number"
+        raise BadRequest(f"{given}; give the number of chunks that may be taken")
     return SetOrder(question or "", int(budget), who == MODEL)
 
 
@@ -270,7 +272,10 @@ class EvidenceTab(EvidenceLayout):
             return
         if place.run not in ("", run.token):
             self.services.leave_run(place.run)
-        at = min(run.config.step_budget, MAX_BUDGET) if came.brings else read_order("", budget).budget
+        at = min(run.config.step_budget, MAX_BUDGET)
+        if not came.brings:
+            with suppress(BadRequest):  # while it is typed, at that which was asked for
+                at = read_order("", budget).budget
         in_view, brought = self.sets.at(run, at), dict[Any, Any]()
         rows = documents_view.at_first(in_view, place.shown.only_taken)
         place = replace(place, run=run.token, budget=at, chunk_id=None, anchor=None, shown=rows)
@@ -296,7 +301,7 @@ class EvidenceTab(EvidenceLayout):
         """The set at another budget at once, then with its answer."""
         order = read_order("", budget)
         if order.budget == place.budget:
-            yield {}
+            yield {self.asking.notice: []}
             return
         place = replace(place, budget=order.budget)
         in_view = self._in_view(session, place)

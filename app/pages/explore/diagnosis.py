@@ -115,10 +115,12 @@ def _verdict(run: RunInView, session: Session) -> Verdict | None:
 
 
 def _reading_failed(run: RunInView, session: Session) -> list[Node]:
-    verdict = _verdict(run, session)
-    if verdict in (None, "right"):
+    answer, verdict = answer_in_view(run, session), _verdict(run, session)
+    if answer is None or verdict in (None, "right"):
         return []
-    what = "the reader answers something else" if verdict == "wrong" else "the reader sees no answer in it"
+    what = "the reader answers something else"
+    if verdict != "wrong":
+        what = f"the reader {_SEES.get(answer.state, ('', 'sees no answer in it'))[1]}"
     return _said(
         "What failed: ", f"all support was found, but {what}. The known answer is {run.known_answer!r}.", []
     )

@@ -125,7 +125,6 @@ class Openings:
             elif can_ask:
                 yield {**self.free(), self._filled: (token, token in self._again)}
             else:
-                # files that stay in their box would be opened again with the next
                 yield {**self._opened(opened), **self.busy(False), self._page.files: None}
 
         def failed(words: str) -> Update:
@@ -172,7 +171,8 @@ class Openings:
         update = {page.asking.progress: bar, page.asking.cancel: ready}
         if not first:
             return update
-        return {**self._opened(session), page.asking.run: ready, page.step: ready, **update}
+        # files that stay in their box would be opened again with the next
+        return {**self._opened(session), page.asking.run: ready, page.step: ready, page.files: None, **update}
 
     def _on_progress(self, session: Session, event: gr.EventData) -> None:
         """Whether the run in view is made again at the end, which the next progress shows."""

@@ -132,7 +132,8 @@ class ExploreTab(ExploreLayout):
         running = self._wire_runs(runs)
         cancelled = [
             *self.openings.wire(opens),
-            self.agent.input(packs(self._on_agent), other, **opens),
+            # one that is picked is told twice, and Cancel would end the first alone
+            self.agent.input(packs(self._on_agent), other, trigger_mode="once", **opens),
             *running,
             self.wanted.change(packs(self._on_lead), [self.session, self.wanted, *inputs[1:]], **leads),
             self.asking.standing.select(packs(self._on_rest), self.session, **leads),
