@@ -22,12 +22,7 @@ class Recent(Generic[V]):
     def put(self, key: str, item: V) -> None:
         """Adds or replaces."""
         with self._lock:
-            self._items[key] = item
-            self._items.move_to_end(key)
-            weight = sum(map(self._weigh, self._items.values()))
-            while weight > self._most and len(self._items) > 1:
-                _, oldest = self._items.popitem(last=False)
-                weight -= self._weigh(oldest)
+            self._keep(key, item)
 
     def update(self, key: str, change: Callable[[V], V]) -> V | None:
         """Replaces an item by what `change` makes of it, so that nothing is lost that another thread stores
@@ -36,9 +31,16 @@ class Recent(Generic[V]):
         with self._lock:
             if key not in self._items:
                 return None
-            self._items[key] = change(self._items[key])
-            self._items.move_to_end(key)
-            return self._items[key]
+            self._keep(key, changed := change(self._items[key]))
+            return changed
+
+    def _keep(self, key: str, item: V) -> None:
+        self._items[key] = item
+        self._items.move_to_end(key)
+        weight = sum(map(self._weigh, self._items.values()))
+        while weight > self._most and len(self._items) > 1:
+            _, oldest = self._items.popitem(last=False)
+            weight -= self._weigh(oldest)
 
     def drop(self, key: str) -> None:
         """Forgets an item, if it is there."""

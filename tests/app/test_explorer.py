@@ -20,6 +20,7 @@ from app.pages.explore.strip_source import RunStrip
 from app.services.explorer import Explorer
 from app.services.in_view import Labelled, RunInView
 from app.services.opener import Opener, find_chunk
+from app.services.recent import Recent
 from app.services.session import Session
 from app.services.settings import Settings
 from app.services.shared import Services
@@ -441,6 +442,14 @@ def test_a_run_without_a_sure_answer_and_labels_offers_other_ways(
         assert f"the reader {sees}" in json.dumps(diagnosis_view.diagnosis(asked, ended))
     early = replace(unsure, trace=replace(run.trace, stopped=Stopped("threshold", 4, 0.1)))
     assert '"data-act": "longer"' in json.dumps(diagnosis_view.diagnosis(early, ended))
+
+
+def test_what_grows_in_memory_makes_room_too() -> None:
+    kept = Recent[str](10, len)
+    for name in "ab":
+        kept.put(name, name)
+    assert kept.update("b", lambda before: 10 * before) == 10 * "b"
+    assert kept.all() == [10 * "b"]
 
 
 def test_a_missed_chunk_is_told_by_its_ranks_and_found_by_bm25(explorer: Explorer, session: Session) -> None:

@@ -20,7 +20,7 @@ from app.components.strip import strip_loading
 from app.components.tree import clicked, packs
 from app.pages.experiments.view import sharing
 from app.pages.explore import view as present
-from app.pages.explore.answers import Answers
+from app.pages.explore.answers import Answers, Said
 from app.pages.explore.at_work import AT_ONCE, SOON, earlier, first_question, run_progress
 from app.pages.explore.controls import MAX_BUDGET, control_values, read_controls
 from app.pages.explore.documents import Openings
@@ -120,8 +120,15 @@ class ExploreTab(ExploreLayout):
             *(self.near, self.figures, self.decision, self.best, self.distribution_title),
             *(self.distribution, self.parts_card, self.parts, self.trail_card, self.trail),
             *(self.answer, self.cite, self.cited, self.to_compare, self.to_sparc, self.to_sets),
-            *(self.answers.ended, self.wanted, self.answers.read, self.filled, *self.own.shown),
-            *(self.files, *self.openers, *self.controls.list()[1:]),
+            *(
+                self.answers.ended,
+                self.wanted,
+                self.answers.read,
+                self.answers.said,
+                self.filled,
+                *self.own.shown,
+            ),
+            *(self.answers.said, self.files, *self.openers, *self.controls.list()[1:]),
         ]
         quick: dict[str, Any] = {"outputs": self._panels, **QUIET}
         runs = {**quick, **in_line("agent", RUNS_AT_ONCE), **EACH}
@@ -638,7 +645,8 @@ class ExploreTab(ExploreLayout):
         """Nothing is opened, unless something else is by now, and no language model is asked."""
         opens = session.opening or self.openings.is_filling(session)
         cited = self.panels.cited(self.explorer.run_of(session), session)
-        return cited if opens else {**self.openings.free(), **cited}
+        quiet = {self.answers.said: Said()}  # what was on its way would make Cancel ready again
+        return {**cited, **quiet} if opens else {**self.openings.free(), **cited, **quiet}
 
     def _on_tree(self, session: Session, event: gr.EventData, *controls: Any) -> Update:
         run, (action, argument) = self.explorer.run_of(session), clicked(event)
